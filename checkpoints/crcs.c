@@ -31,12 +31,17 @@ bool xfp_crcs_in(const char *format)
 	return !strcmp(format, xfp_format_pytorch.name) || xfp_ends_with(format, " in a zip");
 }
 
-static bool is_archive(int fd, const char *path, uint64_t offset, uint64_t bytes)
+/* Read the directory of a place that begins as an archive does; otherwise `zip` stays empty. */
+static enum xfp_status read_archive(int fd, const struct xfp_place *place, struct xfp_zip *zip, struct xfp_error *err)
 {
+	enum xfp_status status;
 	char magic[4];
 
-	return bytes >= sizeof magic && !xfp_pread(fd, magic, sizeof magic, offset, path, NULL) &&
-	       !memcmp(magic, "PK\3\4", sizeof magic);
+	if (place->bytes < sizeof magic)
+		return XFP_OK;
+	if ((status = xfp_pread(fd, magic, sizeof magic, place->offset, place->path, err)))
+		return status;
+	return memcmp(magic, "PK\3\4", sizeof magic) ? XFP_OK : xfp_zip_read(fd, place, zip, err);
 }
 
 /* Add a range for each stored member that is not empty; `inside` is the member that the archive is in, or NULL. */
@@ -67,14 +72,15 @@ static enum xfp_status add_nested(struct xfp_crcs *c, int fd, const struct xfp_z
 {
 	const struct xfp_place place = { c->path, c->path, m->offset, m->bytes };
 	struct xfp_zip zip = { 0 };
-	enum xfp_status status = XFP_OK;
+	enum xfp_status status;
 
-	if (m->compressed || xfp_ends_with(m->name, ".zip") || !is_archive(fd, c->path, m->offset, m->bytes) ||
-	    xfp_zip_read(fd, &place, &zip, NULL))
+	if (m->compressed || xfp_ends_with(m->name, ".zip"))
 		return XFP_OK;
-	status = add_members(c, &zip, m->name, err);
+	if (!(status = read_archive(fd, &place, &zip, err)))
+		status = add_members(c, &zip, m->name, err);
 	xfp_zip_free(&zip);
-	return status;
+	/* A member that only begins as an archive does is not one. */
+	return status == XFP_BAD_INPUT ? XFP_OK : status;
 }
 
 static int by_begin(const void *a, const void *b)
@@ -100,7 +106,7 @@ enum xfp_status xfp_crcs_open(const char *path, struct xfp_crcs **out, struct xf
 	}
 	xfp_crc32_init(&c->tables);
 	if ((status = xfp_place_open(&place, &fd, &place.bytes, &identity, err)) ||
-	    !is_archive(fd, path, 0, place.bytes) || (status = xfp_zip_read(fd, &place, &zip, err)) ||
+	    (status = read_archive(fd, &place, &zip, err)) || !zip.members ||
 	    (status = add_members(c, &zip, NULL, err)))
 		goto done;
 	for (uint32_t i = 0; !status && i < zip.count; i++)

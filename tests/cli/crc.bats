@@ -191,6 +191,27 @@ flips_are_found() { # MODEL FILE...
 	[ "$(sha a.xfp)" = "$(sha x.xfp)" ]
 }
 
+@test "a file that cannot be read is not taken for one without CRC-32s" {
+	needs_strace
+	checkpoint single
+	"$PYTHON" - torch/pytorch_model.bin <<-'EOF'
+	import struct, sys, zipfile
+	member = max(zipfile.ZipFile(sys.argv[1]).infolist(), key=lambda m: m.file_size)
+	with open(sys.argv[1], "r+b") as file:
+	    file.seek(member.header_offset + 26)
+	    at = member.header_offset + 30 + sum(struct.unpack("<HH", file.read(4))) + member.file_size // 2
+	    file.seek(at)
+	    byte = file.read(1)[0]
+	    file.seek(at)
+	    file.write(bytes([byte ^ 1]))
+	EOF
+	file=$PWD/torch/pytorch_model.bin
+	run -1 --separate-stderr strace -qq -o /dev/null -e trace=pread64 -P "$file" -e inject=pread64:error=EIO:when=1 \
+		xfp convert torch -o a.xfp -q
+	[[ $stderr == *"$file: "*"Input/output error"* ]]
+	no_output a.xfp
+}
+
 @test "eval and generate say that they do not check" {
 	checkpoint single
 	"$PYTHON" "$srcdir/tests/make-tokenizer.py" torch
