@@ -54,13 +54,13 @@ void xfp_path_clean(char *path)
 		}
 		from = next;
 	}
+	if (!used)
+		path[used++] = '.';
 	/* Room for two characters more: what was cut is at least "./". */
 	if (*path == '-' && from - path >= (ptrdiff_t)used + 2) {
 		memmove(path + 2, path, used);
 		memcpy(path, "./", 2);
 		used += 2;
 	}
-	if (!used)
-		path[used++] = '.';
 	path[used] = '\0';
 }

@@ -17,13 +17,13 @@ static int make_folders(void **state)
 {
 	(void)state;
 	return !mkdtemp(folder) || chdir(folder) || mkdir("real", 0777) || mkdir("real/in", 0777) ||
-	       symlink("real/in", "link");
+	       mkdir("-real", 0777) || symlink("real/in", "link");
 }
 
 static int remove_folders(void **state)
 {
 	(void)state;
-	return unlink("link") || rmdir("real/in") || rmdir("real") || chdir("/") || rmdir(folder);
+	return unlink("link") || rmdir("-real") || rmdir("real/in") || rmdir("real") || chdir("/") || rmdir(folder);
 }
 
 static void paths_are_cleaned(void **state)
@@ -59,6 +59,7 @@ static void paths_are_cleaned(void **state)
 		{ "./-", "./-" }, /* not standard input */
 		{ ".//-x", "./-x" },
 		{ "real/../-x", "./-x" },
+		{ "-real/..", "." },
 	};
 
 	(void)state;
