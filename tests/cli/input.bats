@@ -65,7 +65,8 @@ evaluate() { # ARGUMENT...
 	cp kept state
 	xfp eval --text - "${arguments[@]}" <numbers >resumed 2>said
 	cmp expected resumed
-	[ ! -s said ] && [ ! -e state ]
+	run ! grep -v 'this takes about' said # which a busy machine may say
+	[ ! -e state ]
 }
 
 @test "a text with NUL bytes or much invalid UTF-8 is reported before weights are read" {
