@@ -65,6 +65,8 @@ runtime_libruntime_la_SOURCES += \
 	base/sha256.c \
 	base/sha256.h \
 	base/sort.h \
+	base/utf8.c \
+	base/utf8.h \
 	base/xfp_error.c
 
 pkginclude_HEADERS += base/xfp_error.h

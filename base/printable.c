@@ -1,35 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/printable.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "base/bytes.h"
-
-bool xfp_utf8_valid(const char *text, size_t length)
-{
-	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
-	const uint8_t *p = (const uint8_t *)text, *end = p + length;
-
-	while (p < end) {
-		uint32_t code = *p++;
-		int more = code < 0x80 ? 0 : code >> 5 == 6 ? 1 : code >> 4 == 14 ? 2 : code >> 3 == 30 ? 3 : -1;
-
-		if (!code || more < 0 || end - p < more)
-			return false;
-		if (!more)
-			continue;
-		code &= 0x3fu >> more;
-		for (int i = 0; i < more; i++, p++) {
-			if (*p >> 6 != 2)
-				return false;
-			code = code << 6 | (*p & 0x3f);
-		}
-		if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-			return false;
-	}
-	return true;
-}
+#include "base/utf8.h"
 
 size_t xfp_escape_byte(unsigned char byte, char out[5])
 {
@@ -39,26 +14,17 @@ size_t xfp_escape_byte(unsigned char byte, char out[5])
 	return 4;
 }
 
-size_t xfp_utf8_first(const char *text, size_t size)
-{
-	for (size_t n = 1; n <= 4 && n <= size; n++)
-		if (xfp_utf8_valid(text, n))
-			return n;
-	return 0;
-}
-
 size_t xfp_escape_character(const char *text, size_t size, char out[XFP_ESCAPED])
 {
 	const unsigned char *in = (const unsigned char *)text;
-	size_t bytes = xfp_utf8_first(text, size), used = 0;
+	int character = xfp_utf8_length(text, size, NULL);
+	size_t bytes = character > 0 ? (size_t)character : 1, used = 0;
 
-	if (bytes && *in >= 0x20 && *in != 0x7f && !(*in == 0xc2 && in[1] < 0xa0)) {
+	if (character > 0 && *in >= 0x20 && *in != 0x7f && !(*in == 0xc2 && in[1] < 0xa0)) {
 		memcpy(out, text, bytes);
 		out[bytes] = '\0';
 		return bytes;
 	}
-	if (!bytes)
-		bytes = 1;
 	for (size_t i = 0; i < bytes; i++)
 		used += xfp_escape_byte(in[i], out + used);
 	return bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * printable.h - names from outside: whether they are text, and made safe to print.
+ * printable.h - make names from outside safe to print.
  *
  * Tensor and file names come from files that anybody may have written. In a message they must
  * neither break the line nor reach the terminal as control sequences.
@@ -10,11 +10,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-
-/* Whether it is well-formed UTF-8 without NUL. */
-bool xfp_utf8_valid(const char *text, size_t length);
-/* Bytes of the first character of `text`; 0 if it is NUL or not well-formed. */
-size_t xfp_utf8_first(const char *text, size_t size);
 
 /* A byte that is not text as "\xNN", and a 0 behind it; returns 4, the number of characters. */
 size_t xfp_escape_byte(unsigned char byte, char out[5]);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
+
 static bool wrong(struct xfp_json *j, const char *what)
 {
 	if (!j->error)
@@ -56,56 +58,6 @@ bool xfp_json_next(struct xfp_json *j, char bracket)
 
 /* ---- strings ------------------------------------------------------------------------------------ */
 
-/* Length of the valid UTF-8 sequence at `p`, 0 when there is none. */
-static size_t utf8_length(const char *p, const char *end)
-{
-	const unsigned char *s = (const unsigned char *)p;
-	size_t left = (size_t)(end - p), length;
-	uint32_t code;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	if (left < length)
-		return 0;
-	code = s[0] & (0x7fu >> length);
-	for (size_t i = 1; i < length; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (s[i] & 0x3f);
-	}
-	if ((length == 3 && code < 0x800) || (length == 4 && code < 0x10000) || code > 0x10ffff ||
-	    (code >= 0xd800 && code < 0xe000))
-		return 0;
-	return length;
-}
-
-static size_t utf8_encode(uint32_t code, char out[4])
-{
-	if (code < 0x80) {
-		out[0] = (char)code;
-		return 1;
-	}
-	if (code < 0x800) {
-		out[0] = (char)(0xc0 | code >> 6);
-		out[1] = (char)(0x80 | (code & 0x3f));
-		return 2;
-	}
-	if (code < 0x10000) {
-		out[0] = (char)(0xe0 | code >> 12);
-		out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (code & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | code >> 18);
-	out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (code & 0x3f));
-	return 4;
-}
-
 /* Four hex digits. */
 static bool unit(struct xfp_json *j, uint32_t *value)
 {
@@ -157,7 +109,7 @@ static bool escape(struct xfp_json *j, char piece[4], size_t *size)
 			return wrong(j, "half a surrogate pair");
 		code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
 	}
-	*size = utf8_encode(code, piece);
+	*size = xfp_utf8_put(code, piece);
 	return true;
 }
 
@@ -205,9 +157,11 @@ static bool string(struct xfp_json *j, char *text, size_t capacity, size_t *leng
 				return false;
 			from = piece;
 		} else {
-			size = utf8_length(from, j->end);
-			if (!size)
+			int character = xfp_utf8_length(from, (size_t)(j->end - from), NULL);
+
+			if (character <= 0)
 				return wrong(j, "not valid UTF-8");
+			size = (size_t)character;
 			j->at += size;
 		}
 		if (text && size == 1 && !*from)

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/dtype.h"
 #include "base/printable.h"
+#include "base/utf8.h"
 #include "runtime/bundle_map.h"
 #include "schemas/layout/classes.h"
 

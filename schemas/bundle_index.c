@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/utf8.h"
 
 void xfp_bundle_plan_free(struct xfp_bundle_plan *plan)
 {

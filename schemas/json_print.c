@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/utf8.h"
 
 #define DIGITS 15 /* what is a decimal of so many stays that */
 
@@ -25,10 +26,10 @@ json_t *xfp_json_text_of(const char *text, size_t size)
 	if (!(to = copy = malloc(size * 4 + 1)))
 		return NULL;
 	while (text < end) {
-		size_t n = xfp_utf8_first(text, (size_t)(end - text));
+		int n = xfp_utf8_length(text, (size_t)(end - text), NULL);
 
-		if (n) {
-			memcpy(to, text, n);
+		if (n > 0 && *text) {
+			memcpy(to, text, (size_t)n);
 			to += n;
 			text += n;
 		} else {

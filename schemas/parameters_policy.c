@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "base/text/misspelt.h"
+#include "base/utf8.h"
 #include "schemas/layout/bundle_layout.h"
 #include "schemas/parameters.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text/screen.h"
+#include "base/utf8.h"
 
 #define INDENT 2 /* of figures below their text, and of a text's further lines */
 
@@ -49,18 +50,12 @@ void xfp_table_text(struct xfp_table *table, const char *format, ...)
 
 /* ---- widths ------------------------------------------------------------------------------------ */
 
-/* Bytes from 0x80 to 0xbf continue a character of UTF-8. */
-static bool begins(char byte)
-{
-	return ((unsigned char)byte & 0xc0) != 0x80;
-}
-
 static unsigned width_of(const char *text)
 {
 	unsigned width = 0;
 
 	for (; *text; text++)
-		width += begins(*text);
+		width += !xfp_utf8_continues(*text);
 	return width;
 }
 
@@ -68,7 +63,7 @@ static unsigned width_of(const char *text)
 static const char *after(const char *text, unsigned count)
 {
 	for (; *text; text++)
-		if (begins(*text) && !count--)
+		if (!xfp_utf8_continues(*text) && !count--)
 			break;
 	return text;
 }

@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "base/system/filesystem.h"
 #include "base/text/size.h"
+#include "base/utf8.h"
 #include "checkpoints/checkpoint.h"
 
 #define AGAIN "; download it again"

@@ -6,6 +6,7 @@
  * follow from one pass over it.
  */
 #include "checkpoints/gguf/vocabulary.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -300,7 +301,7 @@ static bool split_token(struct implying *all, const struct xfp_gguf_vocabulary *
 		uint64_t after;
 
 		before = before * HASH_BASE + (unsigned char)text->bytes[i - 1] + 1;
-		if ((text->bytes[i] & 0xc0) == 0x80) /* inside of a character */
+		if (xfp_utf8_continues(text->bytes[i]))
 			continue;
 		found.left_length = ++characters;
 		after = whole - before * v->powers[text->length - i];

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/utf8.h"
 #include "checkpoints/pytorch/pickle_stack.h"
 
 /* Opcodes of other pickles, by which people know what theirs is. */

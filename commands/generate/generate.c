@@ -16,6 +16,7 @@
 #include "base/text/screen.h"
 #include "base/text/size.h"
 #include "base/text/whole_number.h"
+#include "base/utf8.h"
 #include "checkpoints/hub.h"
 #include "commands/generate/generate.h"
 #include "commands/ui/commands.h"

@@ -204,7 +204,7 @@ static size_t character_before(const char *text, size_t at, uint32_t *character)
 {
 	size_t start = at - 1;
 
-	while (start && (text[start] & 0xc0) == 0x80)
+	while (start && xfp_utf8_continues(text[start]))
 		start--;
 	xfp_utf8_take(text + start, character);
 	return start;

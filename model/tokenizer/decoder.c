@@ -337,7 +337,7 @@ static bool replace(struct xfp_decoder_run *run, size_t index, bool all)
 		done += before + wanted;
 	}
 	certain = all ? held->size : held->size < done + wanted ? done : held->size - (wanted - 1);
-	while (certain > done && certain < held->size && (held->bytes[certain] & 0xc0) == 0x80)
+	while (certain > done && certain < held->size && xfp_utf8_continues(held->bytes[certain]))
 		certain--;
 	if (certain > done && !take(run, index + 1, held->bytes + done, certain - done))
 		return false;

@@ -44,6 +44,7 @@ endif
 runtime_libxfp_cuda_la_SOURCES = \
 	base/dtype.c \
 	base/printable.c \
+	base/utf8.c \
 	base/sha256.c \
 	base/xfp_error.c \
 	kernels/common/lane_index.c \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
-#include "base/printable.h"
+#include "base/utf8.h"
 #include "schemas/layout/bundle_layout.h"
 
 #include <archive.h>
