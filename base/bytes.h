@@ -57,6 +57,20 @@ static inline bool xfp_add(uint64_t a, uint64_t b, uint64_t *out)
 	return !__builtin_add_overflow(a, b, out);
 }
 
+/* `a op b`, or UINT64_MAX when the result does not fit. */
+static inline uint64_t xfp_mul_sat(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return xfp_mul(a, b, &product) ? product : UINT64_MAX;
+}
+static inline uint64_t xfp_add_sat(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return xfp_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
 /* The least multiple of `unit` (a power of two) that is not below `n`. */
 static inline uint64_t xfp_align(uint64_t n, uint64_t unit)
 {

@@ -47,25 +47,10 @@ static bool add_tensor(void *context, const char *tensor, uint32_t rank, const u
 	return true;
 }
 
-/* Saturates. */
-static uint64_t times(uint64_t a, uint64_t b)
-{
-	uint64_t product;
-
-	return xfp_mul(a, b, &product) ? product : UINT64_MAX;
-}
-
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return xfp_add(a, b, &sum) ? sum : UINT64_MAX;
-}
-
 uint64_t xfp_forward_bytes(const struct xfp_forward *forward, size_t sequences, unsigned threads)
 {
 	const struct xfp_description *d = forward->description;
-	uint64_t length = forward->length, tokens = times(sequences, length), width, block, own, quad;
+	uint64_t length = forward->length, tokens = xfp_mul_sat(sequences, length), width, block, own, quad;
 	struct layer_widths w = { .most_cols = d->hidden };
 
 	xfp_each_tensor(d, forward->names, add_tensor, &w);
@@ -79,12 +64,15 @@ uint64_t xfp_forward_bytes(const struct xfp_forward *forward, size_t sequences, 
 	if (d->experts)
 		width += d->experts + 2 * (uint64_t)d->hidden + 2 * (uint64_t)d->expert_intermediate;
 	/* Or what all that few tokens chose make, and vectors for that. */
-	if (d->experts && forward->form == XFP_FAST && times(tokens, d->chosen) <= XFP_STACK_PRODUCTS)
+	if (d->experts && forward->form == XFP_FAST && xfp_mul_sat(tokens, d->chosen) <= XFP_STACK_PRODUCTS)
 		width += d->chosen * (2 * (uint64_t)d->expert_intermediate + 2 * w.most_cols);
-	block = times(XFP_QUAD * sizeof(float), w.most_cols);
+	block = xfp_mul_sat(XFP_QUAD * sizeof(float), w.most_cols);
 	block = 2 * (block > XFP_BLOCK_BYTES ? block : XFP_BLOCK_BYTES); /* as floats, and as a file has them */
-	own = plus(times(length + d->head_dim, sizeof(double)), times(times(length, d->head_dim), sizeof(float)));
-	quad = times(XFP_QUAD * sizeof(double), w.most_cols);
+	own = xfp_add_sat(xfp_mul_sat(length + d->head_dim, sizeof(double)),
+			  xfp_mul_sat(xfp_mul_sat(length, d->head_dim), sizeof(float)));
+	quad = xfp_mul_sat(XFP_QUAD * sizeof(double), w.most_cols);
 	own = own > quad ? own : quad;
-	return plus(plus(times(times(plus(tokens, XFP_PANEL), width), sizeof(float)), block), times(own, threads));
+	return xfp_add_sat(
+		xfp_add_sat(xfp_mul_sat(xfp_mul_sat(xfp_add_sat(tokens, XFP_PANEL), width), sizeof(float)), block),
+		xfp_mul_sat(own, threads));
 }

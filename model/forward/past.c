@@ -7,20 +7,6 @@
 #include "base/bytes.h"
 #include "model/forward/rope.h"
 
-static uint64_t times(uint64_t a, uint64_t b)
-{
-	uint64_t product;
-
-	return xfp_mul(a, b, &product) ? product : UINT64_MAX;
-}
-
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return xfp_add(a, b, &sum) ? sum : UINT64_MAX;
-}
-
 /* How much a layer keeps of a sequence. */
 static struct xfp_past_layer layer_sizes(const struct xfp_description *d, uint32_t layer, size_t context)
 {
@@ -28,16 +14,17 @@ static struct xfp_past_layer layer_sizes(const struct xfp_description *d, uint32
 	uint32_t window = d->layer[layer].window;
 
 	if (d->layer[layer].delta)
-		return (struct xfp_past_layer){ .inputs_size = times(delta->kernel - 1, xfp_delta_channels(delta)),
-						.state_size = times(times(delta->value_heads, delta->key_dim),
-								    delta->value_dim) };
+		return (struct xfp_past_layer){
+			.inputs_size = xfp_mul_sat(delta->kernel - 1, xfp_delta_channels(delta)),
+			.state_size = xfp_mul_sat(xfp_mul_sat(delta->value_heads, delta->key_dim), delta->value_dim)
+		};
 	return (struct xfp_past_layer){ .room = window && window < context ? window : context };
 }
 
 /* Floats of the keys, or of the values, of all sequences. */
 static uint64_t keys_size(const struct xfp_description *d, const struct xfp_past_layer *layer, size_t sequences)
 {
-	return times(times(layer->room, sequences), (uint64_t)d->kv_heads * d->head_dim);
+	return xfp_mul_sat(xfp_mul_sat(layer->room, sequences), (uint64_t)d->kv_heads * d->head_dim);
 }
 
 uint64_t xfp_past_size(const struct xfp_description *description, size_t sequences, size_t context)
@@ -47,25 +34,25 @@ uint64_t xfp_past_size(const struct xfp_description *description, size_t sequenc
 	for (uint32_t i = 0; i < description->layers; i++) {
 		struct xfp_past_layer layer = layer_sizes(description, i, context);
 
-		floats = plus(floats, times(2, keys_size(description, &layer, sequences)));
-		floats = plus(floats, times(sequences, layer.inputs_size));
-		doubles = plus(doubles, times(sequences, layer.state_size));
+		floats = xfp_add_sat(floats, xfp_mul_sat(2, keys_size(description, &layer, sequences)));
+		floats = xfp_add_sat(floats, xfp_mul_sat(sequences, layer.inputs_size));
+		doubles = xfp_add_sat(doubles, xfp_mul_sat(sequences, layer.state_size));
 	}
-	return plus(times(floats, sizeof(float)), times(doubles, sizeof(double)));
+	return xfp_add_sat(xfp_mul_sat(floats, sizeof(float)), xfp_mul_sat(doubles, sizeof(double)));
 }
 
 /* NULL without memory. */
 static void *zeros(uint64_t count, size_t size)
 {
-	return times(count, size) <= PTRDIFF_MAX ? calloc(count, size) : NULL;
+	return xfp_mul_sat(count, size) <= PTRDIFF_MAX ? calloc(count, size) : NULL;
 }
 
 /* A part of no size is NULL. */
 static bool open_layer(const struct xfp_past *past, struct xfp_past_layer *layer)
 {
 	uint64_t keys = keys_size(past->description, layer, past->sequences);
-	uint64_t inputs = times(past->sequences, layer->inputs_size);
-	uint64_t state = times(past->sequences, layer->state_size);
+	uint64_t inputs = xfp_mul_sat(past->sequences, layer->inputs_size);
+	uint64_t state = xfp_mul_sat(past->sequences, layer->state_size);
 
 	return (!keys || ((layer->keys = zeros(keys, sizeof *layer->keys)) &&
 			  (layer->values = zeros(keys, sizeof *layer->values)))) &&
