@@ -47,6 +47,7 @@ base_libbase_a_SOURCES = \
 	base/text/shell.h \
 	base/text/size.c \
 	base/text/size.h \
+	base/text/suffix.h \
 	base/text/table.c \
 	base/text/table.h \
 	base/text/text.c \

@@ -38,11 +38,6 @@ struct taking {
 	bool failed; /* out of memory */
 };
 
-static enum xfp_status no_memory(struct xfp_error *err)
-{
-	return xfp_fail(err, XFP_FAILED, "out of memory for the list of artifacts");
-}
-
 /* ---- memory ------------------------------------------------------------------------------------ */
 
 static const char *keep(struct taking *t, const char *text)
@@ -97,7 +92,7 @@ static enum xfp_status note_entry(const struct xfp_store_entry *entry, void *con
 	if (entry->what == XFP_STORE_ARTIFACT) {
 		item = grow(t, (void **)&c->items, &c->count, &t->item_capacity, sizeof *item);
 		if (!item)
-			return no_memory(err);
+			return xfp_no_memory_for(err, "the list of artifacts");
 		memcpy(item->key, entry->key, sizeof item->key);
 		item->kind = item->unit = "";
 		item->bytes = entry->bytes;
@@ -107,9 +102,9 @@ static enum xfp_status note_entry(const struct xfp_store_entry *entry, void *con
 	}
 	other = grow(t, (void **)&c->others, &c->other_count, &t->other_capacity, sizeof *other);
 	if (!other)
-		return no_memory(err);
+		return xfp_no_memory_for(err, "the list of artifacts");
 	*other = (struct xfp_census_other){ entry->what, keep(t, entry->path), entry->bytes };
-	return t->failed ? no_memory(err) : XFP_OK;
+	return t->failed ? xfp_no_memory_for(err, "the list of artifacts") : XFP_OK;
 }
 
 /* ---- the manifest ------------------------------------------------------------------------------ */
@@ -126,7 +121,7 @@ static enum xfp_status rows(struct taking *t, const char *sql, void (*each)(stru
 		while (!t->failed && (rc = sqlite3_step(row)) == SQLITE_ROW)
 			each(t, row);
 	if (t->failed)
-		status = no_memory(err);
+		status = xfp_no_memory_for(err, "the list of artifacts");
 	else if (rc != SQLITE_DONE)
 		status = xfp_manifest_fail(t->m, rc, err);
 	sqlite3_finalize(row);
@@ -299,7 +294,7 @@ static enum xfp_status sort_uses(struct taking *t, struct xfp_error *err)
 	uint32_t total = 0;
 
 	if (!(c->use = malloc((t->use_count + (size_t)1) * sizeof *c->use)))
-		return no_memory(err);
+		return xfp_no_memory_for(err, "the list of artifacts");
 	for (uint32_t i = 0; i < c->count; i++) {
 		c->items[i].run = total;
 		total += c->items[i].runs;
@@ -329,7 +324,7 @@ static enum xfp_status look_again(const struct taking *t, const struct xfp_store
 		struct stat st;
 
 		if (!path)
-			return no_memory(err);
+			return xfp_no_memory_for(err, "the list of artifacts");
 		if (!lstat(path, &st)) {
 			item->there = true;
 			item->bytes = (uint64_t)st.st_size;
@@ -353,7 +348,7 @@ static enum xfp_status read_manifest(struct taking *t, const struct xfp_store *s
 	if (c->count > t->files)
 		qsort(c->items, c->count, sizeof *c->items, by_key);
 	if (!(t->seen = calloc(c->count + (size_t)1, sizeof *t->seen)))
-		return no_memory(err);
+		return xfp_no_memory_for(err, "the list of artifacts");
 	(void)((status = rows(t, "SELECT key, matrices * \"rows\" * cols FROM packed", note_weights, err)) ||
 	       (status = rows(t, "SELECT key, input FROM inputs ORDER BY key, name", note_input, err)) ||
 	       (status = rows(t, select_runs, note_run, err)) || (status = rows(t, select_uses, note_use, err)));

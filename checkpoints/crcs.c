@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/text/suffix.h"
 #include "checkpoints/crc32.h"
-#include "checkpoints/folder.h"
 #include "checkpoints/format.h"
 #include "checkpoints/zip.h"
 

@@ -10,6 +10,7 @@
 
 #include "base/printable.h"
 #include "base/text/glob.h"
+#include "base/text/suffix.h"
 #include "checkpoints/note.h"
 
 /* Files to carry along: config, tokenizer, templates, processors, sentence-transformers modules, code
@@ -82,13 +83,6 @@ enum xfp_status xfp_file_head(const char *path, unsigned char *head, size_t size
 	if (fd >= 0)
 		close(fd);
 	return status;
-}
-
-bool xfp_ends_with(const char *name, const char *suffix)
-{
-	size_t length = strlen(name), tail = strlen(suffix);
-
-	return length >= tail && !strcmp(name + length - tail, suffix);
 }
 
 bool xfp_is_packing_file(const char *name)

@@ -30,8 +30,6 @@ bool xfp_folder_carries(const char *name);
 /* The first bytes of a regular file that has as many; *there is whether it has. */
 enum xfp_status xfp_file_head(const char *path, unsigned char *head, size_t size, bool *there, struct xfp_error *err);
 
-bool xfp_ends_with(const char *name, const char *suffix);
-
 /* Whether a small file is about packed weights and nothing else, so that it goes where these are unpacked. */
 bool xfp_is_packing_file(const char *name);
 

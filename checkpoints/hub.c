@@ -10,6 +10,7 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
+#include "base/text/suffix.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
 #include "checkpoints/safetensors_index.h"
@@ -24,11 +25,6 @@ struct hub_search {
 	char *hub;         /* the cache */
 	char *repository;  /* models--ORG--NAME in it */
 };
-
-static enum xfp_status no_memory(struct xfp_error *err)
-{
-	return xfp_no_memory(err);
-}
 
 static void search_free(struct hub_search *s)
 {
@@ -124,7 +120,7 @@ static enum xfp_status begin(struct hub_search *s, const char *model, struct xfp
 	if (s->hub)
 		s->repository = xfp_formatted("%s/models--%.*s%s%.*s", s->hub, organisation, model,
 					      organisation ? "--" : "", (int)(model + length - rest), rest);
-	return s->name && s->hub && s->repository && (s->revision || !model[length]) ? XFP_OK : no_memory(err);
+	return s->name && s->hub && s->repository && (s->revision || !model[length]) ? XFP_OK : xfp_no_memory(err);
 }
 
 /* ---- which snapshot ---------------------------------------------------------------------------- */
@@ -148,7 +144,7 @@ static enum xfp_status read_ref(const struct hub_search *s, const char *revision
 {
 	char *path = xfp_formatted("%s/refs/%s", s->repository, revision);
 	struct stat st;
-	enum xfp_status status = path ? xfp_look(path, &st, err) : no_memory(err);
+	enum xfp_status status = path ? xfp_look(path, &st, err) : xfp_no_memory(err);
 
 	*commit = NULL;
 	if (!status && S_ISREG(st.st_mode) && !(status = xfp_slurp(path, 256, commit, NULL, err))) {
@@ -181,7 +177,7 @@ static enum xfp_status choose(const struct hub_search *s, char **snapshot, struc
 {
 	const char *wanted = s->revision ? s->revision : "main";
 	char *folder = xfp_formatted("%s/snapshots", s->repository), *commit = NULL, **names = NULL;
-	enum xfp_status status = folder ? read_ref(s, wanted, &commit, err) : no_memory(err);
+	enum xfp_status status = folder ? read_ref(s, wanted, &commit, err) : xfp_no_memory(err);
 	uint32_t count = 0, fit;
 	char list[512];
 	struct stat st;
@@ -200,7 +196,7 @@ static enum xfp_status choose(const struct hub_search *s, char **snapshot, struc
 			    : count;
 	if (fit == 1) {
 		*snapshot = xfp_path(folder, names[0]);
-		status = *snapshot ? XFP_OK : no_memory(err);
+		status = *snapshot ? XFP_OK : xfp_no_memory(err);
 		goto done;
 	}
 	list_names(names, fit ? fit : count, list, sizeof list);
@@ -261,7 +257,7 @@ static enum xfp_status check_shards(const struct hub_search *s, const char *snap
 	struct xfp_place place = xfp_whole_file(path);
 	struct xfp_index index = { 0 };
 	uint32_t gone = 0;
-	enum xfp_status status = path ? xfp_index_read(&place, form, &index, err) : no_memory(err);
+	enum xfp_status status = path ? xfp_index_read(&place, form, &index, err) : xfp_no_memory(err);
 	struct stat st;
 
 	for (uint32_t i = 0; !status && i < index.shard_count; i++) {
@@ -330,7 +326,7 @@ enum xfp_status xfp_model_find(const char *model, char **path, struct xfp_error 
 
 	if (!access(model, F_OK)) {
 		snapshot = strdup(model);
-		status = snapshot ? XFP_OK : no_memory(err);
+		status = snapshot ? XFP_OK : xfp_no_memory(err);
 	} else if (errno != ENOENT && errno != ENOTDIR) {
 		status = errno == ELOOP ? xfp_fail(err, XFP_BAD_INPUT, XFP_MODEL_LOOP, model)
 					: xfp_fail_errno(err, errno, "%s: cannot open", model);

@@ -22,6 +22,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/text/suffix.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
 #include "checkpoints/note.h"

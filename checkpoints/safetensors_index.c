@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "base/sort.h"
+#include "base/text/suffix.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/json_reader.h"
 
@@ -35,11 +36,6 @@ static enum xfp_status bad_json(struct index_parser *p)
 			p->form->what, p->json.error, p->json.at - p->json.start);
 }
 
-static enum xfp_status no_memory(struct index_parser *p)
-{
-	return xfp_no_memory_for(p->err, p->path);
-}
-
 /* A plain name in this very folder. */
 static bool is_plain(const char *name)
 {
@@ -64,11 +60,11 @@ static enum xfp_status add_run(struct index_parser *p, const char *tensor, const
 		p->run_capacity = p->run_capacity ? p->run_capacity * 2 : 64;
 		grown = realloc(p->runs, p->run_capacity * sizeof *grown);
 		if (!grown)
-			return no_memory(p);
+			return xfp_no_memory_for(p->err, p->path);
 		p->runs = grown;
 	}
 	p->runs[p->run_count] = (struct shard_run){ .shard = strdup(shard), .number = p->run_count };
-	return p->runs[p->run_count++].shard ? XFP_OK : no_memory(p);
+	return p->runs[p->run_count++].shard ? XFP_OK : xfp_no_memory_for(p->err, p->path);
 }
 
 static enum xfp_status add_pair(struct index_parser *p, const char *tensor, const char *shard)
@@ -84,11 +80,11 @@ static enum xfp_status add_pair(struct index_parser *p, const char *tensor, cons
 		p->capacity = p->capacity ? p->capacity * 2 : 64;
 		grown = realloc(p->pairs, p->capacity * sizeof *grown);
 		if (!grown)
-			return no_memory(p);
+			return xfp_no_memory_for(p->err, p->path);
 		p->pairs = grown;
 	}
 	p->pairs[p->count] = (struct unplaced){ .tensor = strdup(tensor), .run = p->run_count - 1 };
-	return p->pairs[p->count++].tensor ? XFP_OK : no_memory(p);
+	return p->pairs[p->count++].tensor ? XFP_OK : xfp_no_memory_for(p->err, p->path);
 }
 
 static enum xfp_status parse_weight_map(struct index_parser *p)
@@ -157,7 +153,7 @@ static enum xfp_status build(struct index_parser *p, struct xfp_index *index)
 	index->shards = malloc(p->run_count * sizeof *index->shards);
 	if (!number || !index->entries || !index->shards) {
 		free(number);
-		return no_memory(p);
+		return xfp_no_memory_for(p->err, p->path);
 	}
 	xfp_sort(p->runs, p->run_count, sizeof *p->runs, by_shard);
 	for (uint32_t i = 0; i < p->run_count; i++) {

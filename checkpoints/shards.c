@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/printable.h"
+#include "base/text/suffix.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/note.h"
 #include "checkpoints/safetensors_index.h"

@@ -30,11 +30,6 @@ static enum xfp_status write_failed(struct xfp_error *err, int errnum, const cha
 	return xfp_fail_errno(err, errnum, "%s: cannot %s", path, verb);
 }
 
-static enum xfp_status no_memory(struct xfp_error *err, const char *path)
-{
-	return xfp_no_memory_for(err, path);
-}
-
 /* ---- writing ------------------------------------------------------------------------------------ */
 
 enum xfp_status xfp_write(int fd, const void *buf, size_t size, const char *path, struct xfp_error *err)
@@ -133,7 +128,7 @@ enum xfp_status xfp_follow_links(const char *path, char **target, struct xfp_err
 		at = next;
 	}
 	if (!at)
-		return no_memory(err, path);
+		return xfp_no_memory_for(err, path);
 	*target = at;
 	return XFP_OK;
 }
@@ -153,7 +148,7 @@ enum xfp_status xfp_mkdirs(const char *path, struct xfp_error *err)
 	bool last;
 
 	if (!partial)
-		return no_memory(err, path);
+		return xfp_no_memory_for(err, path);
 	do {
 		char kept;
 
@@ -194,7 +189,7 @@ enum xfp_status xfp_sync_folder(const char *folder, struct xfp_error *err)
 enum xfp_status xfp_sync_folder_of(const char *path, struct xfp_error *err)
 {
 	char *folder = folder_of(path);
-	enum xfp_status status = folder ? xfp_sync_folder(folder, err) : no_memory(err, path);
+	enum xfp_status status = folder ? xfp_sync_folder(folder, err) : xfp_no_memory_for(err, path);
 
 	free(folder);
 	return status;
@@ -220,7 +215,7 @@ enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pen
 	}
 	made.final_path = strdup(final_path);
 	if (!folder || !made.final_path) {
-		status = no_memory(err, final_path);
+		status = xfp_no_memory_for(err, final_path);
 		goto done;
 	}
 	do {
@@ -229,7 +224,7 @@ enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pen
 		made.path = xfp_formatted("%s/.%.200s.%ld-%08x-%u.tmp", folder, name, (long)getpid(), space,
 					  atomic_fetch_add(&counter, 1));
 		if (!made.path) {
-			status = no_memory(err, final_path);
+			status = xfp_no_memory_for(err, final_path);
 			goto done;
 		}
 		made.fd = open(made.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -278,7 +273,7 @@ enum xfp_status xfp_pending_keep(const char *final_path, struct xfp_pending *pen
 	if (!made.final_path || !made.path) {
 		free(made.final_path);
 		free(made.path);
-		return no_memory(err, final_path);
+		return xfp_no_memory_for(err, final_path);
 	}
 	*pending = made;
 	pending->fd = open(made.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -332,7 +327,7 @@ enum xfp_status xfp_pending_publish(struct xfp_pending *pending, bool durable, s
 	int fd = pending->fd;
 
 	if (!folder) {
-		status = no_memory(err, pending->final_path);
+		status = xfp_no_memory_for(err, pending->final_path);
 		goto done;
 	}
 	if (durable && fsync(fd)) {

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/text/suffix.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
 #include "checkpoints/gguf/config.h"

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/text/suffix.h"
 
 #define WEIGHT ".weight"
 #define SCALE ".scale"
@@ -247,13 +248,13 @@ enum xfp_status xfp_gguf_add_rows(struct xfp_gguf_model *m, const struct xfp_ggu
 bool xfp_gguf_is_scale(struct xfp_gguf_model *m, struct xfp_gguf_stored *stored)
 {
 	const char *name = stored->tensor->name;
-	size_t length = strlen(name);
+	size_t stem = xfp_stem(name, SCALE);
 	char weight[64 + sizeof WEIGHT];
 
-	if (length > strlen(INPUT_SCALE) && !strcmp(name + length - strlen(INPUT_SCALE), INPUT_SCALE))
+	if (xfp_stem(name, INPUT_SCALE))
 		return stored->used = true;
-	if (length <= strlen(SCALE) || strcmp(name + length - strlen(SCALE), SCALE) != 0)
+	if (!stem)
 		return false;
-	snprintf(weight, sizeof weight, "%.*s" WEIGHT, (int)(length - strlen(SCALE)), name);
+	snprintf(weight, sizeof weight, "%.*s" WEIGHT, (int)stem, name);
 	return xfp_gguf_stored(m, weight) != NULL;
 }

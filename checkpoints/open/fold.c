@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "base/sort.h"
 #include "base/system/filesystem.h"
+#include "base/text/suffix.h"
 #include "checkpoints/config_json.h"
 #include "checkpoints/note.h"
 
@@ -27,13 +28,6 @@ static const char *const of_activations[] = {
 };
 
 /* ---- for the folds of single forms --------------------------------------------------------------- */
-
-bool xfp_fold_ends_with(const char *name, const char *ending)
-{
-	size_t length = strlen(name), tail = strlen(ending);
-
-	return length > tail && !strcmp(name + length - tail, ending);
-}
 
 uint32_t xfp_fold_find(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, size_t cut,
 		       const char *ending)
@@ -136,7 +130,7 @@ static enum xfp_status find_left_over(const struct xfp_fold *fold, const struct 
 		const struct xfp_source_tensor *tensor = &fold->checkpoint->tensors[t];
 
 		for (const char *const *ending = form->endings; !fold->gone[t] && !tensor->recipe && *ending; ending++)
-			if (xfp_fold_ends_with(tensor->name, *ending))
+			if (xfp_stem(tensor->name, *ending))
 				return xfp_fold_bad(fold, tensor,
 						    "scales weights that are not there, or are not packed as they are "
 						    "elsewhere (%s); download the checkpoint again, with its index",
@@ -173,7 +167,7 @@ static void drop_of_activations(struct xfp_fold *fold)
 
 	for (uint32_t t = 0; t < c->tensor_count; t++)
 		for (size_t i = 0; !fold->gone[t] && i < sizeof of_activations / sizeof *of_activations; i++)
-			if (xfp_fold_ends_with(c->tensors[t].name, of_activations[i])) {
+			if (xfp_stem(c->tensors[t].name, of_activations[i])) {
 				fold->gone[t] = true;
 				if (!count++)
 					first = c->tensors[t].name;
@@ -229,7 +223,7 @@ static bool is_scale(const struct xfp_source_tensor *tensor)
 {
 	for (size_t i = 0; i < FORMS; i++)
 		for (const char *const *ending = forms[i]->endings; *ending; ending++)
-			if (xfp_fold_ends_with(tensor->name, *ending))
+			if (xfp_stem(tensor->name, *ending))
 				return true;
 	return false;
 }

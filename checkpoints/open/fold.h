@@ -84,8 +84,6 @@ enum xfp_status xfp_fold_bad_config(const struct xfp_fold *fold, const char *for
 enum xfp_status xfp_fold_lacks(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, const char *what,
 			       const char *ending);
 
-bool xfp_fold_ends_with(const char *name, const char *ending);
-
 /* A shape as people write it. */
 struct xfp_shape_text {
 	char text[XFP_MAX_RANK * 22 + 3];

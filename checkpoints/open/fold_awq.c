@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/text/suffix.h"
 #include "checkpoints/open/fold_grouped.h"
 #include "checkpoints/packed/grouped.h"
 
@@ -126,7 +127,7 @@ static enum xfp_status refuse_activations(const struct xfp_fold *fold)
 	for (uint32_t t = 0; t < fold->checkpoint->tensor_count; t++) {
 		const struct xfp_source_tensor *tensor = &fold->checkpoint->tensors[t];
 
-		if (!fold->gone[t] && tensor->rank == 1 && xfp_fold_ends_with(tensor->name, ".scales"))
+		if (!fold->gone[t] && tensor->rank == 1 && xfp_stem(tensor->name, ".scales"))
 			return xfp_fold_bad(
 				fold, tensor,
 				"divides what an activation gives, as AWQ has it where nothing linear comes "

@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/text/suffix.h"
 #include "checkpoints/open/compressed_sets.h"
 #include "checkpoints/open/fold.h"
 #include "checkpoints/open/scaling.h"
@@ -340,7 +341,7 @@ static enum xfp_status fold_one(struct compressed *c, uint32_t number)
 
 	if (c->fold->gone[number])
 		return XFP_OK;
-	if (xfp_fold_ends_with(tensor->name, ".weight" PACKED)) {
+	if (xfp_stem(tensor->name, ".weight" PACKED)) {
 		if (tensor->dtype == XFP_I32)
 			return fold_words(c, number);
 		if (tensor->dtype == XFP_U8)
@@ -349,7 +350,7 @@ static enum xfp_status fold_one(struct compressed *c, uint32_t number)
 				    xfp_dtype_name(tensor->dtype));
 	}
 	if ((tensor->dtype == XFP_F8_E4M3 || tensor->dtype == XFP_F8_E5M2 || tensor->dtype == XFP_I8) &&
-	    xfp_fold_ends_with(tensor->name, ".weight"))
+	    xfp_stem(tensor->name, ".weight"))
 		return fold_bytes(c, number);
 	return XFP_OK;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/system/filesystem.h"
+#include "base/text/suffix.h"
 #include "checkpoints/config_json.h"
 #include "checkpoints/open/fold.h"
 
@@ -54,7 +55,7 @@ static const char *method_of(const json_t *config)
 static bool has_codes(const struct xfp_checkpoint *c, const char *ending)
 {
 	for (uint32_t t = 0; t < c->tensor_count; t++)
-		if (xfp_fold_ends_with(c->tensors[t].name, ending))
+		if (xfp_stem(c->tensors[t].name, ending))
 			return true;
 	return false;
 }

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/text/suffix.h"
 #include "checkpoints/open/fold.h"
 #include "checkpoints/packed/exl2.h"
 
@@ -57,7 +58,7 @@ static enum xfp_status find_others(const struct xfp_fold *fold, const struct xfp
 static uint64_t vocabulary(const struct xfp_checkpoint *c)
 {
 	for (uint32_t t = 0; t < c->tensor_count; t++)
-		if (xfp_fold_ends_with(c->tensors[t].name, ".embed_tokens.weight") && c->tensors[t].rank == 2)
+		if (xfp_stem(c->tensors[t].name, ".embed_tokens.weight") && c->tensors[t].rank == 2)
 			return c->tensors[t].shape[0];
 	return 0;
 }
@@ -70,7 +71,7 @@ static uint64_t rows_of(const struct xfp_fold *fold, const struct xfp_source_ten
 
 	if (bias != UINT32_MAX && fold->checkpoint->tensors[bias].rank == 1)
 		rows = fold->checkpoint->tensors[bias].shape[0];
-	else if (!strcmp(codes->name, HEAD) || xfp_fold_ends_with(codes->name, "." HEAD))
+	else if (!strcmp(codes->name, HEAD) || xfp_stem(codes->name, "." HEAD))
 		rows = vocabulary(fold->checkpoint);
 	return rows <= padded && padded - rows < XFP_EXL2_MULTIPLE ? rows : padded;
 }
@@ -141,7 +142,7 @@ static enum xfp_status fold_all(struct xfp_fold *fold)
 
 	for (uint32_t t = 0; !status && t < fold->checkpoint->tensor_count; t++)
 		if (!fold->gone[t] && !fold->checkpoint->tensors[t].recipe &&
-		    xfp_fold_ends_with(fold->checkpoint->tensors[t].name, CODES))
+		    xfp_stem(fold->checkpoint->tensors[t].name, CODES))
 			status = fold_one(fold, t);
 	return status;
 }

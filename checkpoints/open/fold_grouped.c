@@ -7,12 +7,13 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/text/suffix.h"
 #include "checkpoints/packed/grouped.h"
 
 bool xfp_grouped_is_codes(const struct xfp_fold *fold, uint32_t number)
 {
 	return !fold->gone[number] && !fold->checkpoint->tensors[number].recipe &&
-	       xfp_fold_ends_with(fold->checkpoint->tensors[number].name, XFP_QWEIGHT);
+	       xfp_stem(fold->checkpoint->tensors[number].name, XFP_QWEIGHT);
 }
 
 /* ---- the config --------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/text/suffix.h"
 #include "checkpoints/open/fold.h"
 #include "checkpoints/open/scaling.h"
 #include "checkpoints/packed/fp8.h"
@@ -207,7 +208,7 @@ static bool is_bytes(enum xfp_dtype dtype)
 /* What activations are multiplied by before they come to packed weights would have to be in these. */
 static enum xfp_status refuse_smoothed(const struct modelopt *m, const struct xfp_source_tensor *tensor)
 {
-	if (xfp_fold_ends_with(tensor->name, "pre_quant_scale"))
+	if (xfp_stem(tensor->name, "pre_quant_scale"))
 		return xfp_fold_bad(m->fold, tensor,
 				    "activations are multiplied by a pre_quant_scale, which this version does not fold "
 				    "into weights; convert the unquantized checkpoint");
@@ -227,7 +228,7 @@ static enum xfp_status fold_one(struct modelopt *m, uint32_t number)
 
 	if (m->fold->gone[number] || (!floats && !bytes))
 		return XFP_OK;
-	if (!xfp_fold_ends_with(tensor->name, ".weight")) {
+	if (!xfp_stem(tensor->name, ".weight")) {
 		scales = m->fold->method ? xfp_fold_find(m->fold, tensor, 0, "_weight_scale") : UINT32_MAX;
 		if (scales != UINT32_MAX)
 			return fold_stack(m, number, scales);

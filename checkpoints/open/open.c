@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/sort.h"
 #include "base/system/filesystem.h"
+#include "base/text/suffix.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
 #include "checkpoints/note.h"

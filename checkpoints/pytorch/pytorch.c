@@ -18,6 +18,7 @@
 
 #include "base/printable.h"
 #include "base/text/glob.h"
+#include "base/text/suffix.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
 #include "checkpoints/note.h"

@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "base/system/output.h"
 #include "base/text/size.h"
+#include "base/text/suffix.h"
 #include "base/text/table.h"
 #include "base/text/text.h"
 #include "stages/inspect/name_groups.h"
@@ -391,9 +392,7 @@ static void print_format(const struct xfp_checkpoint *c)
 
 bool xfp_inspection_is_config(const char *name)
 {
-	size_t length = strlen(name);
-
-	return length > 5 && !strcmp(name + length - 5, ".json");
+	return xfp_stem(name, ".json");
 }
 
 /* The file that was named, where it is all of the model: there may be others beside it. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/text/suffix.h"
 #include "checkpoints/equal.h"
 #include "schemas/policy.h"
 #include "schemas/recipe/recipe.h"
@@ -36,11 +37,6 @@ struct run {
 	struct xfp_error *err;
 };
 
-static enum xfp_status no_memory(struct xfp_error *err)
-{
-	return xfp_no_memory(err);
-}
-
 static uint64_t weights_of(const struct xfp_source_tensor *tensor)
 {
 	return tensor->bytes * 8 / xfp_dtype_bits(tensor->dtype);
@@ -63,7 +59,7 @@ static enum xfp_status copy_tables(const struct run *run)
 	to->made = calloc((size_t)from->extra_count + 1, sizeof *to->made);
 	if (!to->model || !to->family || !to->format || !to->packed || !to->files || !to->tensors || !to->extras ||
 	    !to->made)
-		return no_memory(run->err);
+		return xfp_no_memory(run->err);
 	for (; to->file_count < from->file_count; to->file_count++) {
 		const struct xfp_source_file *f = &from->files[to->file_count];
 		struct xfp_source_file *copy = &to->files[to->file_count];
@@ -73,7 +69,7 @@ static enum xfp_status copy_tables(const struct run *run)
 		copy->path = strdup(f->path);
 		if (!copy->name || !copy->path) {
 			to->file_count++;
-			return no_memory(run->err);
+			return xfp_no_memory(run->err);
 		}
 	}
 	for (; to->tensor_count < from->tensor_count; to->tensor_count++) {
@@ -95,12 +91,12 @@ static enum xfp_status copy_tables(const struct run *run)
 		copy->recipe = t->recipe ? xfp_recipe_copy(t->recipe) : NULL;
 		if (!copy->name || (t->recipe && !copy->recipe)) {
 			to->tensor_count++;
-			return no_memory(run->err);
+			return xfp_no_memory(run->err);
 		}
 	}
 	for (; to->extra_count < from->extra_count; to->extra_count++)
 		if (!(to->extras[to->extra_count] = strdup(from->extras[to->extra_count])))
-			return no_memory(run->err);
+			return xfp_no_memory(run->err);
 	return XFP_OK;
 }
 
@@ -119,7 +115,7 @@ static enum xfp_status decide(const struct run *run, uint32_t t, enum xfp_class 
 	if (vasprintf(&tensor->reason, format, args) < 0)
 		tensor->reason = NULL;
 	va_end(args);
-	return tensor->reason ? XFP_OK : no_memory(run->err);
+	return tensor->reason ? XFP_OK : xfp_no_memory(run->err);
 }
 
 /* ---- what has to be known before single tensors are decided ------------------------------------ */
@@ -152,7 +148,7 @@ static enum xfp_status assume_width(const struct run *run)
 		if (!run->rules[t] || run->rules[t]->class_ != XFP_CLASS_EMBEDDING || tensor->rank != 2)
 			continue;
 		if (!xfp_model_config_assume(run->config, "hidden_size", tensor->shape[1]))
-			return no_memory(run->err);
+			return xfp_no_memory(run->err);
 		/* That there is no config.json is a warning of its own. */
 		if (!xfp_model_config_present(run->config))
 			return XFP_OK;
@@ -239,9 +235,8 @@ static bool is_word_embedding(const struct run *run, uint32_t t)
 static bool is_headless(const struct xfp_model_config *config)
 {
 	const char *name = xfp_model_config_architecture(config, 0);
-	size_t length = name ? strlen(name) : 0;
 
-	return length >= 5 && !strcmp(name + length - 5, "Model") && !strstr(name, "LMHead");
+	return name && xfp_ends_with(name, "Model") && !strstr(name, "LMHead");
 }
 
 /* Heads that are stored, and the matrices that they equal. Where none is stored, the largest word embedding is the
@@ -293,7 +288,7 @@ static enum xfp_status claim(struct run *run, uint32_t t, uint32_t part, bool fa
 
 		to = realloc(run->claims, capacity * sizeof *to);
 		if (!to)
-			return no_memory(run->err);
+			return xfp_no_memory(run->err);
 		run->claims = to;
 		run->claim_capacity = capacity;
 	}
@@ -317,7 +312,7 @@ static enum xfp_status claim(struct run *run, uint32_t t, uint32_t part, bool fa
 	else
 		to->unit = strdup(tensor->name);
 	if (!to->unit)
-		return no_memory(run->err);
+		return xfp_no_memory(run->err);
 	policy = xfp_policy_of(run->policy, to->unit, to->role, to->class_);
 	to->plan = xfp_policy_plan(&policy);
 	run->claim_count++;
@@ -553,7 +548,7 @@ enum xfp_status xfp_classify(const struct xfp_checkpoint *checkpoint, struct xfp
 		.rules = calloc((size_t)checkpoint->tensor_count + 1, sizeof *findings->rules),
 	};
 	if (!run.rules || !run.matches || !run.ledger || !findings->taken || !findings->rules) {
-		status = no_memory(err);
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	if ((status = copy_tables(&run)) || (status = match_all(&run)))

@@ -6,16 +6,12 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/text/suffix.h"
 #include "base/text/text.h"
 
 #define BLANKS " \t\r"
 #define LARGEST_FILE (1u << 20)
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-
-static enum xfp_status no_memory(struct xfp_error *err)
-{
-	return xfp_no_memory(err);
-}
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
@@ -89,13 +85,13 @@ static enum xfp_status add_definition(struct family_parser *parser, char *rest, 
 		return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is defined already", name);
 	more = realloc(parser->definitions, (parser->definition_count + 1) * sizeof *more);
 	if (!more)
-		return no_memory(err);
+		return xfp_no_memory(err);
 	parser->definitions = more;
 	to = &more[parser->definition_count];
 	to->text = expand(parser, rest);
 	to->name = strdup(name);
 	parser->definition_count++;
-	return to->name && to->text ? XFP_OK : no_memory(err);
+	return to->name && to->text ? XFP_OK : xfp_no_memory(err);
 }
 
 static enum xfp_status add_words(char ***list, uint32_t *count, char *rest, struct xfp_error *err)
@@ -104,10 +100,10 @@ static enum xfp_status add_words(char ***list, uint32_t *count, char *rest, stru
 		char **more = realloc(*list, (*count + 1) * sizeof *more);
 
 		if (!more)
-			return no_memory(err);
+			return xfp_no_memory(err);
 		*list = more;
 		if (!(more[*count] = strdup(take_word(&rest))))
-			return no_memory(err);
+			return xfp_no_memory(err);
 		++*count;
 	}
 	return XFP_OK;
@@ -125,10 +121,10 @@ static enum xfp_status add_rule(struct family_parser *parser, unsigned line, enu
 		return XFP_OK;
 	more = realloc(family->rules, (family->rule_count + 1) * sizeof *more);
 	if (!more)
-		return no_memory(err);
+		return xfp_no_memory(err);
 	family->rules = more;
 	if (!(text = expand(parser, rest)))
-		return no_memory(err);
+		return xfp_no_memory(err);
 	more[family->rule_count] = (struct xfp_rule){ .line = line, .optional = optional, .action = action };
 	status = xfp_rule_parse(&more[family->rule_count++], text, err);
 	free(text);
@@ -148,7 +144,7 @@ static enum xfp_status parse_line(struct family_parser *parser, unsigned number,
 	word = take_word(&line);
 	if (!strcmp(word, "about")) {
 		free(family->about);
-		return (family->about = strdup(line)) ? XFP_OK : no_memory(err);
+		return (family->about = strdup(line)) ? XFP_OK : xfp_no_memory(err);
 	}
 	if (!strcmp(word, "model_type"))
 		return add_words(&family->model_types, &family->model_type_count, line, err);
@@ -197,13 +193,11 @@ static enum xfp_status check_layouts(const struct xfp_family *family, const char
 static char *name_of(const char *path)
 {
 	const char *base = strrchr(path, '/');
-	size_t length, suffix = strlen(XFP_FAMILY_SUFFIX);
+	size_t stem;
 
 	base = base ? base + 1 : path;
-	length = strlen(base);
-	if (length > suffix && !strcmp(base + length - suffix, XFP_FAMILY_SUFFIX))
-		length -= suffix;
-	return strndup(base, length);
+	stem = xfp_stem(base, XFP_FAMILY_SUFFIX);
+	return strndup(base, stem ? stem : strlen(base));
 }
 
 enum xfp_status xfp_family_parse(const char *text, const char *path, bool header_only, struct xfp_family **out,
@@ -215,7 +209,7 @@ enum xfp_status xfp_family_parse(const char *text, const char *path, bool header
 
 	*out = NULL;
 	if (!parser.family || !copy || !(parser.family->name = name_of(path))) {
-		status = no_memory(err);
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	for (unsigned number = 1; (line = strsep(&rest, "\n")); number++) {

@@ -15,11 +15,6 @@
 
 #define MOST_NAMES 64 /* of families that are looked at for what was meant */
 
-static enum xfp_status no_memory(struct xfp_error *err)
-{
-	return xfp_no_memory(err);
-}
-
 /* ---- the families of one folder ----------------------------------------------------------------- */
 
 static bool listed(char *const *list, uint32_t count, const char *word)
@@ -54,12 +49,12 @@ static enum xfp_status load_headers(const char *folder, struct xfp_family ***out
 				      folder);
 	*count = 0;
 	if (!(families = calloc((size_t)found + 1, sizeof *families)))
-		status = no_memory(err);
+		status = xfp_no_memory(err);
 	for (int i = 0; i < found; i++) {
 		char *path = status ? NULL : xfp_path(folder, entries[i]->d_name);
 
 		if (!status && !path)
-			status = no_memory(err);
+			status = xfp_no_memory(err);
 		if (!status && !(status = xfp_family_load(path, true, &families[*count], err)))
 			++*count;
 		free(path);
@@ -120,7 +115,7 @@ static enum xfp_status choose_in(const char *folder, const struct xfp_model_conf
 		*name = strdup(found->name);
 		*why = xfp_formatted("by %s %s", architecture ? "architecture" : "model_type", word);
 		if (!*name || !*why)
-			status = no_memory(err);
+			status = xfp_no_memory(err);
 	}
 	for (uint32_t i = 0; i < count; i++)
 		xfp_family_free(families[i]);
@@ -159,10 +154,10 @@ enum xfp_status xfp_family_choose(char *const *folders, uint32_t count, const st
 	for (uint32_t i = 0; !status && !name && i < count; i++) {
 		status = choose_in(folders[i], config, &name, why, err);
 		if (!status && name && !(*path = file_in(folders[i], name)))
-			status = no_memory(err);
+			status = xfp_no_memory(err);
 	}
 	if (!status && !name && !(*path = file_of(folders, count, XFP_FAMILY_GENERAL)))
-		status = no_memory(err);
+		status = xfp_no_memory(err);
 	free(name);
 	if (status) {
 		free(*path);
@@ -191,15 +186,15 @@ static enum xfp_status list_folders(const char *only, char ***out, uint32_t *cou
 	*count = 0;
 	if (!folders) {
 		free(copy);
-		return no_memory(err);
+		return xfp_no_memory(err);
 	}
 	while (!status && (folder = strsep(&rest, ":")))
 		if (*folder && !(folders[(*count)++] = strdup(folder)))
-			status = no_memory(err);
+			status = xfp_no_memory(err);
 	if (!status && !only)
 		status = xfp_data_folder(XFP_FAMILIES, &folders[*count], err);
 	else if (!status && !(folders[*count] = strdup(only)))
-		status = no_memory(err);
+		status = xfp_no_memory(err);
 	free(copy);
 	if (status) {
 		free_folders(folders, *count);
@@ -278,7 +273,7 @@ enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct
 		choice->path = folders ? file_of(folders, count, wish->family) : strdup(wish->family);
 		choice->why = strdup("as asked for");
 		if (!choice->path || !choice->why)
-			status = no_memory(err);
+			status = xfp_no_memory(err);
 		else if (access(choice->path, R_OK))
 			status = errno != ENOENT
 					 ? xfp_fail_errno(err, errno, "--family %s", xfp_printable(choice->path).text)

@@ -6,7 +6,7 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
-#include "checkpoints/folder.h"
+#include "base/text/suffix.h"
 
 /* Endings that only packed weights and their scales have, of those that are left when a checkpoint is open. */
 static const char *const endings[] = {

@@ -16,11 +16,6 @@
 
 static const char word_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
-static enum xfp_status no_memory(struct xfp_error *err)
-{
-	return xfp_no_memory(err);
-}
-
 /* The next word of *text in a new string, "" at the end, NULL without memory; *text moves past it and its blanks. */
 static char *next_word(const char **text)
 {
@@ -54,7 +49,7 @@ static enum xfp_status parse_parts(struct xfp_rule *rule, char *text, struct xfp
 
 	rule->interleaved = *separator == '~';
 	if (!(rule->parts = calloc(MOST_PARTS, sizeof *rule->parts)))
-		return no_memory(err);
+		return xfp_no_memory(err);
 	for (char *part; (part = strsep(&text, separator));) {
 		struct xfp_rule_part *to = &rule->parts[rule->part_count];
 		char *rows = strchr(part, ':');
@@ -75,7 +70,7 @@ static enum xfp_status parse_parts(struct xfp_rule *rule, char *text, struct xfp
 		to->role = strdup(part);
 		to->rows = rows ? strdup(rows) : NULL;
 		if (!to->role || (rows && !to->rows))
-			return no_memory(err);
+			return xfp_no_memory(err);
 	}
 	if (sized && (sized != rule->part_count || rule->interleaved))
 		return xfp_fail(err, XFP_BAD_INPUT,
@@ -102,7 +97,7 @@ static enum xfp_status parse_layout(struct xfp_rule_layout *layout, char *text, 
 			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no product of config.json fields", equals);
 		layout->dim[layout->rank] = *dim;
 		if (equals && !(layout->equals[layout->rank] = strdup(equals)))
-			return no_memory(err);
+			return xfp_no_memory(err);
 		layout->rank++;
 	}
 	if (!memchr(layout->dim, 'N', layout->rank) || !memchr(layout->dim, 'K', layout->rank))
@@ -116,7 +111,7 @@ static enum xfp_status parse_layouts(struct xfp_rule *rule, char *text, struct x
 	enum xfp_status status;
 
 	if (!(rule->layouts = calloc(MOST_LAYOUTS, sizeof *rule->layouts)))
-		return no_memory(err);
+		return xfp_no_memory(err);
 	for (char *layout; (layout = strsep(&text, "|"));) {
 		if (rule->layout_count == MOST_LAYOUTS)
 			return xfp_fail(err, XFP_BAD_INPUT, "more than %d layouts", MOST_LAYOUTS);
@@ -319,7 +314,7 @@ static enum xfp_status parse_pattern(struct xfp_rule *rule, const char *text, st
 	rule->literals = malloc(2 * length + 1);
 	scan.regex = malloc(2 * length + 1); /* a mark grows by at most a character */
 	if (!rule->pattern || !rule->literals || !scan.regex) {
-		status = no_memory(err);
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	if ((status = scan_pattern(&scan, rule->pattern, err)))
@@ -338,7 +333,7 @@ enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct x
 	char *class = next_word(&text), *roles = NULL, *layout = NULL, none[XFP_NO_CLASS];
 
 	if (!class) {
-		status = no_memory(err);
+		status = xfp_no_memory(err);
 		goto done;
 	}
 	if (!xfp_class_parse(class, &rule->class_)) {
@@ -349,7 +344,7 @@ enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct x
 		roles = next_word(&text);
 		layout = next_word(&text);
 		if (!roles || !layout) {
-			status = no_memory(err);
+			status = xfp_no_memory(err);
 			goto done;
 		}
 		if (!*roles || !*layout) {

@@ -9,12 +9,11 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "base/text/suffix.h"
 
 bool xfp_names_file(const char *name, const char *suffix)
 {
-	size_t length = strlen(name), tail = strlen(suffix);
-
-	return strchr(name, '/') || (length > tail && !strcmp(name + length - tail, suffix));
+	return strchr(name, '/') || xfp_stem(name, suffix);
 }
 
 char *xfp_tool_folder(void)
