@@ -7,7 +7,7 @@
  * checkpoint that fails a check is XFP_BAD_INPUT with a message that names the file, the tensor
  * and the remedy. Nothing is ever mapped and nothing in a checkpoint is executed.
  *
- * A format is one source file that fills in a `struct xfp_checkpoint_format`; open/open.c asks each to probe.
+ * A format is one source file that fills in a `struct xfp_checkpoint_format`; open/probe.c chooses one.
  */
 #ifndef XFP_CHECKPOINT_H
 #define XFP_CHECKPOINT_H

@@ -11,8 +11,8 @@
 
 struct xfp_checkpoint_format {
 	const char *name;
-	/* How sure it is that it can open this folder or file: 0 is not at all; the surest opens it. */
-	enum xfp_status (*probe)(const char *model, int *sure, struct xfp_error *err);
+	/* Whether a file is of this format by its first bytes; NULL: only its name says so. */
+	enum xfp_status (*examine)(const char *path, bool *is, struct xfp_error *err);
 	/* Fill in everything of `checkpoint` but config and extras; sorting is left to the caller. `is_folder` is set
 	 * before. */
 	enum xfp_status (*open)(const char *model, struct xfp_checkpoint *checkpoint, struct xfp_error *err);
@@ -22,6 +22,12 @@ struct xfp_checkpoint_format {
 };
 
 extern const struct xfp_checkpoint_format xfp_format_safetensors, xfp_format_pytorch, xfp_format_gguf, xfp_format_zip;
+
+/* The format of a file or a folder; NULL if no format opens it. */
+enum xfp_status xfp_checkpoint_probe(const char *model, bool folder, const struct xfp_checkpoint_format **format,
+				     struct xfp_error *err);
+/* Whether a name in a folder may be that of PyTorch weights. */
+bool xfp_pytorch_may_be_weights(const char *name);
 
 /* Files of tensors that indices list. */
 extern const struct xfp_file_form xfp_form_safetensors, xfp_form_pytorch;

@@ -66,6 +66,7 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/open/fold_modelopt.c \
 	checkpoints/open/fold_mxfp4.c \
 	checkpoints/open/open.c \
+	checkpoints/open/probe.c \
 	checkpoints/open/scaling.c \
 	checkpoints/open/scaling.h \
 	checkpoints/packed/awq.c \

@@ -15,13 +15,11 @@
  * else in the shards is lost silently: tensors that the index omits are taken, copies that
  * the index maps to another shard are left, and both are noted, as are files that it does not list.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/printable.h"
 #include "base/text/suffix.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"
@@ -31,7 +29,6 @@
 
 #define INDEX_NAME "model.safetensors.index.json"
 #define SINGLE_NAME "model.safetensors"
-#define INDEX_SUFFIX ".safetensors.index.json"
 #define SUFFIX ".safetensors"
 
 static enum xfp_status read_file(const struct xfp_place *place, struct xfp_checkpoint *notes,
@@ -53,38 +50,6 @@ static enum xfp_status looks_right(const char *path, bool *right, struct xfp_err
 
 	*right = !status && *right && xfp_load64(head) <= XFP_SAFETENSORS_HEADER_MAX && head[8] == '{';
 	return status;
-}
-
-static enum xfp_status probe(const char *model, int *sure, struct xfp_error *err)
-{
-	char **names = NULL;
-	enum xfp_status status;
-	uint32_t count = 0;
-	struct stat st;
-	bool right;
-
-	*sure = 0;
-	if (stat(model, &st))
-		return xfp_fail_errno(err, errno, "%s: cannot open", model);
-	if (!S_ISDIR(st.st_mode)) {
-		if (xfp_ends_with(model, SUFFIX) || xfp_ends_with(model, INDEX_SUFFIX)) {
-			*sure = 100;
-			return XFP_OK;
-		}
-		if (!(status = looks_right(model, &right, err)) && right)
-			*sure = 50;
-		return status;
-	}
-	if ((status = xfp_folder_list(model, &names, &count, err)))
-		return status;
-	for (uint32_t i = 0; i < count; i++) {
-		if (!strcmp(names[i], INDEX_NAME) || !strcmp(names[i], SINGLE_NAME))
-			*sure = 90;
-		else if (xfp_ends_with(names[i], SUFFIX) && *sure < 60)
-			*sure = 60;
-	}
-	xfp_names_free(names, count);
-	return XFP_OK;
 }
 
 /* ---- files of EXL2's converter ------------------------------------------------------------------ */
@@ -186,16 +151,8 @@ static enum xfp_status open_safetensors(const char *model, struct xfp_checkpoint
 	if ((status = xfp_folder_place(c, model, &name, err)) ||
 	    (status = xfp_listing_of_folder(c->folder, &listing, err)))
 		return status;
-	if (c->is_folder) {
-		status = xfp_safetensors_open_listing(c, &listing, err);
-	} else if (xfp_ends_with(name, INDEX_SUFFIX)) {
-		status = xfp_shards_indexed(&xfp_form_safetensors, c, &listing, name, err);
-	} else {
-		if (xfp_is_shard(name, SUFFIX))
-			xfp_checkpoint_note(c, "%s: is one of several files; the others are not read",
-					    xfp_printable(name).text);
-		status = xfp_shards_single(&xfp_form_safetensors, c, &listing, name, err);
-	}
+	status = c->is_folder ? xfp_safetensors_open_listing(c, &listing, err)
+			      : xfp_shards_named(&xfp_form_safetensors, c, &listing, name, err);
 	xfp_listing_free(&listing);
 	return status;
 }
@@ -219,7 +176,7 @@ static enum xfp_status read_headers(const struct xfp_checkpoint *c, struct xfp_h
 
 const struct xfp_checkpoint_format xfp_format_safetensors = {
 	.name = "safetensors",
-	.probe = probe,
+	.examine = looks_right,
 	.open = open_safetensors,
 	.header = read_headers,
 };

@@ -303,6 +303,17 @@ done:
 	return status;
 }
 
+enum xfp_status xfp_shards_named(const struct xfp_file_form *form, struct xfp_checkpoint *c,
+				 const struct xfp_listing *listing, const char *name, struct xfp_error *err)
+{
+	if (xfp_ends_with(name, ".index.json"))
+		return xfp_shards_indexed(form, c, listing, name, err);
+	if (xfp_is_shard(name, form->suffix))
+		xfp_checkpoint_note(c, "%s: is one of several files; the others are not read",
+				    xfp_printable(name).text);
+	return xfp_shards_single(form, c, listing, name, err);
+}
+
 /* ---- one of several ------------------------------------------------------------------------------ */
 
 enum xfp_status xfp_shards_only(const struct xfp_file_form *form, struct xfp_checkpoint *c,

@@ -68,6 +68,10 @@ enum xfp_status xfp_shards_single(const struct xfp_file_form *form, struct xfp_c
 enum xfp_status xfp_shards_indexed(const struct xfp_file_form *form, struct xfp_checkpoint *checkpoint,
 				   const struct xfp_listing *listing, const char *index_name, struct xfp_error *err);
 
+/* Fill in a checkpoint of which one file was named: an index, or one of files that stand alone. */
+enum xfp_status xfp_shards_named(const struct xfp_file_form *form, struct xfp_checkpoint *checkpoint,
+				 const struct xfp_listing *listing, const char *name, struct xfp_error *err);
+
 /* Where no name says which file it is: the only one whose name may be one of the form's, or why there is none. */
 enum xfp_status xfp_shards_only(const struct xfp_file_form *form, struct xfp_checkpoint *checkpoint,
 				const struct xfp_listing *listing, bool (*may_be)(const char *name),

@@ -5,7 +5,6 @@
  *
  * The checkpoint is in the folder, of those in the archive, that lies least deep and has weights.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,20 +16,6 @@
 #include "checkpoints/format.h"
 #include "checkpoints/note.h"
 #include "checkpoints/zip.h"
-
-#define SUFFIX ".zip"
-
-static enum xfp_status probe(const char *model, int *sure, struct xfp_error *err)
-{
-	struct stat st;
-
-	*sure = 0;
-	if (stat(model, &st))
-		return xfp_fail_errno(err, errno, "%s: cannot open", model);
-	if (S_ISREG(st.st_mode) && xfp_ends_with(model, SUFFIX))
-		*sure = 90;
-	return XFP_OK;
-}
 
 /* Folders that systems add, and hidden files. */
 static bool is_hidden(const char *name)
@@ -212,6 +197,5 @@ done:
 
 const struct xfp_checkpoint_format xfp_format_zip = {
 	.name = "zip",
-	.probe = probe,
 	.open = open_zip,
 };

@@ -10,7 +10,6 @@
  *
  * Files of several have metadata in the first alone. Each is checked by itself, and all together hold each tensor once.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -38,31 +37,6 @@ static enum xfp_status has_magic(const char *path, bool *has, struct xfp_error *
 
 	*has = !status && *has && !memcmp(head, XFP_GGUF_MAGIC, sizeof head);
 	return status;
-}
-
-static enum xfp_status probe(const char *model, int *sure, struct xfp_error *err)
-{
-	char **names = NULL;
-	enum xfp_status status;
-	uint32_t count = 0;
-	struct stat st;
-	bool has;
-
-	*sure = 0;
-	if (stat(model, &st))
-		return xfp_fail_errno(err, errno, "%s: cannot open", model);
-	if (!S_ISDIR(st.st_mode)) {
-		if (!(status = has_magic(model, &has, err)))
-			*sure = has ? 110 : xfp_ends_with(model, SUFFIX) ? 90 : 0;
-		return status;
-	}
-	if ((status = xfp_folder_list(model, &names, &count, err)))
-		return status;
-	for (uint32_t i = 0; i < count; i++)
-		if (xfp_ends_with(names[i], SUFFIX))
-			*sure = 40;
-	xfp_names_free(names, count);
-	return XFP_OK;
 }
 
 /* ---- names of files ----------------------------------------------------------------------------- */
@@ -407,4 +381,4 @@ static enum xfp_status open_gguf(const char *model, struct xfp_checkpoint *c, st
 	return status;
 }
 
-const struct xfp_checkpoint_format xfp_format_gguf = { "gguf", probe, open_gguf, xfp_gguf_header };
+const struct xfp_checkpoint_format xfp_format_gguf = { "gguf", has_magic, open_gguf, xfp_gguf_header };

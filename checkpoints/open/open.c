@@ -129,26 +129,6 @@ done:
 	return status;
 }
 
-/* *best is NULL where none of them can open it. */
-static enum xfp_status find_surest(const char *model, const struct xfp_checkpoint_format **best, struct xfp_error *err)
-{
-	int most = 0;
-
-	*best = NULL;
-	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-		int sure = 0;
-		enum xfp_status status = formats[i]->probe(model, &sure, err);
-
-		if (status)
-			return status;
-		if (sure > most) {
-			most = sure;
-			*best = formats[i];
-		}
-	}
-	return XFP_OK;
-}
-
 /* What there is instead of a checkpoint, and what can be done with it. */
 static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
 {
@@ -222,7 +202,7 @@ static enum xfp_status open_model(const char *model, bool fold, struct xfp_check
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"%s: is a pipe or a device; name a file of weights, or the folder of a checkpoint",
 				model);
-	if ((status = find_surest(model, &format, err)))
+	if ((status = xfp_checkpoint_probe(model, S_ISDIR(st.st_mode), &format, err)))
 		return status;
 	if (!format)
 		return S_ISDIR(st.st_mode) ? refuse_folder(model, err) : refuse_file(model, err);

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/text/glob.h"
 #include "checkpoints/format.h"
 #include "schemas/recipe/recipe.h"
 
@@ -62,11 +63,7 @@ struct meta_reader {
 
 bool xfp_meta_is_part(const char *name)
 {
-	static const char start[] = "consolidated.";
-	size_t length = strlen(start);
-
-	return !strncmp(name, start, length) && strspn(name + length, "0123456789") == 2 &&
-	       !strcmp(name + length + 2, ".pth");
+	return xfp_glob_matches("consolidated.[0-9][0-9].pth", name);
 }
 
 static enum xfp_status bad_tensor(const struct meta_reader *r, uint32_t part, const char *name, const char *what)
