@@ -3,54 +3,58 @@
 # tests/: unit tests (cmocka), tests of the installed tools (bats) and of the tree itself. All print TAP,
 # through run-tap.
 
+# A program is made of its one source, and linked with all libraries, unless it says otherwise.
+if CHECK
+fixtures = tests/unit/libfixtures.a
+endif
+LDADD = $(fixtures) $(TOOL_LIBS) $(CMOCKA_LIBS)
+
 # quickstart calls the maker of checkpoints. The others are built by what needs them, make check and make bench.
-bench_programs = \
+if CONVERTER
+noinst_PROGRAMS += tests/make-checkpoint
+check_PROGRAMS += \
+	tests/bench/bench \
+	tests/kernel-verify-broken \
+	tests/make-compact-seeds \
+	tests/tokenize
+check_DATA += $(bench_links)
+endif
+tests_make_checkpoint_LDADD = -lm
+# The verifier with kernels that are wrong, which it must find.
+tests_kernel_verify_broken_SOURCES = $(kernel_verify_sources) tests/kernel-verify-broken.c
+tests_kernel_verify_broken_LDADD = $(kernel_verify_libs)
+# A tokenizer by hand: tests/tokenizer_families.py --compare calls it.
+tests_tokenize_LDADD = $(TOKENIZER_LIBS)
+
+# Several programs that are linked as one: each is a link to it, and its name says which one runs (tests/program.h).
+$(bench_links) $(unit_links):
+	$(AM_V_at)program=$<; ln -sf "../$${program#tests/}" $@
+CLEANFILES += $(bench_links) $(unit_links)
+
+# Measurements: `make bench`, which is no part of `make check` (tests/cli/bench.bats runs it on next to nothing).
+bench_links = \
 	tests/bench/decode \
 	tests/bench/int4 \
 	tests/bench/llama \
 	tests/bench/make-weights \
 	tests/bench/opening
-if CONVERTER
-noinst_PROGRAMS += tests/make-checkpoint
-check_PROGRAMS += \
-	$(bench_programs) \
-	tests/kernel-verify-broken \
-	tests/make-compact-seeds \
-	tests/tokenize
-endif
-
-# Makers of input, for quickstart too.
-tests_make_checkpoint_SOURCES = tests/make-checkpoint.c tests/generated-weights.h
-tests_make_checkpoint_LDADD = -lm
-
-# What wrote kernels/encode/compact_seed.h.
-tests_make_compact_seeds_SOURCES = tests/make-compact-seeds.c tests/generated-weights.h
-tests_make_compact_seeds_LDADD = $(TOOL_LIBS)
-
-# The verifier with kernels that are wrong, which it must find.
-tests_kernel_verify_broken_SOURCES = $(kernel_verify_sources) tests/kernel-verify-broken.c
-tests_kernel_verify_broken_LDADD = $(kernel_verify_libs)
-
-# A tokenizer by hand: tests/tokenizer_families.py --compare calls it.
-tests_tokenize_SOURCES = tests/tokenize.c
-tests_tokenize_LDADD = $(TOKENIZER_LIBS)
-
-# Measurements: `make bench`, which is no part of `make check` (tests/cli/bench.bats runs it on next to nothing).
-tests_bench_decode_SOURCES = tests/bench/decode.c
-tests_bench_decode_LDADD = $(TOOL_LIBS)
-tests_bench_int4_SOURCES = tests/bench/int4.c
-tests_bench_int4_LDADD = $(TOOL_LIBS)
-tests_bench_llama_SOURCES = tests/bench/llama.c
-tests_bench_llama_LDADD = $(TOOL_LIBS) -ldl
-tests_bench_make_weights_SOURCES = tests/bench/make-weights.c tests/generated-weights.h
-tests_bench_make_weights_LDADD = -lm
-tests_bench_opening_SOURCES = \
+$(bench_links): tests/bench/bench
+tests_bench_bench_SOURCES = \
+	tests/bench/bench.c \
+	tests/bench/bench.h \
+	tests/bench/decode.c \
+	tests/bench/int4.c \
+	tests/bench/llama.c \
+	tests/bench/make-weights.c \
 	tests/bench/opening.c \
+	tests/generated-weights.h \
+	tests/program.c \
+	tests/program.h \
 	tests/unit/bundle_image.c \
 	tests/unit/bundle_image.h \
 	tests/unit/many_members.c \
 	tests/unit/many_members.h
-tests_bench_opening_LDADD = $(TOOL_LIBS)
+tests_bench_bench_LDADD = $(TOOL_LIBS)
 
 # The fuzzer of the bundle reader: `make fuzz`, which needs clang; test_recipes is what needs none.
 EXTRA_DIST += \
@@ -63,43 +67,6 @@ EXTRA_DIST += \
 	tests/fuzz/run \
 	tests/fuzz/run-readers \
 	tests/fuzz/run-tokenizers
-tests_fuzz_test_folds_SOURCES = \
-	tests/fuzz/blocks.c \
-	tests/fuzz/blocks.h \
-	tests/fuzz/folds.c \
-	tests/fuzz/folds.h \
-	tests/fuzz/read_back.c \
-	tests/fuzz/read_back.h \
-	tests/fuzz/test_folds.c \
-	tests/fuzz/tokens.c \
-	tests/fuzz/tokens.h
-tests_fuzz_test_ggufs_SOURCES = \
-	tests/fuzz/ggufs.c \
-	tests/fuzz/ggufs.h \
-	tests/fuzz/read_back.c \
-	tests/fuzz/read_back.h \
-	tests/fuzz/test_ggufs.c
-tests_fuzz_test_torch_SOURCES = \
-	tests/fuzz/test_torch.c \
-	tests/fuzz/torch.c \
-	tests/fuzz/torch.h
-tests_fuzz_test_recipes_SOURCES = \
-	tests/fuzz/contents.c \
-	tests/fuzz/lay_out.c \
-	tests/fuzz/multiply.c \
-	tests/fuzz/mutate.c \
-	tests/fuzz/names.c \
-	tests/fuzz/patch.c \
-	tests/fuzz/recipe.c \
-	tests/fuzz/recipe.h \
-	tests/fuzz/seeds.c \
-	tests/fuzz/test_recipes.c \
-	tests/fuzz/walk.c \
-	tests/fuzz/walk.h
-tests_fuzz_test_tokenizers_SOURCES = \
-	tests/fuzz/test_tokenizers.c \
-	tests/fuzz/tokenizers.c \
-	tests/fuzz/tokenizers.h
 
 # Faults: make faults. The stages that are static have an allocation that fails linked in, the other tools preloaded.
 EXTRA_DIST += \
@@ -156,6 +123,9 @@ CLEANFILES += tests/full_disk.so
 
 # CUDA without a device: an emulator of PTX, and a stand-in for the driver that runs kernels in it.
 EXTRA_DIST += \
+	tests/cuda/driver.h \
+	tests/cuda/driver_calls.h \
+	tests/cuda/machine.h \
 	tests/cuda/opcode_arithmetic.py \
 	tests/cuda/opcode_common.py \
 	tests/cuda/opcode_faults.py \
@@ -185,6 +155,7 @@ EXTRA_DIST += \
 	tests/cuda/ptx/warp.py \
 	tests/cuda/ptx_server.py \
 	tests/cuda/reference.py \
+	tests/cuda/scene.h \
 	tests/cuda/snippets.py \
 	tests/cuda/test_opcodes.py \
 	tests/cuda/twice.ptx
@@ -195,8 +166,6 @@ kernel_tests = \
 	tests/cuda/executed \
 	tests/cuda/resources \
 	tests/cuda/sass
-tests_cuda_test_driver_SOURCES = tests/cuda/driver.h tests/cuda/driver_calls.h tests/cuda/test_driver.c
-tests_cuda_test_driver_LDADD = $(LDADD) $(DLOPEN_LIBS)
 stand_in_driver = \
 	tests/cuda/driver.c \
 	tests/cuda/driver_launch.c \
@@ -210,145 +179,221 @@ tests/cuda/libcuda.so.1: $(stand_in_driver) tests/cuda/driver.h tests/cuda/drive
 		-Wl,-soname,libcuda.so.1 -o '$(abs_builddir)'/$@ $(stand_in_driver)
 CLEANFILES += tests/cuda/libcuda.so.1
 
-unit_tests = \
-	tests/cuda/test_driver \
-	tests/fuzz/test_folds \
-	tests/fuzz/test_ggufs \
-	tests/fuzz/test_recipes \
-	tests/fuzz/test_tokenizers \
-	tests/fuzz/test_torch \
-	tests/unit/test_aim \
-	tests/unit/test_artifact \
-	tests/unit/test_artifact_damage \
-	tests/unit/test_artifact_lies \
-	tests/unit/test_assign \
-	tests/unit/test_bundle \
-	tests/unit/test_bundle_hostile \
-	tests/unit/test_bundle_open \
-	tests/unit/test_bundle_parts \
-	tests/unit/test_bundle_stamp \
-	tests/unit/test_bundle_tools \
-	tests/unit/test_checkpoint_parts \
-	tests/unit/test_classify \
-	tests/unit/test_codecs \
-	tests/unit/test_command_line \
-	tests/unit/test_compact \
-	tests/unit/test_crcs \
-	tests/unit/test_cuda_image \
-	tests/unit/test_cuda_plan \
-	tests/unit/test_curve \
-	tests/unit/test_decide \
-	tests/unit/test_decode \
-	tests/unit/test_config_keys \
-	tests/unit/test_description \
-	tests/unit/test_defects \
-	tests/unit/test_digests \
-	tests/unit/test_disk_space \
-	tests/unit/test_dropping \
-	tests/unit/test_edges \
-	tests/unit/test_encode \
-	tests/unit/test_experts \
-	tests/unit/test_family \
-	tests/unit/test_file \
-	tests/unit/test_filesystem \
-	tests/unit/test_fold_config \
-	tests/unit/test_fold_shapes \
-	tests/unit/test_footprint \
-	tests/unit/test_forward \
-	tests/unit/test_gc \
-	tests/unit/test_glob \
-	tests/unit/test_ggml \
-	tests/unit/test_gguf \
-	tests/unit/test_gguf_tokenizer \
-	tests/unit/test_goal \
-	tests/unit/test_grouped \
-	tests/unit/test_index \
-	tests/unit/test_json \
-	tests/unit/test_json_print \
-	tests/unit/test_key \
-	tests/unit/test_leaks \
-	tests/unit/test_ledger \
-	tests/unit/test_ledger_lies \
-	tests/unit/test_lloyd \
-	tests/unit/test_lock \
-	tests/unit/test_low_floors \
-	tests/unit/test_manifest \
-	tests/unit/test_manifest_open \
-	tests/unit/test_manifest_race \
-	tests/unit/test_matrix \
-	tests/unit/test_matvec \
-	tests/unit/test_meta \
-	tests/unit/test_misspelt \
-	tests/unit/test_moments \
-	tests/unit/test_moving \
-	tests/unit/test_multiply \
-	tests/unit/test_no_memory \
-	tests/unit/test_npy \
-	tests/unit/test_number \
-	tests/unit/test_numbers \
-	tests/unit/test_optimal \
-	tests/unit/test_pace \
-	tests/unit/test_packed \
-	tests/unit/test_packed_ints \
-	tests/unit/test_parameters \
-	tests/unit/test_path \
-	tests/unit/test_peer_floats \
-	tests/unit/test_peers \
-	tests/unit/test_pickle \
-	tests/unit/test_policy \
-	tests/unit/test_prepare \
-	tests/unit/test_publish \
-	tests/unit/test_pulse \
-	tests/unit/test_read_through \
-	tests/unit/test_rebuild \
-	tests/unit/test_report \
-	tests/unit/test_resume \
-	tests/unit/test_rounds \
-	tests/unit/test_rows \
-	tests/unit/test_safetensors \
-	tests/unit/test_sample \
-	tests/unit/test_scale \
-	tests/unit/test_scaled \
-	tests/unit/test_select \
-	tests/unit/test_settings \
-	tests/unit/test_sha256 \
-	tests/unit/test_sharded \
-	tests/unit/test_shares \
-	tests/unit/test_size \
-	tests/unit/test_solve \
-	tests/unit/test_sources \
-	tests/unit/test_stages \
-	tests/unit/test_store \
-	tests/unit/test_strided \
-	tests/unit/test_survey \
-	tests/unit/test_tar \
-	tests/unit/test_table \
-	tests/unit/test_text \
-	tests/unit/test_tiles \
-	tests/unit/test_tokenizer \
-	tests/unit/test_tokenizer_edges \
-	tests/unit/test_tokenizer_memory \
-	tests/unit/test_tokenizer_unicode \
-	tests/unit/test_units \
-	tests/unit/test_unpack \
-	tests/unit/test_verified \
-	tests/unit/test_walk \
-	tests/unit/test_whole \
-	tests/unit/test_zip
+# Unit tests, tests/unit/test_AREA, are linked as one program per room. A new test is a line of the list that suits it.
+tests_units_base_SOURCES = \
+	tests/unit/test_command_line.c \
+	tests/unit/test_file.c \
+	tests/unit/test_glob.c \
+	tests/unit/test_misspelt.c \
+	tests/unit/test_number.c \
+	tests/unit/test_path.c \
+	tests/unit/test_read_through.c \
+	tests/unit/test_sha256.c \
+	tests/unit/test_size.c \
+	tests/unit/test_table.c \
+	tests/unit/test_tar.c
+tests_units_schemas_SOURCES = \
+	tests/unit/test_artifact.c \
+	tests/unit/test_artifact_damage.c \
+	tests/unit/test_artifact_lies.c \
+	tests/unit/test_index.c \
+	tests/unit/test_json_print.c \
+	tests/unit/test_ledger.c \
+	tests/unit/test_ledger_lies.c \
+	tests/unit/test_parameters.c \
+	tests/unit/test_policy.c \
+	tests/unit/test_rows.c \
+	tests/unit/test_units.c
+tests_units_checkpoints_SOURCES = \
+	tests/unit/test_crcs.c \
+	tests/unit/test_gguf.c \
+	tests/unit/test_gguf_tokenizer.c \
+	tests/unit/test_json.c \
+	tests/unit/test_matrix.c \
+	tests/unit/test_meta.c \
+	tests/unit/test_pickle.c \
+	tests/unit/test_safetensors.c \
+	tests/unit/test_sharded.c \
+	tests/unit/test_strided.c \
+	tests/unit/test_zip.c
+tests_units_packed_SOURCES = \
+	tests/unit/test_codecs.c \
+	tests/unit/test_fold_config.c \
+	tests/unit/test_fold_shapes.c \
+	tests/unit/test_ggml.c \
+	tests/unit/test_grouped.c \
+	tests/unit/test_packed.c \
+	tests/unit/test_packed_ints.c
+tests_units_kernels_SOURCES = \
+	tests/unit/test_assign.c \
+	tests/unit/test_compact.c \
+	tests/unit/test_decode.c \
+	tests/unit/test_edges.c \
+	tests/unit/test_encode.c \
+	tests/unit/test_experts.c \
+	tests/unit/test_lloyd.c \
+	tests/unit/test_matvec.c \
+	tests/unit/test_moments.c \
+	tests/unit/test_multiply.c \
+	tests/unit/test_optimal.c \
+	tests/unit/test_peer_floats.c \
+	tests/unit/test_peers.c \
+	tests/unit/test_scale.c \
+	tests/unit/test_scaled.c
+tests_units_runtime_SOURCES = \
+	tests/unit/test_bundle_hostile.c \
+	tests/unit/test_bundle_open.c \
+	tests/unit/test_bundle_parts.c \
+	tests/unit/test_cuda_image.c \
+	tests/unit/test_cuda_plan.c
+tests_units_stages_SOURCES = \
+	tests/unit/test_aim.c \
+	tests/unit/test_classify.c \
+	tests/unit/test_decide.c \
+	tests/unit/test_family.c \
+	tests/unit/test_moving.c \
+	tests/unit/test_pulse.c \
+	tests/unit/test_select.c \
+	tests/unit/test_settings.c \
+	tests/unit/test_solve.c \
+	tests/unit/test_stages.c \
+	tests/unit/test_survey.c \
+	tests/unit/test_tiles.c \
+	tests/unit/test_verified.c
+tests_units_cache_SOURCES = \
+	tests/unit/test_key.c \
+	tests/unit/test_leaks.c \
+	tests/unit/test_lock.c \
+	tests/unit/test_manifest.c \
+	tests/unit/test_manifest_open.c \
+	tests/unit/test_rebuild.c \
+	tests/unit/test_store.c
+tests_units_commands_SOURCES = \
+	tests/unit/test_curve.c \
+	tests/unit/test_footprint.c \
+	tests/unit/test_goal.c \
+	tests/unit/test_low_floors.c \
+	tests/unit/test_npy.c \
+	tests/unit/test_pace.c \
+	tests/unit/test_prepare.c \
+	tests/unit/test_report.c \
+	tests/unit/test_resume.c \
+	tests/unit/test_rounds.c \
+	tests/unit/test_sample.c \
+	tests/unit/test_shares.c \
+	tests/unit/test_sources.c \
+	tests/unit/test_unpack.c \
+	tests/unit/test_whole.c
+tests_units_model_SOURCES = \
+	tests/unit/test_config_keys.c \
+	tests/unit/test_description.c \
+	tests/unit/test_forward.c \
+	tests/unit/test_numbers.c \
+	tests/unit/test_tokenizer_edges.c
+# What reads a text for a model is linked with little else.
+tests_units_tokenizer_SOURCES = \
+	tests/fuzz/test_tokenizers.c \
+	tests/unit/test_defects.c \
+	tests/unit/test_tokenizer.c \
+	tests/unit/test_tokenizer_memory.c \
+	tests/unit/test_tokenizer_unicode.c
+tests_units_tokenizer_LDADD = $(fixtures) $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
+tests_units_tokenizer_LDFLAGS = \
+	$(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=free
+tests_units_fuzz_SOURCES = \
+	tests/fuzz/test_folds.c \
+	tests/fuzz/test_ggufs.c \
+	tests/fuzz/test_recipes.c \
+	tests/fuzz/test_torch.c
+# Functions that the linker's --wrap replaces do what they do elsewhere unless a test of these says otherwise.
+tests_units_wrapped_SOURCES = \
+	tests/unit/test_bundle.c \
+	tests/unit/test_bundle_stamp.c \
+	tests/unit/test_bundle_tools.c \
+	tests/unit/test_checkpoint_parts.c \
+	tests/unit/test_filesystem.c \
+	tests/unit/test_gc.c \
+	tests/unit/test_manifest_race.c \
+	tests/unit/test_text.c \
+	tests/unit/test_walk.c
+tests_units_wrapped_LDFLAGS = \
+	$(AM_LDFLAGS) -Wl,--wrap=lstat,--wrap=malloc,--wrap=readdir,--wrap=realloc,--wrap=statfs,--wrap=unlink \
+	-Wl,--wrap=xfp_algorithm_decides,--wrap=xfp_artifact_get_label,--wrap=xfp_artifact_open \
+	-Wl,--wrap=xfp_bundle_check_member,--wrap=xfp_pending_open
+# The same; two of these functions are replaced above, too.
+tests_units_refused_SOURCES = \
+	tests/unit/test_digests.c \
+	tests/unit/test_no_memory.c \
+	tests/unit/test_publish.c
+tests_units_refused_LDFLAGS = \
+	$(AM_LDFLAGS) -Wl,--wrap=aligned_alloc,--wrap=calloc,--wrap=malloc,--wrap=xfp_bundle_check_member \
+	-Wl,--wrap=fstat,--wrap=fsync,--wrap=close,--wrap=rename,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write
+# Functions that do nothing here.
+tests_units_replaced_SOURCES = \
+	tests/unit/test_disk_space.c \
+	tests/unit/test_dropping.c
+tests_units_replaced_LDFLAGS = \
+	$(AM_LDFLAGS) -Wl,--wrap=xfp_free_bytes,--wrap=xfp_prepare_unit,--wrap=xfp_receipt_make \
+	-Wl,--wrap=xfp_lock_have_alone,--wrap=xfp_lock_share_again,--wrap=xfp_manifest_version \
+	-Wl,--wrap=xfp_manifest_output_keys,--wrap=xfp_store_drop_one
+unit_programs = \
+	tests/units/base \
+	tests/units/schemas \
+	tests/units/checkpoints \
+	tests/units/packed \
+	tests/units/kernels \
+	tests/units/runtime \
+	tests/units/stages \
+	tests/units/cache \
+	tests/units/commands \
+	tests/units/model \
+	tests/units/tokenizer \
+	tests/units/fuzz \
+	tests/units/wrapped \
+	tests/units/refused \
+	tests/units/replaced
+unit_links = \
+	$(tests_units_base_SOURCES:.c=) \
+	$(tests_units_schemas_SOURCES:.c=) \
+	$(tests_units_checkpoints_SOURCES:.c=) \
+	$(tests_units_packed_SOURCES:.c=) \
+	$(tests_units_kernels_SOURCES:.c=) \
+	$(tests_units_runtime_SOURCES:.c=) \
+	$(tests_units_stages_SOURCES:.c=) \
+	$(tests_units_cache_SOURCES:.c=) \
+	$(tests_units_commands_SOURCES:.c=) \
+	$(tests_units_model_SOURCES:.c=) \
+	$(tests_units_tokenizer_SOURCES:.c=) \
+	$(tests_units_fuzz_SOURCES:.c=) \
+	$(tests_units_wrapped_SOURCES:.c=) \
+	$(tests_units_refused_SOURCES:.c=) \
+	$(tests_units_replaced_SOURCES:.c=)
+$(tests_units_base_SOURCES:.c=): tests/units/base
+$(tests_units_schemas_SOURCES:.c=): tests/units/schemas
+$(tests_units_checkpoints_SOURCES:.c=): tests/units/checkpoints
+$(tests_units_packed_SOURCES:.c=): tests/units/packed
+$(tests_units_kernels_SOURCES:.c=): tests/units/kernels
+$(tests_units_runtime_SOURCES:.c=): tests/units/runtime
+$(tests_units_stages_SOURCES:.c=): tests/units/stages
+$(tests_units_cache_SOURCES:.c=): tests/units/cache
+$(tests_units_commands_SOURCES:.c=): tests/units/commands
+$(tests_units_model_SOURCES:.c=): tests/units/model
+$(tests_units_tokenizer_SOURCES:.c=): tests/units/tokenizer
+$(tests_units_fuzz_SOURCES:.c=): tests/units/fuzz
+$(tests_units_wrapped_SOURCES:.c=): tests/units/wrapped
+$(tests_units_refused_SOURCES:.c=): tests/units/refused
+$(tests_units_replaced_SOURCES:.c=): tests/units/replaced
+unit_tests = tests/cuda/test_driver $(unit_links)
 # Of libxfp-cuda, on that machine.
 device_tests = \
 	tests/cuda/test_multiply \
 	tests/cuda/test_open \
 	tests/cuda/test_upload \
 	tests/cuda/test_parts
-device_ldadd = tests/unit/libfixtures.a runtime/libxfp-cuda.la runtime/libxfp.la $(TOOL_LIBS) $(CMOCKA_LIBS)
-tests_cuda_test_multiply_SOURCES = tests/cuda/machine.h tests/cuda/scene.h tests/cuda/test_multiply.c
+device_ldadd = $(fixtures) runtime/libxfp-cuda.la runtime/libxfp.la $(TOOL_LIBS) $(CMOCKA_LIBS)
 tests_cuda_test_multiply_LDADD = $(device_ldadd)
-tests_cuda_test_open_SOURCES = tests/cuda/machine.h tests/cuda/test_open.c
 tests_cuda_test_open_LDADD = $(device_ldadd)
-tests_cuda_test_upload_SOURCES = tests/cuda/machine.h tests/cuda/test_upload.c
 tests_cuda_test_upload_LDADD = $(device_ldadd)
-tests_cuda_test_parts_SOURCES = tests/cuda/machine.h tests/cuda/scene.h tests/cuda/test_parts.c
 tests_cuda_test_parts_LDADD = $(device_ldadd)
 EXTRA_DIST += \
 	tests/cuda/executed.py \
@@ -532,7 +577,35 @@ EXTRA_DIST += \
 	tests/tokenizer_unicode.json \
 	tests/tokenizer_unicode.py \
 	tests/totals
+# Helpers of several, and of the fuzzers.
 tests_unit_libfixtures_a_SOURCES = \
+	tests/program.c \
+	tests/program.h \
+	tests/fuzz/blocks.c \
+	tests/fuzz/blocks.h \
+	tests/fuzz/contents.c \
+	tests/fuzz/folds.c \
+	tests/fuzz/folds.h \
+	tests/fuzz/ggufs.c \
+	tests/fuzz/ggufs.h \
+	tests/fuzz/lay_out.c \
+	tests/fuzz/multiply.c \
+	tests/fuzz/mutate.c \
+	tests/fuzz/names.c \
+	tests/fuzz/patch.c \
+	tests/fuzz/read_back.c \
+	tests/fuzz/read_back.h \
+	tests/fuzz/recipe.c \
+	tests/fuzz/recipe.h \
+	tests/fuzz/seeds.c \
+	tests/fuzz/tokenizers.c \
+	tests/fuzz/tokenizers.h \
+	tests/fuzz/tokens.c \
+	tests/fuzz/tokens.h \
+	tests/fuzz/torch.c \
+	tests/fuzz/torch.h \
+	tests/fuzz/walk.c \
+	tests/fuzz/walk.h \
 	tests/unit/artifact_fixture.h \
 	tests/unit/bundle_fixture.c \
 	tests/unit/bundle_fixture.h \
@@ -561,7 +634,7 @@ tests_unit_libfixtures_a_SOURCES = \
 EXTRA_DIST += tests/cuda/not-built $(long_cli_tests) $(cli_tests) $(cuda_tests) $(kernel_tests) $(fault_tests) $(tree_tests)
 
 if CHECK
-check_PROGRAMS += $(unit_tests) $(fault_programs)
+check_PROGRAMS += $(unit_programs) tests/cuda/test_driver $(fault_programs)
 # The longest begin first, here as in the lists.
 TESTS += $(fault_tests)
 if CUDA
@@ -581,34 +654,6 @@ else
 TESTS += tests/cuda/not-built
 endif
 check_LIBRARIES = tests/unit/libfixtures.a
-tests_unit_test_bundle_stamp_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_algorithm_decides
-tests_unit_test_bundle_tools_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_bundle_check_member
-tests_unit_test_bundle_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_pending_open
-tests_unit_test_checkpoint_parts_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
-tests_unit_test_digests_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_bundle_check_member
-tests_unit_test_disk_space_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xfp_free_bytes
-tests_unit_test_dropping_LDFLAGS = \
-	$(AM_LDFLAGS) -Wl,--wrap=xfp_prepare_unit,--wrap=xfp_receipt_make,--wrap=xfp_lock_have_alone \
-	-Wl,--wrap=xfp_lock_share_again,--wrap=xfp_manifest_version,--wrap=xfp_manifest_output_keys \
-	-Wl,--wrap=xfp_store_drop_one
-tests_unit_test_filesystem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=statfs
-tests_unit_test_gc_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=unlink
-tests_unit_test_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
-tests_unit_test_manifest_race_LDFLAGS = \
-	$(AM_LDFLAGS) -Wl,--wrap=xfp_artifact_open,--wrap=xfp_artifact_get_label
-tests_unit_test_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
-tests_unit_test_publish_LDFLAGS = \
-	$(AM_LDFLAGS) -Wl,--wrap=fstat,--wrap=fsync,--wrap=close,--wrap=rename \
-	-Wl,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write
-tests_unit_test_tokenizer_memory_LDFLAGS = \
-	$(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=free
-tests_unit_test_walk_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=readdir,--wrap=lstat
-LDADD = tests/unit/libfixtures.a $(TOOL_LIBS) $(CMOCKA_LIBS)
-tests_fuzz_test_tokenizers_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_defects_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_tokenizer_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_tokenizer_memory_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_tokenizer_unicode_LDADD = $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
 TESTS += $(cuda_tests) $(long_cli_tests) $(tree_tests) $(unit_tests) $(cli_tests)
 endif
 
@@ -663,7 +708,7 @@ rooms:
 # Against the same installation; BENCH holds options and what to measure: make bench BENCH="--rounds 9 speed".
 #: bench         measure speed and memory; BENCH="--help" lists what can be measured
 .PHONY: bench
-bench: tests/root.stamp $(bench_programs)
+bench: tests/root.stamp $(bench_links)
 	@$(AM_TESTS_ENVIRONMENT) "$$PYTHON" "$$srcdir/tests/bench/run" $(BENCH)
 
 # Every point, in two hours or more; FAULTS holds options: make faults FAULTS="--only damage/text".

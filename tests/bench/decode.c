@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -21,6 +20,7 @@
 #include "checkpoints/packed/grouped.h"
 #include "checkpoints/packed/int.h"
 #include "checkpoints/packed/nvfp4.h"
+#include "tests/bench/bench.h"
 
 #define BLOCK_BYTES (512u << 10) /* as stages/quantize/rows.c */
 #define GROUP 128
@@ -136,31 +136,7 @@ struct matrix {
 	double *decoding, *copying, *ratio;
 };
 
-static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "decode: %s: %s\n", what, why);
-	exit(1);
-}
-
-static void *room(size_t bytes)
-{
-	void *made = calloc(bytes, 1);
-
-	if (!made)
-		die("a matrix", "out of memory");
-	return made;
-}
-
 /* ---- files --------------------------------------------------------------------------------------- */
-
-static uint64_t next(uint64_t *state)
-{
-	uint64_t x = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
 
 /* Numbers between 2^-6 and 2^-5, or codes that are no NaN. */
 static void put_scale(enum xfp_dtype dtype, unsigned char *at, uint32_t random)
@@ -186,7 +162,7 @@ static void put_groups(unsigned char *at, uint64_t cols, uint64_t group, uint64_
 	for (uint64_t i = 0; i < cols; i++)
 		xfp_store32(at + 4 * i, (uint32_t)(i / group));
 	for (uint64_t i = cols; i > 1; i--) {
-		uint64_t other = next(state) % i;
+		uint64_t other = bench_random(state) % i;
 		uint32_t group = xfp_load32(at + 4 * other);
 
 		xfp_store32(at + 4 * other, xfp_load32(at + 4 * (i - 1)));
@@ -207,7 +183,7 @@ static void fill(const struct has *has, unsigned char *at, uint64_t bytes, uint6
 	if (has->filling == STARTS)
 		return;
 	for (uint64_t i = 0; i + size <= bytes; i += size) {
-		uint32_t random = (uint32_t)next(state);
+		uint32_t random = (uint32_t)bench_random(state);
 
 		if (has->filling == SCALES)
 			put_scale(has->dtype, at + i, random);
@@ -246,11 +222,11 @@ static void make(const struct form *form, uint64_t rows, uint64_t cols, struct m
 		m->part.parameters[XFP_INT_BLOCK_COLS] = cols;
 	for (const struct has *has = form->components; has < form->components + MOST_HAS && has->bits; has++) {
 		uint64_t bytes = bytes_of(has, rows, cols);
-		unsigned char *data = room(bytes);
+		unsigned char *data = bench_need(calloc(bytes, 1));
 
 		fill(has, data, bytes, &state);
 		if (pwrite(file, data, bytes, (off_t)at) != (ssize_t)bytes)
-			die(form->name, "cannot write its file");
+			bench_die(form->name, "cannot write its file");
 		free(data);
 		m->components[m->part.component_count++] =
 			(struct xfp_component){ has->role, has->dtype, 0, at, bytes };
@@ -271,60 +247,39 @@ static void make(const struct form *form, uint64_t rows, uint64_t cols, struct m
 
 /* ---- a round ------------------------------------------------------------------------------------- */
 
-static double seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* All rows, a block at a time; they stay in `all`, a matrix in memory, where it is not NULL. */
 static double decode(const struct matrix *m, unsigned char *block, uint64_t rows, unsigned char *all)
 {
 	uint64_t count, line = m->source.view.cols * 2;
 	struct xfp_matrix_reader *reader;
 	struct xfp_error err;
-	double begin = seconds();
+	double begin = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
 
 	if (xfp_matrix_open(&m->source, &reader, &err))
-		die(m->source.tensor, err.text);
+		bench_die(m->source.tensor, err.text);
 	for (uint64_t row = 0; row < m->source.view.rows; row += count) {
 		count = m->source.view.rows - row < rows ? m->source.view.rows - row : rows;
 		if (xfp_matrix_read(reader, row, count, all ? all + row * line : block, &err))
-			die(m->source.tensor, err.text);
+			bench_die(m->source.tensor, err.text);
 	}
 	xfp_matrix_close(reader);
-	return seconds() - begin;
+	return bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
 }
 
 static double copy(const struct matrix *m, unsigned char *block, uint64_t rows, const unsigned char *all)
 {
 	uint64_t count, line = m->source.view.cols * 2;
-	double begin = seconds();
+	double begin = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
 
 	for (uint64_t row = 0; row < m->source.view.rows; row += count) {
 		count = m->source.view.rows - row < rows ? m->source.view.rows - row : rows;
 		memcpy(block, all + row * line, count * line);
 		__asm__ volatile("" : : "r"(block) : "memory"); /* nobody looks at it, and it is copied all the same */
 	}
-	return seconds() - begin;
+	return bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *of, size_t count)
-{
-	qsort(of, count, sizeof *of, ascending);
-	return of[count / 2];
-}
-
-int main(int argc, char **argv)
+PROGRAM("decode")
 {
 	size_t rounds = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
 	uint64_t rows = argc == 4 ? strtoul(argv[2], NULL, 10) : 0, cols = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
@@ -335,13 +290,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: decode ROUNDS ROWS COLS, multiples of 1024\n");
 		return 2;
 	}
-	all = room(rows * cols * 2);
-	block = room(rows * cols * 2);
+	all = bench_need(calloc(rows * cols * 2, 1));
+	block = bench_need(calloc(rows * cols * 2, 1));
 	for (size_t f = 0; f < FORMS; f++) {
 		make(&forms[f], rows, cols, &m[f]);
-		m[f].decoding = room(rounds * sizeof(double));
-		m[f].copying = room(rounds * sizeof(double));
-		m[f].ratio = room(rounds * sizeof(double));
+		m[f].decoding = bench_need(calloc(rounds * sizeof(double), 1));
+		m[f].copying = bench_need(calloc(rounds * sizeof(double), 1));
+		m[f].ratio = bench_need(calloc(rounds * sizeof(double), 1));
 	}
 	for (size_t i = 0; i < rounds; i++)
 		for (size_t f = 0; f < FORMS; f++) {
@@ -354,7 +309,7 @@ int main(int argc, char **argv)
 			m[f].ratio[i] = m[f].decoding[i] / m[f].copying[i];
 		}
 	for (size_t f = 0; f < FORMS; f++)
-		printf("%s\t%.9f\t%.9f\t%.3f\n", forms[f].name, median(m[f].decoding, rounds),
-		       median(m[f].copying, rounds), median(m[f].ratio, rounds));
+		printf("%s\t%.9f\t%.9f\t%.3f\n", forms[f].name, bench_median(m[f].decoding, rounds),
+		       bench_median(m[f].copying, rounds), bench_median(m[f].ratio, rounds));
 	return 0;
 }

@@ -17,6 +17,7 @@
 
 #include "checkpoints/checkpoint.h"
 #include "kernels/common/number.h"
+#include "tests/bench/bench.h"
 
 #define GROUP 32
 #define GROUP_BYTES 18
@@ -42,12 +43,6 @@ struct plan {
 	size_t count, capacity;
 	uint64_t weights;
 };
-
-static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "int4: %s: %s\n", what, why);
-	exit(1);
-}
 
 EVERY_PROCESSOR
 static void quantize(const uint16_t *in, size_t groups, uint8_t *out)
@@ -97,7 +92,7 @@ static void add_tensor(struct plan *plan, const struct xfp_source_tensor *t, int
 			plan->capacity = plan->capacity ? plan->capacity * 2 : 1024;
 			plan->blocks = realloc(plan->blocks, plan->capacity * sizeof *plan->blocks);
 			if (!plan->blocks)
-				die("memory", "out of it");
+				bench_die("memory", "out of it");
 		}
 		plan->blocks[plan->count++] = (struct block){
 			.in = in,
@@ -117,8 +112,8 @@ static void move(ssize_t (*how)(int, void *, size_t, off_t), int fd, void *data,
 		ssize_t done = how(fd, next, bytes, at);
 
 		if (done <= 0)
-			die(how == pread ? "reading" : "writing",
-			    done ? strerror(errno) : "the file has become shorter");
+			bench_die(how == pread ? "reading" : "writing",
+				  done ? strerror(errno) : "the file has become shorter");
 		next += done;
 		at += done;
 		bytes -= (size_t)done;
@@ -138,7 +133,7 @@ static void run(const struct plan *plan, int out)
 		uint8_t *packed = malloc((size_t)BLOCK_GROUPS * GROUP_BYTES);
 
 		if (!in || !packed)
-			die("memory", "out of it");
+			bench_die("memory", "out of it");
 #pragma omp for schedule(dynamic)
 		for (size_t i = 0; i < plan->count; i++) {
 			const struct block *b = &plan->blocks[i];
@@ -152,7 +147,7 @@ static void run(const struct plan *plan, int out)
 	}
 }
 
-int main(int argc, char **argv)
+PROGRAM("int4")
 {
 	struct xfp_checkpoint *checkpoint;
 	struct plan plan = { 0 };
@@ -166,19 +161,19 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (xfp_checkpoint_open(argv[1], &checkpoint, &err))
-		die(argv[1], err.text);
+		bench_die(argv[1], err.text);
 	out = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (out < 0)
-		die(argv[2], strerror(errno));
+		bench_die(argv[2], strerror(errno));
 	in = malloc((checkpoint->file_count + 1) * sizeof *in);
 	for (uint32_t i = 0; in && i < checkpoint->file_count; i++)
 		if ((in[i] = open(checkpoint->files[i].path, O_RDONLY | O_CLOEXEC)) < 0)
-			die(checkpoint->files[i].path, strerror(errno));
+			bench_die(checkpoint->files[i].path, strerror(errno));
 	for (uint32_t i = 0; in && i < checkpoint->tensor_count; i++)
 		add_tensor(&plan, &checkpoint->tensors[i], in[checkpoint->tensors[i].file]);
 	run(&plan, out);
 	if (close(out))
-		die(argv[2], strerror(errno));
+		bench_die(argv[2], strerror(errno));
 	printf("%" PRIu64 "\n", plan.weights);
 	free(plan.blocks);
 	free(in);

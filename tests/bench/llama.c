@@ -17,11 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/dtype.h"
 #include "kernel-verify/threads.h"
 #include "kernels/multiply/matvec.h"
+#include "tests/bench/bench.h"
 
 #define COLS 4096
 #define XFP_GGML_F32 0
@@ -32,32 +32,7 @@
 static size_t mib = 192;
 static unsigned rounds = 15, threads = 2, batch = 1;
 static clockid_t timer = CLOCK_MONOTONIC;
-
-static void *need(void *at)
-{
-	if (!at) {
-		fprintf(stderr, "llama: no memory\n");
-		exit(1);
-	}
-	return at;
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(timer, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static uint64_t next(void)
-{
-	static uint64_t state = 88172645463325252;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	return state ^= state << 17;
-}
+static uint64_t state = 1; /* of random numbers */
 
 /* ---- cases --------------------------------------------------------------------------------------- */
 
@@ -141,20 +116,19 @@ static bool load(const char *path)
 
 static void run_theirs(struct bench_case *c)
 {
-	if (ggml.ggml_backend_graph_compute(backend, c->graph)) {
-		fprintf(stderr, "llama: %s failed\n", c->name);
-		exit(1);
-	}
+	if (ggml.ggml_backend_graph_compute(backend, c->graph))
+		bench_die(c->name, "failed");
 }
 
 static void add_theirs(const char *name, unsigned bits, int type, void *buffer_type, const float *made,
 		       const float *vectors)
 {
 	struct ggml_parameters parameters = { 1 << 20, NULL, true };
-	void *weights = need(ggml.ggml_init(parameters)), *rest = need(ggml.ggml_init(parameters)), *w, *x, *y;
+	void *weights = bench_need(ggml.ggml_init(parameters)), *rest = bench_need(ggml.ggml_init(parameters)), *w, *x,
+	     *y;
 	size_t row = ggml.ggml_row_size(type, COLS), rows = (mib << 20) / row / MADE_ROWS * MADE_ROWS;
 	struct bench_case *c = &cases[count];
-	uint8_t *some = need(malloc(MADE_ROWS * row)), *all;
+	uint8_t *some = bench_need(malloc(MADE_ROWS * row)), *all;
 
 	w = ggml.ggml_new_tensor_2d(weights, type, COLS, (int64_t)rows);
 	x = ggml.ggml_new_tensor_2d(rest, XFP_GGML_F32, COLS, batch);
@@ -163,10 +137,10 @@ static void add_theirs(const char *name, unsigned bits, int type, void *buffer_t
 	    !ggml.ggml_backend_alloc_ctx_tensors_from_buft(rest, ggml.ggml_backend_cpu_buffer_type()) ||
 	    !ggml.ggml_backend_supports_op(backend, y))
 		return;
-	c->graph = need(ggml.ggml_new_graph(rest));
+	c->graph = bench_need(ggml.ggml_new_graph(rest));
 	ggml.ggml_build_forward_expand(c->graph, y);
 	ggml.ggml_quantize_chunk(type, made, some, 0, MADE_ROWS, COLS, NULL);
-	all = need(malloc(rows * row));
+	all = bench_need(malloc(rows * row));
 	for (size_t r = 0; r < rows; r += MADE_ROWS)
 		memcpy(all + r * row, some, MADE_ROWS * row);
 	ggml.ggml_backend_tensor_set(w, all, 0, rows * row);
@@ -189,8 +163,7 @@ static int type_named(const char *name)
 		if (other && !strcmp(other, name))
 			return type;
 	}
-	fprintf(stderr, "llama: the library has no %s\n", name);
-	exit(1);
+	bench_die(name, "is missing in the library");
 }
 
 static void add_all_theirs(const float *made, const float *vectors)
@@ -201,7 +174,7 @@ static void add_all_theirs(const float *made, const float *vectors)
 	void **others;
 
 	*(void **)&extra = ggml.ggml_backend_reg_get_proc_address(registry, "ggml_backend_dev_get_extra_bufts");
-	backend = need(ggml.ggml_backend_cpu_init());
+	backend = bench_need(ggml.ggml_backend_cpu_init());
 	ggml.ggml_backend_cpu_set_n_threads(backend, (int)threads);
 	for (unsigned i = 0; i < 3; i++) {
 		int type = type_named(names[i]);
@@ -237,14 +210,15 @@ static void run_ours(struct bench_case *c)
 /* So many outliers a row, evenly over the columns. */
 static void add_outliers(struct xfp_matvec *w, uint32_t a_row)
 {
-	uint32_t all = (uint32_t)w->rows * a_row, *pointer = need(malloc((w->rows + 1) * sizeof *pointer));
-	uint16_t *column = need(malloc(all * sizeof *column)), *residual = need(malloc(all * sizeof *residual));
+	uint32_t all = (uint32_t)w->rows * a_row, *pointer = bench_need(malloc((w->rows + 1) * sizeof *pointer));
+	uint16_t *column = bench_need(malloc(all * sizeof *column)),
+		 *residual = bench_need(malloc(all * sizeof *residual));
 
 	for (uint32_t r = 0; r <= w->rows; r++)
 		pointer[r] = r * a_row;
 	for (uint32_t i = 0; i < all; i++) {
-		column[i] = (uint16_t)(i % a_row * (COLS / a_row) + next() % (COLS / a_row));
-		residual[i] = (uint16_t)(0x3000 | (next() & 0x83ff));
+		column[i] = (uint16_t)(i % a_row * (COLS / a_row) + bench_random(&state) % (COLS / a_row));
+		residual[i] = (uint16_t)(0x3000 | (bench_random(&state) & 0x83ff));
 	}
 	w->outliers = (struct xfp_outlier_rows){ .row = (const uint8_t *)pointer,
 						 .column = (const uint8_t *)column,
@@ -258,16 +232,17 @@ static void add_ours(unsigned k, uint32_t outliers, const uint8_t *matrix)
 {
 	struct bench_case *c = &cases[count++];
 	size_t row = xfp_matvec_row_bytes(XFP_MATVEC_V2C, k, COLS), rows = (mib << 20) / row, groups = rows * COLS / 32;
-	uint8_t *byte = need(malloc(groups + rows)), *tables = need(aligned_alloc(64, xfp_matvec_tables_bytes(k)));
+	uint8_t *byte = bench_need(malloc(groups + rows)),
+		*tables = bench_need(aligned_alloc(64, xfp_matvec_tables_bytes(k)));
 	uint16_t entry[8 * 16], ratio[32];
 
 	for (unsigned i = 0; i < 8u << k; i++)
-		entry[i] = (uint16_t)(0x3000 | (next() & 0x83ff));
+		entry[i] = (uint16_t)(0x3000 | (bench_random(&state) & 0x83ff));
 	for (unsigned i = 0; i < 32; i++)
-		ratio[i] = (uint16_t)(0x3000 | (next() & 0x3ff));
+		ratio[i] = (uint16_t)(0x3000 | (bench_random(&state) & 0x3ff));
 	xfp_matvec_tables(k, 8, entry, ratio, tables);
 	for (size_t i = 0; i < groups; i++)
-		byte[i] = (uint8_t)(next() >> 20);
+		byte[i] = (uint8_t)(bench_random(&state) >> 20);
 	memset(byte + groups, 20, rows);
 	c->w = (struct xfp_matvec){ .mode = XFP_MATVEC_V2C,
 				    .k = k,
@@ -292,14 +267,14 @@ static void add_ours(unsigned k, uint32_t outliers, const uint8_t *matrix)
 
 static void add_all_ours(const float *vectors)
 {
-	uint64_t *matrix = need(malloc((mib << 20) + 8192));
+	uint64_t *matrix = bench_need(malloc((mib << 20) + 8192));
 
 	for (size_t i = 0; i < (mib << 20) / 8 + 1024; i++)
-		matrix[i] = next();
+		matrix[i] = bench_random(&state);
 	our_vectors = vectors;
-	prepared = need(aligned_alloc(
+	prepared = bench_need(aligned_alloc(
 		64, (xfp_matvec_x_bytes(2, COLS, batch) + xfp_matvec_x_bytes(3, COLS, batch) + 63) / 64 * 64));
-	y = need(malloc((mib << 20) / (COLS / 4) * batch * sizeof *y));
+	y = bench_need(malloc((mib << 20) / (COLS / 4) * batch * sizeof *y));
 	for (unsigned k = 4; k >= 2; k--) {
 		add_ours(k, 0, (const uint8_t *)matrix);
 		add_ours(k, 12, (const uint8_t *)matrix); /* 0.3 % */
@@ -308,13 +283,6 @@ static void add_all_ours(const float *vectors)
 
 /* ---- the program --------------------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
-{
-	double one = *(const double *)a, other = *(const double *)b;
-
-	return one < other ? -1 : one > other;
-}
-
 static double rate(const struct bench_case *c)
 {
 	return c->weights / c->median * 1e-9;
@@ -322,10 +290,8 @@ static double rate(const struct bench_case *c)
 
 static void tell(void)
 {
-	for (unsigned i = 0; i < count; i++) {
-		qsort(cases[i].seconds, rounds, sizeof(double), by_size);
-		cases[i].median = cases[i].seconds[rounds / 2];
-	}
+	for (unsigned i = 0; i < count; i++)
+		cases[i].median = bench_median(cases[i].seconds, rounds);
 	for (unsigned i = 0; i < count; i++) {
 		const struct bench_case *c = &cases[i], *best = NULL;
 
@@ -340,7 +306,7 @@ static void tell(void)
 	}
 }
 
-int main(int argc, char **argv)
+PROGRAM("llama")
 {
 	static const struct option options[] = {
 		{ "mib", 1, 0, 'm' },   { "rounds", 1, 0, 'r' },         { "threads", 1, 0, 't' },
@@ -374,21 +340,22 @@ int main(int argc, char **argv)
 		printf("llama: skipped: %s lacks what is needed of llama.cpp\n", path);
 		return 0;
 	}
-	made = need(malloc(MADE_ROWS * COLS * sizeof *made));
-	vectors = need(malloc((size_t)batch * COLS * sizeof *vectors));
+	made = bench_need(malloc(MADE_ROWS * COLS * sizeof *made));
+	vectors = bench_need(malloc((size_t)batch * COLS * sizeof *vectors));
 	for (size_t i = 0; i < MADE_ROWS * COLS; i++)
-		made[i] =
-			(float)((double)(int64_t)next() + (double)(int64_t)next() + (double)(int64_t)next()) * 0x1p-63f;
+		made[i] = (float)((double)(int64_t)bench_random(&state) + (double)(int64_t)bench_random(&state) +
+				  (double)(int64_t)bench_random(&state)) *
+			  0x1p-63f;
 	for (size_t i = 0; i < (size_t)batch * COLS; i++)
-		vectors[i] = (float)(int64_t)next() * 0x1p-63f;
+		vectors[i] = (float)(int64_t)bench_random(&state) * 0x1p-63f;
 	add_all_theirs(made, vectors);
 	add_all_ours(vectors);
 	for (unsigned round = 0; round <= rounds; round++) /* the first warms up */
 		for (unsigned i = 0; i < count; i++) {
-			double start = now();
+			double start = bench_seconds(timer);
 
 			cases[i].run(&cases[i]);
-			cases[i].seconds[round ? round - 1 : 0] = now() - start;
+			cases[i].seconds[round ? round - 1 : 0] = bench_seconds(timer) - start;
 		}
 	printf("%s, %zu MiB, %d columns, M = %u, %u threads, median of %u%s\n", xfp_matvec_set()->name, mib, COLS,
 	       batch, threads, rounds, timer == CLOCK_MONOTONIC ? "" : ", processor time");

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "tests/generated-weights.h"
+#include "tests/program.h"
 
 #define DRAWS 65536
 #define BLOCK 4194304 /* weights */
@@ -321,7 +322,7 @@ static bool parse(struct model *m, int argc, char **argv)
 	return m->folder && m->shape_count;
 }
 
-int main(int argc, char **argv)
+PROGRAM("make-weights")
 {
 	struct model m = { 0 };
 	uint64_t weights = 0;

@@ -10,26 +10,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/xfp.h"
+#include "tests/bench/bench.h"
 #include "tests/unit/many_members.h"
-
-static double microseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 static unsigned long pages_of(int file)
 {
@@ -39,13 +24,13 @@ static unsigned long pages_of(int file)
 	return (unsigned long)st.st_blocks * 512 / (unsigned long)sysconf(_SC_PAGESIZE);
 }
 
-int main(int argc, char **argv)
+PROGRAM("opening")
 {
 	size_t rounds = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
 	unsigned long members = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
 	unsigned long experts = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
 	int file = memfd_create("open", MFD_CLOEXEC);
-	double *took = calloc(rounds + 1, sizeof *took);
+	double *took = calloc(rounds + 1, sizeof *took), median;
 	unsigned long before;
 	uint64_t index_bytes;
 	struct many many;
@@ -64,19 +49,17 @@ int main(int argc, char **argv)
 	before = pages_of(file);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
 	for (size_t i = 0; i < rounds; i++) {
-		double begin = microseconds();
+		double begin = bench_seconds(CLOCK_MONOTONIC);
 		struct xfp_error err;
 		struct xfp_bundle *bundle;
 
-		if (xfp_bundle_open(path, &bundle, &err)) {
-			fprintf(stderr, "opening: %s\n", err.text);
-			return 1;
-		}
-		took[i] = microseconds() - begin;
+		if (xfp_bundle_open(path, &bundle, &err))
+			bench_die("opening", err.text);
+		took[i] = bench_seconds(CLOCK_MONOTONIC) - begin;
 		xfp_bundle_close(bundle);
 	}
-	qsort(took, rounds, sizeof *took, ascending);
-	printf("%llu %.1f %.1f %lu %lu\n", (unsigned long long)index_bytes, took[rounds / 2], took[0],
+	median = bench_median(took, rounds);
+	printf("%llu %.1f %.1f %lu %lu\n", (unsigned long long)index_bytes, median * 1e6, took[0] * 1e6,
 	       pages_of(file) - before, before);
 	free(took);
 	return 0;

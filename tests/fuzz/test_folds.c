@@ -130,7 +130,7 @@ static void tokens_of_any_kind(void **state)
 		fail_msg("%d with merges, %d with no file", merged, none);
 }
 
-int main(void)
+PROGRAM("test_folds")
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(known), cmocka_unit_test(changed),
 					    cmocka_unit_test(blocks_of_any_type),

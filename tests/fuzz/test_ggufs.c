@@ -72,7 +72,7 @@ static void changed(void **state)
 		fail_msg("%d opened, %d refused", opened, refused);
 }
 
-int main(void)
+PROGRAM("test_ggufs")
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(known), cmocka_unit_test(changed) };
 

@@ -111,7 +111,7 @@ static void files_as_they_are_are_read(void **state)
 	}
 }
 
-int main(void)
+PROGRAM("test_recipes")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(seeds_are_read),

@@ -75,7 +75,7 @@ static void changed(void **state)
 		fail_msg("%d taken, %d without ids, %d refused", taken, empty, refused);
 }
 
-int main(void)
+PROGRAM("test_tokenizers")
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(known), cmocka_unit_test(changed) };
 

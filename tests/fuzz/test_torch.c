@@ -78,7 +78,7 @@ static void changed(void **state)
 		fail_msg("%d read, %d refused", found, refused);
 }
 
-int main(void)
+PROGRAM("test_torch")
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(known), cmocka_unit_test(changed) };
 

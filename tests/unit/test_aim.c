@@ -281,7 +281,7 @@ static void the_fragment(void **state)
 	xfp_fits_remove(*state, 12);
 }
 
-int main(void)
+PROGRAM("test_aim")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_cheapest_that_meets),

@@ -375,7 +375,7 @@ static void reproducible(void **state)
 	free(two);
 }
 
-int main(void)
+PROGRAM("test_artifact")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(outliers_round_trip), scratch_test(many_and_no_outliers), scratch_test(fit_round_trip),

@@ -300,7 +300,7 @@ static void cannot_create(void **state)
 	free(path);
 }
 
-int main(void)
+PROGRAM("test_artifact_damage")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(every_flipped_byte), scratch_test(wrong_size), scratch_test(wrong_identity),

@@ -272,7 +272,7 @@ static void to_the_end_of_a_table(void **state)
 	free(path);
 }
 
-int main(void)
+PROGRAM("test_artifact_lies")
 {
 	const struct CMUnitTest tests[] = { scratch_test(outliers),
 					    scratch_test(packed),

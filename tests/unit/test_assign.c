@@ -230,7 +230,7 @@ static void summaries_take_the_lower_median_and_the_nearest_rank(void **state)
 	assert_true(median == 1 && p5 == 1);
 }
 
-int main(void)
+PROGRAM("test_assign")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(indices_are_nearest_and_ties_go_down),

@@ -518,7 +518,7 @@ static void a_check_reports_and_can_be_stopped(void **state)
 	fixture_free(&f);
 }
 
-int main(void)
+PROGRAM("test_bundle")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_comes_back),

@@ -454,7 +454,7 @@ static void members_larger_than_the_file_are_refused(void **state)
 	fixture_free(&f);
 }
 
-int main(void)
+PROGRAM("test_bundle_hostile")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_larger_than_the_file_are_refused),

@@ -106,7 +106,7 @@ static void a_large_index_takes_no_time(void **state)
 	close(file);
 }
 
-int main(void)
+PROGRAM("test_bundle_open")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_weight_is_read_before_it_is_used),

@@ -189,7 +189,7 @@ static void codebooks_beyond_the_library_are_refused(void **state)
 	fixture_free(&f);
 }
 
-int main(void)
+PROGRAM("test_bundle_parts")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(outliers_outside_the_matrix_are_refused),

@@ -256,7 +256,7 @@ static void every_algorithm_is_in_the_key(void **state)
 	stamped_free(&s);
 }
 
-int main(void)
+PROGRAM("test_bundle_stamp")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_bundle_that_is_as_it_was), cmocka_unit_test(any_other_bit_of_the_stamp),

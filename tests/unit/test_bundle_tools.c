@@ -496,7 +496,7 @@ static void wrong_command_lines(void **state)
 	fixture_result_free(&r);
 }
 
-int main(void)
+PROGRAM("test_bundle_tools")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(verify_accepts_what_is_right, setup, teardown),

@@ -356,7 +356,7 @@ static void places_in_bundles(void **unused)
 			fail_msg("view %zu", i);
 }
 
-int main(void)
+PROGRAM("test_checkpoint_parts")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(ranges_are_within_files),      cmocka_unit_test(names_of_shards),

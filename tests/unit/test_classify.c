@@ -337,7 +337,7 @@ static void test_tied_lm_head(void **state)
 	free(path);
 }
 
-int main(void)
+PROGRAM("test_classify")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_llama),

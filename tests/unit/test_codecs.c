@@ -223,7 +223,7 @@ static void groups_and_order_of_exl2(void **state)
 	assert_int_equal(read_part(state, &part, XFP_F16), XFP_OK);
 }
 
-int main(void)
+PROGRAM("test_codecs")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(each_property_counts),

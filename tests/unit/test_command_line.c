@@ -128,7 +128,7 @@ static void numbers_are_digits_alone(void **state)
 	assert_int_equal(small, 4096);
 }
 
-int main(void)
+PROGRAM("test_command_line")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_go_where_the_table_says),

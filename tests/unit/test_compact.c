@@ -524,7 +524,7 @@ static void row_bytes_are_the_nearest(void **state)
 	assert_int_equal(xfp_compact_row_byte(0x1p60), 0);
 }
 
-int main(void)
+PROGRAM("test_compact")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(row_bytes_are_the_nearest), cmocka_unit_test(every_set_gives_the_same_bits),

@@ -150,7 +150,7 @@ static void keys_mean_what_they_mean_to_transformers(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-int main(void)
+PROGRAM("test_config_keys")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(keys_mean_what_they_mean_to_transformers),

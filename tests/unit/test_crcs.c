@@ -161,7 +161,7 @@ static void members_are_compared(void **state)
 	free(path);
 }
 
-int main(void)
+PROGRAM("test_crcs")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_values),

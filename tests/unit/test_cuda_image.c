@@ -589,7 +589,7 @@ static void not_finite(void **state)
 	fixture_free(&f);
 }
 
-int main(void)
+PROGRAM("test_cuda_image")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(units_and_slices), cmocka_unit_test(tiles),  cmocka_unit_test(tensors),

@@ -561,7 +561,7 @@ static void too_large(void **state)
 	rmdir(folder);
 }
 
-int main(void)
+PROGRAM("test_cuda_plan")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shared_memory), cmocka_unit_test(integer_vectors), cmocka_unit_test(names),

@@ -98,7 +98,7 @@ static void margins_are_json(void **state)
 		    "{\"bytes\":2000000,\"bits\":4.75,\"error\":0.015625,\"gpu_bytes\":null,\"margin\":null}]");
 }
 
-int main(void)
+PROGRAM("test_curve")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(margins_are_printed),

@@ -182,7 +182,7 @@ static void what_a_choice_waits_for(void **state)
 	assert_int_equal(xfp_decide_fits(&s.parameters, &s.policy, &s.unit), 0);
 }
 
-int main(void)
+PROGRAM("test_decide")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_fits),

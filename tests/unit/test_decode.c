@@ -211,7 +211,7 @@ static void infinities_come_through(void **state)
 	free(s);
 }
 
-int main(void)
+PROGRAM("test_decode")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(v2_looks_entries_up),     cmocka_unit_test(v2a_rounds_once),

@@ -57,7 +57,7 @@ static void one_invalid_byte_in_1000_is_tolerated(void **state)
 	assert_non_null(strstr(message, "1 NUL byte, the first at offset 5, 2 bytes of"));
 }
 
-int main(void)
+PROGRAM("test_defects")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_and_offsets),

@@ -204,7 +204,7 @@ static void the_past_has_its_size(void **state)
 	xfp_description_free(d);
 }
 
-int main(void)
+PROGRAM("test_description")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_configs_leave_out),

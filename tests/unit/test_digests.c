@@ -248,7 +248,7 @@ static void verify_eval_and_generate_refuse_the_same_flips(void **state)
 	free(covered);
 }
 
-int main(void)
+PROGRAM("test_digests")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(each_member_is_held_against_its_digest, begin, end),

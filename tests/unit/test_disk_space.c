@@ -164,7 +164,7 @@ static void a_refusal_names_all_figures(void **state)
 	end(&s);
 }
 
-int main(void)
+PROGRAM("test_disk_space")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(what_is_expected_is_needed),

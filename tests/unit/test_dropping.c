@@ -298,7 +298,7 @@ static void the_outlook_says_what_stays(void **state)
 	xfp_drop_units_end(&s.c);
 }
 
-int main(void)
+PROGRAM("test_dropping")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(fits_go_once_the_unit_is_packed),   scratch_test(fits_that_another_unit_needs_stay),

@@ -51,7 +51,7 @@ static void halfway_between_two_row_scales(void **state)
 	assert_int_equal(xfp_compact_row_byte(0x1p-100), 255);
 }
 
-int main(void)
+PROGRAM("test_edges")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scaled_numbers_stay_finite),

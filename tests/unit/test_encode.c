@@ -228,7 +228,7 @@ static void assignments_and_comparisons_agree(void **state)
 	}
 }
 
-int main(void)
+PROGRAM("test_encode")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_load_and_scan_alike),

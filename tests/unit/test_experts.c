@@ -220,7 +220,7 @@ static void the_same_vectors_for_two_sizes(void **state)
 	fixture_free(&f);
 }
 
-int main(void)
+PROGRAM("test_experts")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chosen_experts),

@@ -558,7 +558,7 @@ static void test_shipped_families(void **state)
 	free(folder);
 }
 
-int main(void)
+PROGRAM("test_family")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reads_a_family),

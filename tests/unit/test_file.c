@@ -410,7 +410,7 @@ static void test_errors_are_printable(void **state)
 	assert_string_equal(err.text, "m\\x9b: No such file or directory");
 }
 
-int main(void)
+PROGRAM("test_file")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_reads_exactly),

@@ -138,7 +138,7 @@ static void made_up_inodes(void **state)
 	free(path);
 }
 
-int main(void)
+PROGRAM("test_filesystem")
 {
 	const struct CMUnitTest tests[] = { scratch_test(types), scratch_test(manifest_of_many_hosts),
 					    scratch_test(made_up_inodes) };

@@ -308,7 +308,7 @@ static void gptq_shapes(void **state)
 		fold_gptq(cases[i].config, &cases[i].stored, cases[i].message, cases[i].parameters);
 }
 
-int main(void)
+PROGRAM("test_fold_config")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sets_of_weights),

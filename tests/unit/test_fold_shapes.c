@@ -404,7 +404,7 @@ static void one_file_is_open(void **state)
 	free(files[1].path);
 }
 
-int main(void)
+PROGRAM("test_fold_shapes")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fp8),          cmocka_unit_test(compressed), cmocka_unit_test(modelopt),

@@ -571,7 +571,7 @@ static void disk_of_what_is_there(void **state)
 	done_with(s);
 }
 
-int main(void)
+PROGRAM("test_footprint")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bits_follow_the_floor),

@@ -445,7 +445,7 @@ static void configs_and_tensors_agree(void **state)
 	end_run(&run);
 }
 
-int main(void)
+PROGRAM("test_forward")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(logits_are_those_of_transformers),

@@ -464,7 +464,7 @@ static void killed(void **state)
 	assert_int_equal(deaths, 4); /* or the test has shown nothing */
 }
 
-int main(void)
+PROGRAM("test_gc")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(census_of_uses), scratch_test(superseded_runs), scratch_test(unfinished_runs),

@@ -500,7 +500,7 @@ static void what_does_not_fit_is_refused(void **state)
 	drop_rows(&b);
 }
 
-int main(void)
+PROGRAM("test_ggml")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weights_are_those_of_the_formulas),

@@ -333,7 +333,7 @@ static void reversed(void **state)
 			fail_msg("%a comes back as %a", (double)weights[i], (double)got[i]);
 }
 
-int main(void)
+PROGRAM("test_gguf")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(kinds),          scratch_test(cut),

@@ -577,7 +577,7 @@ static void tokens_whose_hashes_are_alike(void **state)
 		free((char *)(uintptr_t)tokens[i]);
 }
 
-int main(void)
+PROGRAM("test_gguf_tokenizer")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_are_split_and_merged),

@@ -131,7 +131,7 @@ static void long_names(void **state)
 	free(name);
 }
 
-int main(void)
+PROGRAM("test_glob")
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(by_hand), cmocka_unit_test(as_fnmatch),
 					    cmocka_unit_test(classes), cmocka_unit_test(long_names) };

@@ -522,7 +522,7 @@ static void test_kept_on_gpus(void **unused)
 	assert_int_equal(xfp_gpu_kept(&ledger, 4), 3 * 16 + 16);
 }
 
-int main(void)
+PROGRAM("test_goal")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sizes),

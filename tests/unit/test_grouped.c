@@ -590,7 +590,7 @@ static void parameters(void **state)
 	finish(&m);
 }
 
-int main(void)
+PROGRAM("test_grouped")
 {
 	const struct CMUnitTest tests[] = { scratch_test(gptq),      scratch_test(many_groups), scratch_test(awq),
 					    scratch_test(wraps),     scratch_test(memory),      scratch_test(refused),

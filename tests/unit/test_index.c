@@ -88,7 +88,7 @@ static void a_row_unpacks_in_pieces(void **state)
 	}
 }
 
-int main(void)
+PROGRAM("test_index")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes_are_dense_and_padded),

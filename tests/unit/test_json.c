@@ -259,7 +259,7 @@ static void what_is_refused(void **state)
 	}
 }
 
-int main(void)
+PROGRAM("test_json")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(strings_of_the_size_of_their_buffer),

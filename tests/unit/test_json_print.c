@@ -135,7 +135,7 @@ static void all_is_printed_alike(void **state)
 	assert_string_equal(text, "");
 }
 
-int main(void)
+PROGRAM("test_json_print")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(utf8_is_left_as_it_is),

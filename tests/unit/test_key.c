@@ -508,7 +508,7 @@ static void groups_are_told_in_full(void **state)
 	}
 }
 
-int main(void)
+PROGRAM("test_key")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_are_told_in_full),

@@ -394,7 +394,7 @@ static void caches(void **state)
 	xfp_store_close(&store);
 }
 
-int main(void)
+PROGRAM("test_leaks")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(artifacts), scratch_test(ledgers), scratch_test(checkpoints),

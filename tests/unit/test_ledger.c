@@ -421,7 +421,7 @@ static void flipped_bytes(void **state)
 	free(path);
 }
 
-int main(void)
+PROGRAM("test_ledger")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(whole),      scratch_test(one_unit),  scratch_test(empty),

@@ -288,7 +288,7 @@ static void another_kind(void **state)
 	free(path);
 }
 
-int main(void)
+PROGRAM("test_ledger_lies")
 {
 	const struct CMUnitTest tests[] = { scratch_test(numbers), scratch_test(strings), scratch_test(another_kind) };
 

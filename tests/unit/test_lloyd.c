@@ -251,7 +251,7 @@ static void small_weights_beside_large_ones(void **state)
 	assert_int_equal(codebook[0] | codebook[3], 0);
 }
 
-int main(void)
+PROGRAM("test_lloyd")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fits_agree_with_the_textbook),

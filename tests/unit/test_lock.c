@@ -201,7 +201,7 @@ static void alone_for_a_moment(void **state)
 	xfp_store_close(&store);
 }
 
-int main(void)
+PROGRAM("test_lock")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(shared_or_alone), scratch_test(alone_for_a_moment),

@@ -89,7 +89,7 @@ static void units_without_a_choice_have_no_floor(void **unused)
 	expect(&p, false, "attention 0.9");
 }
 
-int main(void)
+PROGRAM("test_low_floors")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(low_floors_are_named),

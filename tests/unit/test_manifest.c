@@ -512,7 +512,7 @@ static void candidates(void **state)
 	xfp_store_close(&store);
 }
 
-int main(void)
+PROGRAM("test_manifest")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(ingest_and_ask),

@@ -290,7 +290,7 @@ static void read_only_with_journal(void **state)
 	free(aside);
 }
 
-int main(void)
+PROGRAM("test_manifest_open")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(rebuilt),

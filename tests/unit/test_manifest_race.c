@@ -149,7 +149,7 @@ static void all_at_once(void **state)
 	xfp_store_close(&store);
 }
 
-int main(int argc, char **argv)
+PROGRAM("test_manifest_race")
 {
 	const struct CMUnitTest tests[] = { scratch_test(the_other_comes_first), scratch_test(another_comes_meanwhile),
 					    scratch_test(all_at_once) };

@@ -259,7 +259,7 @@ static void test_identity(void **state)
 	free((char *)source.path);
 }
 
-int main(void)
+PROGRAM("test_matrix")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_layouts), scratch_test(test_tiles),        cmocka_unit_test(test_block_rows),

@@ -500,7 +500,7 @@ static void indices_survive_a_round_trip(void **state)
 		}
 }
 
-int main(void)
+PROGRAM("test_matvec")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(indices_survive_a_round_trip),

@@ -356,7 +356,7 @@ static void texts_of_params(void **state)
 	}
 }
 
-int main(void)
+PROGRAM("test_meta")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(parts_are_joined),

@@ -162,7 +162,7 @@ static void several_may_have_been_meant(void **state)
 	assert_string_equal(xfp_did_you_mean("", longest, names, 6, text), "");
 }
 
-int main(void)
+PROGRAM("test_misspelt")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(several_may_have_been_meant),

@@ -189,7 +189,7 @@ static void sums_do_not_overflow(void **state)
 	free(y);
 }
 
-int main(void)
+PROGRAM("test_moments")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(moments_are_those_of_the_sample),

@@ -335,7 +335,7 @@ static void keys(void **state)
 	assert_string_equal(was, now);
 }
 
-int main(void)
+PROGRAM("test_moving")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(record),

@@ -577,7 +577,7 @@ static void types_to_decode_to(void **state)
 	fixture_free(&f);
 }
 
-int main(void)
+PROGRAM("test_multiply")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_unit),

@@ -155,7 +155,7 @@ static void a_team_goes_on(void **state)
 	fixture_free(&f);
 }
 
-int main(void)
+PROGRAM("test_no_memory")
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(every_place), cmocka_unit_test(a_team_goes_on) };
 

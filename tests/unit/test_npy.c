@@ -163,7 +163,7 @@ static void files_that_end(void **state)
 	free(path);
 }
 
-int main(void)
+PROGRAM("test_npy")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(types_and_shapes),

@@ -114,7 +114,7 @@ static void source_types_convert_at_any_alignment(void **state)
 	assert_true(out[0] == 1 && out[1] == -2);
 }
 
-int main(void)
+PROGRAM("test_number")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(half_values_are_right),

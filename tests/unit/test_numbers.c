@@ -130,7 +130,7 @@ static void products_are_sums_in_order(void **unused)
 	}
 }
 
-int main(void)
+PROGRAM("test_numbers")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_are_within_their_bounds),

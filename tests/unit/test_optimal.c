@@ -174,7 +174,7 @@ static void marked_weights_do_not_exist(void **state)
 		assert_int_equal(with[j] | without[j], 0);
 }
 
-int main(void)
+PROGRAM("test_optimal")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_other_codebook_is_better),

@@ -100,7 +100,7 @@ static void a_time_is_worded(void **state)
 	json_decref(then);
 }
 
-int main(void)
+PROGRAM("test_pace")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_left_follows_from_fresh_work),

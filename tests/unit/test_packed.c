@@ -539,7 +539,7 @@ static void refused(void **state)
 	finish(&p);
 }
 
-int main(void)
+PROGRAM("test_packed")
 {
 	const struct CMUnitTest tests[] = { scratch_test(fp8),   scratch_test(mxfp4), scratch_test(large),
 					    scratch_test(parts), scratch_test(plain), scratch_test(refused) };

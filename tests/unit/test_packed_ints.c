@@ -414,7 +414,7 @@ static void refused(void **state)
 	finish(&p);
 }
 
-int main(void)
+PROGRAM("test_packed_ints")
 {
 	const struct CMUnitTest tests[] = { scratch_test(in_bytes),      scratch_test(in_words),
 					    scratch_test(no_such_group), cmocka_unit_test(stored),

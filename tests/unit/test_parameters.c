@@ -481,7 +481,7 @@ static void bad_json(void **state)
 	free(good);
 }
 
-int main(void)
+PROGRAM("test_parameters")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(decimals),   cmocka_unit_test(decimals_round_trip),

@@ -74,7 +74,7 @@ static void paths_are_cleaned(void **state)
 	}
 }
 
-int main(void)
+PROGRAM("test_path")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_are_cleaned),

@@ -207,7 +207,7 @@ static void peaks_are_looked_at(void **state)
 	assert_int_equal(high[0], 0);
 }
 
-int main(void)
+PROGRAM("test_peer_floats")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shared_scales_are_counted),

@@ -375,7 +375,7 @@ static void bytes_are_the_same_everywhere(void **state)
 		fail_msg("0x%016llx", (unsigned long long)hash);
 }
 
-int main(void)
+PROGRAM("test_peers")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes_and_bits_are_known),

@@ -244,7 +244,7 @@ static void bounds_memory(void **state)
 	free(text);
 }
 
-int main(void)
+PROGRAM("test_pickle")
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(takes_tensors), cmocka_unit_test(finds_the_model),
 					    cmocka_unit_test(refuses_the_rest), cmocka_unit_test(checks_numbers),

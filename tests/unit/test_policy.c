@@ -491,7 +491,7 @@ static void refused_formats(void **state)
 	      "matrices here: attention, routed_expert, embedding");
 }
 
-int main(void)
+PROGRAM("test_policy")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(patterns),        cmocka_unit_test(precedence),

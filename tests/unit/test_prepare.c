@@ -194,7 +194,7 @@ static void a_dry_run(void **state)
 	assert_int_equal(s.c.todo, 3);
 }
 
-int main(void)
+PROGRAM("test_prepare")
 {
 	const struct CMUnitTest tests[] = { scratch_test(strays), scratch_test(a_dry_run), scratch_test(stamps),
 					    scratch_test(an_event_is_a_line), cmocka_unit_test(numbers_of_units) };

@@ -472,7 +472,7 @@ static void identities_differ_in_one_field(void **state)
 	assert_int_equal(of.ctime_ns, 6000000007);
 }
 
-int main(void)
+PROGRAM("test_publish")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(durable_files_are_synced_before_they_have_a_name),

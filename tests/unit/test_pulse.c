@@ -73,7 +73,7 @@ static void no_folder_is_no_failure(void **state)
 	free(work);
 }
 
-int main(void)
+PROGRAM("test_pulse")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(what_is_written_is_read),

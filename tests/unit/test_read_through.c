@@ -85,7 +85,7 @@ static void bytes_have_two_digits_each(void **state)
 	assert_string_equal(text, "");
 }
 
-int main(void)
+PROGRAM("test_read_through")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_are_what_the_file_has),

@@ -275,7 +275,7 @@ static void locks(void **state)
 	xfp_store_close(&store);
 }
 
-int main(void)
+PROGRAM("test_rebuild")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(history_is_kept),

@@ -131,7 +131,7 @@ static void floors_of_classes(void **state)
 	fixture_free(&f);
 }
 
-int main(void)
+PROGRAM("test_report")
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(medians_of_classes), cmocka_unit_test(floors_of_classes) };
 

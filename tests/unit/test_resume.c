@@ -148,7 +148,7 @@ static void what_is_not_known(void **state)
 	unsetenv("XFP_RUN_PID");
 }
 
-int main(void)
+PROGRAM("test_resume")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_are_quoted_where_they_must_be),

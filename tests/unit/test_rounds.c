@@ -404,7 +404,7 @@ static void what_is_not_measured_yet_ends_the_round(void **unused)
 	end(&s);
 }
 
-int main(void)
+PROGRAM("test_rounds")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_comes_as_expected_is_measured_once),

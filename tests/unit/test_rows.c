@@ -158,7 +158,7 @@ static void rows_have_prints(void **state)
 	subject_free(&s);
 }
 
-int main(void)
+PROGRAM("test_rows")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(a_walk_tells_its_digest),

@@ -391,7 +391,7 @@ static void test_extras(void **state)
 	free(path);
 }
 
-int main(void)
+PROGRAM("test_safetensors")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_reads_a_good_one),

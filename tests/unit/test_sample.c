@@ -114,7 +114,7 @@ static void numbers_are_spread(void **state)
 	assert_true(xfp_random_of(1, 2, 3) != xfp_random_of(2, 1, 3));
 }
 
-int main(void)
+PROGRAM("test_sample")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shares_are_probabilities),

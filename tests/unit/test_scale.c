@@ -108,7 +108,7 @@ static void a_scan_counts_what_is_no_number(void **state)
 	assert_true(largest[2] == INFINITY);
 }
 
-int main(void)
+PROGRAM("test_scale")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(factors_are_the_nearest_floats),  cmocka_unit_test(scaling_rounds_once),

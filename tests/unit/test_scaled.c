@@ -486,7 +486,7 @@ static void values_are_rounded_once(void **state)
 	}
 }
 
-int main(void)
+PROGRAM("test_scaled")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(instruction_sets_agree),

@@ -274,7 +274,7 @@ static void no_numbers(void **state)
 	expect(&d, 0, true, OUTLIERS);
 }
 
-int main(void)
+PROGRAM("test_select")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fewest_that_meet),

@@ -289,7 +289,7 @@ static void bad_profiles(void **state)
 	}
 }
 
-int main(void)
+PROGRAM("test_settings")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layers),       cmocka_unit_test(lists),           cmocka_unit_test(wrong),

@@ -117,7 +117,7 @@ static void a_megabyte_at_any_alignment(void **state)
 	free(data);
 }
 
-int main(void)
+PROGRAM("test_sha256")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(published_values),

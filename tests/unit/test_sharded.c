@@ -396,7 +396,7 @@ static void test_config_changes(void **state)
 	}
 }
 
-int main(void)
+PROGRAM("test_sharded")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_reads_all),

@@ -153,7 +153,7 @@ static void what_is_no_unit_is_on_gpus_too(void **unused)
 	xfp_shares_free(&shares);
 }
 
-int main(void)
+PROGRAM("test_shares")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_beside_is_reckoned_with),

@@ -48,7 +48,7 @@ static void what_is_enough_can_be_given(void **state)
 	}
 }
 
-int main(void)
+PROGRAM("test_size")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_unit_that_was_given_decides),

@@ -196,7 +196,7 @@ static void test_large(void **unused)
 	free(again);
 }
 
-int main(void)
+PROGRAM("test_solve")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equals_all_tried),

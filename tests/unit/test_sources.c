@@ -160,7 +160,7 @@ static void another_key(void **state)
 	end(&s);
 }
 
-int main(void)
+PROGRAM("test_sources")
 {
 	const struct CMUnitTest tests[] = { scratch_test(what_is_told_is_remembered),
 					    scratch_test(another_number_of_matrices), scratch_test(another_key) };

@@ -198,7 +198,7 @@ static void rules_pack_the_others(void **state)
 	free(ran);
 }
 
-int main(void)
+PROGRAM("test_stages")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows),

@@ -273,7 +273,7 @@ static void read_only(void **state)
 	free(folder);
 }
 
-int main(void)
+PROGRAM("test_store")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(put_find_remove), scratch_test(cannot_tell),

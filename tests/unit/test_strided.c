@@ -195,7 +195,7 @@ static void any(void **state)
 	free(scene.file.path);
 }
 
-int main(void)
+PROGRAM("test_strided")
 {
 	const struct CMUnitTest tests[] = { scratch_test(known), scratch_test(any) };
 

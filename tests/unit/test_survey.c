@@ -577,7 +577,7 @@ static void rows_that_change_before_they_are_sampled(void **state)
 	done_with(&s);
 }
 
-int main(void)
+PROGRAM("test_survey")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fp8_as_it_is_packed),

@@ -181,7 +181,7 @@ static void test_width(void **state)
 	assert_int_equal(unsetenv("COLUMNS"), 0);
 }
 
-int main(void)
+PROGRAM("test_table")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_piece),

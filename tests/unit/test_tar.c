@@ -169,7 +169,7 @@ static void only_utf8_without_nul(void **state)
 	assert_false(xfp_utf8_valid("a\0b", 3));
 }
 
-int main(void)
+PROGRAM("test_tar")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(headers_are_libarchives),

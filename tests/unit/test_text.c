@@ -99,7 +99,7 @@ static void no_memory(void **state)
 	assert_false(xfp_text_end(&text));
 }
 
-int main(void)
+PROGRAM("test_text")
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(whole), cmocka_unit_test(at_the_edge),
 					    cmocka_unit_test(no_memory) };

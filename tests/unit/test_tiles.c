@@ -125,7 +125,7 @@ static void each_row_of_a_survey_has_its_number(void **state)
 	done_with(&s);
 }
 
-int main(void)
+PROGRAM("test_tiles")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(each_tile_has_its_largest),

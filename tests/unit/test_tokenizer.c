@@ -501,7 +501,7 @@ static void made_to_take_long(void **state)
 	free(blanks);
 }
 
-int main(void)
+PROGRAM("test_tokenizer")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stored),     cmocka_unit_test(broken),     cmocka_unit_test(ids_of_tokens),

@@ -96,7 +96,7 @@ static void white_space(void **state)
 	assert_int_equal(count, 25);
 }
 
-int main(void)
+PROGRAM("test_tokenizer_edges")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vocabularies_with_gaps),

@@ -129,7 +129,7 @@ static void everywhere(void **state)
 	assert_true(failures > 50);
 }
 
-int main(void)
+PROGRAM("test_tokenizer_memory")
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(everywhere) };
 

@@ -345,7 +345,7 @@ static void interrupted(void **state)
 	xfp_tokenizer_free(t);
 }
 
-int main(void)
+PROGRAM("test_tokenizer_unicode")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_code_point), cmocka_unit_test(expressions), cmocka_unit_test(normal_forms),

@@ -285,7 +285,7 @@ static void test_fused_qkv_and_interleaved(void **state)
 	end(&m);
 }
 
-int main(void)
+PROGRAM("test_units")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_expert_storages_give_the_same_units),

@@ -399,7 +399,7 @@ static void config_is_without_packing(void **state)
 	assert_true(xfp_is_packing_file("hf_quant_config.json") && !xfp_is_packing_file("config.json"));
 }
 
-int main(void)
+PROGRAM("test_unpack")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(config_is_without_packing),

@@ -168,7 +168,7 @@ static void records_of_another_form(void **state)
 	assert_false(xfp_verified_parse(&event, &verified));
 }
 
-int main(void)
+PROGRAM("test_verified")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(a_verdict_is_recorded),

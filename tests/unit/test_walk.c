@@ -164,7 +164,7 @@ static void artifacts_that_cannot_be_opened(void **state)
 	xfp_store_close(&store);
 }
 
-int main(void)
+PROGRAM("test_walk")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(folders_that_cannot_be_read),

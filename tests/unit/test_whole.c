@@ -94,7 +94,7 @@ static void what_is_kept_is_remarked_on(void **unused)
 	expect_remark(&whole, ""); /* nothing that would make much of a difference */
 }
 
-int main(void)
+PROGRAM("test_whole")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(papers_count_indices_and_groups),

@@ -318,7 +318,7 @@ static void a_comment_may_follow(void **state)
 	expect_refused(state, &with, "does not end as a zip archive does");
 }
 
-int main(void)
+PROGRAM("test_zip")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(fields_are_checked),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unit.h - what cmocka wants included before itself, and a generator of test numbers.
+ * unit.h - what cmocka wants included before itself, how tests become a program, and a generator of test
+ * numbers.
  */
 #ifndef XFP_TEST_UNIT_H
 #define XFP_TEST_UNIT_H
@@ -11,6 +12,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include "tests/program.h"
 
 /* splitmix64 */
 static inline uint64_t test_random(uint64_t *state)
