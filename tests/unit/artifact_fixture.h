@@ -16,14 +16,6 @@
 #include "schemas/packed.h"
 #include "tests/unit/unit.h"
 
-#define OK(call)                                                             \
-	do {                                                                 \
-		struct xfp_error err = { 0 };                                \
-		enum xfp_status ok_ = (call);                                \
-		if (ok_)                                                     \
-			fail_msg("%s: status %d, %s", #call, ok_, err.text); \
-	} while (0)
-
 #define FIXTURE_MATRICES_OF_UNIT 3u
 #define FIXTURE_ROWS 4u
 #define FIXTURE_COLS 5u

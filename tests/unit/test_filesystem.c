@@ -12,14 +12,6 @@
 #include "schemas/ledger.h"
 #include "tests/unit/scratch.h"
 
-#define OK(call)                                                             \
-	do {                                                                 \
-		struct xfp_error err = { 0 };                                \
-		enum xfp_status ok_ = (call);                                \
-		if (ok_)                                                     \
-			fail_msg("%s: status %d, %s", #call, ok_, err.text); \
-	} while (0)
-
 static uint32_t type; /* of every file system; 0: as it is */
 
 /* The linker's --wrap puts this in the place of libc's. */

@@ -5,14 +5,6 @@
 #include "schemas/recipe/recipe.h"
 #include "tests/unit/scratch.h"
 
-#define OK(call)                                                             \
-	do {                                                                 \
-		struct xfp_error err = { 0 };                                \
-		enum xfp_status ok_ = (call);                                \
-		if (ok_)                                                     \
-			fail_msg("%s: status %d, %s", #call, ok_, err.text); \
-	} while (0)
-
 #define EXPERTS 512u
 #define UNITS 6u /* three stacks, an fp8 head, a hostile name, a tensor split in two (this and the one before) */
 

@@ -11,14 +11,6 @@
 #include "tests/unit/scratch.h"
 #include "tests/unit/sealed_lie.h"
 
-#define OK(call)                                                             \
-	do {                                                                 \
-		struct xfp_error err = { 0 };                                \
-		enum xfp_status ok_ = (call);                                \
-		if (ok_)                                                     \
-			fail_msg("%s: status %d, %s", #call, ok_, err.text); \
-	} while (0)
-
 /* Two files, three tensors of which the second is packed, one unit of two matrices, one extra. */
 static void write_ledger(const char *path)
 {

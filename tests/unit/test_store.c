@@ -4,14 +4,6 @@
 #include "cache/store.h"
 #include "tests/unit/scratch.h"
 
-#define OK(call)                                                             \
-	do {                                                                 \
-		struct xfp_error err = { 0 };                                \
-		enum xfp_status ok_ = (call);                                \
-		if (ok_)                                                     \
-			fail_msg("%s: status %d, %s", #call, ok_, err.text); \
-	} while (0)
-
 #define FIRST "00aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define SECOND "ab000000000000000000000000000000"
 #define THIRD "abffffffffffffffffffffffffffffff"

@@ -15,6 +15,15 @@
 
 #include "tests/program.h"
 
+/* A call, given a struct xfp_error named err, that returns XFP_OK. */
+#define OK(call)                                                             \
+	do {                                                                 \
+		struct xfp_error err = { 0 };                                \
+		enum xfp_status ok_ = (call);                                \
+		if (ok_)                                                     \
+			fail_msg("%s: status %d, %s", #call, ok_, err.text); \
+	} while (0)
+
 /* splitmix64 */
 static inline uint64_t test_random(uint64_t *state)
 {
