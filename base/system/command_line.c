@@ -10,8 +10,11 @@
 
 #include "base/system/next_option.h"
 #include "base/system/path.h"
+#include "base/text/misspelt.h"
 #include "base/text/screen.h"
+#include "base/text/size.h"
 #include "base/text/table.h"
+#include "base/text/whole_number.h"
 
 enum { HELP = 256, VERSION, FIRST };
 
@@ -200,18 +203,50 @@ static const struct xfp_option *option_of(const struct xfp_option *options, int 
 	return options;
 }
 
+static enum xfp_status choose(const struct xfp_option *option, const char *where, const char *value,
+			      struct xfp_error *err)
+{
+	char names[160] = "", meant[XFP_DID_YOU_MEAN];
+	const char *const *all = option->choices;
+	size_t used = 0;
+	unsigned count = 0;
+
+	for (; all[count]; count++) {
+		if (!strcmp(value, all[count])) {
+			if (option->choice)
+				*option->choice = count;
+			return XFP_OK;
+		}
+		used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+					 !count           ? ""
+					 : all[count + 1] ? ", "
+							  : " or ",
+					 all[count]);
+	}
+	return xfp_fail(err, XFP_USAGE, "%s '%s': expected %s%s", where, value, names,
+			xfp_did_you_mean("", value, all, count, meant));
+}
+
 static enum xfp_status use(const struct xfp_option *option, const char *value, struct xfp_error *err)
 {
+	const struct xfp_option_range *range = &option->range;
 	char where[64];
 
+	snprintf(where, sizeof where, "--%s", option->name);
 	if (option->set)
 		*option->set = true;
 	if (option->into)
 		*option->into = value;
-	if (!option->take)
-		return XFP_OK;
-	snprintf(where, sizeof where, "--%s", option->name);
-	return option->take(option, where, value, err);
+	if (option->choices)
+		return choose(option, where, value, err);
+	if (option->into_size && !xfp_size_parse(value, option->into_size))
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 500MB, 20G or 4GiB", where, value);
+	if (option->into_32)
+		return xfp_whole_number_32(where, value, range->what, (uint32_t)range->least, (uint32_t)range->most,
+					   option->into_32, err);
+	if (option->into_64)
+		return xfp_whole_number(where, value, range->what, range->least, range->most, option->into_64, err);
+	return option->take ? option->take(option, where, value, err) : XFP_OK;
 }
 
 /* *misread: what is wrong is no value of an option, but the line. */

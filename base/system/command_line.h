@@ -10,19 +10,29 @@
 #define XFP_COMMAND_LINE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/xfp_error.h"
 
-/* One option. Of `set`, `into` and `take` one is given. */
+/* One option. One of the members from `set` to `take` says where its value goes. */
 struct xfp_option {
-	const char *name;  /* without "--" */
-	char letter;       /* its short form; 0: none */
-	const char *value; /* what --help calls its value; NULL: a switch */
-	const char *text;  /* for --help, which breaks it to fit the screen */
-	bool path;         /* the value is a path, and cleaned (path.h) */
-	bool *set;         /* becomes true */
-	const char **into; /* becomes the value, which is the caller's argv; the last one counts */
+	const char *name;           /* without "--" */
+	char letter;                /* its short form; 0: none */
+	const char *value;          /* what --help calls its value; NULL: a switch */
+	const char *text;           /* for --help, which breaks it to fit the screen */
+	bool path;                  /* the value is a path, and cleaned (path.h) */
+	bool *set;                  /* becomes true */
+	const char **into;          /* becomes the value, which is the caller's argv; the last one counts */
+	const char *const *choices; /* names that the value must be one of, ended by NULL; then `into`, or: */
+	unsigned *choice;           /* becomes the number of the name */
+	uint64_t *into_size;        /* becomes the value, a size (size.h) */
+	uint32_t *into_32;          /* becomes the value, a whole number within `range` */
+	uint64_t *into_64;          /* the same */
+	struct xfp_option_range {
+		const char *what; /* for messages: "a number of jobs" */
+		uint64_t least, most;
+	} range;
 	/* Anything else. `where` is the option (or the variable) for messages, `value` NULL for a switch. Fails with
 	 * XFP_USAGE where the value is no good. */
 	enum xfp_status (*take)(const struct xfp_option *option, const char *where, const char *value,

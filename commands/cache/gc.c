@@ -12,7 +12,6 @@
 
 #include "base/printable.h"
 #include "base/text/size.h"
-#include "base/text/whole_number.h"
 #include "cache/lock.h"
 #include "commands/cache/cache.h"
 
@@ -235,35 +234,6 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
-static enum xfp_status take_keep(const struct xfp_option *option, const char *where, const char *value,
-				 struct xfp_error *err)
-{
-	uint64_t count;
-
-	if (!xfp_whole_number_parse(value, 0, 1000000, &count))
-		return xfp_fail(err, XFP_USAGE, "%s %s: write a number of runs; 0 keeps none", where,
-				xfp_printable(value).text);
-	*(uint32_t *)option->context = (uint32_t)count;
-	return XFP_OK;
-}
-
-static enum xfp_status take_size(const struct xfp_option *option, const char *where, const char *value,
-				 struct xfp_error *err)
-{
-	if (xfp_size_parse(value, option->context))
-		return XFP_OK;
-	return xfp_fail(err, XFP_USAGE, "%s %s: is no size; write 500MB, 20G or 4GiB", where,
-			xfp_printable(value).text);
-}
-
-static enum xfp_status take_days(const struct xfp_option *option, const char *where, const char *value,
-				 struct xfp_error *err)
-{
-	if (xfp_whole_number_parse(value, 1, 100000, option->context))
-		return XFP_OK;
-	return xfp_fail(err, XFP_USAGE, "%s %s: write a number of days, 1 or more", where, xfp_printable(value).text);
-}
-
 static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CACHE_OPTIONS])
 {
 	size_t count = 0;
@@ -272,19 +242,18 @@ static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CAC
 					    .value = "N",
 					    .text = "keep what the last N successful runs of each output use "
 						    "(default 1)",
-					    .take = take_keep,
-					    .context = &call->keep_runs };
+					    .into_32 = &call->keep_runs,
+					    .range = { "a number of runs", 0, 1000000 } };
 	own[count++] = (struct xfp_option){ .name = "max-size",
 					    .value = "BYTES",
 					    .text = "remove no more than it takes, longest unused first; with K, M, "
 						    "G, T, or KiB ...",
-					    .take = take_size,
-					    .context = &call->max_size };
+					    .into_size = &call->max_size };
 	own[count++] = (struct xfp_option){ .name = "older-than",
 					    .value = "DAYS",
 					    .text = "only what was neither made nor used since",
-					    .take = take_days,
-					    .context = &call->days };
+					    .into_64 = &call->days,
+					    .range = { "a number of days", 1, 100000 } };
 	own[count++] = (struct xfp_option){
 		.name = "dry-run", .letter = 'n', .text = "remove nothing; list what would go", .set = &call->dry_run
 	};

@@ -23,8 +23,8 @@
 
 /* ---- which, and in what order ------------------------------------------------------------------ */
 
-static const char *const orders[] = { "unit", "key", "kind", "size", "made" };
-enum { BY_UNIT, BY_KEY, BY_KIND, BY_SIZE, BY_MADE, ORDERS };
+static const char *const orders[] = { "unit", "key", "kind", "size", "made", NULL };
+enum { BY_UNIT, BY_KEY, BY_KIND, BY_SIZE, BY_MADE };
 
 struct listed {
 	const struct xfp_census_item *item;
@@ -249,17 +249,6 @@ static enum xfp_status take_kind(const struct xfp_option *option, const char *wh
 	return xfp_fail(err, XFP_USAGE, "%s %s: is none of %s", where, xfp_printable(value).text, names);
 }
 
-static enum xfp_status take_sort(const struct xfp_option *option, const char *where, const char *value,
-				 struct xfp_error *err)
-{
-	*(const char **)option->context = value;
-	for (size_t i = 0; i < ORDERS; i++)
-		if (!strcmp(value, orders[i]))
-			return XFP_OK;
-	return xfp_fail(err, XFP_USAGE, "%s %s: is none of unit, key, kind, size and made", where,
-			xfp_printable(value).text);
-}
-
 static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CACHE_OPTIONS])
 {
 	size_t count = 0;
@@ -276,8 +265,8 @@ static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CAC
 	own[count++] = (struct xfp_option){ .name = "sort",
 					    .value = "ORDER",
 					    .text = "unit (the default), key, kind, size or made",
-					    .take = take_sort,
-					    .context = &call->sort };
+					    .choices = orders,
+					    .into = &call->sort };
 	own[count++] = (struct xfp_option){ .name = "reverse", .text = "the other way round", .set = &call->reverse };
 	own[count++] = (struct xfp_option){ .name = "keys",
 					    .text = "whole keys, and what each is the digest of",

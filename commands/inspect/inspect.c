@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/printable.h"
 #include "base/system/command_line.h"
-#include "base/text/misspelt.h"
 #include "base/text/text.h"
 #include "commands/inspect/made.h"
 #include "commands/inspect/measure.h"
@@ -39,24 +37,6 @@ static enum xfp_status take_setting(const struct xfp_option *option, const char 
 				    struct xfp_error *err)
 {
 	return xfp_setting_set(option->context, xfp_setting_find(option->name), where, value, err);
-}
-
-static enum xfp_status take_order(const struct xfp_option *option, const char *where, const char *value,
-				  struct xfp_error *err)
-{
-	struct xfp_list_wish *list = option->context;
-	char meant[XFP_DID_YOU_MEAN];
-
-	for (int i = 0; i < XFP_LIST_ORDERS; i++)
-		if (!strcmp(value, xfp_list_orders[i])) {
-			list->order = (enum xfp_list_order)i;
-			return XFP_OK;
-		}
-	return xfp_fail(err, XFP_USAGE,
-			"%s '%s': expected name, file, size, bits, sigma, kurtosis, beyond3, beyond4 or "
-			"largest%s",
-			where, xfp_printable(value).text,
-			xfp_did_you_mean("", value, xfp_list_orders, XFP_LIST_ORDERS, meant));
 }
 
 /* What is asked for must go together. NULL: it does. */
@@ -97,8 +77,8 @@ static bool read_line(int argc, char **argv, struct inspect_request *request, in
 		  .value = "KEY",
 		  .text = "name (the default), file, size, bits; with --stats sigma,\n"
 			  "kurtosis, beyond3, beyond4, largest",
-		  .take = take_order,
-		  .context = &request->list },
+		  .choices = xfp_list_orders,
+		  .choice = &request->list.order },
 		{ .name = "reverse", .text = "the other way round", .set = &request->list.reverse },
 		{ .name = "json", .text = "print one JSON object with every tensor and unit", .set = &request->json },
 		{ .name = "csv", .text = "print what is listed as CSV; by default --tensors", .set = &request->csv },

@@ -15,7 +15,7 @@
 
 #define NONE UINT32_MAX
 
-const char *const xfp_list_orders[XFP_LIST_ORDERS] = {
+const char *const xfp_list_orders[XFP_LIST_ORDERS + 1] = {
 	"name", "file", "size", "bits", "sigma", "kurtosis", "beyond3", "beyond4", "largest",
 };
 
@@ -306,7 +306,7 @@ struct sorting {
 	const struct xfp_list_wish *wish;
 };
 
-static double key_of(const struct xfp_listed *line, enum xfp_list_order order)
+static double key_of(const struct xfp_listed *line, unsigned order)
 {
 	const struct xfp_distribution *m = &line->moments;
 	double count = m->count ? (double)m->count : NAN;

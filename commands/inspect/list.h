@@ -20,13 +20,13 @@ enum xfp_list_order {
 	XFP_LIST_BY_LARGEST,
 	XFP_LIST_ORDERS
 };
-/* "name" and so on. */
-extern const char *const xfp_list_orders[XFP_LIST_ORDERS];
+/* "name" and so on, ended by NULL. */
+extern const char *const xfp_list_orders[XFP_LIST_ORDERS + 1];
 
 struct xfp_list_wish {
 	char **patterns; /* names or globs, role:ROLE, class:CLASS; none: all tensors */
 	uint32_t pattern_count;
-	enum xfp_list_order order;
+	unsigned order; /* enum xfp_list_order */
 	bool reverse;
 };
 

@@ -394,15 +394,6 @@ static enum xfp_status take_dtype(const struct xfp_option *option, const char *w
 	return xfp_fail(err, XFP_USAGE, "%s '%s': expected bf16, f16, f32 or source", where, value);
 }
 
-static enum xfp_status take_size(const struct xfp_option *option, const char *where, const char *value,
-				 struct xfp_error *err)
-{
-	(void)where;
-	if (xfp_size_parse(value, option->context))
-		return XFP_OK;
-	return xfp_fail(err, XFP_USAGE, "'%s' is no size; write 500MB, 5GB or 4GiB", value);
-}
-
 /* A name that is meant for a file would become a folder that no program opens as one. Says so. */
 static bool names_a_file(const struct unpack_request *request)
 {
@@ -446,8 +437,7 @@ int xfp_main_unpack(int argc, char **argv)
 		  .value = "N",
 		  .text = "most bytes of data in a file, with K, M, G, KB, MB, GB (of 1000) or\n"
 			  "KiB, MiB, GiB (of 1024); default 5GB",
-		  .take = take_size,
-		  .context = &request.shard_bytes },
+		  .into_size = &request.shard_bytes },
 		{ .name = "no-check", .text = "do not check the bundle's digests first", .set = &request.unchecked },
 		{ .name = "json", .text = "print one JSON object: files, tensors, bytes", .set = &request.json },
 		{ 0 },

@@ -17,6 +17,9 @@ struct outcome {
 	bool quiet, dry;
 	const char *work;
 	char where[64], taken[64]; /* by the option --count */
+	uint32_t jobs;
+	uint64_t seed, size;
+	unsigned order;
 	char *words[MOST_WORDS + 1];
 };
 
@@ -30,6 +33,8 @@ static enum xfp_status take_count(const struct xfp_option *option, const char *w
 	return strcmp(value, "none") ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s %s: is no number", where, value);
 }
 
+static const char *const orders[] = { "name", "size", "kind", NULL };
+
 static void read_words(struct outcome *outcome, const char *const words[])
 {
 	const struct xfp_option options[] = {
@@ -37,6 +42,14 @@ static void read_words(struct outcome *outcome, const char *const words[])
 		{ .name = "quiet", .letter = 'q', .text = "", .set = &outcome->quiet },
 		{ .name = "dry-run", .text = "", .set = &outcome->dry },
 		{ .name = "count", .value = "N", .text = "", .take = take_count, .context = outcome },
+		{ .name = "jobs", .value = "N", .text = "", .into_32 = &outcome->jobs, .range = { "jobs", 1, 8 } },
+		{ .name = "seed",
+		  .value = "N",
+		  .text = "",
+		  .into_64 = &outcome->seed,
+		  .range = { "a seed", 0, UINT64_MAX } },
+		{ .name = "size", .value = "SIZE", .text = "", .into_size = &outcome->size },
+		{ .name = "sort", .value = "KEY", .text = "", .choices = orders, .choice = &outcome->order },
 		{ 0 },
 	};
 	int count = 1;
@@ -77,6 +90,35 @@ static void values_go_where_the_table_says(void **state)
 	assert_null(o.work);
 	assert_int_equal(o.line.argument_count, 1);
 	assert_false(o.line.told);
+}
+
+static void values_have_types(void **state)
+{
+	static const struct {
+		const char *option, *value, *message;
+	} wrong[] = {
+		{ "--jobs", "0", "--jobs '0': expected jobs from 1 to 8" },
+		{ "--jobs", "9", "--jobs '9': expected jobs from 1 to 8" },
+		{ "--jobs", "4294967297", "--jobs '4294967297': expected jobs from 1 to 8" },
+		{ "--seed", "18446744073709551616",
+		  "--seed '18446744073709551616': expected a seed from 0 to 18446744073709551615" },
+		{ "--size", "much", "--size 'much': expected a size such as 500MB, 20G or 4GiB" },
+		{ "--sort", "siez", "--sort 'siez': expected name, size or kind; did you mean size?" },
+	};
+	struct outcome o;
+
+	(void)state;
+	READ(&o, "--jobs=8", "--seed=18446744073709551615", "--size=4GiB", "--sort=kind");
+	assert_int_equal(o.status, XFP_OK);
+	assert_int_equal(o.jobs, 8);
+	assert_true(o.seed == UINT64_MAX);
+	assert_int_equal(o.size, 4ull << 30);
+	assert_int_equal(o.order, 2);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		READ(&o, wrong[i].option, wrong[i].value);
+		assert_int_equal(o.status, XFP_USAGE);
+		assert_string_equal(o.err.text, wrong[i].message);
+	}
 }
 
 static void what_is_wrong_is_said_and_ends_it(void **state)
@@ -132,6 +174,7 @@ PROGRAM("test_command_line")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_go_where_the_table_says),
+		cmocka_unit_test(values_have_types),
 		cmocka_unit_test(what_is_wrong_is_said_and_ends_it),
 		cmocka_unit_test(numbers_are_digits_alone),
 	};
