@@ -47,39 +47,38 @@ static uint64_t usual_memory(void)
 	return kib ? kib * 512 : UINT64_MAX;
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return xfp_add(a, b, &sum) ? sum : UINT64_MAX;
-}
-
 static uint64_t activations(const struct xfp_eval *e, uint64_t copies, uint64_t sequences)
 {
-	uint64_t bytes = copies * e->judged.description->hidden * sizeof(float);
-
-	return xfp_mul(bytes, e->tokens.length, &bytes) && xfp_mul(bytes, sequences, &bytes) ? bytes : UINT64_MAX;
+	return xfp_mul_sat(xfp_mul_sat(copies * e->judged.description->hidden * sizeof(float), e->tokens.length),
+			   sequences);
 }
 
-/* Everything but activations between layers. */
+static uint64_t layer_bytes(const struct xfp_eval *e, const struct xfp_eval_model *model, uint64_t sequences)
+{
+	const struct xfp_forward_batch batch = { .arithmetic = e->fast ? XFP_FAST : XFP_REPRODUCIBLE,
+						 .positions = e->tokens.length,
+						 .tokens = xfp_mul_sat(sequences, e->tokens.length),
+						 .threads = xfp_team_threads(e->team) };
+
+	return xfp_forward_bytes(model->description, &batch);
+}
+
+/* Everything but activations between layers. The model's layer takes the source's activations, too. */
 static uint64_t needed(const struct xfp_eval *e, size_t sequences)
 {
-	unsigned threads = xfp_team_threads(e->team);
-	uint64_t copies = xfp_eval_has_source(e) ? 2 : 1, others = 0;
-	uint64_t layer = xfp_forward_bytes(e->judged.forward, copies * sequences, threads), logits;
+	uint64_t copies = xfp_eval_has_source(e) ? 2 : 1, layer = layer_bytes(e, &e->judged, copies * sequences);
+	uint64_t logits = xfp_add_sat(copies * LEAST_LOGITS, sequences * e->tokens.length * OF_TOKEN);
+	uint64_t source = xfp_eval_has_source(e) ? layer_bytes(e, &e->source, sequences) : 0;
 
-	if (xfp_eval_has_source(e))
-		others = xfp_forward_bytes(e->source.forward, sequences, threads);
-	layer = layer > others ? layer : others;
-	logits = plus(copies * LEAST_LOGITS, sequences * e->tokens.length * OF_TOKEN);
-	return plus(plus(activations(e, copies == 2 ? 3 : 1, sequences), layer), logits);
+	return xfp_add_sat(xfp_add_sat(activations(e, copies == 2 ? 3 : 1, sequences), layer > source ? layer : source),
+			   logits);
 }
 
 enum xfp_status xfp_eval_find_room(struct xfp_eval *e, struct xfp_error *err)
 {
 	uint64_t always = resident() + RESERVE + xfp_eval_tokens(e) * (sizeof(struct xfp_foretold) + sizeof(double));
 	uint64_t memory = e->memory ? e->memory : usual_memory(), copies = xfp_eval_has_source(e) ? 2 : 1;
-	uint64_t streams = activations(e, copies, e->tokens.sequences), all = plus(always, needed(e, 1)), left;
+	uint64_t streams = activations(e, copies, e->tokens.sequences), all = xfp_add_sat(always, needed(e, 1)), left;
 	size_t low = 1, high = e->tokens.sequences;
 	char given[32], wanted[32];
 
@@ -89,18 +88,18 @@ enum xfp_status xfp_eval_find_room(struct xfp_eval *e, struct xfp_error *err)
 				"that much, or shorter sequences",
 				xfp_size_text(memory, e->memory_binary, given), e->tokens.length,
 				xfp_size_enough(all, e->memory_binary, wanted));
-	e->room.spilled = plus(plus(always, streams), needed(e, high)) > memory;
+	e->room.spilled = xfp_add_sat(xfp_add_sat(always, streams), needed(e, high)) > memory;
 	/* As many as fit, between one and all. */
 	while (low < high) {
 		size_t middle = low + (high - low + 1) / 2;
 
-		if (!e->room.spilled || plus(always, needed(e, middle)) <= memory)
+		if (!e->room.spilled || xfp_add_sat(always, needed(e, middle)) <= memory)
 			low = middle;
 		else
 			high = middle - 1;
 	}
 	e->room.sequences = low;
-	all = plus(plus(always, needed(e, low)), e->room.spilled ? 0 : streams);
+	all = xfp_add_sat(xfp_add_sat(always, needed(e, low)), e->room.spilled ? 0 : streams);
 	left = memory > all ? (memory - all) / copies : 0;
 	e->room.logits_bytes = LEAST_LOGITS + (left < MOST_LOGITS ? left : MOST_LOGITS);
 	return XFP_OK;

@@ -10,7 +10,7 @@
 #include "base/system/signals.h"
 #include "base/text/size.h"
 #include "commands/generate/generate.h"
-#include "model/forward/rope.h"
+#include "model/forward/memory.h"
 #include "model/forward/step.h"
 #include "runtime/team.h"
 
@@ -76,36 +76,23 @@ static enum xfp_status set_context(struct xfp_generate *g, struct xfp_error *err
 	return XFP_OK;
 }
 
-static uint64_t most_of(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* Keys and values, and what is there at a time of a block's activations and of the logits. */
+/* The KV cache, a block's activations and what layers allocate for them, the logits, and tables of positions. */
 static uint64_t memory_needed(const struct xfp_generate *g, unsigned threads)
 {
 	const struct xfp_description *d = g->description;
-	uint64_t heads = (d->output_gate ? 2 : 1) * (uint64_t)d->heads;
-	/* Linear attention: what one projection makes of all, and dealt out. */
-	uint64_t delta = 2 * (xfp_delta_channels(&d->delta) + d->delta.value_heads * d->delta.value_dim);
-	uint64_t attention = most_of(2 * (heads + d->kv_heads) * d->head_dim, delta);
-	uint64_t widest = most_of(d->intermediate, most_of(d->expert_intermediate, d->shared_intermediate));
-	uint64_t mlp = 2 * widest + 2 * (uint64_t)d->hidden + d->experts;
-	/* Vectors as libxfp's kernels want them. */
-	uint64_t vectors = 2 * most_of(d->hidden, most_of(widest, (uint64_t)d->heads * d->head_dim));
-	uint64_t activations = BLOCK * sizeof(float) * (3 * (uint64_t)d->hidden + most_of(attention, mlp) + vectors);
-	uint64_t logits = (uint64_t)g->parallel * d->vocabulary * sizeof(float) +
-			  (uint64_t)d->vocabulary * sizeof(struct xfp_weighed);
-	/* Each thread has one query's scores; cosines and sines are there once. */
-	uint64_t position = threads * sizeof(float), sum;
+	const struct xfp_forward_batch batch = { XFP_FAST, BLOCK > g->parallel ? BLOCK : g->parallel, g->context,
+						 threads };
+	const uint64_t parts[] = { g->cached,
+				   xfp_forward_bytes(d, &batch),
+				   xfp_forward_table_bytes(d, g->context),
+				   (uint64_t)batch.tokens * d->hidden * sizeof(float),
+				   (uint64_t)g->parallel * d->vocabulary * sizeof(float),
+				   (uint64_t)d->vocabulary * sizeof(struct xfp_weighed) };
+	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < d->ropes; i++) {
-		/* longrope: those of short texts, too. */
-		if (xfp_rope_is_long(&d->rope[i], g->context))
-			activations += (uint64_t)d->rope[i].original_context * d->rope[i].dim * sizeof(float);
-		position += d->rope[i].dim * sizeof(float);
-	}
-	return xfp_add(g->cached, activations + logits + g->context * position, &sum) ? sum : UINT64_MAX;
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		sum = xfp_add_sat(sum, parts[i]);
+	return sum;
 }
 
 static enum xfp_status check_memory(struct xfp_generate *g, unsigned threads, struct xfp_error *err)

@@ -1,78 +1,124 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/forward/memory.h"
 
-#include <string.h>
-
 #include "base/bytes.h"
+#include "model/forward/lane_set.h"
 #include "model/forward/parts.h"
 #include "model/forward/product.h"
-#include "model/forward/tensors.h"
+#include "model/forward/rope.h"
 
-/* Numbers of one token, of the layer that is being walked through, and of the largest so far. */
-struct layer_widths {
-	char layer[XFP_TENSOR_NAME]; /* what its tensors' names begin with */
-	uint64_t made,
-		most_made; /* by all its matrices but those of experts, which are made at the same time at most */
-	uint64_t most_cols;
+#define FAST_BLOCK_BYTES 0x400000 /* of stored rows that a fast product reads at a time, and conversions of them */
+
+static uint64_t most_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Of one half of a layer: floats per token, and columns of the widest matrix that multiplies its activations. */
+struct half_widths {
+	uint64_t floats, cols;
 };
 
-/* "model.layers.12." */
-static size_t layer_length(const char *tensor)
+/* Queries, with their gates, keys, values and weighted sums of values; the gates again, by themselves. */
+static struct half_widths attention_widths(const struct xfp_description *d)
 {
-	const char *at = strstr(tensor, "layers."), *end = at ? strchr(at + strlen("layers."), '.') : NULL;
+	uint64_t rows = (uint64_t)d->heads * d->head_dim, kv_rows = (uint64_t)d->kv_heads * d->head_dim;
 
-	return end ? (size_t)(end - tensor) + 1 : 0;
+	return (struct half_widths){ (d->output_gate ? 4 : 2) * rows + 2 * kv_rows, most_of(d->hidden, rows) };
 }
 
-static bool add_tensor(void *context, const char *tensor, uint32_t rank, const uint64_t *shape)
+/* Channels of the convolution, gates, beta and decay. A fused projection's output is there once more. */
+static struct half_widths delta_widths(const struct xfp_description *d)
 {
-	struct layer_widths *w = context;
-	size_t length = layer_length(tensor);
+	const struct xfp_delta *delta = &d->delta;
+	uint64_t values = delta->value_heads * delta->value_dim, projected = xfp_delta_channels(delta) + values;
 
-	if (rank < 2 || length >= sizeof w->layer)
-		return true;
-	if (shape[rank - 1] > w->most_cols)
-		w->most_cols = shape[rank - 1];
-	if (!length || strstr(tensor, ".experts."))
-		return true;
-	if (strncmp(tensor, w->layer, length) || w->layer[length]) {
-		memcpy(w->layer, tensor, length);
-		w->layer[length] = 0;
-		w->made = 0;
+	return (struct half_widths){ (delta->by_heads ? 2 : 1) * projected + 2 * delta->value_heads,
+				     most_of(d->hidden, values) };
+}
+
+/* Gate and up. */
+static struct half_widths dense_widths(const struct xfp_description *d)
+{
+	return (struct half_widths){ 2 * (uint64_t)d->intermediate, most_of(d->hidden, d->intermediate) };
+}
+
+/* The router's probabilities, the tokens of one expert, its gate, up and output: all tokens may choose the same one. */
+static struct half_widths expert_widths(const struct xfp_description *d)
+{
+	uint64_t width = most_of(d->expert_intermediate, d->shared_intermediate);
+
+	return (struct half_widths){ d->experts + 2 * (uint64_t)d->hidden + 2 * width, most_of(d->hidden, width) };
+}
+
+/* Floats, per token, of the vectors that a product reads: panels, or vectors prepared for libxfp's kernels. */
+static uint64_t vector_floats(const struct xfp_forward_batch *batch, uint64_t cols)
+{
+	return batch->arithmetic == XFP_FAST ? 2 * cols : cols;
+}
+
+/* Bytes of the experts of a few tokens, which are multiplied together (by_stacks in mlp.c). */
+static uint64_t stack_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch)
+{
+	uint64_t products = xfp_mul_sat(batch->tokens, d->chosen);
+
+	if (batch->arithmetic != XFP_FAST || products > XFP_STACK_PRODUCTS)
+		return 0;
+	return products * (2 * (uint64_t)d->expert_intermediate + vector_floats(batch, d->expert_intermediate)) *
+	       sizeof(float);
+}
+
+/* Rows of a matrix that are in memory at a time, as stored and, for exact products, as floats. */
+static uint64_t block_bytes(const struct xfp_forward_batch *batch, uint64_t cols)
+{
+	if (batch->arithmetic == XFP_FAST)
+		return most_of(FAST_BLOCK_BYTES, xfp_mul_sat(2 * sizeof(double), cols));
+	return 2 * most_of(XFP_BLOCK_BYTES, xfp_mul_sat(XFP_QUAD * sizeof(float), cols));
+}
+
+/* Of each thread: scores of a query and, for exact products, the transposed keys, or rows of a matrix as doubles. */
+static uint64_t thread_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch, uint64_t cols)
+{
+	uint64_t scores;
+
+	if (batch->arithmetic == XFP_FAST)
+		return xfp_mul_sat(xfp_add_sat(batch->positions, XFP_LANES), sizeof(float));
+	scores = xfp_add_sat(xfp_mul_sat(xfp_add_sat(batch->positions, d->head_dim), sizeof(double)),
+			     xfp_mul_sat(xfp_mul_sat(batch->positions, d->head_dim), sizeof(float)));
+	return most_of(scores, xfp_mul_sat(XFP_QUAD * sizeof(double), cols));
+}
+
+uint64_t xfp_forward_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch)
+{
+	uint64_t floats = 0, cols = d->hidden, tokens = xfp_add_sat(batch->tokens, XFP_PANEL), bytes;
+
+	for (uint32_t i = 0; i < d->layers; i++) {
+		struct half_widths mixer = d->layer[i].delta ? delta_widths(d) : attention_widths(d);
+		struct half_widths mlp = d->layer[i].experts ? expert_widths(d) : dense_widths(d);
+
+		floats = most_of(floats, most_of(mixer.floats, mlp.floats));
+		cols = most_of(cols, most_of(mixer.cols, mlp.cols));
 	}
-	/* Linear attention has what its projections make, and once more what a convolution makes of that. */
-	w->made += strstr(tensor, "linear_attn.") ? 2 * shape[0] : shape[0];
-	if (w->made > w->most_made)
-		w->most_made = w->made;
-	return true;
+	/* The normed activations, and the output of the half. */
+	floats = xfp_add_sat(floats, 2 * (uint64_t)d->hidden + vector_floats(batch, cols));
+	bytes = xfp_add_sat(xfp_mul_sat(xfp_mul_sat(tokens, floats), sizeof(float)), block_bytes(batch, cols));
+	if (d->experts)
+		bytes = xfp_add_sat(bytes, stack_bytes(d, batch));
+	return xfp_add_sat(bytes, xfp_mul_sat(thread_bytes(d, batch, cols), batch->threads));
 }
 
-uint64_t xfp_forward_bytes(const struct xfp_forward *forward, size_t sequences, unsigned threads)
+uint64_t xfp_forward_table_bytes(const struct xfp_description *d, size_t positions)
 {
-	const struct xfp_description *d = forward->description;
-	uint64_t length = forward->length, tokens = xfp_mul_sat(sequences, length), width, block, own, quad;
-	struct layer_widths w = { .most_cols = d->hidden };
+	uint64_t bytes = 0;
 
-	xfp_each_tensor(d, forward->names, add_tensor, &w);
-	/* x normed and what is made of it; what all matrices make; what goes into the last of a half, and a gate of
-	 * that; panels. */
-	width = 2 * (uint64_t)d->hidden + w.most_made + 3 * w.most_cols;
-	/* Vectors as libxfp's kernels want them. */
-	if (forward->form == XFP_FAST)
-		width += 2 * w.most_cols;
-	/* Weights of experts, tokens gathered for one, and what it makes. */
-	if (d->experts)
-		width += d->experts + 2 * (uint64_t)d->hidden + 2 * (uint64_t)d->expert_intermediate;
-	/* Or what all that few tokens chose make, and vectors for that. */
-	if (d->experts && forward->form == XFP_FAST && xfp_mul_sat(tokens, d->chosen) <= XFP_STACK_PRODUCTS)
-		width += d->chosen * (2 * (uint64_t)d->expert_intermediate + 2 * w.most_cols);
-	block = xfp_mul_sat(XFP_QUAD * sizeof(float), w.most_cols);
-	block = 2 * (block > XFP_BLOCK_BYTES ? block : XFP_BLOCK_BYTES); /* as floats, and as a file has them */
-	own = xfp_add_sat(xfp_mul_sat(length + d->head_dim, sizeof(double)),
-			  xfp_mul_sat(xfp_mul_sat(length, d->head_dim), sizeof(float)));
-	quad = xfp_mul_sat(XFP_QUAD * sizeof(double), w.most_cols);
-	own = own > quad ? own : quad;
-	return xfp_add_sat(
-		xfp_add_sat(xfp_mul_sat(xfp_mul_sat(xfp_add_sat(tokens, XFP_PANEL), width), sizeof(float)), block),
-		xfp_mul_sat(own, threads));
+	for (uint32_t i = 0; i < d->ropes; i++) {
+		const struct xfp_rope *rope = &d->rope[i];
+		uint64_t tabled = positions;
+
+		/* The table by longrope's factors for short texts is there, too. */
+		if (xfp_rope_is_long(rope, positions))
+			tabled = xfp_add_sat(tabled, (uint64_t)rope->original_context);
+		bytes = xfp_add_sat(bytes, xfp_mul_sat(tabled, rope->dim * sizeof(float)));
+	}
+	return bytes;
 }
