@@ -70,17 +70,12 @@ commands_compare_libcompare_a_SOURCES = \
 	commands/compare/table.c
 commands_eval_libeval_a_SOURCES = \
 	commands/eval/eval.c \
-	commands/eval/eval.h \
-	commands/eval/evaluate.c \
 	commands/eval/interrupted.c \
-	commands/eval/layers.c \
-	commands/eval/npy.c \
+	commands/eval/interrupted.h \
 	commands/eval/print.c \
+	commands/eval/print.h \
 	commands/eval/progress.c \
-	commands/eval/room.c \
-	commands/eval/state.c \
-	commands/eval/text.c \
-	commands/eval/tokens.h
+	commands/eval/progress.h
 # With commands/goal: a conversion and its goal need each other.
 commands_convert_libconvert_a_SOURCES = \
 	commands/convert/check_crcs.c \
@@ -136,14 +131,8 @@ commands_convert_libconvert_a_SOURCES = \
 	commands/goal/shares.h
 commands_generate_libgenerate_a_SOURCES = \
 	commands/generate/generate.c \
-	commands/generate/generate.h \
-	commands/generate/make.c \
-	commands/generate/prompts.c \
-	commands/generate/read_rate.c \
 	commands/generate/report.c \
-	commands/generate/sample.c \
-	commands/generate/sample.h \
-	commands/generate/written.c
+	commands/generate/report.h
 commands_inspect_libinspect_a_SOURCES = \
 	commands/inspect/csv.c \
 	commands/inspect/distribution.c \

@@ -1,9 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# model/: what a model computes from its weights, and its tokenizer.
+# model/: what a model computes from its weights, its tokenizer, and what eval and generate do with both.
 
-MODEL_LIBS = model/libmodel.a $(MODEL_SETS) model/libtokenizer.a
-noinst_LIBRARIES += model/libmodel.a
+MODEL_LIBS = \
+	model/evaluate/libevaluate.a model/generate/libgenerate.a \
+	model/libmodel.a $(MODEL_SETS) model/libtokenizer.a
+noinst_LIBRARIES += model/evaluate/libevaluate.a model/generate/libgenerate.a model/libmodel.a
+model_evaluate_libevaluate_a_SOURCES = \
+	model/evaluate/batching.c \
+	model/evaluate/batching.h \
+	model/evaluate/evaluate.c \
+	model/evaluate/evaluate.h \
+	model/evaluate/evaluation.c \
+	model/evaluate/evaluation.h \
+	model/evaluate/layers.c \
+	model/evaluate/layers.h \
+	model/evaluate/npy.c \
+	model/evaluate/npy.h \
+	model/evaluate/state.c \
+	model/evaluate/state.h \
+	model/evaluate/text.c \
+	model/evaluate/text.h \
+	model/evaluate/tokens.h
+model_generate_libgenerate_a_SOURCES = \
+	model/generate/end_tokens.c \
+	model/generate/end_tokens.h \
+	model/generate/generate.c \
+	model/generate/generate.h \
+	model/generate/generation.h \
+	model/generate/memory_bandwidth.c \
+	model/generate/memory_bandwidth.h \
+	model/generate/prompts.c \
+	model/generate/prompts.h \
+	model/generate/sample.c \
+	model/generate/sample.h \
+	model/generate/text.c \
+	model/generate/text.h
 # Vectors that are wider than the machine's (model/forward/lanes.h) go to no other file, so nothing hangs on how
 # functions pass them.
 model_cflags = $(AM_CFLAGS) $(KERNEL_CFLAGS) -Wno-psabi
@@ -46,6 +78,8 @@ model_libmodel_a_SOURCES = \
 	model/forward/streams.h \
 	model/forward/tensors.c \
 	model/forward/tensors.h \
+	model/model.c \
+	model/model.h \
 	model/weights/bundle_places.c \
 	model/weights/bundle_products.c \
 	model/weights/bundle_source.h \

@@ -11,10 +11,14 @@
 #include "base/printable.h"
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
+#include "base/system/signals.h"
 #include "base/text/size.h"
 #include "base/text/whole_number.h"
-#include "commands/eval/eval.h"
+#include "commands/eval/interrupted.h"
+#include "commands/eval/print.h"
+#include "commands/eval/progress.h"
 #include "commands/ui/commands.h"
+#include "model/evaluate/evaluate.h"
 
 #define MOST_THREADS 1024
 #define MOST_LENGTH (1 << 24)
@@ -40,7 +44,7 @@ static enum xfp_status take_length(const struct xfp_option *option, const char *
 static enum xfp_status take_memory(const struct xfp_option *option, const char *where, const char *text,
 				   struct xfp_error *err)
 {
-	struct xfp_eval *e = option->context;
+	struct xfp_evaluation_request *e = option->context;
 
 	e->memory_binary = xfp_size_is_binary(text);
 	if (!xfp_size_parse(text, &e->memory) || xfp_size_is_bare(text, e->memory))
@@ -87,84 +91,111 @@ static int refuse_arguments(const struct xfp_command_line *line)
 				       line->argument_count ? "more than one bundle or model" : "no bundle or model");
 }
 
-static void close_model(struct xfp_eval_model *model)
+/* What the callbacks of the evaluation use. */
+struct eval_run {
+	const char *program;
+	struct xfp_signals signals;
+	struct xfp_eval_progress progress;
+};
+
+static bool stop(void *context)
 {
-	xfp_description_free(model->description);
-	xfp_weights_close(model->weights);
-	free(model->found);
+	struct eval_run *run = context;
+
+	return xfp_signals_came(&run->signals);
+}
+
+static void show_progress(void *context, const struct xfp_evaluation *evaluation)
+{
+	struct eval_run *run = context;
+
+	xfp_eval_progress(&run->progress, evaluation);
+}
+
+static void warn(void *context, const char *message)
+{
+	struct eval_run *run = context;
+
+	xfp_meter_clear(&run->progress.meter);
+	fprintf(stderr, "%s: %s\n", run->program, message);
 }
 
 /* After the models are open, a signal ends the evaluation as soon as no weights are being read and a state is saved. */
-static int run(struct xfp_eval *e, char *const *argv)
+static int evaluate(struct xfp_evaluation *e, struct eval_run *run, bool json, char *const *argv)
 {
 	struct xfp_error err;
 	int status;
 
 	xfp_eval_opening(true);
-	if ((status = (int)xfp_eval_open(e, &err))) {
+	if ((status = (int)xfp_evaluation_open(e, &err))) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return status;
 	}
-	xfp_signals_hold(&e->signals);
+	xfp_signals_hold(&run->signals);
 	xfp_eval_opening(false);
-	status = (int)xfp_evaluate(e, &err);
-	if (!status && e->json)
+	xfp_meter_begin(&run->progress.meter);
+	status = (int)xfp_evaluation_run(e, &err);
+	xfp_meter_clear(&run->progress.meter);
+	if (!status && json)
 		status = (int)xfp_eval_print_json(e, &err);
 	else if (!status)
 		xfp_eval_print(e);
-	if (status && !e->signals.interrupted)
+	if (status && !e->stopped)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 	else if (status)
-		xfp_eval_say_interrupted(e, argv);
-	xfp_signals_release(&e->signals);
+		xfp_eval_print_interrupted(e, argv);
+	xfp_signals_release(&run->signals);
 	return status;
 }
 
 int xfp_main_eval(int argc, char **argv)
 {
-	struct xfp_eval e = { 0 };
+	struct xfp_evaluation_request request = { 0 };
+	struct eval_run run = { .program = argv[0] };
+	struct xfp_evaluation e = { .callbacks = { &run, stop, show_progress, warn } };
+	bool json = false;
 	const struct xfp_option options[] = {
 		{ .name = "source",
 		  .path = true,
 		  .value = "MODEL",
 		  .text = "what the bundle was made of, to compare with",
-		  .into = &e.source.given },
+		  .into = &request.source },
 		{ .name = "tokens",
 		  .path = true,
 		  .value = "FILE",
 		  .text = "ids of the text, as numpy.save writes them: integers\n"
 			  "[sequences, length], or [length]; - is standard input",
-		  .into = &e.tokens_path },
+		  .into = &request.tokens_path },
 		{ .name = "text",
 		  .path = true,
 		  .value = "FILE",
 		  .text = "the text itself, for the model's tokenizer; - is standard\ninput",
-		  .into = &e.text_path },
+		  .into = &request.text_path },
 		{ .name = "length",
 		  .value = "N",
 		  .text = "tokens of the sequences that the text is cut into; default:\n512, or the model's context",
 		  .take = take_length,
-		  .context = &e.length },
+		  .context = &request.length },
 		{ .name = "memory",
 		  .value = "SIZE",
 		  .text = "to keep within, such as 24GiB; default: half of what the\nmachine has available",
 		  .take = take_memory,
-		  .context = &e },
+		  .context = &request },
 		{ .name = "state",
 		  .path = true,
 		  .value = "FILE",
 		  .text = "where it is kept how far it is, to go on after an end;\ndefault: BUNDLE.eval",
-		  .into = &e.state_path },
+		  .into = &request.state_path },
 		{ .name = "threads",
 		  .value = "N",
 		  .text = "threads; default: one for each processor",
 		  .take = take_threads,
-		  .context = &e.threads },
+		  .context = &request.threads },
 		{ .name = "fast",
 		  .text = "compute in f32, by the fastest instructions: some times as\nfast, and not the same bits on "
 			  "every machine",
-		  .set = &e.fast },
-		{ .name = "json", .text = "one JSON object", .set = &e.json },
+		  .set = &request.fast },
+		{ .name = "json", .text = "one JSON object", .set = &json },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
@@ -182,25 +213,23 @@ int xfp_main_eval(int argc, char **argv)
 		return status;
 	if (line.argument_count != 1)
 		return refuse_arguments(&line);
-	if (!e.tokens_path == !e.text_path)
+	if (!request.tokens_path == !request.text_path)
 		return xfp_command_line_refuse(&line, "%s",
-					       e.tokens_path ? "both --tokens and --text"
-							     : "--tokens is missing, or --text; a text is given with "
-							       "--text FILE");
-	if (e.length && !e.text_path)
+					       request.tokens_path
+						       ? "both --tokens and --text"
+						       : "--tokens is missing, or --text; a text is given with "
+							 "--text FILE");
+	if (request.length && !request.text_path)
 		return xfp_command_line_refuse(&line, "%s", "--length is for --text; --tokens has its own");
-	e.judged.given = line.arguments[0];
+	request.model = line.arguments[0];
 	/* Memory that was freed goes back: what is left of it for later would be beyond what was reckoned with. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
-	xfp_mapped_begin(argv[0], e.judged.given, NULL);
-	if (e.source.given)
-		xfp_mapped_begin(argv[0], e.source.given, NULL);
-	status = run(&e, argv);
+	xfp_mapped_begin(argv[0], request.model, NULL);
+	if (request.source)
+		xfp_mapped_begin(argv[0], request.source, NULL);
+	e.request = request;
+	status = evaluate(&e, &run, json, argv);
 	xfp_mapped_end();
-	close_model(&e.judged);
-	close_model(&e.source);
-	free(e.tokens.ids);
-	free(e.layers);
-	free(e.kept_path);
+	xfp_evaluation_close(&e);
 	return status;
 }

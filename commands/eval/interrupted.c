@@ -2,13 +2,14 @@
 /*
  * Messages of an evaluation that a signal ends: what is kept, and the command that resumes it.
  */
+#include "commands/eval/interrupted.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/printable.h"
 #include "base/text/shell.h"
-#include "commands/eval/eval.h"
 
 static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
 
@@ -42,20 +43,20 @@ static void print_command(char *const *argv)
 	fputc('\n', stderr);
 }
 
-void xfp_eval_say_interrupted(const struct xfp_eval *e, char *const *argv)
+void xfp_eval_print_interrupted(const struct xfp_evaluation *e, char *const *argv)
 {
-	bool unread = e->kept_path && !e->state_begun && !access(e->kept_path, F_OK);
+	bool unread = e->state.path && !e->state.examined && !access(e->state.path, F_OK);
 
 	fputs("\nxfp eval: interrupted; ", stderr);
-	if (e->kept)
-		fprintf(stderr, "%u of %u layers are kept in %s.", (unsigned)e->kept,
-			(unsigned)e->judged.description->layers, xfp_printable(e->kept_path).text);
+	if (e->state.layers)
+		fprintf(stderr, "%u of %u layers are kept in %s.", (unsigned)e->state.layers,
+			(unsigned)e->judged.model.description->layers, xfp_printable(e->state.path).text);
 	else if (unread)
-		fprintf(stderr, "%s stays unchanged.", xfp_printable(e->kept_path).text);
-	else if (!e->kept_path)
+		fprintf(stderr, "%s stays unchanged.", xfp_printable(e->state.path).text);
+	else if (!e->state.path)
 		fputs("nothing was kept; --state FILE keeps finished layers\n", stderr);
 	else
 		fputs("nothing was kept, since no state had been saved yet\n", stderr);
-	if (e->kept || unread)
+	if (e->state.layers || unread)
 		print_command(argv);
 }

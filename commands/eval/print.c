@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/eval/print.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "base/text/table.h"
-#include "commands/eval/eval.h"
 #include "schemas/json_print.h"
 
 enum { LAYER, STREAM, ALONE, COLUMNS };
@@ -21,50 +22,52 @@ static json_t *number(double value)
 	return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *layers_json(const struct xfp_eval *e)
+static json_t *layers_json(const struct xfp_evaluation *e)
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; i < e->judged.description->layers; i++)
+	for (uint32_t i = 0; i < e->judged.model.description->layers; i++)
 		xfp_json_add(&list, XFP_JSON({ "layer", json_integer(i) }, { "stream", number(e->layers[i].stream) },
 					     { "alone", number(e->layers[i].alone) }));
 	return list;
 }
 
-static json_t *compared_json(const struct xfp_eval *e)
+static json_t *compared_json(const struct xfp_evaluation *e)
 {
 	const struct xfp_loss *loss = &e->loss;
-	json_t *source = XFP_JSON({ "model", xfp_json_text(e->source.given) }, { "loss", number(loss->source_mean) },
-				  { "perplexity", number(loss->source_perplexity) });
+	json_t *source =
+		XFP_JSON({ "model", xfp_json_text(e->source.model.name) }, { "loss", number(loss->source_mean) },
+			 { "perplexity", number(loss->source_perplexity) });
 	json_t *divergence = XFP_JSON({ "mean", number(loss->divergence) }, { "p99", number(loss->divergence_99) },
 				      { "largest", number(loss->divergence_most) });
 
 	return XFP_JSON({ "source", source }, { "kl", divergence }, { "top1_agreement", number(loss->agreement) },
-			{ "embedding", XFP_JSON({ "stream", number(e->embedding) }) }, { "layers", layers_json(e) });
+			{ "embedding", XFP_JSON({ "stream", number(e->embedding_error) }) },
+			{ "layers", layers_json(e) });
 }
 
-enum xfp_status xfp_eval_print_json(const struct xfp_eval *e, struct xfp_error *err)
+enum xfp_status xfp_eval_print_json(const struct xfp_evaluation *e, struct xfp_error *err)
 {
-	json_t *root = XFP_JSON({ "model", xfp_json_text(e->judged.given) },
-				{ "family", xfp_json_text(e->judged.description->family) },
+	json_t *root = XFP_JSON({ "model", xfp_json_text(e->judged.model.name) },
+				{ "family", xfp_json_text(e->judged.model.description->family) },
 				{ "sequences", json_integer((json_int_t)e->tokens.sequences) },
 				{ "length", json_integer((json_int_t)e->tokens.length) },
 				{ "left_out", json_integer((json_int_t)e->tokens.left_out) },
 				{ "predicted", json_integer((json_int_t)e->loss.predicted) },
 				{ "loss", number(e->loss.mean) }, { "perplexity", number(e->loss.perplexity) });
 
-	if (e->source.given)
+	if (e->source.model.name)
 		xfp_json_join(&root, compared_json(e));
 	return xfp_json_print(root, err);
 }
 
-static void print_layers(const struct xfp_eval *e)
+static void print_layers(const struct xfp_evaluation *e)
 {
 	struct xfp_table table = { .column = layout };
 	char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "embedding");
 
-	snprintf(row[STREAM], sizeof row[STREAM], "%.3g", e->embedding);
-	for (uint32_t i = 0; i < e->judged.description->layers; i++) {
+	snprintf(row[STREAM], sizeof row[STREAM], "%.3g", e->embedding_error);
+	for (uint32_t i = 0; i < e->judged.model.description->layers; i++) {
 		char name[16];
 
 		snprintf(name, sizeof name, "%" PRIu32, i);
@@ -76,7 +79,7 @@ static void print_layers(const struct xfp_eval *e)
 	xfp_table_print(stdout, &table);
 }
 
-void xfp_eval_print(const struct xfp_eval *e)
+void xfp_eval_print(const struct xfp_evaluation *e)
 {
 	const struct xfp_loss *loss = &e->loss;
 
@@ -86,7 +89,7 @@ void xfp_eval_print(const struct xfp_eval *e)
 		printf("; the last %zu of the text are left out, as they make no whole sequence", e->tokens.left_out);
 	putchar('\n');
 	printf("perplexity %.6g (%.6g nats a token)\n", loss->perplexity, loss->mean);
-	if (!e->source.given)
+	if (!e->source.model.name)
 		return;
 	printf("of the source %.6g (%.6g nats a token)\n", loss->source_perplexity, loss->source_mean);
 	printf("KL divergence from the source, in nats a token: mean %.4g, 99 %% within %.4g, largest %.4g\n",

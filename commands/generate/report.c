@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What was made, and how fast.
- */
+#include "commands/generate/report.h"
+
 #include <stdio.h>
 
 #include "base/text/screen.h"
 #include "base/text/size.h"
-#include "commands/generate/generate.h"
 #include "schemas/json_print.h"
 
 static const char *end_name(enum xfp_text_end end)
@@ -33,7 +31,7 @@ static json_t *ids_json(const uint32_t *ids, size_t count)
 	return list;
 }
 
-static json_t *written_json(const struct xfp_written *w)
+static json_t *written_json(const struct xfp_generated_text *w)
 {
 	return XFP_JSON({ "prompt", text_json(w->prompt, w->prompt_size) }, { "text", text_json(w->text, w->size) },
 			{ "end", xfp_json_text(end_name(w->end)) },
@@ -41,17 +39,18 @@ static json_t *written_json(const struct xfp_written *w)
 			{ "tokens", ids_json(w->ids.id + w->prompt_count, w->ids.count - w->prompt_count) });
 }
 
-enum xfp_status xfp_generate_print_json(const struct xfp_generate *g, struct xfp_error *err)
+enum xfp_status xfp_generate_print_json(const struct xfp_generation *g, struct xfp_error *err)
 {
 	json_t *texts = json_array();
 
 	for (size_t i = 0; i < g->count; i++)
-		xfp_json_add(&texts, written_json(&g->written[i]));
+		xfp_json_add(&texts, written_json(&g->texts[i]));
 	return xfp_json_print(
-		XFP_JSON({ "model", xfp_json_text(g->path) }, { "family", xfp_json_text(g->description->family) },
+		XFP_JSON({ "model", xfp_json_text(g->model.name) },
+			 { "family", xfp_json_text(g->model.description->family) },
 			 { "context", json_integer(g->context) }, { "parallel", json_integer(g->parallel) },
-			 { "memory", json_integer((json_int_t)g->needed) },
-			 { "cache", json_integer((json_int_t)g->cached) }, { "texts", texts },
+			 { "memory", json_integer((json_int_t)g->memory) },
+			 { "cache", json_integer((json_int_t)g->cache) }, { "texts", texts },
 			 { "prompt_tokens", json_integer((json_int_t)g->prompt_tokens) },
 			 { "prompt_seconds", json_real(g->prompt_seconds) },
 			 { "tokens", json_integer((json_int_t)g->tokens) }, { "seconds", json_real(g->seconds) },
@@ -62,15 +61,15 @@ enum xfp_status xfp_generate_print_json(const struct xfp_generate *g, struct xfp
 }
 
 /* Texts of a batch, each behind its number. */
-void xfp_generate_print(const struct xfp_generate *g)
+void xfp_generate_print(const struct xfp_generation *g, bool raw)
 {
 	for (size_t i = 0; i < g->count; i++) {
-		const struct xfp_written *w = &g->written[i];
+		const struct xfp_generated_text *w = &g->texts[i];
 
 		if (w->end == XFP_END_NONE)
 			continue;
 		printf("%s--- %zu\n", i ? "\n" : "", i + 1);
-		xfp_screen_print(w->text, w->size, g->raw);
+		xfp_screen_print(w->text, w->size, raw);
 		if (!w->size || w->text[w->size - 1] != '\n')
 			putchar('\n');
 	}
@@ -97,13 +96,13 @@ static void print_rate(const char *what, size_t tokens, double seconds)
 }
 
 /* Texts that might have gone on, had there been room. */
-static void print_full(const struct xfp_generate *g)
+static void print_full(const struct xfp_generation *g)
 {
-	bool whole = g->context == g->description->context;
+	bool whole = g->context == g->model.description->context;
 	size_t full = 0;
 
 	for (size_t i = 0; i < g->count; i++)
-		full += g->written[i].end == XFP_END_CONTEXT;
+		full += g->texts[i].end == XFP_END_CONTEXT;
 	if (full && g->count > 1)
 		fprintf(stderr, "%zu of %zu texts end", full, g->count);
 	else if (full)
@@ -113,14 +112,15 @@ static void print_full(const struct xfp_generate *g)
 			(unsigned)g->context, plural(g->context), whole ? "" : "; --context makes room for more");
 }
 
-void xfp_generate_report(const struct xfp_generate *g)
+void xfp_generate_report(const struct xfp_generation *g)
 {
 	char memory[32], cached[32], bytes[32], rate[32];
 
 	print_full(g);
 	fprintf(stderr, "context: %u token%s, %u at a time, %s of keys and values in %s of memory\n",
 		(unsigned)g->context, plural(g->context), (unsigned)g->parallel,
-		xfp_size_text(g->cached, g->memory_binary, cached), xfp_size_text(g->needed, g->memory_binary, memory));
+		xfp_size_text(g->cache, g->request.memory_binary, cached),
+		xfp_size_text(g->memory, g->request.memory_binary, memory));
 	print_rate("prompt", g->prompt_tokens, g->prompt_seconds);
 	print_rate("text", g->tokens, g->seconds);
 	if (g->bandwidth > 0 && g->seconds > 0)

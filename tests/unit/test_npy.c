@@ -2,7 +2,7 @@
 /*
  * Token ids from .npy files: types, shapes and versions that are read, and headers that are refused.
  */
-#include "commands/eval/tokens.h"
+#include "model/evaluate/npy.h"
 #include "tests/unit/scratch.h"
 
 static struct xfp_error err;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "commands/generate/sample.h"
+#include "model/generate/sample.h"
 #include "tests/unit/unit.h"
 
 #define WORDS 6

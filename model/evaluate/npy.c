@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/eval/tokens.h"
+#include "model/evaluate/npy.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -2,6 +2,8 @@
 /*
  * How much goes through the models at a time. What comes of it does not depend on that.
  */
+#include "model/evaluate/batching.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +11,6 @@
 
 #include "base/bytes.h"
 #include "base/text/size.h"
-#include "commands/eval/eval.h"
 #include "model/forward/memory.h"
 #include "runtime/team.h"
 
@@ -47,60 +48,62 @@ static uint64_t usual_memory(void)
 	return kib ? kib * 512 : UINT64_MAX;
 }
 
-static uint64_t activations(const struct xfp_eval *e, uint64_t copies, uint64_t sequences)
+static uint64_t activations(const struct xfp_evaluation *e, uint64_t copies, uint64_t sequences)
 {
-	return xfp_mul_sat(xfp_mul_sat(copies * e->judged.description->hidden * sizeof(float), e->tokens.length),
+	return xfp_mul_sat(xfp_mul_sat(copies * e->judged.model.description->hidden * sizeof(float), e->tokens.length),
 			   sequences);
 }
 
-static uint64_t layer_bytes(const struct xfp_eval *e, const struct xfp_eval_model *model, uint64_t sequences)
+static uint64_t layer_bytes(const struct xfp_evaluation *e, const struct xfp_evaluated *model, uint64_t sequences)
 {
-	const struct xfp_forward_batch batch = { .arithmetic = e->fast ? XFP_FAST : XFP_REPRODUCIBLE,
+	const struct xfp_forward_batch batch = { .arithmetic = e->request.fast ? XFP_FAST : XFP_REPRODUCIBLE,
 						 .positions = e->tokens.length,
 						 .tokens = xfp_mul_sat(sequences, e->tokens.length),
 						 .threads = xfp_team_threads(e->team) };
 
-	return xfp_forward_bytes(model->description, &batch);
+	return xfp_forward_bytes(model->model.description, &batch);
 }
 
 /* Everything but activations between layers. The model's layer takes the source's activations, too. */
-static uint64_t needed(const struct xfp_eval *e, size_t sequences)
+static uint64_t needed(const struct xfp_evaluation *e, size_t sequences)
 {
-	uint64_t copies = xfp_eval_has_source(e) ? 2 : 1, layer = layer_bytes(e, &e->judged, copies * sequences);
+	uint64_t copies = xfp_evaluation_has_source(e) ? 2 : 1, layer = layer_bytes(e, &e->judged, copies * sequences);
 	uint64_t logits = xfp_add_sat(copies * LEAST_LOGITS, sequences * e->tokens.length * OF_TOKEN);
-	uint64_t source = xfp_eval_has_source(e) ? layer_bytes(e, &e->source, sequences) : 0;
+	uint64_t source = xfp_evaluation_has_source(e) ? layer_bytes(e, &e->source, sequences) : 0;
 
 	return xfp_add_sat(xfp_add_sat(activations(e, copies == 2 ? 3 : 1, sequences), layer > source ? layer : source),
 			   logits);
 }
 
-enum xfp_status xfp_eval_find_room(struct xfp_eval *e, struct xfp_error *err)
+enum xfp_status xfp_evaluation_batching(struct xfp_evaluation *e, struct xfp_error *err)
 {
-	uint64_t always = resident() + RESERVE + xfp_eval_tokens(e) * (sizeof(struct xfp_foretold) + sizeof(double));
-	uint64_t memory = e->memory ? e->memory : usual_memory(), copies = xfp_eval_has_source(e) ? 2 : 1;
+	uint64_t always =
+		resident() + RESERVE + xfp_evaluation_tokens(e) * (sizeof(struct xfp_foretold) + sizeof(double));
+	uint64_t memory = e->request.memory ? e->request.memory : usual_memory(),
+		 copies = xfp_evaluation_has_source(e) ? 2 : 1;
 	uint64_t streams = activations(e, copies, e->tokens.sequences), all = xfp_add_sat(always, needed(e, 1)), left;
 	size_t low = 1, high = e->tokens.sequences;
 	char given[32], wanted[32];
 
-	if (e->memory && all > memory)
+	if (e->request.memory && all > memory)
 		return xfp_fail(err, XFP_FAILED,
 				"--memory %s: one sequence of %zu tokens and some rows of each matrix take %s; give "
 				"that much, or shorter sequences",
-				xfp_size_text(memory, e->memory_binary, given), e->tokens.length,
-				xfp_size_enough(all, e->memory_binary, wanted));
-	e->room.spilled = xfp_add_sat(xfp_add_sat(always, streams), needed(e, high)) > memory;
+				xfp_size_text(memory, e->request.memory_binary, given), e->tokens.length,
+				xfp_size_enough(all, e->request.memory_binary, wanted));
+	e->batching.spilled = xfp_add_sat(xfp_add_sat(always, streams), needed(e, high)) > memory;
 	/* As many as fit, between one and all. */
 	while (low < high) {
 		size_t middle = low + (high - low + 1) / 2;
 
-		if (!e->room.spilled || xfp_add_sat(always, needed(e, middle)) <= memory)
+		if (!e->batching.spilled || xfp_add_sat(always, needed(e, middle)) <= memory)
 			low = middle;
 		else
 			high = middle - 1;
 	}
-	e->room.sequences = low;
-	all = xfp_add_sat(xfp_add_sat(always, needed(e, low)), e->room.spilled ? 0 : streams);
+	e->batching.sequences = low;
+	all = xfp_add_sat(xfp_add_sat(always, needed(e, low)), e->batching.spilled ? 0 : streams);
 	left = memory > all ? (memory - all) / copies : 0;
-	e->room.logits_bytes = LEAST_LOGITS + (left < MOST_LOGITS ? left : MOST_LOGITS);
+	e->batching.logits_bytes = LEAST_LOGITS + (left < MOST_LOGITS ? left : MOST_LOGITS);
 	return XFP_OK;
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How fast the machine reads from memory, for rates to be compared with.
- */
+#include "model/generate/memory_bandwidth.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/clock.h"
-#include "commands/generate/generate.h"
 #include "runtime/team.h"
 
 #define PIECE ((size_t)1 << 18)
@@ -14,7 +12,7 @@
 
 struct memory_reading {
 	const uint64_t *words;
-	uint64_t sums[XFP_READ_RATE_BYTES / PIECE];
+	uint64_t sums[XFP_BANDWIDTH_BYTES / PIECE];
 };
 
 static void read_piece(void *context, unsigned thread, size_t i)
@@ -32,10 +30,10 @@ static void read_piece(void *context, unsigned thread, size_t i)
 		reading->sums[i] += sum[j];
 }
 
-enum xfp_status xfp_read_rate(struct xfp_team *team, double *rate, struct xfp_error *err)
+enum xfp_status xfp_memory_bandwidth(struct xfp_team *team, double *rate, struct xfp_error *err)
 {
 	struct memory_reading *reading = calloc(1, sizeof *reading);
-	uint64_t *words = malloc(XFP_READ_RATE_BYTES);
+	uint64_t *words = malloc(XFP_BANDWIDTH_BYTES);
 	enum xfp_status status = reading && words ? xfp_team_enter(team, 0, 1, err) : xfp_no_memory(err);
 	double least = 0;
 
@@ -43,16 +41,16 @@ enum xfp_status xfp_read_rate(struct xfp_team *team, double *rate, struct xfp_er
 		double began;
 
 		if (!i)
-			memset(words, 1, XFP_READ_RATE_BYTES);
+			memset(words, 1, XFP_BANDWIDTH_BYTES);
 		reading->words = words;
 		began = xfp_now();
-		xfp_team_run(team, XFP_READ_RATE_BYTES / PIECE, read_piece, reading);
+		xfp_team_run(team, XFP_BANDWIDTH_BYTES / PIECE, read_piece, reading);
 		if (i && (i == 1 || xfp_now() - began < least))
 			least = xfp_now() - began;
 	}
 	if (!status) {
 		xfp_team_leave(team);
-		*rate = least > 0 ? (double)XFP_READ_RATE_BYTES / least : 0;
+		*rate = least > 0 ? (double)XFP_BANDWIDTH_BYTES / least : 0;
 	}
 	free(reading);
 	free(words);

@@ -1,43 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Token ids of a text.
- */
-#include <stdio.h>
+#include "model/evaluate/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/printable.h"
 #include "base/system/file.h"
-#include "commands/eval/tokens.h"
-#include "model/tokenizer/defects.h"
-#include "model/tokenizer/tokenizer.h"
-
-#define TOKENIZER "tokenizer.json"
 #define LARGEST_TEXT ((size_t)1 << 32)
 
-static enum xfp_status open_tokenizer(const struct xfp_weights *model, const struct xfp_weights *other,
+/* Of the first model that has one. */
+static enum xfp_status open_tokenizer(const struct xfp_model *model, const struct xfp_model *other,
 				      struct xfp_tokenizer **tokenizer, struct xfp_error *err)
 {
-	char *json, *shown;
-	size_t size;
-	enum xfp_status status = xfp_weights_file(model, TOKENIZER, &json, &size, err);
+	enum xfp_status status = xfp_model_tokenizer(model, tokenizer, err);
 
-	if (!status && !json && other) {
-		model = other;
-		status = xfp_weights_file(model, TOKENIZER, &json, &size, err);
-	}
-	if (status)
-		return status;
-	if (!json)
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: has no " TOKENIZER
-				", which a text needs; convert the model from a folder that has it, or "
-				"give --tokens",
-				xfp_weights_path(model));
-	shown = xfp_formatted("%s: " TOKENIZER, xfp_weights_path(model));
-	status = shown ? xfp_tokenizer_open(json, size, shown, tokenizer, err) : xfp_no_memory(err);
-	free(shown);
-	free(json);
+	if (!status && !*tokenizer && other)
+		status = xfp_model_tokenizer(model = other, tokenizer, err);
+	if (!status && !*tokenizer)
+		status = xfp_fail(err, XFP_BAD_INPUT,
+				  "%s: has no tokenizer.json, which a text needs; convert the model from a folder that "
+				  "has it, or give --tokens",
+				  xfp_weights_path(model->weights));
 	return status;
 }
 
@@ -90,21 +72,23 @@ static enum xfp_status cut(const char *path, const struct xfp_token_ids *prefix,
 	return XFP_OK;
 }
 
-enum xfp_status xfp_tokens_of_text(const char *path, const struct xfp_weights *model, const struct xfp_weights *other,
-				   size_t length, struct xfp_tokens *tokens, struct xfp_error *err)
+enum xfp_status xfp_tokens_of_text(const char *path, const struct xfp_model *model, const struct xfp_model *other,
+				   size_t length, struct xfp_tokens *tokens, char defects[XFP_TEXT_DEFECTS],
+				   struct xfp_error *err)
 {
 	struct xfp_token_ids prefix = { 0 }, ids = { 0 };
 	struct xfp_tokenizer *tokenizer = NULL;
-	char *text = NULL, defects[XFP_TEXT_DEFECTS];
+	char *text = NULL;
 	enum xfp_status status;
 	size_t size;
 
 	*tokens = (struct xfp_tokens){ 0 };
+	*defects = 0;
 	if ((status = open_tokenizer(model, other, &tokenizer, err)) ||
 	    (status = xfp_slurp_input(path, LARGEST_TEXT, &text, &size, err)))
 		goto done;
-	if (xfp_text_defects_text(text, size, defects))
-		fprintf(stderr, "xfp eval: %s: %s\n", xfp_printable(xfp_input_name(path)).text, defects);
+	if (!xfp_text_defects_text(text, size, defects))
+		*defects = 0;
 	if ((status = find_prefix(tokenizer, &prefix, err)) ||
 	    (status = xfp_tokenizer_encode(tokenizer, text, size, false, &ids, err)))
 		goto done;

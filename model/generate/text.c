@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Text of tokens, up to where a stop text begins.
- */
+#include "model/generate/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/generate/generate.h"
-
-enum xfp_status xfp_written_begin(const struct xfp_generate *g, struct xfp_written *w, struct xfp_error *err)
+enum xfp_status xfp_generated_text_begin(const struct xfp_generation *g, struct xfp_generated_text *w,
+					 struct xfp_error *err)
 {
 	return xfp_decoding_begin(g->tokenizer, true, &w->decoding, err);
 }
 
-static enum xfp_status append(struct xfp_written *w, const char *text, size_t size, struct xfp_error *err)
+static enum xfp_status append(struct xfp_generated_text *w, const char *text, size_t size, struct xfp_error *err)
 {
 	if (w->size + size + 1 > w->capacity) {
 		size_t capacity = 2 * (w->size + size) + 64;
@@ -31,12 +29,12 @@ static enum xfp_status append(struct xfp_written *w, const char *text, size_t si
 }
 
 /* Where the text from `from` on has the first stop text; w->size if it has none. */
-static size_t find_stop(const struct xfp_generate *g, const struct xfp_written *w, size_t from)
+static size_t find_stop(const struct xfp_generation *g, const struct xfp_generated_text *w, size_t from)
 {
 	size_t first = w->size;
 
-	for (size_t i = 0; i < g->stops.count; i++) {
-		const char *stop = g->stops.text[i];
+	for (size_t i = 0; i < g->request.stops.count; i++) {
+		const char *stop = g->request.stops.text[i];
 		const char *found = memmem(w->text + from, w->size - from, stop, strlen(stop));
 
 		if (found && (size_t)(found - w->text) < first)
@@ -46,11 +44,11 @@ static size_t find_stop(const struct xfp_generate *g, const struct xfp_written *
 }
 
 /* Where a stop text may have begun that is not all there yet. */
-static size_t find_begun(const struct xfp_generate *g, const struct xfp_written *w, size_t from)
+static size_t find_begun(const struct xfp_generation *g, const struct xfp_generated_text *w, size_t from)
 {
 	for (size_t at = from; at < w->size; at++) {
-		for (size_t i = 0; i < g->stops.count; i++) {
-			if (!strncmp(w->text + at, g->stops.text[i], w->size - at))
+		for (size_t i = 0; i < g->request.stops.count; i++) {
+			if (!strncmp(w->text + at, g->request.stops.text[i], w->size - at))
 				return at;
 		}
 	}
@@ -58,7 +56,7 @@ static size_t find_begun(const struct xfp_generate *g, const struct xfp_written 
 }
 
 /* Nothing before w->shown can belong to a stop text. */
-static enum xfp_status more(const struct xfp_generate *g, struct xfp_written *w, const char *text, size_t size,
+static enum xfp_status more(const struct xfp_generation *g, struct xfp_generated_text *w, const char *text, size_t size,
 			    struct xfp_error *err)
 {
 	enum xfp_status status = append(w, text, size, err);
@@ -77,7 +75,7 @@ static enum xfp_status more(const struct xfp_generate *g, struct xfp_written *w,
 	return XFP_OK;
 }
 
-static bool is_end(const struct xfp_generate *g, uint32_t id)
+static bool is_end(const struct xfp_generation *g, uint32_t id)
 {
 	for (size_t i = 0; i < g->ends.count; i++) {
 		if (g->ends.id[i] == id)
@@ -86,7 +84,8 @@ static bool is_end(const struct xfp_generate *g, uint32_t id)
 	return false;
 }
 
-enum xfp_status xfp_written_add(const struct xfp_generate *g, struct xfp_written *w, uint32_t id, struct xfp_error *err)
+enum xfp_status xfp_generated_text_add(const struct xfp_generation *g, struct xfp_generated_text *w, uint32_t id,
+				       struct xfp_error *err)
 {
 	const char *text;
 	size_t size;
@@ -111,7 +110,8 @@ enum xfp_status xfp_written_add(const struct xfp_generate *g, struct xfp_written
 	return status;
 }
 
-enum xfp_status xfp_written_end(const struct xfp_generate *g, struct xfp_written *w, struct xfp_error *err)
+enum xfp_status xfp_generated_text_end(const struct xfp_generation *g, struct xfp_generated_text *w,
+				       struct xfp_error *err)
 {
 	const char *text;
 	size_t size;
@@ -123,7 +123,7 @@ enum xfp_status xfp_written_end(const struct xfp_generate *g, struct xfp_written
 	return status;
 }
 
-void xfp_written_free(struct xfp_written *w)
+void xfp_generated_text_free(struct xfp_generated_text *w)
 {
 	free(w->prompt);
 	free(w->ids.id);

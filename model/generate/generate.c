@@ -2,25 +2,28 @@
 /*
  * Sequences through the model. As many as there are slots go together; where one ends, the next prompt begins.
  */
+#include "model/generate/generate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/printable.h"
 #include "base/system/clock.h"
-#include "base/system/signals.h"
+#include "base/system/file.h"
 #include "base/text/size.h"
-#include "commands/generate/generate.h"
 #include "model/forward/memory.h"
 #include "model/forward/step.h"
+#include "model/generate/end_tokens.h"
+#include "model/generate/memory_bandwidth.h"
+#include "model/generate/text.h"
 #include "runtime/team.h"
 
 #define BLOCK 512                    /* tokens of prompts that go together */
 #define CACHED ((uint64_t)128 << 20) /* of what is less, much may be in caches: its rate says nothing of memory */
 
-struct maker {
-	struct xfp_generate *g;
-	bool (*shown)(const struct xfp_generate *g, struct xfp_written *w);
-	struct xfp_signals *signals;
+struct generator {
+	struct xfp_generation *g;
 	struct xfp_forward *forward;
 	struct xfp_past *past;
 	size_t *slot; /* number of the text that is in it; g->count: none */
@@ -32,12 +35,31 @@ struct maker {
 	size_t passage_count;
 };
 
+static bool stopped(struct xfp_generation *g)
+{
+	g->interrupted = g->interrupted || g->callbacks.stop(g->callbacks.context);
+	return g->interrupted;
+}
+
+/* Watches the tokenizer while it encodes prompts. */
+static bool encoding_continues(void *generation)
+{
+	return !stopped(generation);
+}
+
+/* Called between the matrices that a step reads. */
+static bool reading_continues(void *generation, uint64_t numbers)
+{
+	(void)numbers;
+	return !stopped(generation);
+}
+
 /* ---- sizes -------------------------------------------------------------------------------------- */
 
-static enum xfp_status encode_all(struct xfp_generate *g, size_t *longest, struct xfp_error *err)
+static enum xfp_status encode_all(struct xfp_generation *g, size_t *longest, struct xfp_error *err)
 {
 	for (size_t i = 0; i < g->count; i++) {
-		struct xfp_written *w = &g->written[i];
+		struct xfp_generated_text *w = &g->texts[i];
 		enum xfp_status status =
 			xfp_tokenizer_encode(g->tokenizer, w->prompt, w->prompt_size, true, &w->ids, err);
 
@@ -53,23 +75,25 @@ static enum xfp_status encode_all(struct xfp_generate *g, size_t *longest, struc
 	return XFP_OK;
 }
 
-static enum xfp_status set_context(struct xfp_generate *g, struct xfp_error *err)
+static enum xfp_status set_context(struct xfp_generation *g, struct xfp_error *err)
 {
-	uint32_t model = g->description->context;
+	uint32_t model = g->model.description->context;
 	size_t longest = 0;
 	enum xfp_status status = encode_all(g, &longest, err);
 
 	if (status)
 		return status;
+	g->context = g->request.context;
 	if (g->context > model)
 		return xfp_fail(err, XFP_BAD_INPUT, "--context %u: the model's context is %u tokens",
 				(unsigned)g->context, (unsigned)model);
 	if (!g->context)
-		g->context = longest + g->most < model ? (uint32_t)(longest + g->most) : model;
+		g->context =
+			longest + g->request.max_tokens < model ? (uint32_t)(longest + g->request.max_tokens) : model;
 	for (size_t i = 0; i < g->count; i++) {
-		if (g->written[i].prompt_count > g->context)
+		if (g->texts[i].prompt_count > g->context)
 			return xfp_fail(err, XFP_BAD_INPUT, "prompt %zu has %zu tokens, and %s context is %u%s", i + 1,
-					g->written[i].prompt_count, g->context == model ? "the model's" : "the",
+					g->texts[i].prompt_count, g->context == model ? "the model's" : "the",
 					(unsigned)g->context,
 					g->context == model ? "; shorten it" : "; shorten it, or raise --context");
 	}
@@ -77,12 +101,12 @@ static enum xfp_status set_context(struct xfp_generate *g, struct xfp_error *err
 }
 
 /* The KV cache, a block's activations and what layers allocate for them, the logits, and tables of positions. */
-static uint64_t memory_needed(const struct xfp_generate *g, unsigned threads)
+static uint64_t memory_needed(const struct xfp_generation *g, unsigned threads)
 {
-	const struct xfp_description *d = g->description;
+	const struct xfp_description *d = g->model.description;
 	const struct xfp_forward_batch batch = { XFP_FAST, BLOCK > g->parallel ? BLOCK : g->parallel, g->context,
 						 threads };
-	const uint64_t parts[] = { g->cached,
+	const uint64_t parts[] = { g->cache,
 				   xfp_forward_bytes(d, &batch),
 				   xfp_forward_table_bytes(d, g->context),
 				   (uint64_t)batch.tokens * d->hidden * sizeof(float),
@@ -95,31 +119,30 @@ static uint64_t memory_needed(const struct xfp_generate *g, unsigned threads)
 	return sum;
 }
 
-static enum xfp_status check_memory(struct xfp_generate *g, unsigned threads, struct xfp_error *err)
+static enum xfp_status check_memory(struct xfp_generation *g, unsigned threads, struct xfp_error *err)
 {
 	char needed[32], cached[32], given[32];
 
-	if (g->parallel > g->count)
-		g->parallel = (uint32_t)g->count;
-	g->cached = xfp_past_size(g->description, g->parallel, g->context);
-	g->needed = memory_needed(g, threads);
-	if (g->memory && g->needed > g->memory)
+	g->parallel = g->request.parallel < g->count ? g->request.parallel : (uint32_t)g->count;
+	g->cache = xfp_past_size(g->model.description, g->parallel, g->context);
+	g->memory = memory_needed(g, threads);
+	if (g->request.memory && g->memory > g->request.memory)
 		return xfp_fail(err, XFP_FAILED,
 				"a context of %u token%s, for %u at a time, takes %s of memory beside the weights, "
 				"%s of it for keys and values; --memory allows %s: allow more, or lower --context or "
 				"--parallel",
 				(unsigned)g->context, g->context == 1 ? "" : "s", (unsigned)g->parallel,
-				xfp_size_text(g->needed, g->memory_binary, needed),
-				xfp_size_text(g->cached, g->memory_binary, cached),
-				xfp_size_text(g->memory, g->memory_binary, given));
+				xfp_size_text(g->memory, g->request.memory_binary, needed),
+				xfp_size_text(g->cache, g->request.memory_binary, cached),
+				xfp_size_text(g->request.memory, g->request.memory_binary, given));
 	return XFP_OK;
 }
 
 /* ---- steps -------------------------------------------------------------------------------------- */
 
-static void add_passage(struct maker *m, size_t slot, size_t most)
+static void add_passage(struct generator *m, size_t slot, size_t most)
 {
-	const struct xfp_written *w = &m->g->written[m->slot[slot]];
+	const struct xfp_generated_text *w = &m->g->texts[m->slot[slot]];
 	size_t taken = 0, count = w->ids.count - w->done;
 
 	for (size_t i = 0; i < m->passage_count; i++)
@@ -134,10 +157,10 @@ static void add_passage(struct maker *m, size_t slot, size_t most)
 }
 
 /* Texts that pass longrope's original context: their tokens go through the model again, by the other factors. */
-static void restart_stale(struct maker *m)
+static void restart_stale(struct generator *m)
 {
 	for (size_t s = 0; s < m->g->parallel; s++) {
-		struct xfp_written *w = m->slot[s] < m->g->count ? &m->g->written[m->slot[s]] : NULL;
+		struct xfp_generated_text *w = m->slot[s] < m->g->count ? &m->g->texts[m->slot[s]] : NULL;
 
 		if (w && xfp_past_is_stale(m->past, s, w->ids.count)) {
 			xfp_past_forget(m->past, s);
@@ -147,20 +170,20 @@ static void restart_stale(struct maker *m)
 }
 
 /* Whether more than the token that was made last has yet to go through the model. */
-static bool is_prefill(const struct xfp_written *w)
+static bool is_prefill(const struct xfp_generated_text *w)
 {
 	return w->done < w->prompt_count || w->ids.count - w->done > 1;
 }
 
 /* Prompts come first; without any, each sequence takes one token. Returns whether they are prompts. */
-static bool choose_passages(struct maker *m)
+static bool choose_passages(struct generator *m)
 {
-	const struct xfp_generate *g = m->g;
+	const struct xfp_generation *g = m->g;
 
 	m->passage_count = 0;
 	restart_stale(m);
 	for (size_t s = 0; s < g->parallel; s++) {
-		if (m->slot[s] < g->count && is_prefill(&g->written[m->slot[s]]))
+		if (m->slot[s] < g->count && is_prefill(&g->texts[m->slot[s]]))
 			add_passage(m, s, BLOCK);
 	}
 	if (m->passage_count)
@@ -172,54 +195,54 @@ static bool choose_passages(struct maker *m)
 	return false;
 }
 
-static void show(const struct maker *m, struct xfp_written *w)
+static void show(const struct generator *m, struct xfp_generated_text *w)
 {
-	if (!m->shown(m->g, w))
-		m->g->lost = true;
+	if (!m->g->callbacks.text(m->g->callbacks.context, w))
+		m->g->output_failed = true;
 }
 
-static enum xfp_status end_text(struct maker *m, size_t slot, enum xfp_text_end end, struct xfp_error *err)
+static enum xfp_status end_text(struct generator *m, size_t slot, enum xfp_text_end end, struct xfp_error *err)
 {
-	struct xfp_written *w = &m->g->written[m->slot[slot]];
+	struct xfp_generated_text *w = &m->g->texts[m->slot[slot]];
 	enum xfp_status status;
 
 	if (w->end == XFP_END_NONE)
 		w->end = end;
-	status = xfp_written_end(m->g, w, err);
+	status = xfp_generated_text_end(m->g, w, err);
 	show(m, w);
 	m->slot[slot] = m->g->count;
 	return status;
 }
 
 /* The next token of a passage's sequence, unless more of the prompt is to come. */
-static enum xfp_status take_token(struct maker *m, size_t i, struct xfp_error *err)
+static enum xfp_status take_token(struct generator *m, size_t i, struct xfp_error *err)
 {
-	struct xfp_generate *g = m->g;
+	struct xfp_generation *g = m->g;
 	const struct xfp_passage *passage = &m->passages[i];
 	size_t number = m->slot[passage->sequence];
-	struct xfp_written *w = &g->written[number];
-	const float *logits = m->logits + i * g->description->vocabulary;
+	struct xfp_generated_text *w = &g->texts[number];
+	const float *logits = m->logits + i * g->model.description->vocabulary;
 	enum xfp_status status;
 
 	w->done += passage->count;
 	if (w->done < w->ids.count)
 		return XFP_OK;
-	if ((status = xfp_written_add(
-		     g, w,
-		     xfp_sample(&g->sampling, number, w->ids.count, logits, g->description->vocabulary, m->candidates),
-		     err)))
+	if ((status = xfp_generated_text_add(g, w,
+					     xfp_sample(&g->request.sampling, number, w->ids.count, logits,
+							g->model.description->vocabulary, m->candidates),
+					     err)))
 		return status;
 	if (w->end)
 		return end_text(m, passage->sequence, w->end, err);
 	show(m, w);
-	if (w->ids.count - w->prompt_count >= g->most)
+	if (w->ids.count - w->prompt_count >= g->request.max_tokens)
 		return end_text(m, passage->sequence, XFP_END_LENGTH, err);
 	if (w->done >= g->context)
 		return end_text(m, passage->sequence, XFP_END_CONTEXT, err);
 	return XFP_OK;
 }
 
-static void note_step(struct xfp_generate *g, bool prompts, size_t tokens, double seconds, uint64_t bytes)
+static void note_step(struct xfp_generation *g, bool prompts, size_t tokens, double seconds, uint64_t bytes)
 {
 	if (prompts) {
 		g->prompt_tokens += tokens;
@@ -232,32 +255,33 @@ static void note_step(struct xfp_generate *g, bool prompts, size_t tokens, doubl
 	}
 }
 
-static enum xfp_status step(struct maker *m, bool prompts, struct xfp_error *err)
+static enum xfp_status step(struct generator *m, bool prompts, struct xfp_error *err)
 {
-	struct xfp_generate *g = m->g;
-	uint64_t before = xfp_weights_bytes(g->weights);
+	struct xfp_generation *g = m->g;
+	uint64_t before = xfp_weights_bytes(g->model.weights);
 	double began = xfp_now();
 	enum xfp_status status = xfp_forward_step(m->forward, m->passages, m->passage_count, m->ids, m->logits, err);
 
 	/* Then nothing has come of it, and the texts end as they were before. */
-	if (status && m->signals->interrupted)
+	if (status && m->g->interrupted)
 		return XFP_OK;
 	for (size_t i = 0; !status && i < m->passage_count; i++)
 		status = take_token(m, i, err);
 	if (!status)
-		note_step(g, prompts, m->forward->tokens, xfp_now() - began, xfp_weights_bytes(g->weights) - before);
+		note_step(g, prompts, m->forward->tokens, xfp_now() - began,
+			  xfp_weights_bytes(g->model.weights) - before);
 	return status;
 }
 
-static enum xfp_status fill_slots(struct maker *m, bool *any, struct xfp_error *err)
+static enum xfp_status fill_slots(struct generator *m, bool *any, struct xfp_error *err)
 {
-	struct xfp_generate *g = m->g;
+	struct xfp_generation *g = m->g;
 	enum xfp_status status;
 
 	*any = false;
 	for (size_t s = 0; s < g->parallel; s++) {
 		if (m->slot[s] == g->count && m->next < g->count) {
-			if ((status = xfp_written_begin(g, &g->written[m->next], err)))
+			if ((status = xfp_generated_text_begin(g, &g->texts[m->next], err)))
 				return status;
 			xfp_past_forget(m->past, s);
 			m->slot[s] = m->next++;
@@ -267,22 +291,14 @@ static enum xfp_status fill_slots(struct maker *m, bool *any, struct xfp_error *
 	return XFP_OK;
 }
 
-/* Between the matrices that a step reads. */
-static bool goes_on(void *context, uint64_t numbers)
+static enum xfp_status all_steps(struct generator *m, struct xfp_error *err)
 {
-	(void)numbers;
-	return !xfp_signals_came(context);
-}
-
-static enum xfp_status all_steps(struct maker *m, struct xfp_error *err)
-{
-	struct xfp_generate *g = m->g;
+	struct xfp_generation *g = m->g;
 	enum xfp_status status;
 	bool any;
 
-	while (!(status = fill_slots(m, &any, err)) && any && !g->lost) {
-		if (xfp_signals_came(m->signals)) {
-			g->interrupted = true;
+	while (!(status = fill_slots(m, &any, err)) && any && !g->output_failed) {
+		if (stopped(g)) {
 			for (size_t s = 0; !status && s < g->parallel; s++) {
 				if (m->slot[s] < g->count)
 					status = end_text(m, s, XFP_END_INTERRUPTED, err);
@@ -297,10 +313,10 @@ static enum xfp_status all_steps(struct maker *m, struct xfp_error *err)
 	return status;
 }
 
-static enum xfp_status allocate(struct maker *m, struct xfp_error *err)
+static enum xfp_status allocate(struct generator *m, struct xfp_error *err)
 {
-	const struct xfp_generate *g = m->g;
-	size_t vocabulary = g->description->vocabulary, ids = BLOCK > g->parallel ? BLOCK : g->parallel;
+	const struct xfp_generation *g = m->g;
+	size_t vocabulary = g->model.description->vocabulary, ids = BLOCK > g->parallel ? BLOCK : g->parallel;
 
 	m->slot = malloc(g->parallel * sizeof *m->slot);
 	m->passages = malloc(g->parallel * sizeof *m->passages);
@@ -315,30 +331,51 @@ static enum xfp_status allocate(struct maker *m, struct xfp_error *err)
 }
 
 /* Whether it tells anything how fast memory is, and there is time and room to find out. */
-static bool can_compare_rate(const struct xfp_generate *g)
+static bool can_compare_rate(const struct xfp_generation *g)
 {
-	return !g->interrupted && !g->lost && g->steps && g->bytes / g->steps >= CACHED &&
-	       (!g->memory || g->memory - g->needed >= XFP_READ_RATE_BYTES);
+	return !g->interrupted && !g->output_failed && g->steps && g->bytes / g->steps >= CACHED &&
+	       (!g->request.memory || g->request.memory - g->memory >= XFP_BANDWIDTH_BYTES);
 }
 
-enum xfp_status xfp_make(struct xfp_generate *g, bool (*shown)(const struct xfp_generate *g, struct xfp_written *w),
-			 struct xfp_signals *signals, struct xfp_error *err)
+static enum xfp_status open_model(struct xfp_generation *g, struct xfp_error *err)
 {
-	struct maker m = { .g = g, .shown = shown, .signals = signals };
+	char *message;
+	enum xfp_status status = xfp_model_open(g->request.model, &g->model, err);
+
+	if (status || (status = xfp_model_tokenizer(&g->model, &g->tokenizer, err)))
+		return status;
+	if (!g->tokenizer)
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: has no tokenizer.json, which a prompt needs; convert the model from a folder "
+				"that has it",
+				xfp_weights_path(g->model.weights));
+	if (!xfp_weights_has_crcs(g->model.weights))
+		return XFP_OK;
+	if (!(message = xfp_formatted("%s: the CRC-32 of its members is not checked here; xfp convert checks it",
+				      xfp_printable(g->request.model).text)))
+		return xfp_no_memory(err);
+	g->callbacks.warning(g->callbacks.context, message);
+	free(message);
+	return XFP_OK;
+}
+
+static enum xfp_status run(struct xfp_generation *g, struct xfp_error *err)
+{
+	struct generator m = { .g = g };
 	struct xfp_team *team = NULL;
 	enum xfp_status status;
 
-	xfp_weights_watch(g->weights, goes_on, signals);
-	if ((status = set_context(g, err)) || (status = xfp_forward_check(g->description, g->weights, err)) ||
-	    (status = xfp_team_start(g->threads, &team, err)) ||
+	if ((status = set_context(g, err)) ||
+	    (status = xfp_forward_check(g->model.description, g->model.weights, err)) ||
+	    (status = xfp_team_start(g->request.threads, &team, err)) ||
 	    (status = check_memory(g, xfp_team_threads(team), err)) || (status = allocate(&m, err)) ||
-	    (status = xfp_weights_check(g->weights, team, err)) ||
-	    (status = xfp_past_open(g->description, g->parallel, g->context, &m.past, err)) ||
-	    (status = xfp_forward_open_past(g->description, g->weights, team, m.past, &m.forward, err)))
+	    (status = xfp_weights_check(g->model.weights, team, err)) ||
+	    (status = xfp_past_open(g->model.description, g->parallel, g->context, &m.past, err)) ||
+	    (status = xfp_forward_open_past(g->model.description, g->model.weights, team, m.past, &m.forward, err)))
 		goto done;
 	m.forward->form = XFP_FAST;
 	if (!(status = all_steps(&m, err)) && can_compare_rate(g))
-		status = xfp_read_rate(team, &g->bandwidth, err);
+		status = xfp_memory_bandwidth(team, &g->bandwidth, err);
 done:
 	xfp_forward_close(m.forward);
 	xfp_past_close(m.past);
@@ -349,4 +386,25 @@ done:
 	free(m.logits);
 	free(m.candidates);
 	return status;
+}
+
+enum xfp_status xfp_generate(struct xfp_generation *g, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if ((status = open_model(g, err)) || (status = xfp_end_tokens_read(&g->model, &g->ends, err)))
+		return status;
+	xfp_tokenizer_watch(g->tokenizer, encoding_continues, g);
+	xfp_weights_watch(g->model.weights, reading_continues, g);
+	return run(g, err);
+}
+
+void xfp_generation_close(struct xfp_generation *g)
+{
+	for (size_t i = 0; i < g->count; i++)
+		xfp_generated_text_free(&g->texts[i]);
+	free(g->texts);
+	free(g->ends.id);
+	xfp_tokenizer_free(g->tokenizer);
+	xfp_model_close(&g->model);
 }

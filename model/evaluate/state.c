@@ -14,16 +14,16 @@
  * in the machine's own order of bytes: it is of use on this machine alone. A file that is another evaluation's, or
  * damaged, is never believed, and one that is no such file is never written over.
  */
+#include "model/evaluate/state.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/system/clock.h"
 #include "base/system/file.h"
-#include "commands/eval/eval.h"
 
 #define MAGIC "xfp eval state 1"
 #define HEAD 64
@@ -42,55 +42,48 @@ struct state_file {
 	char *buffer;
 };
 
-static void say(const char *format, const char *path, const char *why)
+static uint64_t state_bytes(const struct xfp_evaluation *e)
 {
-	fprintf(stderr, "xfp eval: ");
-	fprintf(stderr, format, path, why);
-	fputc('\n', stderr);
-}
+	uint64_t streams = xfp_evaluation_has_source(e) ? 2 : 1;
 
-static uint64_t state_bytes(const struct xfp_eval *e)
-{
-	uint64_t streams = xfp_eval_has_source(e) ? 2 : 1;
-
-	return HEAD + sizeof(double) + e->judged.description->layers * sizeof *e->layers +
-	       streams * xfp_eval_tokens(e) * e->judged.description->hidden * sizeof(float) + DIGEST;
+	return HEAD + sizeof(double) + e->judged.model.description->layers * sizeof *e->layers +
+	       streams * xfp_evaluation_tokens(e) * e->judged.model.description->hidden * sizeof(float) + DIGEST;
 }
 
 /* ---- what it is the state of ---------------------------------------------------------------------- */
 
-static enum xfp_status make_key(struct xfp_eval *e, struct xfp_error *err)
+static enum xfp_status make_key(struct xfp_evaluation *e, struct xfp_error *err)
 {
 	/* What goes together decides bits of the fast form alone, as do the instructions. */
-	const uint64_t counts[] = { e->tokens.sequences, e->tokens.length, xfp_eval_has_source(e), e->fast,
-				    e->fast ? e->room.sequences : 0 };
+	const uint64_t counts[] = { e->tokens.sequences, e->tokens.length, xfp_evaluation_has_source(e),
+				    e->request.fast, e->request.fast ? e->batching.sequences : 0 };
 	struct xfp_sha256 sha;
 	enum xfp_status status;
 
 	xfp_sha256_init(&sha);
 	xfp_sha256_update(&sha, MAGIC PACKAGE_VERSION, sizeof MAGIC PACKAGE_VERSION);
 	xfp_sha256_update(&sha, counts, sizeof counts);
-	if (e->fast)
+	if (e->request.fast)
 		xfp_sha256_update(&sha, xfp_instructions(), strlen(xfp_instructions()));
-	xfp_sha256_update(&sha, e->tokens.ids, xfp_eval_tokens(e) * sizeof *e->tokens.ids);
-	if ((status = xfp_weights_identify(e->judged.weights, &sha, err)) ||
-	    (xfp_eval_has_source(e) && (status = xfp_weights_identify(e->source.weights, &sha, err))))
+	xfp_sha256_update(&sha, e->tokens.ids, xfp_evaluation_tokens(e) * sizeof *e->tokens.ids);
+	if ((status = xfp_weights_identify(e->judged.model.weights, &sha, err)) ||
+	    (xfp_evaluation_has_source(e) && (status = xfp_weights_identify(e->source.model.weights, &sha, err))))
 		return status;
-	xfp_sha256_final(&sha, e->kept_key);
+	xfp_sha256_final(&sha, e->state.key);
 	return XFP_OK;
 }
 
-enum xfp_status xfp_eval_state_begin(struct xfp_eval *e, struct xfp_error *err)
+enum xfp_status xfp_evaluation_state_begin(struct xfp_evaluation *e, struct xfp_error *err)
 {
-	e->kept_at = xfp_now();
-	e->keeping = LEAST_SECONDS + (double)state_bytes(e) / BYTES_A_SECOND;
-	if (e->state_path)
-		e->kept_path = strdup(e->state_path);
-	else if (xfp_weights_is_bundle(e->judged.weights))
-		e->kept_path = xfp_formatted("%s.eval", e->judged.found);
+	e->state.written_at = xfp_now();
+	e->state.write_takes = LEAST_SECONDS + (double)state_bytes(e) / BYTES_A_SECOND;
+	if (e->request.state_path)
+		e->state.path = strdup(e->request.state_path);
+	else if (xfp_weights_is_bundle(e->judged.model.weights))
+		e->state.path = xfp_formatted("%s.eval", e->judged.model.path);
 	else
 		return XFP_OK;
-	return e->kept_path ? make_key(e, err) : xfp_no_memory(err);
+	return e->state.path ? make_key(e, err) : xfp_no_memory(err);
 }
 
 /* ---- reading -------------------------------------------------------------------------------------- */
@@ -106,18 +99,18 @@ static enum xfp_status take_bytes(struct state_file *file, void *to, size_t size
 	return status;
 }
 
-static enum xfp_status take_stream(struct xfp_eval *e, struct state_file *file, struct xfp_stream *stream,
+static enum xfp_status take_stream(struct xfp_evaluation *e, struct state_file *file, struct xfp_stream *stream,
 				   struct xfp_error *err)
 {
-	size_t row = e->judged.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
-	size_t tokens = xfp_eval_tokens(e);
+	size_t row = e->judged.model.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
+	size_t tokens = xfp_evaluation_tokens(e);
 	enum xfp_status status = XFP_OK;
 
 	for (size_t first = 0; !status && first < tokens; first += most) {
 		size_t count = tokens - first < most ? tokens - first : most;
 		void *x = file->buffer;
 
-		if (xfp_signals_came(&e->signals))
+		if (xfp_evaluation_stops(e))
 			return xfp_fail(err, XFP_FAILED, "interrupted");
 		if (!(status = take_bytes(file, x, count * row, err)))
 			status = xfp_stream_write(stream, first, count, x, err);
@@ -126,7 +119,7 @@ static enum xfp_status take_stream(struct xfp_eval *e, struct state_file *file, 
 }
 
 /* All of it, of which nothing counts unless it is XFP_OK. */
-static enum xfp_status take_all(struct xfp_eval *e, struct state_file *file, uint32_t *layers, double *embedding,
+static enum xfp_status take_all(struct xfp_evaluation *e, struct state_file *file, uint32_t *layers, double *embedding,
 				struct xfp_error *err)
 {
 	char head[HEAD], digest[DIGEST], wanted[DIGEST];
@@ -136,21 +129,22 @@ static enum xfp_status take_all(struct xfp_eval *e, struct state_file *file, uin
 	if ((status = take_bytes(file, head, sizeof head - sizeof counts, err)) ||
 	    (status = take_bytes(file, counts, sizeof counts, err)) ||
 	    (status = take_bytes(file, embedding, sizeof *embedding, err)) ||
-	    (status = take_bytes(file, e->layers, e->judged.description->layers * sizeof *e->layers, err)) ||
+	    (status = take_bytes(file, e->layers, e->judged.model.description->layers * sizeof *e->layers, err)) ||
 	    (status = take_stream(e, file, e->judged.stream, err)) ||
-	    (xfp_eval_has_source(e) && (status = take_stream(e, file, e->source.stream, err))))
+	    (xfp_evaluation_has_source(e) && (status = take_stream(e, file, e->source.stream, err))))
 		return status;
 	*layers = counts[0];
 	xfp_sha256_final(&file->sha, (uint8_t *)wanted);
 	if (!(status = take_bytes(file, digest, sizeof digest, err)) &&
-	    (memcmp(digest, wanted, sizeof digest) || !counts[0] || counts[0] > e->judged.description->layers ||
-	     counts[1] != e->judged.description->layers))
+	    (memcmp(digest, wanted, sizeof digest) || !counts[0] || counts[0] > e->judged.model.description->layers ||
+	     counts[1] != e->judged.model.description->layers))
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is damaged", file->path);
 	return status;
 }
 
 /* Whose state the open file is: only one of this very evaluation is gone on from. */
-static enum xfp_status take_state(struct xfp_eval *e, struct state_file *file, uint64_t size, struct xfp_error *err)
+static enum xfp_status take_state(struct xfp_evaluation *e, struct state_file *file, uint64_t size,
+				  struct xfp_error *err)
 {
 	char head[HEAD] = { 0 };
 	double embedding = 0;
@@ -160,48 +154,52 @@ static enum xfp_status take_state(struct xfp_eval *e, struct state_file *file, u
 	if (status == XFP_FAILED)
 		return status;
 	if (memcmp(head, MAGIC, sizeof MAGIC - 1)) {
-		say("%s is no state of an evaluation, and is left alone; this one's is not kept%s", e->kept_path, "");
-		free(e->kept_path);
-		e->kept_path = NULL;
+		xfp_evaluation_warn(
+			e, "%s is not the state of an evaluation; it is left alone, and this evaluation saves no state",
+			e->state.path);
+		free(e->state.path);
+		e->state.path = NULL;
 		return XFP_OK;
 	}
-	if (memcmp(head + sizeof MAGIC - 1, e->kept_key, sizeof e->kept_key)) {
-		say("%s is the state of another evaluation: of other weights, tokens or options, or another version%s",
-		    e->kept_path, "; this one begins anew");
+	if (memcmp(head + sizeof MAGIC - 1, e->state.key, sizeof e->state.key)) {
+		xfp_evaluation_warn(e,
+				    "%s is the state of another evaluation: of other weights, tokens or options, or "
+				    "another version; this one starts over",
+				    e->state.path);
 		return XFP_OK;
 	}
 	xfp_sha256_init(&file->sha);
 	status = size == state_bytes(e) ? take_all(e, file, &layers, &embedding, err)
 					: xfp_fail(err, XFP_BAD_INPUT, "%s: has another size", file->path);
 	if (!status) {
-		e->kept = layers;
-		e->embedding = embedding;
+		e->state.layers = layers;
+		e->embedding_error = embedding;
 		return XFP_OK;
 	}
-	memset(e->layers, 0, e->judged.description->layers * sizeof *e->layers);
+	memset(e->layers, 0, e->judged.model.description->layers * sizeof *e->layers);
 	if (status != XFP_BAD_INPUT)
 		return status;
-	say("%s is damaged%s", e->kept_path, "; the evaluation begins anew");
+	xfp_evaluation_warn(e, "%s is damaged; the evaluation starts over", e->state.path);
 	return XFP_OK;
 }
 
-enum xfp_status xfp_eval_state_take(struct xfp_eval *e, struct xfp_error *err)
+enum xfp_status xfp_evaluation_state_load(struct xfp_evaluation *e, struct xfp_error *err)
 {
 	struct state_file file = { .fd = -1 };
-	size_t row = e->judged.description->hidden * sizeof(float);
+	size_t row = e->judged.model.description->hidden * sizeof(float);
 	enum xfp_status status;
 	struct stat st;
 
-	if (!e->kept_path || (access(e->kept_path, F_OK) && errno == ENOENT)) {
-		e->state_begun = true;
+	if (!e->state.path || (access(e->state.path, F_OK) && errno == ENOENT)) {
+		e->state.examined = true;
 		return XFP_OK;
 	}
 	/* Messages outlive the path that the evaluation drops. */
-	if (!(file.buffer = malloc(BUFFER > row ? BUFFER : row)) || !(file.path = strdup(e->kept_path)))
+	if (!(file.buffer = malloc(BUFFER > row ? BUFFER : row)) || !(file.path = strdup(e->state.path)))
 		status = xfp_no_memory(err);
 	else if (!(status = xfp_open_regular(file.path, &file.fd, &st, err)))
 		status = take_state(e, &file, (uint64_t)st.st_size, err);
-	e->state_begun = !status;
+	e->state.examined = !status;
 	if (file.fd >= 0)
 		close(file.fd);
 	free(file.buffer);
@@ -217,11 +215,11 @@ static enum xfp_status put_bytes(struct state_file *file, const void *from, size
 	return xfp_write(file->fd, from, size, file->path, err);
 }
 
-static enum xfp_status put_stream(const struct xfp_eval *e, struct state_file *file, const struct xfp_stream *stream,
-				  struct xfp_error *err)
+static enum xfp_status put_stream(const struct xfp_evaluation *e, struct state_file *file,
+				  const struct xfp_stream *stream, struct xfp_error *err)
 {
-	size_t row = e->judged.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
-	size_t tokens = xfp_eval_tokens(e);
+	size_t row = e->judged.model.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
+	size_t tokens = xfp_evaluation_tokens(e);
 	enum xfp_status status = XFP_OK;
 
 	for (size_t first = 0; !status && first < tokens; first += most) {
@@ -234,33 +232,33 @@ static enum xfp_status put_stream(const struct xfp_eval *e, struct state_file *f
 	return status;
 }
 
-static enum xfp_status put_all(const struct xfp_eval *e, struct state_file *file, uint32_t layers,
+static enum xfp_status put_all(const struct xfp_evaluation *e, struct state_file *file, uint32_t layers,
 			       struct xfp_error *err)
 {
-	const uint32_t counts[2] = { layers, e->judged.description->layers };
+	const uint32_t counts[2] = { layers, e->judged.model.description->layers };
 	uint8_t digest[DIGEST];
 	enum xfp_status status;
 
 	xfp_sha256_init(&file->sha);
 	if ((status = put_bytes(file, MAGIC, sizeof MAGIC - 1, err)) ||
-	    (status = put_bytes(file, e->kept_key, sizeof e->kept_key, err)) ||
+	    (status = put_bytes(file, e->state.key, sizeof e->state.key, err)) ||
 	    (status = put_bytes(file, (const char[8]){ 0 }, 8, err)) ||
 	    (status = put_bytes(file, counts, sizeof counts, err)) ||
-	    (status = put_bytes(file, &e->embedding, sizeof e->embedding, err)) ||
-	    (status = put_bytes(file, e->layers, e->judged.description->layers * sizeof *e->layers, err)) ||
+	    (status = put_bytes(file, &e->embedding_error, sizeof e->embedding_error, err)) ||
+	    (status = put_bytes(file, e->layers, e->judged.model.description->layers * sizeof *e->layers, err)) ||
 	    (status = put_stream(e, file, e->judged.stream, err)) ||
-	    (xfp_eval_has_source(e) && (status = put_stream(e, file, e->source.stream, err))))
+	    (xfp_evaluation_has_source(e) && (status = put_stream(e, file, e->source.stream, err))))
 		return status;
 	xfp_sha256_final(&file->sha, digest);
 	return put_bytes(file, digest, sizeof digest, err);
 }
 
-static enum xfp_status write_state(const struct xfp_eval *e, uint32_t layers, struct xfp_error *err)
+static enum xfp_status write_state(const struct xfp_evaluation *e, uint32_t layers, struct xfp_error *err)
 {
-	size_t row = e->judged.description->hidden * sizeof(float);
+	size_t row = e->judged.model.description->hidden * sizeof(float);
 	struct xfp_pending pending = { 0 };
 	struct state_file file = { .buffer = malloc(BUFFER > row ? BUFFER : row) };
-	enum xfp_status status = file.buffer ? xfp_pending_open(e->kept_path, &pending, err) : xfp_no_memory(err);
+	enum xfp_status status = file.buffer ? xfp_pending_open(e->state.path, &pending, err) : xfp_no_memory(err);
 
 	file.fd = pending.fd;
 	file.path = pending.path;
@@ -271,27 +269,26 @@ static enum xfp_status write_state(const struct xfp_eval *e, uint32_t layers, st
 	return status;
 }
 
-void xfp_eval_state_keep(struct xfp_eval *e, uint32_t layers, bool now)
+void xfp_evaluation_state_save(struct xfp_evaluation *e, uint32_t layers, bool now)
 {
 	double began = xfp_now();
 	struct xfp_error err;
 
-	if (!e->kept_path || e->unkeepable || !layers || layers == e->kept ||
-	    (!now && began - e->kept_at < SHARE * e->keeping))
+	if (!e->state.path || e->state.unwritable || !layers || layers == e->state.layers ||
+	    (!now && began - e->state.written_at < SHARE * e->state.write_takes))
 		return;
 	if (write_state(e, layers, &err)) {
-		xfp_meter_clear(&e->progress.meter);
-		say("how far it is cannot be kept%s: %s", "", err.text);
-		e->unkeepable = true;
+		xfp_evaluation_warn(e, "cannot save finished layers: %s", err.text);
+		e->state.unwritable = true;
 		return;
 	}
-	e->kept = layers;
-	e->kept_at = xfp_now();
-	e->keeping = LEAST_SECONDS + e->kept_at - began;
+	e->state.layers = layers;
+	e->state.written_at = xfp_now();
+	e->state.write_takes = LEAST_SECONDS + e->state.written_at - began;
 }
 
-void xfp_eval_state_remove(struct xfp_eval *e)
+void xfp_evaluation_state_remove(struct xfp_evaluation *e)
 {
-	if (e->kept_path && e->kept)
-		unlink(e->kept_path);
+	if (e->state.path && e->state.layers)
+		unlink(e->state.path);
 }

@@ -2,11 +2,14 @@
 /*
  * All sequences go through a layer of the model, and of its source, then through the next.
  */
+#include "model/evaluate/layers.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/eval/eval.h"
+#include "base/system/clock.h"
+#include "model/evaluate/state.h"
 
 /* What goes through a layer together: activations of the model, those that its layer makes of the source's, and the
  * source's; of `tokens` each. The first two are one batch, so that the model's weights are read once for both. */
@@ -17,10 +20,10 @@ struct together {
 	float *judged, *alone, *source;
 };
 
-static enum xfp_status check_finite(const struct xfp_eval_model *model, const float *x, size_t count, int64_t layer,
+static enum xfp_status check_finite(const struct xfp_evaluated *model, const float *x, size_t count, int64_t layer,
 				    struct xfp_error *err)
 {
-	const char *path = xfp_weights_path(model->weights);
+	const char *path = xfp_weights_path(model->model.weights);
 
 	while (count && isfinite(*x))
 		count--, x++;
@@ -50,8 +53,8 @@ static void add_errors(const float *x, const float *source, size_t tokens, size_
 	}
 }
 
-static enum xfp_status embed(const struct xfp_eval *e, const struct xfp_eval_model *model, const struct together *part,
-			     float *x, struct xfp_error *err)
+static enum xfp_status embed(const struct xfp_evaluation *e, const struct xfp_evaluated *model,
+			     const struct together *part, float *x, struct xfp_error *err)
 {
 	struct xfp_forward forward = xfp_forward_some(model->forward, part->sequences);
 	enum xfp_status status = xfp_forward_embed(&forward, e->tokens.ids + part->first, x, err);
@@ -59,7 +62,7 @@ static enum xfp_status embed(const struct xfp_eval *e, const struct xfp_eval_mod
 	return status ? status : check_finite(model, x, part->size, -1, err);
 }
 
-static enum xfp_status layer_of_source(const struct xfp_eval *e, uint32_t layer, const struct together *part,
+static enum xfp_status layer_of_source(const struct xfp_evaluation *e, uint32_t layer, const struct together *part,
 				       struct xfp_error *err)
 {
 	struct xfp_forward forward = xfp_forward_some(e->source.forward, part->sequences);
@@ -73,10 +76,10 @@ static enum xfp_status layer_of_source(const struct xfp_eval *e, uint32_t layer,
 	return check_finite(&e->source, part->source, part->size, layer, err);
 }
 
-static enum xfp_status layer_of_model(const struct xfp_eval *e, uint32_t layer, const struct together *part,
+static enum xfp_status layer_of_model(const struct xfp_evaluation *e, uint32_t layer, const struct together *part,
 				      struct xfp_error *err)
 {
-	size_t copies = xfp_eval_has_source(e) ? 2 : 1;
+	size_t copies = xfp_evaluation_has_source(e) ? 2 : 1;
 	struct xfp_forward forward = xfp_forward_some(e->judged.forward, copies * part->sequences);
 	enum xfp_status status = xfp_stream_read(e->judged.stream, part->first, part->tokens, part->judged, err);
 
@@ -86,25 +89,25 @@ static enum xfp_status layer_of_model(const struct xfp_eval *e, uint32_t layer, 
 }
 
 /* Nothing is written before both are done, so that a part is before the layer or behind it. */
-static enum xfp_status write_part(struct xfp_eval *e, const struct together *part, struct xfp_error *err)
+static enum xfp_status write_part(struct xfp_evaluation *e, const struct together *part, struct xfp_error *err)
 {
 	enum xfp_status status;
 
-	e->mixed = true;
+	e->partly_written = true;
 	status = xfp_stream_write(e->judged.stream, part->first, part->tokens, part->judged, err);
-	if (!status && xfp_eval_has_source(e))
+	if (!status && xfp_evaluation_has_source(e))
 		status = xfp_stream_write(e->source.stream, part->first, part->tokens, part->source, err);
 	return status;
 }
 
 /* Layer -1 is the word embedding. */
-static enum xfp_status layer_of_part(struct xfp_eval *e, int64_t layer, const struct together *part,
+static enum xfp_status layer_of_part(struct xfp_evaluation *e, int64_t layer, const struct together *part,
 				     struct xfp_error *err)
 {
-	size_t width = e->judged.description->hidden;
+	size_t width = e->judged.model.description->hidden;
 	enum xfp_status status = XFP_OK;
 
-	if (xfp_eval_has_source(e))
+	if (xfp_evaluation_has_source(e))
 		status = layer < 0 ? embed(e, &e->source, part, part->source, err)
 				   : layer_of_source(e, (uint32_t)layer, part, err);
 	if (!status)
@@ -112,44 +115,45 @@ static enum xfp_status layer_of_part(struct xfp_eval *e, int64_t layer, const st
 				   : layer_of_model(e, (uint32_t)layer, part, err);
 	if (status)
 		return status;
-	if (xfp_eval_has_source(e))
+	if (xfp_evaluation_has_source(e))
 		add_errors(part->judged, part->source, part->tokens, width,
-			   layer < 0 ? &e->embedding : &e->layers[layer].stream);
-	if (xfp_eval_has_source(e) && layer >= 0)
+			   layer < 0 ? &e->embedding_error : &e->layers[layer].stream);
+	if (xfp_evaluation_has_source(e) && layer >= 0)
 		add_errors(part->alone, part->source, part->tokens, width, &e->layers[layer].alone);
 	return write_part(e, part, err);
 }
 
-static enum xfp_status foretell_part(struct xfp_eval *e, const struct together *part, struct xfp_foretold *foretold,
-				     struct xfp_error *err)
+static enum xfp_status foretell_part(struct xfp_evaluation *e, const struct together *part,
+				     struct xfp_foretold *foretold, struct xfp_error *err)
 {
 	struct xfp_forward forward = xfp_forward_some(e->judged.forward, part->sequences), of_source;
 	struct xfp_last_activations judged = { &forward, part->judged }, source = { &of_source, part->source };
 	enum xfp_status status = xfp_stream_read(e->judged.stream, part->first, part->tokens, part->judged, err);
 
-	if (!status && xfp_eval_has_source(e)) {
+	if (!status && xfp_evaluation_has_source(e)) {
 		of_source = xfp_forward_some(e->source.forward, part->sequences);
 		status = xfp_stream_read(e->source.stream, part->first, part->tokens, part->source, err);
 	}
 	if (!status)
-		status = xfp_foretell(&judged, xfp_eval_has_source(e) ? &source : NULL, e->tokens.ids + part->first,
-				      e->room.logits_bytes, foretold + part->first, err);
+		status = xfp_foretell(&judged, xfp_evaluation_has_source(e) ? &source : NULL,
+				      e->tokens.ids + part->first, e->batching.logits_bytes, foretold + part->first,
+				      err);
 	return status;
 }
 
 /* One layer, or behind the last the output head, for all sequences, as many of them together as there is room for. */
-static enum xfp_status all_parts(struct xfp_eval *e, int64_t layer, float *x, struct xfp_foretold *foretold,
+static enum xfp_status all_parts(struct xfp_evaluation *e, int64_t layer, float *x, struct xfp_foretold *foretold,
 				 struct xfp_error *err)
 {
-	const struct xfp_description *d = e->judged.description;
+	const struct xfp_description *d = e->judged.model.description;
 	enum xfp_status status = XFP_OK;
 
-	for (size_t first = 0; !status && first < e->tokens.sequences; first += e->room.sequences) {
+	for (size_t first = 0; !status && first < e->tokens.sequences; first += e->batching.sequences) {
 		struct together part = { .first = first * e->tokens.length, .judged = x };
 
 		part.sequences = e->tokens.sequences - first;
-		if (part.sequences > e->room.sequences)
-			part.sequences = e->room.sequences;
+		if (part.sequences > e->batching.sequences)
+			part.sequences = e->batching.sequences;
 		part.tokens = part.sequences * e->tokens.length;
 		part.size = part.tokens * d->hidden;
 		part.alone = part.judged + part.size;
@@ -160,31 +164,45 @@ static enum xfp_status all_parts(struct xfp_eval *e, int64_t layer, float *x, st
 	return status;
 }
 
-enum xfp_status xfp_eval_layers(struct xfp_eval *e, struct xfp_foretold *foretold, struct xfp_error *err)
+static void begin_layer(struct xfp_evaluation *e, uint32_t layer)
 {
-	const struct xfp_description *d = e->judged.description;
-	size_t copies = xfp_eval_has_source(e) ? 3 : 1;
-	float *x = malloc(copies * e->room.sequences * e->tokens.length * d->hidden * sizeof *x);
+	struct xfp_evaluation_progress *p = &e->progress;
+	double now = xfp_now();
+
+	if (layer > p->resumed)
+		p->layer_read = p->read;
+	p->layer_seconds = now - p->layer_started;
+	p->layer_started = now;
+	p->done = layer;
+	p->read = 0;
+	e->callbacks.progress(e->callbacks.context, e);
+}
+
+enum xfp_status xfp_evaluate_layers(struct xfp_evaluation *e, struct xfp_foretold *foretold, struct xfp_error *err)
+{
+	const struct xfp_description *d = e->judged.model.description;
+	size_t copies = xfp_evaluation_has_source(e) ? 3 : 1;
+	float *x = malloc(copies * e->batching.sequences * e->tokens.length * d->hidden * sizeof *x);
 	enum xfp_status status = x ? XFP_OK : xfp_no_memory(err);
 
-	if (!status && !e->kept)
+	if (!status && !e->state.layers)
 		status = all_parts(e, -1, x, foretold, err);
-	for (uint32_t layer = e->kept; !status && layer < d->layers; layer++) {
-		xfp_eval_progress_layer(e, layer);
-		e->mixed = false;
+	for (uint32_t layer = e->state.layers; !status && layer < d->layers; layer++) {
+		begin_layer(e, layer);
+		e->partly_written = false;
 		status = all_parts(e, layer, x, foretold, err);
 		if (!status) {
-			e->mixed = false;
-			xfp_eval_state_keep(e, layer + 1, false);
-		} else if (e->signals.interrupted && !e->mixed) {
-			xfp_eval_state_keep(e, layer, true);
+			e->partly_written = false;
+			xfp_evaluation_state_save(e, layer + 1, false);
+		} else if (e->stopped && !e->partly_written) {
+			xfp_evaluation_state_save(e, layer, true);
 		}
 	}
-	xfp_eval_progress_layer(e, d->layers);
+	begin_layer(e, d->layers);
 	if (!status) {
 		status = all_parts(e, d->layers, x, foretold, err);
-		if (e->signals.interrupted)
-			xfp_eval_state_keep(e, d->layers, true);
+		if (e->stopped)
+			xfp_evaluation_state_save(e, d->layers, true);
 	}
 	free(x);
 	return status;

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/evaluate/evaluate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/system/clock.h"
+#include "base/system/file.h"
+#include "model/evaluate/batching.h"
+#include "model/evaluate/layers.h"
+#include "model/evaluate/npy.h"
+#include "model/evaluate/state.h"
+#include "model/evaluate/text.h"
+#include "model/tokenizer/defects.h"
+#include "runtime/team.h"
+
+#define DEFAULT_LENGTH 512
+
+static enum xfp_status open_model(const struct xfp_evaluation *e, const char *name, struct xfp_evaluated *model,
+				  struct xfp_error *err)
+{
+	enum xfp_status status = xfp_model_open(name, &model->model, err);
+
+	if (status)
+		return status;
+	/* Reading weights layer by layer does not check the CRC-32 of an archive's members. */
+	if (xfp_weights_has_crcs(model->model.weights))
+		xfp_evaluation_warn(e, "%s: the CRC-32 of its members is not checked here; xfp convert checks it",
+				    xfp_printable(name).text);
+	xfp_weights_let_go(model->model.weights);
+	return XFP_OK;
+}
+
+/* Everything that decides which activations can be compared. */
+static enum xfp_status check_same(const struct xfp_evaluation *e, struct xfp_error *err)
+{
+	const struct xfp_description *a = e->judged.model.description, *b = e->source.model.description;
+	const struct {
+		const char *what;
+		uint32_t judged, source;
+	} numbers[] = {
+		{ "layers", a->layers, b->layers },
+		{ "vocabulary", a->vocabulary, b->vocabulary },
+		{ "hidden_size", a->hidden, b->hidden },
+		{ "num_attention_heads", a->heads, b->heads },
+		{ "num_key_value_heads", a->kv_heads, b->kv_heads },
+		{ "head_dim", a->head_dim, b->head_dim },
+		{ "intermediate_size", a->intermediate, b->intermediate },
+		{ "experts", a->experts, b->experts },
+		{ "experts a token", a->chosen, b->chosen },
+		{ "intermediate size of experts", a->expert_intermediate, b->expert_intermediate },
+	};
+
+	if (strcmp(a->family, b->family))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: is no source of %s: it is a %s, and that a %s",
+				e->source.model.name, e->judged.model.name, b->family, a->family);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		if (numbers[i].judged != numbers[i].source)
+			return xfp_fail(err, XFP_BAD_INPUT, "%s: is no source of %s: %s %u, and not %u",
+					e->source.model.name, e->judged.model.name, numbers[i].what,
+					(unsigned)numbers[i].source, (unsigned)numbers[i].judged);
+	}
+	return XFP_OK;
+}
+
+/* A bundle is compared with the checkpoint that it was made of; the other way round measures the wrong one. */
+static void warn_if_swapped(const struct xfp_evaluation *e)
+{
+	struct xfp_printable judged = xfp_printable(e->judged.model.name), source = xfp_printable(e->source.model.name);
+
+	if (xfp_weights_is_bundle(e->source.model.weights) && !xfp_weights_is_bundle(e->judged.model.weights))
+		xfp_evaluation_warn(
+			e,
+			"--source %s: is a bundle and %s a checkpoint, so they look swapped; to evaluate the bundle: "
+			"xfp eval --source %s %s",
+			source.text, judged.text, judged.text, source.text);
+}
+
+static enum xfp_status check_ids(const struct xfp_evaluation *e, struct xfp_error *err)
+{
+	uint32_t vocabulary = e->judged.model.description->vocabulary;
+
+	for (size_t t = 0; t < xfp_evaluation_tokens(e); t++) {
+		if (e->tokens.ids[t] >= vocabulary)
+			return xfp_fail(
+				err, XFP_BAD_INPUT,
+				"%s: token %zu of sequence %zu is %u, and the model's vocabulary has %u",
+				xfp_input_name(e->request.tokens_path ? e->request.tokens_path : e->request.text_path),
+				t % e->tokens.length, t / e->tokens.length, (unsigned)e->tokens.ids[t],
+				(unsigned)vocabulary);
+	}
+	return XFP_OK;
+}
+
+static enum xfp_status get_tokens(struct xfp_evaluation *e, struct xfp_error *err)
+{
+	uint32_t context = e->judged.model.description->context;
+	char defects[XFP_TEXT_DEFECTS];
+	enum xfp_status status;
+	size_t length = e->request.length ? e->request.length : context < DEFAULT_LENGTH ? context : DEFAULT_LENGTH;
+
+	if (e->request.tokens_path)
+		return xfp_tokens_read(e->request.tokens_path, &e->tokens, err);
+	if (length > context)
+		return xfp_fail(err, XFP_BAD_INPUT, "--length %zu: is longer than the model's context of %u", length,
+				(unsigned)context);
+	status = xfp_tokens_of_text(e->request.text_path, &e->judged.model,
+				    xfp_evaluation_has_source(e) ? &e->source.model : NULL, length, &e->tokens, defects,
+				    err);
+	if (*defects)
+		xfp_evaluation_warn(e, "%s: %s", xfp_printable(xfp_input_name(e->request.text_path)).text, defects);
+	return status;
+}
+
+static enum xfp_status begin(const struct xfp_evaluation *e, struct xfp_evaluated *model, struct xfp_error *err)
+{
+	size_t copies = model == &e->judged && xfp_evaluation_has_source(e) ? 2 : 1;
+	enum xfp_status status = xfp_forward_open(model->model.description, model->model.weights, e->team,
+						  copies * e->tokens.sequences, e->tokens.length, &model->forward, err);
+
+	if (!status)
+		model->forward->form = e->request.fast ? XFP_FAST : XFP_REPRODUCIBLE;
+	return status;
+}
+
+static enum xfp_status open_streams(struct xfp_evaluation *e, struct xfp_error *err)
+{
+	size_t tokens = xfp_evaluation_tokens(e), width = e->judged.model.description->hidden;
+	enum xfp_status status = xfp_stream_open(tokens, width, !e->batching.spilled, &e->judged.stream, err);
+
+	if (!status && xfp_evaluation_has_source(e))
+		status = xfp_stream_open(tokens, width, !e->batching.spilled, &e->source.stream, err);
+	return status;
+}
+
+static void end(struct xfp_evaluated *model)
+{
+	xfp_stream_close(model->stream);
+	xfp_forward_close(model->forward);
+}
+
+static enum xfp_status sum_up(struct xfp_evaluation *e, const struct xfp_foretold *foretold, struct xfp_error *err)
+{
+	double tokens = (double)xfp_evaluation_tokens(e);
+
+	e->embedding_error /= tokens;
+	for (uint32_t layer = 0; layer < e->judged.model.description->layers; layer++) {
+		e->layers[layer].stream /= tokens;
+		e->layers[layer].alone /= tokens;
+	}
+	return xfp_loss_of(foretold, e->tokens.sequences, e->tokens.length, &e->loss, err);
+}
+
+static bool count_weights(void *context, uint64_t numbers)
+{
+	struct xfp_evaluation *e = context;
+
+	e->progress.read += numbers;
+	e->callbacks.progress(e->callbacks.context, e);
+	return !xfp_evaluation_stops(e);
+}
+
+static void begin_progress(struct xfp_evaluation *e)
+{
+	e->progress = (struct xfp_evaluation_progress){ .started = xfp_now(),
+							.layer_started = xfp_now(),
+							.resumed = e->state.layers,
+							.done = e->state.layers,
+							.steps = e->judged.model.description->layers + 1 };
+	xfp_weights_watch(e->judged.model.weights, count_weights, e);
+	if (xfp_evaluation_has_source(e))
+		xfp_weights_watch(e->source.model.weights, count_weights, e);
+}
+
+static enum xfp_status compute(struct xfp_evaluation *e, struct xfp_error *err)
+{
+	struct xfp_foretold *foretold = calloc(xfp_evaluation_tokens(e), sizeof *foretold);
+	enum xfp_status status = XFP_OK;
+
+	e->layers = calloc(e->judged.model.description->layers, sizeof *e->layers);
+	if (!foretold || !e->layers)
+		status = xfp_no_memory(err);
+	if (status || (status = open_streams(e, err)) || (status = xfp_evaluation_state_begin(e, err)) ||
+	    (status = xfp_evaluation_state_load(e, err)))
+		goto done;
+	begin_progress(e);
+	status = xfp_evaluate_layers(e, foretold, err);
+	if (!status && !(status = sum_up(e, foretold, err)))
+		xfp_evaluation_state_remove(e);
+done:
+	free(foretold);
+	return status;
+}
+
+enum xfp_status xfp_evaluation_open(struct xfp_evaluation *e, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if (!(status = open_model(e, e->request.model, &e->judged, err)) && xfp_evaluation_has_source(e) &&
+	    !(status = open_model(e, e->request.source, &e->source, err)))
+		status = check_same(e, err);
+	if (!status && xfp_evaluation_has_source(e))
+		warn_if_swapped(e);
+	if (!status && !(status = get_tokens(e, err)))
+		status = check_ids(e, err);
+	return status;
+}
+
+enum xfp_status xfp_evaluation_run(struct xfp_evaluation *e, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if ((status = xfp_team_start(e->request.threads, &e->team, err)) || (status = begin(e, &e->judged, err)) ||
+	    (xfp_evaluation_has_source(e) && (status = begin(e, &e->source, err))) ||
+	    (status = xfp_evaluation_batching(e, err)))
+		goto done;
+	status = compute(e, err);
+done:
+	end(&e->judged);
+	end(&e->source);
+	xfp_team_end(e->team);
+	return status;
+}
+
+void xfp_evaluation_close(struct xfp_evaluation *e)
+{
+	xfp_model_close(&e->judged.model);
+	xfp_model_close(&e->source.model);
+	free(e->tokens.ids);
+	free(e->layers);
+	free(e->state.path);
+}

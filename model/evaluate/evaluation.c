@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/evaluate/evaluation.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Without memory for the message, there is no warning. */
+void xfp_evaluation_warn(const struct xfp_evaluation *e, const char *format, ...)
+{
+	va_list arguments;
+	char *message;
+
+	va_start(arguments, format);
+	if (vasprintf(&message, format, arguments) >= 0) {
+		e->callbacks.warning(e->callbacks.context, message);
+		free(message);
+	}
+	va_end(arguments);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evaluation.h - an evaluation: what the caller asks for, its state while it runs, and its results.
+ *
+ * evaluate.c opens the models and runs the evaluation: npy.c and text.c read token ids, batching.c decides how many
+ * sequences pass through a layer together, layers.c computes, state.c saves finished layers.
+ */
+#ifndef XFP_EVALUATION_H
+#define XFP_EVALUATION_H
+
+#include "model/evaluate/tokens.h"
+#include "model/forward/loss.h"
+#include "model/forward/streams.h"
+#include "model/model.h"
+
+/* What the caller asks for; strings are borrowed. */
+struct xfp_evaluation_request {
+	const char *model, *source;          /* names for xfp_model_open; source NULL: none */
+	const char *tokens_path, *text_path; /* exactly one */
+	size_t length;                       /* of the sequences that a text is cut into; 0: default */
+	uint64_t memory;                     /* limit in bytes; 0: default */
+	bool memory_binary;                  /* messages print it in units of 1024 */
+	const char *state_path;              /* NULL: next to a bundle; none for a checkpoint */
+	unsigned threads;                    /* 0: one for each processor */
+	bool fast;                           /* XFP_FAST instead of XFP_REPRODUCIBLE */
+};
+
+struct xfp_evaluation;
+
+/* All are required. */
+struct xfp_evaluation_callbacks {
+	void *context;
+	bool (*stop)(void *context); /* polled; true ends the evaluation with XFP_FAILED */
+	/* Called when a layer begins, and while weights are read. */
+	void (*progress)(void *context, const struct xfp_evaluation *evaluation);
+	void (*warning)(void *context, const char *message);
+};
+
+struct xfp_evaluation_progress {
+	double started, layer_started; /* xfp_now() */
+	double layer_seconds;          /* of the layer before */
+	uint32_t resumed;              /* layers finished before this run */
+	uint32_t done, steps;          /* layers finished; all of them, and the output head */
+	uint64_t read, layer_read;     /* weights read in this layer, and in the one before */
+};
+
+/* One of the two models, while it is evaluated. */
+struct xfp_evaluated {
+	struct xfp_model model; /* its name is NULL if there is no source */
+	struct xfp_forward *forward;
+	struct xfp_stream *stream; /* activations between two layers */
+};
+
+/* Means over all tokens of |difference|^2 / |source's activation|^2, and sums of that while layers are computed. */
+struct xfp_layer_errors {
+	double stream; /* of the activations after the layer */
+	double alone;  /* of the layer's output if its input is the source's */
+};
+
+/* How much passes through the models at a time. */
+struct xfp_batching {
+	size_t sequences;    /* through a layer */
+	bool spilled;        /* activations between layers are in files */
+	size_t logits_bytes; /* of each model */
+};
+
+/* The file that saves finished layers. */
+struct xfp_evaluation_state {
+	char *path;         /* NULL: nothing is saved */
+	bool examined;      /* an existing file was loaded or rejected */
+	bool unwritable;    /* writing it failed, and is not tried again */
+	uint8_t key[32];    /* identifies the evaluation */
+	uint32_t layers;    /* layers finished in the saved state; 0 if nothing is saved */
+	double written_at;  /* xfp_now() */
+	double write_takes; /* seconds, as estimated */
+};
+
+struct xfp_evaluation {
+	struct xfp_evaluation_request request;
+	struct xfp_evaluation_callbacks callbacks;
+
+	struct xfp_evaluated judged, source;
+	struct xfp_team *team;
+	struct xfp_batching batching;
+	struct xfp_evaluation_progress progress;
+	struct xfp_evaluation_state state;
+	bool stopped;        /* callbacks.stop returned true */
+	bool partly_written; /* some sequences are after a layer that others are before */
+
+	/* Results: */
+	struct xfp_tokens tokens;
+	double embedding_error;          /* before the first layer; */
+	struct xfp_layer_errors *layers; /* both only if there is a source */
+	struct xfp_loss loss;
+};
+
+static inline bool xfp_evaluation_has_source(const struct xfp_evaluation *e)
+{
+	return e->request.source;
+}
+
+static inline size_t xfp_evaluation_tokens(const struct xfp_evaluation *e)
+{
+	return e->tokens.sequences * e->tokens.length;
+}
+
+static inline bool xfp_evaluation_stops(struct xfp_evaluation *e)
+{
+	e->stopped = e->stopped || e->callbacks.stop(e->callbacks.context);
+	return e->stopped;
+}
+
+void xfp_evaluation_warn(const struct xfp_evaluation *e, const char *format, ...) XFP_PRINTF(2, 3);
+
+#endif
