@@ -49,6 +49,8 @@ model_libmodel_a_SOURCES = \
 	model/forward/fields.h \
 	model/forward/forward.c \
 	model/forward/forward.h \
+	model/forward/kv_cache.c \
+	model/forward/kv_cache.h \
 	model/forward/lane_loops.h \
 	model/forward/lane_set.h \
 	model/forward/lanes.h \
@@ -64,8 +66,6 @@ model_libmodel_a_SOURCES = \
 	model/forward/numbers.c \
 	model/forward/numbers.h \
 	model/forward/parts.h \
-	model/forward/past.c \
-	model/forward/past.h \
 	model/forward/product.c \
 	model/forward/product.h \
 	model/forward/rope.c \
@@ -124,8 +124,8 @@ model_libtokenizer_a_SOURCES = \
 	model/tokenizer/expression.c \
 	model/tokenizer/expression.h \
 	model/tokenizer/fold_table.h \
-	model/tokenizer/grown.c \
-	model/tokenizer/grown.h \
+	model/tokenizer/growable.c \
+	model/tokenizer/growable.h \
 	model/tokenizer/matcher.c \
 	model/tokenizer/member.c \
 	model/tokenizer/member.h \

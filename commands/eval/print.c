@@ -83,7 +83,7 @@ void xfp_eval_print(const struct xfp_evaluation *e)
 {
 	const struct xfp_loss *loss = &e->loss;
 
-	printf("%zu %s of %zu tokens, of which %" PRIu64 " were to be foretold", e->tokens.sequences,
+	printf("%zu %s of %zu tokens, of which %" PRIu64 " were to be losses", e->tokens.sequences,
 	       e->tokens.sequences == 1 ? "sequence" : "sequences", e->tokens.length, loss->predicted);
 	if (e->tokens.left_out)
 		printf("; the last %zu of the text are left out, as they make no whole sequence", e->tokens.left_out);

@@ -78,7 +78,7 @@ static uint64_t needed(const struct xfp_evaluation *e, size_t sequences)
 enum xfp_status xfp_evaluation_batching(struct xfp_evaluation *e, struct xfp_error *err)
 {
 	uint64_t always =
-		resident() + RESERVE + xfp_evaluation_tokens(e) * (sizeof(struct xfp_foretold) + sizeof(double));
+		resident() + RESERVE + xfp_evaluation_tokens(e) * (sizeof(struct xfp_token_loss) + sizeof(double));
 	uint64_t memory = e->request.memory ? e->request.memory : usual_memory(),
 		 copies = xfp_evaluation_has_source(e) ? 2 : 1;
 	uint64_t streams = activations(e, copies, e->tokens.sequences), all = xfp_add_sat(always, needed(e, 1)), left;

@@ -28,7 +28,7 @@ static enum xfp_status open_model(const struct xfp_evaluation *e, const char *na
 	if (xfp_weights_has_crcs(model->model.weights))
 		xfp_evaluation_warn(e, "%s: the CRC-32 of its members is not checked here; xfp convert checks it",
 				    xfp_printable(name).text);
-	xfp_weights_let_go(model->model.weights);
+	xfp_weights_release_pages(model->model.weights);
 	return XFP_OK;
 }
 
@@ -48,7 +48,7 @@ static enum xfp_status check_same(const struct xfp_evaluation *e, struct xfp_err
 		{ "head_dim", a->head_dim, b->head_dim },
 		{ "intermediate_size", a->intermediate, b->intermediate },
 		{ "experts", a->experts, b->experts },
-		{ "experts a token", a->chosen, b->chosen },
+		{ "experts a token", a->experts_per_token, b->experts_per_token },
 		{ "intermediate size of experts", a->expert_intermediate, b->expert_intermediate },
 	};
 
@@ -120,7 +120,7 @@ static enum xfp_status begin(const struct xfp_evaluation *e, struct xfp_evaluate
 						  copies * e->tokens.sequences, e->tokens.length, &model->forward, err);
 
 	if (!status)
-		model->forward->form = e->request.fast ? XFP_FAST : XFP_REPRODUCIBLE;
+		model->forward->arithmetic = e->request.fast ? XFP_FAST : XFP_REPRODUCIBLE;
 	return status;
 }
 
@@ -140,7 +140,7 @@ static void end(struct xfp_evaluated *model)
 	xfp_forward_close(model->forward);
 }
 
-static enum xfp_status sum_up(struct xfp_evaluation *e, const struct xfp_foretold *foretold, struct xfp_error *err)
+static enum xfp_status sum_up(struct xfp_evaluation *e, const struct xfp_token_loss *losses, struct xfp_error *err)
 {
 	double tokens = (double)xfp_evaluation_tokens(e);
 
@@ -149,7 +149,7 @@ static enum xfp_status sum_up(struct xfp_evaluation *e, const struct xfp_foretol
 		e->layers[layer].stream /= tokens;
 		e->layers[layer].alone /= tokens;
 	}
-	return xfp_loss_of(foretold, e->tokens.sequences, e->tokens.length, &e->loss, err);
+	return xfp_loss_of(losses, e->tokens.sequences, e->tokens.length, &e->loss, err);
 }
 
 static bool count_weights(void *context, uint64_t numbers)
@@ -175,21 +175,21 @@ static void begin_progress(struct xfp_evaluation *e)
 
 static enum xfp_status compute(struct xfp_evaluation *e, struct xfp_error *err)
 {
-	struct xfp_foretold *foretold = calloc(xfp_evaluation_tokens(e), sizeof *foretold);
+	struct xfp_token_loss *losses = calloc(xfp_evaluation_tokens(e), sizeof *losses);
 	enum xfp_status status = XFP_OK;
 
 	e->layers = calloc(e->judged.model.description->layers, sizeof *e->layers);
-	if (!foretold || !e->layers)
+	if (!losses || !e->layers)
 		status = xfp_no_memory(err);
 	if (status || (status = open_streams(e, err)) || (status = xfp_evaluation_state_begin(e, err)) ||
 	    (status = xfp_evaluation_state_load(e, err)))
 		goto done;
 	begin_progress(e);
-	status = xfp_evaluate_layers(e, foretold, err);
-	if (!status && !(status = sum_up(e, foretold, err)))
+	status = xfp_evaluate_layers(e, losses, err);
+	if (!status && !(status = sum_up(e, losses, err)))
 		xfp_evaluation_state_remove(e);
 done:
-	free(foretold);
+	free(losses);
 	return status;
 }
 

@@ -56,7 +56,7 @@ static void add_errors(const float *x, const float *source, size_t tokens, size_
 static enum xfp_status embed(const struct xfp_evaluation *e, const struct xfp_evaluated *model,
 			     const struct together *part, float *x, struct xfp_error *err)
 {
-	struct xfp_forward forward = xfp_forward_some(model->forward, part->sequences);
+	struct xfp_forward forward = xfp_forward_view(model->forward, part->sequences);
 	enum xfp_status status = xfp_forward_embed(&forward, e->tokens.ids + part->first, x, err);
 
 	return status ? status : check_finite(model, x, part->size, -1, err);
@@ -65,7 +65,7 @@ static enum xfp_status embed(const struct xfp_evaluation *e, const struct xfp_ev
 static enum xfp_status layer_of_source(const struct xfp_evaluation *e, uint32_t layer, const struct together *part,
 				       struct xfp_error *err)
 {
-	struct xfp_forward forward = xfp_forward_some(e->source.forward, part->sequences);
+	struct xfp_forward forward = xfp_forward_view(e->source.forward, part->sequences);
 	enum xfp_status status = xfp_stream_read(e->source.stream, part->first, part->tokens, part->source, err);
 
 	if (status)
@@ -80,7 +80,7 @@ static enum xfp_status layer_of_model(const struct xfp_evaluation *e, uint32_t l
 				      struct xfp_error *err)
 {
 	size_t copies = xfp_evaluation_has_source(e) ? 2 : 1;
-	struct xfp_forward forward = xfp_forward_some(e->judged.forward, copies * part->sequences);
+	struct xfp_forward forward = xfp_forward_view(e->judged.forward, copies * part->sequences);
 	enum xfp_status status = xfp_stream_read(e->judged.stream, part->first, part->tokens, part->judged, err);
 
 	if (!status && !(status = xfp_forward_layer(&forward, layer, part->judged, err)))
@@ -123,26 +123,26 @@ static enum xfp_status layer_of_part(struct xfp_evaluation *e, int64_t layer, co
 	return write_part(e, part, err);
 }
 
-static enum xfp_status foretell_part(struct xfp_evaluation *e, const struct together *part,
-				     struct xfp_foretold *foretold, struct xfp_error *err)
+static enum xfp_status losses_of_part(struct xfp_evaluation *e, const struct together *part,
+				      struct xfp_token_loss *losses, struct xfp_error *err)
 {
-	struct xfp_forward forward = xfp_forward_some(e->judged.forward, part->sequences), of_source;
+	struct xfp_forward forward = xfp_forward_view(e->judged.forward, part->sequences), of_source;
 	struct xfp_last_activations judged = { &forward, part->judged }, source = { &of_source, part->source };
 	enum xfp_status status = xfp_stream_read(e->judged.stream, part->first, part->tokens, part->judged, err);
 
 	if (!status && xfp_evaluation_has_source(e)) {
-		of_source = xfp_forward_some(e->source.forward, part->sequences);
+		of_source = xfp_forward_view(e->source.forward, part->sequences);
 		status = xfp_stream_read(e->source.stream, part->first, part->tokens, part->source, err);
 	}
 	if (!status)
-		status = xfp_foretell(&judged, xfp_evaluation_has_source(e) ? &source : NULL,
-				      e->tokens.ids + part->first, e->batching.logits_bytes, foretold + part->first,
-				      err);
+		status = xfp_token_losses(&judged, xfp_evaluation_has_source(e) ? &source : NULL,
+					  e->tokens.ids + part->first, e->batching.logits_bytes, losses + part->first,
+					  err);
 	return status;
 }
 
 /* One layer, or behind the last the output head, for all sequences, as many of them together as there is room for. */
-static enum xfp_status all_parts(struct xfp_evaluation *e, int64_t layer, float *x, struct xfp_foretold *foretold,
+static enum xfp_status all_parts(struct xfp_evaluation *e, int64_t layer, float *x, struct xfp_token_loss *losses,
 				 struct xfp_error *err)
 {
 	const struct xfp_description *d = e->judged.model.description;
@@ -158,8 +158,8 @@ static enum xfp_status all_parts(struct xfp_evaluation *e, int64_t layer, float 
 		part.size = part.tokens * d->hidden;
 		part.alone = part.judged + part.size;
 		part.source = part.alone + part.size;
-		status = layer < d->layers ? layer_of_part(e, layer, &part, err)
-					   : foretell_part(e, &part, foretold, err);
+		status =
+			layer < d->layers ? layer_of_part(e, layer, &part, err) : losses_of_part(e, &part, losses, err);
 	}
 	return status;
 }
@@ -178,7 +178,7 @@ static void begin_layer(struct xfp_evaluation *e, uint32_t layer)
 	e->callbacks.progress(e->callbacks.context, e);
 }
 
-enum xfp_status xfp_evaluate_layers(struct xfp_evaluation *e, struct xfp_foretold *foretold, struct xfp_error *err)
+enum xfp_status xfp_evaluate_layers(struct xfp_evaluation *e, struct xfp_token_loss *losses, struct xfp_error *err)
 {
 	const struct xfp_description *d = e->judged.model.description;
 	size_t copies = xfp_evaluation_has_source(e) ? 3 : 1;
@@ -186,11 +186,11 @@ enum xfp_status xfp_evaluate_layers(struct xfp_evaluation *e, struct xfp_foretol
 	enum xfp_status status = x ? XFP_OK : xfp_no_memory(err);
 
 	if (!status && !e->state.layers)
-		status = all_parts(e, -1, x, foretold, err);
+		status = all_parts(e, -1, x, losses, err);
 	for (uint32_t layer = e->state.layers; !status && layer < d->layers; layer++) {
 		begin_layer(e, layer);
 		e->partly_written = false;
-		status = all_parts(e, layer, x, foretold, err);
+		status = all_parts(e, layer, x, losses, err);
 		if (!status) {
 			e->partly_written = false;
 			xfp_evaluation_state_save(e, layer + 1, false);
@@ -200,7 +200,7 @@ enum xfp_status xfp_evaluate_layers(struct xfp_evaluation *e, struct xfp_foretol
 	}
 	begin_layer(e, d->layers);
 	if (!status) {
-		status = all_parts(e, d->layers, x, foretold, err);
+		status = all_parts(e, d->layers, x, losses, err);
 		if (e->stopped)
 			xfp_evaluation_state_save(e, d->layers, true);
 	}

@@ -5,6 +5,6 @@
 #include "model/evaluate/evaluation.h"
 
 /* Compute all layers after those of the saved state, then losses[tokens]. */
-enum xfp_status xfp_evaluate_layers(struct xfp_evaluation *e, struct xfp_foretold *losses, struct xfp_error *err);
+enum xfp_status xfp_evaluate_layers(struct xfp_evaluation *e, struct xfp_token_loss *losses, struct xfp_error *err);
 
 #endif

@@ -111,7 +111,7 @@ static enum xfp_status take(const char *path, char *file, size_t size, struct xf
 	if (!good)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: does not hold integers of one or two dimensions" SAVE, path);
 	if (h.length < 2 || !h.sequences)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: has less than two tokens a sequence, so that none is foretold",
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: has less than two tokens a sequence, so that none is losses",
 				path);
 	if (!xfp_mul(h.sequences, h.length, &bytes) || !xfp_mul(bytes, h.size, &bytes) || bytes > size - begin - length)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: is cut off", path);

@@ -21,7 +21,7 @@ struct attention_task {
 	float *queries, *keys, *values, *mixed;
 	const float *query_norm, *key_norm; /* NULL: none */
 	uint32_t window, rope;
-	const struct xfp_past_layer *past; /* NULL: none */
+	const struct xfp_kv_cache_layer *cache; /* NULL: none */
 };
 
 /* By q_proj, k_proj or v_proj; of one tensor for all three, `before` rows belong to others. */
@@ -55,23 +55,23 @@ static void place_heads(const struct attention_task *task, const float *norm, co
 	if (norm)
 		xfp_rms_norm(head, heads, d->head_dim, norm, d->epsilon, head);
 	for (size_t h = 0; h < heads; h++)
-		xfp_rope_turn(&d->rope[task->rope], position, head + h * d->head_dim);
+		xfp_rope_rotate(&d->rope[task->rope], position, head + h * d->head_dim);
 }
 
-/* All tokens of a passage. */
-static void place_passage(void *context, unsigned thread, size_t i)
+/* All tokens of a segment. */
+static void place_segment(void *context, unsigned thread, size_t i)
 {
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
-	const struct xfp_passage *passage = &task->forward->passages[i];
+	const struct xfp_segment *segment = &task->forward->segments[i];
 	const struct xfp_rope *rope = &d->rope[task->rope];
-	const float *position = task->forward->rope[task->rope][xfp_rope_is_long(rope, passage->length)] +
-				passage->position * rope->dim;
-	size_t end = passage->first + passage->count, row = (size_t)d->heads * d->head_dim;
+	const float *position = task->forward->rope[task->rope][xfp_rope_is_long(rope, segment->length)] +
+				segment->position * rope->dim;
+	size_t end = segment->first + segment->count, row = (size_t)d->heads * d->head_dim;
 	size_t kv_row = (size_t)d->kv_heads * d->head_dim;
 
 	(void)thread;
-	for (size_t t = passage->first; t < end; t++, position += rope->dim) {
+	for (size_t t = segment->first; t < end; t++, position += rope->dim) {
 		place_heads(task, task->query_norm, position, d->heads, task->queries + t * row);
 		place_heads(task, task->key_norm, position, d->kv_heads, task->keys + t * kv_row);
 	}
@@ -92,7 +92,7 @@ static void softmax(double *score, size_t first, size_t last)
 		score[j] /= sum;
 }
 
-/* ---- what a passage sees ------------------------------------------------------------------------ */
+/* ---- what a segment sees ------------------------------------------------------------------------ */
 
 /* The first position that one sees. */
 static size_t first_seen(const struct attention_task *task, size_t position)
@@ -100,76 +100,76 @@ static size_t first_seen(const struct attention_task *task, size_t position)
 	return task->window && position >= task->window ? position - task->window + 1 : 0;
 }
 
-static size_t positions_seen(const struct attention_task *task, const struct xfp_passage *passage)
+static size_t positions_seen(const struct attention_task *task, const struct xfp_segment *segment)
 {
-	return passage->position + passage->count - first_seen(task, passage->position);
+	return segment->position + segment->count - first_seen(task, segment->position);
 }
 
 /* Where the past has the key, or the value, of a position. */
-static float *kept(const struct attention_task *task, float *all, const struct xfp_passage *passage, size_t kv_head,
+static float *kept(const struct attention_task *task, float *all, const struct xfp_segment *segment, size_t kv_head,
 		   size_t position)
 {
 	const struct xfp_description *d = task->forward->description;
-	size_t room = task->past->room;
+	size_t room = task->cache->capacity;
 
-	return all + ((passage->sequence * d->kv_heads + kv_head) * room + position % room) * d->head_dim;
+	return all + ((segment->sequence * d->kv_heads + kv_head) * room + position % room) * d->head_dim;
 }
 
-/* That of a position of the past or of the passage. */
-static const float *key_or_value(const struct attention_task *task, bool value, const struct xfp_passage *passage,
+/* That of a position of the past or of the segment. */
+static const float *key_or_value(const struct attention_task *task, bool value, const struct xfp_segment *segment,
 				 size_t kv_head, size_t position)
 {
 	const struct xfp_description *d = task->forward->description;
 	const float *taken = value ? task->values : task->keys;
 
-	if (position < passage->position)
-		return kept(task, value ? task->past->values : task->past->keys, passage, kv_head, position);
-	return taken + ((passage->first + position - passage->position) * d->kv_heads + kv_head) * d->head_dim;
+	if (position < segment->position)
+		return kept(task, value ? task->cache->values : task->cache->keys, segment, kv_head, position);
+	return taken + ((segment->first + position - segment->position) * d->kv_heads + kv_head) * d->head_dim;
 }
 
-/* One head of keys and values of one passage, which the past takes; of a window, what it holds of the last ones. */
+/* One head of keys and values of one segment, which the past takes; of a window, what it holds of the last ones. */
 static void keep(void *context, unsigned thread, size_t item)
 {
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
-	const struct xfp_passage *passage = &task->forward->passages[item / d->kv_heads];
-	size_t kv_head = item % d->kv_heads, end = passage->position + passage->count,
+	const struct xfp_segment *segment = &task->forward->segments[item / d->kv_heads];
+	size_t kv_head = item % d->kv_heads, end = segment->position + segment->count,
 	       bytes = d->head_dim * sizeof(float);
-	size_t position = passage->count > task->past->room ? end - task->past->room : passage->position;
+	size_t position = segment->count > task->cache->capacity ? end - task->cache->capacity : segment->position;
 
 	(void)thread;
 	for (; position < end; position++) {
-		memcpy(kept(task, task->past->keys, passage, kv_head, position),
-		       key_or_value(task, false, passage, kv_head, position), bytes);
-		memcpy(kept(task, task->past->values, passage, kv_head, position),
-		       key_or_value(task, true, passage, kv_head, position), bytes);
+		memcpy(kept(task, task->cache->keys, segment, kv_head, position),
+		       key_or_value(task, false, segment, kv_head, position), bytes);
+		memcpy(kept(task, task->cache->values, segment, kv_head, position),
+		       key_or_value(task, true, segment, kv_head, position), bytes);
 	}
 }
 
-/* One head of queries of one passage. The thread's memory holds, of `seen` positions, a query's scores, a sum, and the
+/* One head of queries of one segment. The thread's memory holds, of `seen` positions, a query's scores, a sum, and the
  * keys turned over, [head_dim][seen]. */
 static void attend(void *context, unsigned thread, size_t item)
 {
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
-	const struct xfp_passage *passage = &task->forward->passages[item / d->heads];
+	const struct xfp_segment *segment = &task->forward->segments[item / d->heads];
 	size_t size = d->head_dim, row = d->heads * size, head = item % d->heads,
 	       kv_head = head / (d->heads / d->kv_heads);
-	size_t seen = positions_seen(task, passage), least = first_seen(task, passage->position);
-	const float *query = task->queries + passage->first * row + head * size;
-	float *mixed = task->mixed + passage->first * row + head * size;
+	size_t seen = positions_seen(task, segment), least = first_seen(task, segment->position);
+	const float *query = task->queries + segment->first * row + head * size;
+	float *mixed = task->mixed + segment->first * row + head * size;
 	double *score = xfp_team_own(task->forward->team, thread), *sum = score + seen;
 	void *behind = sum + size;
 	float *turned = behind;
 
 	for (size_t j = 0; j < seen; j++) {
-		const float *key = key_or_value(task, false, passage, kv_head, least + j);
+		const float *key = key_or_value(task, false, segment, kv_head, least + j);
 
 		for (size_t i = 0; i < size; i++)
 			turned[i * seen + j] = key[i];
 	}
-	for (size_t t = 0; t < passage->count; t++, query += row, mixed += row) {
-		size_t last = passage->position + t - least, first = first_seen(task, passage->position + t) - least;
+	for (size_t t = 0; t < segment->count; t++, query += row, mixed += row) {
+		size_t last = segment->position + t - least, first = first_seen(task, segment->position + t) - least;
 
 		memset(score, 0, (last + 1) * sizeof *score);
 		for (size_t i = 0; i < size; i++) {
@@ -184,7 +184,7 @@ static void attend(void *context, unsigned thread, size_t item)
 		softmax(score, first, last);
 		memset(sum, 0, size * sizeof *sum);
 		for (size_t j = first; j <= last; j++) {
-			const float *value = key_or_value(task, true, passage, kv_head, least + j);
+			const float *value = key_or_value(task, true, segment, kv_head, least + j);
 
 			for (size_t i = 0; i < size; i++)
 				sum[i] += score[j] * value[i];
@@ -197,21 +197,21 @@ static void attend(void *context, unsigned thread, size_t item)
 /* ---- the fast form ------------------------------------------------------------------------------ */
 
 /* Keys, or values, of positions from `position` up to `last` that lie at one distance: how many. */
-static size_t find_run(const struct attention_task *task, bool value, const struct xfp_passage *passage, size_t kv_head,
+static size_t find_run(const struct attention_task *task, bool value, const struct xfp_segment *segment, size_t kv_head,
 		       size_t position, size_t last, const float **from, size_t *stride)
 {
 	const struct xfp_description *d = task->forward->description;
 	size_t count = last + 1 - position, room;
 
-	*from = key_or_value(task, value, passage, kv_head, position);
-	if (position >= passage->position) {
+	*from = key_or_value(task, value, segment, kv_head, position);
+	if (position >= segment->position) {
 		*stride = (size_t)d->kv_heads * d->head_dim;
 		return count;
 	}
 	*stride = d->head_dim;
-	if (count > passage->position - position)
-		count = passage->position - position;
-	room = task->past->room - position % task->past->room;
+	if (count > segment->position - position)
+		count = segment->position - position;
+	room = task->cache->capacity - position % task->cache->capacity;
 	return count < room ? count : room;
 }
 
@@ -221,19 +221,19 @@ static void attend_fast(void *context, unsigned thread, size_t item)
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
 	const struct xfp_lane_set *set = xfp_lane_set();
-	const struct xfp_passage *passage = &task->forward->passages[item / d->heads];
+	const struct xfp_segment *segment = &task->forward->segments[item / d->heads];
 	size_t size = d->head_dim, row = d->heads * size, head = item % d->heads;
 	size_t kv_head = head / (d->heads / d->kv_heads), stride;
-	const float *query = task->queries + passage->first * row + head * size, *from;
-	float *mixed = task->mixed + passage->first * row + head * size;
+	const float *query = task->queries + segment->first * row + head * size, *from;
+	float *mixed = task->mixed + segment->first * row + head * size;
 	float *score = xfp_team_own(task->forward->team, thread);
 
-	for (size_t t = 0; t < passage->count; t++, query += row, mixed += row) {
-		size_t last = passage->position + t, first = first_seen(task, last), count = last + 1 - first;
+	for (size_t t = 0; t < segment->count; t++, query += row, mixed += row) {
+		size_t last = segment->position + t, first = first_seen(task, last), count = last + 1 - first;
 		float sum;
 
 		for (size_t j = first, some; j <= last; j += some) {
-			some = find_run(task, false, passage, kv_head, j, last, &from, &stride);
+			some = find_run(task, false, segment, kv_head, j, last, &from, &stride);
 			set->scores(query, from, stride, some, size, score + j - first);
 		}
 		for (size_t j = 0; j < count; j++) {
@@ -244,7 +244,7 @@ static void attend_fast(void *context, unsigned thread, size_t item)
 		sum = set->softmax(score, count);
 		memset(mixed, 0, size * sizeof *mixed);
 		for (size_t j = first, some; j <= last; j += some) {
-			some = find_run(task, true, passage, kv_head, j, last, &from, &stride);
+			some = find_run(task, true, segment, kv_head, j, last, &from, &stride);
 			set->mix(score + j - first, from, stride, some, size, mixed);
 		}
 		for (size_t i = 0; i < size; i++)
@@ -256,12 +256,12 @@ static enum xfp_status run(const struct attention_task *task, struct xfp_error *
 {
 	const struct xfp_forward *forward = task->forward;
 	size_t size = forward->description->head_dim, own = 0;
-	bool fast = forward->form == XFP_FAST;
+	bool fast = forward->arithmetic == XFP_FAST;
 	void *context = (void *)(uintptr_t)task;
 	enum xfp_status status;
 
-	for (size_t s = 0; s < forward->passage_count; s++) {
-		size_t seen = positions_seen(task, &forward->passages[s]);
+	for (size_t s = 0; s < forward->segment_count; s++) {
+		size_t seen = positions_seen(task, &forward->segments[s]);
 		size_t bytes = fast ? (seen + XFP_LANES) * sizeof(float)
 				    : (seen + size) * sizeof(double) + seen * size * sizeof(float);
 
@@ -269,11 +269,11 @@ static enum xfp_status run(const struct attention_task *task, struct xfp_error *
 	}
 	if ((status = xfp_team_enter(forward->team, 0, own, err)))
 		return status;
-	xfp_team_run(forward->team, forward->passage_count, place_passage, context);
-	xfp_team_run(forward->team, forward->passage_count * forward->description->heads, fast ? attend_fast : attend,
+	xfp_team_run(forward->team, forward->segment_count, place_segment, context);
+	xfp_team_run(forward->team, forward->segment_count * forward->description->heads, fast ? attend_fast : attend,
 		     context);
-	if (task->past)
-		xfp_team_run(forward->team, forward->passage_count * forward->description->kv_heads, keep, context);
+	if (task->cache)
+		xfp_team_run(forward->team, forward->segment_count * forward->description->kv_heads, keep, context);
 	xfp_team_leave(forward->team);
 	return XFP_OK;
 }
@@ -308,7 +308,7 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 	struct attention_task task = { .forward = forward,
 				       .window = d->layer[layer].window,
 				       .rope = d->layer[layer].rope,
-				       .past = forward->past ? &forward->past->layer[layer] : NULL };
+				       .cache = forward->cache ? &forward->cache->layer[layer] : NULL };
 	char tensor[XFP_TENSOR_NAME], bias[XFP_TENSOR_NAME];
 	struct xfp_linear_map output = {
 		.tensor = tensor, .bias = d->output_bias ? bias : NULL, .rows = d->hidden, .cols = rows

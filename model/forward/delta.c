@@ -25,48 +25,48 @@
 struct delta_task {
 	const struct xfp_forward *forward;
 	const struct xfp_delta *delta;
-	const struct xfp_past_layer *past; /* NULL: none */
-	size_t channels, values;           /* values: of all heads */
-	float *mixed, *gates;              /* [token][channels], [token][values] */
-	float *beta, *decay;               /* [token][value_heads] */
-	float *kernels;                    /* [channels][kernel] */
-	float *rates, *shifts, *norm;      /* A_log and dt_bias of each head of values; [value_dim] */
+	const struct xfp_kv_cache_layer *cache; /* NULL: none */
+	size_t channels, values;                /* values: of all heads */
+	float *mixed, *gates;                   /* [token][channels], [token][values] */
+	float *beta, *decay;                    /* [token][value_heads] */
+	float *kernels;                         /* [channels][kernel] */
+	float *rates, *shifts, *norm;           /* A_log and dt_bias of each head of values; [value_dim] */
 };
 
 /* ---- queries, keys and values ------------------------------------------------------------------- */
 
-/* Inputs of the convolution from `channel` on, of the `number`th of a passage's tokens and the kernel - 1 before them;
+/* Inputs of the convolution from `channel` on, of the `number`th of a segment's tokens and the kernel - 1 before them;
  * NULL: zeros. */
-static float *inputs_of(const struct delta_task *task, const struct xfp_passage *passage, size_t number, size_t channel)
+static float *inputs_of(const struct delta_task *task, const struct xfp_segment *segment, size_t number, size_t channel)
 {
 	size_t before = task->delta->kernel - 1;
 
 	if (number >= before)
-		return task->mixed + (passage->first + number - before) * task->channels + channel;
-	return task->past ? task->past->inputs + (passage->sequence * before + number) * task->channels + channel
-			  : NULL;
+		return task->mixed + (segment->first + number - before) * task->channels + channel;
+	return task->cache ? task->cache->inputs + (segment->sequence * before + number) * task->channels + channel
+			   : NULL;
 }
 
-/* Some channels of a passage, from its last token to the first, since results take the place of the inputs. Those that
+/* Some channels of a segment, from its last token to the first, since results take the place of the inputs. Those that
  * the next tokens will need are put aside in the thread's memory. */
 static void convolve(void *context, unsigned thread, size_t item)
 {
 	const struct delta_task *task = context;
 	size_t blocks = (task->channels + COLUMNS - 1) / COLUMNS, channel = item % blocks * COLUMNS;
 	size_t count = task->channels - channel < COLUMNS ? task->channels - channel : COLUMNS;
-	const struct xfp_passage *passage = &task->forward->passages[item / blocks];
+	const struct xfp_segment *segment = &task->forward->segments[item / blocks];
 	size_t size = task->delta->kernel, before = size - 1;
 	float *aside = xfp_team_own(task->forward->team, thread);
 
-	for (size_t i = 0; task->past && i < before; i++)
-		memcpy(aside + i * COLUMNS, inputs_of(task, passage, passage->count + i, channel),
+	for (size_t i = 0; task->cache && i < before; i++)
+		memcpy(aside + i * COLUMNS, inputs_of(task, segment, segment->count + i, channel),
 		       count * sizeof *aside);
-	for (size_t t = passage->count; t-- > 0;) {
-		float *out = inputs_of(task, passage, t + before, channel);
+	for (size_t t = segment->count; t-- > 0;) {
+		float *out = inputs_of(task, segment, t + before, channel);
 		double sum[COLUMNS] = { 0 };
 
 		for (size_t j = 0; j < size; j++) {
-			const float *in = inputs_of(task, passage, t + j, channel);
+			const float *in = inputs_of(task, segment, t + j, channel);
 
 			for (size_t c = 0; in && c < count; c++)
 				sum[c] += (double)task->kernels[(channel + c) * size + j] * in[c];
@@ -74,8 +74,8 @@ static void convolve(void *context, unsigned thread, size_t item)
 		for (size_t c = 0; c < count; c++)
 			out[c] = (float)(sum[c] * xfp_sigmoid(sum[c]));
 	}
-	for (size_t i = 0; task->past && i < before; i++)
-		memcpy(inputs_of(task, passage, i, channel), aside + i * COLUMNS, count * sizeof *aside);
+	for (size_t i = 0; task->cache && i < before; i++)
+		memcpy(inputs_of(task, segment, i, channel), aside + i * COLUMNS, count * sizeof *aside);
 }
 
 /* Of one token: queries and keys get a length of 1, and what the projections say of fading and of writing becomes g and
@@ -134,7 +134,7 @@ static void step(const struct xfp_delta *delta, double *s, size_t count, const f
 		value[j] = (float)(sum[j] / scale);
 }
 
-/* Some columns of a head of values, for all tokens of a passage. The thread's memory holds these columns. */
+/* Some columns of a head of values, for all tokens of a segment. The thread's memory holds these columns. */
 static void remember(void *context, unsigned thread, size_t item)
 {
 	const struct delta_task *task = context;
@@ -143,16 +143,16 @@ static void remember(void *context, unsigned thread, size_t item)
 	size_t count = delta->value_dim - first < COLUMNS ? delta->value_dim - first : COLUMNS;
 	size_t head = item / blocks % delta->value_heads;
 	size_t key_head = head / (delta->value_heads / delta->key_heads);
-	const struct xfp_passage *passage = &task->forward->passages[item / blocks / delta->value_heads];
+	const struct xfp_segment *segment = &task->forward->segments[item / blocks / delta->value_heads];
 	double *s = xfp_team_own(task->forward->team, thread), *kept = NULL;
 
-	if (task->past)
-		kept = task->past->state + passage->sequence * task->past->state_size +
+	if (task->cache)
+		kept = task->cache->state + segment->sequence * task->cache->state_size +
 		       head * delta->key_dim * delta->value_dim + first;
 	memset(s, 0, delta->key_dim * COLUMNS * sizeof *s);
 	for (size_t i = 0; kept && i < delta->key_dim; i++)
 		memcpy(s + i * COLUMNS, kept + i * delta->value_dim, count * sizeof *s);
-	for (size_t t = passage->first; t < passage->first + passage->count; t++) {
+	for (size_t t = segment->first; t < segment->first + segment->count; t++) {
 		float *query = task->mixed + t * task->channels + key_head * delta->key_dim;
 		float *key = query + delta->key_heads * delta->key_dim;
 		float *value = task->mixed + t * task->channels + 2 * delta->key_heads * delta->key_dim +
@@ -195,11 +195,11 @@ static enum xfp_status run(struct delta_task *task, struct xfp_error *err)
 
 	if (status)
 		return status;
-	xfp_team_run(forward->team, forward->passage_count * ((task->channels + COLUMNS - 1) / COLUMNS), convolve,
+	xfp_team_run(forward->team, forward->segment_count * ((task->channels + COLUMNS - 1) / COLUMNS), convolve,
 		     task);
 	xfp_team_run(forward->team, forward->tokens, prepare, task);
 	xfp_team_run(forward->team,
-		     forward->passage_count * delta->value_heads * ((delta->value_dim + COLUMNS - 1) / COLUMNS),
+		     forward->segment_count * delta->value_heads * ((delta->value_dim + COLUMNS - 1) / COLUMNS),
 		     remember, task);
 	xfp_team_run(forward->team, forward->tokens, gate, task);
 	xfp_team_leave(forward->team);
@@ -305,7 +305,7 @@ enum xfp_status xfp_forward_delta(const struct xfp_forward *forward, uint32_t la
 	const struct xfp_delta *delta = &forward->description->delta;
 	struct delta_task task = { .forward = forward,
 				   .delta = delta,
-				   .past = forward->past ? &forward->past->layer[layer] : NULL,
+				   .cache = forward->cache ? &forward->cache->layer[layer] : NULL,
 				   .channels = xfp_delta_channels(delta),
 				   .values = delta->value_heads * delta->value_dim };
 	size_t tokens = forward->tokens;

@@ -117,13 +117,13 @@ static void read_experts(struct xfp_fields *f, const struct xfp_model_family *fa
 {
 	/* Published configs have the first, those that newer code writes the second. */
 	d->experts = xfp_field_count(f, xfp_field(f->root, "num_experts") ? "num_experts" : "num_local_experts", 0);
-	d->chosen = xfp_field_count(f, "num_experts_per_tok", 0);
+	d->experts_per_token = xfp_field_count(f, "num_experts_per_tok", 0);
 	d->expert_intermediate = family->dense_width ? d->intermediate : xfp_field_count(f, "moe_intermediate_size", 0);
 	if (family->experts->shared_router)
 		d->shared_intermediate = xfp_field_count(f, "shared_expert_intermediate_size", 0);
 	d->renormalise = family->renormalise || xfp_field_flag(f, "norm_topk_prob", family->renormalise_unless);
 	d->expert_names = family->experts;
-	if (d->chosen > d->experts)
+	if (d->experts_per_token > d->experts)
 		xfp_field_wrong(f, "num_experts_per_tok", "is more than there are experts");
 }
 

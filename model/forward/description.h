@@ -48,7 +48,7 @@ struct xfp_delta {
 
 /* Norms of a layer: of what attention and the MLP take, and, unless NULL, of what they make. */
 struct xfp_layer_norms {
-	const char *attention, *attention_made, *mlp, *mlp_made;
+	const char *attention, *attention_output, *mlp, *mlp_output;
 };
 
 /* GELU by erf, or by tanh, which comes near. */
@@ -77,7 +77,7 @@ struct xfp_description {
 	enum xfp_activation activation;
 	bool output_gate; /* behind each head of queries the projection has one of gates */
 	bool qkv_bias, output_bias, mlp_bias;
-	uint32_t experts, chosen, expert_intermediate, shared_intermediate; /* 0: none is shared */
+	uint32_t experts, experts_per_token, expert_intermediate, shared_intermediate; /* 0: none is shared */
 	bool renormalise; /* weights of the chosen experts come to 1 */
 	const struct xfp_expert_names *expert_names;
 	uint32_t ropes;

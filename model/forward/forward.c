@@ -26,7 +26,7 @@ static enum xfp_status make_tables(struct xfp_forward *forward, size_t positions
 		bool longest = xfp_rope_is_long(rope, positions);
 		size_t most = longest ? (size_t)rope->original_context : positions;
 
-		for (int is_long = forward->past ? 0 : longest; is_long <= longest; is_long++) {
+		for (int is_long = forward->cache ? 0 : longest; is_long <= longest; is_long++) {
 			size_t count = is_long ? positions : most;
 
 			if (!(forward->rope[i][is_long] = xfp_floats(count, rope->dim)))
@@ -51,7 +51,7 @@ static enum xfp_status open_forward(struct xfp_forward start, size_t positions, 
 	if (!(forward = malloc(sizeof *forward)))
 		return xfp_no_memory(err);
 	*forward = start;
-	if (!(forward->passages = calloc(start.sequences ? start.sequences : 1, sizeof *forward->passages))) {
+	if (!(forward->segments = calloc(start.sequences ? start.sequences : 1, sizeof *forward->segments))) {
 		status = xfp_no_memory(err);
 		goto done;
 	}
@@ -85,29 +85,31 @@ enum xfp_status xfp_forward_open(const struct xfp_description *description, cons
 	start.tokens = tokens;
 	if ((status = open_forward(start, length, out, err)))
 		return status;
-	(*out)->passage_count = sequences;
+	(*out)->segment_count = sequences;
 	for (size_t s = 0; s < sequences; s++)
-		(*out)->passages[s] =
-			(struct xfp_passage){ .sequence = s, .count = length, .length = length, .first = s * length };
+		(*out)->segments[s] =
+			(struct xfp_segment){ .sequence = s, .count = length, .length = length, .first = s * length };
 	return XFP_OK;
 }
 
-enum xfp_status xfp_forward_open_past(const struct xfp_description *description, const struct xfp_weights *weights,
-				      struct xfp_team *team, struct xfp_past *past, struct xfp_forward **out,
-				      struct xfp_error *err)
+enum xfp_status xfp_forward_open_cached(const struct xfp_description *description, const struct xfp_weights *weights,
+					struct xfp_team *team, struct xfp_kv_cache *cache, struct xfp_forward **out,
+					struct xfp_error *err)
 {
-	struct xfp_forward start = {
-		.description = description, .weights = weights, .team = team, .sequences = past->sequences, .past = past
-	};
+	struct xfp_forward start = { .description = description,
+				     .weights = weights,
+				     .team = team,
+				     .sequences = cache->sequences,
+				     .cache = cache };
 
-	return open_forward(start, past->context, out, err);
+	return open_forward(start, cache->context, out, err);
 }
 
-struct xfp_forward xfp_forward_some(const struct xfp_forward *forward, size_t sequences)
+struct xfp_forward xfp_forward_view(const struct xfp_forward *forward, size_t sequences)
 {
 	struct xfp_forward some = *forward;
 
-	some.sequences = some.passage_count = sequences;
+	some.sequences = some.segment_count = sequences;
 	some.tokens = sequences * forward->length;
 	return some;
 }
@@ -120,46 +122,46 @@ void xfp_forward_close(struct xfp_forward *forward)
 		free(forward->rope[i][0]);
 		free(forward->rope[i][1]);
 	}
-	free(forward->passages);
+	free(forward->segments);
 	free(forward);
 }
 
-enum xfp_status xfp_forward_take(struct xfp_forward *forward, const struct xfp_passage *passages, size_t count,
-				 struct xfp_error *err)
+enum xfp_status xfp_forward_begin(struct xfp_forward *forward, const struct xfp_segment *segments, size_t count,
+				  struct xfp_error *err)
 {
-	const struct xfp_past *past = forward->past;
+	const struct xfp_kv_cache *cache = forward->cache;
 
 	forward->tokens = 0;
-	forward->passage_count = count;
+	forward->segment_count = count;
 	for (size_t i = 0; i < count; i++) {
-		struct xfp_passage passage = passages[i];
+		struct xfp_segment segment = segments[i];
 
-		passage.position = past->count[passage.sequence];
-		passage.first = forward->tokens;
-		if (passage.length < passage.position + passage.count)
-			passage.length = passage.position + passage.count;
-		forward->passages[i] = passage;
-		forward->tokens += passage.count;
-		if (passage.count > past->context - passage.position)
+		segment.position = cache->count[segment.sequence];
+		segment.first = forward->tokens;
+		if (segment.length < segment.position + segment.count)
+			segment.length = segment.position + segment.count;
+		forward->segments[i] = segment;
+		forward->tokens += segment.count;
+		if (segment.count > cache->context - segment.position)
 			return xfp_fail(
 				err, XFP_BAD_INPUT,
 				"sequence %zu has %zu tokens and was to have %zu more; there is a context of %zu",
-				passage.sequence, passage.position, passage.count, past->context);
-		if (xfp_past_is_stale(past, passage.sequence, passage.length))
+				segment.sequence, segment.position, segment.count, cache->context);
+		if (xfp_kv_cache_is_stale(cache, segment.sequence, segment.length))
 			return xfp_fail(err, XFP_BAD_INPUT,
 					"sequence %zu passes the original context; forget it, and take all its tokens",
-					passage.sequence);
+					segment.sequence);
 	}
 	return XFP_OK;
 }
 
-void xfp_forward_taken(struct xfp_forward *forward)
+void xfp_forward_commit(struct xfp_forward *forward)
 {
-	for (size_t i = 0; i < forward->passage_count; i++) {
-		const struct xfp_passage *passage = &forward->passages[i];
+	for (size_t i = 0; i < forward->segment_count; i++) {
+		const struct xfp_segment *segment = &forward->segments[i];
 
-		forward->past->count[passage->sequence] += passage->count;
-		forward->past->length[passage->sequence] = passage->length;
+		forward->cache->count[segment->sequence] += segment->count;
+		forward->cache->length[segment->sequence] = segment->length;
 	}
 }
 
@@ -174,14 +176,14 @@ enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint3
 
 	xfp_body_tensor(tensor, forward->names, XFP_EMBEDDING);
 	status = xfp_weight_rows_open(forward->weights, tensor, &view, &rows, err);
-	for (size_t s = 0; !status && s < forward->passage_count; s++) {
-		const struct xfp_passage *passage = &forward->passages[s];
+	for (size_t s = 0; !status && s < forward->segment_count; s++) {
+		const struct xfp_segment *segment = &forward->segments[s];
 
-		for (size_t t = passage->first; !status && t < passage->first + passage->count; t++) {
+		for (size_t t = segment->first; !status && t < segment->first + segment->count; t++) {
 			if (ids[t] >= d->vocabulary)
 				status = xfp_fail(err, XFP_BAD_INPUT,
 						  "token %zu of sequence %zu is %u, and the model's vocabulary has %u",
-						  passage->position + t - passage->first, passage->sequence,
+						  segment->position + t - segment->first, segment->sequence,
 						  (unsigned)ids[t], (unsigned)d->vocabulary);
 			else
 				status = xfp_weight_rows_read(rows, ids[t], 1, x + t * d->hidden, err);
@@ -239,11 +241,11 @@ enum xfp_status xfp_forward_layer(const struct xfp_forward *forward, uint32_t la
 {
 	const struct xfp_layer_norms *norms = forward->description->norms;
 	bool delta = forward->description->layer[layer].delta;
-	enum xfp_status status = add_half(forward, layer, norms->attention, norms->attention_made,
+	enum xfp_status status = add_half(forward, layer, norms->attention, norms->attention_output,
 					  delta ? xfp_forward_delta : xfp_forward_attention, x, err);
 
 	if (!status)
-		status = add_half(forward, layer, norms->mlp, norms->mlp_made, xfp_forward_mlp, x, err);
+		status = add_half(forward, layer, norms->mlp, norms->mlp_output, xfp_forward_mlp, x, err);
 	return status;
 }
 

@@ -12,10 +12,10 @@
  *
  * With a past, tokens go on from those that their sequences have had, any number of each:
  *
- *     xfp_forward_open_past(d, weights, team, past, &f)
- *     xfp_forward_take(f, passages, count)
+ *     xfp_forward_open_cached(d, weights, team, cache, &f)
+ *     xfp_forward_begin(f, segments, count)
  *     xfp_forward_embed(f, ids, x) and so on, as above
- *     xfp_forward_taken(f)
+ *     xfp_forward_commit(f)
  *
  * They are the same bits however many are taken at a time.
  *
@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #include "model/forward/description.h"
-#include "model/forward/past.h"
+#include "model/forward/kv_cache.h"
 #include "model/weights/weights.h"
 #include "runtime/xfp.h"
 
@@ -43,10 +43,10 @@ struct xfp_tensor_names {
 
 /* Tokens of one sequence, which lie together: `count` of them from `first` on, at `position` and those after it.
  * longrope's factors depend on how long the sequence is: `length` is the number of its tokens that are known, those of
- * later passages included; 0: those up to this passage. */
-struct xfp_passage {
+ * later segments included; 0: those up to this segment. */
+struct xfp_segment {
 	size_t sequence, count, length;
-	size_t first, position; /* set by xfp_forward_take */
+	size_t first, position; /* set by xfp_forward_begin */
 };
 
 /* REPRODUCIBLE is as told above. FAST has the same meaning, computed in f32, in whatever order is fastest and by the
@@ -54,15 +54,15 @@ struct xfp_passage {
 enum xfp_arithmetic { XFP_REPRODUCIBLE, XFP_FAST };
 
 struct xfp_forward {
-	enum xfp_arithmetic form; /* XFP_REPRODUCIBLE, unless whoever opened it says otherwise */
+	enum xfp_arithmetic arithmetic; /* XFP_REPRODUCIBLE, unless whoever opened it says otherwise */
 	const struct xfp_description *description;
 	const struct xfp_weights *weights;
 	const struct xfp_tensor_names *names;
 	struct xfp_team *team;
-	size_t sequences, length, tokens; /* length 0: with a past, passages have lengths of their own */
-	struct xfp_past *past;            /* NULL: sequences begin at position 0, and nothing is kept */
-	struct xfp_passage *passages;     /* all tokens, in order */
-	size_t passage_count;
+	size_t sequences, length, tokens; /* length 0: with a past, segments have lengths of their own */
+	struct xfp_kv_cache *cache;       /* NULL: sequences begin at position 0, and nothing is kept */
+	struct xfp_segment *segments;     /* all tokens, in order */
+	size_t segment_count;
 	/* Cosines and sines of positions; [1] by longrope's factors for long texts, NULL if none can be that long. */
 	float *rope[XFP_ROPES][2];
 };
@@ -75,7 +75,7 @@ enum xfp_status xfp_forward_open(const struct xfp_description *description, cons
 				 struct xfp_error *err);
 void xfp_forward_close(struct xfp_forward *forward); /* NULL is fine */
 /* The same without a past for the first `sequences`, which borrows all, and is not to be closed. */
-struct xfp_forward xfp_forward_some(const struct xfp_forward *forward, size_t sequences);
+struct xfp_forward xfp_forward_view(const struct xfp_forward *forward, size_t sequences);
 
 /* XFP_BAD_INPUT when the tensors are not those that the description speaks of. What opens a forward asks this, too; who
  * makes room for one by the description's numbers asks before. */
@@ -83,16 +83,16 @@ enum xfp_status xfp_forward_check(const struct xfp_description *description, con
 				  struct xfp_error *err);
 
 /* Likewise, for the sequences of a past, which is borrowed too. */
-enum xfp_status xfp_forward_open_past(const struct xfp_description *description, const struct xfp_weights *weights,
-				      struct xfp_team *team, struct xfp_past *past, struct xfp_forward **out,
-				      struct xfp_error *err);
-/* What the next tokens are: `sequence`, `count` and `length` of each passage, no sequence twice. XFP_BAD_INPUT when one
- * would be longer than the past's context, or its past is stale (xfp_past_is_stale). */
-enum xfp_status xfp_forward_take(struct xfp_forward *forward, const struct xfp_passage *passages, size_t count,
-				 struct xfp_error *err);
+enum xfp_status xfp_forward_open_cached(const struct xfp_description *description, const struct xfp_weights *weights,
+					struct xfp_team *team, struct xfp_kv_cache *cache, struct xfp_forward **out,
+					struct xfp_error *err);
+/* What the next tokens are: `sequence`, `count` and `length` of each segment, no sequence twice. XFP_BAD_INPUT when one
+ * would be longer than the past's context, or its past is stale (xfp_kv_cache_is_stale). */
+enum xfp_status xfp_forward_begin(struct xfp_forward *forward, const struct xfp_segment *segments, size_t count,
+				  struct xfp_error *err);
 /* They went through all layers and belong to the past now. If one of them failed, the past is of no use until all these
  * sequences are forgotten. */
-void xfp_forward_taken(struct xfp_forward *forward);
+void xfp_forward_commit(struct xfp_forward *forward);
 
 /* XFP_BAD_INPUT for an id beyond the vocabulary. */
 enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint32_t *ids, float *x,

@@ -178,7 +178,7 @@ enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct 
 		product.view = *map->part;
 	else if (xfp_weights_shape(forward->weights, map->tensor, &rank, shape) && rank == 2)
 		product.view.rows = shape[0];
-	if (forward->form == XFP_FAST)
+	if (forward->arithmetic == XFP_FAST)
 		status = xfp_weights_multiply(forward->weights, forward->team, &product, err);
 	else
 		status = multiply_exactly(forward, map, &product.view, x, count, y, err);

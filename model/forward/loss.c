@@ -78,7 +78,7 @@ static enum xfp_status check_finite(const struct token_sum *s, const struct xfp_
 }
 
 static enum xfp_status conclude(const struct tally_task *task, const struct xfp_forward *source,
-				struct xfp_foretold *foretold, struct xfp_error *err)
+				struct xfp_token_loss *losses, struct xfp_error *err)
 {
 	for (size_t t = 0; t < task->forward->tokens; t++) {
 		const struct token_sum *s = &task->sums[t], *of_source = &task->source_sums[t];
@@ -90,13 +90,13 @@ static enum xfp_status conclude(const struct tally_task *task, const struct xfp_
 		if ((status = check_finite(s, task->forward, err)) ||
 		    (source && (status = check_finite(of_source, source, err))))
 			return status;
-		foretold[t] = (struct xfp_foretold){ .nats = log_of_sum(s) - s->wanted };
+		losses[t] = (struct xfp_token_loss){ .nats = log_of_sum(s) - s->wanted };
 		if (!source)
 			continue;
 		divergence = of_source->apart / of_source->sum - log_of_sum(of_source) + log_of_sum(s);
-		foretold[t].source_nats = log_of_sum(of_source) - of_source->wanted;
-		foretold[t].divergence = divergence > 0 ? divergence : 0; /* rounding may take it below */
-		foretold[t].agrees = of_source->best == s->best;
+		losses[t].source_nats = log_of_sum(of_source) - of_source->wanted;
+		losses[t].divergence = divergence > 0 ? divergence : 0; /* rounding may take it below */
+		losses[t].agrees = of_source->best == s->best;
 	}
 	return XFP_OK;
 }
@@ -127,9 +127,9 @@ static enum xfp_status tally(const struct xfp_last_activations *model, const str
 	return status;
 }
 
-enum xfp_status xfp_foretell(const struct xfp_last_activations *model, const struct xfp_last_activations *source,
-			     const uint32_t *ids, size_t logits_bytes, struct xfp_foretold *foretold,
-			     struct xfp_error *err)
+enum xfp_status xfp_token_losses(const struct xfp_last_activations *model, const struct xfp_last_activations *source,
+				 const uint32_t *ids, size_t logits_bytes, struct xfp_token_loss *losses,
+				 struct xfp_error *err)
 {
 	const struct xfp_forward *forward = model->forward;
 	uint32_t vocabulary = forward->description->vocabulary;
@@ -150,7 +150,7 @@ enum xfp_status xfp_foretell(const struct xfp_last_activations *model, const str
 	if (!status)
 		status = tally(model, source, part, &task, logits, source_logits, err);
 	if (!status)
-		status = conclude(&task, source ? source->forward : NULL, foretold, err);
+		status = conclude(&task, source ? source->forward : NULL, losses, err);
 	free(logits);
 	free(source_logits);
 	free(task.sums);
@@ -165,7 +165,7 @@ static int compare_doubles(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-enum xfp_status xfp_loss_of(const struct xfp_foretold *foretold, size_t sequences, size_t length, struct xfp_loss *loss,
+enum xfp_status xfp_loss_of(const struct xfp_token_loss *losses, size_t sequences, size_t length, struct xfp_loss *loss,
 			    struct xfp_error *err)
 {
 	size_t count = 0;
@@ -176,11 +176,11 @@ enum xfp_status xfp_loss_of(const struct xfp_foretold *foretold, size_t sequence
 	for (size_t t = 0; t < sequences * length; t++) {
 		if ((t + 1) % length == 0)
 			continue;
-		nats += foretold[t].nats;
-		source += foretold[t].source_nats;
-		apart += foretold[t].divergence;
-		same += foretold[t].agrees;
-		divergence[count++] = foretold[t].divergence;
+		nats += losses[t].nats;
+		source += losses[t].source_nats;
+		apart += losses[t].divergence;
+		same += losses[t].agrees;
+		divergence[count++] = losses[t].divergence;
 	}
 	qsort(divergence, count, sizeof *divergence, compare_doubles);
 	*loss = (struct xfp_loss){ .predicted = count,

@@ -8,7 +8,7 @@
 #include "model/forward/forward.h"
 
 /* Of one token, but for the last of a sequence, what is expected of the next one. */
-struct xfp_foretold {
+struct xfp_token_loss {
 	double nats; /* -log of the probability that was given to the token that came */
 	/* Where there is a source: */
 	double source_nats;
@@ -31,11 +31,11 @@ struct xfp_last_activations {
  * with the sums multiplied by e^(old m - m) wherever a larger one comes; k are this model's logits where l are the
  * source's, which c is of. With m + log s of each, the divergence is c / s - (m + log s) + (m' + log s').
  *
- * `source` NULL: there is none; otherwise of the same tokens and the same vocabulary. foretold[tokens] has no meaning
+ * `source` NULL: there is none; otherwise of the same tokens and the same vocabulary. losses[tokens] has no meaning
  * for the last token of a sequence. XFP_BAD_INPUT where logits are no finite numbers. */
-enum xfp_status xfp_foretell(const struct xfp_last_activations *model, const struct xfp_last_activations *source,
-			     const uint32_t *ids, size_t logits_bytes, struct xfp_foretold *foretold,
-			     struct xfp_error *err);
+enum xfp_status xfp_token_losses(const struct xfp_last_activations *model, const struct xfp_last_activations *source,
+				 const uint32_t *ids, size_t logits_bytes, struct xfp_token_loss *losses,
+				 struct xfp_error *err);
 
 /* All sequences of `length` tokens together. */
 struct xfp_loss {
@@ -46,7 +46,7 @@ struct xfp_loss {
 	double divergence, divergence_99, divergence_most; /* mean; what 99 of 100 do not exceed; the largest */
 	double agreement;                                  /* share of tokens */
 };
-enum xfp_status xfp_loss_of(const struct xfp_foretold *foretold, size_t sequences, size_t length, struct xfp_loss *loss,
+enum xfp_status xfp_loss_of(const struct xfp_token_loss *losses, size_t sequences, size_t length, struct xfp_loss *loss,
 			    struct xfp_error *err);
 
 #endif

@@ -60,7 +60,7 @@ static uint64_t vector_floats(const struct xfp_forward_batch *batch, uint64_t co
 /* Bytes of the experts of a few tokens, which are multiplied together (by_stacks in mlp.c). */
 static uint64_t stack_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch)
 {
-	uint64_t products = xfp_mul_sat(batch->tokens, d->chosen);
+	uint64_t products = xfp_mul_sat(batch->tokens, d->experts_per_token);
 
 	if (batch->arithmetic != XFP_FAST || products > XFP_STACK_PRODUCTS)
 		return 0;

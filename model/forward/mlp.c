@@ -78,7 +78,7 @@ static enum xfp_status activate_all(const struct xfp_forward *forward, float *a,
 
 	if (status)
 		return status;
-	if (forward->form == XFP_FAST)
+	if (forward->arithmetic == XFP_FAST)
 		xfp_team_run(forward->team, (task.count + ACTIVATED - 1) / ACTIVATED, activate_fast, &task);
 	else
 		xfp_team_run(forward->team, count, activate_token, &task);
@@ -151,11 +151,11 @@ static enum xfp_status dense(const struct xfp_forward *forward, uint32_t layer, 
 /* ---- experts ------------------------------------------------------------------------------------ */
 
 /* Of one token: `weight` becomes 0 for the experts that are not chosen. The largest probabilities are chosen, among
- * equals the lower number. No more than d->chosen are, even if none of them is a number: others have sized their
+ * equals the lower number. No more than d->experts_per_token are, even if none of them is a number: others have sized their
  * memory by that. */
 static void choose(const struct xfp_description *d, float *weight, double *probability)
 {
-	double most = weight[0], sum = 0, chosen = 0;
+	double most = weight[0], sum = 0, selected = 0;
 
 	for (uint32_t e = 0; e < d->experts; e++)
 		most = weight[e] > most ? weight[e] : most;
@@ -165,7 +165,7 @@ static void choose(const struct xfp_description *d, float *weight, double *proba
 		probability[e] = (float)(probability[e] / sum);
 		weight[e] = 0;
 	}
-	for (uint32_t i = 0; i < d->chosen; i++) {
+	for (uint32_t i = 0; i < d->experts_per_token; i++) {
 		uint32_t best = 0;
 
 		while (probability[best] == -1)
@@ -175,12 +175,12 @@ static void choose(const struct xfp_description *d, float *weight, double *proba
 				best = e;
 		}
 		weight[best] = (float)probability[best];
-		chosen += probability[best];
+		selected += probability[best];
 		probability[best] = -1;
 	}
 	for (uint32_t e = 0; d->renormalise && e < d->experts; e++) {
 		if (weight[e] != 0)
-			weight[e] = (float)(weight[e] / chosen);
+			weight[e] = (float)(weight[e] / selected);
 	}
 }
 
@@ -362,7 +362,7 @@ static enum xfp_status by_stacks(const struct xfp_forward *forward, uint32_t lay
 				 const float *x, float *y, bool *done, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
-	size_t most = forward->tokens * d->chosen;
+	size_t most = forward->tokens * d->experts_per_token;
 	struct stacks s = { .numbers = malloc(d->experts * sizeof *s.numbers),
 			    .place = malloc(MATRICES * d->experts * sizeof *s.place),
 			    .products = malloc(most * sizeof *s.products) };
@@ -421,7 +421,7 @@ static enum xfp_status experts(const struct xfp_forward *forward, uint32_t layer
 	enum xfp_status status = weights && made ? route(forward, layer, x, weights, err) : xfp_no_memory(err);
 	bool done = false;
 
-	if (!status && forward->form == XFP_FAST && forward->tokens * d->chosen <= XFP_STACK_PRODUCTS)
+	if (!status && forward->arithmetic == XFP_FAST && forward->tokens * d->experts_per_token <= XFP_STACK_PRODUCTS)
 		status = by_stacks(forward, layer, weights, x, y, &done, err);
 	if (!status && !done)
 		status = one_by_one(forward, layer, weights, x, made, y, err);

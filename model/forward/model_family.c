@@ -32,9 +32,9 @@ static const struct xfp_expert_names mixtral_experts = {
 };
 static const struct xfp_layer_norms gemma_norms = {
 	.attention = "input_layernorm.weight",
-	.attention_made = "post_attention_layernorm.weight",
+	.attention_output = "post_attention_layernorm.weight",
 	.mlp = "pre_feedforward_layernorm.weight",
-	.mlp_made = "post_feedforward_layernorm.weight",
+	.mlp_output = "post_feedforward_layernorm.weight",
 };
 
 /* The text part of models that see has the same rules, whichever type its config gives. */

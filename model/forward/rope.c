@@ -83,7 +83,7 @@ void xfp_rope_table(const struct xfp_rope *rope, size_t count, bool is_long, flo
 	}
 }
 
-void xfp_rope_turn(const struct xfp_rope *rope, const float *position, float *head)
+void xfp_rope_rotate(const struct xfp_rope *rope, const float *position, float *head)
 {
 	uint32_t pairs = rope->dim / 2;
 

@@ -19,6 +19,6 @@ bool xfp_rope_is_long(const struct xfp_rope *rope, size_t length);
 void xfp_rope_table(const struct xfp_rope *rope, size_t count, bool is_long, float *table);
 
 /* Turn a head by one position's part of the table. */
-void xfp_rope_turn(const struct xfp_rope *rope, const float *position, float *head);
+void xfp_rope_rotate(const struct xfp_rope *rope, const float *position, float *head);
 
 #endif

@@ -40,12 +40,12 @@ static enum xfp_status through_layers(const struct xfp_forward *forward, const u
 static enum xfp_status finish(struct xfp_forward *forward, float *x, float *logits, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
-	size_t tokens = forward->tokens, count = forward->passage_count;
+	size_t tokens = forward->tokens, count = forward->segment_count;
 	enum xfp_status status;
 
 	for (size_t i = 0; i < count; i++)
 		memmove(x + i * d->hidden,
-			x + (forward->passages[i].first + forward->passages[i].count - 1) * d->hidden,
+			x + (forward->segments[i].first + forward->segments[i].count - 1) * d->hidden,
 			d->hidden * sizeof *x);
 	forward->tokens = count;
 	if (!(status = xfp_forward_norm(forward, x, err)))
@@ -58,16 +58,16 @@ static enum xfp_status finish(struct xfp_forward *forward, float *x, float *logi
 	return status;
 }
 
-enum xfp_status xfp_forward_step(struct xfp_forward *forward, const struct xfp_passage *passages, size_t count,
+enum xfp_status xfp_forward_step(struct xfp_forward *forward, const struct xfp_segment *segments, size_t count,
 				 const uint32_t *ids, float *logits, struct xfp_error *err)
 {
-	enum xfp_status status = xfp_forward_take(forward, passages, count, err);
+	enum xfp_status status = xfp_forward_begin(forward, segments, count, err);
 	float *x = NULL;
 
 	if (!status && !(x = xfp_floats(forward->tokens, forward->description->hidden)))
 		status = xfp_no_memory(err);
 	if (!status && !(status = through_layers(forward, ids, x, err)) && !(status = finish(forward, x, logits, err)))
-		xfp_forward_taken(forward);
+		xfp_forward_commit(forward);
 	free(x);
 	return status;
 }

@@ -7,10 +7,10 @@
 
 #include "model/forward/forward.h"
 
-/* Takes passages[count], ids one after the other, through all layers and into the past. logits[count][vocabulary] are
- * those behind the last token of each passage. XFP_BAD_INPUT as of xfp_forward_take and xfp_forward_embed, and where
+/* Takes segments[count], ids one after the other, through all layers and into the past. logits[count][vocabulary] are
+ * those behind the last token of each segment. XFP_BAD_INPUT as of xfp_forward_begin and xfp_forward_embed, and where
  * activations stop being finite numbers, with the number of the layer. */
-enum xfp_status xfp_forward_step(struct xfp_forward *forward, const struct xfp_passage *passages, size_t count,
+enum xfp_status xfp_forward_step(struct xfp_forward *forward, const struct xfp_segment *segments, size_t count,
 				 const uint32_t *ids, float *logits, struct xfp_error *err);
 
 #endif

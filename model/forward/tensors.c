@@ -147,7 +147,7 @@ static void walk_norms(struct tensor_walk *walk)
 	static const char *const all[] = { "input_layernorm.weight", "post_attention_layernorm.weight",
 					   "pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight" };
 	const struct xfp_layer_norms *norms = walk->description->norms;
-	const char *has[] = { norms->attention, norms->attention_made, norms->mlp, norms->mlp_made };
+	const char *has[] = { norms->attention, norms->attention_output, norms->mlp, norms->mlp_output };
 
 	for (size_t i = 0; i < 4; i++) {
 		bool there = false;

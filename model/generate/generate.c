@@ -25,14 +25,14 @@
 struct generator {
 	struct xfp_generation *g;
 	struct xfp_forward *forward;
-	struct xfp_past *past;
+	struct xfp_kv_cache *cache;
 	size_t *slot; /* number of the text that is in it; g->count: none */
 	size_t next;  /* that has not begun */
 	float *logits;
 	struct xfp_weighed *candidates;
-	struct xfp_passage *passages;
+	struct xfp_segment *segments;
 	uint32_t *ids;
-	size_t passage_count;
+	size_t segment_count;
 };
 
 static bool stopped(struct xfp_generation *g)
@@ -124,7 +124,7 @@ static enum xfp_status check_memory(struct xfp_generation *g, unsigned threads, 
 	char needed[32], cached[32], given[32];
 
 	g->parallel = g->request.parallel < g->count ? g->request.parallel : (uint32_t)g->count;
-	g->cache = xfp_past_size(g->model.description, g->parallel, g->context);
+	g->cache = xfp_kv_cache_bytes(g->model.description, g->parallel, g->context);
 	g->memory = memory_needed(g, threads);
 	if (g->request.memory && g->memory > g->request.memory)
 		return xfp_fail(err, XFP_FAILED,
@@ -140,20 +140,20 @@ static enum xfp_status check_memory(struct xfp_generation *g, unsigned threads, 
 
 /* ---- steps -------------------------------------------------------------------------------------- */
 
-static void add_passage(struct generator *m, size_t slot, size_t most)
+static void add_segment(struct generator *m, size_t slot, size_t most)
 {
 	const struct xfp_generated_text *w = &m->g->texts[m->slot[slot]];
 	size_t taken = 0, count = w->ids.count - w->done;
 
-	for (size_t i = 0; i < m->passage_count; i++)
-		taken += m->passages[i].count;
+	for (size_t i = 0; i < m->segment_count; i++)
+		taken += m->segments[i].count;
 	if (count > most - taken)
 		count = most - taken;
 	if (!count)
 		return;
 	memcpy(m->ids + taken, w->ids.id + w->done, count * sizeof *m->ids);
-	m->passages[m->passage_count++] =
-		(struct xfp_passage){ .sequence = slot, .count = count, .length = w->ids.count };
+	m->segments[m->segment_count++] =
+		(struct xfp_segment){ .sequence = slot, .count = count, .length = w->ids.count };
 }
 
 /* Texts that pass longrope's original context: their tokens go through the model again, by the other factors. */
@@ -162,8 +162,8 @@ static void restart_stale(struct generator *m)
 	for (size_t s = 0; s < m->g->parallel; s++) {
 		struct xfp_generated_text *w = m->slot[s] < m->g->count ? &m->g->texts[m->slot[s]] : NULL;
 
-		if (w && xfp_past_is_stale(m->past, s, w->ids.count)) {
-			xfp_past_forget(m->past, s);
+		if (w && xfp_kv_cache_is_stale(m->cache, s, w->ids.count)) {
+			xfp_kv_cache_reset(m->cache, s);
 			w->done = 0;
 		}
 	}
@@ -176,21 +176,21 @@ static bool is_prefill(const struct xfp_generated_text *w)
 }
 
 /* Prompts come first; without any, each sequence takes one token. Returns whether they are prompts. */
-static bool choose_passages(struct generator *m)
+static bool choose_segments(struct generator *m)
 {
 	const struct xfp_generation *g = m->g;
 
-	m->passage_count = 0;
+	m->segment_count = 0;
 	restart_stale(m);
 	for (size_t s = 0; s < g->parallel; s++) {
 		if (m->slot[s] < g->count && is_prefill(&g->texts[m->slot[s]]))
-			add_passage(m, s, BLOCK);
+			add_segment(m, s, BLOCK);
 	}
-	if (m->passage_count)
+	if (m->segment_count)
 		return true;
 	for (size_t s = 0; s < g->parallel; s++) {
 		if (m->slot[s] < g->count)
-			add_passage(m, s, SIZE_MAX);
+			add_segment(m, s, SIZE_MAX);
 	}
 	return false;
 }
@@ -214,17 +214,17 @@ static enum xfp_status end_text(struct generator *m, size_t slot, enum xfp_text_
 	return status;
 }
 
-/* The next token of a passage's sequence, unless more of the prompt is to come. */
+/* The next token of a segment's sequence, unless more of the prompt is to come. */
 static enum xfp_status take_token(struct generator *m, size_t i, struct xfp_error *err)
 {
 	struct xfp_generation *g = m->g;
-	const struct xfp_passage *passage = &m->passages[i];
-	size_t number = m->slot[passage->sequence];
+	const struct xfp_segment *segment = &m->segments[i];
+	size_t number = m->slot[segment->sequence];
 	struct xfp_generated_text *w = &g->texts[number];
 	const float *logits = m->logits + i * g->model.description->vocabulary;
 	enum xfp_status status;
 
-	w->done += passage->count;
+	w->done += segment->count;
 	if (w->done < w->ids.count)
 		return XFP_OK;
 	if ((status = xfp_generated_text_add(g, w,
@@ -233,12 +233,12 @@ static enum xfp_status take_token(struct generator *m, size_t i, struct xfp_erro
 					     err)))
 		return status;
 	if (w->end)
-		return end_text(m, passage->sequence, w->end, err);
+		return end_text(m, segment->sequence, w->end, err);
 	show(m, w);
 	if (w->ids.count - w->prompt_count >= g->request.max_tokens)
-		return end_text(m, passage->sequence, XFP_END_LENGTH, err);
+		return end_text(m, segment->sequence, XFP_END_LENGTH, err);
 	if (w->done >= g->context)
-		return end_text(m, passage->sequence, XFP_END_CONTEXT, err);
+		return end_text(m, segment->sequence, XFP_END_CONTEXT, err);
 	return XFP_OK;
 }
 
@@ -260,12 +260,12 @@ static enum xfp_status step(struct generator *m, bool prompts, struct xfp_error 
 	struct xfp_generation *g = m->g;
 	uint64_t before = xfp_weights_bytes(g->model.weights);
 	double began = xfp_now();
-	enum xfp_status status = xfp_forward_step(m->forward, m->passages, m->passage_count, m->ids, m->logits, err);
+	enum xfp_status status = xfp_forward_step(m->forward, m->segments, m->segment_count, m->ids, m->logits, err);
 
 	/* Then nothing has come of it, and the texts end as they were before. */
 	if (status && m->g->interrupted)
 		return XFP_OK;
-	for (size_t i = 0; !status && i < m->passage_count; i++)
+	for (size_t i = 0; !status && i < m->segment_count; i++)
 		status = take_token(m, i, err);
 	if (!status)
 		note_step(g, prompts, m->forward->tokens, xfp_now() - began,
@@ -283,7 +283,7 @@ static enum xfp_status fill_slots(struct generator *m, bool *any, struct xfp_err
 		if (m->slot[s] == g->count && m->next < g->count) {
 			if ((status = xfp_generated_text_begin(g, &g->texts[m->next], err)))
 				return status;
-			xfp_past_forget(m->past, s);
+			xfp_kv_cache_reset(m->cache, s);
 			m->slot[s] = m->next++;
 		}
 		*any = *any || m->slot[s] < g->count;
@@ -305,7 +305,7 @@ static enum xfp_status all_steps(struct generator *m, struct xfp_error *err)
 			}
 			break;
 		}
-		bool prompts = choose_passages(m);
+		bool prompts = choose_segments(m);
 
 		if ((status = step(m, prompts, err)))
 			break;
@@ -319,11 +319,11 @@ static enum xfp_status allocate(struct generator *m, struct xfp_error *err)
 	size_t vocabulary = g->model.description->vocabulary, ids = BLOCK > g->parallel ? BLOCK : g->parallel;
 
 	m->slot = malloc(g->parallel * sizeof *m->slot);
-	m->passages = malloc(g->parallel * sizeof *m->passages);
+	m->segments = malloc(g->parallel * sizeof *m->segments);
 	m->ids = malloc(ids * sizeof *m->ids);
 	m->logits = malloc(g->parallel * vocabulary * sizeof *m->logits);
 	m->candidates = malloc(vocabulary * sizeof *m->candidates);
-	if (!m->slot || !m->passages || !m->ids || !m->logits || !m->candidates)
+	if (!m->slot || !m->segments || !m->ids || !m->logits || !m->candidates)
 		return xfp_no_memory(err);
 	for (size_t s = 0; s < g->parallel; s++)
 		m->slot[s] = g->count;
@@ -370,18 +370,18 @@ static enum xfp_status run(struct xfp_generation *g, struct xfp_error *err)
 	    (status = xfp_team_start(g->request.threads, &team, err)) ||
 	    (status = check_memory(g, xfp_team_threads(team), err)) || (status = allocate(&m, err)) ||
 	    (status = xfp_weights_check(g->model.weights, team, err)) ||
-	    (status = xfp_past_open(g->model.description, g->parallel, g->context, &m.past, err)) ||
-	    (status = xfp_forward_open_past(g->model.description, g->model.weights, team, m.past, &m.forward, err)))
+	    (status = xfp_kv_cache_open(g->model.description, g->parallel, g->context, &m.cache, err)) ||
+	    (status = xfp_forward_open_cached(g->model.description, g->model.weights, team, m.cache, &m.forward, err)))
 		goto done;
-	m.forward->form = XFP_FAST;
+	m.forward->arithmetic = XFP_FAST;
 	if (!(status = all_steps(&m, err)) && can_compare_rate(g))
 		status = xfp_memory_bandwidth(team, &g->bandwidth, err);
 done:
 	xfp_forward_close(m.forward);
-	xfp_past_close(m.past);
+	xfp_kv_cache_close(m.cache);
 	xfp_team_end(team);
 	free(m.slot);
-	free(m.passages);
+	free(m.segments);
 	free(m.ids);
 	free(m.logits);
 	free(m.candidates);

@@ -8,8 +8,8 @@
 #include "model/tokenizer/unicode.h"
 
 struct added_token {
-	char *text;                  /* as it is spelt */
-	struct xfp_grown looked_for; /* as it is in a text, which is normalized if it is */
+	char *text;                     /* as it is spelt */
+	struct xfp_growable looked_for; /* as it is in a text, which is normalized if it is */
 	uint32_t id;
 	bool single_word, left, right, normalized, special;
 };
@@ -72,7 +72,7 @@ static void read_token(struct xfp_part_reader *r, const json_t *value, size_t in
 	if (id >= 0 && id != token->id)
 		xfp_part_refuse(r, where, "\"%s\" has the id %u here, and %u in the vocabulary",
 				xfp_printable(text).text, token->id, (unsigned)id);
-	else if (!(token->text = strdup(text)) || !xfp_grown_add(&token->looked_for, text, strlen(text)))
+	else if (!(token->text = strdup(text)) || !xfp_growable_add(&token->looked_for, text, strlen(text)))
 		r->status = xfp_no_memory_for(r->err, r->file);
 	else if (token->normalized)
 		r->status = xfp_normalize(normalizer, budget, &token->looked_for, r->err);
@@ -170,7 +170,7 @@ static size_t bound(const struct finder *f, size_t low, size_t high, size_t dept
 {
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const struct xfp_grown *text = &f->token[middle]->looked_for;
+		const struct xfp_growable *text = &f->token[middle]->looked_for;
 
 		if (text->size <= depth || (unsigned char)text->bytes[depth] < byte)
 			low = middle + 1;
@@ -229,7 +229,7 @@ static bool put(struct xfp_pieces *pieces, const char *text, size_t size, int64_
 {
 	size_t at = pieces->text.size;
 
-	return xfp_grown_add(&pieces->text, text, size) &&
+	return xfp_growable_add(&pieces->text, text, size) &&
 	       xfp_pieces_add(pieces, (struct xfp_text_piece){ at, size, id, first });
 }
 
@@ -273,11 +273,11 @@ static bool find_all(const struct finder *f, const char *text, size_t size, bool
 }
 
 enum xfp_status xfp_added_split(const struct xfp_added *added, const struct xfp_normalizer *normalizer,
-				struct xfp_pattern_budget *budget, const struct xfp_grown *text,
+				struct xfp_pattern_budget *budget, const struct xfp_growable *text,
 				struct xfp_pieces *pieces, struct xfp_error *err)
 {
 	struct xfp_pieces found = { 0 };
-	struct xfp_grown part = { 0 };
+	struct xfp_growable part = { 0 };
 	enum xfp_status status = XFP_OK;
 
 	if (!find_all(&added->original, text->bytes, text->size, true, &found))
@@ -290,7 +290,7 @@ enum xfp_status xfp_added_split(const struct xfp_added *added, const struct xfp_
 		if (piece->id >= 0) {
 			if (!put(pieces, bytes, piece->size, piece->id, false))
 				status = xfp_no_memory(err);
-		} else if (!xfp_grown_add(&part, bytes, piece->size)) {
+		} else if (!xfp_growable_add(&part, bytes, piece->size)) {
 			status = xfp_no_memory(err);
 		} else if (!(status = xfp_normalize(normalizer, budget, &part, err)) &&
 			   !find_all(&added->normalized, part.bytes, part.size, piece->first, pieces)) {

@@ -24,7 +24,7 @@ uint32_t xfp_added_ids(const struct xfp_added *added);
 
 /* A text as pieces, normalized but for the added tokens. `pieces` is empty. */
 enum xfp_status xfp_added_split(const struct xfp_added *added, const struct xfp_normalizer *normalizer,
-				struct xfp_pattern_budget *budget, const struct xfp_grown *text,
+				struct xfp_pattern_budget *budget, const struct xfp_growable *text,
 				struct xfp_pieces *pieces, struct xfp_error *err);
 
 #endif

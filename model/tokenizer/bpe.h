@@ -5,7 +5,7 @@
 #ifndef XFP_TOKENIZER_BPE_H
 #define XFP_TOKENIZER_BPE_H
 
-#include "model/tokenizer/grown.h"
+#include "model/tokenizer/growable.h"
 #include "model/tokenizer/member.h"
 #include "model/tokenizer/token_ids.h"
 

@@ -108,7 +108,7 @@ static void read_vocabulary(struct xfp_part_reader *r, struct xfp_bpe *bpe, cons
 	bpe->text_mask = mask_for(count);
 	bpe->token = calloc(count + 1, sizeof *bpe->token);
 	bpe->by_text = malloc((bpe->text_mask + 1) * sizeof *bpe->by_text);
-	if (!bpe->token || !bpe->by_text || !xfp_grown_add(&bpe->texts, "", 1))
+	if (!bpe->token || !bpe->by_text || !xfp_growable_add(&bpe->texts, "", 1))
 		goto no_memory;
 	memset(bpe->by_text, 0xff, (bpe->text_mask + 1) * sizeof *bpe->by_text);
 	json_object_foreach ((json_t *)vocabulary, text, value) {
@@ -122,7 +122,7 @@ static void read_vocabulary(struct xfp_part_reader *r, struct xfp_bpe *bpe, cons
 		}
 		bpe->token[bpe->tokens++] =
 			(struct bpe_token){ .at = bpe->texts.size, .size = (uint32_t)size, .id = (uint32_t)id };
-		if (!xfp_grown_add(&bpe->texts, text, size))
+		if (!xfp_growable_add(&bpe->texts, text, size))
 			goto no_memory;
 	}
 	qsort(bpe->token, bpe->tokens, sizeof *bpe->token, by_id);
@@ -180,7 +180,7 @@ static bool insert(struct xfp_bpe *bpe, struct bpe_merge merge, uint64_t *looks)
 }
 
 static void read_merge(struct xfp_part_reader *r, struct xfp_bpe *bpe, const json_t *merge, size_t rank,
-		       struct xfp_grown *both, uint64_t *looks)
+		       struct xfp_growable *both, uint64_t *looks)
 {
 	size_t size[2], prefix = strlen(bpe->prefix);
 	int64_t left, right, id;
@@ -195,7 +195,7 @@ static void read_merge(struct xfp_part_reader *r, struct xfp_bpe *bpe, const jso
 		xfp_part_refuse(r, "model", "merges[%zu]: the second token is shorter than the prefix", rank);
 		return;
 	}
-	if (!xfp_grown_add(both, half[0], size[0]) || !xfp_grown_add(both, half[1] + prefix, size[1] - prefix)) {
+	if (!xfp_growable_add(both, half[0], size[0]) || !xfp_growable_add(both, half[1] + prefix, size[1] - prefix)) {
 		r->status = xfp_no_memory_for(r->err, r->file);
 		return;
 	}
@@ -217,7 +217,7 @@ static void read_merges(struct xfp_part_reader *r, struct xfp_bpe *bpe, const js
 	const json_t *merges = xfp_part_list(r, "model", model, "merges");
 	size_t count = json_array_size(merges);
 	uint64_t looks = looks_for(count);
-	struct xfp_grown both = { 0 };
+	struct xfp_growable both = { 0 };
 
 	if (!r->status && count >= INT32_MAX)
 		xfp_part_refuse(r, "model", "merges are too many");

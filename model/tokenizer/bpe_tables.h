@@ -20,7 +20,7 @@ struct bpe_merge {
 #define BPE_LONGEST_AFFIXES 56
 
 struct xfp_bpe {
-	struct xfp_grown texts;
+	struct xfp_growable texts;
 	struct bpe_token *token; /* by id */
 	uint32_t tokens;
 	uint32_t *by_text; /* open addressing: indices of tokens, or BPE_NONE */

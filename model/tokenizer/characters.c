@@ -6,7 +6,7 @@
 
 #include "model/tokenizer/category_table.h"
 #include "model/tokenizer/fold_table.h"
-#include "model/tokenizer/grown.h"
+#include "model/tokenizer/growable.h"
 #include "model/tokenizer/property_table.h"
 #include "model/tokenizer/script_table.h"
 #include "model/tokenizer/unicode.h"

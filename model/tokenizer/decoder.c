@@ -29,8 +29,8 @@ struct xfp_decoder_chain {
 
 /* What a link knows of the text so far. */
 struct link_state {
-	struct xfp_grown held; /* what is not certain yet: of a token, or of bytes that are to become characters */
-	struct xfp_grown bytes;
+	struct xfp_growable held; /* what is not certain yet: of a token, or of bytes that are to become characters */
+	struct xfp_growable bytes;
 	size_t tokens;   /* that have ended */
 	uint32_t cut;    /* characters at the beginning of this token that were stripped */
 	uint32_t kept;   /* characters at its end so far that may have to be stripped */
@@ -39,7 +39,7 @@ struct link_state {
 
 struct xfp_decoder_run {
 	const struct xfp_decoder_chain *chain;
-	struct xfp_grown *out;
+	struct xfp_growable *out;
 	struct link_state state[];
 };
 
@@ -188,14 +188,14 @@ static bool take(struct xfp_decoder_run *run, size_t index, const char *text, si
 static bool end_token(struct xfp_decoder_run *run, size_t index);
 static bool finish(struct xfp_decoder_run *run, size_t index);
 
-static void drop(struct xfp_grown *held, size_t size)
+static void drop(struct xfp_growable *held, size_t size)
 {
 	held->size -= size;
 	memmove(held->bytes, held->bytes + size, held->size);
 }
 
 /* Bytes of a token of characters that stand for bytes; of another token its own. */
-static bool add_level_bytes(struct xfp_grown *bytes, const struct xfp_grown *token)
+static bool add_level_bytes(struct xfp_growable *bytes, const struct xfp_growable *token)
 {
 	size_t before = bytes->size, length;
 
@@ -207,10 +207,10 @@ static bool add_level_bytes(struct xfp_grown *bytes, const struct xfp_grown *tok
 		length = xfp_utf8_take(token->bytes + at, &character);
 		if ((value = xfp_character_byte(character)) < 0) {
 			bytes->size = before;
-			return xfp_grown_add(bytes, token->bytes, token->size);
+			return xfp_growable_add(bytes, token->bytes, token->size);
 		}
 		byte = (char)value;
-		if (!xfp_grown_add(bytes, &byte, 1))
+		if (!xfp_growable_add(bytes, &byte, 1))
 			return false;
 	}
 	return true;
@@ -219,7 +219,7 @@ static bool add_level_bytes(struct xfp_grown *bytes, const struct xfp_grown *tok
 /* Give on what bytes are for certain; at the end, all. */
 static bool give_characters(struct xfp_decoder_run *run, size_t index, bool all)
 {
-	struct xfp_grown *bytes = &run->state[index].bytes, text = { 0 };
+	struct xfp_growable *bytes = &run->state[index].bytes, text = { 0 };
 	size_t certain = 0, bad;
 	bool made;
 
@@ -239,7 +239,7 @@ static bool give_characters(struct xfp_decoder_run *run, size_t index, bool all)
 }
 
 /* "<0x0A>" as its byte; -1: another token. */
-static int fallback_byte(const struct xfp_grown *token)
+static int fallback_byte(const struct xfp_growable *token)
 {
 	int value = 0;
 
@@ -273,7 +273,7 @@ static bool valid(const char *text, size_t size)
 /* Bytes in a row are a text together, or, where they are none, a U+FFFD each. */
 static bool give_fallback(struct xfp_decoder_run *run, size_t index)
 {
-	struct xfp_grown *bytes = &run->state[index].bytes;
+	struct xfp_growable *bytes = &run->state[index].bytes;
 	size_t count = bytes->size;
 	bool made = true;
 
@@ -324,7 +324,7 @@ static bool strip(struct xfp_decoder_run *run, size_t index, const char *text, s
 static bool replace(struct xfp_decoder_run *run, size_t index, bool all)
 {
 	const struct decoder_link *link = &run->chain->link[index];
-	struct xfp_grown *held = &run->state[index].held;
+	struct xfp_growable *held = &run->state[index].held;
 	size_t wanted = strlen(link->text), done = 0, certain;
 	const char *found;
 
@@ -367,15 +367,15 @@ static bool metaspace(struct xfp_decoder_run *run, size_t index, const char *tex
 static bool take(struct xfp_decoder_run *run, size_t index, const char *text, size_t size)
 {
 	if (index == run->chain->count)
-		return xfp_grown_add(run->out, text, size);
+		return xfp_growable_add(run->out, text, size);
 	switch (run->chain->link[index].kind) {
 	case BYTE_LEVEL:
 	case BYTE_FALLBACK:
-		return xfp_grown_add(&run->state[index].held, text, size);
+		return xfp_growable_add(&run->state[index].held, text, size);
 	case STRIP:
 		return strip(run, index, text, size);
 	case REPLACE:
-		return xfp_grown_add(&run->state[index].held, text, size) && replace(run, index, false);
+		return xfp_growable_add(&run->state[index].held, text, size) && replace(run, index, false);
 	case METASPACE:
 		return metaspace(run, index, text, size);
 	case FUSE:
@@ -393,7 +393,7 @@ static bool end_fallback(struct xfp_decoder_run *run, size_t index)
 	bool made;
 
 	if (byte >= 0)
-		made = xfp_grown_add(&s->bytes, &one, 1);
+		made = xfp_growable_add(&s->bytes, &one, 1);
 	else
 		made = give_fallback(run, index) &&
 		       (!s->held.size || take(run, index + 1, s->held.bytes, s->held.size)) &&
@@ -455,7 +455,7 @@ static bool finish(struct xfp_decoder_run *run, size_t index)
 	return made && finish(run, index + 1);
 }
 
-bool xfp_decoder_run_add(struct xfp_decoder_run *run, const char *token, size_t size, struct xfp_grown *out)
+bool xfp_decoder_run_add(struct xfp_decoder_run *run, const char *token, size_t size, struct xfp_growable *out)
 {
 	const struct decoder_link *first = run->chain->link;
 
@@ -465,7 +465,7 @@ bool xfp_decoder_run_add(struct xfp_decoder_run *run, const char *token, size_t 
 	return (!size || take(run, 0, token, size)) && end_token(run, 0);
 }
 
-bool xfp_decoder_run_end(struct xfp_decoder_run *run, struct xfp_grown *out)
+bool xfp_decoder_run_end(struct xfp_decoder_run *run, struct xfp_growable *out)
 {
 	run->out = out;
 	return finish(run, 0);

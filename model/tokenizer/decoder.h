@@ -8,7 +8,7 @@
 #ifndef XFP_TOKENIZER_DECODER_H
 #define XFP_TOKENIZER_DECODER_H
 
-#include "model/tokenizer/grown.h"
+#include "model/tokenizer/growable.h"
 #include "model/tokenizer/member.h"
 
 struct xfp_decoder_chain;
@@ -23,7 +23,7 @@ struct xfp_decoder_run;
 struct xfp_decoder_run *xfp_decoder_run_begin(const struct xfp_decoder_chain *chain); /* NULL: out of memory */
 void xfp_decoder_run_free(struct xfp_decoder_run *run);
 /* One more token; or, once, the end of all. What they make certain is appended. False: out of memory. */
-bool xfp_decoder_run_add(struct xfp_decoder_run *run, const char *token, size_t size, struct xfp_grown *out);
-bool xfp_decoder_run_end(struct xfp_decoder_run *run, struct xfp_grown *out);
+bool xfp_decoder_run_add(struct xfp_decoder_run *run, const char *token, size_t size, struct xfp_growable *out);
+bool xfp_decoder_run_end(struct xfp_decoder_run *run, struct xfp_growable *out);
 
 #endif

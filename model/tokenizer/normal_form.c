@@ -185,7 +185,7 @@ static bool is_stable(struct stability *s, uint32_t c)
 	return s->stable;
 }
 
-static bool add_part(struct xfp_grown *out, const char *text, size_t size, bool compatible, struct characters *work)
+static bool add_part(struct xfp_growable *out, const char *text, size_t size, bool compatible, struct characters *work)
 {
 	uint32_t character;
 	bool made = true;
@@ -201,11 +201,11 @@ static bool add_part(struct xfp_grown *out, const char *text, size_t size, bool 
 	sort(work);
 	compose(work);
 	for (size_t i = 0; made && i < work->count; i++)
-		made = xfp_grown_add(out, bytes, xfp_utf8_put(work->item[i].code, bytes));
+		made = xfp_growable_add(out, bytes, xfp_utf8_put(work->item[i].code, bytes));
 	return made;
 }
 
-enum xfp_status xfp_normal_form(const char *text, size_t size, bool compatible, struct xfp_grown *out,
+enum xfp_status xfp_normal_form(const char *text, size_t size, bool compatible, struct xfp_growable *out,
 				struct xfp_error *err)
 {
 	struct stability s = { compatible ? compatible_unstable_change : unstable_change,
@@ -223,7 +223,7 @@ enum xfp_status xfp_normal_form(const char *text, size_t size, bool compatible, 
 			continue;
 		}
 		if (unstable) {
-			made = xfp_grown_add(out, text + done, last - done) &&
+			made = xfp_growable_add(out, text + done, last - done) &&
 			       add_part(out, text + last, at - last, compatible, &work);
 			done = at;
 		}
@@ -231,7 +231,7 @@ enum xfp_status xfp_normal_form(const char *text, size_t size, bool compatible, 
 		last = at;
 	}
 	if (made)
-		made = xfp_grown_add(out, text + done, size - done);
+		made = xfp_growable_add(out, text + done, size - done);
 	free(work.item);
 	return made ? XFP_OK : xfp_no_memory(err);
 }

@@ -79,8 +79,8 @@ void xfp_normalizer_free(struct xfp_normalizer *n)
 	}
 }
 
-static enum xfp_status replace(const struct xfp_normalizer *n, const struct xfp_grown *text,
-			       struct xfp_pattern_budget *budget, struct xfp_grown *out, struct xfp_error *err)
+static enum xfp_status replace(const struct xfp_normalizer *n, const struct xfp_growable *text,
+			       struct xfp_pattern_budget *budget, struct xfp_growable *out, struct xfp_error *err)
 {
 	struct xfp_spans spans = { 0 };
 	size_t length = strlen(n->content);
@@ -89,28 +89,28 @@ static enum xfp_status replace(const struct xfp_normalizer *n, const struct xfp_
 	for (size_t i = 0; !status && i < spans.count; i++) {
 		const struct xfp_span *s = &spans.span[i];
 
-		if (!(s->match ? xfp_grown_add(out, n->content, length)
-			       : xfp_grown_add(out, text->bytes + s->start, s->end - s->start)))
+		if (!(s->match ? xfp_growable_add(out, n->content, length)
+			       : xfp_growable_add(out, text->bytes + s->start, s->end - s->start)))
 			status = xfp_no_memory(err);
 	}
 	free(spans.span);
 	return status;
 }
 
-enum xfp_status xfp_normalize(const struct xfp_normalizer *n, struct xfp_pattern_budget *budget, struct xfp_grown *text,
-			      struct xfp_error *err)
+enum xfp_status xfp_normalize(const struct xfp_normalizer *n, struct xfp_pattern_budget *budget,
+			      struct xfp_growable *text, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
 	for (; n && text->size && !status; n = n->next) {
-		struct xfp_grown out = { 0 };
+		struct xfp_growable out = { 0 };
 
 		if (n->kind == REPLACE)
 			status = replace(n, text, budget, &out, err);
 		else if (n->kind != PREPEND)
 			status = xfp_normal_form(text->bytes, text->size, n->kind == COMPATIBLE_FORM, &out, err);
-		else if (!xfp_grown_add(&out, n->content, strlen(n->content)) ||
-			 !xfp_grown_add(&out, text->bytes, text->size))
+		else if (!xfp_growable_add(&out, n->content, strlen(n->content)) ||
+			 !xfp_growable_add(&out, text->bytes, text->size))
 			status = xfp_no_memory(err);
 		if (status) {
 			free(out.bytes);

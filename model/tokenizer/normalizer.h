@@ -5,7 +5,7 @@
 #ifndef XFP_TOKENIZER_NORMALIZER_H
 #define XFP_TOKENIZER_NORMALIZER_H
 
-#include "model/tokenizer/grown.h"
+#include "model/tokenizer/growable.h"
 #include "model/tokenizer/member.h"
 
 struct xfp_normalizer; /* NULL is one that does nothing */
@@ -16,6 +16,6 @@ void xfp_normalizer_free(struct xfp_normalizer *normalizer);
 
 /* Change a text, which is well-formed UTF-8 and stays that. */
 enum xfp_status xfp_normalize(const struct xfp_normalizer *normalizer, struct xfp_pattern_budget *budget,
-			      struct xfp_grown *text, struct xfp_error *err);
+			      struct xfp_growable *text, struct xfp_error *err);
 
 #endif

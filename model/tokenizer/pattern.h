@@ -8,7 +8,7 @@
 #ifndef XFP_TOKENIZER_PATTERN_H
 #define XFP_TOKENIZER_PATTERN_H
 
-#include "model/tokenizer/grown.h"
+#include "model/tokenizer/growable.h"
 #include "model/tokenizer/member.h"
 
 struct xfp_pattern;

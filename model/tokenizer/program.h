@@ -10,7 +10,7 @@
 
 #include "base/xfp_error.h"
 #include "model/tokenizer/characters.h"
-#include "model/tokenizer/grown.h"
+#include "model/tokenizer/growable.h"
 #include "model/tokenizer/member.h"
 
 #define XFP_KINDS 256

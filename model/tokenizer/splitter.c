@@ -269,27 +269,28 @@ static bool starts_with(const char *text, size_t size, const char *start)
 }
 
 /* A piece with other characters, behind those of the pieces before it. */
-static bool rewrite(const struct xfp_splitter *s, struct xfp_text_piece piece, const char *text, struct xfp_grown *out)
+static bool rewrite(const struct xfp_splitter *s, struct xfp_text_piece piece, const char *text,
+		    struct xfp_growable *out)
 {
 	size_t length = strlen(s->replacement);
 	bool made = true;
 
 	if (s->kind == BLANK_BEFORE)
-		return (starts_with(text, piece.size, " ") || xfp_grown_add(out, " ", 1)) &&
-		       xfp_grown_add(out, text, piece.size);
+		return (starts_with(text, piece.size, " ") || xfp_growable_add(out, " ", 1)) &&
+		       xfp_growable_add(out, text, piece.size);
 	if (s->kind == METASPACE && !starts_with(text, piece.size, " ") &&
 	    !starts_with(text, piece.size, s->replacement) &&
 	    (s->scheme == XFP_METASPACE_ALWAYS || (s->scheme == XFP_METASPACE_FIRST && piece.first)))
-		made = xfp_grown_add(out, s->replacement, length);
+		made = xfp_growable_add(out, s->replacement, length);
 	for (size_t i = 0; made && i < piece.size; i++) {
 		char bytes[4];
 
 		if (s->kind == METASPACE)
-			made = text[i] == ' ' ? xfp_grown_add(out, s->replacement, length)
-					      : xfp_grown_add(out, text + i, 1);
+			made = text[i] == ' ' ? xfp_growable_add(out, s->replacement, length)
+					      : xfp_growable_add(out, text + i, 1);
 		else
-			made = xfp_grown_add(out, bytes,
-					     xfp_utf8_put(xfp_byte_character((unsigned char)text[i]), bytes));
+			made = xfp_growable_add(out, bytes,
+						xfp_utf8_put(xfp_byte_character((unsigned char)text[i]), bytes));
 	}
 	return made;
 }
@@ -316,7 +317,7 @@ static enum xfp_status split_once(const struct xfp_splitter *s, const struct xfp
 		}
 		if (!is_expression_or_digits(s->kind)) {
 			if (!(piece.id < 0 ? rewrite(s, piece, text + piece.at, &out->text)
-					   : xfp_grown_add(&out->text, text + piece.at, piece.size)))
+					   : xfp_growable_add(&out->text, text + piece.at, piece.size)))
 				status = xfp_no_memory(err);
 			piece.at = at;
 			piece.size = out->text.size - at;
@@ -338,7 +339,7 @@ enum xfp_status xfp_split(const struct xfp_splitter *s, const struct xfp_tokeniz
 
 		if (!(status = split_once(s, watch, budget, pieces, &out, err)) && is_expression_or_digits(s->kind)) {
 			out.text = pieces->text;
-			pieces->text = (struct xfp_grown){ 0 };
+			pieces->text = (struct xfp_growable){ 0 };
 		}
 		if (status) {
 			xfp_pieces_free(&out);

@@ -5,7 +5,7 @@
 #ifndef XFP_TOKENIZER_SPLITTER_H
 #define XFP_TOKENIZER_SPLITTER_H
 
-#include "model/tokenizer/grown.h"
+#include "model/tokenizer/growable.h"
 #include "model/tokenizer/member.h"
 
 struct xfp_splitter; /* NULL is one that leaves a text whole */

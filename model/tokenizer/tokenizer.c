@@ -130,7 +130,7 @@ enum xfp_status xfp_tokenizer_encode(const struct xfp_tokenizer *t, const char *
 {
 	struct xfp_pattern_budget budget = XFP_PATTERN_BUDGET;
 	struct xfp_pieces pieces = { 0 };
-	struct xfp_grown sound = { 0 };
+	struct xfp_growable sound = { 0 };
 	enum xfp_status status = XFP_OK;
 	size_t before = ids->count;
 
@@ -156,7 +156,7 @@ enum xfp_status xfp_tokenizer_encode(const struct xfp_tokenizer *t, const char *
 struct xfp_decoding {
 	const struct xfp_tokenizer *tokenizer;
 	struct xfp_decoder_run *run;
-	struct xfp_grown text;
+	struct xfp_growable text;
 	bool plain;
 };
 
@@ -228,7 +228,7 @@ enum xfp_status xfp_tokenizer_decode(const struct xfp_tokenizer *t, const uint32
 		return status;
 	for (size_t i = 0; made && i < count; i++)
 		made = add_token(d, ids[i]);
-	if (made && xfp_decoder_run_end(d->run, &d->text) && xfp_grown_add(&d->text, "", 1)) {
+	if (made && xfp_decoder_run_end(d->run, &d->text) && xfp_growable_add(&d->text, "", 1)) {
 		*text = d->text.bytes;
 		*size = d->text.size - 1;
 		d->text.bytes = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/tokenizer/unicode.h"
 
-bool xfp_utf8_replace(const char *text, size_t size, struct xfp_grown *out)
+bool xfp_utf8_replace(const char *text, size_t size, struct xfp_growable *out)
 {
 	size_t good = 0, at = 0, bad;
 
@@ -12,12 +12,12 @@ bool xfp_utf8_replace(const char *text, size_t size, struct xfp_grown *out)
 			at += (size_t)length;
 			continue;
 		}
-		if (!xfp_grown_add(out, text + good, at - good) ||
-		    !xfp_grown_add(out, XFP_REPLACEMENT, sizeof XFP_REPLACEMENT - 1))
+		if (!xfp_growable_add(out, text + good, at - good) ||
+		    !xfp_growable_add(out, XFP_REPLACEMENT, sizeof XFP_REPLACEMENT - 1))
 			return false;
 		good = at += length ? (size_t)-length : bad;
 	}
-	return good == size || xfp_grown_add(out, text + good, size - good);
+	return good == size || xfp_growable_add(out, text + good, size - good);
 }
 
 bool xfp_is_white(uint32_t c)

@@ -7,12 +7,12 @@
 
 #include "base/utf8.h"
 #include "base/xfp_error.h"
-#include "model/tokenizer/grown.h"
+#include "model/tokenizer/growable.h"
 
 #define XFP_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 /* Append the text with what is no UTF-8 replaced. False: out of memory. */
-bool xfp_utf8_replace(const char *text, size_t size, struct xfp_grown *out);
+bool xfp_utf8_replace(const char *text, size_t size, struct xfp_growable *out);
 
 bool xfp_is_white(uint32_t character);
 /* Whether the pre-tokenizer Digits isolates a character, and whether it prevents an adjacent single_word token. */
@@ -20,7 +20,7 @@ bool xfp_is_numeric(uint32_t character);
 bool xfp_is_word(uint32_t character);
 
 /* Append the NFC, or NFKC (`compatible`), of well-formed UTF-8, in the Unicode version of Hugging Face tokenizers. */
-enum xfp_status xfp_normal_form(const char *text, size_t size, bool compatible, struct xfp_grown *out,
+enum xfp_status xfp_normal_form(const char *text, size_t size, bool compatible, struct xfp_growable *out,
 				struct xfp_error *err);
 
 #endif

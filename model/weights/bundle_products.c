@@ -27,7 +27,7 @@ static enum xfp_status find_linear(struct xfp_bundle_source *s, uint32_t unit, s
 
 	if (!s->linears[unit]) {
 		status = xfp_linear_open(s->bundle, unit, NULL, &s->linears[unit], err);
-		if (!status && s->lets_go)
+		if (!status && s->releases_pages)
 			close_oldest(s, unit);
 	}
 	*linear = s->linears[unit];
@@ -60,7 +60,7 @@ static enum xfp_status multiply_part(struct xfp_bundle_source *s, struct xfp_tea
 	if (!status)
 		status = xfp_multiply(team, linear, info.expert, p->count, &in, &out, err);
 	xfp_linear_close(own);
-	xfp_bundle_let_go(s, part->matrix);
+	xfp_bundle_release_pages(s, part->matrix);
 	*bytes += bytes_of(&info) * part->count / info.rows;
 	return status;
 }
@@ -94,10 +94,10 @@ enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const s
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", s->info.path, p->tensor);
 	if (tensor.data) {
 		status = multiply_kept(team, &tensor, p, bytes, err);
-		if (s->lets_go && *bytes)
-			xfp_pages_let_go((const uint8_t *)tensor.data + (p->view.base + p->first * p->view.cols) *
-										(*bytes / p->rows / p->view.cols),
-					 *bytes);
+		if (s->releases_pages && *bytes)
+			xfp_pages_release((const uint8_t *)tensor.data + (p->view.base + p->first * p->view.cols) *
+										 (*bytes / p->rows / p->view.cols),
+					  *bytes);
 		return status;
 	}
 	for (uint64_t row = 0; row < p->rows; row += part.count) {
@@ -140,7 +140,7 @@ enum xfp_status xfp_bundle_multiply_experts(void *source, struct xfp_team *team,
 					    uint64_t *bytes, struct xfp_error *err)
 {
 	struct xfp_bundle_source *s = source;
-	const struct xfp_digest_reading reading = { s->lets_go, watch, context };
+	const struct xfp_digest_reading reading = { s->releases_pages, watch, context };
 	struct xfp_linear *linear;
 	struct xfp_matrix_info matrix;
 	struct xfp_unit_info unit;
@@ -151,7 +151,7 @@ enum xfp_status xfp_bundle_multiply_experts(void *source, struct xfp_team *team,
 	for (size_t i = 0; !status && i < p->expert_count && xfp_bundle_unit(s->bundle, p->stack, &unit); i++) {
 		if (xfp_bundle_matrix(s->bundle, unit.first_matrix + p->experts[i], &matrix))
 			*bytes += bytes_of(&matrix);
-		xfp_bundle_let_go(s, unit.first_matrix + p->experts[i]);
+		xfp_bundle_release_pages(s, unit.first_matrix + p->experts[i]);
 	}
 	return status;
 }

@@ -26,7 +26,7 @@ struct xfp_bundle_source {
 	struct xfp_linear **linears;     /* of units, opened when they are first multiplied by */
 	uint32_t open[XFP_MOST_OPEN];    /* where pages are let go, units that are; XFP_NOT_FOUND: none */
 	uint32_t next_open;              /* the place of the oldest */
-	bool lets_go;
+	bool releases_pages;
 };
 
 /* Some of a view's rows, which are rows of one matrix. */
@@ -49,7 +49,7 @@ bool xfp_bundle_named(const struct xfp_bundle_source *source, const char *name, 
 bool xfp_view_is_within(uint64_t elements, const struct xfp_view *view);
 
 /* weights_bundle.c: a matrix's pages, if the source lets go of what was read. */
-void xfp_bundle_let_go(const struct xfp_bundle_source *source, uint32_t matrix);
+void xfp_bundle_release_pages(const struct xfp_bundle_source *source, uint32_t matrix);
 
 /* bundle_products.c: members of struct xfp_weights_source. */
 enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *p,

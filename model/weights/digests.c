@@ -99,8 +99,8 @@ static bool hash(const struct xfp_member_info *info, const struct xfp_digest_rea
 		}
 		some = info->bytes - at < PIECE ? info->bytes - at : PIECE;
 		xfp_sha256_update(&sha, piece, some);
-		if (reading->lets_go)
-			xfp_pages_let_go(piece, some);
+		if (reading->releases_pages)
+			xfp_pages_release(piece, some);
 	}
 	xfp_sha256_final(&sha, digest);
 	return !memcmp(digest, info->sha256, sizeof digest);
@@ -152,7 +152,7 @@ static void foresee(const struct xfp_digests *d, uint32_t unit)
 			continue;
 		if (info.bytes > left)
 			info.bytes = left;
-		xfp_pages_foresee(info.data, info.bytes);
+		xfp_pages_prefetch(info.data, info.bytes);
 		left -= info.bytes;
 	}
 }
@@ -164,7 +164,7 @@ enum xfp_status xfp_digests_of_unit(struct xfp_digests *d, uint32_t unit, const 
 	bool is_new = first != XFP_NOT_FOUND && !d->sound[first];
 	enum xfp_status status = check_chain(d, first, reading, err);
 
-	if (!status && is_new && reading->lets_go && unit + 1 < d->info.units)
+	if (!status && is_new && reading->releases_pages && unit + 1 < d->info.units)
 		foresee(d, unit + 1);
 	return status;
 }
@@ -214,7 +214,7 @@ static void check_one(void *context, unsigned thread, size_t member)
 {
 	struct check_all *all = context;
 	struct xfp_digests *d = all->digests;
-	struct xfp_digest_reading reading = { all->reading->lets_go, thread ? go_on : ask, all };
+	struct xfp_digest_reading reading = { all->reading->releases_pages, thread ? go_on : ask, all };
 	struct xfp_member_info info;
 	bool ended = false;
 

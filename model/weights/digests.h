@@ -12,7 +12,7 @@ struct xfp_digests;
 
 /* How bytes are read for it. */
 struct xfp_digest_reading {
-	bool lets_go; /* of pages once they were read; and foresees those of the next unit */
+	bool releases_pages; /* of pages once they were read; and foresees those of the next unit */
 	bool (*watch)(void *context, uint64_t numbers); /* told 0 now and then; false ends it. NULL: nobody */
 	void *context;
 };

@@ -20,13 +20,13 @@ static inline void xfp_pages_advise(const void *data, uint64_t bytes, int advice
 }
 
 /* They stay in the system's cache, as long as there is room; who needs them gets them again. */
-static inline void xfp_pages_let_go(const void *data, uint64_t bytes)
+static inline void xfp_pages_release(const void *data, uint64_t bytes)
 {
 	xfp_pages_advise(data, bytes, MADV_DONTNEED);
 }
 
 /* They are read into that cache meanwhile. */
-static inline void xfp_pages_foresee(const void *data, uint64_t bytes)
+static inline void xfp_pages_prefetch(const void *data, uint64_t bytes)
 {
 	xfp_pages_advise(data, bytes, MADV_WILLNEED);
 }

@@ -106,10 +106,10 @@ enum xfp_status xfp_weights_identify(const struct xfp_weights *weights, struct x
 	return weights->kind->identify(weights->source, sha, err);
 }
 
-void xfp_weights_let_go(struct xfp_weights *weights)
+void xfp_weights_release_pages(struct xfp_weights *weights)
 {
-	if (weights->kind->let_go)
-		weights->kind->let_go(weights->source);
+	if (weights->kind->release_pages)
+		weights->kind->release_pages(weights->source);
 }
 
 void xfp_weights_watch(struct xfp_weights *weights, bool (*watch)(void *context, uint64_t numbers), void *context)

@@ -38,7 +38,7 @@ enum xfp_status xfp_weights_identify(const struct xfp_weights *weights, struct x
 void xfp_weights_watch(struct xfp_weights *weights, bool (*watch)(void *context, uint64_t numbers), void *context);
 /* From here on pages of a mapped file are let go once rows were read of them, so that memory does not fill with all
  * that was read. They stay in the system's cache as long as there is room. */
-void xfp_weights_let_go(struct xfp_weights *weights);
+void xfp_weights_release_pages(struct xfp_weights *weights);
 /* A bundle has digests of all its bytes, and those of a tensor, or of a file, are held against theirs before they are
  * first read or multiplied by: XFP_BAD_INPUT names what is damaged. This does so for all of them at once, by all
  * threads of the team; a checkpoint has none, and nothing is read of it. */
@@ -109,7 +109,7 @@ struct xfp_weights_source {
 				     struct xfp_error *err);
 	enum xfp_status (*read_rows)(void *matrix, uint64_t first, uint64_t count, float *out, struct xfp_error *err);
 	void (*close_rows)(void *matrix);
-	void (*let_go)(void *source); /* NULL: nothing is mapped */
+	void (*release_pages)(void *source);  /* NULL: nothing is mapped */
 	bool (*has_crcs)(const void *source); /* NULL: none */
 	enum xfp_status (*identify)(const void *source, struct xfp_sha256 *sha, struct xfp_error *err);
 	enum xfp_status (*file)(const void *source, const char *name, char **bytes, size_t *size,

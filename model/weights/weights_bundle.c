@@ -83,16 +83,16 @@ static enum xfp_status open_rows(const void *source, const char *tensor, const s
 	return XFP_OK;
 }
 
-void xfp_bundle_let_go(const struct xfp_bundle_source *s, uint32_t matrix)
+void xfp_bundle_release_pages(const struct xfp_bundle_source *s, uint32_t matrix)
 {
 	struct xfp_matrix_info info;
 
-	if (!s->lets_go || !xfp_bundle_matrix(s->bundle, matrix, &info))
+	if (!s->releases_pages || !xfp_bundle_matrix(s->bundle, matrix, &info))
 		return;
-	xfp_pages_let_go(info.index, info.index_bytes);
-	xfp_pages_let_go(info.code, info.code_bytes);
-	xfp_pages_let_go(info.group, info.group_bytes);
-	xfp_pages_let_go(info.outlier, info.outlier_bytes);
+	xfp_pages_release(info.index, info.index_bytes);
+	xfp_pages_release(info.code, info.code_bytes);
+	xfp_pages_release(info.group, info.group_bytes);
+	xfp_pages_release(info.outlier, info.outlier_bytes);
 }
 
 static enum xfp_status read_parts(const struct bundle_rows *m, uint64_t first, uint64_t count, float *out,
@@ -109,18 +109,18 @@ static enum xfp_status read_parts(const struct bundle_rows *m, uint64_t first, u
 		if ((status = xfp_bundle_dequantize(m->source->bundle, part.matrix, part.first, part.count, XFP_FLOAT32,
 						    out, err)))
 			return status;
-		xfp_bundle_let_go(m->source, part.matrix);
+		xfp_bundle_release_pages(m->source, part.matrix);
 	}
 	return XFP_OK;
 }
 
 /* And of what the system maps around a page that is read: of rows here and there, that is most. */
-static void let_go_of_rows(const struct bundle_rows *m, uint64_t first, uint64_t bytes)
+static void release_rows(const struct bundle_rows *m, uint64_t first, uint64_t bytes)
 {
 	uint64_t begin = first > AROUND ? first - AROUND : 0;
 	uint64_t end = first + bytes + AROUND < m->bytes ? first + bytes + AROUND : m->bytes;
 
-	xfp_pages_let_go(m->data + begin, end - begin);
+	xfp_pages_release(m->data + begin, end - begin);
 }
 
 static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, float *out, struct xfp_error *err)
@@ -142,8 +142,8 @@ static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, f
 		for (uint64_t c = 0; c < v->cols; c++)
 			xfp_to_float(m->dtype, row + c * v->col_stride * size, 1, out++);
 	}
-	if (m->source->lets_go)
-		let_go_of_rows(m, (v->base + first * v->row_stride) * size, count * v->row_stride * size);
+	if (m->source->releases_pages)
+		release_rows(m, (v->base + first * v->row_stride) * size, count * v->row_stride * size);
 	return XFP_OK;
 }
 
@@ -171,7 +171,7 @@ static enum xfp_status check(void *source, const char *tensor, bool (*watch)(voi
 			     void *context, struct xfp_error *err)
 {
 	struct xfp_bundle_source *s = source;
-	const struct xfp_digest_reading reading = { s->lets_go, watch, context };
+	const struct xfp_digest_reading reading = { s->releases_pages, watch, context };
 	struct xfp_tensor_info info;
 	struct xfp_matrix_info matrix;
 	enum xfp_status status;
@@ -193,16 +193,16 @@ static enum xfp_status check_all(void *source, struct xfp_team *team, bool (*wat
 				 void *context, struct xfp_error *err)
 {
 	struct xfp_bundle_source *s = source;
-	const struct xfp_digest_reading reading = { s->lets_go, watch, context };
+	const struct xfp_digest_reading reading = { s->releases_pages, watch, context };
 
 	return xfp_digests_of_all(s->digests, team, &reading, err);
 }
 
-static void let_go(void *source)
+static void release_pages(void *source)
 {
 	struct xfp_bundle_source *s = source;
 
-	s->lets_go = true;
+	s->releases_pages = true;
 	for (size_t i = 0; i < XFP_MOST_OPEN; i++)
 		s->open[i] = XFP_NOT_FOUND;
 }
@@ -227,7 +227,7 @@ const struct xfp_weights_source xfp_weights_of_bundle = {
 	.open_rows = open_rows,
 	.read_rows = read_rows,
 	.close_rows = free,
-	.let_go = let_go,
+	.release_pages = release_pages,
 	.identify = identify,
 	.file = copy_file,
 	.multiply = xfp_bundle_multiply,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/forward/past.h"
+#include "model/forward/kv_cache.h"
 #include "model/forward/tensors.h"
 #include "tests/unit/unit.h"
 
@@ -187,20 +187,20 @@ static void the_past_has_its_size(void **state)
 				   "\"vocab_size\": 13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-6, "
 				   "\"sliding_window\": 7}";
 	struct xfp_description *d = NULL;
-	struct xfp_past *past = NULL;
+	struct xfp_kv_cache *cache = NULL;
 	struct xfp_error err;
 
 	(void)state;
 	assert_int_equal(xfp_description_read(near, "c", &d, &err), XFP_OK);
-	assert_int_equal(xfp_past_size(d, 3, 20), 2 * 2 * 3 * 7 * 4 * sizeof(float));
-	assert_int_equal(xfp_past_size(d, 3, 5), 2 * 2 * 3 * 5 * 4 * sizeof(float));
-	assert_int_equal(xfp_past_open(d, 1, 33, &past, &err), XFP_BAD_INPUT);
+	assert_int_equal(xfp_kv_cache_bytes(d, 3, 20), 2 * 2 * 3 * 7 * 4 * sizeof(float));
+	assert_int_equal(xfp_kv_cache_bytes(d, 3, 5), 2 * 2 * 3 * 5 * 4 * sizeof(float));
+	assert_int_equal(xfp_kv_cache_open(d, 1, 33, &cache, &err), XFP_BAD_INPUT);
 	assert_non_null(strstr(err.text, "33 tokens is longer than the model's, which is 32"));
 	xfp_description_free(d);
 	/* Two layers of two heads of keys, 4 long, and four of values, 6 long; three inputs of each channel. */
 	assert_int_equal(xfp_description_read(hybrid, "c", &d, &err), XFP_OK);
-	assert_int_equal(xfp_past_size(d, 3, 20), 2 * 3 * (4 * 4 * 6 * sizeof(double) + 3 * 40 * sizeof(float)));
-	assert_int_equal(xfp_past_size(d, 3, 5), xfp_past_size(d, 3, 20));
+	assert_int_equal(xfp_kv_cache_bytes(d, 3, 20), 2 * 3 * (4 * 4 * 6 * sizeof(double) + 3 * 40 * sizeof(float)));
+	assert_int_equal(xfp_kv_cache_bytes(d, 3, 5), xfp_kv_cache_bytes(d, 3, 20));
 	xfp_description_free(d);
 }
 

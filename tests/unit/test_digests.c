@@ -21,7 +21,7 @@ struct opened {
 	uint32_t members;
 };
 
-static const struct xfp_digest_reading plain = { 0 }, letting_go = { .lets_go = true };
+static const struct xfp_digest_reading plain = { 0 }, letting_go = { .releases_pages = true };
 static struct xfp_error err;
 static uint32_t restored = XFP_NOT_FOUND; /* before libxfp reads it again */
 static struct opened *opened;

@@ -25,14 +25,14 @@ static uint32_t token_of(size_t sequence, size_t t)
 }
 
 /* What all that follows computes in. */
-static enum xfp_arithmetic form;
+static enum xfp_arithmetic arithmetic;
 
-/* The same bits, or nearly in the fast form. */
+/* The same bits, or nearly with XFP_FAST. */
 static void assert_agrees(const float *logits, const float *expected, size_t count)
 {
 	double squares = 0, worst = 0;
 
-	if (form == XFP_REPRODUCIBLE) {
+	if (arithmetic == XFP_REPRODUCIBLE) {
 		assert_memory_equal(logits, expected, count * sizeof *logits);
 		return;
 	}
@@ -46,48 +46,48 @@ static void assert_agrees(const float *logits, const float *expected, size_t cou
 
 /* The last sequence `step` tokens at a time, behind another that goes on meanwhile, and that begins anew where it ends:
  * what they give is what they gave. */
-static void go_on_from_the_past(struct tiny_run *run, size_t step)
+static void continue_from_cache(struct tiny_run *run, size_t step)
 {
 	const struct xfp_description *d = run->description;
 	uint32_t ids[2 * FORWARD_LENGTH], vocabulary = d->vocabulary;
 	float *x = malloc(2 * FORWARD_LENGTH * d->hidden * sizeof *x);
 	float *logits = malloc(2 * FORWARD_LENGTH * vocabulary * sizeof *logits);
-	struct xfp_past *past = NULL;
+	struct xfp_kv_cache *cache = NULL;
 	struct xfp_forward *forward = NULL;
 
 	assert_true(x && logits);
-	assert_int_equal(xfp_past_open(d, FORWARD_SEQUENCES + 1, FORWARD_LENGTH, &past, &run->err), XFP_OK);
-	assert_int_equal(xfp_forward_open_past(d, run->weights, run->team, past, &forward, &run->err), XFP_OK);
-	forward->form = form;
+	assert_int_equal(xfp_kv_cache_open(d, FORWARD_SEQUENCES + 1, FORWARD_LENGTH, &cache, &run->err), XFP_OK);
+	assert_int_equal(xfp_forward_open_cached(d, run->weights, run->team, cache, &forward, &run->err), XFP_OK);
+	forward->arithmetic = arithmetic;
 	for (size_t t = 0, some; t < FORWARD_LENGTH; t += some) {
-		size_t last = FORWARD_SEQUENCES - 1, other = t ? 1 : 2, before = past->count[1];
+		size_t last = FORWARD_SEQUENCES - 1, other = t ? 1 : 2, before = cache->count[1];
 
 		some = t + step < FORWARD_LENGTH ? step : FORWARD_LENGTH - t;
-		struct xfp_passage passages[] = { { .sequence = 1, .count = other, .length = FORWARD_LENGTH },
+		struct xfp_segment segments[] = { { .sequence = 1, .count = other, .length = FORWARD_LENGTH },
 						  { .sequence = last + 1, .count = some, .length = FORWARD_LENGTH } };
 
 		if (before + other > FORWARD_LENGTH) {
-			xfp_past_forget(past, 1);
+			xfp_kv_cache_reset(cache, 1);
 			before = 0;
 		}
 		for (size_t i = 0; i < other + some; i++)
 			ids[i] = i < other ? token_of(0, before + i) : token_of(last, t + i - other);
-		assert_int_equal(xfp_forward_take(forward, passages, 2, &run->err), XFP_OK);
+		assert_int_equal(xfp_forward_begin(forward, segments, 2, &run->err), XFP_OK);
 		assert_int_equal(xfp_forward_embed(forward, ids, x, &run->err), XFP_OK);
 		for (uint32_t layer = 0; layer < d->layers; layer++)
 			assert_int_equal(xfp_forward_layer(forward, layer, x, &run->err), XFP_OK);
 		assert_int_equal(xfp_forward_norm(forward, x, &run->err), XFP_OK);
 		assert_int_equal(xfp_forward_logits(forward, x, 0, vocabulary, logits, &run->err), XFP_OK);
-		xfp_forward_taken(forward);
+		xfp_forward_commit(forward);
 		assert_agrees(logits, run->logits + before * vocabulary, other * vocabulary);
 		assert_agrees(logits + other * vocabulary, run->logits + (last * FORWARD_LENGTH + t) * vocabulary,
 			      some * vocabulary);
 	}
-	assert_int_equal(xfp_forward_take(forward, &(struct xfp_passage){ .sequence = FORWARD_SEQUENCES, .count = 1 },
-					  1, &run->err),
+	assert_int_equal(xfp_forward_begin(forward, &(struct xfp_segment){ .sequence = FORWARD_SEQUENCES, .count = 1 },
+					   1, &run->err),
 			 XFP_BAD_INPUT);
 	xfp_forward_close(forward);
-	xfp_past_close(past);
+	xfp_kv_cache_close(cache);
 	free(x);
 	free(logits);
 }
@@ -107,7 +107,7 @@ static enum xfp_status compute(struct tiny_run *run, size_t length, uint32_t fir
 	if ((status = xfp_forward_open(run->description, run->weights, run->team, FORWARD_SEQUENCES, length, &forward,
 				       &run->err)))
 		goto done;
-	forward->form = form;
+	forward->arithmetic = arithmetic;
 	if ((status = xfp_forward_embed(forward, ids, x, &run->err)))
 		goto done;
 	for (uint32_t layer = 0; !status && layer < run->description->layers; layer++)
@@ -225,14 +225,14 @@ static void the_fast_form_is_near(void **state)
 			struct tiny_run run = { 0 }, exact;
 
 			run_well(state, forward_cases[i].config, new_file(), 1, &exact);
-			form = XFP_FAST;
+			arithmetic = XFP_FAST;
 			if (run_tiny(state, forward_cases[i].config, file, 3, &run))
 				fail_msg("%s", run.err.text);
 			assert_agrees(run.logits, exact.logits, sizeof run.logits / sizeof *run.logits);
 			memcpy(run.logits, exact.logits, sizeof run.logits);
-			go_on_from_the_past(&run, 1);
-			go_on_from_the_past(&run, 9);
-			form = XFP_REPRODUCIBLE;
+			continue_from_cache(&run, 1);
+			continue_from_cache(&run, 9);
+			arithmetic = XFP_REPRODUCIBLE;
 			end_run(&run);
 			free(file);
 		}
@@ -355,7 +355,7 @@ static void stacks_hold_the_same_experts(void **state)
 }
 
 /* As many tokens at a time as one likes, beyond a window and within one. */
-static void the_past_is_as_good_as_all(void **state)
+static void cached_tokens_equal_all(void **state)
 {
 	for (size_t i = 0; i < sizeof forward_cases / sizeof *forward_cases; i++) {
 		struct tiny_file *file = new_file();
@@ -363,8 +363,8 @@ static void the_past_is_as_good_as_all(void **state)
 
 		if (run_tiny(state, forward_cases[i].config, file, 2, &run))
 			fail_msg("%s", run.err.text);
-		go_on_from_the_past(&run, 1);
-		go_on_from_the_past(&run, 9);
+		continue_from_cache(&run, 1);
+		continue_from_cache(&run, 9);
 		end_run(&run);
 		free(file);
 	}
@@ -453,7 +453,7 @@ PROGRAM("test_forward")
 		scratch_test(text_parts_are_computed),
 		scratch_test(old_configs_are_understood),
 		scratch_test(equal_experts_are_chosen_by_number),
-		scratch_test(the_past_is_as_good_as_all),
+		scratch_test(cached_tokens_equal_all),
 		scratch_test(stacks_hold_the_same_experts),
 		scratch_test(the_fast_form_is_near),
 		scratch_test(configs_and_tensors_agree),

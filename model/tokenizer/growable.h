@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * grown.h - texts and lists that grow.
+ * growable.h - growable buffers and lists.
  */
-#ifndef XFP_TOKENIZER_GROWN_H
-#define XFP_TOKENIZER_GROWN_H
+#ifndef XFP_TOKENIZER_GROWABLE_H
+#define XFP_TOKENIZER_GROWABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Zeroed, it is empty; its owner frees `bytes`. */
-struct xfp_grown {
+struct xfp_growable {
 	char *bytes;
 	size_t size, capacity;
 };
@@ -19,7 +19,7 @@ struct xfp_grown {
 /* Make room for `more` items behind `count` of them. False: out of memory, and nothing has changed. */
 bool xfp_grow(void *items, size_t item_size, size_t count, size_t more, size_t *capacity);
 
-static inline bool xfp_grown_add(struct xfp_grown *text, const char *bytes, size_t size)
+static inline bool xfp_growable_add(struct xfp_growable *text, const char *bytes, size_t size)
 {
 	if (text->capacity - text->size < size && !xfp_grow(&text->bytes, 1, text->size, size, &text->capacity))
 		return false;
@@ -38,7 +38,7 @@ struct xfp_text_piece {
 
 /* A text cut into pieces. Zeroed, it is empty. */
 struct xfp_pieces {
-	struct xfp_grown text;
+	struct xfp_growable text;
 	struct xfp_text_piece *piece;
 	size_t count, capacity;
 };
