@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Grouped-query attention: heads of queries share heads of keys and values, and a position sees those before it and
- * itself, or the last of them within a window.
+ * Grouped-query attention: several query heads share a head of keys and values. A position sees itself and those before
+ * it, or the last of them within a sliding window.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,17 +14,17 @@
 #include "model/forward/rope.h"
 #include "runtime/team.h"
 
-/* Activations of all tokens: queries, and what attention makes of them, [token][heads][head_dim]; keys and values with
+/* Activations of all tokens: queries and weighted sums of values, [token][heads][head_dim]; keys and values, with
  * kv_heads. */
 struct attention_task {
 	const struct xfp_forward *forward;
 	float *queries, *keys, *values, *mixed;
 	const float *query_norm, *key_norm; /* NULL: none */
 	uint32_t window, rope;
-	const struct xfp_kv_cache_layer *cache; /* NULL: none */
+	const struct xfp_kv_cache_layer *cache; /* NULL: no cache */
 };
 
-/* By q_proj, k_proj or v_proj; of one tensor for all three, `before` rows belong to others. */
+/* Project by q_proj, k_proj or v_proj. In a fused tensor, the projection starts at row `before`. */
 static enum xfp_status project(const struct xfp_forward *forward, uint32_t layer, char which, size_t before,
 			       size_t rows, const float *x, float *y, struct xfp_error *err)
 {
@@ -46,9 +46,9 @@ static enum xfp_status project(const struct xfp_forward *forward, uint32_t layer
 	return xfp_forward_map(forward, &map, x, forward->tokens, y, err);
 }
 
-/* Heads of one token: normed, then turned. */
-static void place_heads(const struct attention_task *task, const float *norm, const float *position, size_t heads,
-			float *head)
+/* Normalize and rotate the heads of one token. */
+static void rotate_heads(const struct attention_task *task, const float *norm, const float *position, size_t heads,
+			 float *head)
 {
 	const struct xfp_description *d = task->forward->description;
 
@@ -59,7 +59,7 @@ static void place_heads(const struct attention_task *task, const float *norm, co
 }
 
 /* All tokens of a segment. */
-static void place_segment(void *context, unsigned thread, size_t i)
+static void rotate_segment(void *context, unsigned thread, size_t i)
 {
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
@@ -72,12 +72,12 @@ static void place_segment(void *context, unsigned thread, size_t i)
 
 	(void)thread;
 	for (size_t t = segment->first; t < end; t++, position += rope->dim) {
-		place_heads(task, task->query_norm, position, d->heads, task->queries + t * row);
-		place_heads(task, task->key_norm, position, d->kv_heads, task->keys + t * kv_row);
+		rotate_heads(task, task->query_norm, position, d->heads, task->queries + t * row);
+		rotate_heads(task, task->key_norm, position, d->kv_heads, task->keys + t * kv_row);
 	}
 }
 
-/* Of one query: scores become probabilities in place; positions [first, last]. */
+/* Turn the scores of a query into probabilities, in place; positions [first, last]. */
 static void softmax(double *score, size_t first, size_t last)
 {
 	double most = score[first], sum = 0;
@@ -92,7 +92,7 @@ static void softmax(double *score, size_t first, size_t last)
 		score[j] /= sum;
 }
 
-/* ---- what a segment sees ------------------------------------------------------------------------ */
+/* ---- the positions that a segment sees ------------------------------------------------------------ */
 
 /* The first position that one sees. */
 static size_t first_seen(const struct attention_task *task, size_t position)
@@ -105,30 +105,30 @@ static size_t positions_seen(const struct attention_task *task, const struct xfp
 	return segment->position + segment->count - first_seen(task, segment->position);
 }
 
-/* Where the past has the key, or the value, of a position. */
-static float *kept(const struct attention_task *task, float *all, const struct xfp_segment *segment, size_t kv_head,
-		   size_t position)
+/* The cached key, or value, of a position. */
+static float *cached(const struct attention_task *task, float *all, const struct xfp_segment *segment, size_t kv_head,
+		     size_t position)
 {
 	const struct xfp_description *d = task->forward->description;
-	size_t room = task->cache->capacity;
+	size_t capacity = task->cache->capacity;
 
-	return all + ((segment->sequence * d->kv_heads + kv_head) * room + position % room) * d->head_dim;
+	return all + ((segment->sequence * d->kv_heads + kv_head) * capacity + position % capacity) * d->head_dim;
 }
 
-/* That of a position of the past or of the segment. */
+/* The key, or value, of a cached position or of one in the segment. */
 static const float *key_or_value(const struct attention_task *task, bool value, const struct xfp_segment *segment,
 				 size_t kv_head, size_t position)
 {
 	const struct xfp_description *d = task->forward->description;
-	const float *taken = value ? task->values : task->keys;
+	const float *current = value ? task->values : task->keys;
 
 	if (position < segment->position)
-		return kept(task, value ? task->cache->values : task->cache->keys, segment, kv_head, position);
-	return taken + ((segment->first + position - segment->position) * d->kv_heads + kv_head) * d->head_dim;
+		return cached(task, value ? task->cache->values : task->cache->keys, segment, kv_head, position);
+	return current + ((segment->first + position - segment->position) * d->kv_heads + kv_head) * d->head_dim;
 }
 
-/* One head of keys and values of one segment, which the past takes; of a window, what it holds of the last ones. */
-static void keep(void *context, unsigned thread, size_t item)
+/* Store one head of a segment's keys and values in the cache; of more than the window, the last ones. */
+static void store(void *context, unsigned thread, size_t item)
 {
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
@@ -139,15 +139,15 @@ static void keep(void *context, unsigned thread, size_t item)
 
 	(void)thread;
 	for (; position < end; position++) {
-		memcpy(kept(task, task->cache->keys, segment, kv_head, position),
+		memcpy(cached(task, task->cache->keys, segment, kv_head, position),
 		       key_or_value(task, false, segment, kv_head, position), bytes);
-		memcpy(kept(task, task->cache->values, segment, kv_head, position),
+		memcpy(cached(task, task->cache->values, segment, kv_head, position),
 		       key_or_value(task, true, segment, kv_head, position), bytes);
 	}
 }
 
-/* One head of queries of one segment. The thread's memory holds, of `seen` positions, a query's scores, a sum, and the
- * keys turned over, [head_dim][seen]. */
+/* One query head of one segment. The thread's memory holds, for `seen` positions, the scores of a query, a sum, and the
+ * transposed keys, [head_dim][seen]. */
 static void attend(void *context, unsigned thread, size_t item)
 {
 	const struct attention_task *task = context;
@@ -159,14 +159,14 @@ static void attend(void *context, unsigned thread, size_t item)
 	const float *query = task->queries + segment->first * row + head * size;
 	float *mixed = task->mixed + segment->first * row + head * size;
 	double *score = xfp_team_own(task->forward->team, thread), *sum = score + seen;
-	void *behind = sum + size;
-	float *turned = behind;
+	void *after = sum + size;
+	float *transposed = after;
 
 	for (size_t j = 0; j < seen; j++) {
 		const float *key = key_or_value(task, false, segment, kv_head, least + j);
 
 		for (size_t i = 0; i < size; i++)
-			turned[i * seen + j] = key[i];
+			transposed[i * seen + j] = key[i];
 	}
 	for (size_t t = 0; t < segment->count; t++, query += row, mixed += row) {
 		size_t last = segment->position + t - least, first = first_seen(task, segment->position + t) - least;
@@ -174,7 +174,7 @@ static void attend(void *context, unsigned thread, size_t item)
 		memset(score, 0, (last + 1) * sizeof *score);
 		for (size_t i = 0; i < size; i++) {
 			for (size_t j = first; j <= last; j++)
-				score[j] += (double)query[i] * turned[i * seen + j];
+				score[j] += (double)query[i] * transposed[i * seen + j];
 		}
 		for (size_t j = first; j <= last; j++) {
 			score[j] *= d->score_scale;
@@ -194,14 +194,14 @@ static void attend(void *context, unsigned thread, size_t item)
 	}
 }
 
-/* ---- the fast form ------------------------------------------------------------------------------ */
+/* ---- XFP_FAST --------------------------------------------------------------------------------------- */
 
-/* Keys, or values, of positions from `position` up to `last` that lie at one distance: how many. */
+/* Count the keys, or values, from `position` up to `last` that are at equal distances in memory. */
 static size_t find_run(const struct attention_task *task, bool value, const struct xfp_segment *segment, size_t kv_head,
 		       size_t position, size_t last, const float **from, size_t *stride)
 {
 	const struct xfp_description *d = task->forward->description;
-	size_t count = last + 1 - position, room;
+	size_t count = last + 1 - position, capacity;
 
 	*from = key_or_value(task, value, segment, kv_head, position);
 	if (position >= segment->position) {
@@ -211,11 +211,11 @@ static size_t find_run(const struct attention_task *task, bool value, const stru
 	*stride = d->head_dim;
 	if (count > segment->position - position)
 		count = segment->position - position;
-	room = task->cache->capacity - position % task->cache->capacity;
-	return count < room ? count : room;
+	capacity = task->cache->capacity - position % task->cache->capacity;
+	return count < capacity ? count : capacity;
 }
 
-/* As attend, of which the thread's memory holds the scores of one query. */
+/* The same as attend; the thread's memory holds the scores of one query. */
 static void attend_fast(void *context, unsigned thread, size_t item)
 {
 	const struct attention_task *task = context;
@@ -269,17 +269,17 @@ static enum xfp_status run(const struct attention_task *task, struct xfp_error *
 	}
 	if ((status = xfp_team_enter(forward->team, 0, own, err)))
 		return status;
-	xfp_team_run(forward->team, forward->segment_count, place_segment, context);
+	xfp_team_run(forward->team, forward->segment_count, rotate_segment, context);
 	xfp_team_run(forward->team, forward->segment_count * forward->description->heads, fast ? attend_fast : attend,
 		     context);
 	if (task->cache)
-		xfp_team_run(forward->team, forward->segment_count * forward->description->kv_heads, keep, context);
+		xfp_team_run(forward->team, forward->segment_count * forward->description->kv_heads, store, context);
 	xfp_team_leave(forward->team);
 	return XFP_OK;
 }
 
-/* Behind each head of queries the projection left one of gates: they go to `gates`, and queries close the gaps. */
-static void part_gates(const struct attention_task *task, float *gates)
+/* Move the gates, which the projection leaves after each query head, to `gates`, and close the gaps. */
+static void split_gates(const struct attention_task *task, float *gates)
 {
 	size_t size = task->forward->description->head_dim;
 
@@ -332,7 +332,7 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 	    (status = project(forward, layer, 'v', rows + kv_rows, kv_rows, x, task.values, err)))
 		goto done;
 	if (d->output_gate)
-		part_gates(&task, gates);
+		split_gates(&task, gates);
 	if ((status = run(&task, err)))
 		goto done;
 	for (size_t i = 0; d->output_gate && i < forward->tokens * rows; i++)

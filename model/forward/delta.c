@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linear attention by the gated delta rule. What a head of values remembers of all tokens so far is a matrix S,
- * [key_dim][value_dim]: each token lets it fade, moves what S holds for the token's key towards the token's value, and
- * reads what it then holds for the token's query:
+ * Linear attention (gated delta rule). The recurrent state of a value head is a matrix S, [key_dim][value_dim]. Each
+ * token decays it, moves its value for the token's key towards the token's value, and reads its value for the token's
+ * query:
  *
  *     S = e^g S;  S = S + k (beta (v - S^T k))^T;  o = S^T q / sqrt(key_dim)
  *
- * All of it is in double, sums over key_dim in order, and S is never rounded: so it does not matter how many tokens
- * come at a time. A head of queries and keys serves several heads of values.
+ * All of this is in double, with sums over key_dim in order, and S is never rounded, so the number of tokens that are
+ * computed at a time does not matter. A head of queries and keys serves several value heads.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,26 +17,26 @@
 #include "model/forward/parts.h"
 #include "runtime/team.h"
 
-#define COLUMNS 32       /* channels of the convolution, or columns of S, that are gone through together */
-#define KEY_EPSILON 1e-6 /* of the lengths of queries and keys, whatever other norms have */
+#define COLUMNS 32       /* channels of the convolution, or columns of S, that are computed together */
+#define KEY_EPSILON 1e-6 /* of the norms of queries and keys, whatever the config's is */
 
-/* Of all tokens. The channels that the convolution mixes are those of queries, keys and values, in this order; what is
- * read of S takes the place of the values. */
+/* Activations of all tokens. The channels of the convolution are queries, keys and values, in this order; outputs
+ * replace the values. */
 struct delta_task {
 	const struct xfp_forward *forward;
 	const struct xfp_delta *delta;
-	const struct xfp_kv_cache_layer *cache; /* NULL: none */
-	size_t channels, values;                /* values: of all heads */
+	const struct xfp_kv_cache_layer *cache; /* NULL: no cache */
+	size_t channels, values;                /* values: of all value heads */
 	float *mixed, *gates;                   /* [token][channels], [token][values] */
 	float *beta, *decay;                    /* [token][value_heads] */
 	float *kernels;                         /* [channels][kernel] */
-	float *rates, *shifts, *norm;           /* A_log and dt_bias of each head of values; [value_dim] */
+	float *rates, *shifts, *norm;           /* A_log and dt_bias of each value head; [value_dim] */
 };
 
 /* ---- queries, keys and values ------------------------------------------------------------------- */
 
-/* Inputs of the convolution from `channel` on, of the `number`th of a segment's tokens and the kernel - 1 before them;
- * NULL: zeros. */
+/* The input of the convolution from `channel` on, for element `number` of the kernel - 1 tokens before the segment
+ * followed by its own tokens. NULL: zeros. */
 static float *inputs_of(const struct delta_task *task, const struct xfp_segment *segment, size_t number, size_t channel)
 {
 	size_t before = task->delta->kernel - 1;
@@ -47,8 +47,8 @@ static float *inputs_of(const struct delta_task *task, const struct xfp_segment 
 			   : NULL;
 }
 
-/* Some channels of a segment, from its last token to the first, since results take the place of the inputs. Those that
- * the next tokens will need are put aside in the thread's memory. */
+/* Convolve some channels of a segment, from its last token to the first, since outputs replace inputs. The inputs that
+ * the next tokens need are saved in the thread's memory first. */
 static void convolve(void *context, unsigned thread, size_t item)
 {
 	const struct delta_task *task = context;
@@ -56,11 +56,11 @@ static void convolve(void *context, unsigned thread, size_t item)
 	size_t count = task->channels - channel < COLUMNS ? task->channels - channel : COLUMNS;
 	const struct xfp_segment *segment = &task->forward->segments[item / blocks];
 	size_t size = task->delta->kernel, before = size - 1;
-	float *aside = xfp_team_own(task->forward->team, thread);
+	float *saved = xfp_team_own(task->forward->team, thread);
 
 	for (size_t i = 0; task->cache && i < before; i++)
-		memcpy(aside + i * COLUMNS, inputs_of(task, segment, segment->count + i, channel),
-		       count * sizeof *aside);
+		memcpy(saved + i * COLUMNS, inputs_of(task, segment, segment->count + i, channel),
+		       count * sizeof *saved);
 	for (size_t t = segment->count; t-- > 0;) {
 		float *out = inputs_of(task, segment, t + before, channel);
 		double sum[COLUMNS] = { 0 };
@@ -75,11 +75,10 @@ static void convolve(void *context, unsigned thread, size_t item)
 			out[c] = (float)(sum[c] * xfp_sigmoid(sum[c]));
 	}
 	for (size_t i = 0; task->cache && i < before; i++)
-		memcpy(inputs_of(task, segment, i, channel), aside + i * COLUMNS, count * sizeof *aside);
+		memcpy(inputs_of(task, segment, i, channel), saved + i * COLUMNS, count * sizeof *saved);
 }
 
-/* Of one token: queries and keys get a length of 1, and what the projections say of fading and of writing becomes g and
- * beta. */
+/* One token: normalize queries and keys to length 1, and compute beta and g from their projections. */
 static void prepare(void *context, unsigned thread, size_t token)
 {
 	const struct delta_task *task = context;
@@ -103,17 +102,17 @@ static void prepare(void *context, unsigned thread, size_t token)
 	}
 }
 
-/* ---- the rule ----------------------------------------------------------------------------------- */
+/* ---- the delta rule --------------------------------------------------------------------------------- */
 
 /* One token, for `count` columns of S, which are [key_dim][COLUMNS]. */
 static void step(const struct xfp_delta *delta, double *s, size_t count, const float *query, const float *key,
-		 double fade, double beta, float *value)
+		 double decay, double beta, float *value)
 {
 	double sum[COLUMNS] = { 0 }, scale = sqrt((double)delta->key_dim), *row = s;
 
 	for (size_t i = 0; i < delta->key_dim; i++, row += COLUMNS) {
 		for (size_t j = 0; j < COLUMNS; j++) {
-			row[j] *= fade;
+			row[j] *= decay;
 			sum[j] += row[j] * key[i];
 		}
 	}
@@ -134,8 +133,8 @@ static void step(const struct xfp_delta *delta, double *s, size_t count, const f
 		value[j] = (float)(sum[j] / scale);
 }
 
-/* Some columns of a head of values, for all tokens of a segment. The thread's memory holds these columns. */
-static void remember(void *context, unsigned thread, size_t item)
+/* Some columns of a value head's state, for all tokens of a segment. The thread's memory holds these columns. */
+static void update_state(void *context, unsigned thread, size_t item)
 {
 	const struct delta_task *task = context;
 	const struct xfp_delta *delta = task->delta;
@@ -144,14 +143,14 @@ static void remember(void *context, unsigned thread, size_t item)
 	size_t head = item / blocks % delta->value_heads;
 	size_t key_head = head / (delta->value_heads / delta->key_heads);
 	const struct xfp_segment *segment = &task->forward->segments[item / blocks / delta->value_heads];
-	double *s = xfp_team_own(task->forward->team, thread), *kept = NULL;
+	double *s = xfp_team_own(task->forward->team, thread), *state = NULL;
 
 	if (task->cache)
-		kept = task->cache->state + segment->sequence * task->cache->state_size +
-		       head * delta->key_dim * delta->value_dim + first;
+		state = task->cache->state + segment->sequence * task->cache->state_size +
+			head * delta->key_dim * delta->value_dim + first;
 	memset(s, 0, delta->key_dim * COLUMNS * sizeof *s);
-	for (size_t i = 0; kept && i < delta->key_dim; i++)
-		memcpy(s + i * COLUMNS, kept + i * delta->value_dim, count * sizeof *s);
+	for (size_t i = 0; state && i < delta->key_dim; i++)
+		memcpy(s + i * COLUMNS, state + i * delta->value_dim, count * sizeof *s);
 	for (size_t t = segment->first; t < segment->first + segment->count; t++) {
 		float *query = task->mixed + t * task->channels + key_head * delta->key_dim;
 		float *key = query + delta->key_heads * delta->key_dim;
@@ -161,11 +160,11 @@ static void remember(void *context, unsigned thread, size_t item)
 		step(delta, s, count, query, key, xfp_exp(task->decay[t * delta->value_heads + head]),
 		     task->beta[t * delta->value_heads + head], value);
 	}
-	for (size_t i = 0; kept && i < delta->key_dim; i++)
-		memcpy(kept + i * delta->value_dim, s + i * COLUMNS, count * sizeof *s);
+	for (size_t i = 0; state && i < delta->key_dim; i++)
+		memcpy(state + i * delta->value_dim, s + i * COLUMNS, count * sizeof *s);
 }
 
-/* Of one token: what was read, normed head by head, times silu of the gates, whose place it takes. */
+/* One token: the gates become the output, normalized by head, times silu(gates). */
 static void gate(void *context, unsigned thread, size_t token)
 {
 	const struct delta_task *task = context;
@@ -200,7 +199,7 @@ static enum xfp_status run(struct delta_task *task, struct xfp_error *err)
 	xfp_team_run(forward->team, forward->tokens, prepare, task);
 	xfp_team_run(forward->team,
 		     forward->segment_count * delta->value_heads * ((delta->value_dim + COLUMNS - 1) / COLUMNS),
-		     remember, task);
+		     update_state, task);
 	xfp_team_run(forward->team, forward->tokens, gate, task);
 	xfp_team_leave(forward->team);
 	return XFP_OK;
@@ -219,10 +218,10 @@ static enum xfp_status project(const struct delta_task *task, uint32_t layer, co
 	return xfp_forward_map(forward, &map, x, forward->tokens, y, err);
 }
 
-/* Where one tensor makes several things, they take turns by head of keys: of every `all` numbers, `size` from number
- * `first` on go to `to`, head after head. Its vectors are `stride` apart. */
-static void deal_out(const struct delta_task *task, const float *from, size_t all, size_t first, size_t size, float *to,
-		     size_t stride)
+/* Split a fused projection, which is grouped by key head: of every `all` numbers, copy `size` from number `first` on to
+ * `to`, head after head. Its vectors are `stride` apart. */
+static void scatter(const struct delta_task *task, const float *from, size_t all, size_t first, size_t size, float *to,
+		    size_t stride)
 {
 	for (size_t t = 0; t < task->forward->tokens; t++, to += stride) {
 		for (size_t h = 0; h < task->delta->key_heads; h++, from += all)
@@ -236,22 +235,22 @@ static enum xfp_status project_by_heads(const struct delta_task *task, uint32_t 
 	const struct xfp_delta *delta = task->delta;
 	size_t keys = delta->key_dim, share = delta->value_heads / delta->key_heads, values = share * delta->value_dim;
 	size_t all_keys = keys * delta->key_heads, all = 2 * keys + 2 * values;
-	float *dealt = xfp_floats(task->forward->tokens, all * delta->key_heads);
-	enum xfp_status status = dealt ? XFP_OK : xfp_no_memory(err);
+	float *fused = xfp_floats(task->forward->tokens, all * delta->key_heads);
+	enum xfp_status status = fused ? XFP_OK : xfp_no_memory(err);
 
 	if (status ||
-	    (status = project(task, layer, "linear_attn.in_proj_qkvz.weight", all * delta->key_heads, x, dealt, err)))
+	    (status = project(task, layer, "linear_attn.in_proj_qkvz.weight", all * delta->key_heads, x, fused, err)))
 		goto done;
-	deal_out(task, dealt, all, 0, keys, task->mixed, task->channels);
-	deal_out(task, dealt, all, keys, keys, task->mixed + all_keys, task->channels);
-	deal_out(task, dealt, all, 2 * keys, values, task->mixed + 2 * all_keys, task->channels);
-	deal_out(task, dealt, all, 2 * keys + values, values, task->gates, task->values);
-	if ((status = project(task, layer, "linear_attn.in_proj_ba.weight", 2 * delta->value_heads, x, dealt, err)))
+	scatter(task, fused, all, 0, keys, task->mixed, task->channels);
+	scatter(task, fused, all, keys, keys, task->mixed + all_keys, task->channels);
+	scatter(task, fused, all, 2 * keys, values, task->mixed + 2 * all_keys, task->channels);
+	scatter(task, fused, all, 2 * keys + values, values, task->gates, task->values);
+	if ((status = project(task, layer, "linear_attn.in_proj_ba.weight", 2 * delta->value_heads, x, fused, err)))
 		goto done;
-	deal_out(task, dealt, 2 * share, 0, share, task->beta, delta->value_heads);
-	deal_out(task, dealt, 2 * share, share, share, task->decay, delta->value_heads);
+	scatter(task, fused, 2 * share, 0, share, task->beta, delta->value_heads);
+	scatter(task, fused, 2 * share, share, share, task->decay, delta->value_heads);
 done:
-	free(dealt);
+	free(fused);
 	return status;
 }
 

@@ -19,7 +19,7 @@ static bool listed(json_t *list, uint32_t number)
 	return false;
 }
 
-/* The first layer that has one, which may be layer 0. */
+/* The first layer with a window, which may be layer 0. */
 static uint32_t first_window(struct xfp_fields *f)
 {
 	const char *key = "max_window_layers";
@@ -48,7 +48,7 @@ static bool has_window(struct xfp_fields *f, const struct xfp_model_family *fami
 	       (layer + 1) % xfp_field_count(f, "sliding_window_pattern", family->pattern) != 0;
 }
 
-/* null is no window, whatever the family's is. */
+/* null disables the window, also if the family has a default. */
 static uint32_t window_of(struct xfp_fields *f, const struct xfp_model_family *family)
 {
 	bool asked = family->window == XFP_WINDOW_IF_USED || family->window == XFP_WINDOW_BY_LAYERS;
@@ -60,7 +60,7 @@ static uint32_t window_of(struct xfp_fields *f, const struct xfp_model_family *f
 	return xfp_field(f->root, "sliding_window") ? xfp_field_count(f, "sliding_window", 0) : 0;
 }
 
-/* Every full_attention_interval-th layer has attention to all positions, unless layer_types says which. */
+/* Without layer_types, every full_attention_interval-th layer has full attention. */
 static bool is_delta(struct xfp_fields *f, const struct xfp_model_family *family, uint32_t layer)
 {
 	json_t *types = xfp_field(f->root, "layer_types");
@@ -115,7 +115,7 @@ static void read_layers(struct xfp_fields *f, const struct xfp_model_family *fam
 
 static void read_experts(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
-	/* Published configs have the first, those that newer code writes the second. */
+	/* Published configs have num_experts, those of newer code num_local_experts. */
 	d->experts = xfp_field_count(f, xfp_field(f->root, "num_experts") ? "num_experts" : "num_local_experts", 0);
 	d->experts_per_token = xfp_field_count(f, "num_experts_per_tok", 0);
 	d->expert_intermediate = family->dense_width ? d->intermediate : xfp_field_count(f, "moe_intermediate_size", 0);
@@ -127,7 +127,7 @@ static void read_experts(struct xfp_fields *f, const struct xfp_model_family *fa
 		xfp_field_wrong(f, "num_experts_per_tok", "is more than there are experts");
 }
 
-/* The text part of a model that sees or hears, too, has a config within the config, and perhaps a type of its own. */
+/* Multimodal models nest the text model under text_config, which may have a model_type of its own. */
 static const struct xfp_model_family *find_family(struct xfp_fields *f)
 {
 	json_t *text = xfp_field(f->outer, "text_config");
@@ -138,7 +138,7 @@ static const struct xfp_model_family *find_family(struct xfp_fields *f)
 	f->root = json_is_object(text) ? text : f->outer;
 	if ((inner = json_string_value(xfp_field(f->root, "model_type"))))
 		type = inner;
-	/* As transformers does, which leaves a nested text_config as it is. */
+	/* As in transformers, which does not do this for a nested text_config. */
 	if (type && !strcmp(type, "mistral") && f->root == f->outer && json_object_get(f->root, "layer_types"))
 		type = "ministral";
 	if ((family = xfp_model_family_find(type)))
@@ -149,8 +149,8 @@ static const struct xfp_model_family *find_family(struct xfp_fields *f)
 	return NULL;
 }
 
-/* The key of the whole model, or that of its text part. gemma3 and qwen3_5, which nest their own text part, ignore the
- * latter, as transformers does. */
+/* tie_word_embeddings of the config, or of its text_config. As in transformers, gemma3 and qwen3_5 ignore the latter,
+ * since they nest text models of their own type. */
 static bool is_tied(struct xfp_fields *f, bool otherwise)
 {
 	bool own = f->root != f->outer && xfp_model_family_find(json_string_value(xfp_field(f->outer, "model_type")));
@@ -186,7 +186,7 @@ static enum xfp_activation activation_of(struct xfp_fields *f, const struct xfp_
 	return family->activation;
 }
 
-/* null is no cap, whatever the family's is. */
+/* null disables the cap, also if the family has a default. */
 static double cap_of(struct xfp_fields *f, const char *key, double otherwise)
 {
 	if (xfp_field(f->root, key))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/forward/fields.h"
 
-#define MOST 0x1000000 /* of anything that is counted: 2^24 */
+#define MOST 0x1000000 /* limit of any count: 2^24 */
 
 void xfp_field_wrong(struct xfp_fields *f, const char *key, const char *what)
 {

@@ -16,7 +16,7 @@ enum xfp_status xfp_forward_check(const struct xfp_description *description, con
 	return xfp_check_tensors(description, weights, xfp_find_names(description, weights), err);
 }
 
-/* Cosines and sines of `positions`. Without a past all sequences have that length. */
+/* Compute cosines and sines of `positions`. Without a cache, all sequences have that length. */
 static enum xfp_status make_tables(struct xfp_forward *forward, size_t positions, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
@@ -195,7 +195,7 @@ enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint3
 	return status;
 }
 
-/* x normed by a tensor's weights. */
+/* y = x, normalized with a tensor's weights. */
 static enum xfp_status norm(const struct xfp_forward *forward, const char *tensor, const float *x, float *y,
 			    struct xfp_error *err)
 {
@@ -210,11 +210,11 @@ static enum xfp_status norm(const struct xfp_forward *forward, const char *tenso
 	return status;
 }
 
-/* x += what one half of the layer makes of x normed, normed again if `made` names a norm. */
-static enum xfp_status add_half(const struct xfp_forward *forward, uint32_t layer, const char *taken, const char *made,
-				enum xfp_status (*half)(const struct xfp_forward *, uint32_t, const float *, float *,
-							struct xfp_error *),
-				float *x, struct xfp_error *err)
+/* x += half(norm(x)), with a norm of its output, too, unless `output_norm` is NULL. */
+static enum xfp_status
+add_half(const struct xfp_forward *forward, uint32_t layer, const char *input_norm, const char *output_norm,
+	 enum xfp_status (*half)(const struct xfp_forward *, uint32_t, const float *, float *, struct xfp_error *),
+	 float *x, struct xfp_error *err)
 {
 	size_t size = forward->tokens * forward->description->hidden;
 	float *normed = xfp_floats(forward->tokens, forward->description->hidden);
@@ -222,12 +222,12 @@ static enum xfp_status add_half(const struct xfp_forward *forward, uint32_t laye
 	char name[XFP_TENSOR_NAME];
 	enum xfp_status status;
 
-	xfp_layer_tensor(name, forward->names, layer, taken);
+	xfp_layer_tensor(name, forward->names, layer, input_norm);
 	status = normed && y ? norm(forward, name, x, normed, err) : xfp_no_memory(err);
 	if (!status)
 		status = half(forward, layer, normed, y, err);
-	if (!status && made) {
-		xfp_layer_tensor(name, forward->names, layer, made);
+	if (!status && output_norm) {
+		xfp_layer_tensor(name, forward->names, layer, output_norm);
 		status = norm(forward, name, y, y, err);
 	}
 	for (size_t i = 0; !status && i < size; i++)

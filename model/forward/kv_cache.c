@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "model/forward/rope.h"
 
-/* How much a layer keeps of a sequence. */
+/* Sizes of one sequence in a layer. */
 static struct xfp_kv_cache_layer layer_sizes(const struct xfp_description *d, uint32_t layer, size_t context)
 {
 	const struct xfp_delta *delta = &d->delta;
@@ -47,7 +47,7 @@ static void *zeros(uint64_t count, size_t size)
 	return xfp_mul_sat(count, size) <= PTRDIFF_MAX ? calloc(count, size) : NULL;
 }
 
-/* A part of no size is NULL. */
+/* A part of size 0 is NULL. */
 static bool open_layer(const struct xfp_kv_cache *cache, struct xfp_kv_cache_layer *layer)
 {
 	uint64_t keys = keys_size(cache->description, layer, cache->sequences);
@@ -116,7 +116,7 @@ bool xfp_kv_cache_is_stale(const struct xfp_kv_cache *cache, size_t sequence, si
 	return false;
 }
 
-/* Keys and values of positions that are not there are never read. */
+/* Keys and values need no reset: only those of `count` positions are read. */
 void xfp_kv_cache_reset(struct xfp_kv_cache *cache, size_t sequence)
 {
 	cache->count[sequence] = 0;

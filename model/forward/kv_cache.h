@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kv_cache.h - what layers keep of the tokens that sequences have had, so that the next ones can go on from there.
+ * kv_cache.h - the KV cache and, for linear attention, convolution inputs and recurrent state.
  *
- * Its size follows from the description, and is known before anything is read.
+ * Its size follows from the description, so that it is known before weights are read.
  */
 #ifndef XFP_KV_CACHE_H
 #define XFP_KV_CACHE_H
@@ -13,16 +13,15 @@
 
 #include "model/forward/description.h"
 
-/* Of one layer. A layer has keys and values, or a state that does not grow: counts are 0 and pointers NULL of what it
- * has not. */
+/* One layer. Sizes are 0 and pointers NULL for what its kind of attention does not have. */
 struct xfp_kv_cache_layer {
-	/* Keys, after norms and positions, and values: [sequence][kv_heads][room][head_dim], position p at p % room. A
-	 * layer with a window keeps no more than that. */
+	/* Keys, after norms and RoPE, and values: [sequence][kv_heads][capacity][head_dim], position p at p % capacity.
+	 * With a sliding window, the capacity is at most the window. */
 	size_t capacity;
 	float *keys, *values;
 
-	/* Numbers of one sequence: the last inputs of linear attention's convolution, [kernel - 1][channels], oldest
-	 * first, and what its heads remember, [value_heads][key_dim][value_dim]. All are 0 where a sequence begins. */
+	/* Linear attention, per sequence: the last inputs of the convolution, [kernel - 1][channels], oldest first, and
+	 * the recurrent state, [value_heads][key_dim][value_dim]. All zeros at the start of a sequence. */
 	size_t inputs_size, state_size;
 	float *inputs;
 	double *state;
@@ -30,25 +29,25 @@ struct xfp_kv_cache_layer {
 
 struct xfp_kv_cache {
 	const struct xfp_description *description;
-	size_t sequences, context; /* positions that each sequence may have */
-	size_t *count;             /* tokens that each sequence has had, */
-	size_t *length;            /* and the length that longrope's factors were selected for */
+	size_t sequences, context; /* context: capacity of each sequence, in tokens */
+	size_t *count;             /* tokens cached of each sequence */
+	size_t *length;            /* length that selected longrope's factors for them */
 	struct xfp_kv_cache_layer *layer;
 };
 
-/* Bytes that xfp_kv_cache_open takes; UINT64_MAX when they are beyond counting. */
+/* Bytes that xfp_kv_cache_open allocates; UINT64_MAX on overflow. */
 uint64_t xfp_kv_cache_bytes(const struct xfp_description *description, size_t sequences, size_t context);
 
-/* The description is borrowed. XFP_BAD_INPUT for a context beyond the model's, XFP_FAILED without memory. */
+/* The description is borrowed. XFP_BAD_INPUT if `context` exceeds the model's, XFP_FAILED without memory. */
 enum xfp_status xfp_kv_cache_open(const struct xfp_description *description, size_t sequences, size_t context,
 				  struct xfp_kv_cache **out, struct xfp_error *err);
-void xfp_kv_cache_close(struct xfp_kv_cache *cache); /* NULL is fine */
+void xfp_kv_cache_close(struct xfp_kv_cache *cache); /* no-op if NULL */
 
-/* Whether a sequence that becomes `length` tokens long has other factors of longrope than those of its keys. As in
+/* Whether the cached keys of a sequence that becomes `length` tokens long have the wrong factors of longrope. As in
  * transformers' phi3, all its tokens must then be computed again. */
 bool xfp_kv_cache_is_stale(const struct xfp_kv_cache *cache, size_t sequence, size_t length);
 
-/* The sequence restarts. */
+/* Empty the cache of a sequence. */
 void xfp_kv_cache_reset(struct xfp_kv_cache *cache, size_t sequence);
 
 #endif

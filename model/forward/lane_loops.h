@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lane_loops.h - the loops of lane_set.h. Whoever includes this names the set: XFP_LANE_SET.
+ * lane_loops.h - the loops of lane_set.h. The including file defines XFP_LANE_SET, the name of the set.
  */
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "model/forward/lanes.h"
 #include "model/forward/product.h"
 
-/* ---- the reproducible form ---------------------------------------------------------------------- */
+/* ---- XFP_REPRODUCIBLE ------------------------------------------------------------------------------ */
 
 typedef double panel_lanes __attribute__((vector_size(XFP_PANEL * sizeof(double))));
 typedef float panel_floats __attribute__((vector_size(XFP_PANEL * sizeof(float))));
 
-/* A row that is not there counts as zeros. */
+/* Missing rows count as zeros. */
 static void interleave(const float *w, size_t rows, size_t cols, double *quad)
 {
 	for (size_t c = 0; c < cols; c++) {
@@ -46,7 +46,7 @@ static void product_rows(const float *w, size_t rows, size_t cols, const float *
 	}
 }
 
-/* ---- the fast form ------------------------------------------------------------------------------ */
+/* ---- XFP_FAST -------------------------------------------------------------------------------------- */
 
 static void scores(const float *query, const float *keys, size_t stride, size_t count, size_t size, float *score)
 {
@@ -71,7 +71,7 @@ static float softmax(float *score, size_t count)
 	for (size_t j = 1; j < count; j++)
 		most = score[j] > most || score[j] != score[j] ? score[j] : most;
 	for (size_t j = count; j % XFP_LANES; j++)
-		score[j] = most - 200; /* nothing, as far as e^-87 is */
+		score[j] = most - 200; /* padding, which adds about e^-87 */
 	for (size_t j = 0; j < count; j += XFP_LANES) {
 		xfp_lanes e = xfp_lanes_exp(xfp_lanes_load(score + j) - most);
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lane_set.h - inner loops, compiled for each instruction set from the same lines (lane_loops.h), and chosen when they
- * run: the set is the one that libxfp multiplies with, see xfp_instructions.
+ * lane_set.h - inner loops, compiled from the same source (lane_loops.h) for each instruction set and selected at run
+ * time: the set is that of libxfp, see xfp_instructions.
  */
 #ifndef XFP_LANE_SET_H
 #define XFP_LANE_SET_H
 
 #include <stddef.h>
 
-#define XFP_LANES 16 /* numbers at a time */
+#define XFP_LANES 16 /* f32 numbers */
 
 struct xfp_lane_set {
-	/* That of product.h: the same bits in any set. */
+	/* xfp_product_rows of product.h: the same bits in any set. */
 	void (*product_rows)(const float *w, size_t rows, size_t cols, const float *panels, size_t count, double *quad,
 			     float *y, size_t stride);
 
-	/* For the fast form. Vectors have `size` numbers, and are `stride` apart. */
+	/* For XFP_FAST. Vectors have `size` elements, and are `stride` apart. */
 	void (*scores)(const float *query, const float *keys, size_t stride, size_t count, size_t size, float *score);
-	/* score = e^(score - the largest); the sum of them. There is room for a multiple of XFP_LANES. */
+	/* score = e^(score - maximum); returns the sum. `score` is padded to a multiple of XFP_LANES. */
 	float (*softmax)(float *score, size_t count);
 	/* sum += score[j] value[j] */
 	void (*mix)(const float *score, const float *values, size_t stride, size_t count, size_t size, float *sum);

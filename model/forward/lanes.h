@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lanes.h - sixteen f32 numbers at a time, for the fast form. Compilers make of it what the machine has.
+ * lanes.h - sixteen f32 numbers at a time, for XFP_FAST. Compilers translate them to the widest vectors of the machine.
  */
 #ifndef XFP_FORWARD_LANES_H
 #define XFP_FORWARD_LANES_H
@@ -14,7 +14,7 @@
 typedef float xfp_lanes __attribute__((vector_size(XFP_LANES * sizeof(float))));
 typedef int32_t xfp_lane_ints __attribute__((vector_size(XFP_LANES * sizeof(int32_t))));
 
-/* `count` numbers, with zeros behind them. */
+/* `count` numbers, padded with zeros. */
 static inline xfp_lanes xfp_lanes_some(const float *from, size_t count)
 {
 	xfp_lanes lanes = { 0 };
@@ -45,7 +45,7 @@ static inline float xfp_lanes_sum(xfp_lanes x)
 	return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
-/* e^x within 2^-21 of it; 2^-126 below that, and 2^127 above -87 and 88. NaN stays NaN. */
+/* e^x within a relative error of 2^-21; 2^-126 below -87, and 2^127 above 88. NaN stays NaN. */
 static inline xfp_lanes xfp_lanes_exp(xfp_lanes x)
 {
 	xfp_lane_ints low = x<-87.0f, high = x> 88.0f, bits;
@@ -54,7 +54,7 @@ static inline xfp_lanes xfp_lanes_exp(xfp_lanes x)
 	memcpy(&bits, &x, sizeof bits);
 	bits = (bits & ~low & ~high) | (low & INT32_C(-1028784128)) | (high & INT32_C(1118830592)); /* -87 and 88 */
 	memcpy(&x, &bits, sizeof x);
-	whole = (x * 1.44269504f + 12582912.0f) - 12582912.0f; /* to the nearest */
+	whole = (x * 1.44269504f + 12582912.0f) - 12582912.0f; /* round to nearest */
 	r = x - whole * 0.693359375f + whole * 2.12194440e-4f;
 	sum = r * (1.0f / 5040) + 1.0f / 720;
 	sum = sum * r + 1.0f / 120;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of a tensor's rows and many activations: some rows are read, all threads multiply, the next are read.
+ * Products of a tensor's rows and many activations: some rows are read, all threads multiply them, the next are read.
  */
 #include <math.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ struct map_task {
 	struct xfp_team *team;
 	const float *weights, *panels;
 	size_t rows, cols, count;
-	float *y; /* of the first of these rows */
+	float *y; /* of the first of the rows */
 	size_t stride;
 };
 
@@ -94,7 +94,7 @@ static void multiply_quad(void *context, unsigned thread, size_t i)
 			 xfp_team_own(task->team, thread), task->y + first, task->stride);
 }
 
-/* The sums are rounded before a bias is added, as they are where there is none. */
+/* The sums are rounded before the bias is added. */
 static enum xfp_status add_bias(const struct xfp_forward *forward, const struct xfp_linear_map *map, size_t count,
 				float *y, struct xfp_error *err)
 {
@@ -173,7 +173,7 @@ enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct 
 	enum xfp_status status;
 	uint32_t rank;
 
-	/* Some rows may be asked for, but a matrix is opened as a whole. */
+	/* Only some rows may be needed, but the matrix is opened with all of them. */
 	if (map->part)
 		product.view = *map->part;
 	else if (xfp_weights_shape(forward->weights, map->tensor, &rank, shape) && rank == 2)

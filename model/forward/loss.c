@@ -8,40 +8,40 @@
 #include "model/forward/parts.h"
 #include "runtime/team.h"
 
-#define LEAST_PART 16 /* rows of the head that are worth a pass over the tokens */
+#define LEAST_PART 16 /* least rows of the head for one pass over the tokens */
 
-/* A softmax over the vocabulary that is taken up logit by logit, in order: what the largest so far is, and the sum of
- * e^(logit - largest). So it does not matter where parts of the vocabulary end. */
+/* A softmax over the vocabulary, accumulated logit by logit, in order: the maximum so far, and the sum of e^(logit -
+ * maximum). So the parts of the vocabulary do not matter. */
 struct token_sum {
 	double most, sum, wanted;
-	double apart; /* of a source: c of loss.h */
+	double difference; /* of a source: c in loss.h */
 	uint32_t best;
-	bool broken; /* a logit that is no finite number, which the sums may not show */
+	bool broken; /* a logit is not finite, which the sums may not show */
 };
 
 struct tally_task {
 	const struct xfp_forward *forward;
 	const uint32_t *ids;
-	const float *logits, *source_logits; /* NULL: there is no source */
+	const float *logits, *source_logits; /* NULL without a source */
 	uint32_t first, count;
 	struct token_sum *sums, *source_sums;
 };
 
-static void take_logit(struct token_sum *s, double logit, double apart, uint32_t v, uint32_t wanted)
+static void add_logit(struct token_sum *s, double logit, double difference, uint32_t v, uint32_t wanted)
 {
 	s->broken = s->broken || !isfinite(logit);
 	if (logit > s->most) {
 		double less = xfp_exp(s->most - logit);
 
 		s->sum = s->sum * less + 1;
-		s->apart = s->apart * less + apart;
+		s->difference = s->difference * less + difference;
 		s->most = logit;
 		s->best = v;
 	} else {
 		double part = xfp_exp(logit - s->most);
 
 		s->sum += part;
-		s->apart += part * apart;
+		s->difference += part * difference;
 	}
 	if (v == wanted)
 		s->wanted = logit;
@@ -57,10 +57,10 @@ static void tally_token(void *context, unsigned thread, size_t t)
 	if ((t + 1) % task->forward->length == 0)
 		return;
 	for (uint32_t v = 0; v < task->count; v++) {
-		take_logit(&task->sums[t], logits[v], 0, task->first + v, task->ids[t + 1]);
+		add_logit(&task->sums[t], logits[v], 0, task->first + v, task->ids[t + 1]);
 		if (source)
-			take_logit(&task->source_sums[t], source[v], (double)source[v] - logits[v], task->first + v,
-				   task->ids[t + 1]);
+			add_logit(&task->source_sums[t], source[v], (double)source[v] - logits[v], task->first + v,
+				  task->ids[t + 1]);
 	}
 }
 
@@ -93,15 +93,15 @@ static enum xfp_status conclude(const struct tally_task *task, const struct xfp_
 		losses[t] = (struct xfp_token_loss){ .nats = log_of_sum(s) - s->wanted };
 		if (!source)
 			continue;
-		divergence = of_source->apart / of_source->sum - log_of_sum(of_source) + log_of_sum(s);
+		divergence = of_source->difference / of_source->sum - log_of_sum(of_source) + log_of_sum(s);
 		losses[t].source_nats = log_of_sum(of_source) - of_source->wanted;
-		losses[t].divergence = divergence > 0 ? divergence : 0; /* rounding may take it below */
+		losses[t].divergence = divergence > 0 ? divergence : 0; /* rounding may make it negative */
 		losses[t].agrees = of_source->best == s->best;
 	}
 	return XFP_OK;
 }
 
-/* All of the vocabulary, for all tokens. */
+/* The whole vocabulary, for all tokens. */
 static enum xfp_status tally(const struct xfp_last_activations *model, const struct xfp_last_activations *source,
 			     uint32_t part, struct tally_task *task, float *logits, float *source_logits,
 			     struct xfp_error *err)
@@ -169,7 +169,8 @@ enum xfp_status xfp_loss_of(const struct xfp_token_loss *losses, size_t sequence
 			    struct xfp_error *err)
 {
 	size_t count = 0;
-	double *divergence = malloc(sequences * length * sizeof *divergence), nats = 0, source = 0, apart = 0, same = 0;
+	double *divergence = malloc(sequences * length * sizeof *divergence), nats = 0, source = 0, difference = 0,
+	       same = 0;
 
 	if (!divergence)
 		return xfp_no_memory(err);
@@ -178,7 +179,7 @@ enum xfp_status xfp_loss_of(const struct xfp_token_loss *losses, size_t sequence
 			continue;
 		nats += losses[t].nats;
 		source += losses[t].source_nats;
-		apart += losses[t].divergence;
+		difference += losses[t].divergence;
 		same += losses[t].agrees;
 		divergence[count++] = losses[t].divergence;
 	}
@@ -188,7 +189,7 @@ enum xfp_status xfp_loss_of(const struct xfp_token_loss *losses, size_t sequence
 				   .perplexity = xfp_exp(nats / (double)count),
 				   .source_mean = source / (double)count,
 				   .source_perplexity = xfp_exp(source / (double)count),
-				   .divergence = apart / (double)count,
+				   .divergence = difference / (double)count,
 				   .divergence_99 = divergence[(count * 99 + 99) / 100 - 1],
 				   .divergence_most = divergence[count - 1],
 				   .agreement = same / (double)count };

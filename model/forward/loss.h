@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loss.h - how well a model foretells the tokens of its sequences, and how far it is from what another one expects.
+ * loss.h - losses of a model on its tokens, and its divergence from a source.
  */
 #ifndef XFP_LOSS_H
 #define XFP_LOSS_H
 
 #include "model/forward/forward.h"
 
-/* Of one token, but for the last of a sequence, what is expected of the next one. */
+/* Loss of the prediction after one token. The last token of a sequence has none. */
 struct xfp_token_loss {
-	double nats; /* -log of the probability that was given to the token that came */
-	/* Where there is a source: */
+	double nats; /* -log of the probability of the next token */
+	/* If there is a source: */
 	double source_nats;
-	double divergence; /* Kullback-Leibler, of this model's expectation from the source's; in nats, not below 0 */
-	bool agrees;       /* the same token has the largest logit; of equal ones the lower number counts */
+	double divergence; /* Kullback-Leibler divergence of this model from the source, in nats, at least 0 */
+	bool agrees;       /* top-1 agreement: the same token has the largest logit (of equal ones, the lower id) */
 };
 
-/* Activations after the last layer, x[token][hidden], which are normed in place; forward->tokens of them. */
+/* Activations after the last layer, x[token][hidden], of forward->tokens tokens. They are normalized in place. */
 struct xfp_last_activations {
 	const struct xfp_forward *forward;
 	float *x;
 };
 
-/* Takes the output head by parts of the vocabulary, so that no more than `logits_bytes` of each model's logits are ever
- * there, but at least some. Logits are taken up in the order of the vocabulary, in double, so that results do not
- * depend on the parts:
+/* Compute losses[tokens] from the output head, by parts of the vocabulary: each model has at most `logits_bytes` of
+ * logits in memory, or those of a few rows if that is too little. Logits are accumulated in the order of the
+ * vocabulary, in double, so that results do not depend on the parts:
  *
  *     m = largest so far     s = sum e^(l - m)     c = sum e^(l - m) (l - k)
  *
- * with the sums multiplied by e^(old m - m) wherever a larger one comes; k are this model's logits where l are the
- * source's, which c is of. With m + log s of each, the divergence is c / s - (m + log s) + (m' + log s').
+ * Whenever m grows, the sums are multiplied by e^(old m - m). For c, l are the source's logits and k this model's. With
+ * m + log s of the source and m' + log s' of this model, the divergence is c / s - (m + log s) + (m' + log s').
  *
- * `source` NULL: there is none; otherwise of the same tokens and the same vocabulary. losses[tokens] has no meaning
- * for the last token of a sequence. XFP_BAD_INPUT where logits are no finite numbers. */
+ * `source` is NULL, or has the same tokens and the same vocabulary. The losses of the last tokens of sequences are not
+ * set. XFP_BAD_INPUT if logits are not finite. */
 enum xfp_status xfp_token_losses(const struct xfp_last_activations *model, const struct xfp_last_activations *source,
 				 const uint32_t *ids, size_t logits_bytes, struct xfp_token_loss *losses,
 				 struct xfp_error *err);
 
-/* All sequences of `length` tokens together. */
+/* Summary of all sequences of `length` tokens. */
 struct xfp_loss {
 	uint64_t predicted; /* tokens: all but the first of each sequence */
-	double mean;        /* nats */
-	double perplexity;  /* e to that power */
+	double mean;        /* in nats */
+	double perplexity;  /* e^mean */
 	double source_mean, source_perplexity;
-	double divergence, divergence_99, divergence_most; /* mean; what 99 of 100 do not exceed; the largest */
+	double divergence, divergence_99, divergence_most; /* mean; 99th percentile; maximum */
 	double agreement;                                  /* share of tokens */
 };
 enum xfp_status xfp_loss_of(const struct xfp_token_loss *losses, size_t sequences, size_t length, struct xfp_loss *loss,

@@ -7,19 +7,19 @@
 #include "model/forward/product.h"
 #include "model/forward/rope.h"
 
-#define FAST_BLOCK_BYTES 0x400000 /* of stored rows that a fast product reads at a time, and conversions of them */
+#define FAST_BLOCK_BYTES 0x400000 /* stored rows that a fast product reads at a time, and their conversion */
 
 static uint64_t most_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-/* Of one half of a layer: floats per token, and columns of the widest matrix that multiplies its activations. */
+/* One half of a layer (attention or MLP): floats per token, and columns of the widest matrix that multiplies them. */
 struct half_widths {
 	uint64_t floats, cols;
 };
 
-/* Queries, with their gates, keys, values and weighted sums of values; the gates again, by themselves. */
+/* Queries with their gates, keys, values, weighted sums of values, and the gates once more. */
 static struct half_widths attention_widths(const struct xfp_description *d)
 {
 	uint64_t rows = (uint64_t)d->heads * d->head_dim, kv_rows = (uint64_t)d->kv_heads * d->head_dim;
@@ -27,7 +27,7 @@ static struct half_widths attention_widths(const struct xfp_description *d)
 	return (struct half_widths){ (d->output_gate ? 4 : 2) * rows + 2 * kv_rows, most_of(d->hidden, rows) };
 }
 
-/* Channels of the convolution, gates, beta and decay. A fused projection's output is there once more. */
+/* Channels of the convolution, gates, beta and decay. The output of a fused projection is copied. */
 static struct half_widths delta_widths(const struct xfp_description *d)
 {
 	const struct xfp_delta *delta = &d->delta;
@@ -43,7 +43,7 @@ static struct half_widths dense_widths(const struct xfp_description *d)
 	return (struct half_widths){ 2 * (uint64_t)d->intermediate, most_of(d->hidden, d->intermediate) };
 }
 
-/* The router's probabilities, the tokens of one expert, its gate, up and output: all tokens may choose the same one. */
+/* Router probabilities, gathered tokens, gate, up and output of one expert, which all tokens may select. */
 static struct half_widths expert_widths(const struct xfp_description *d)
 {
 	uint64_t width = most_of(d->expert_intermediate, d->shared_intermediate);
@@ -51,13 +51,13 @@ static struct half_widths expert_widths(const struct xfp_description *d)
 	return (struct half_widths){ d->experts + 2 * (uint64_t)d->hidden + 2 * width, most_of(d->hidden, width) };
 }
 
-/* Floats, per token, of the vectors that a product reads: panels, or vectors prepared for libxfp's kernels. */
+/* Floats per token of a product's input: panels, or vectors prepared for the kernels of libxfp. */
 static uint64_t vector_floats(const struct xfp_forward_batch *batch, uint64_t cols)
 {
 	return batch->arithmetic == XFP_FAST ? 2 * cols : cols;
 }
 
-/* Bytes of the experts of a few tokens, which are multiplied together (by_stacks in mlp.c). */
+/* Bytes of a few tokens' experts that are multiplied together (by_stacks in mlp.c). */
 static uint64_t stack_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch)
 {
 	uint64_t products = xfp_mul_sat(batch->tokens, d->experts_per_token);
@@ -68,7 +68,7 @@ static uint64_t stack_bytes(const struct xfp_description *d, const struct xfp_fo
 	       sizeof(float);
 }
 
-/* Rows of a matrix that are in memory at a time, as stored and, for exact products, as floats. */
+/* Rows of a matrix that are in memory at a time: as stored and, for XFP_REPRODUCIBLE, as floats. */
 static uint64_t block_bytes(const struct xfp_forward_batch *batch, uint64_t cols)
 {
 	if (batch->arithmetic == XFP_FAST)
@@ -76,7 +76,7 @@ static uint64_t block_bytes(const struct xfp_forward_batch *batch, uint64_t cols
 	return 2 * most_of(XFP_BLOCK_BYTES, xfp_mul_sat(XFP_QUAD * sizeof(float), cols));
 }
 
-/* Of each thread: scores of a query and, for exact products, the transposed keys, or rows of a matrix as doubles. */
+/* Per thread: the scores of a query and, for XFP_REPRODUCIBLE, transposed keys, or rows of a matrix as doubles. */
 static uint64_t thread_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch, uint64_t cols)
 {
 	uint64_t scores;
@@ -99,7 +99,7 @@ uint64_t xfp_forward_bytes(const struct xfp_description *d, const struct xfp_for
 		floats = most_of(floats, most_of(mixer.floats, mlp.floats));
 		cols = most_of(cols, most_of(mixer.cols, mlp.cols));
 	}
-	/* The normed activations, and the output of the half. */
+	/* The normalized activations, and the output of the half. */
 	floats = xfp_add_sat(floats, 2 * (uint64_t)d->hidden + vector_floats(batch, cols));
 	bytes = xfp_add_sat(xfp_mul_sat(xfp_mul_sat(tokens, floats), sizeof(float)), block_bytes(batch, cols));
 	if (d->experts)
@@ -115,7 +115,7 @@ uint64_t xfp_forward_table_bytes(const struct xfp_description *d, size_t positio
 		const struct xfp_rope *rope = &d->rope[i];
 		uint64_t tabled = positions;
 
-		/* The table by longrope's factors for short texts is there, too. */
+		/* longrope: there is a table for short texts, too. */
 		if (xfp_rope_is_long(rope, positions))
 			tabled = xfp_add_sat(tabled, (uint64_t)rope->original_context);
 		bytes = xfp_add_sat(bytes, xfp_mul_sat(tabled, rope->dim * sizeof(float)));

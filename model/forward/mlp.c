@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * down(silu(gate(x)) up(x)), or GELU instead, of a layer or of each expert that a router chooses.
+ * The MLP, down(silu(gate(x)) up(x)) or the same with GELU: one per layer, or experts that a router selects.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,21 +13,21 @@
 struct glu_tensors {
 	char gate[XFP_TENSOR_NAME], up[XFP_TENSOR_NAME], down[XFP_TENSOR_NAME];
 	char gate_bias[XFP_TENSOR_NAME], up_bias[XFP_TENSOR_NAME], down_bias[XFP_TENSOR_NAME];
-	bool biases, fused; /* fused: the tensor of `gate` has the rows of both, */
-	bool stacked;       /* and that of `down` those of others, too; */
-	uint64_t number;    /* of the expert that is meant */
+	bool biases, fused; /* fused: the tensor of `gate` contains the rows of up; */
+	bool stacked;       /* stacked: the tensors contain all experts, */
+	uint64_t number;    /* of which this is the number */
 	size_t width;
 };
 
 struct activation_task {
 	enum xfp_activation activation;
-	float *gate; /* which becomes activation(gate) up */
+	float *gate; /* becomes activation(gate) up */
 	const float *up;
 	size_t width;
-	size_t count; /* of the fast form: of all tokens */
+	size_t count; /* for XFP_FAST: of all tokens */
 };
 
-#define ACTIVATED 1024 /* numbers that a thread takes at a time */
+#define ACTIVATED 1024 /* numbers per work item */
 
 static double activate(enum xfp_activation activation, double x)
 {
@@ -52,7 +52,7 @@ static void activate_token(void *context, unsigned thread, size_t token)
 		gate[i] = (float)(activate(task->activation, gate[i]) * up[i]);
 }
 
-/* Some numbers, whichever tokens they belong to. */
+/* Some numbers, without regard to tokens. */
 static void activate_fast(void *context, unsigned thread, size_t i)
 {
 	const struct activation_task *task = context;
@@ -86,7 +86,7 @@ static enum xfp_status activate_all(const struct xfp_forward *forward, float *a,
 	return XFP_OK;
 }
 
-/* Where the three matrices are in their tensors. */
+/* Views of the three matrices in their tensors. */
 enum { GATE, UP, DOWN, MATRICES };
 
 static void glu_views(const struct glu_tensors *g, size_t hidden, struct xfp_view views[MATRICES])
@@ -150,10 +150,10 @@ static enum xfp_status dense(const struct xfp_forward *forward, uint32_t layer, 
 
 /* ---- experts ------------------------------------------------------------------------------------ */
 
-/* Of one token: `weight` becomes 0 for the experts that are not chosen. The largest probabilities are chosen, among
- * equals the lower number. No more than d->experts_per_token are, even if none of them is a number: others have sized their
- * memory by that. */
-static void choose(const struct xfp_description *d, float *weight, double *probability)
+/* Top-k routing of one token: `weight` becomes 0 for the experts that are not selected. The largest probabilities are
+ * selected, of equal ones the lower number; exactly d->experts_per_token of them even if they are NaN, since buffers
+ * are sized by that. */
+static void select_experts(const struct xfp_description *d, float *weight, double *probability)
 {
 	double most = weight[0], sum = 0, selected = 0;
 
@@ -196,7 +196,7 @@ static enum xfp_status route(const struct xfp_forward *forward, uint32_t layer, 
 	xfp_layer_tensor(tensor, forward->names, layer, d->expert_names->router);
 	status = probability ? xfp_forward_map(forward, &router, x, forward->tokens, weights, err) : xfp_no_memory(err);
 	for (size_t t = 0; !status && t < forward->tokens; t++)
-		choose(d, weights + t * d->experts, probability);
+		select_experts(d, weights + t * d->experts, probability);
 	free(probability);
 	return status;
 }
@@ -220,9 +220,9 @@ static void expert_tensors(const struct xfp_forward *forward, uint32_t layer, ui
 	}
 }
 
-/* One expert, for the tokens that chose it: gathered, computed, and added with their weights. */
+/* One expert: gather the tokens that selected it, compute, and add the outputs with their weights. */
 static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t layer, uint32_t number,
-				  const float *weights, const float *x, float *gathered, float *made, float *y,
+				  const float *weights, const float *x, float *gathered, float *output, float *y,
 				  struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
@@ -237,7 +237,7 @@ static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t la
 	if (!count)
 		return XFP_OK;
 	expert_tensors(forward, layer, number, &g);
-	if ((status = glu(forward, &g, gathered, count, made, err)))
+	if ((status = glu(forward, &g, gathered, count, output, err)))
 		return status;
 	for (size_t t = 0; t < forward->tokens; t++) {
 		float weight = weights[t * d->experts + number];
@@ -245,14 +245,14 @@ static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t la
 		if (weight == 0)
 			continue;
 		for (size_t i = 0; i < d->hidden; i++)
-			y[t * d->hidden + i] += weight * made[i];
-		made += d->hidden;
+			y[t * d->hidden + i] += weight * output[i];
+		output += d->hidden;
 	}
 	return XFP_OK;
 }
 
 static enum xfp_status one_by_one(const struct xfp_forward *forward, uint32_t layer, const float *weights,
-				  const float *x, float *made, float *y, struct xfp_error *err)
+				  const float *x, float *output, float *y, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
 	float *gathered = xfp_floats(forward->tokens, d->hidden);
@@ -260,24 +260,25 @@ static enum xfp_status one_by_one(const struct xfp_forward *forward, uint32_t la
 
 	memset(y, 0, forward->tokens * d->hidden * sizeof *y);
 	for (uint32_t e = 0; !status && e < d->experts; e++)
-		status = add_expert(forward, layer, e, weights, x, gathered, made, y, err);
+		status = add_expert(forward, layer, e, weights, x, gathered, output, y, err);
 	free(gathered);
 	return status;
 }
 
-/* ---- experts of a few tokens, of a bundle that has them as stacks -------------------------------- */
+/* ---- experts of a few tokens, in stacks ------------------------------------------------------------ */
 
-/* One token takes so little of each expert that threads would mostly wait for one another. */
+/* For a few tokens, the work of each expert is so little that threads would mostly wait: one call multiplies by all
+ * selected experts of a stack in a bundle. */
 struct stacks {
 	uint32_t stack[MATRICES];
-	uint32_t *numbers; /* [expert]: which of those that are chosen it is */
-	uint32_t *place;   /* [MATRICES][experts]: where they are in their stacks, */
-	size_t experts;    /* of those that are chosen */
+	uint32_t *numbers; /* [expert]: index among the selected ones */
+	uint32_t *place;   /* [MATRICES][experts]: their places in the stacks, */
+	size_t experts;    /* count of the selected ones */
 	struct xfp_product *products;
 	size_t count;
 };
 
-static bool is_chosen(const struct xfp_forward *forward, const float *weights, uint32_t expert)
+static bool is_selected(const struct xfp_forward *forward, const float *weights, uint32_t expert)
 {
 	for (size_t t = 0; t < forward->tokens; t++) {
 		if (weights[t * forward->description->experts + expert] != 0)
@@ -286,7 +287,7 @@ static bool is_chosen(const struct xfp_forward *forward, const float *weights, u
 	return false;
 }
 
-/* Whether all experts that are chosen are in the same three stacks. */
+/* Whether all selected experts are in the same three stacks. */
 static bool find_stacks(const struct xfp_forward *forward, uint32_t layer, const float *weights, struct stacks *s)
 {
 	const struct xfp_description *d = forward->description;
@@ -294,7 +295,7 @@ static bool find_stacks(const struct xfp_forward *forward, uint32_t layer, const
 	struct glu_tensors g;
 
 	for (uint32_t e = 0; e < d->experts; e++) {
-		if (!is_chosen(forward, weights, e))
+		if (!is_selected(forward, weights, e))
 			continue;
 		expert_tensors(forward, layer, e, &g);
 		glu_views(&g, d->hidden, views);
@@ -313,8 +314,8 @@ static bool find_stacks(const struct xfp_forward *forward, uint32_t layer, const
 	return true;
 }
 
-/* Products of one of the matrices, token by token, and of each token in the order of experts: gate and up make a vector
- * of each, of which down adds up those of a token. */
+/* List the products of one of the matrices, by token and then by expert. Gate and up give a vector for each; down adds
+ * up the vectors of a token. */
 static void list_products(const struct xfp_forward *forward, const float *weights, unsigned matrix, struct stacks *s)
 {
 	const struct xfp_description *d = forward->description;
@@ -324,13 +325,13 @@ static void list_products(const struct xfp_forward *forward, const float *weight
 	for (size_t t = 0; t < forward->tokens; t++) {
 		for (uint32_t e = 0; e < d->experts; e++) {
 			float weight = weights[t * d->experts + e];
-			uint32_t made = (uint32_t)s->count, token = (uint32_t)t;
+			uint32_t output = (uint32_t)s->count, token = (uint32_t)t;
 
 			if (weight == 0)
 				continue;
 			s->products[s->count++] =
-				matrix == DOWN ? (struct xfp_product){ place[s->numbers[e]], made, token, weight }
-					       : (struct xfp_product){ place[s->numbers[e]], token, made, 1 };
+				matrix == DOWN ? (struct xfp_product){ place[s->numbers[e]], output, token, weight }
+					       : (struct xfp_product){ place[s->numbers[e]], token, output, 1 };
 		}
 	}
 }
@@ -357,7 +358,7 @@ static enum xfp_status multiply_stack(const struct xfp_forward *forward, const f
 	return xfp_weights_multiply_experts(forward->weights, forward->team, &p, err);
 }
 
-/* Sets `done` if it could. */
+/* Sets `done` if all selected experts are in stacks. */
 static enum xfp_status by_stacks(const struct xfp_forward *forward, uint32_t layer, const float *weights,
 				 const float *x, float *y, bool *done, struct xfp_error *err)
 {
@@ -385,11 +386,11 @@ static enum xfp_status by_stacks(const struct xfp_forward *forward, uint32_t lay
 	return status;
 }
 
-/* ---- all of them -------------------------------------------------------------------------------- */
+/* ---- the MLP with experts -------------------------------------------------------------------------- */
 
-/* The expert that all tokens go through, weighted by a sigmoid. */
+/* The shared expert, weighted by a sigmoid. */
 static enum xfp_status add_shared(const struct xfp_forward *forward, uint32_t layer, float *weights, const float *x,
-				  float *made, float *y, struct xfp_error *err)
+				  float *output, float *y, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
 	struct glu_tensors g = { .width = d->shared_intermediate };
@@ -402,13 +403,13 @@ static enum xfp_status add_shared(const struct xfp_forward *forward, uint32_t la
 	xfp_layer_tensor(g.up, forward->names, layer, d->expert_names->shared_up);
 	xfp_layer_tensor(g.down, forward->names, layer, d->expert_names->shared_down);
 	if ((status = xfp_forward_map(forward, &router, x, forward->tokens, weights, err)) ||
-	    (status = glu(forward, &g, x, forward->tokens, made, err)))
+	    (status = glu(forward, &g, x, forward->tokens, output, err)))
 		return status;
-	for (size_t t = 0; t < forward->tokens; t++, y += d->hidden, made += d->hidden) {
+	for (size_t t = 0; t < forward->tokens; t++, y += d->hidden, output += d->hidden) {
 		float weight = (float)xfp_sigmoid(weights[t]);
 
 		for (size_t i = 0; i < d->hidden; i++)
-			y[i] += weight * made[i];
+			y[i] += weight * output[i];
 	}
 	return XFP_OK;
 }
@@ -417,18 +418,18 @@ static enum xfp_status experts(const struct xfp_forward *forward, uint32_t layer
 			       struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
-	float *weights = xfp_floats(forward->tokens, d->experts), *made = xfp_floats(forward->tokens, d->hidden);
-	enum xfp_status status = weights && made ? route(forward, layer, x, weights, err) : xfp_no_memory(err);
+	float *weights = xfp_floats(forward->tokens, d->experts), *output = xfp_floats(forward->tokens, d->hidden);
+	enum xfp_status status = weights && output ? route(forward, layer, x, weights, err) : xfp_no_memory(err);
 	bool done = false;
 
 	if (!status && forward->arithmetic == XFP_FAST && forward->tokens * d->experts_per_token <= XFP_STACK_PRODUCTS)
 		status = by_stacks(forward, layer, weights, x, y, &done, err);
 	if (!status && !done)
-		status = one_by_one(forward, layer, weights, x, made, y, err);
+		status = one_by_one(forward, layer, weights, x, output, y, err);
 	if (!status && d->expert_names->shared_router)
-		status = add_shared(forward, layer, weights, x, made, y, err);
+		status = add_shared(forward, layer, weights, x, output, y, err);
 	free(weights);
-	free(made);
+	free(output);
 	return status;
 }
 

@@ -37,7 +37,7 @@ static const struct xfp_layer_norms gemma_norms = {
 	.mlp_output = "post_feedforward_layernorm.weight",
 };
 
-/* The text part of models that see has the same rules, whichever type its config gives. */
+/* The text models of multimodal Gemma 3 follow the same rules under either type. */
 #define GEMMA3                                                                                                     \
 	.sizes = { .heads = 8,                                                                                     \
 		   .kv_heads = 4,                                                                                  \
@@ -140,7 +140,7 @@ static const struct xfp_model_family families[] = {
 	  .delta = XFP_DELTA_BY_KINDS },
 };
 
-/* Text parts of models that see have types of their own. */
+/* Types that multimodal models give their text models. */
 static const struct {
 	const char *type, *family;
 } text_types[] = {

@@ -5,10 +5,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The upper part ends in zeros, so that its products with the integers that come up here are exact. */
+/* The upper part ends in zeros, so that its products with the integers used here are exact. */
 #define LN2_HIGH 0x1.62e42feep-1
 #define LN2_LOW 0x1.a39ef35793c76p-33
-#define HALF_PI_HIGH 0x1.921fb544p+0 /* 33 bits, as the next */
+#define HALF_PI_HIGH 0x1.921fb544p+0 /* 33 bits, and so has the next */
 #define HALF_PI_MIDDLE 0x1.0b4611a6p-34
 #define HALF_PI_LOW 0x1.3198a2e037073p-69
 
@@ -34,7 +34,7 @@ static double power_of_two(int k)
 	return of_bits((uint64_t)(k + 1023) << 52);
 }
 
-/* e^x = 2^k e^r, and the series of e^r, |r| <= ln 2 / 2: what is left out is below 2^-57. */
+/* e^x = 2^k e^r, with a series for e^r, |r| <= ln 2 / 2, truncated at 2^-57. */
 double xfp_exp(double x)
 {
 	double n, r, sum = 1;
@@ -49,12 +49,11 @@ double xfp_exp(double x)
 	r = (x - n * LN2_HIGH) - n * LN2_LOW;
 	for (int i = 13; i > 0; i--)
 		sum = 1 + sum * r / i;
-	/* In two steps, since 2^k itself may be out of range. */
+	/* In two steps, since 2^k alone may be out of range. */
 	return sum * power_of_two(k / 2) * power_of_two(k - k / 2);
 }
 
-/* The series of the inverse hyperbolic tangent of t without its first member, by t: what is left out is below 2^-57 for
- * |t| up to 0.172. */
+/* (atanh(t) - t) / t as a series, truncated at 2^-57 for |t| up to 0.172. */
 static double atanh_rest(double t)
 {
 	double square = t * t, sum = 0;
@@ -64,7 +63,7 @@ static double atanh_rest(double t)
 	return sum;
 }
 
-/* x = 2^k m with m between the roots of 1/2 and 2; log m is twice the inverse hyperbolic tangent of t. */
+/* x = 2^k m with m between the roots of 1/2 and 2; log m = 2 atanh(t). */
 double xfp_log(double x)
 {
 	double t;
@@ -94,7 +93,7 @@ double xfp_sigmoid(double x)
 	return 1 / (1 + xfp_exp(-x));
 }
 
-/* Where e^x is small, 1 + e^x would lose its last digits. */
+/* If e^x is small, 1 + e^x would lose its last digits. */
 double xfp_softplus(double x)
 {
 	double power, t;
@@ -108,8 +107,7 @@ double xfp_softplus(double x)
 	return 2 * t + 2 * t * atanh_rest(t);
 }
 
-/* (e^2x - 1) / (e^2x + 1). Near 0, where 1 would swallow what matters, e^2x - 1 is a series of its own, of which less
- * than 2^-55 is left out. */
+/* (e^2x - 1) / (e^2x + 1). Near 0, e^2x - 1 cancels, and a series replaces it, truncated at 2^-55. */
 double xfp_tanh(double x)
 {
 	double y = 2 * x, sum = 0;
@@ -124,7 +122,7 @@ double xfp_tanh(double x)
 	return sum / (sum + 2);
 }
 
-/* 2 / sqrt(pi) e^-x^2 times the sum over n of 2^n x^(2n+1) / (1 3 5 ... (2n + 1)), all of one sign. */
+/* 2 / sqrt(pi) e^-x^2 times the sum over n of 2^n x^(2n+1) / (1 3 5 ... (2n + 1)); all terms have one sign. */
 double xfp_erf(double x)
 {
 	double term = x, sum = x;
@@ -138,7 +136,7 @@ double xfp_erf(double x)
 	return 1.1283791670955125739 * xfp_exp(-x * x) * sum;
 }
 
-/* x = n pi/2 + r, and the series of both for |r| <= pi/4. Products of n and the upper part of pi/2 are exact up to
+/* x = n pi/2 + r, with series of both for |r| <= pi/4. Products of n and the upper part of pi/2 are exact up to
  * 2^20. */
 void xfp_sine_cosine(double x, double *sine, double *cosine)
 {

@@ -2,8 +2,8 @@
 /*
  * numbers.h - exp, log, pow, tanh, erf, sine and cosine, with the same bits on every machine.
  *
- * libm promises no such thing: each version of it rounds as it likes. These use additions, multiplications, divisions
- * and floor alone, in one order, which IEEE 754 defines to the last bit. Errors are relative ones, of results that are
+ * libm does not promise that: versions round differently. These functions use only additions, multiplications,
+ * divisions and floor, in one order, which IEEE 754 defines to the last bit. Errors are relative, for results that are
  * neither subnormal nor infinite.
  */
 #ifndef XFP_NUMBERS_H
@@ -12,7 +12,7 @@
 /* Within 2^-50. Infinity above 709.78, 0 below -745.13; NaN stays NaN. */
 double xfp_exp(double x);
 
-/* Natural logarithm of a finite number above 0, within 2^-50 (near 1 likewise). */
+/* Natural logarithm of a finite number above 0, within 2^-50, also near 1. */
 double xfp_log(double x);
 
 /* base^exponent for a finite base above 0, within 2^-50 (1 + |log of the result|). */
@@ -21,7 +21,7 @@ double xfp_pow(double base, double exponent);
 /* 1 / (1 + e^-x), within 2^-49. */
 double xfp_sigmoid(double x);
 
-/* log(1 + e^x), within 2^-49; above 20 it is x, as published code has it. */
+/* log(1 + e^x), within 2^-49; x itself above 20, as in published code. */
 double xfp_softplus(double x);
 
 /* Within 2^-50. NaN stays NaN. */
@@ -30,7 +30,7 @@ double xfp_tanh(double x);
 /* Within 2^-46. NaN stays NaN. */
 double xfp_erf(double x);
 
-/* Both within 2^-50, absolutely, for |x| up to 2^20; less exact beyond that, and NaN beyond 2^30. */
+/* Both within an absolute error of 2^-50 for |x| up to 2^20; less exact beyond that, and NaN beyond 2^30. */
 void xfp_sine_cosine(double x, double *sine, double *cosine);
 
 #endif

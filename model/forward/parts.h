@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parts.h - what a layer is made of. Private to model/forward/.
+ * parts.h - the parts of a layer. Private to model/forward/.
+ *
+ * All products of weights and activations are computed by xfp_forward_map, except those of stacked experts with
+ * XFP_FAST (by_stacks in mlp.c).
  */
 #ifndef XFP_FORWARD_PARTS_H
 #define XFP_FORWARD_PARTS_H
@@ -8,45 +11,44 @@
 #include "model/forward/forward.h"
 
 #define XFP_TENSOR_NAME 160
-#define XFP_BLOCK_BYTES 0x400000            /* of a matrix's rows that are read at a time, as floats */
-#define XFP_STACK_PRODUCTS 256              /* of experts, up to which those that are chosen are multiplied together */
-#define XFP_EMBEDDING "embed_tokens.weight" /* of words, behind what names begin with */
+#define XFP_BLOCK_BYTES 0x400000 /* rows of a matrix that are read at a time, as floats */
+#define XFP_STACK_PRODUCTS 256   /* of stacked experts, up to which those of all tokens are multiplied together */
+#define XFP_EMBEDDING "embed_tokens.weight" /* the word embedding, after the prefix */
 
-/* Floats for `tokens` times `width` numbers; NULL when they are too many. */
+/* Allocate tokens * width floats; NULL without memory, or on overflow. */
 float *xfp_floats(size_t tokens, size_t width);
 
-/* "model.NAME" into `text`, or with whatever else the model's tensors begin with. */
+/* Write "model.NAME", with the prefix of the model's tensors. */
 void xfp_body_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, const char *name);
-/* "model.layers.LAYER.NAME" likewise. */
+/* Write "model.layers.LAYER.NAME", with the prefix of the model's tensors. */
 void xfp_layer_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, uint32_t layer,
 		      const char *name);
-/* Likewise with the number of an expert for %u. */
+/* The same, with the expert's number for %u. */
 void xfp_expert_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, uint32_t layer,
 		       const char *name, uint32_t expert);
 
-/* y[t][0 ... rows) = W x[t] of rows [first, first + rows) of a matrix of `cols` columns, and `bias`, if that is no
- * NULL, added to it (a tensor's name). Vectors are `cols` and `rows` apart. */
+/* y[t][0 ... rows) = W x[t] + bias, for rows [first, first + rows) of a matrix of `cols` columns. `bias` names a
+ * tensor, or is NULL. Vectors of x are `cols` apart, those of y `rows`. */
 struct xfp_linear_map {
 	const char *tensor, *bias;
-	const struct xfp_view *part; /* the matrix, where it is part of a fused tensor; NULL: it is all of the tensor */
+	const struct xfp_view *part; /* where the matrix is in a fused tensor; NULL: it is the tensor */
 	size_t first, rows, cols;
 };
 enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct xfp_linear_map *map, const float *x,
 				size_t count, float *y, struct xfp_error *err);
 
-/* All `size` numbers of a tensor of one dimension. */
+/* Read all `size` numbers of a one-dimensional tensor. */
 enum xfp_status xfp_forward_vector(const struct xfp_forward *forward, const char *tensor, size_t size, float *out,
 				   struct xfp_error *err);
 
-/* Likewise of a norm's weights, to which the description's offset is added. */
+/* The same for a norm's weights, with the description's offset added. */
 enum xfp_status xfp_forward_norm_weights(const struct xfp_forward *forward, const char *tensor, size_t size, float *out,
 					 struct xfp_error *err);
 
-/* y = x / sqrt(mean of x^2 + epsilon) weight, for `count` vectors of `size`; y may be x. */
+/* y = weight x / sqrt(mean of x^2 + epsilon), for `count` vectors of `size`; y may be x. */
 void xfp_rms_norm(const float *x, size_t count, size_t size, const float *weight, double epsilon, float *y);
 
-/* What attention, linear attention, and the feed-forward part of a layer make of normed activations:
- * y[token][hidden]. */
+/* Attention, linear attention and MLP of a layer: y[token][hidden] from normalized activations x. */
 enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
 				      struct xfp_error *err);
 enum xfp_status xfp_forward_delta(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,

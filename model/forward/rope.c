@@ -7,7 +7,7 @@
 
 #define PI 3.14159265358979323846
 
-/* Low frequencies are divided by the factor, high ones stay, and those between are mixed. */
+/* Low frequencies are divided by the factor, high ones are kept, and those between are interpolated. */
 static double llama3(const struct xfp_rope *rope, double frequency)
 {
 	double waves = rope->original_context * frequency / (2 * PI), smooth;
@@ -20,15 +20,15 @@ static double llama3(const struct xfp_rope *rope, double frequency)
 	return (1 - smooth) * frequency / rope->factor + smooth * frequency;
 }
 
-/* The pair, not a whole number, that turns so often over the original context. */
-static double pair_that_turns(const struct xfp_rope *rope, double times)
+/* The (fractional) pair that completes that many rotations over the original context. */
+static double pair_of_rotations(const struct xfp_rope *rope, double times)
 {
 	return rope->dim * xfp_log(rope->original_context / (times * 2 * PI)) / (2 * xfp_log(rope->theta));
 }
 
 static double yarn(const struct xfp_rope *rope, uint32_t pair, double frequency)
 {
-	double low = pair_that_turns(rope, rope->beta_fast), high = pair_that_turns(rope, rope->beta_slow), ramp;
+	double low = pair_of_rotations(rope, rope->beta_fast), high = pair_of_rotations(rope, rope->beta_slow), ramp;
 
 	if (rope->truncate) {
 		low = floor(low);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What config.json says of rotary positions.
+ * RoPE parameters from config.json.
  */
 #include "model/forward/rope_read.h"
 
@@ -31,7 +31,7 @@ static double *factors_of(struct xfp_fields *f, json_t *object, const char *key,
 	return factors;
 }
 
-/* 0.1 m log(factor) + 1, the temperature of attention that yarn gives a longer context. */
+/* 0.1 m log(factor) + 1: yarn's attention temperature for longer contexts. */
 static double yarn_scale(double factor, double m)
 {
 	return factor <= 1 ? 1 : 0.1 * m * xfp_log(factor) + 1;
@@ -91,8 +91,8 @@ static enum xfp_rope_scaling scaling_of(struct xfp_fields *f, const struct xfp_m
 	return XFP_ROPE_DEFAULT;
 }
 
-/* Elements of a head that turn; the others follow them. Where the family turns whole heads, transformers ignores
- * partial_rotary_factor without scaling, and fails with it. */
+/* Rotated elements of a head, which come first, by the partial rotary factor. In families without one, transformers
+ * ignores partial_rotary_factor unless positions are scaled, and fails then. */
 static uint32_t dim_of(struct xfp_fields *f, const struct xfp_model_family *family, json_t *object, uint32_t head_dim,
 		       bool scaled)
 {
@@ -154,7 +154,7 @@ static void read_rope(struct xfp_fields *f, const struct xfp_model_family *famil
 		rope->attention = xfp_field_number(f, object, "attention_factor", 0);
 }
 
-/* NULL if it is missing, null or empty. */
+/* NULL if the member is missing, null or empty. */
 static json_t *object_of(struct xfp_fields *f, json_t *holder, const char *key)
 {
 	json_t *object = xfp_field(holder, key);
@@ -164,7 +164,7 @@ static json_t *object_of(struct xfp_fields *f, json_t *holder, const char *key)
 	return json_object_size(object) ? object : NULL;
 }
 
-/* Positions of layers with full attention, and of those with a window. */
+/* RoPE of layers with full attention, and of layers with a window. */
 static void read_both(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d,
 		      json_t *parameters, json_t *scaling)
 {

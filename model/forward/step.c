@@ -36,7 +36,7 @@ static enum xfp_status through_layers(const struct xfp_forward *forward, const u
 	return status;
 }
 
-/* Of the last tokens alone, which move to the beginning of x. */
+/* Logits of the last token of each segment: their activations move to the beginning of x. */
 static enum xfp_status finish(struct xfp_forward *forward, float *x, float *logits, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;

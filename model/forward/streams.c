@@ -12,9 +12,9 @@
 
 struct xfp_stream {
 	size_t width;
-	float *x; /* NULL: in the file */
+	float *x; /* NULL: in a file */
 	int fd;
-	char *path; /* that it had, for messages */
+	char *path; /* for messages; the file was unlinked */
 };
 
 static enum xfp_status open_file(struct xfp_stream *stream, struct xfp_error *err)

@@ -5,7 +5,7 @@
 
 #include "model/forward/parts.h"
 
-/* Experts one by one, and stacked. */
+/* With experts one by one, and stacked. */
 #define NAMES(body, head)        \
 	{ body, head, false },   \
 	{                        \
@@ -48,10 +48,10 @@ const struct xfp_tensor_names *xfp_find_names(const struct xfp_description *desc
 		    has_stacks(description, weights, &all_names[i]) == all_names[i].stacked)
 			return &all_names[i];
 	}
-	return all_names; /* of which the tensors are then found to be missing */
+	return all_names; /* the check will report them as missing */
 }
 
-/* ---- what there must be --------------------------------------------------------------------------- */
+/* ---- required tensors ------------------------------------------------------------------------------ */
 
 struct tensor_walk {
 	const struct xfp_description *description;
@@ -62,26 +62,26 @@ struct tensor_walk {
 	bool ended;
 };
 
-static void tell(struct tensor_walk *walk, const char *tensor, uint32_t rank, const uint64_t *shape)
+static void report(struct tensor_walk *walk, const char *tensor, uint32_t rank, const uint64_t *shape)
 {
 	walk->ended = walk->ended || !walk->each(walk->context, tensor, rank, shape);
 }
 
-/* `cols` 0: of one dimension. */
+/* `cols` 0: one dimension. */
 static void expect(struct tensor_walk *walk, const char *tensor, uint64_t rows, uint64_t cols)
 {
 	uint64_t shape[] = { rows, cols };
 
-	tell(walk, tensor, cols ? 2 : 1, shape);
+	report(walk, tensor, cols ? 2 : 1, shape);
 }
 
-/* Of the layer; a vector that the description has, or has not. */
+/* A vector of the layer, which must exist or must not. */
 static void expect_vector(struct tensor_walk *walk, const char *name, bool there, uint64_t size)
 {
 	char tensor[XFP_TENSOR_NAME];
 
 	xfp_layer_tensor(tensor, walk->names, walk->layer, name);
-	tell(walk, tensor, there, &size);
+	report(walk, tensor, there, &size);
 }
 
 static void expect_matrix(struct tensor_walk *walk, const char *name, uint64_t rows, uint64_t cols)
@@ -134,7 +134,7 @@ static void walk_delta(struct tensor_walk *walk)
 		expect_matrix(walk, "linear_attn.in_proj_a.weight", delta->value_heads, d->hidden);
 	}
 	xfp_layer_tensor(tensor, walk->names, walk->layer, "linear_attn.conv1d.weight");
-	tell(walk, tensor, 3, convolution);
+	report(walk, tensor, 3, convolution);
 	expect_vector(walk, "linear_attn.conv1d.bias", false, 0);
 	expect_vector(walk, "linear_attn.A_log", true, delta->value_heads);
 	expect_vector(walk, "linear_attn.dt_bias", true, delta->value_heads);
@@ -191,9 +191,9 @@ static void walk_experts(struct tensor_walk *walk)
 	}
 	if (walk->names->stacked) {
 		xfp_layer_tensor(tensor, walk->names, walk->layer, names->gate_up_stack);
-		tell(walk, tensor, 3, gates);
+		report(walk, tensor, 3, gates);
 		xfp_layer_tensor(tensor, walk->names, walk->layer, names->down_stack);
-		tell(walk, tensor, 3, downs);
+		report(walk, tensor, 3, downs);
 		return;
 	}
 	for (uint32_t e = 0; !walk->ended && e < d->experts; e++) {
@@ -220,14 +220,14 @@ void xfp_each_tensor(const struct xfp_description *description, const struct xfp
 		(description->layer[walk.layer].delta ? walk_delta : walk_attention)(&walk);
 		(description->layer[walk.layer].experts ? walk_experts : walk_mlp)(&walk);
 	}
-	expect_vector(&walk, "input_layernorm.weight", false, 0); /* of a layer more */
+	expect_vector(&walk, "input_layernorm.weight", false, 0); /* one layer too many */
 	xfp_body_tensor(tensor, names, "norm.weight");
 	expect(&walk, tensor, description->hidden, 0);
 	if (!description->tied)
 		expect(&walk, names->head, description->vocabulary, description->hidden);
 }
 
-/* ---- what there is -------------------------------------------------------------------------------- */
+/* ---- checking the model's tensors ------------------------------------------------------------------ */
 
 struct tensor_check {
 	const struct xfp_weights *weights;
