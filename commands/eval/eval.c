@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * eval.c - xfp eval: perplexity of a bundle, or of a checkpoint, and how far it is from its source.
+ * eval.c - xfp eval: perplexity of a model, and its distance from the source.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 
 #define MOST_THREADS 1024
 #define MOST_LENGTH (1 << 24)
-#define LARGE_BLOCK (1 << 20) /* bytes, from which on memory is mapped on its own */
+#define LARGE_BLOCK (1 << 20) /* bytes from which malloc maps memory */
 
 static enum xfp_status take_threads(const struct xfp_option *option, const char *where, const char *text,
 				    struct xfp_error *err)
@@ -59,8 +59,8 @@ static bool has_ending(const char *path, const char *ending)
 	return length >= size && !strcmp(path + length - size, ending);
 }
 
-/* Whether an argument names a text or token ids rather than a model: standard input, a usual ending, or a file with
- * none of the endings that weights have. */
+/* Whether an argument is a text or token ids rather than a model: standard input, an extension of texts, or a file
+ * without an extension of weights. */
 static bool is_text(const char *path)
 {
 	static const char *const weights[] = {
@@ -91,7 +91,7 @@ static int refuse_arguments(const struct xfp_command_line *line)
 				       line->argument_count ? "more than one bundle or model" : "no bundle or model");
 }
 
-/* What the callbacks of the evaluation use. */
+/* Context of the evaluation's callbacks. */
 struct eval_run {
 	const char *program;
 	struct xfp_signals signals;
@@ -158,53 +158,53 @@ int xfp_main_eval(int argc, char **argv)
 		{ .name = "source",
 		  .path = true,
 		  .value = "MODEL",
-		  .text = "what the bundle was made of, to compare with",
+		  .text = "compare with the model that the bundle was made from",
 		  .into = &request.source },
 		{ .name = "tokens",
 		  .path = true,
 		  .value = "FILE",
-		  .text = "ids of the text, as numpy.save writes them: integers\n"
-			  "[sequences, length], or [length]; - is standard input",
+		  .text = "token ids in .npy format: integers [sequences, length],\n"
+			  "or [length]; - is standard input",
 		  .into = &request.tokens_path },
 		{ .name = "text",
 		  .path = true,
 		  .value = "FILE",
-		  .text = "the text itself, for the model's tokenizer; - is standard\ninput",
+		  .text = "text to encode with the model's tokenizer; - is standard\ninput",
 		  .into = &request.text_path },
 		{ .name = "length",
 		  .value = "N",
-		  .text = "tokens of the sequences that the text is cut into; default:\n512, or the model's context",
+		  .text = "cut the text into sequences of N tokens; default: 512, or\nthe model's context",
 		  .take = take_length,
 		  .context = &request.length },
 		{ .name = "memory",
 		  .value = "SIZE",
-		  .text = "to keep within, such as 24GiB; default: half of what the\nmachine has available",
+		  .text = "memory limit, such as 24GiB; default: half of the available\nmemory",
 		  .take = take_memory,
 		  .context = &request },
 		{ .name = "state",
 		  .path = true,
 		  .value = "FILE",
-		  .text = "where it is kept how far it is, to go on after an end;\ndefault: BUNDLE.eval",
+		  .text = "save finished layers here, to resume after an interruption;\ndefault: BUNDLE.eval",
 		  .into = &request.state_path },
 		{ .name = "threads",
 		  .value = "N",
-		  .text = "threads; default: one for each processor",
+		  .text = "number of threads; default: one for each processor",
 		  .take = take_threads,
 		  .context = &request.threads },
 		{ .name = "fast",
-		  .text = "compute in f32, by the fastest instructions: some times as\nfast, and not the same bits on "
-			  "every machine",
+		  .text = "compute in f32 with the fastest instructions: several times\nas fast, but bits differ "
+			  "between machines",
 		  .set = &request.fast },
-		{ .name = "json", .text = "one JSON object", .set = &json },
+		{ .name = "json", .text = "print one JSON object", .set = &json },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp eval [--source MODEL] --tokens FILE|--text FILE [--length N] [--memory SIZE] "
 			 "[--state FILE] [--threads N] [--fast] [--json] BUNDLE|MODEL",
 		.summary =
-			"Tells the perplexity of a bundle, or of a checkpoint, on a text: how well it foretells each\n"
-			"token from those before it; and with its source, how far it is from what that expects, and\n"
-			"which layers take it there. Without --fast the result is the same bits on any machine.",
+			"Measures the perplexity of a bundle or a checkpoint on a text: how well the model predicts\n"
+			"each token from those before it. With --source, also measures the divergence from the\n"
+			"source, and the error of each layer. Without --fast, results have the same bits anywhere.",
 		.options = options,
 	};
 	int status;
@@ -222,7 +222,7 @@ int xfp_main_eval(int argc, char **argv)
 	if (request.length && !request.text_path)
 		return xfp_command_line_refuse(&line, "%s", "--length is for --text; --tokens has its own");
 	request.model = line.arguments[0];
-	/* Memory that was freed goes back: what is left of it for later would be beyond what was reckoned with. */
+	/* Return freed memory to the system: memory that malloc keeps is not part of the estimate. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
 	xfp_mapped_begin(argv[0], request.model, NULL);
 	if (request.source)

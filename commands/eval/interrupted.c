@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of an evaluation that a signal ends: what is kept, and the command that resumes it.
+ * Messages of an interrupted evaluation: what is saved, and the command that resumes it.
  */
 #include "commands/eval/interrupted.h"
 
@@ -13,10 +13,10 @@
 
 static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
 
-/* Calls only what a signal handler may. SA_RESETHAND: the second signal ends the process. */
+/* Calls only async-signal-safe functions. SA_RESETHAND: the second signal ends the process. */
 static void end_early(int number)
 {
-	static const char text[] = "\nxfp eval: interrupted before the evaluation began; nothing new was kept\n";
+	static const char text[] = "\nxfp eval: interrupted before the evaluation began; nothing new was saved\n";
 
 	if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
 		_exit(128 + number);
@@ -49,14 +49,14 @@ void xfp_eval_print_interrupted(const struct xfp_evaluation *e, char *const *arg
 
 	fputs("\nxfp eval: interrupted; ", stderr);
 	if (e->state.layers)
-		fprintf(stderr, "%u of %u layers are kept in %s.", (unsigned)e->state.layers,
+		fprintf(stderr, "%u of %u layers are saved in %s.", (unsigned)e->state.layers,
 			(unsigned)e->judged.model.description->layers, xfp_printable(e->state.path).text);
 	else if (unread)
 		fprintf(stderr, "%s stays unchanged.", xfp_printable(e->state.path).text);
 	else if (!e->state.path)
-		fputs("nothing was kept; --state FILE keeps finished layers\n", stderr);
+		fputs("nothing was saved; --state FILE saves finished layers\n", stderr);
 	else
-		fputs("nothing was kept, since no state had been saved yet\n", stderr);
+		fputs("nothing was saved yet\n", stderr);
 	if (e->state.layers || unread)
 		print_command(argv);
 }

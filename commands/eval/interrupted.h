@@ -4,10 +4,10 @@
 
 #include "model/evaluate/evaluation.h"
 
-/* While the models are being opened, signals end the process, with a message. Called with true before that, and with
- * false once xfp_signals_hold blocks them. */
+/* While the models are being opened, a signal ends the process, with a message. Call with true before that, and with
+ * false after xfp_signals_hold. */
 void xfp_eval_opening(bool opening);
-/* Report on stderr what an interrupted evaluation left, and the command of `argv` if it resumes from there. */
+/* Report on stderr what an interrupted evaluation saved, and the command that resumes it. */
 void xfp_eval_print_interrupted(const struct xfp_evaluation *evaluation, char *const *argv);
 
 #endif

@@ -16,7 +16,7 @@ static const struct xfp_table_column layout[COLUMNS + 1] = {
 	[ALONE] = { "of the layer alone", 0, 2, 0 },
 };
 
-/* JSON has no number for what is beyond doubles, as the perplexity of a model that is sure of what never comes. */
+/* JSON has no infinity: the perplexity of a model that gives a token no probability. */
 static json_t *number(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
@@ -83,17 +83,17 @@ void xfp_eval_print(const struct xfp_evaluation *e)
 {
 	const struct xfp_loss *loss = &e->loss;
 
-	printf("%zu %s of %zu tokens, of which %" PRIu64 " were to be losses", e->tokens.sequences,
+	printf("%zu %s of %zu tokens, %" PRIu64 " of them predicted", e->tokens.sequences,
 	       e->tokens.sequences == 1 ? "sequence" : "sequences", e->tokens.length, loss->predicted);
 	if (e->tokens.left_out)
-		printf("; the last %zu of the text are left out, as they make no whole sequence", e->tokens.left_out);
+		printf("; the last %zu tokens of the text do not fill a sequence", e->tokens.left_out);
 	putchar('\n');
 	printf("perplexity %.6g (%.6g nats a token)\n", loss->perplexity, loss->mean);
 	if (!e->source.model.name)
 		return;
-	printf("of the source %.6g (%.6g nats a token)\n", loss->source_perplexity, loss->source_mean);
+	printf("perplexity of the source %.6g (%.6g nats a token)\n", loss->source_perplexity, loss->source_mean);
 	printf("KL divergence from the source, in nats a token: mean %.4g, 99 %% within %.4g, largest %.4g\n",
 	       loss->divergence, loss->divergence_99, loss->divergence_most);
-	printf("the same token first for %.2f %% of them\n", 100 * loss->agreement);
+	printf("top-1 agreement with the source: %.2f %%\n", 100 * loss->agreement);
 	print_layers(e);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * generate.c - xfp generate: text that a bundle, or a checkpoint, makes of a prompt.
+ * generate.c - xfp generate: texts from prompts.
  */
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static enum xfp_status take_seed(const struct xfp_option *option, const char *wh
 	return xfp_whole_number(where, text, "a whole number", 0, UINT64_MAX, &seed->value, err);
 }
 
-/* Temperatures, and shares of 1. */
+/* A temperature, or a share of 1. */
 static enum xfp_status take_real(const struct xfp_option *option, const char *where, const char *text,
 				 struct xfp_error *err)
 {
@@ -154,7 +154,7 @@ static int run(struct xfp_generation *g, struct generate_run *run, bool json)
 	int status;
 
 	xfp_mapped_begin(run->program, g->request.model, NULL);
-	/* Before signals are held: one that comes while a pipe is read ends the process. */
+	/* Signals are not held yet: one that comes while a pipe is read ends the process. */
 	status = (int)xfp_prompts_read(g, &err);
 	xfp_signals_hold(&run->signals);
 	if (!status)
@@ -181,75 +181,73 @@ int xfp_main_generate(int argc, char **argv)
 	struct seed seed = { 0 };
 	bool json = false;
 	const struct xfp_option options[] = {
-		{ .name = "prompt", .value = "TEXT", .text = "what the text begins with", .into = &request.prompt },
+		{ .name = "prompt", .value = "TEXT", .text = "text to continue", .into = &request.prompt },
 		{ .name = "batch",
 		  .path = true,
 		  .value = "FILE",
-		  .text = "prompts, one a line; of FILE.jsonl, JSON strings,\nor objects with a \"prompt\"; - is "
-			  "standard input",
+		  .text = "file of prompts, one per line; in FILE.jsonl, JSON\nstrings, or objects with a "
+			  "\"prompt\"; - is standard input",
 		  .into = &request.batch },
 		{ .name = "max-tokens",
 		  .letter = 'n',
 		  .value = "N",
-		  .text = "tokens that are made of a prompt, at most; default: 256",
+		  .text = "generate at most N tokens per prompt; default: 256",
 		  .take = take_count,
 		  .context = &request.max_tokens },
 		{ .name = "temperature",
 		  .value = "T",
-		  .text = "draw tokens, by probabilities of logits / T;\ndefault: 0, the most probable one",
+		  .text = "sample tokens, with probabilities of logits / T;\ndefault: 0, the most probable token",
 		  .take = take_real,
 		  .context = &request.sampling.temperature },
 		{ .name = "top-k",
 		  .value = "N",
-		  .text = "of the N most probable tokens",
+		  .text = "sample from the N most probable tokens",
 		  .take = take_count,
 		  .context = &request.sampling.top_k },
 		{ .name = "top-p",
 		  .value = "P",
-		  .text = "of the fewest that come to this share of probability",
+		  .text = "sample from the fewest tokens whose probabilities\nsum to P",
 		  .take = take_real,
 		  .context = &request.sampling.top_p },
 		{ .name = "seed",
 		  .value = "N",
-		  .text = "what is drawn depends on it; default: 0",
+		  .text = "seed of the random numbers; default: 0",
 		  .take = take_seed,
 		  .context = &seed },
 		{ .name = "stop",
 		  .value = "TEXT",
-		  .text = "end before this text; may be given again",
+		  .text = "end before this text; may be repeated",
 		  .take = take_stop,
 		  .context = &request.stops },
 		{ .name = "context",
 		  .value = "N",
-		  .text = "tokens of prompt and text that there is room for;\ndefault: what the prompts need",
+		  .text = "size of the KV cache in tokens, prompt included;\ndefault: what the prompts need",
 		  .take = take_count,
 		  .context = &request.context },
 		{ .name = "parallel",
 		  .value = "N",
-		  .text = "prompts of a batch that go together; default: 8",
+		  .text = "prompts of a batch to run together; default: 8",
 		  .take = take_count,
 		  .context = &request.parallel },
 		{ .name = "memory",
 		  .value = "SIZE",
-		  .text = "refuse a context that takes more",
+		  .text = "refuse a context that needs more memory",
 		  .take = take_memory,
 		  .context = &request },
 		{ .name = "threads",
 		  .value = "N",
-		  .text = "threads; default: one for each processor",
+		  .text = "number of threads; default: one for each processor",
 		  .take = take_count,
 		  .context = &request.threads },
 		{ .name = "raw",
-		  .text = "write control characters of the text to a terminal, too;\ndefault: show them as \\xNN",
+		  .text = "write control characters to a terminal unchanged;\ndefault: show them as \\xNN",
 		  .set = &state.raw },
-		{ .name = "json", .text = "one JSON object", .set = &json },
+		{ .name = "json", .text = "print one JSON object", .set = &json },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp generate --prompt TEXT|--batch FILE [OPTION ...] BUNDLE|MODEL",
-		.summary =
-			"Goes on from a prompt: writes text, token by token, as a bundle's model, or a checkpoint's,\n"
-			"has it. How fast that went is said on stderr.",
+		.summary = "Generates text from a prompt, using a bundle or a checkpoint. Speed is reported on stderr.",
 		.options = options,
 	};
 	const char *wrong;

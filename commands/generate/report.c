@@ -60,7 +60,7 @@ enum xfp_status xfp_generate_print_json(const struct xfp_generation *g, struct x
 		err);
 }
 
-/* Texts of a batch, each behind its number. */
+/* Texts of a batch, each after its number. */
 void xfp_generate_print(const struct xfp_generation *g, bool raw)
 {
 	for (size_t i = 0; i < g->count; i++) {
@@ -80,7 +80,7 @@ static const char *plural(size_t count)
 	return count == 1 ? "" : "s";
 }
 
-/* For three digits, and no fewer than there are before the point. */
+/* Decimals for three significant digits. */
 static int decimals(double value)
 {
 	return value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
@@ -95,7 +95,7 @@ static void print_rate(const char *what, size_t tokens, double seconds)
 			decimals(seconds), seconds, decimals(rate), rate);
 }
 
-/* Texts that might have gone on, had there been room. */
+/* Texts that end because the context is full. */
 static void print_full(const struct xfp_generation *g)
 {
 	bool whole = g->context == g->model.description->context;
@@ -117,14 +117,13 @@ void xfp_generate_report(const struct xfp_generation *g)
 	char memory[32], cached[32], bytes[32], rate[32];
 
 	print_full(g);
-	fprintf(stderr, "context: %u token%s, %u at a time, %s of keys and values in %s of memory\n",
-		(unsigned)g->context, plural(g->context), (unsigned)g->parallel,
-		xfp_size_text(g->cache, g->request.memory_binary, cached),
+	fprintf(stderr, "context: %u token%s, %u at a time, %s of KV cache in %s of memory\n", (unsigned)g->context,
+		plural(g->context), (unsigned)g->parallel, xfp_size_text(g->cache, g->request.memory_binary, cached),
 		xfp_size_text(g->memory, g->request.memory_binary, memory));
 	print_rate("prompt", g->prompt_tokens, g->prompt_seconds);
 	print_rate("text", g->tokens, g->seconds);
 	if (g->bandwidth > 0 && g->seconds > 0)
-		fprintf(stderr, "weights: %s a step, read at %s a second, %.0f %% of what memory gives\n",
+		fprintf(stderr, "weights: %s a step, read at %s a second, %.0f %% of memory bandwidth\n",
 			xfp_human((double)g->bytes / (double)g->steps, "B", bytes),
 			xfp_human((double)g->bytes / g->seconds, "B", rate),
 			100 * (double)g->bytes / g->seconds / g->bandwidth);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much goes through the models at a time. What comes of it does not depend on that.
+ * How many sequences pass through the models together. The results do not depend on it.
  */
 #include "model/evaluate/batching.h"
 
@@ -16,10 +16,10 @@
 
 #define MOST_LOGITS ((uint64_t)64 << 20)
 #define LEAST_LOGITS ((uint64_t)1 << 20)
-#define RESERVE ((uint64_t)8 << 20) /* mapped pages of a bundle, and what else comes and goes */
-#define OF_TOKEN 128                /* bytes, of sums over the vocabulary */
+#define RESERVE ((uint64_t)8 << 20) /* mapped pages of a bundle, and short-lived allocations */
+#define OF_TOKEN 128                /* bytes: sums over the vocabulary */
 
-/* What this process has now: models' tables, token ids, libraries. */
+/* Memory of this process: tables of the models, token ids, libraries. */
 static uint64_t resident(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
@@ -32,7 +32,7 @@ static uint64_t resident(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Half of what the machine can give without driving other programs out; UINT64_MAX when that cannot be told. */
+/* Half of the memory that is available without swapping; UINT64_MAX if unknown. */
 static uint64_t usual_memory(void)
 {
 	FILE *file = fopen("/proc/meminfo", "r");
@@ -64,7 +64,7 @@ static uint64_t layer_bytes(const struct xfp_evaluation *e, const struct xfp_eva
 	return xfp_forward_bytes(model->model.description, &batch);
 }
 
-/* Everything but activations between layers. The model's layer takes the source's activations, too. */
+/* Everything except the activations between layers. The model's layer computes the source's activations, too. */
 static uint64_t needed(const struct xfp_evaluation *e, size_t sequences)
 {
 	uint64_t copies = xfp_evaluation_has_source(e) ? 2 : 1, layer = layer_bytes(e, &e->judged, copies * sequences);
@@ -87,12 +87,12 @@ enum xfp_status xfp_evaluation_batching(struct xfp_evaluation *e, struct xfp_err
 
 	if (e->request.memory && all > memory)
 		return xfp_fail(err, XFP_FAILED,
-				"--memory %s: one sequence of %zu tokens and some rows of each matrix take %s; give "
-				"that much, or shorter sequences",
+				"--memory %s: one sequence of %zu tokens and some rows of each matrix need %s; "
+				"allow that much, or use shorter sequences",
 				xfp_size_text(memory, e->request.memory_binary, given), e->tokens.length,
 				xfp_size_enough(all, e->request.memory_binary, wanted));
 	e->batching.spilled = xfp_add_sat(xfp_add_sat(always, streams), needed(e, high)) > memory;
-	/* As many as fit, between one and all. */
+	/* The largest number that fits, between one and all. */
 	while (low < high) {
 		size_t middle = low + (high - low + 1) / 2;
 

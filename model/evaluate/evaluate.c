@@ -32,7 +32,7 @@ static enum xfp_status open_model(const struct xfp_evaluation *e, const char *na
 	return XFP_OK;
 }
 
-/* Everything that decides which activations can be compared. */
+/* Check everything that must be equal for activations to be comparable. */
 static enum xfp_status check_same(const struct xfp_evaluation *e, struct xfp_error *err)
 {
 	const struct xfp_description *a = e->judged.model.description, *b = e->source.model.description;
@@ -40,31 +40,31 @@ static enum xfp_status check_same(const struct xfp_evaluation *e, struct xfp_err
 		const char *what;
 		uint32_t judged, source;
 	} numbers[] = {
-		{ "layers", a->layers, b->layers },
-		{ "vocabulary", a->vocabulary, b->vocabulary },
+		{ "num_hidden_layers", a->layers, b->layers },
+		{ "vocab_size", a->vocabulary, b->vocabulary },
 		{ "hidden_size", a->hidden, b->hidden },
 		{ "num_attention_heads", a->heads, b->heads },
 		{ "num_key_value_heads", a->kv_heads, b->kv_heads },
 		{ "head_dim", a->head_dim, b->head_dim },
 		{ "intermediate_size", a->intermediate, b->intermediate },
-		{ "experts", a->experts, b->experts },
-		{ "experts a token", a->experts_per_token, b->experts_per_token },
-		{ "intermediate size of experts", a->expert_intermediate, b->expert_intermediate },
+		{ "num_experts", a->experts, b->experts },
+		{ "num_experts_per_tok", a->experts_per_token, b->experts_per_token },
+		{ "moe_intermediate_size", a->expert_intermediate, b->expert_intermediate },
 	};
 
 	if (strcmp(a->family, b->family))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: is no source of %s: it is a %s, and that a %s",
+		return xfp_fail(err, XFP_BAD_INPUT, "%s cannot be the source of %s: model types differ (%s, %s)",
 				e->source.model.name, e->judged.model.name, b->family, a->family);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		if (numbers[i].judged != numbers[i].source)
-			return xfp_fail(err, XFP_BAD_INPUT, "%s: is no source of %s: %s %u, and not %u",
+			return xfp_fail(err, XFP_BAD_INPUT, "%s cannot be the source of %s: %s differs (%u, %u)",
 					e->source.model.name, e->judged.model.name, numbers[i].what,
 					(unsigned)numbers[i].source, (unsigned)numbers[i].judged);
 	}
 	return XFP_OK;
 }
 
-/* A bundle is compared with the checkpoint that it was made of; the other way round measures the wrong one. */
+/* The model is compared with the source that it was quantized from; swapped, the wrong one is measured. */
 static void warn_if_swapped(const struct xfp_evaluation *e)
 {
 	struct xfp_printable judged = xfp_printable(e->judged.model.name), source = xfp_printable(e->source.model.name);

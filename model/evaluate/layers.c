@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All sequences go through a layer of the model, and of its source, then through the next.
+ * All sequences pass through a layer of the model, and of its source, before they pass through the next.
  */
 #include "model/evaluate/layers.h"
 
@@ -11,12 +11,12 @@
 #include "base/system/clock.h"
 #include "model/evaluate/state.h"
 
-/* What goes through a layer together: activations of the model, those that its layer makes of the source's, and the
- * source's; of `tokens` each. The first two are one batch, so that the model's weights are read once for both. */
+/* A batch of sequences: activations of the model, outputs of the model's layer for the source's activations, and
+ * activations of the source. The first two are adjacent, so that the model's weights are read once for both. */
 struct together {
-	size_t first; /* token */
+	size_t first; /* index of the first token */
 	size_t sequences, tokens;
-	size_t size; /* numbers of each of them */
+	size_t size; /* numbers in each of the three */
 	float *judged, *alone, *source;
 };
 
@@ -30,14 +30,13 @@ static enum xfp_status check_finite(const struct xfp_evaluated *model, const flo
 	if (!count)
 		return XFP_OK;
 	if (layer < 0)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: the word embedding has numbers that are not finite", path);
-	return xfp_fail(err, XFP_BAD_INPUT,
-			"%s: layer %u is the first that makes numbers that are not finite; verify the weights", path,
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: the word embedding is not finite; verify the weights", path);
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: activations after layer %u are not finite; verify the weights", path,
 			(unsigned)layer);
 }
 
-/* To a sum over tokens: |x - source|^2 / |source|^2, each in the order of elements. Where the source has nothing but
- * zeros there is nothing to compare with. */
+/* Add |x - source|^2 / |source|^2 of each token to a sum, in the order of elements. Tokens whose source is all zeros do
+ * not count. */
 static void add_errors(const float *x, const float *source, size_t tokens, size_t width, double *sum)
 {
 	for (; tokens; tokens--, x += width, source += width) {
@@ -88,7 +87,8 @@ static enum xfp_status layer_of_model(const struct xfp_evaluation *e, uint32_t l
 	return status;
 }
 
-/* Nothing is written before both are done, so that a part is before the layer or behind it. */
+/* Nothing is written before both are computed, so that all activations of a batch are after the layer, or all before
+ * it. */
 static enum xfp_status write_part(struct xfp_evaluation *e, const struct together *part, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -141,7 +141,7 @@ static enum xfp_status losses_of_part(struct xfp_evaluation *e, const struct tog
 	return status;
 }
 
-/* One layer, or behind the last the output head, for all sequences, as many of them together as there is room for. */
+/* One layer, or after the last one the output head, for all sequences, batch by batch. */
 static enum xfp_status all_parts(struct xfp_evaluation *e, int64_t layer, float *x, struct xfp_token_loss *losses,
 				 struct xfp_error *err)
 {

@@ -13,20 +13,20 @@
 #define LARGEST_FILE ((size_t)1 << 34)
 #define SAVE "; save the ids with numpy.save, as integers [sequences, length]"
 
-/* What the header says: a Python literal such as {'descr': '<u2', 'fortran_order': False, 'shape': (64, 256), }. */
+/* The header: a Python literal such as {'descr': '<u2', 'fortran_order': False, 'shape': (64, 256), }. */
 struct npy_header {
-	unsigned size; /* of an element */
+	unsigned size; /* bytes per element */
 	bool is_signed;
 	size_t sequences, length;
 };
 
-/* The text may end here, which strchr would find, too. */
+/* False at the end of the text, unlike strchr. */
 static bool is_one_of(char c, const char *set)
 {
 	return c && strchr(set, c);
 }
 
-/* What follows 'NAME': in the text, NULL where there is none. */
+/* The value after 'NAME':, or NULL if it is missing. */
 static const char *value_of(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
@@ -76,7 +76,7 @@ static bool take_header(const char *text, struct npy_header *h)
 	return !take_number(&shape, &none) && *shape == ')';
 }
 
-/* What does not fit in 32 bits becomes the largest number that does, which no vocabulary has. */
+/* Ids beyond 32 bits become UINT32_MAX, which no vocabulary contains. */
 static bool take_ids(const char *bytes, const struct npy_header *h, uint32_t *ids)
 {
 	for (size_t i = 0; i < h->sequences * h->length; i++, bytes += h->size) {
@@ -99,7 +99,7 @@ static enum xfp_status take(const char *path, char *file, size_t size, struct xf
 	char end;
 
 	if (size < 12 || memcmp(file, "\x93NUMPY", 6) || file[6] < 1 || file[6] > 3)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: is no .npy file" SAVE, path);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: is not a .npy file" SAVE, path);
 	begin = file[6] == 1 ? 10 : 12;
 	length = file[6] == 1 ? xfp_load16(file + 8) : xfp_load32(file + 8);
 	if (length > size - begin)
@@ -111,8 +111,8 @@ static enum xfp_status take(const char *path, char *file, size_t size, struct xf
 	if (!good)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: does not hold integers of one or two dimensions" SAVE, path);
 	if (h.length < 2 || !h.sequences)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: has less than two tokens a sequence, so that none is losses",
-				path);
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: has fewer than two tokens a sequence, so that there is nothing to predict", path);
 	if (!xfp_mul(h.sequences, h.length, &bytes) || !xfp_mul(bytes, h.size, &bytes) || bytes > size - begin - length)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: is cut off", path);
 	*tokens = (struct xfp_tokens){ h.sequences, h.length, malloc(h.sequences * h.length * sizeof(uint32_t)), 0 };
@@ -122,7 +122,7 @@ static enum xfp_status take(const char *path, char *file, size_t size, struct xf
 		return XFP_OK;
 	free(tokens->ids);
 	tokens->ids = NULL;
-	return xfp_fail(err, XFP_BAD_INPUT, "%s: has a number below 0, which is no token", path);
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: has a negative number, which is not a token id", path);
 }
 
 enum xfp_status xfp_tokens_read(const char *path, struct xfp_tokens *tokens, struct xfp_error *err)

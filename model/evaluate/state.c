@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far an evaluation is, in a file beside the bundle, so that the next one goes on from there:
+ * The state file: finished layers of an evaluation, so that it can be resumed.
  *
  *     16 bytes  MAGIC
- *     32        SHA-256 of what it is the state of: the program's version, both models' files, the token ids
+ *     32        key: SHA-256 of the program's version, the identity of both models and the token ids
  *      8        zeros
- *      8        layers that are done, 32 bits, and layers of the model, likewise
- *      8        sum of the errors behind the word embedding
+ *      8        number of finished layers, and of all layers, 32 bits each
+ *      8        sum of the errors after the word embedding
  *     16        of each layer: sums of the errors of the stream and of the layer alone
- *      ...      activations behind the last layer that is done, f32: of the model, then of the source
+ *      ...      activations after the last finished layer, f32: of the model, then of the source
  *     32        SHA-256 of all that
  *
- * in the machine's own order of bytes: it is of use on this machine alone. A file that is another evaluation's, or
- * damaged, is never believed, and one that is no such file is never written over.
+ * All in the machine's byte order: the file is only valid on this machine. A state of another evaluation, or a damaged
+ * one, is never used; a file that is not a state is never overwritten.
  */
 #include "model/evaluate/state.h"
 
@@ -29,15 +29,15 @@
 #define HEAD 64
 #define DIGEST 32
 #define BUFFER ((size_t)1 << 20)
-#define SHARE 10           /* of the time that passes, one part at most is for keeping states */
-#define BYTES_A_SECOND 2e8 /* how fast one is written, while none has been */
-#define LEAST_SECONDS .02  /* that it takes */
+#define SHARE 10           /* writing states takes at most one part of the time in so many */
+#define BYTES_A_SECOND 2e8 /* assumed speed of the first write */
+#define LEAST_SECONDS .02  /* of a write, at least */
 
-/* A state that is being written, or read. */
+/* A state that is being written or read. */
 struct state_file {
 	int fd;
 	char *path;
-	uint64_t at; /* where it is read next */
+	uint64_t at; /* offset of the next read */
 	struct xfp_sha256 sha;
 	char *buffer;
 };
@@ -50,11 +50,11 @@ static uint64_t state_bytes(const struct xfp_evaluation *e)
 	       streams * xfp_evaluation_tokens(e) * e->judged.model.description->hidden * sizeof(float) + DIGEST;
 }
 
-/* ---- what it is the state of ---------------------------------------------------------------------- */
+/* ---- the key ---------------------------------------------------------------------------------------- */
 
 static enum xfp_status make_key(struct xfp_evaluation *e, struct xfp_error *err)
 {
-	/* What goes together decides bits of the fast form alone, as do the instructions. */
+	/* With XFP_FAST, results depend on the batch and on the instruction set. */
 	const uint64_t counts[] = { e->tokens.sequences, e->tokens.length, xfp_evaluation_has_source(e),
 				    e->request.fast, e->request.fast ? e->batching.sequences : 0 };
 	struct xfp_sha256 sha;
@@ -88,7 +88,7 @@ enum xfp_status xfp_evaluation_state_begin(struct xfp_evaluation *e, struct xfp_
 
 /* ---- reading -------------------------------------------------------------------------------------- */
 
-/* A state that ends too early is XFP_BAD_INPUT, like any other damage; what cannot be read is XFP_FAILED. */
+/* XFP_BAD_INPUT if the state ends too early, which is damage; XFP_FAILED if it cannot be read. */
 static enum xfp_status take_bytes(struct state_file *file, void *to, size_t size, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_pread(file->fd, to, size, file->at, file->path, err);
@@ -118,7 +118,7 @@ static enum xfp_status take_stream(struct xfp_evaluation *e, struct state_file *
 	return status;
 }
 
-/* All of it, of which nothing counts unless it is XFP_OK. */
+/* Read everything; invalid unless it returns XFP_OK. */
 static enum xfp_status take_all(struct xfp_evaluation *e, struct state_file *file, uint32_t *layers, double *embedding,
 				struct xfp_error *err)
 {
@@ -142,7 +142,7 @@ static enum xfp_status take_all(struct xfp_evaluation *e, struct state_file *fil
 	return status;
 }
 
-/* Whose state the open file is: only one of this very evaluation is gone on from. */
+/* Use the state only if its key is that of this evaluation. */
 static enum xfp_status take_state(struct xfp_evaluation *e, struct state_file *file, uint64_t size,
 				  struct xfp_error *err)
 {
@@ -194,7 +194,7 @@ enum xfp_status xfp_evaluation_state_load(struct xfp_evaluation *e, struct xfp_e
 		e->state.examined = true;
 		return XFP_OK;
 	}
-	/* Messages outlive the path that the evaluation drops. */
+	/* Copied, since messages outlive the state's path. */
 	if (!(file.buffer = malloc(BUFFER > row ? BUFFER : row)) || !(file.path = strdup(e->state.path)))
 		status = xfp_no_memory(err);
 	else if (!(status = xfp_open_regular(file.path, &file.fd, &st, err)))

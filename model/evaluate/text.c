@@ -7,7 +7,7 @@
 #include "base/system/file.h"
 #define LARGEST_TEXT ((size_t)1 << 32)
 
-/* Of the first model that has one. */
+/* The tokenizer of the first model that has one. */
 static enum xfp_status open_tokenizer(const struct xfp_model *model, const struct xfp_model *other,
 				      struct xfp_tokenizer **tokenizer, struct xfp_error *err)
 {
@@ -23,7 +23,7 @@ static enum xfp_status open_tokenizer(const struct xfp_model *model, const struc
 	return status;
 }
 
-/* What the tokenizer puts before any text: of a short one that is encoded both ways, what stands before its own ids. */
+/* Find the tokens that the tokenizer adds before a text: encode a short text with and without them. */
 static enum xfp_status find_prefix(const struct xfp_tokenizer *tokenizer, struct xfp_token_ids *prefix,
 				   struct xfp_error *err)
 {
@@ -41,7 +41,7 @@ static enum xfp_status find_prefix(const struct xfp_tokenizer *tokenizer, struct
 	return status;
 }
 
-/* Cut into sequences, each with the prefix before it. */
+/* Cut the text into sequences, each with the prefix before it. */
 static enum xfp_status cut(const char *path, const struct xfp_token_ids *prefix, const struct xfp_token_ids *text,
 			   size_t length, struct xfp_tokens *tokens, struct xfp_error *err)
 {
@@ -50,10 +50,10 @@ static enum xfp_status cut(const char *path, const struct xfp_token_ids *prefix,
 
 	if (!text->count || prefix->count + text->count < 2)
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: is %s, and there is nothing to foretell; take a text of two tokens or more", path,
+				"%s: is %s, so there is nothing to predict; use a text of at least two tokens", path,
 				text->count ? "a single token" : "empty");
 	if (length <= prefix->count)
-		return xfp_fail(err, XFP_USAGE, "--length %zu: leaves no room behind the %zu tokens that begin a text",
+		return xfp_fail(err, XFP_USAGE, "--length %zu: leaves no room after the %zu tokens that begin a text",
 				length, prefix->count);
 	own = length - prefix->count;
 	if (own > text->count)

@@ -86,9 +86,10 @@ static void read_delta(struct xfp_fields *f, const struct xfp_model_family *fami
 	delta->kernel = xfp_field_count(f, "linear_conv_kernel_dim", 0);
 	delta->by_heads = family->delta == XFP_DELTA_BY_HEADS;
 	if (delta->value_heads % delta->key_heads)
-		xfp_field_wrong(f, "linear_num_value_heads", "is no multiple of linear_num_key_heads");
+		xfp_field_wrong(f, "linear_num_value_heads", "is not a multiple of linear_num_key_heads");
 	if (d->activation != XFP_SILU)
-		xfp_field_wrong(f, "hidden_act", "is not silu, which alone is computed in linear attention");
+		xfp_field_wrong(f, "hidden_act",
+				"is not silu, the only activation of linear attention that is supported");
 }
 
 static void read_layers(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
@@ -182,7 +183,7 @@ static enum xfp_activation activation_of(struct xfp_fields *f, const struct xfp_
 			return names[i].activation;
 	}
 	if (xfp_field(f->root, key))
-		xfp_field_wrong(f, key, "is none of silu, gelu and gelu_pytorch_tanh, which can be computed here");
+		xfp_field_wrong(f, key, "is not supported; silu, gelu and gelu_pytorch_tanh are");
 	return family->activation;
 }
 
@@ -220,7 +221,7 @@ static void read_sizes(struct xfp_fields *f, const struct xfp_model_family *fami
 	d->context = xfp_field_count(f, "max_position_embeddings", sizes->context);
 	d->epsilon = xfp_field_number(f, f->root, "rms_norm_eps", sizes->epsilon);
 	if (d->heads % d->kv_heads)
-		xfp_field_wrong(f, "num_attention_heads", "is no multiple of num_key_value_heads");
+		xfp_field_wrong(f, "num_attention_heads", "is not a multiple of num_key_value_heads");
 }
 
 static void read_all(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
@@ -242,9 +243,9 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	d->output_bias = bias;
 	d->mlp_bias = family->mlp_bias && xfp_field_flag(f, "mlp_bias", false);
 	if (xfp_field(f->root, "per_layer_config"))
-		xfp_field_wrong(f, "per_layer_config", "is not computed here; layers must not differ in other sizes");
+		xfp_field_wrong(f, "per_layer_config", "is not supported; layers must not differ in other sizes");
 	if (xfp_field_flag(f, "use_bidirectional_attention", false))
-		xfp_field_wrong(f, "use_bidirectional_attention", "is true; what comes later is not looked at here");
+		xfp_field_wrong(f, "use_bidirectional_attention", "is true; only causal attention is supported");
 	if (family->experts)
 		read_experts(f, family, d);
 	read_scales(f, family, d);
@@ -263,8 +264,7 @@ enum xfp_status xfp_description_read(const char *config, const char *where, stru
 
 	*out = NULL;
 	if (!config)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no config.json, which says what the model computes",
-				where);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no config.json, which describes the model", where);
 	if ((f.status = xfp_config_json(config, where, &f.outer, err)))
 		return f.status;
 	if (!(family = find_family(&f)))

@@ -25,8 +25,7 @@ uint32_t xfp_field_count(struct xfp_fields *f, const char *key, uint32_t otherwi
 	if (json_is_integer(value) && json_integer_value(value) >= 1 && json_integer_value(value) <= MOST)
 		return (uint32_t)json_integer_value(value);
 	xfp_field_wrong(f, key,
-			value ? "is no count that a model can have"
-			      : "is missing; take the config that belongs to the model");
+			value ? "is not a valid count" : "is missing; use the config that belongs to the model");
 	return 1;
 }
 
@@ -49,7 +48,6 @@ double xfp_field_number(struct xfp_fields *f, json_t *object, const char *key, d
 	if (json_is_number(value) && number > 0 && number < 1e30)
 		return number;
 	xfp_field_wrong(f, key,
-			value ? "is no number that it can be"
-			      : "is missing; take the config that belongs to the model");
+			value ? "is not a valid number" : "is missing; use the config that belongs to the model");
 	return 1;
 }

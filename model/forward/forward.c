@@ -143,14 +143,14 @@ enum xfp_status xfp_forward_begin(struct xfp_forward *forward, const struct xfp_
 		forward->segments[i] = segment;
 		forward->tokens += segment.count;
 		if (segment.count > cache->context - segment.position)
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"sequence %zu has %zu tokens, and %zu more exceed the context of %zu",
+					segment.sequence, segment.position, segment.count, cache->context);
+		if (xfp_kv_cache_is_stale(cache, segment.sequence, segment.length))
 			return xfp_fail(
 				err, XFP_BAD_INPUT,
-				"sequence %zu has %zu tokens and was to have %zu more; there is a context of %zu",
-				segment.sequence, segment.position, segment.count, cache->context);
-		if (xfp_kv_cache_is_stale(cache, segment.sequence, segment.length))
-			return xfp_fail(err, XFP_BAD_INPUT,
-					"sequence %zu passes the original context; forget it, and take all its tokens",
-					segment.sequence);
+				"sequence %zu exceeds the original context; reset it, and begin with all its tokens",
+				segment.sequence);
 	}
 	return XFP_OK;
 }

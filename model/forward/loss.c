@@ -73,7 +73,7 @@ static enum xfp_status check_finite(const struct token_sum *s, const struct xfp_
 {
 	if (!s->broken)
 		return XFP_OK;
-	return xfp_fail(err, XFP_BAD_INPUT, "%s: the output head makes numbers that are not finite; verify the weights",
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: logits are not finite; verify the weights",
 			xfp_weights_path(forward->weights));
 }
 

@@ -16,7 +16,7 @@ static double *factors_of(struct xfp_fields *f, json_t *object, const char *key,
 	double *factors;
 
 	if (json_array_size(list) != count) {
-		xfp_field_wrong(f, key, "does not have a number for each pair of a head that turns");
+		xfp_field_wrong(f, key, "does not have a number for each rotated pair of a head");
 		return NULL;
 	}
 	if (!(factors = calloc(count, sizeof *factors))) {
@@ -104,10 +104,10 @@ static uint32_t dim_of(struct xfp_fields *f, const struct xfp_model_family *fami
 	if (family->partial_rotary > 0 || scaled)
 		part = xfp_field_number(f, holder, key, family->partial_rotary > 0 ? family->partial_rotary : 1);
 	if (family->partial_rotary <= 0 && part != 1)
-		xfp_field_wrong(f, key, "is not 1; with scaled positions this family turns whole heads");
+		xfp_field_wrong(f, key, "is not 1; with scaled positions this family rotates whole heads");
 	dim = part <= 1 ? (uint32_t)(head_dim * part) : 0;
 	if (!dim || dim % 2) {
-		xfp_field_wrong(f, part == 1 ? "head_dim" : key, "does not make a head of pairs, which positions turn");
+		xfp_field_wrong(f, part == 1 ? "head_dim" : key, "does not give an even number of rotated elements");
 		return 2;
 	}
 	return dim;
@@ -173,7 +173,7 @@ static void read_both(struct xfp_fields *f, const struct xfp_model_family *famil
 
 	/* transformers merges them into an object whose rope_type is default, so that it ignores an old type. */
 	if (!full && xfp_field(scaling, "type") && !xfp_field(scaling, "rope_type"))
-		xfp_field_wrong(f, "rope_scaling", "has type, which counts for nothing in this family; use rope_type");
+		xfp_field_wrong(f, "rope_scaling", "has type, which this family ignores; use rope_type");
 	if (full && scaling && json_object_update(full, scaling))
 		f->status = xfp_no_memory_for(f->err, f->where);
 	read_rope(f, family, d, full ? full : scaling, "rope_theta", family->theta, &d->rope[0]);

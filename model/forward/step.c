@@ -24,14 +24,13 @@ static enum xfp_status through_layers(const struct xfp_forward *forward, const u
 	enum xfp_status status = xfp_forward_embed(forward, ids, x, err);
 
 	if (!status && !all_finite(x, size))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: the word embedding has numbers that are not finite",
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: the word embedding is not finite; verify the weights",
 				xfp_weights_path(forward->weights));
 	for (uint32_t layer = 0; !status && layer < d->layers; layer++) {
 		if (!(status = xfp_forward_layer(forward, layer, x, err)) && !all_finite(x, size))
-			return xfp_fail(
-				err, XFP_BAD_INPUT,
-				"%s: layer %u is the first that makes numbers that are not finite; verify the weights",
-				xfp_weights_path(forward->weights), (unsigned)layer);
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s: activations after layer %u are not finite; verify the weights",
+					xfp_weights_path(forward->weights), (unsigned)layer);
 	}
 	return status;
 }
@@ -52,8 +51,7 @@ static enum xfp_status finish(struct xfp_forward *forward, float *x, float *logi
 		status = xfp_forward_logits(forward, x, 0, d->vocabulary, logits, err);
 	forward->tokens = tokens;
 	if (!status && !all_finite(logits, count * d->vocabulary))
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: the output head makes numbers that are not finite; verify the weights",
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: logits are not finite; verify the weights",
 				xfp_weights_path(forward->weights));
 	return status;
 }

@@ -248,16 +248,16 @@ static bool check_tensor(void *context, const char *tensor, uint32_t wanted, con
 	if (there && !wanted)
 		check->status = xfp_fail(
 			check->err, XFP_BAD_INPUT,
-			"%s: has %s, of which its config does not speak; it may belong to another model", path, tensor);
+			"%s: has %s, which its config does not describe; it may belong to another model", path, tensor);
 	else if (!there && wanted)
 		check->status =
 			xfp_fail(check->err, XFP_BAD_INPUT,
-				 "%s: has no tensor %s, which its config speaks of; it may belong to another model",
+				 "%s: has no tensor %s, which its config requires; it may belong to another model",
 				 path, tensor);
 	else if (there && !same)
 		check->status = xfp_fail(
 			check->err, XFP_BAD_INPUT,
-			"%s: %s is not [%ju%s%.0ju%s%.0ju], which its config makes it; it may belong to another model",
+			"%s: %s is not [%ju%s%.0ju%s%.0ju], as its config requires; it may belong to another model",
 			path, tensor, (uintmax_t)shape[0], wanted > 1 ? ", " : "", wanted > 1 ? (uintmax_t)shape[1] : 0,
 			wanted > 2 ? ", " : "", wanted > 2 ? (uintmax_t)shape[2] : 0);
 	return !check->status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequences through the model. As many as there are slots go together; where one ends, the next prompt begins.
+ * Sequences run through the model in slots; when one ends, the next prompt takes its slot.
  */
 #include "model/generate/generate.h"
 
@@ -19,15 +19,15 @@
 #include "model/generate/text.h"
 #include "runtime/team.h"
 
-#define BLOCK 512                    /* tokens of prompts that go together */
-#define CACHED ((uint64_t)128 << 20) /* of what is less, much may be in caches: its rate says nothing of memory */
+#define BLOCK 512                    /* prompt tokens in one step */
+#define CACHED ((uint64_t)128 << 20) /* weights of fewer bytes may be in CPU caches: no measure of memory */
 
 struct generator {
 	struct xfp_generation *g;
 	struct xfp_forward *forward;
 	struct xfp_kv_cache *cache;
-	size_t *slot; /* number of the text that is in it; g->count: none */
-	size_t next;  /* that has not begun */
+	size_t *slot; /* index of its text; g->count: empty */
+	size_t next;  /* index of the next prompt to start */
 	float *logits;
 	struct xfp_weighed *candidates;
 	struct xfp_segment *segments;
@@ -41,13 +41,13 @@ static bool stopped(struct xfp_generation *g)
 	return g->interrupted;
 }
 
-/* Watches the tokenizer while it encodes prompts. */
+/* For xfp_tokenizer_watch. */
 static bool encoding_continues(void *generation)
 {
 	return !stopped(generation);
 }
 
-/* Called between the matrices that a step reads. */
+/* For xfp_weights_watch: between the matrices that a step reads. */
 static bool reading_continues(void *generation, uint64_t numbers)
 {
 	(void)numbers;
@@ -66,8 +66,7 @@ static enum xfp_status encode_all(struct xfp_generation *g, size_t *longest, str
 		if (status)
 			return status;
 		if (!w->ids.count)
-			return xfp_fail(err, XFP_BAD_INPUT,
-					"prompt %zu has no tokens, and there is nothing to go on from", i + 1);
+			return xfp_fail(err, XFP_BAD_INPUT, "prompt %zu has no tokens to continue from", i + 1);
 		w->prompt_count = w->ids.count;
 		if (w->ids.count > *longest)
 			*longest = w->ids.count;
@@ -100,7 +99,7 @@ static enum xfp_status set_context(struct xfp_generation *g, struct xfp_error *e
 	return XFP_OK;
 }
 
-/* The KV cache, a block's activations and what layers allocate for them, the logits, and tables of positions. */
+/* KV cache, activations of a block and the memory of layers for them, logits, and tables of positions. */
 static uint64_t memory_needed(const struct xfp_generation *g, unsigned threads)
 {
 	const struct xfp_description *d = g->model.description;
@@ -128,8 +127,8 @@ static enum xfp_status check_memory(struct xfp_generation *g, unsigned threads, 
 	g->memory = memory_needed(g, threads);
 	if (g->request.memory && g->memory > g->request.memory)
 		return xfp_fail(err, XFP_FAILED,
-				"a context of %u token%s, for %u at a time, takes %s of memory beside the weights, "
-				"%s of it for keys and values; --memory allows %s: allow more, or lower --context or "
+				"a context of %u token%s, for %u at a time, needs %s of memory besides the weights, "
+				"%s of it for the KV cache; --memory allows %s: allow more, or lower --context or "
 				"--parallel",
 				(unsigned)g->context, g->context == 1 ? "" : "s", (unsigned)g->parallel,
 				xfp_size_text(g->memory, g->request.memory_binary, needed),
@@ -156,7 +155,8 @@ static void add_segment(struct generator *m, size_t slot, size_t most)
 		(struct xfp_segment){ .sequence = slot, .count = count, .length = w->ids.count };
 }
 
-/* Texts that pass longrope's original context: their tokens go through the model again, by the other factors. */
+/* Texts that grow beyond longrope's original context: all their tokens run through the model again, with the other
+ * factors. */
 static void restart_stale(struct generator *m)
 {
 	for (size_t s = 0; s < m->g->parallel; s++) {
@@ -169,13 +169,13 @@ static void restart_stale(struct generator *m)
 	}
 }
 
-/* Whether more than the token that was made last has yet to go through the model. */
+/* Whether tokens other than the last generated one have yet to run through the model. */
 static bool is_prefill(const struct xfp_generated_text *w)
 {
 	return w->done < w->prompt_count || w->ids.count - w->done > 1;
 }
 
-/* Prompts come first; without any, each sequence takes one token. Returns whether they are prompts. */
+/* Prompts have priority; without any, each sequence runs one token. Returns whether the segments are of prompts. */
 static bool choose_segments(struct generator *m)
 {
 	const struct xfp_generation *g = m->g;
@@ -214,7 +214,7 @@ static enum xfp_status end_text(struct generator *m, size_t slot, enum xfp_text_
 	return status;
 }
 
-/* The next token of a segment's sequence, unless more of the prompt is to come. */
+/* Sample the next token of a segment's sequence, unless the rest of its prompt has yet to run. */
 static enum xfp_status take_token(struct generator *m, size_t i, struct xfp_error *err)
 {
 	struct xfp_generation *g = m->g;
@@ -262,7 +262,7 @@ static enum xfp_status step(struct generator *m, bool prompts, struct xfp_error 
 	double began = xfp_now();
 	enum xfp_status status = xfp_forward_step(m->forward, m->segments, m->segment_count, m->ids, m->logits, err);
 
-	/* Then nothing has come of it, and the texts end as they were before. */
+	/* The step is discarded: texts end as they were before it. */
 	if (status && m->g->interrupted)
 		return XFP_OK;
 	for (size_t i = 0; !status && i < m->segment_count; i++)
@@ -330,7 +330,7 @@ static enum xfp_status allocate(struct generator *m, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* Whether it tells anything how fast memory is, and there is time and room to find out. */
+/* Measure memory bandwidth only if enough data was read for the comparison to mean something, and memory allows it. */
 static bool can_compare_rate(const struct xfp_generation *g)
 {
 	return !g->interrupted && !g->output_failed && g->steps && g->bytes / g->steps >= CACHED &&

@@ -29,7 +29,7 @@ static enum xfp_status add_prompt(struct xfp_generation *g, const char *text, si
 	return XFP_OK;
 }
 
-/* A line of JSON: a string, or an object whose member "prompt" is one. */
+/* A line of JSON: a string, or an object whose "prompt" is a string. */
 static enum xfp_status add_json(struct xfp_generation *g, const char *line, size_t size, size_t number,
 				struct xfp_error *err)
 {
@@ -52,7 +52,7 @@ static bool is_blank(const char *text, size_t size)
 	return strspn(text, " \t\r\v\f") >= size;
 }
 
-/* JSON Lines, by the file's name; standard input and pipes have none, so that the first value decides. */
+/* Whether it is JSON Lines: by the file's name or, for standard input and pipes, by the first value. */
 static bool has_json(const char *path, const char *text, size_t size)
 {
 	size_t length = strlen(path);
@@ -101,7 +101,7 @@ static enum xfp_status read_batch(struct xfp_generation *g, struct xfp_error *er
 		if (end > line && end[-1] == '\r')
 			end--;
 		length = (size_t)(end - line);
-		*end = 0; /* of the last line, where there is a NUL already */
+		*end = 0; /* after the last line, where a NUL is already */
 		if (!is_blank(line, length))
 			status = json ? add_json(g, line, length, number, err) : add_prompt(g, line, length, err);
 	}

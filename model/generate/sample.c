@@ -5,10 +5,10 @@
 
 #include "model/forward/numbers.h"
 
-/* Below e^-46 of the largest, probabilities are less than the numbers that are drawn tell apart. */
+/* e^-46 of the largest probability is below the resolution of the random numbers. */
 #define NOTHING 46
 
-/* Each bit of x changes about half of the result's. */
+/* Each bit of x changes about half of the result's bits. */
 static uint64_t mixed(uint64_t x)
 {
 	x = (x ^ x >> 32) * 0xd6e8feb86659fd93;
@@ -36,7 +36,7 @@ static uint32_t largest(const float *logits, uint32_t vocabulary)
 	return best;
 }
 
-/* ---- the most probable, by a heap --------------------------------------------------------------- */
+/* ---- the most probable tokens, by a heap -------------------------------------------------------- */
 
 static bool before(const struct xfp_weighed *a, const struct xfp_weighed *b)
 {
@@ -57,7 +57,7 @@ static void sink(struct xfp_weighed *heap, size_t count, size_t at)
 	heap[at] = moved;
 }
 
-/* The most probable of what is left goes to the end of it. */
+/* Move the most probable of the remaining tokens to the end of the heap. */
 static double pop(struct xfp_weighed *heap, size_t count)
 {
 	struct xfp_weighed top = heap[0];
@@ -68,8 +68,8 @@ static double pop(struct xfp_weighed *heap, size_t count)
 	return top.weight;
 }
 
-/* Moves what is kept to the end, the most probable last, and returns how many those are. `weight` is that of all, and
- * becomes theirs. */
+/* Move the kept tokens to the end, the most probable last, and return their count. `weight` is the sum of all weights,
+ * and becomes that of the kept ones. */
 static size_t keep(const struct xfp_sampling *s, struct xfp_weighed *heap, size_t count, double *weight)
 {
 	size_t most = s->top_k && s->top_k < count ? s->top_k : count, popped = 0, kept = 0;

@@ -28,7 +28,7 @@ static enum xfp_status append(struct xfp_generated_text *w, const char *text, si
 	return XFP_OK;
 }
 
-/* Where the text from `from` on has the first stop text; w->size if it has none. */
+/* The start of the first stop text from `from` on; w->size if there is none. */
 static size_t find_stop(const struct xfp_generation *g, const struct xfp_generated_text *w, size_t from)
 {
 	size_t first = w->size;
@@ -43,7 +43,7 @@ static size_t find_stop(const struct xfp_generation *g, const struct xfp_generat
 	return first;
 }
 
-/* Where a stop text may have begun that is not all there yet. */
+/* The start of a stop text that may be incomplete yet; w->size if there is none. */
 static size_t find_begun(const struct xfp_generation *g, const struct xfp_generated_text *w, size_t from)
 {
 	for (size_t at = from; at < w->size; at++) {
@@ -55,7 +55,7 @@ static size_t find_begun(const struct xfp_generation *g, const struct xfp_genera
 	return w->size;
 }
 
-/* Nothing before w->shown can belong to a stop text. */
+/* Append text, and look for stop texts from w->shown on. */
 static enum xfp_status more(const struct xfp_generation *g, struct xfp_generated_text *w, const char *text, size_t size,
 			    struct xfp_error *err)
 {

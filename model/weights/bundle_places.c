@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where in a bundle the rows of a tensor are.
+ * Finding the rows of a tensor in a bundle.
  */
 #include <stdlib.h>
 
@@ -58,7 +58,7 @@ bool xfp_view_is_within(uint64_t elements, const struct xfp_view *view)
 	       xfp_add(last, view->base, &last) && last < elements;
 }
 
-/* Rows of the view from `row` on, as far as they are in the matrix of that place. */
+/* Rows of the view from `row` on that are in the matrix of that place. */
 static bool part_in(const struct xfp_bundle_source *s, uint32_t number, const struct xfp_view *view, uint64_t row,
 		    struct xfp_bundle_part *part)
 {
@@ -77,8 +77,8 @@ static bool part_in(const struct xfp_bundle_source *s, uint32_t number, const st
 	return true;
 }
 
-/* A bundle may hold one tensor as several matrices: their rows take turns, or lie one after the other. So the place
- * that is looked for is rarely far before the first one behind the row. */
+/* A bundle may store one tensor as several matrices, with interleaved rows or one after the other. So the place is
+ * usually at most a few before the first one after the row. */
 bool xfp_bundle_find_part(const struct xfp_bundle_source *s, uint32_t tensor, const struct xfp_view *view, uint64_t row,
 			  struct xfp_bundle_part *part)
 {

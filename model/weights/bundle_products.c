@@ -6,9 +6,9 @@
 #include "model/weights/fast_product.h"
 #include "model/weights/pages.h"
 
-#define FEWEST_ROWS 16 /* of a matrix that is part of a tensor, to be multiplied by on its own */
+#define FEWEST_ROWS 16 /* of a matrix that is part of a tensor, to be multiplied separately */
 
-/* The units of a layer take turns; those of layers that are done are not needed again. */
+/* Units of earlier layers are not needed again. */
 static void close_oldest(struct xfp_bundle_source *s, uint32_t unit)
 {
 	uint32_t *oldest = &s->open[s->next_open++ % XFP_MOST_OPEN];
@@ -39,7 +39,7 @@ static uint64_t bytes_of(const struct xfp_matrix_info *info)
 	return info->index_bytes + info->code_bytes + info->group_bytes + info->balance_bytes + info->outlier_bytes;
 }
 
-/* Some rows of a matrix by all vectors. All rows take what was decoded once. */
+/* Multiply some rows of a matrix by all vectors, which share the decoded rows. */
 static enum xfp_status multiply_part(struct xfp_bundle_source *s, struct xfp_team *team,
 				     const struct xfp_bundle_part *part, const struct xfp_weight_product *p, float *y,
 				     uint64_t *bytes, struct xfp_error *err)
@@ -65,7 +65,7 @@ static enum xfp_status multiply_part(struct xfp_bundle_source *s, struct xfp_tea
 	return status;
 }
 
-/* A tensor that was kept, in which rows follow one another. */
+/* A kept tensor with consecutive rows. */
 static enum xfp_status multiply_kept(struct xfp_team *team, const struct xfp_tensor_info *tensor,
 				     const struct xfp_weight_product *p, uint64_t *bytes, struct xfp_error *err)
 {
@@ -106,7 +106,7 @@ enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const s
 			return xfp_fail(err, XFP_BAD_INPUT,
 					"%s: %s (%s) is not stored as the rows that the model wants of it",
 					s->info.path, p->tensor, tensor.fate_name);
-		/* Rows that take turns are few at a time, and cheaper together. */
+		/* Interleaved rows come a few at a time, and are cheaper together. */
 		if (part.count < p->rows && part.count < FEWEST_ROWS && !row)
 			return XFP_OK;
 		if (part.count > p->rows - row)

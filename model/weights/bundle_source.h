@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_source.h - a bundle that weights come from, for the files that read it.
+ * bundle_source.h - a bundle as a source of weights. Private to model/weights/.
  */
 #ifndef XFP_WEIGHTS_BUNDLE_SOURCE_H
 #define XFP_WEIGHTS_BUNDLE_SOURCE_H
@@ -9,9 +9,9 @@
 #include "model/weights/weights.h"
 #include "runtime/xfp.h"
 
-#define XFP_MOST_OPEN 8 /* units, where memory is let go */
+#define XFP_MOST_OPEN 8 /* units, if pages are released */
 
-/* A matrix by the tensor and the place where it begins in it. */
+/* A matrix, by its tensor and the element where it starts. */
 struct xfp_bundle_place {
 	uint32_t tensor, matrix;
 	uint64_t base;
@@ -21,34 +21,34 @@ struct xfp_bundle_source {
 	struct xfp_bundle *bundle;
 	struct xfp_bundle_info info;
 	struct xfp_digests *digests;
-	bool *sound;                     /* tensors whose bytes are those that were written */
+	bool *sound;                     /* [tensors]: the digests of its bytes match */
 	struct xfp_bundle_place *places; /* sorted */
-	struct xfp_linear **linears;     /* of units, opened when they are first multiplied by */
-	uint32_t open[XFP_MOST_OPEN];    /* where pages are let go, units that are; XFP_NOT_FOUND: none */
-	uint32_t next_open;              /* the place of the oldest */
+	struct xfp_linear **linears;     /* [units], opened by the first product */
+	uint32_t open[XFP_MOST_OPEN];    /* open units if pages are released; XFP_NOT_FOUND: none */
+	uint32_t next_open;              /* index of the oldest */
 	bool releases_pages;
 };
 
-/* Some of a view's rows, which are rows of one matrix. */
+/* Rows of a view that are rows of one matrix. */
 struct xfp_bundle_part {
 	uint32_t matrix;
 	uint64_t first, count;
 };
 
-/* bundle_places.c: of all matrices, sorted by tensor and place. */
+/* bundle_places.c: list all matrices, sorted by tensor and element. */
 void xfp_bundle_places(const struct xfp_bundle *bundle, uint32_t matrices, struct xfp_bundle_place *places);
-/* The first place of a tensor, or of those behind it. */
+/* The first place of the tensor, or of a later one. */
 uint32_t xfp_bundle_first_place(const struct xfp_bundle_source *source, uint32_t tensor);
 bool xfp_bundle_find_part(const struct xfp_bundle_source *source, uint32_t tensor, const struct xfp_view *view,
 			  uint64_t row, struct xfp_bundle_part *part);
 
-/* XFP_NOT_FOUND and false when there is none. */
+/* False, and XFP_NOT_FOUND, if the bundle has no such tensor. */
 bool xfp_bundle_named(const struct xfp_bundle_source *source, const char *name, uint32_t *number,
 		      struct xfp_tensor_info *info);
-/* Whether all of the view is in a tensor of so many elements. */
+/* Whether the view is within a tensor of that many elements. */
 bool xfp_view_is_within(uint64_t elements, const struct xfp_view *view);
 
-/* weights_bundle.c: a matrix's pages, if the source lets go of what was read. */
+/* weights_bundle.c: release a matrix's pages, if the source releases pages. */
 void xfp_bundle_release_pages(const struct xfp_bundle_source *source, uint32_t matrix);
 
 /* bundle_products.c: members of struct xfp_weights_source. */

@@ -17,8 +17,8 @@ struct xfp_digests {
 	struct xfp_bundle_info info;
 	uint32_t members;
 	bool *sound;         /* [members] */
-	uint32_t *next;      /* [members]: another one of the same unit, tensor or file; XFP_NOT_FOUND: none */
-	uint32_t *of_unit;   /* [units]: the first; likewise */
+	uint32_t *next;      /* [members]: another member of the same unit, tensor or file; XFP_NOT_FOUND: none */
+	uint32_t *of_unit;   /* [units]: the first member, or XFP_NOT_FOUND */
 	uint32_t *of_tensor; /* [tensors] */
 	uint32_t *of_file;   /* [files] */
 };
@@ -83,7 +83,7 @@ void xfp_digests_close(struct xfp_digests *d)
 	free(d);
 }
 
-/* Whether its bytes are those that were written; what is no longer asked about is not. */
+/* Whether the digest matches; false also if `watch` ended it. */
 static bool hash(const struct xfp_member_info *info, const struct xfp_digest_reading *reading, bool *ended)
 {
 	struct xfp_sha256 sha;
@@ -106,7 +106,7 @@ static bool hash(const struct xfp_member_info *info, const struct xfp_digest_rea
 	return !memcmp(digest, info->sha256, sizeof digest);
 }
 
-/* What is damaged is wrong every time; libxfp says how. */
+/* Damage gives the same digest every time; libxfp reports it. */
 static enum xfp_status confirm(const struct xfp_digests *d, uint32_t member, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_bundle_check_member(d->bundle, member, err);
@@ -182,7 +182,7 @@ enum xfp_status xfp_digests_of_file(struct xfp_digests *d, uint32_t file, struct
 	return check_chain(d, d->of_file[file], &plain, err);
 }
 
-/* ---- all together ---------------------------------------------------------------------------------- */
+/* ---- all members at once ----------------------------------------------------------------------- */
 
 struct check_all {
 	struct xfp_digests *digests;
@@ -191,7 +191,7 @@ struct check_all {
 	atomic_bool ended;
 };
 
-/* The calling thread asks the caller, the others ask whether it was answered. */
+/* Only the calling thread asks `watch`; the others see its answer. */
 static bool go_on(void *context, uint64_t numbers)
 {
 	struct check_all *all = context;
@@ -236,7 +236,7 @@ enum xfp_status xfp_digests_of_all(struct xfp_digests *d, struct xfp_team *team,
 		xfp_team_run(team, d->members, check_one, &all);
 		xfp_team_leave(team);
 	}
-	/* The first in the file's order, however the threads came to them. */
+	/* The first in the order of the file, whichever thread found it. */
 	for (uint32_t member = 0; !status && member < d->members; member++) {
 		if (all.wrong[member])
 			status = confirm(d, member, err);

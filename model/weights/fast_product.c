@@ -4,7 +4,7 @@
 #include "kernels/multiply/matvec.h"
 #include "runtime/team.h"
 
-#define ROWS 64 /* that a thread takes at a time */
+#define ROWS 64 /* per work item */
 
 struct fast_task {
 	struct xfp_matvec w;
@@ -27,7 +27,7 @@ static unsigned batch_count(const struct fast_task *task, size_t batch)
 	return (unsigned)(left < XFP_MAX_BATCH ? left : XFP_MAX_BATCH);
 }
 
-/* Vectors begin behind the table of all batches. */
+/* Vectors follow the table of all batches. */
 static struct xfp_matvec_x *prepared(const struct fast_task *task)
 {
 	return xfp_team_shared(task->team);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fast_product.h - products of rows of numbers as they are stored, by the kernels of libxfp: in f32, in whatever order
- * is fastest.
+ * fast_product.h - products of rows in their stored type, by the kernels of libxfp: in f32, in any order.
  */
 #ifndef XFP_FAST_PRODUCT_H
 #define XFP_FAST_PRODUCT_H
@@ -12,7 +11,7 @@
 #include "base/dtype.h"
 #include "runtime/xfp.h"
 
-/* Whether there are kernels for it: f32, f16 and bf16. */
+/* Whether there are kernels for the type: f32, f16 and bf16. */
 bool xfp_fast_dtype(enum xfp_dtype dtype);
 
 /* y[t * stride + r] = w[r] x[t], for `rows` rows and `count` vectors of `cols`. */

@@ -7,13 +7,13 @@
 
 #include "model/weights/fast_product.h"
 
-#define ROWS_BYTES 0x200000 /* of rows that are read at a time, to be multiplied by */
+#define ROWS_BYTES 0x200000 /* rows that are read and multiplied at a time */
 
 struct xfp_weights {
 	const struct xfp_weights_source *kind;
 	void *source;
 	char *path, *config;
-	bool (*watch)(void *context, uint64_t numbers); /* NULL: nobody */
+	bool (*watch)(void *context, uint64_t numbers); /* may be NULL */
 	void *watch_context;
 	uint64_t *bytes; /* that products have read */
 };
@@ -24,7 +24,8 @@ struct xfp_weight_rows {
 	void *matrix;
 };
 
-/* A bundle is a tar archive, which no checkpoint is. What cannot be read is left to whoever opens it next. */
+/* A bundle is a tar archive, which no checkpoint is. A file that cannot be read is left to the next function that opens
+ * it. */
 static bool is_bundle(const char *path)
 {
 	char head[262] = { 0 };
@@ -177,7 +178,7 @@ enum xfp_status xfp_weight_rows_read(struct xfp_weight_rows *rows, uint64_t firs
 
 /* ---- products ---------------------------------------------------------------------------------- */
 
-/* Rows as f32, some at a time. */
+/* Read some rows at a time as f32, and multiply them. */
 static enum xfp_status multiply_rows(const struct xfp_weights *weights, struct xfp_team *team,
 				     const struct xfp_weight_product *p, struct xfp_error *err)
 {

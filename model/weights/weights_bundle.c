@@ -10,14 +10,14 @@
 #include "model/weights/bundle_source.h"
 #include "model/weights/pages.h"
 
-#define AROUND 0x10000 /* bytes that are mapped with a page, usually */
+#define AROUND 0x10000 /* bytes around a page that the system usually maps with it */
 
-/* Rows of one or more matrices, or of a tensor that was kept. */
+/* Rows of one or more matrices, or of a kept tensor. */
 struct bundle_rows {
 	const struct xfp_bundle_source *source;
 	uint32_t tensor;
-	const uint8_t *data; /* of a tensor that was kept; NULL: it is matrices */
-	uint64_t bytes;      /* of that */
+	const uint8_t *data; /* of a kept tensor; NULL: matrices */
+	uint64_t bytes;      /* of the kept tensor */
 	enum xfp_dtype dtype;
 	struct xfp_view view;
 };
@@ -114,7 +114,7 @@ static enum xfp_status read_parts(const struct bundle_rows *m, uint64_t first, u
 	return XFP_OK;
 }
 
-/* And of what the system maps around a page that is read: of rows here and there, that is most. */
+/* Release also what the system mapped around the rows: if they are scattered, that is most of it. */
 static void release_rows(const struct bundle_rows *m, uint64_t first, uint64_t bytes)
 {
 	uint64_t begin = first > AROUND ? first - AROUND : 0;
@@ -166,7 +166,7 @@ static enum xfp_status copy_file(const void *source, const char *name, char **by
 
 /* ---- digests ----------------------------------------------------------------------------------- */
 
-/* All units that have some of it. */
+/* Check all units that contain a part of the tensor. */
 static enum xfp_status check(void *source, const char *tensor, bool (*watch)(void *context, uint64_t numbers),
 			     void *context, struct xfp_error *err)
 {
@@ -237,7 +237,7 @@ const struct xfp_weights_source xfp_weights_of_bundle = {
 	.multiply_experts = xfp_bundle_multiply_experts,
 };
 
-/* What is cheap to check before any weights are read: tar headers, padding and small files. */
+/* Cheap checks before any weights are read: tar headers, padding and small files. */
 static enum xfp_status check_small(struct xfp_bundle_source *s, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_bundle_check_frames(s->bundle, err);

@@ -11,14 +11,14 @@
 #include "model/weights/fast_product.h"
 #include "model/weights/weights.h"
 
-#define BLOCK_BYTES 0x200000 /* of rows that are multiplied by at a time */
+#define BLOCK_BYTES 0x200000 /* rows that are multiplied at a time */
 #define LARGEST_FILE ((size_t)1 << 30)
 
 struct checkpoint_rows {
 	struct xfp_matrix_reader *reader;
 	enum xfp_dtype dtype;
 	uint64_t cols;
-	unsigned char *buffer; /* of rows as they are stored */
+	unsigned char *buffer; /* rows in their stored type */
 	uint64_t capacity;
 };
 
@@ -94,7 +94,7 @@ static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, f
 	return status;
 }
 
-/* Rows as they are stored, some at a time, where there are kernels for them. */
+/* Multiply rows in their stored type, some at a time, if there are kernels for it. */
 static enum xfp_status multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *p,
 				uint64_t *bytes, struct xfp_error *err)
 {
@@ -124,7 +124,7 @@ static enum xfp_status multiply(void *source, struct xfp_team *team, const struc
 	return status;
 }
 
-/* Made by the reader, or beside the weights. */
+/* A file that the reader synthesizes, or one next to the weights. */
 static enum xfp_status copy_file(const void *source, const char *name, char **bytes, size_t *size,
 				 struct xfp_error *err)
 {

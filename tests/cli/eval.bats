@@ -35,7 +35,7 @@ print(repr(json.load(sys.stdin)[sys.argv[1]]))' "$1"
 	assert abs(float(sys.argv[1]) - expected) < 1e-6 * expected, (sys.argv[1], expected)
 	EOF
 	run -0 --separate-stderr xfp eval --tokens t.npy m
-	[ "${lines[0]}" = "4 sequences of 15 tokens, of which 56 were to be foretold" ]
+	[ "${lines[0]}" = "4 sequences of 15 tokens, 56 of them predicted" ]
 	[[ ${lines[1]} == "perplexity "*" ("*" nats a token)" ]]
 	[ "$(said predicted --tokens t.npy m)" = 56 ]
 	[ "$(said family --tokens t.npy m)" = "'qwen3_moe'" ]
@@ -112,9 +112,9 @@ judged() { # RESULT
 	EOF
 	run -0 --separate-stderr xfp eval --tokens t.npy --source m coarse.xfp
 	[[ ${lines[1]} == "perplexity "*" ("*" nats a token)" ]]
-	[[ ${lines[2]} == "of the source "*" ("*" nats a token)" ]]
+	[[ ${lines[2]} == "perplexity of the source "*" ("*" nats a token)" ]]
 	[[ ${lines[3]} == "KL divergence from the source, in nats a token: mean "*", 99 % within "*", largest "* ]]
-	[[ ${lines[4]} == "the same token first for "*" % of them" ]]
+	[[ ${lines[4]} == "top-1 agreement with the source: "*" %" ]]
 	[[ ${lines[5]} == "layer "*"error of the stream  of the layer alone" ]]
 	[[ ${lines[6]} =~ ^embedding\ +[0-9.e-]+$ ]]
 	[[ ${lines[9]} =~ ^2\ +[0-9.e-]+\ +[0-9.e-]+$ ]]
@@ -134,9 +134,9 @@ judged() { # RESULT
 	assert said["loss"] == said["source"]["loss"]
 	assert said["layers"] == [{"layer": 0, "stream": 0, "alone": 0}]
 	EOF
-	refused 3 'more: is no source of m: layers 2, and not 1' --tokens t.npy --source more m
-	refused 3 'wide: is no source of m: vocabulary 128, and not 96' --tokens t.npy --source wide m
-	refused 3 'dense: is no source of m: it is a llama, and that a qwen3_moe' --tokens t.npy --source dense m
+	refused 3 'more cannot be the source of m: num_hidden_layers differs (2, 1)' --tokens t.npy --source more m
+	refused 3 'wide cannot be the source of m: vocab_size differs (128, 96)' --tokens t.npy --source wide m
+	refused 3 'dense cannot be the source of m: model types differ (llama, qwen3_moe)' --tokens t.npy --source dense m
 	refused 3 'nothere' --tokens t.npy --source nothere m
 }
 
@@ -179,12 +179,12 @@ little=40MB
 	read = re.findall(r"pread64.*, (\d+), (\d+)\) *=", open("trace").read())
 	assert read and all(int(size) + int(offset) <= begin for size, offset in read), (begin, read)
 	EOF
-	grep -Eq -- '--memory 4 MiB: one sequence of 100 tokens and some rows of each matrix take [0-9]+ MiB' said
+	grep -Eq -- '--memory 4 MiB: one sequence of 100 tokens and some rows of each matrix need [0-9]+ MiB' said
 	refused 1 '--memory 4 MiB' --memory 4MiB --tokens t.npy b.xfp
 	refused 2 'expected a size such as 24GiB' --memory much --tokens t.npy b.xfp
 	refused 2 'expected a size such as 24GiB' --memory 24 --tokens t.npy b.xfp
 	# what it takes is enough
-	xfp eval --memory "$(sed -nE 's/.* take ([0-9]+) MiB.*/\1/p' said)MiB" --tokens t.npy m
+	xfp eval --memory "$(sed -nE 's/.* need ([0-9]+) MiB.*/\1/p' said)MiB" --tokens t.npy m
 }
 
 # An evaluation that is ended by a signal once it has kept how far it is.
@@ -237,7 +237,7 @@ kept_in() { # [--state FILE]
 	echo mine >b.xfp.eval
 	xfp eval --json --tokens t.npy --source m b.xfp 2>said >resumed
 	cmp expected resumed
-	grep -q 'b.xfp.eval is no state of an evaluation' said
+	grep -q 'b.xfp.eval is not the state of an evaluation' said
 	[ "$(cat b.xfp.eval)" = mine ]
 }
 
@@ -247,7 +247,7 @@ kept_in() { # [--state FILE]
 	run -143 ended_by TERM --state here
 	[ ! -s ended ]
 	[ -z "$(find . -name '.*.tmp')" ]
-	grep -Eq '^xfp eval: interrupted; [0-9]+ of 12 layers are kept in here. To resume:$' ended.err
+	grep -Eq '^xfp eval: interrupted; [0-9]+ of 12 layers are saved in here. To resume:$' ended.err
 	eval "$(tail -n 1 ended.err)" >resumed
 	cmp expected resumed
 	[ ! -e here ]
@@ -270,14 +270,14 @@ signalled() { # SIGNAL CALL FILE N ARGUMENT...
 	for signal in INT TERM HUP; do
 		status=$((128 + $(kill -l $signal)))
 		run -$status signalled $signal openat t.npy 1 --state "it's here"
-		[ "$(cat ended.err)" = $'\nxfp eval: interrupted before the evaluation began; nothing new was kept' ]
+		[ "$(cat ended.err)" = $'\nxfp eval: interrupted before the evaluation began; nothing new was saved' ]
 		run -$status signalled $signal pread64 m/model.safetensors $((reads / 2)) --state "it's here"
-		[ "$(cat ended.err)" = $'\nxfp eval: interrupted; nothing was kept, since no state had been saved yet' ]
+		[ "$(cat ended.err)" = $'\nxfp eval: interrupted; nothing was saved yet' ]
 		run -$status signalled $signal pread64 m/model.safetensors $((reads - 10))
-		[ "$(cat ended.err)" = $'\nxfp eval: interrupted; nothing was kept; --state FILE keeps finished layers' ]
+		[ "$(cat ended.err)" = $'\nxfp eval: interrupted; nothing was saved; --state FILE saves finished layers' ]
 		[ ! -e "it's here" ]
 		run -$status signalled $signal pread64 m/model.safetensors $((reads - 10)) --state "it's here"
-		grep -qx "xfp eval: interrupted; [1-4] of 4 layers are kept in it's here. To resume:" ended.err
+		grep -qx "xfp eval: interrupted; [1-4] of 4 layers are saved in it's here. To resume:" ended.err
 		[ ! -s ended ]
 		# while the state is read, it is not lost
 		cp "it's here" kept
@@ -408,14 +408,14 @@ refused() { # STATUS MESSAGE ARGUMENT...
 header = b\"{'fortran_order': False, 'shape': (1, 3), 'descr': '\"
 open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'little') + header + b\".u1'123\")"
 	refused 3 "beyond.npy: token 0 of sequence 0 is 96, and the model's vocabulary has 96" --tokens beyond.npy m
-	refused 3 'negative.npy: has a number below 0' --tokens negative.npy m
+	refused 3 'negative.npy: has a negative number' --tokens negative.npy m
 	for kind in floats deep turned ends; do
 		refused 3 "$kind.npy: does not hold integers of one or two dimensions" --tokens "$kind.npy" m
 	done
-	refused 3 'less than two tokens a sequence' --tokens single.npy m
+	refused 3 'fewer than two tokens a sequence' --tokens single.npy m
 	refused 3 "longer than the model's context of 1024" --tokens long.npy m
 	refused 3 'cut.npy: is cut off' --tokens cut.npy m
-	refused 3 'text.npy: is no .npy file' --tokens text.npy m
+	refused 3 'text.npy: is not a .npy file' --tokens text.npy m
 	refused 3 'nothere.npy' --tokens nothere.npy m
 }
 
@@ -438,7 +438,7 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	EOF
 	[ "$(said loss --text text --length 9 m)" = "$(said loss --tokens t.npy m)" ]
 	run -0 --separate-stderr xfp eval --text text --length 9 m
-	[[ ${lines[0]} == *"of which 40 were to be foretold; the last 5 of the text are left out"* ]]
+	[[ ${lines[0]} == *"40 of them predicted; the last 5 tokens of the text do not fill a sequence"* ]]
 	# one that does not fill a sequence is one
 	[ "$(said length --text text m)" = 46 ]
 	[ "$(said left_out --text text m)" = 0 ]
@@ -505,11 +505,11 @@ put() { # TENSOR COUNT BYTES
 	make_model m --layers 3 --num-experts 9
 	tokens t.npy 'np.arange(30)'
 	put model.layers.1.self_attn.o_proj.weight 4 ffff
-	refused 3 'layer 1 is the first that makes numbers that are not finite' --tokens t.npy m
+	refused 3 'activations after layer 1 are not finite' --tokens t.npy m
 	# a router whose weights are numbers, but not what it makes of them: of no expert is the share a number
 	put model.layers.0.mlp.gate.weight $((9 * 64)) 7f7f
 	xfp convert m -o m.xfp -q --bits 4 --on-miss best --on-nonfinite keep
-	refused 3 'layer 0 is the first that makes numbers that are not finite' --fast --tokens t.npy m.xfp
+	refused 3 'activations after layer 0 are not finite' --fast --tokens t.npy m.xfp
 }
 
 # A copy of a model in f32, with another output head.
@@ -537,8 +537,8 @@ changed() { # MODEL WHAT IS DONE WITH head
 	# A token that never comes: one of two signs makes its logit -inf, the other inf.
 	for change in 'head[9] = 3e38' 'head[9] = -3e38' 'head[9] = np.nan'; do
 		changed m "$change"
-		refused 3 'changed: the output head makes numbers that are not finite' --json --tokens t.npy changed
-		refused 3 'changed: the output head makes numbers that are not finite' --tokens t.npy --source changed m
+		refused 3 'changed: logits are not finite' --json --tokens t.npy changed
+		refused 3 'changed: logits are not finite' --tokens t.npy --source changed m
 	done
 	changed m 'head *= 1e6; head[2] = -head[1:].sum(0)'
 	tokens t.npy 'np.arange(60).reshape(4, 15) ** 2 % 96'

@@ -68,7 +68,7 @@ print(eval(sys.argv[1]))' "$1"
 	whole=$(said 'ascii(r["texts"][0]["text"])' --prompt 'ab' -n 24 m)
 	xfp generate --prompt 'ab' -n 24 m >text 2>report
 	[ "$("$PYTHON" -c 'print(ascii(open("text", encoding="utf-8").read()[:-1]))')" = "$whole" ]
-	grep -q '^context: 27 tokens, 1 at a time, 6.91 kB of keys and values in [0-9.]* MB of memory$' report
+	grep -q '^context: 27 tokens, 1 at a time, 6.91 kB of KV cache in [0-9.]* MB of memory$' report
 	grep -q '^prompt: 3 tokens in .* a second$' report
 	grep -q '^text: 23 tokens in .* a second$' report
 	# JSON has no way to say a byte that is no UTF-8.
@@ -165,7 +165,7 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	refused 3 "--context 1025: the model's context is 1024" --prompt a --context 1025 m
 	refused 3 'prompt 1 has 7 tokens, and the context is 6' --prompt abcdef --context 6 m
 	refused 3 "prompt 1 has 1201 tokens, and the model's context is 1024" --prompt "$(printf '%01200d' 0)" m
-	refused 1 'MB of memory beside the weights, 66.0 kB of it for keys and values; --memory allows 10.0 kB' \
+	refused 1 'MB of memory besides the weights, 66.0 kB of it for the KV cache; --memory allows 10.0 kB' \
 		--prompt a --memory 10kB m
 	# Each thread has the scores of a query, and 16 more.
 	one=$(said 'r["memory"]' --prompt a -n 2 --context 1000 --threads 1 m)
@@ -196,11 +196,11 @@ put() { # TENSOR COUNT BYTES
 @test "the first layer whose numbers are not finite is named" {
 	model m --layers 3 --num-experts 9
 	put model.layers.1.self_attn.o_proj.weight 4 ffff
-	refused 3 'layer 1 is the first that makes numbers that are not finite' --prompt a m
+	refused 3 'activations after layer 1 are not finite' --prompt a m
 	# a router whose weights are numbers, but not what it makes of them: of no expert is the share a number
 	put model.layers.0.mlp.gate.weight $((9 * 64)) 7f7f
 	xfp convert m -o m.xfp -q --bits 4 --on-miss best --on-nonfinite keep
-	refused 3 'layer 0 is the first that makes numbers that are not finite' --prompt a m.xfp
+	refused 3 'activations after layer 0 are not finite' --prompt a m.xfp
 }
 
 # The standard output of COMMAND, which is a terminal: one that changes no byte.

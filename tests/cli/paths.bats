@@ -44,15 +44,15 @@ assert (r["model"], r["source"]["model"]) == ("b.xfp", "m"), r'
 	"$PYTHON" -c 'import numpy as np; np.save("t.npy", np.arange(400).reshape(2, 200) % 96)'
 	for unit in MB MiB; do
 		run -1 xfp eval --memory 4$unit --tokens t.npy m
-		pattern="--memory 4(.00)? $unit: one sequence of 200 tokens and some rows of each matrix take ([0-9]+ $unit);"
+		pattern="--memory 4(.00)? $unit: one sequence of 200 tokens and some rows of each matrix need ([0-9]+ $unit);"
 		[[ $output =~ $pattern ]] || { echo "$output"; return 1; }
 		# what it takes is enough
 		xfp eval --memory "${BASH_REMATCH[2]/ /}" --tokens t.npy m >/dev/null
 	done
 	run -1 xfp generate --prompt a --memory 10KiB m
-	[[ $output =~ takes\ [0-9.]+\ MiB\ of\ memory.*,\ [0-9.]+\ KiB\ of\ it.*allows\ 10\ KiB ]]
+	[[ $output =~ needs\ [0-9.]+\ MiB\ of\ memory.*,\ [0-9.]+\ KiB\ of\ it.*allows\ 10\ KiB ]]
 	run -1 xfp generate --prompt a --memory 10kB m
-	[[ $output =~ takes\ [0-9.]+\ MB\ of\ memory.*,\ [0-9.]+\ kB\ of\ it.*allows\ 10.0\ kB ]]
+	[[ $output =~ needs\ [0-9.]+\ MB\ of\ memory.*,\ [0-9.]+\ kB\ of\ it.*allows\ 10.0\ kB ]]
 	by_default
 	run -4 xfp convert m -o o.xfp --target-size 4KiB
 	[[ $output =~ \ bytes\ \([0-9.]+\ KiB\) ]] || { echo "$output"; return 1; }

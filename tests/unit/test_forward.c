@@ -432,7 +432,7 @@ static void configs_and_tensors_agree(void **state)
 	run.weights = weights;
 	run.team = NULL;
 	assert_int_equal(compute(&run, FORWARD_LENGTH, 0), XFP_BAD_INPUT);
-	assert_non_null(strstr(run.err.text, "has model.layers.0.self_attn.q_proj.bias, of which its config"));
+	assert_non_null(strstr(run.err.text, "has model.layers.0.self_attn.q_proj.bias, which its config does not"));
 	run.description->intermediate = 9;
 	run.description->qkv_bias = true;
 	assert_int_equal(compute(&run, FORWARD_LENGTH, 0), XFP_BAD_INPUT);
