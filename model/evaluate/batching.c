@@ -17,7 +17,7 @@
 #define MOST_LOGITS ((uint64_t)64 << 20)
 #define LEAST_LOGITS ((uint64_t)1 << 20)
 #define RESERVE ((uint64_t)8 << 20) /* mapped pages of a bundle, and short-lived allocations */
-#define OF_TOKEN 128                /* bytes: sums over the vocabulary */
+#define TOKEN_BYTES 128             /* bytes: sums over the vocabulary */
 
 /* Memory of this process: tables of the models, token ids, libraries. */
 static uint64_t resident(void)
@@ -33,7 +33,7 @@ static uint64_t resident(void)
 }
 
 /* Half of the memory that is available without swapping; UINT64_MAX if unknown. */
-static uint64_t usual_memory(void)
+static uint64_t default_memory(void)
 {
 	FILE *file = fopen("/proc/meminfo", "r");
 	uint64_t kib = 0;
@@ -68,7 +68,7 @@ static uint64_t layer_bytes(const struct xfp_evaluation *e, const struct xfp_eva
 static uint64_t needed(const struct xfp_evaluation *e, size_t sequences)
 {
 	uint64_t copies = xfp_evaluation_has_source(e) ? 2 : 1, layer = layer_bytes(e, &e->judged, copies * sequences);
-	uint64_t logits = xfp_add_sat(copies * LEAST_LOGITS, sequences * e->tokens.length * OF_TOKEN);
+	uint64_t logits = xfp_add_sat(copies * LEAST_LOGITS, sequences * e->tokens.length * TOKEN_BYTES);
 	uint64_t source = xfp_evaluation_has_source(e) ? layer_bytes(e, &e->source, sequences) : 0;
 
 	return xfp_add_sat(xfp_add_sat(activations(e, copies == 2 ? 3 : 1, sequences), layer > source ? layer : source),
@@ -79,7 +79,7 @@ enum xfp_status xfp_evaluation_batching(struct xfp_evaluation *e, struct xfp_err
 {
 	uint64_t always =
 		resident() + RESERVE + xfp_evaluation_tokens(e) * (sizeof(struct xfp_token_loss) + sizeof(double));
-	uint64_t memory = e->request.memory ? e->request.memory : usual_memory(),
+	uint64_t memory = e->request.memory ? e->request.memory : default_memory(),
 		 copies = xfp_evaluation_has_source(e) ? 2 : 1;
 	uint64_t streams = activations(e, copies, e->tokens.sequences), all = xfp_add_sat(always, needed(e, 1)), left;
 	size_t low = 1, high = e->tokens.sequences;

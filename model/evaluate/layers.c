@@ -13,7 +13,7 @@
 
 /* A batch of sequences: activations of the model, outputs of the model's layer for the source's activations, and
  * activations of the source. The first two are adjacent, so that the model's weights are read once for both. */
-struct together {
+struct sequence_batch {
 	size_t first; /* index of the first token */
 	size_t sequences, tokens;
 	size_t size; /* numbers in each of the three */
@@ -40,126 +40,126 @@ static enum xfp_status check_finite(const struct xfp_evaluated *model, const flo
 static void add_errors(const float *x, const float *source, size_t tokens, size_t width, double *sum)
 {
 	for (; tokens; tokens--, x += width, source += width) {
-		double apart = 0, norm = 0;
+		double error = 0, norm = 0;
 
 		for (size_t i = 0; i < width; i++) {
 			double difference = (double)x[i] - source[i];
 
-			apart += difference * difference;
+			error += difference * difference;
 			norm += (double)source[i] * source[i];
 		}
-		*sum += norm > 0 ? apart / norm : 0;
+		*sum += norm > 0 ? error / norm : 0;
 	}
 }
 
 static enum xfp_status embed(const struct xfp_evaluation *e, const struct xfp_evaluated *model,
-			     const struct together *part, float *x, struct xfp_error *err)
+			     const struct sequence_batch *batch, float *x, struct xfp_error *err)
 {
-	struct xfp_forward forward = xfp_forward_view(model->forward, part->sequences);
-	enum xfp_status status = xfp_forward_embed(&forward, e->tokens.ids + part->first, x, err);
+	struct xfp_forward forward = xfp_forward_view(model->forward, batch->sequences);
+	enum xfp_status status = xfp_forward_embed(&forward, e->tokens.ids + batch->first, x, err);
 
-	return status ? status : check_finite(model, x, part->size, -1, err);
+	return status ? status : check_finite(model, x, batch->size, -1, err);
 }
 
-static enum xfp_status layer_of_source(const struct xfp_evaluation *e, uint32_t layer, const struct together *part,
-				       struct xfp_error *err)
+static enum xfp_status layer_of_source(const struct xfp_evaluation *e, uint32_t layer,
+				       const struct sequence_batch *batch, struct xfp_error *err)
 {
-	struct xfp_forward forward = xfp_forward_view(e->source.forward, part->sequences);
-	enum xfp_status status = xfp_stream_read(e->source.stream, part->first, part->tokens, part->source, err);
+	struct xfp_forward forward = xfp_forward_view(e->source.forward, batch->sequences);
+	enum xfp_status status = xfp_stream_read(e->source.stream, batch->first, batch->tokens, batch->source, err);
 
 	if (status)
 		return status;
-	memcpy(part->alone, part->source, part->size * sizeof *part->alone);
-	if ((status = xfp_forward_layer(&forward, layer, part->source, err)))
+	memcpy(batch->alone, batch->source, batch->size * sizeof *batch->alone);
+	if ((status = xfp_forward_layer(&forward, layer, batch->source, err)))
 		return status;
-	return check_finite(&e->source, part->source, part->size, layer, err);
+	return check_finite(&e->source, batch->source, batch->size, layer, err);
 }
 
-static enum xfp_status layer_of_model(const struct xfp_evaluation *e, uint32_t layer, const struct together *part,
-				      struct xfp_error *err)
+static enum xfp_status layer_of_model(const struct xfp_evaluation *e, uint32_t layer,
+				      const struct sequence_batch *batch, struct xfp_error *err)
 {
 	size_t copies = xfp_evaluation_has_source(e) ? 2 : 1;
-	struct xfp_forward forward = xfp_forward_view(e->judged.forward, copies * part->sequences);
-	enum xfp_status status = xfp_stream_read(e->judged.stream, part->first, part->tokens, part->judged, err);
+	struct xfp_forward forward = xfp_forward_view(e->judged.forward, copies * batch->sequences);
+	enum xfp_status status = xfp_stream_read(e->judged.stream, batch->first, batch->tokens, batch->judged, err);
 
-	if (!status && !(status = xfp_forward_layer(&forward, layer, part->judged, err)))
-		status = check_finite(&e->judged, part->judged, copies * part->size, layer, err);
+	if (!status && !(status = xfp_forward_layer(&forward, layer, batch->judged, err)))
+		status = check_finite(&e->judged, batch->judged, copies * batch->size, layer, err);
 	return status;
 }
 
 /* Nothing is written before both are computed, so that all activations of a batch are after the layer, or all before
  * it. */
-static enum xfp_status write_part(struct xfp_evaluation *e, const struct together *part, struct xfp_error *err)
+static enum xfp_status write_batch(struct xfp_evaluation *e, const struct sequence_batch *batch, struct xfp_error *err)
 {
 	enum xfp_status status;
 
 	e->partly_written = true;
-	status = xfp_stream_write(e->judged.stream, part->first, part->tokens, part->judged, err);
+	status = xfp_stream_write(e->judged.stream, batch->first, batch->tokens, batch->judged, err);
 	if (!status && xfp_evaluation_has_source(e))
-		status = xfp_stream_write(e->source.stream, part->first, part->tokens, part->source, err);
+		status = xfp_stream_write(e->source.stream, batch->first, batch->tokens, batch->source, err);
 	return status;
 }
 
 /* Layer -1 is the word embedding. */
-static enum xfp_status layer_of_part(struct xfp_evaluation *e, int64_t layer, const struct together *part,
-				     struct xfp_error *err)
+static enum xfp_status layer_of_batch(struct xfp_evaluation *e, int64_t layer, const struct sequence_batch *batch,
+				      struct xfp_error *err)
 {
 	size_t width = e->judged.model.description->hidden;
 	enum xfp_status status = XFP_OK;
 
 	if (xfp_evaluation_has_source(e))
-		status = layer < 0 ? embed(e, &e->source, part, part->source, err)
-				   : layer_of_source(e, (uint32_t)layer, part, err);
+		status = layer < 0 ? embed(e, &e->source, batch, batch->source, err)
+				   : layer_of_source(e, (uint32_t)layer, batch, err);
 	if (!status)
-		status = layer < 0 ? embed(e, &e->judged, part, part->judged, err)
-				   : layer_of_model(e, (uint32_t)layer, part, err);
+		status = layer < 0 ? embed(e, &e->judged, batch, batch->judged, err)
+				   : layer_of_model(e, (uint32_t)layer, batch, err);
 	if (status)
 		return status;
 	if (xfp_evaluation_has_source(e))
-		add_errors(part->judged, part->source, part->tokens, width,
+		add_errors(batch->judged, batch->source, batch->tokens, width,
 			   layer < 0 ? &e->embedding_error : &e->layers[layer].stream);
 	if (xfp_evaluation_has_source(e) && layer >= 0)
-		add_errors(part->alone, part->source, part->tokens, width, &e->layers[layer].alone);
-	return write_part(e, part, err);
+		add_errors(batch->alone, batch->source, batch->tokens, width, &e->layers[layer].alone);
+	return write_batch(e, batch, err);
 }
 
-static enum xfp_status losses_of_part(struct xfp_evaluation *e, const struct together *part,
-				      struct xfp_token_loss *losses, struct xfp_error *err)
+static enum xfp_status losses_of_batch(struct xfp_evaluation *e, const struct sequence_batch *batch,
+				       struct xfp_token_loss *losses, struct xfp_error *err)
 {
-	struct xfp_forward forward = xfp_forward_view(e->judged.forward, part->sequences), of_source;
-	struct xfp_last_activations judged = { &forward, part->judged }, source = { &of_source, part->source };
-	enum xfp_status status = xfp_stream_read(e->judged.stream, part->first, part->tokens, part->judged, err);
+	struct xfp_forward forward = xfp_forward_view(e->judged.forward, batch->sequences), of_source;
+	struct xfp_last_activations judged = { &forward, batch->judged }, source = { &of_source, batch->source };
+	enum xfp_status status = xfp_stream_read(e->judged.stream, batch->first, batch->tokens, batch->judged, err);
 
 	if (!status && xfp_evaluation_has_source(e)) {
-		of_source = xfp_forward_view(e->source.forward, part->sequences);
-		status = xfp_stream_read(e->source.stream, part->first, part->tokens, part->source, err);
+		of_source = xfp_forward_view(e->source.forward, batch->sequences);
+		status = xfp_stream_read(e->source.stream, batch->first, batch->tokens, batch->source, err);
 	}
 	if (!status)
 		status = xfp_token_losses(&judged, xfp_evaluation_has_source(e) ? &source : NULL,
-					  e->tokens.ids + part->first, e->batching.logits_bytes, losses + part->first,
+					  e->tokens.ids + batch->first, e->batching.logits_bytes, losses + batch->first,
 					  err);
 	return status;
 }
 
 /* One layer, or after the last one the output head, for all sequences, batch by batch. */
-static enum xfp_status all_parts(struct xfp_evaluation *e, int64_t layer, float *x, struct xfp_token_loss *losses,
-				 struct xfp_error *err)
+static enum xfp_status all_batches(struct xfp_evaluation *e, int64_t layer, float *x, struct xfp_token_loss *losses,
+				   struct xfp_error *err)
 {
 	const struct xfp_description *d = e->judged.model.description;
 	enum xfp_status status = XFP_OK;
 
 	for (size_t first = 0; !status && first < e->tokens.sequences; first += e->batching.sequences) {
-		struct together part = { .first = first * e->tokens.length, .judged = x };
+		struct sequence_batch batch = { .first = first * e->tokens.length, .judged = x };
 
-		part.sequences = e->tokens.sequences - first;
-		if (part.sequences > e->batching.sequences)
-			part.sequences = e->batching.sequences;
-		part.tokens = part.sequences * e->tokens.length;
-		part.size = part.tokens * d->hidden;
-		part.alone = part.judged + part.size;
-		part.source = part.alone + part.size;
-		status =
-			layer < d->layers ? layer_of_part(e, layer, &part, err) : losses_of_part(e, &part, losses, err);
+		batch.sequences = e->tokens.sequences - first;
+		if (batch.sequences > e->batching.sequences)
+			batch.sequences = e->batching.sequences;
+		batch.tokens = batch.sequences * e->tokens.length;
+		batch.size = batch.tokens * d->hidden;
+		batch.alone = batch.judged + batch.size;
+		batch.source = batch.alone + batch.size;
+		status = layer < d->layers ? layer_of_batch(e, layer, &batch, err)
+					   : losses_of_batch(e, &batch, losses, err);
 	}
 	return status;
 }
@@ -186,11 +186,11 @@ enum xfp_status xfp_evaluate_layers(struct xfp_evaluation *e, struct xfp_token_l
 	enum xfp_status status = x ? XFP_OK : xfp_no_memory(err);
 
 	if (!status && !e->state.layers)
-		status = all_parts(e, -1, x, losses, err);
+		status = all_batches(e, -1, x, losses, err);
 	for (uint32_t layer = e->state.layers; !status && layer < d->layers; layer++) {
 		begin_layer(e, layer);
 		e->partly_written = false;
-		status = all_parts(e, layer, x, losses, err);
+		status = all_batches(e, layer, x, losses, err);
 		if (!status) {
 			e->partly_written = false;
 			xfp_evaluation_state_save(e, layer + 1, false);
@@ -200,7 +200,7 @@ enum xfp_status xfp_evaluate_layers(struct xfp_evaluation *e, struct xfp_token_l
 	}
 	begin_layer(e, d->layers);
 	if (!status) {
-		status = all_parts(e, d->layers, x, losses, err);
+		status = all_batches(e, d->layers, x, losses, err);
 		if (e->stopped)
 			xfp_evaluation_state_save(e, d->layers, true);
 	}

@@ -39,7 +39,7 @@ static const char *value_of(const char *text, const char *name)
 	return at;
 }
 
-static bool take_number(const char **at, size_t *number)
+static bool parse_number(const char **at, size_t *number)
 {
 	uint64_t value = 0;
 
@@ -55,7 +55,7 @@ static bool take_number(const char **at, size_t *number)
 	return true;
 }
 
-static bool take_header(const char *text, struct npy_header *h)
+static bool parse_header(const char *text, struct npy_header *h)
 {
 	const char *type = value_of(text, "'descr'"), *order = value_of(text, "'fortran_order'");
 	const char *shape = value_of(text, "'shape'");
@@ -66,18 +66,18 @@ static bool take_header(const char *text, struct npy_header *h)
 		return false;
 	h->is_signed = type[2] == 'i';
 	h->size = (unsigned)(type[3] - '0');
-	if (!take_number(&shape, &h->length))
+	if (!parse_number(&shape, &h->length))
 		return false;
 	h->sequences = 1;
-	if (take_number(&shape, &none)) {
+	if (parse_number(&shape, &none)) {
 		h->sequences = h->length;
 		h->length = none;
 	}
-	return !take_number(&shape, &none) && *shape == ')';
+	return !parse_number(&shape, &none) && *shape == ')';
 }
 
 /* Ids beyond 32 bits become UINT32_MAX, which no vocabulary contains. */
-static bool take_ids(const char *bytes, const struct npy_header *h, uint32_t *ids)
+static bool convert_ids(const char *bytes, const struct npy_header *h, uint32_t *ids)
 {
 	for (size_t i = 0; i < h->sequences * h->length; i++, bytes += h->size) {
 		uint64_t id = 0;
@@ -90,7 +90,8 @@ static bool take_ids(const char *bytes, const struct npy_header *h, uint32_t *id
 	return true;
 }
 
-static enum xfp_status take(const char *path, char *file, size_t size, struct xfp_tokens *tokens, struct xfp_error *err)
+static enum xfp_status parse(const char *path, char *file, size_t size, struct xfp_tokens *tokens,
+			     struct xfp_error *err)
 {
 	struct npy_header h;
 	size_t begin, length;
@@ -106,7 +107,7 @@ static enum xfp_status take(const char *path, char *file, size_t size, struct xf
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: is cut off", path);
 	end = file[begin + length];
 	file[begin + length] = 0;
-	good = take_header(file + begin, &h);
+	good = parse_header(file + begin, &h);
 	file[begin + length] = end;
 	if (!good)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: does not hold integers of one or two dimensions" SAVE, path);
@@ -118,7 +119,7 @@ static enum xfp_status take(const char *path, char *file, size_t size, struct xf
 	*tokens = (struct xfp_tokens){ h.sequences, h.length, malloc(h.sequences * h.length * sizeof(uint32_t)), 0 };
 	if (!tokens->ids)
 		return xfp_no_memory_for(err, path);
-	if (take_ids(file + begin + length, &h, tokens->ids))
+	if (convert_ids(file + begin + length, &h, tokens->ids))
 		return XFP_OK;
 	free(tokens->ids);
 	tokens->ids = NULL;
@@ -134,7 +135,7 @@ enum xfp_status xfp_tokens_read(const char *path, struct xfp_tokens *tokens, str
 	*tokens = (struct xfp_tokens){ 0 };
 	if ((status = xfp_slurp_input(path, LARGEST_FILE, &file, &size, err)))
 		return status;
-	status = take(xfp_input_name(path), file, size, tokens, err);
+	status = parse(xfp_input_name(path), file, size, tokens, err);
 	free(file);
 	return status;
 }

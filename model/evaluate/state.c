@@ -89,7 +89,7 @@ enum xfp_status xfp_evaluation_state_begin(struct xfp_evaluation *e, struct xfp_
 /* ---- reading -------------------------------------------------------------------------------------- */
 
 /* XFP_BAD_INPUT if the state ends too early, which is damage; XFP_FAILED if it cannot be read. */
-static enum xfp_status take_bytes(struct state_file *file, void *to, size_t size, struct xfp_error *err)
+static enum xfp_status read_bytes(struct state_file *file, void *to, size_t size, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_pread(file->fd, to, size, file->at, file->path, err);
 
@@ -99,7 +99,7 @@ static enum xfp_status take_bytes(struct state_file *file, void *to, size_t size
 	return status;
 }
 
-static enum xfp_status take_stream(struct xfp_evaluation *e, struct state_file *file, struct xfp_stream *stream,
+static enum xfp_status read_stream(struct xfp_evaluation *e, struct state_file *file, struct xfp_stream *stream,
 				   struct xfp_error *err)
 {
 	size_t row = e->judged.model.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
@@ -112,30 +112,30 @@ static enum xfp_status take_stream(struct xfp_evaluation *e, struct state_file *
 
 		if (xfp_evaluation_stops(e))
 			return xfp_fail(err, XFP_FAILED, "interrupted");
-		if (!(status = take_bytes(file, x, count * row, err)))
+		if (!(status = read_bytes(file, x, count * row, err)))
 			status = xfp_stream_write(stream, first, count, x, err);
 	}
 	return status;
 }
 
 /* Read everything; invalid unless it returns XFP_OK. */
-static enum xfp_status take_all(struct xfp_evaluation *e, struct state_file *file, uint32_t *layers, double *embedding,
+static enum xfp_status read_all(struct xfp_evaluation *e, struct state_file *file, uint32_t *layers, double *embedding,
 				struct xfp_error *err)
 {
 	char head[HEAD], digest[DIGEST], wanted[DIGEST];
 	uint32_t counts[2];
 	enum xfp_status status;
 
-	if ((status = take_bytes(file, head, sizeof head - sizeof counts, err)) ||
-	    (status = take_bytes(file, counts, sizeof counts, err)) ||
-	    (status = take_bytes(file, embedding, sizeof *embedding, err)) ||
-	    (status = take_bytes(file, e->layers, e->judged.model.description->layers * sizeof *e->layers, err)) ||
-	    (status = take_stream(e, file, e->judged.stream, err)) ||
-	    (xfp_evaluation_has_source(e) && (status = take_stream(e, file, e->source.stream, err))))
+	if ((status = read_bytes(file, head, sizeof head - sizeof counts, err)) ||
+	    (status = read_bytes(file, counts, sizeof counts, err)) ||
+	    (status = read_bytes(file, embedding, sizeof *embedding, err)) ||
+	    (status = read_bytes(file, e->layers, e->judged.model.description->layers * sizeof *e->layers, err)) ||
+	    (status = read_stream(e, file, e->judged.stream, err)) ||
+	    (xfp_evaluation_has_source(e) && (status = read_stream(e, file, e->source.stream, err))))
 		return status;
 	*layers = counts[0];
 	xfp_sha256_final(&file->sha, (uint8_t *)wanted);
-	if (!(status = take_bytes(file, digest, sizeof digest, err)) &&
+	if (!(status = read_bytes(file, digest, sizeof digest, err)) &&
 	    (memcmp(digest, wanted, sizeof digest) || !counts[0] || counts[0] > e->judged.model.description->layers ||
 	     counts[1] != e->judged.model.description->layers))
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is damaged", file->path);
@@ -143,7 +143,7 @@ static enum xfp_status take_all(struct xfp_evaluation *e, struct state_file *fil
 }
 
 /* Use the state only if its key is that of this evaluation. */
-static enum xfp_status take_state(struct xfp_evaluation *e, struct state_file *file, uint64_t size,
+static enum xfp_status read_state(struct xfp_evaluation *e, struct state_file *file, uint64_t size,
 				  struct xfp_error *err)
 {
 	char head[HEAD] = { 0 };
@@ -169,7 +169,7 @@ static enum xfp_status take_state(struct xfp_evaluation *e, struct state_file *f
 		return XFP_OK;
 	}
 	xfp_sha256_init(&file->sha);
-	status = size == state_bytes(e) ? take_all(e, file, &layers, &embedding, err)
+	status = size == state_bytes(e) ? read_all(e, file, &layers, &embedding, err)
 					: xfp_fail(err, XFP_BAD_INPUT, "%s: has another size", file->path);
 	if (!status) {
 		e->state.layers = layers;
@@ -198,7 +198,7 @@ enum xfp_status xfp_evaluation_state_load(struct xfp_evaluation *e, struct xfp_e
 	if (!(file.buffer = malloc(BUFFER > row ? BUFFER : row)) || !(file.path = strdup(e->state.path)))
 		status = xfp_no_memory(err);
 	else if (!(status = xfp_open_regular(file.path, &file.fd, &st, err)))
-		status = take_state(e, &file, (uint64_t)st.st_size, err);
+		status = read_state(e, &file, (uint64_t)st.st_size, err);
 	e->state.examined = !status;
 	if (file.fd >= 0)
 		close(file.fd);
@@ -209,14 +209,14 @@ enum xfp_status xfp_evaluation_state_load(struct xfp_evaluation *e, struct xfp_e
 
 /* ---- writing -------------------------------------------------------------------------------------- */
 
-static enum xfp_status put_bytes(struct state_file *file, const void *from, size_t size, struct xfp_error *err)
+static enum xfp_status write_bytes(struct state_file *file, const void *from, size_t size, struct xfp_error *err)
 {
 	xfp_sha256_update(&file->sha, from, size);
 	return xfp_write(file->fd, from, size, file->path, err);
 }
 
-static enum xfp_status put_stream(const struct xfp_evaluation *e, struct state_file *file,
-				  const struct xfp_stream *stream, struct xfp_error *err)
+static enum xfp_status write_stream(const struct xfp_evaluation *e, struct state_file *file,
+				    const struct xfp_stream *stream, struct xfp_error *err)
 {
 	size_t row = e->judged.model.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
 	size_t tokens = xfp_evaluation_tokens(e);
@@ -227,30 +227,30 @@ static enum xfp_status put_stream(const struct xfp_evaluation *e, struct state_f
 		void *x = file->buffer;
 
 		if (!(status = xfp_stream_read(stream, first, count, x, err)))
-			status = put_bytes(file, x, count * row, err);
+			status = write_bytes(file, x, count * row, err);
 	}
 	return status;
 }
 
-static enum xfp_status put_all(const struct xfp_evaluation *e, struct state_file *file, uint32_t layers,
-			       struct xfp_error *err)
+static enum xfp_status write_all(const struct xfp_evaluation *e, struct state_file *file, uint32_t layers,
+				 struct xfp_error *err)
 {
 	const uint32_t counts[2] = { layers, e->judged.model.description->layers };
 	uint8_t digest[DIGEST];
 	enum xfp_status status;
 
 	xfp_sha256_init(&file->sha);
-	if ((status = put_bytes(file, MAGIC, sizeof MAGIC - 1, err)) ||
-	    (status = put_bytes(file, e->state.key, sizeof e->state.key, err)) ||
-	    (status = put_bytes(file, (const char[8]){ 0 }, 8, err)) ||
-	    (status = put_bytes(file, counts, sizeof counts, err)) ||
-	    (status = put_bytes(file, &e->embedding_error, sizeof e->embedding_error, err)) ||
-	    (status = put_bytes(file, e->layers, e->judged.model.description->layers * sizeof *e->layers, err)) ||
-	    (status = put_stream(e, file, e->judged.stream, err)) ||
-	    (xfp_evaluation_has_source(e) && (status = put_stream(e, file, e->source.stream, err))))
+	if ((status = write_bytes(file, MAGIC, sizeof MAGIC - 1, err)) ||
+	    (status = write_bytes(file, e->state.key, sizeof e->state.key, err)) ||
+	    (status = write_bytes(file, (const char[8]){ 0 }, 8, err)) ||
+	    (status = write_bytes(file, counts, sizeof counts, err)) ||
+	    (status = write_bytes(file, &e->embedding_error, sizeof e->embedding_error, err)) ||
+	    (status = write_bytes(file, e->layers, e->judged.model.description->layers * sizeof *e->layers, err)) ||
+	    (status = write_stream(e, file, e->judged.stream, err)) ||
+	    (xfp_evaluation_has_source(e) && (status = write_stream(e, file, e->source.stream, err))))
 		return status;
 	xfp_sha256_final(&file->sha, digest);
-	return put_bytes(file, digest, sizeof digest, err);
+	return write_bytes(file, digest, sizeof digest, err);
 }
 
 static enum xfp_status write_state(const struct xfp_evaluation *e, uint32_t layers, struct xfp_error *err)
@@ -262,7 +262,7 @@ static enum xfp_status write_state(const struct xfp_evaluation *e, uint32_t laye
 
 	file.fd = pending.fd;
 	file.path = pending.path;
-	if (!status && !(status = put_all(e, &file, layers, err)))
+	if (!status && !(status = write_all(e, &file, layers, err)))
 		status = xfp_pending_publish(&pending, false, err);
 	xfp_pending_discard(&pending);
 	free(file.buffer);

@@ -13,9 +13,9 @@
 struct glu_tensors {
 	char gate[XFP_TENSOR_NAME], up[XFP_TENSOR_NAME], down[XFP_TENSOR_NAME];
 	char gate_bias[XFP_TENSOR_NAME], up_bias[XFP_TENSOR_NAME], down_bias[XFP_TENSOR_NAME];
-	bool biases, fused; /* fused: the tensor of `gate` contains the rows of up; */
-	bool stacked;       /* stacked: the tensors contain all experts, */
-	uint64_t number;    /* of which this is the number */
+	bool biases, fused; /* fused: the tensor of `gate` contains the rows of up */
+	bool stacked;       /* stacked: the tensors contain all experts */
+	uint64_t number;    /* index of this expert */
 	size_t width;
 };
 

@@ -142,15 +142,15 @@ static enum xfp_status check_memory(struct xfp_generation *g, unsigned threads, 
 static void add_segment(struct generator *m, size_t slot, size_t most)
 {
 	const struct xfp_generated_text *w = &m->g->texts[m->slot[slot]];
-	size_t taken = 0, count = w->ids.count - w->done;
+	size_t used = 0, count = w->ids.count - w->done;
 
 	for (size_t i = 0; i < m->segment_count; i++)
-		taken += m->segments[i].count;
-	if (count > most - taken)
-		count = most - taken;
+		used += m->segments[i].count;
+	if (count > most - used)
+		count = most - used;
 	if (!count)
 		return;
-	memcpy(m->ids + taken, w->ids.id + w->done, count * sizeof *m->ids);
+	memcpy(m->ids + used, w->ids.id + w->done, count * sizeof *m->ids);
 	m->segments[m->segment_count++] =
 		(struct xfp_segment){ .sequence = slot, .count = count, .length = w->ids.count };
 }
@@ -215,7 +215,7 @@ static enum xfp_status end_text(struct generator *m, size_t slot, enum xfp_text_
 }
 
 /* Sample the next token of a segment's sequence, unless the rest of its prompt has yet to run. */
-static enum xfp_status take_token(struct generator *m, size_t i, struct xfp_error *err)
+static enum xfp_status sample_token(struct generator *m, size_t i, struct xfp_error *err)
 {
 	struct xfp_generation *g = m->g;
 	const struct xfp_segment *segment = &m->segments[i];
@@ -266,7 +266,7 @@ static enum xfp_status step(struct generator *m, bool prompts, struct xfp_error 
 	if (status && m->g->interrupted)
 		return XFP_OK;
 	for (size_t i = 0; !status && i < m->segment_count; i++)
-		status = take_token(m, i, err);
+		status = sample_token(m, i, err);
 	if (!status)
 		note_step(g, prompts, m->forward->tokens, xfp_now() - began,
 			  xfp_weights_bytes(g->model.weights) - before);

@@ -25,7 +25,7 @@ struct xfp_tokenizer {
 enum xfp_status xfp_tokenizer_open(const char *json, size_t size, const char *shown, struct xfp_tokenizer **tokenizer,
 				   struct xfp_error *err)
 {
-	/* Where texts are cut off, and how far they are filled up, is for whoever makes batches of them. */
+	/* Where texts are cut off, and how far they are filled up, is for callers that make batches of them. */
 	static const char *const names[] = { "version",       "truncation",     "padding", "added_tokens", "normalizer",
 					     "pre_tokenizer", "post_processor", "decoder", "model",        NULL };
 	struct xfp_tokenizer *t = calloc(1, sizeof *t);

@@ -10,7 +10,7 @@
 #include "runtime/team.h"
 
 #define PIECE ((uint64_t)1 << 20)
-#define FORESEEN ((uint64_t)256 << 20) /* bytes of the next unit, at most */
+#define PREFETCHED ((uint64_t)256 << 20) /* bytes of the next unit, at most */
 
 struct xfp_digests {
 	const struct xfp_bundle *bundle;
@@ -145,7 +145,7 @@ static enum xfp_status check_chain(struct xfp_digests *d, uint32_t first, const 
 static void foresee(const struct xfp_digests *d, uint32_t unit)
 {
 	struct xfp_member_info info;
-	uint64_t left = FORESEEN;
+	uint64_t left = PREFETCHED;
 
 	for (uint32_t member = d->of_unit[unit]; member != XFP_NOT_FOUND && left; member = d->next[member]) {
 		if (d->sound[member] || !xfp_bundle_member(d->bundle, member, &info))
