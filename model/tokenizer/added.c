@@ -8,13 +8,13 @@
 #include "model/tokenizer/unicode.h"
 
 struct added_token {
-	char *text;                     /* as it is spelt */
-	struct xfp_growable looked_for; /* as it is in a text, which is normalized if it is */
+	char *text;                     /* as in the file */
+	struct xfp_growable looked_for; /* as in a text: normalized if it is matched in normalized text */
 	uint32_t id;
 	bool single_word, left, right, normalized, special;
 };
 
-/* Tokens in the order of their bytes, so that those with the same beginning are together. */
+/* Tokens sorted by their bytes, so that those with a common prefix are adjacent. */
 struct finder {
 	const struct added_token **token;
 	size_t count;
@@ -165,7 +165,7 @@ uint32_t xfp_added_ids(const struct xfp_added *added)
 	return added->count ? added->token[added->count - 1].id + 1 : 0;
 }
 
-/* The first token from `low` on that has a byte at `depth` that is not less. */
+/* The first token from `low` on whose byte at `depth` is not less than the given one. */
 static size_t bound(const struct finder *f, size_t low, size_t high, size_t depth, unsigned byte)
 {
 	while (low < high) {
@@ -180,7 +180,7 @@ static size_t bound(const struct finder *f, size_t low, size_t high, size_t dept
 	return low;
 }
 
-/* The longest token that a text begins with; NULL: none. */
+/* The longest token that is a prefix of the text; NULL: none. */
 static const struct added_token *longest(const struct finder *f, const char *text, size_t size)
 {
 	size_t low = 0, high = f->count;
@@ -199,7 +199,7 @@ static const struct added_token *longest(const struct finder *f, const char *tex
 	return found;
 }
 
-/* The character that ends at a place of a text. */
+/* The character that ends at an offset of the text. */
 static size_t character_before(const char *text, size_t at, uint32_t *character)
 {
 	size_t start = at - 1;
@@ -233,10 +233,10 @@ static bool put(struct xfp_pieces *pieces, const char *text, size_t size, int64_
 	       xfp_pieces_add(pieces, (struct xfp_text_piece){ at, size, id, first });
 }
 
-/* What is looked for starts behind what was found, though blanks behind that may be part of it. */
+/* The search resumes after each match, even if blanks after it become part of it. */
 static bool find_all(const struct finder *f, const char *text, size_t size, bool first, struct xfp_pieces *out)
 {
-	size_t done = 0, next, blank = 0; /* blank: to where there are blanks that a token took already */
+	size_t done = 0, next, blank = 0; /* blank: end of the blanks that belong to a token already */
 	uint32_t character;
 
 	for (size_t at = 0; f->count && at < size; at = next) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * added.h - tokens that are found in a text before it is cut, whatever merges say.
+ * added.h - added tokens: found in a text before it is split, without regard to merges.
  */
 #ifndef XFP_TOKENIZER_ADDED_H
 #define XFP_TOKENIZER_ADDED_H
@@ -10,19 +10,19 @@
 
 struct xfp_added;
 
-/* Of the file's "added_tokens". NULL after a failure. */
+/* Parse "added_tokens" of the file. NULL after a failure. */
 struct xfp_added *xfp_added_open(struct xfp_part_reader *r, const json_t *list, const struct xfp_bpe *bpe,
 				 const struct xfp_normalizer *normalizer);
 void xfp_added_free(struct xfp_added *added);
 
-/* What it stands for in a text, normalized if that is where it is looked for. NULL: no added token has this id. */
+/* The token's text, normalized if it is matched in normalized text. NULL if no added token has this id. */
 const char *xfp_added_text(const struct xfp_added *added, uint32_t id, size_t *size, bool *special);
-/* -1: none is spelt so. */
+/* -1 if no added token has this text. */
 int64_t xfp_added_find(const struct xfp_added *added, const char *text);
 /* One more than the largest id. */
 uint32_t xfp_added_ids(const struct xfp_added *added);
 
-/* A text as pieces, normalized but for the added tokens. `pieces` is empty. */
+/* Split a text into pieces: added tokens, and normalized text between them. `pieces` is empty. */
 enum xfp_status xfp_added_split(const struct xfp_added *added, const struct xfp_normalizer *normalizer,
 				struct xfp_pattern_budget *budget, const struct xfp_growable *text,
 				struct xfp_pieces *pieces, struct xfp_error *err);

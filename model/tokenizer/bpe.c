@@ -6,13 +6,13 @@
 #include "model/tokenizer/bpe_tables.h"
 #include "model/tokenizer/unicode.h"
 
-/* What a piece is made of so far: a list in which merged symbols vanish. */
+/* A symbol of the piece: a list, from which merged symbols disappear. */
 struct bpe_symbol {
-	uint32_t id; /* BPE_NONE: it is part of one before it */
+	uint32_t id; /* BPE_NONE: merged into one before it */
 	uint32_t previous, next;
 };
 
-/* Two neighbours that may become one. By the time that this is looked at, either may be another. */
+/* A candidate merge of two neighbours. By the time it is considered, either may have been merged. */
 struct bpe_pair {
 	uint32_t rank, at, id;
 };
@@ -66,7 +66,7 @@ static bool add_symbol(struct xfp_bpe_work *w, uint32_t id)
 	return true;
 }
 
-/* A character as a token, prefix and suffix included. */
+/* The token of a character, with prefix and suffix. */
 static int64_t character_id(const struct xfp_bpe *bpe, const char *text, size_t size, bool first, bool last)
 {
 	size_t prefix = first ? 0 : strlen(bpe->prefix), suffix = last ? strlen(bpe->suffix) : 0;
@@ -88,8 +88,8 @@ static bool has_bytes(const struct xfp_bpe *bpe, const char *text, size_t size)
 	return bpe->byte_fallback;
 }
 
-/* Characters as tokens. One that is none becomes its bytes where there are such tokens; otherwise the unknown token,
- * one for several where they are fused, which waits for the next that is known; and where there is none, nothing. */
+/* Convert characters to tokens. An unknown character becomes byte tokens if they exist, or else the unknown token (one
+ * for several, if the model fuses them), or else nothing. */
 static bool begin(const struct xfp_bpe *bpe, const char *text, size_t size, struct xfp_bpe_work *w)
 {
 	bool unknown = false, made = true;
@@ -123,8 +123,8 @@ static bool consider(const struct xfp_bpe *bpe, struct xfp_bpe_work *w, uint32_t
 	return !merge || push(w, (struct bpe_pair){ merge->rank, at, merge->id });
 }
 
-/* The best pair first, of equals the first, until there is none. A pair that is no longer there counts if what is there
- * now becomes the same token. */
+/* Merge by priority, of equal ones from left to right. A stale pair counts if its present neighbours merge to the same
+ * token. */
 static bool merge_all(const struct xfp_bpe *bpe, struct xfp_bpe_work *w)
 {
 	uint32_t count = (uint32_t)w->count;

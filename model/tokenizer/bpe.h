@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bpe.h - byte-pair encoding: which tokens there are, and which pairs of them become one, best first.
+ * bpe.h - byte-pair encoding: the tokens, and the merges of pairs of them, in order of priority.
  */
 #ifndef XFP_TOKENIZER_BPE_H
 #define XFP_TOKENIZER_BPE_H
@@ -11,18 +11,18 @@
 
 struct xfp_bpe;
 
-/* Of the file's "model". NULL after a failure. */
+/* Parse "model" of the file. NULL after a failure. */
 struct xfp_bpe *xfp_bpe_open(struct xfp_part_reader *r, const json_t *model);
 void xfp_bpe_free(struct xfp_bpe *bpe);
 
-/* -1: there is none. */
+/* -1 if no token has this text. */
 int64_t xfp_bpe_find(const struct xfp_bpe *bpe, const char *text, size_t size);
-/* NULL: no token has this id. */
+/* NULL if no token has this id. */
 const char *xfp_bpe_text(const struct xfp_bpe *bpe, uint32_t id, size_t *size);
 /* One more than the largest id. */
 uint32_t xfp_bpe_ids(const struct xfp_bpe *bpe);
 
-/* What the encoding of one piece after another needs. Zeroed, it is empty. */
+/* Scratch memory for encoding one piece after another. Zeroed, it is empty. */
 struct xfp_bpe_work {
 	struct bpe_symbol *symbol;
 	struct bpe_pair *heap;
@@ -30,7 +30,7 @@ struct xfp_bpe_work {
 };
 
 void xfp_bpe_work_free(struct xfp_bpe_work *work);
-/* Append the ids of a piece of text. The time is that of sorting it, however long it is. */
+/* Append the ids of a piece of text, in O(n log n) for a piece of any length. */
 enum xfp_status xfp_bpe_encode(const struct xfp_bpe *bpe, const char *text, size_t size, struct xfp_bpe_work *work,
 			       struct xfp_token_ids *ids, struct xfp_error *err);
 

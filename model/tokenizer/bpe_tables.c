@@ -6,7 +6,7 @@
 
 #include "base/printable.h"
 
-/* FNV-1a, and its bits spread. */
+/* FNV-1a, with its bits mixed. */
 static uint64_t hash_text(const char *text, size_t size)
 {
 	uint64_t h = 0xcbf29ce484222325;
@@ -24,8 +24,8 @@ static uint64_t hash_pair(uint32_t left, uint32_t right)
 	return h ^ h >> 31;
 }
 
-/* Looks at a table that is being filled, for each thing in it, on average. Two do for tokens of texts; those whose
- * hashes are alike can be made, and would take a look for each pair of them. */
+/* Limit of probes of a table while it is filled, on average per entry. Texts of tokens need two; without a limit, a
+ * file with colliding hashes would need quadratic time. */
 #define MOST_LOOKS 64
 
 static uint64_t looks_for(size_t things)
@@ -33,7 +33,7 @@ static uint64_t looks_for(size_t things)
 	return MOST_LOOKS * ((uint64_t)things + 64);
 }
 
-/* At least twice as many places as things, less one. */
+/* At least twice as many slots as entries, minus one. */
 static size_t mask_for(size_t things)
 {
 	size_t places = 16;
@@ -66,7 +66,7 @@ const char *xfp_bpe_text(const struct xfp_bpe *bpe, uint32_t id, size_t *size)
 {
 	const struct bpe_token key = { .id = id }, *token = NULL;
 
-	/* Mostly all ids up to the last are there. */
+	/* Usually, ids have no gaps. */
 	if (id < bpe->tokens && bpe->token[id].id == id)
 		token = &bpe->token[id];
 	else if (bpe->tokens)
@@ -142,7 +142,7 @@ no_memory:
 	r->status = xfp_no_memory_for(r->err, r->file);
 }
 
-/* "a b", or ["a", "b"]. False: neither. */
+/* "a b", or ["a", "b"]. False if it is neither. */
 static bool halves(const json_t *merge, const char *half[2], size_t size[2])
 {
 	if (json_is_string(merge)) {
@@ -164,7 +164,7 @@ static bool halves(const json_t *merge, const char *half[2], size_t size[2])
 	return true;
 }
 
-/* Of a pair that is there twice the later counts. False: no looks are left. */
+/* Of duplicate pairs, the later counts. False if the probes are used up. */
 static bool insert(struct xfp_bpe *bpe, struct bpe_merge merge, uint64_t *looks)
 {
 	size_t at = hash_pair(merge.left, merge.right);
@@ -232,7 +232,7 @@ static void read_merges(struct xfp_part_reader *r, struct xfp_bpe *bpe, const js
 	for (size_t i = 0; i < count && !r->status; i++) {
 		const json_t *merge = json_array_get(merges, i);
 
-		/* Older files have kept the first line of the file that merges once were in. */
+		/* Older files contain the first line of merges.txt. */
 		if (!json_is_string(merge) || strncmp(json_string_value(merge), "#version", 8))
 			read_merge(r, bpe, merge, i, &both, &looks);
 	}
@@ -275,7 +275,7 @@ struct xfp_bpe *xfp_bpe_open(struct xfp_part_reader *r, const json_t *model)
 					     "merges",
 					     NULL };
 	struct xfp_bpe *bpe = r->status ? NULL : calloc(1, sizeof *bpe);
-	/* Files of before the type was written have BPE alone of the models that have merges. */
+	/* Files without a type are BPE, the only model with merges. */
 	const char *type = xfp_part_text(r, "model", model, "type", json_object_get(model, "merges") ? "BPE" : "");
 	const json_t *dropout;
 

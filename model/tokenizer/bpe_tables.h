@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bpe_tables.h - tokens by their text and by their id, and merges by their pair.
+ * bpe_tables.h - tokens by text and by id, and merges by pair.
  */
 #ifndef XFP_TOKENIZER_BPE_TABLES_H
 #define XFP_TOKENIZER_BPE_TABLES_H
@@ -13,7 +13,7 @@ struct bpe_token {
 };
 
 struct bpe_merge {
-	uint32_t left, right, rank, id; /* the pair, and what becomes of it */
+	uint32_t left, right, rank, id; /* the pair, its priority, and the merged token */
 };
 
 #define BPE_NONE UINT32_MAX
@@ -27,13 +27,13 @@ struct xfp_bpe {
 	size_t text_mask;
 	struct bpe_merge *merge; /* open addressing, too; rank BPE_NONE: empty */
 	size_t merge_mask;
-	char *prefix, *suffix; /* of what continues, or ends, a piece; "" */
-	uint32_t unknown;      /* BPE_NONE: there is none */
+	char *prefix, *suffix; /* prefix of tokens that continue a piece, suffix of those that end it; "" */
+	uint32_t unknown;      /* unknown token; BPE_NONE: none */
 	uint32_t byte[256];    /* <0x00> to <0xFF>; BPE_NONE: not a token */
 	bool fuse_unknown, byte_fallback, ignore_merges;
 };
 
-/* The token of a pair that merges, NULL: it does not. */
+/* The merge of a pair; NULL if it does not merge. */
 const struct bpe_merge *bpe_merge_of(const struct xfp_bpe *bpe, uint32_t left, uint32_t right);
 
 #endif

@@ -22,7 +22,7 @@ static inline uint32_t xfp_byte_character(unsigned byte)
 	return 0x100 + (byte <= ' ' ? byte : byte < 0xad ? byte - 0x7f + 33 : 67);
 }
 
-/* -1: the character stands for none. */
+/* -1 if the character does not stand for a byte. */
 static inline int xfp_character_byte(uint32_t character)
 {
 	if (character < 0x100)

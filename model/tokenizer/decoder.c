@@ -16,10 +16,10 @@ enum link_kind { BYTE_LEVEL, BYTE_FALLBACK, FUSE, STRIP, REPLACE, METASPACE, BLA
 
 struct decoder_link {
 	enum link_kind kind;
-	char *text;    /* looked for, or stripped */
-	char *content; /* in its place */
+	char *text;    /* to search for, or to strip */
+	char *content; /* replacement */
 	uint32_t start, stop;
-	bool drop_first; /* replacements in the first token are nothing */
+	bool drop_first; /* remove replacements at the start of the first token */
 };
 
 struct xfp_decoder_chain {
@@ -27,14 +27,14 @@ struct xfp_decoder_chain {
 	size_t count, capacity;
 };
 
-/* What a link knows of the text so far. */
+/* State of a link. */
 struct link_state {
-	struct xfp_growable held; /* what is not certain yet: of a token, or of bytes that are to become characters */
+	struct xfp_growable held; /* text that is not certain yet: of a token, or bytes of a character */
 	struct xfp_growable bytes;
-	size_t tokens;   /* that have ended */
-	uint32_t cut;    /* characters at the beginning of this token that were stripped */
+	size_t tokens;   /* count of complete tokens */
+	uint32_t cut;    /* characters stripped from the start of this token */
 	uint32_t kept;   /* characters at its end so far that may have to be stripped */
-	bool past_start; /* of what is stripped there */
+	bool past_start; /* all stripping at the start is done */
 };
 
 struct xfp_decoder_run {
@@ -183,7 +183,7 @@ void xfp_decoder_run_free(struct xfp_decoder_run *run)
 	free(run);
 }
 
-/* Whole characters of a token reach a link; the token ends; all end. */
+/* Pass complete characters of a token, its end, or the end of all to a link. */
 static bool take(struct xfp_decoder_run *run, size_t index, const char *text, size_t size);
 static bool end_token(struct xfp_decoder_run *run, size_t index);
 static bool finish(struct xfp_decoder_run *run, size_t index);
@@ -194,7 +194,7 @@ static void drop(struct xfp_growable *held, size_t size)
 	memmove(held->bytes, held->bytes + size, held->size);
 }
 
-/* Bytes of a token of characters that stand for bytes; of another token its own. */
+/* Append the bytes that byte-level characters stand for; of another token, its own bytes. */
 static bool add_level_bytes(struct xfp_growable *bytes, const struct xfp_growable *token)
 {
 	size_t before = bytes->size, length;
@@ -216,7 +216,7 @@ static bool add_level_bytes(struct xfp_growable *bytes, const struct xfp_growabl
 	return true;
 }
 
-/* Give on what bytes are for certain; at the end, all. */
+/* Pass on the bytes that are certain; at the end, all. */
 static bool give_characters(struct xfp_decoder_run *run, size_t index, bool all)
 {
 	struct xfp_growable *bytes = &run->state[index].bytes, text = { 0 };
@@ -238,7 +238,7 @@ static bool give_characters(struct xfp_decoder_run *run, size_t index, bool all)
 	return made;
 }
 
-/* "<0x0A>" as its byte; -1: another token. */
+/* The byte of "<0x0A>"; -1 for another token. */
 static int fallback_byte(const struct xfp_growable *token)
 {
 	int value = 0;
@@ -259,7 +259,7 @@ static int fallback_byte(const struct xfp_growable *token)
 	return value;
 }
 
-/* A NUL is a character like others here. */
+/* NUL is a character like any other. */
 static bool valid(const char *text, size_t size)
 {
 	size_t bad;
@@ -270,7 +270,7 @@ static bool valid(const char *text, size_t size)
 	return length > 0;
 }
 
-/* Bytes in a row are a text together, or, where they are none, a U+FFFD each. */
+/* Consecutive bytes are decoded together; if that is not UTF-8, each becomes U+FFFD. */
 static bool give_fallback(struct xfp_decoder_run *run, size_t index)
 {
 	struct xfp_growable *bytes = &run->state[index].bytes;
@@ -310,7 +310,7 @@ static bool strip(struct xfp_decoder_run *run, size_t index, const char *text, s
 			s->kept++;
 			continue;
 		}
-		/* One of those at the end so far goes on for each that comes; another character sends them all. */
+		/* A repeated character releases one of those at the end; another character releases all. */
 		for (; !same && s->kept; s->kept--)
 			if (!take(run, index + 1, link->text, wanted))
 				return false;
@@ -320,7 +320,7 @@ static bool strip(struct xfp_decoder_run *run, size_t index, const char *text, s
 	return true;
 }
 
-/* Replace what is there, and give on what cannot be the beginning of what is looked for. */
+/* Replace, and pass on what cannot be the start of a match. */
 static bool replace(struct xfp_decoder_run *run, size_t index, bool all)
 {
 	const struct decoder_link *link = &run->chain->link[index];

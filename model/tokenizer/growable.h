@@ -16,7 +16,7 @@ struct xfp_growable {
 	size_t size, capacity;
 };
 
-/* Make room for `more` items behind `count` of them. False: out of memory, and nothing has changed. */
+/* Make room for `more` items after `count` of them. False without memory; then nothing has changed. */
 bool xfp_grow(void *items, size_t item_size, size_t count, size_t more, size_t *capacity);
 
 static inline bool xfp_growable_add(struct xfp_growable *text, const char *bytes, size_t size)
@@ -29,14 +29,14 @@ static inline bool xfp_growable_add(struct xfp_growable *text, const char *bytes
 	return true;
 }
 
-/* A piece of a text on its way to tokens. */
+/* A piece of a text that is being encoded. */
 struct xfp_text_piece {
 	size_t at, size;
-	int64_t id; /* of the token that it is already; -1: text */
-	bool first; /* the text begins with it */
+	int64_t id; /* the id, if it is a token already; -1: text */
+	bool first; /* the text starts with it */
 };
 
-/* A text cut into pieces. Zeroed, it is empty. */
+/* A text split into pieces. Zeroed, it is empty. */
 struct xfp_pieces {
 	struct xfp_growable text;
 	struct xfp_text_piece *piece;
@@ -44,7 +44,7 @@ struct xfp_pieces {
 };
 
 void xfp_pieces_free(struct xfp_pieces *pieces);
-/* A piece of the text that is there already. Pieces of nothing are left out. False: out of memory. */
+/* Add a piece of `text`; an empty piece is ignored. False without memory. */
 bool xfp_pieces_add(struct xfp_pieces *pieces, struct xfp_text_piece piece);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * member.h - members of the objects of a tokenizer.json, each of which must be known.
+ * member.h - validated members of the objects in a tokenizer.json. Unknown members are refused.
  */
 #ifndef XFP_TOKENIZER_MEMBER_H
 #define XFP_TOKENIZER_MEMBER_H
@@ -35,8 +35,8 @@ static inline bool xfp_tokenizer_stopped(const struct xfp_tokenizer_watch *watch
 	return item % 4096 == 4095 && watch->goes_on && !watch->goes_on(watch->context);
 }
 
-/* A part of the file, such as "pre_tokenizer", and what it is made of. The first failure stands, and whatever is asked
- * for after it is answered with nothing. */
+/* A part of the file, such as "pre_tokenizer", while it is parsed. After the first failure, functions return empty
+ * values. */
 struct xfp_part_reader {
 	const char *file;
 	enum xfp_status status;
@@ -45,24 +45,24 @@ struct xfp_part_reader {
 	unsigned classes;                        /* classes and caseless sets of the regular expressions so far */
 };
 
-/* XFP_BAD_INPUT, in a part of the file. */
+/* Fail with XFP_BAD_INPUT in a part of the file. */
 void xfp_part_refuse(struct xfp_part_reader *r, const char *where, const char *format, ...) XFP_PRINTF(3, 4);
-/* What the text of type says it is; "" after a failure. */
+/* The "type" of a part; "" after a failure. */
 const char *xfp_part_type(struct xfp_part_reader *r, const char *where, const json_t *object);
-/* Refuse an object that has another member than these, up to a NULL. */
+/* Refuse an object with members other than these, up to a NULL. */
 void xfp_part_only(struct xfp_part_reader *r, const char *where, const json_t *object, const char *const *names);
-/* Members; where they are missing or null, what is given for that. A text that is missing and NULL is refused. */
+/* Members, with defaults if they are missing or null. A missing text whose default is NULL is refused. */
 bool xfp_part_bool(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name, bool missing);
 const char *xfp_part_text(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name,
 			  const char *missing);
-/* An id, or a number of tokens or characters. */
+/* An id, or a count of tokens or characters. */
 uint32_t xfp_part_number(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name);
-/* A list, which must be there. */
+/* A list, which is required. */
 const json_t *xfp_part_list(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name);
 
-/* What takes a part, at so many Sequences' depth. */
+/* A function that parses a part, nested in that many Sequences. */
 typedef void xfp_part_taker(struct xfp_part_reader *r, const char *where, const json_t *value, void *to, int depth);
-/* Each part of a Sequence that has them in the list `name`, as "decoder[1]". */
+/* Parse each part in the list `name` of a Sequence, as "decoder[1]". */
 void xfp_part_sequence(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name,
 		       xfp_part_taker *take, void *to, int depth);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * normalizer.h - what is done to a text before it is cut.
+ * normalizer.h - normalization of a text before it is split.
  */
 #ifndef XFP_TOKENIZER_NORMALIZER_H
 #define XFP_TOKENIZER_NORMALIZER_H
@@ -8,13 +8,13 @@
 #include "model/tokenizer/growable.h"
 #include "model/tokenizer/member.h"
 
-struct xfp_normalizer; /* NULL is one that does nothing */
+struct xfp_normalizer; /* NULL is a normalizer that changes nothing */
 
-/* Of the file's "normalizer", which may be null. */
+/* Parse "normalizer" of the file, which may be null. */
 struct xfp_normalizer *xfp_normalizer_open(struct xfp_part_reader *r, const json_t *value);
 void xfp_normalizer_free(struct xfp_normalizer *normalizer);
 
-/* Change a text, which is well-formed UTF-8 and stays that. */
+/* Normalize a text in place: well-formed UTF-8, before and after. */
 enum xfp_status xfp_normalize(const struct xfp_normalizer *normalizer, struct xfp_pattern_budget *budget,
 			      struct xfp_growable *text, struct xfp_error *err);
 

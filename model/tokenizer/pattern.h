@@ -13,15 +13,15 @@
 
 struct xfp_pattern;
 
-/* Of {"String": TEXT} or {"Regex": EXPRESSION}. NULL after a failure. */
+/* Parse {"String": TEXT} or {"Regex": EXPRESSION}. NULL after a failure. */
 struct xfp_pattern *xfp_pattern_open(struct xfp_part_reader *r, const char *where, const json_t *value);
-/* Of an expression. */
+/* Compile a regular expression. */
 struct xfp_pattern *xfp_pattern_of(struct xfp_part_reader *r, const char *where, const char *expression);
 void xfp_pattern_free(struct xfp_pattern *pattern);
-/* The string; NULL of an expression. */
+/* The string; NULL if it is an expression. */
 const char *xfp_pattern_string(const struct xfp_pattern *pattern);
 
-/* A part of a text that a pattern matches, or that lies between. */
+/* A part of a text that a pattern matches, or that is between two matches. */
 struct xfp_span {
 	size_t start, end;
 	bool match;
@@ -34,7 +34,7 @@ struct xfp_spans {
 };
 
 /* Find all matches in well-formed UTF-8, and the parts between them, in order. `budget` is that of the whole text.
- * XFP_BAD_INPUT: it does not suffice. XFP_FAILED: the watch ended the search. */
+ * XFP_BAD_INPUT if it is exhausted; XFP_FAILED if the watch ended the search. */
 enum xfp_status xfp_pattern_find(const struct xfp_pattern *pattern, const char *text, size_t size,
 				 struct xfp_pattern_budget *budget, struct xfp_spans *spans, struct xfp_error *err);
 

@@ -9,11 +9,11 @@
 #include "model/tokenizer/pattern.h"
 #include "model/tokenizer/unicode.h"
 
-/* GPT-2's, which ByteLevel brings along. */
+/* GPT-2's expression, which is built into ByteLevel. */
 #define WORDS "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 enum splitter_kind { CUT, DIGITS, EACH_DIGIT, METASPACE, BLANK_BEFORE, BYTES };
-/* What becomes of what a pattern matches. */
+/* What happens to matches of a pattern. */
 enum behaviour { ISOLATED, REMOVED, MERGED_BEFORE, MERGED_BEHIND, CONTIGUOUS };
 
 struct xfp_splitter {
@@ -70,7 +70,7 @@ static enum behaviour behaviour_of(struct xfp_part_reader *r, const char *where,
 	return ISOLATED;
 }
 
-/* Another one at the end of the list. */
+/* Append a splitter to the list. */
 static void append(struct xfp_part_reader *r, struct xfp_splitter splitter, struct xfp_splitter ***end)
 {
 	if (!r->status && !(**end = malloc(sizeof splitter)))
@@ -173,7 +173,7 @@ void xfp_splitter_free(struct xfp_splitter *s)
 	}
 }
 
-/* Digits as a pattern would find them. */
+/* Find digits, in the form of a pattern's matches. */
 static bool find_digits(const char *text, size_t size, struct xfp_spans *spans)
 {
 	size_t length;
@@ -196,8 +196,8 @@ static bool find_digits(const char *text, size_t size, struct xfp_spans *spans)
 	return true;
 }
 
-/* Join spans into pieces, in place; those that are removed become empty. Matches of nothing are kept until they have
- * been joined, as they come between others. */
+/* Join spans into pieces, in place; removed ones become empty. Empty matches are kept until then, since they separate
+ * others. */
 static void join(struct xfp_spans *spans, enum behaviour behaviour)
 {
 	struct xfp_span *s = spans->span;
@@ -235,7 +235,7 @@ static bool is_expression_or_digits(enum splitter_kind kind)
 	return kind == CUT || kind == DIGITS || kind == EACH_DIGIT;
 }
 
-/* The text stays, and its pieces become smaller. */
+/* Split the pieces; the text stays the same. */
 static enum xfp_status cut(const struct xfp_splitter *s, struct xfp_text_piece whole, struct xfp_pieces *out,
 			   const char *text, struct xfp_pattern_budget *budget, struct xfp_spans *spans,
 			   struct xfp_error *err)
@@ -268,7 +268,7 @@ static bool starts_with(const char *text, size_t size, const char *start)
 	return size >= strlen(start) && !memcmp(text, start, strlen(start));
 }
 
-/* A piece with other characters, behind those of the pieces before it. */
+/* Append a piece with other characters to the new text. */
 static bool rewrite(const struct xfp_splitter *s, struct xfp_text_piece piece, const char *text,
 		    struct xfp_growable *out)
 {

@@ -6,7 +6,7 @@
 
 #include "base/printable.h"
 
-/* The ids of a special token, which a member of its own says. */
+/* The ids of a special token, from a separate member. */
 static void add_special(struct xfp_part_reader *r, const char *where, const json_t *tokens, const json_t *piece,
 			struct xfp_token_ids *to)
 {
@@ -26,7 +26,7 @@ static void add_special(struct xfp_part_reader *r, const char *where, const json
 	}
 }
 
-/* What comes before a text goes in front of what other templates put there, and what comes behind it behind that. */
+/* Tokens before a text precede those of other templates, and tokens after it follow them. */
 static void add_template(struct xfp_part_reader *r, const char *where, const json_t *value, struct xfp_template *around)
 {
 	static const char *const names[] = { "type", "single", "pair", "special_tokens", NULL };
@@ -66,7 +66,7 @@ static void add(struct xfp_part_reader *r, const char *where, const json_t *valu
 	if (!strcmp(type, "Sequence")) {
 		xfp_part_sequence(r, where, value, "processors", add, around, depth);
 	} else if (!strcmp(type, "ByteLevel")) {
-		/* It is about where tokens are in the text, not about which they are. */
+		/* This concerns offsets of tokens, not ids. */
 		xfp_part_only(r, where, value, level);
 	} else if (!strcmp(type, "TemplateProcessing")) {
 		add_template(r, where, value, around);

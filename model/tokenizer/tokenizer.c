@@ -25,7 +25,7 @@ struct xfp_tokenizer {
 enum xfp_status xfp_tokenizer_open(const char *json, size_t size, const char *shown, struct xfp_tokenizer **tokenizer,
 				   struct xfp_error *err)
 {
-	/* Where texts are cut off, and how far they are filled up, is for callers that make batches of them. */
+	/* truncation and padding are for callers that make batches. */
 	static const char *const names[] = { "version",       "truncation",     "padding", "added_tokens", "normalizer",
 					     "pre_tokenizer", "post_processor", "decoder", "model",        NULL };
 	struct xfp_tokenizer *t = calloc(1, sizeof *t);
@@ -184,7 +184,7 @@ void xfp_decoding_free(struct xfp_decoding *d)
 	free(d);
 }
 
-/* One token; what it makes certain goes behind the text that is there. */
+/* Add one token, and append the text that became certain. */
 static bool add_token(struct xfp_decoding *d, uint32_t id)
 {
 	bool special = false;

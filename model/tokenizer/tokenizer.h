@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tokenizer.h - text to token ids and back, as a tokenizer.json says.
+ * tokenizer.h - text to token ids and back, by a tokenizer.json.
  *
- * Byte-level BPE, and BPE that falls back to bytes. Whatever the file asks for and this does not do is refused by its
- * name, as ids that are nearly right would make every measurement that follows nearly right, too.
+ * Byte-level BPE, and BPE with byte fallback. Whatever the file asks for and this code does not support is refused by
+ * name: with ids that are almost right, every measurement would be almost right, too.
  *
- * A tokenizer does not change once it is open: threads may share it.
+ * An open tokenizer does not change, so threads may share it.
  */
 #ifndef XFP_TOKENIZER_H
 #define XFP_TOKENIZER_H
@@ -19,7 +19,8 @@
 
 struct xfp_tokenizer;
 
-/* Of the bytes of a tokenizer.json, which are not needed afterwards. Messages name the file as `shown`. */
+/* Open a tokenizer from the bytes of a tokenizer.json, which are not needed afterwards. Messages name the file as
+ * `shown`. */
 enum xfp_status xfp_tokenizer_open(const char *json, size_t size, const char *shown, struct xfp_tokenizer **tokenizer,
 				   struct xfp_error *err);
 void xfp_tokenizer_free(struct xfp_tokenizer *tokenizer);
@@ -29,27 +30,27 @@ void xfp_tokenizer_watch(struct xfp_tokenizer *tokenizer, bool (*goes_on)(void *
 
 /* One more than the largest id. */
 uint32_t xfp_tokenizer_ids(const struct xfp_tokenizer *tokenizer);
-/* The id of a token spelt as the file spells it, such as "</s>". False: there is none. */
+/* The id of a token by its text in the file, such as "</s>". False if there is none. */
 bool xfp_tokenizer_find(const struct xfp_tokenizer *tokenizer, const char *token, uint32_t *id);
 
-/* Appends the ids of a text. What is no UTF-8 counts as U+FFFD, one for each longest beginning of a character that is
- * cut short, as Python's errors='replace' has it. `whole`: with the tokens that the file puts around a text. After a
- * failure `ids` holds what it did before. */
+/* Append the ids of a text. Invalid UTF-8 becomes U+FFFD, one for each truncated character, as with Python's
+ * errors='replace'. `whole`: with the tokens that the tokenizer adds around a text. A failure leaves `ids`
+ * unchanged. */
 enum xfp_status xfp_tokenizer_encode(const struct xfp_tokenizer *tokenizer, const char *text, size_t size, bool whole,
 				     struct xfp_token_ids *ids, struct xfp_error *err);
 
-/* The text of some ids; ids that no token has stand for nothing. `plain`: special tokens are left out. The caller frees
- * `text`, behind which a NUL stands. */
+/* Decode ids to text; ids without a token decode to nothing. `plain`: without special tokens. The text is
+ * NUL-terminated, and the caller frees it. */
 enum xfp_status xfp_tokenizer_decode(const struct xfp_tokenizer *tokenizer, const uint32_t *ids, size_t count,
 				     bool plain, char **text, size_t *size, struct xfp_error *err);
 
-/* The same, token by token: all that is given out is, together, what decoding at once gives, and no piece of it ends
- * within a character. What depends on the tokens to come is held back until they have come. */
+/* Streaming decoding: the pieces together are the text of decoding at once, and none of them ends within a character.
+ * Text that later tokens may change is held back. */
 struct xfp_decoding;
 
 enum xfp_status xfp_decoding_begin(const struct xfp_tokenizer *tokenizer, bool plain, struct xfp_decoding **decoding,
 				   struct xfp_error *err);
-/* The text that became certain, in memory of the decoding that its next call changes. Nothing follows the end. */
+/* The text that became certain, valid until the next call. Call xfp_decoding_end once, at the end. */
 enum xfp_status xfp_decoding_add(struct xfp_decoding *decoding, uint32_t id, const char **text, size_t *size,
 				 struct xfp_error *err);
 enum xfp_status xfp_decoding_end(struct xfp_decoding *decoding, const char **text, size_t *size, struct xfp_error *err);

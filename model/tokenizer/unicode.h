@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unicode.h - characters: what they are, and their normal forms.
+ * unicode.h - properties of characters, and normal forms.
  */
 #ifndef XFP_TOKENIZER_UNICODE_H
 #define XFP_TOKENIZER_UNICODE_H
@@ -11,7 +11,7 @@
 
 #define XFP_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-/* Append the text with what is no UTF-8 replaced. False: out of memory. */
+/* Append the text with invalid UTF-8 replaced. False without memory. */
 bool xfp_utf8_replace(const char *text, size_t size, struct xfp_growable *out);
 
 bool xfp_is_white(uint32_t character);
