@@ -420,6 +420,8 @@ def names():
         with_bundle("cut", out, bad == CONTROLS)
 
 
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
 part, least_quoted = sys.argv[1:]
 globals()[part]()
 for one in found[:40]:

@@ -193,6 +193,8 @@ def check(model, file):
     print(len(wanted), "tensors,", len(roles), "roles")
 
 
+if sys.argv[1:2] not in (["make"], ["check"]) or len(sys.argv) != (3 if sys.argv[1] == "make" else 4):
+    sys.exit(__doc__)
 if sys.argv[1] == "make":
     make(sys.argv[2])
 else:

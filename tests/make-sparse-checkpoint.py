@@ -140,6 +140,8 @@ def write(folder, shards, config):
 
 
 def main():
+    if len(sys.argv) not in (2, 3) or (len(sys.argv) == 3 and sys.argv[1] not in (*SHAPES, "235b-fp8")):
+        sys.exit(__doc__)
     name, folder = sys.argv[1:] if len(sys.argv) == 3 else ("397b", *sys.argv[1:])
     if name in QWEN3_MOE:
         qwen3_moe(folder, QWEN3_MOE[name])

@@ -7,6 +7,8 @@ import json
 import os
 import sys
 
+if len(sys.argv) != 2:
+    sys.exit("usage: make-tokenizer.py FOLDER")
 plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
 spelt = {b: chr(b) for b in plain}
 spelt.update({b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in plain)})

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seals of cache/seal.h, computed with libxxhash: for tests that write what is sealed."""
+"""The seals of cache/seal.h, computed with libxxhash: for tests that write what is sealed.
+
+    seal.py PARAMETERS.json NAME VALUE   change a parameter of a work folder, and its seal
+"""
 
 import ctypes
 import json
@@ -54,4 +57,6 @@ def replace_parameter(path, name, value):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
     replace_parameter(*sys.argv[1:])

@@ -80,6 +80,8 @@ def faults(path):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     wrong = list(faults(sys.argv[1]))
     print("\n".join(wrong), end="\n" if wrong else "")
     sys.exit(bool(wrong))

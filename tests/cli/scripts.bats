@@ -17,6 +17,16 @@ setup() { setup_folder; }
 	done
 }
 
+@test "every script that needs arguments prints its usage without any, and no traceback" {
+	for script in cuda/nvrtc.py families.py faults/commands.py hostile_text.py inspect_stats.py \
+		make-bad-checkpoint.py make-sparse-checkpoint.py make-tokenizer.py models/longrope.py models/measure.py \
+		read_bundle.py seal.py svg_boxes.py; do
+		name=${script##*/}
+		run env -i PATH=/usr/bin:/bin PYTHONDONTWRITEBYTECODE=1 "$PYTHON" "$srcdir/tests/$script"
+		[[ $status -ne 0 && $output == *"$name"* && $output != *Traceback* ]] || { echo "$script: $output"; return 1; }
+	done
+}
+
 # Python looks first in the folder of the script that is started.
 @test "no script hides a package that another one imports" {
 	"$PYTHON" - "$srcdir/tests" <<-'EOF'

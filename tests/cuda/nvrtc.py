@@ -75,6 +75,8 @@ class Nvrtc:
 
 
 def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     nvrtc, words = Nvrtc(sys.argv[1]), sys.argv[2:]
     if words == ["--version"]:
         print("NVRTC, release {0}.{1}, V{0}.{1}\nin place of nvcc".format(*nvrtc.version()))

@@ -38,6 +38,8 @@ def same(one, other):
 
 
 def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     library, *command = sys.argv[1:]
     program = os.path.realpath(shutil.which(command[0]))
     with tempfile.TemporaryDirectory() as folder:

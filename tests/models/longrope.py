@@ -54,6 +54,8 @@ def by_transformers(folder):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != (3 if sys.argv[1:2] == ["--transformers"] else 2):
+        sys.exit(__doc__)
     if sys.argv[1] == "--transformers":
         by_transformers(sys.argv[2])
     else:
