@@ -18,7 +18,7 @@ setup() { setup_folder; }
 }
 
 @test "every script that needs arguments prints its usage without any, and no traceback" {
-	for script in cuda/nvrtc.py families.py faults/commands.py hostile_text.py inspect_stats.py \
+	for script in cuda/nvrtc.py cuda/ptx_server.py families.py faults/commands.py hostile_text.py inspect_stats.py \
 		make-bad-checkpoint.py make-sparse-checkpoint.py make-tokenizer.py models/longrope.py models/measure.py \
 		read_bundle.py seal.py svg_boxes.py; do
 		name=${script##*/}

@@ -72,6 +72,8 @@ def run(device, modules, words, order, report):
 
 
 def main():
+    if len(sys.argv) != 2 or not sys.argv[1].isdigit():
+        sys.exit(__doc__)
     device = Device(int(sys.argv[1]))
     order = os.environ.get("STAND_IN_ORDER") or "forward"
     order = int(order) if order.isdigit() else order
