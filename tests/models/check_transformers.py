@@ -7,6 +7,7 @@
 Prints SKIP and the reason where transformers is not installed. Fails when the copy has missing, unexpected
 or misshapen weights, or when the numpy forward pass of this folder and transformers disagree.
 """
+import os
 import sys
 
 try:
@@ -66,6 +67,9 @@ def compare(original, copy, tokens_path):
 def main(arguments):
     if len(arguments) not in (2, 3):
         sys.exit(__doc__)
+    for folder in arguments[:2]:
+        if not os.path.isdir(folder):
+            sys.exit(f"{folder}: not a folder")
     with torch.no_grad():
         problems = compare(*arguments[:2], arguments[2] if len(arguments) == 3 else None)
     for line in problems:

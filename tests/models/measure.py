@@ -4,6 +4,8 @@
 
     measure.py embed MODEL_A MODEL_B [SENTENCES.txt]   mean cosine of the embeddings of 200 sentences
     measure.py perplexity MODEL TOKENS.npy             nats a token, and its exponential
+
+perplexity runs the xfp on the PATH.
 """
 import json
 import os
@@ -25,7 +27,10 @@ def read_sentences(path=SENTENCES):
 def xfp_eval(xfp, *arguments):
     """What `xfp eval` says; what the fast form differs by is far below what is shown."""
     command = [xfp, "eval", "--fast", "--json", *arguments]
-    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    try:
+        return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    except FileNotFoundError:
+        sys.exit(f"{xfp}: not found; add its folder to PATH")
 
 
 def embedding_cosine(a, b, sentences):
