@@ -2,10 +2,12 @@
 #include "schemas/h5.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "schemas/envelope.h"
@@ -30,9 +32,10 @@ enum xfp_status xfp_h5_damaged(const struct xfp_artifact *a, struct xfp_error *e
 	return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged (%s); %s", a->path, clause, a->remedy);
 }
 
-/* What it means that libhdf5 could not do something with a file whose envelope was right. `errnum` is errno, which
- * was 0 before the call: where the system refused, that is XFP_FAILED with its reason. Otherwise the content is
- * at fault, unless a second look at the whole file tells more. */
+/* A call of libhdf5 failed on a file whose envelope was right. `errnum` is errno, which was 0 before the call: if it is
+ * set, the system refused. Otherwise a file whose digest does not match is damaged. One whose digest matches is what was
+ * written, so that libhdf5 is at fault: after an allocation of its own failed, it may refuse every file. XFP_FAILED, since
+ * a damaged artifact would be removed. */
 XFP_PRINTF(4, 5)
 static enum xfp_status refused(const struct xfp_artifact *a, int errnum, struct xfp_error *err, const char *why, ...)
 {
@@ -47,7 +50,10 @@ static enum xfp_status refused(const struct xfp_artifact *a, int errnum, struct 
 	va_start(args, why);
 	vsnprintf(clause, sizeof clause, why, args);
 	va_end(args);
-	return xfp_h5_damaged(a, err, "%s", clause);
+	return xfp_fail(err, XFP_FAILED,
+			"%s: libhdf5 cannot read it (%s), although its digest is right; if there is enough memory and "
+			"it fails again, remove the file",
+			a->path, clause);
 }
 
 /* ---- files ------------------------------------------------------------------------------------- */
@@ -93,6 +99,22 @@ done:
 	return file;
 }
 
+/* Whether HDF5 follows the envelope; true if that cannot be read. */
+static bool has_signature(const char *path)
+{
+	static const char signature[8] = "\211HDF\r\n\032\n";
+	char stored[sizeof signature];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool differs;
+
+	if (fd < 0)
+		return true;
+	differs = pread(fd, stored, sizeof stored, XFP_ENVELOPE_BYTES) == sizeof stored &&
+		  memcmp(stored, signature, sizeof stored) != 0;
+	close(fd);
+	return !differs;
+}
+
 enum xfp_status xfp_h5_open_file(struct xfp_artifact *a, struct xfp_error *err)
 {
 	hid_t access = access_list();
@@ -104,7 +126,10 @@ enum xfp_status xfp_h5_open_file(struct xfp_artifact *a, struct xfp_error *err)
 	a->file = H5Fopen(a->path, H5F_ACC_RDONLY, access);
 	errnum = errno;
 	H5Pclose(access);
-	return a->file < 0 ? refused(a, errnum, err, "not HDF5") : XFP_OK;
+	if (a->file >= 0)
+		return XFP_OK;
+	return !errnum && !has_signature(a->path) ? xfp_h5_damaged(a, err, "not HDF5")
+						  : refused(a, errnum, err, "cannot be opened");
 }
 
 /* ---- datasets ---------------------------------------------------------------------------------- */
@@ -157,49 +182,72 @@ enum xfp_status xfp_h5_has(struct xfp_artifact *a, const char *name, bool *has, 
 	return found < 0 ? refused(a, errno, err, "its root group cannot be read") : XFP_OK;
 }
 
+/* What libhdf5 says of a dataset, each value negative if it fails. */
+struct stored {
+	hid_t set, space, list, type;
+	int class, rank, layout, filters, files, same;
+	hsize_t count;
+};
+
+/* Everything but the type is as we write it: one dimension, stored in this file without filters. */
+static bool is_ours(const struct stored *s)
+{
+	return s->class == H5S_SIMPLE && s->rank == 1 && (s->layout == H5D_CONTIGUOUS || s->layout == H5D_CHUNKED) &&
+	       !s->filters && !s->files;
+}
+
+static bool examine(hid_t file, const char *name, hid_t type, struct stored *s)
+{
+	if ((s->set = H5Dopen2(file, name, H5P_DEFAULT)) < 0 || (s->space = H5Dget_space(s->set)) < 0 ||
+	    (s->list = H5Dget_create_plist(s->set)) < 0 || (s->type = H5Dget_type(s->set)) < 0)
+		return false;
+	s->class = H5Sget_simple_extent_type(s->space);
+	s->rank = s->class == H5S_SIMPLE ? H5Sget_simple_extent_ndims(s->space) : 0;
+	s->layout = H5Pget_layout(s->list);
+	s->filters = H5Pget_nfilters(s->list);
+	s->files = H5Pget_external_count(s->list);
+	s->same = type < 0 ? 1 : H5Tequal(s->type, type);
+	if (s->rank == 1 && H5Sget_simple_extent_dims(s->space, &s->count, NULL) < 0)
+		return false;
+	return s->class >= 0 && s->rank >= 0 && s->layout >= 0 && s->filters >= 0 && s->files >= 0 && s->same >= 0;
+}
+
 /* Open a dataset and check that it is one that we could have written: a hard link, one dimension,
  * stored in this file without filters, and of `type` (negative: any). */
 static enum xfp_status open_dataset(struct xfp_artifact *a, const char *name, hid_t type, hid_t *out, uint64_t *count,
 				    struct xfp_error *err)
 {
-	hid_t set = -1, space = -1, list = -1, stored = -1;
-	const char *why = NULL;
-	H5D_layout_t layout;
+	struct stored s = { -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0 };
+	enum xfp_status status = XFP_OK;
 	H5L_info_t link;
-	hsize_t dims = 0;
 	htri_t has;
-	int errnum;
 
 	errno = 0;
-	if ((has = H5Lexists(a->file, name, H5P_DEFAULT)) <= 0)
-		why = has < 0 ? "cannot be looked for" : "is missing";
-	else if (H5Lget_info(a->file, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
-		why = "is a link";
-	else if ((set = H5Dopen2(a->file, name, H5P_DEFAULT)) < 0 || (space = H5Dget_space(set)) < 0 ||
-		 (list = H5Dget_create_plist(set)) < 0 || (stored = H5Dget_type(set)) < 0)
-		why = "cannot be opened";
-	else if (H5Sget_simple_extent_type(space) != H5S_SIMPLE || H5Sget_simple_extent_ndims(space) != 1 ||
-		 H5Sget_simple_extent_dims(space, &dims, NULL) != 1)
-		why = "is not one-dimensional";
-	else if (((layout = H5Pget_layout(list)) != H5D_CONTIGUOUS && layout != H5D_CHUNKED) ||
-		 H5Pget_nfilters(list) != 0 || H5Pget_external_count(list) != 0)
-		why = "is stored in another way";
-	else if (type >= 0 && H5Tequal(stored, type) <= 0)
-		why = "has another type";
-	errnum = errno;
-	if (stored >= 0)
-		H5Tclose(stored);
-	if (list >= 0)
-		H5Pclose(list);
-	if (space >= 0)
-		H5Sclose(space);
-	if (why) {
-		if (set >= 0)
-			H5Dclose(set);
-		return refused(a, errnum, err, "dataset \"%s\" %s", name, why);
-	}
-	*out = set;
-	*count = dims;
+	if ((has = H5Lexists(a->file, name, H5P_DEFAULT)) < 0 ||
+	    (has && H5Lget_info(a->file, name, &link, H5P_DEFAULT) < 0))
+		status = refused(a, errno, err, "dataset \"%s\" cannot be looked for", name);
+	else if (!has)
+		status = xfp_h5_damaged(a, err, "dataset \"%s\" is missing", name);
+	else if (link.type != H5L_TYPE_HARD)
+		status = xfp_h5_damaged(a, err, "dataset \"%s\" is a link", name);
+	else if (!examine(a->file, name, type, &s))
+		status = refused(a, errno, err, "dataset \"%s\" cannot be opened", name);
+	else if (!is_ours(&s))
+		status = xfp_h5_damaged(a, err, "dataset \"%s\" is stored in another way", name);
+	else if (!s.same)
+		status = xfp_h5_damaged(a, err, "dataset \"%s\" has another type", name);
+	if (s.type >= 0)
+		H5Tclose(s.type);
+	if (s.list >= 0)
+		H5Pclose(s.list);
+	if (s.space >= 0)
+		H5Sclose(s.space);
+	if (status && s.set >= 0)
+		H5Dclose(s.set);
+	if (status)
+		return status;
+	*out = s.set;
+	*count = s.count;
 	return XFP_OK;
 }
 
@@ -362,11 +410,13 @@ enum xfp_status xfp_h5_extent(struct xfp_artifact *a, const char *name, uint64_t
 		size = H5Tget_size(type);
 		H5Tclose(type);
 	}
-	where = H5Dget_offset(set); /* undefined for a chunked dataset */
+	where = H5Dget_offset(set); /* undefined for a chunked dataset, too */
 	errnum = errno;
 	H5Dclose(set);
-	if (!size || where == HADDR_UNDEF || !xfp_mul(count, size, bytes))
-		return refused(a, errnum, err, "dataset \"%s\" is stored in another way", name);
+	if (!size || where == HADDR_UNDEF)
+		return refused(a, errnum, err, "dataset \"%s\" has no place in the file", name);
+	if (!xfp_mul(count, size, bytes))
+		return xfp_h5_damaged(a, err, "dataset \"%s\" is too large", name);
 	*offset = where;
 	return XFP_OK;
 }
@@ -394,25 +444,29 @@ static enum xfp_status open_attribute(struct xfp_artifact *a, const char *name, 
 				      struct xfp_error *err)
 {
 	hid_t attribute = -1, space = -1;
-	bool scalar;
-	int errnum;
+	enum xfp_status status = XFP_OK;
+	H5S_class_t class = H5S_NO_CLASS;
+	htri_t has;
 
 	errno = 0;
-	if (H5Aexists(a->file, name) <= 0)
-		return refused(a, errno, err, "attribute \"%s\" is missing", name);
-	if ((attribute = H5Aopen(a->file, name, H5P_DEFAULT)) < 0)
-		return refused(a, errno, err, "attribute \"%s\" cannot be opened", name);
-	space = H5Aget_space(attribute);
-	scalar = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SCALAR && (*type = H5Aget_type(attribute)) >= 0;
-	errnum = errno;
+	*type = -1;
+	if ((has = H5Aexists(a->file, name)) < 0)
+		status = refused(a, errno, err, "attribute \"%s\" cannot be looked for", name);
+	else if (!has)
+		status = xfp_h5_damaged(a, err, "attribute \"%s\" is missing", name);
+	else if ((attribute = H5Aopen(a->file, name, H5P_DEFAULT)) < 0 || (space = H5Aget_space(attribute)) < 0 ||
+		 (class = H5Sget_simple_extent_type(space)) < 0 || (*type = H5Aget_type(attribute)) < 0)
+		status = refused(a, errno, err, "attribute \"%s\" cannot be opened", name);
+	else if (class != H5S_SCALAR)
+		status = xfp_h5_damaged(a, err, "attribute \"%s\" is not a single value", name);
 	if (space >= 0)
 		H5Sclose(space);
-	if (!scalar) {
+	if (status && *type >= 0)
+		H5Tclose(*type);
+	if (status && attribute >= 0)
 		H5Aclose(attribute);
-		return refused(a, errnum, err, "attribute \"%s\" is not a single value", name);
-	}
 	*out = attribute;
-	return XFP_OK;
+	return status;
 }
 
 static enum xfp_status read_attribute(struct xfp_artifact *a, const char *name, hid_t type, void *value,
@@ -420,13 +474,14 @@ static enum xfp_status read_attribute(struct xfp_artifact *a, const char *name, 
 {
 	enum xfp_status status;
 	hid_t attribute, stored;
+	htri_t same;
 
 	if ((status = open_attribute(a, name, &attribute, &stored, err)))
 		return status;
 	errno = 0;
-	if (H5Tequal(stored, type) <= 0)
-		status = refused(a, errno, err, "attribute \"%s\" has another type", name);
-	else if (H5Aread(attribute, type, value) < 0)
+	if (!(same = H5Tequal(stored, type)))
+		status = xfp_h5_damaged(a, err, "attribute \"%s\" has another type", name);
+	else if (same < 0 || H5Aread(attribute, type, value) < 0)
 		status = refused(a, errno, err, "attribute \"%s\" cannot be read", name);
 	H5Tclose(stored);
 	H5Aclose(attribute);
@@ -477,20 +532,28 @@ enum xfp_status xfp_h5_read_text(struct xfp_artifact *a, const char *name, char 
 {
 	enum xfp_status status;
 	hid_t attribute, type;
+	H5T_class_t class;
 	char *text = NULL;
+	htri_t variable;
 	size_t size;
 
 	if ((status = open_attribute(a, name, &attribute, &type, err)))
 		return status;
 	errno = 0;
 	size = H5Tget_size(type);
-	if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
-	    H5Tget_strpad(type) != H5T_STR_NULLPAD || H5Tget_cset(type) != H5T_CSET_UTF8 || size > MAX_TEXT)
-		status = refused(a, errno, err, "attribute \"%s\" has another type", name);
+	class = H5Tget_class(type);
+	variable = class == H5T_STRING ? H5Tis_variable_str(type) : 0;
+	if (!size || class < 0 || variable < 0)
+		status = refused(a, errno, err, "attribute \"%s\" cannot be read", name);
+	else if (class != H5T_STRING || variable || H5Tget_strpad(type) != H5T_STR_NULLPAD ||
+		 H5Tget_cset(type) != H5T_CSET_UTF8 || size > MAX_TEXT)
+		status = xfp_h5_damaged(a, err, "attribute \"%s\" has another type", name);
 	else if (!(text = calloc(1, size + 1)))
 		status = xfp_no_memory_for(err, a->path);
-	else if (H5Aread(attribute, type, text) < 0 || (strlen(text) != size && !(size == 1 && !text[0])))
+	else if (H5Aread(attribute, type, text) < 0)
 		status = refused(a, errno, err, "attribute \"%s\" cannot be read", name);
+	else if (strlen(text) != size && !(size == 1 && !text[0]))
+		status = xfp_h5_damaged(a, err, "attribute \"%s\" has a NUL", name);
 	H5Tclose(type);
 	H5Aclose(attribute);
 	if (status)

@@ -113,6 +113,27 @@ static void wrong_form(void **state)
 	free(path);
 }
 
+/* A file whose digest is right is never called damaged because libhdf5 fails: it may lack memory. */
+static void library_fails(void **state)
+{
+	char *path = scratch_path(state, "a.h5");
+	struct xfp_artifact_label label = label_of(XFP_FIT_KIND);
+	struct xfp_error err = { 0 };
+	struct xfp_artifact a;
+	uint8_t *bytes;
+	size_t size;
+
+	fixture_fit(path, &label);
+	bytes = slurp(path, &size);
+	bytes[XFP_ENVELOPE_BYTES + 8] = 200; /* the version of the superblock, after the signature */
+	spill(path, bytes, size);
+	OK(xfp_envelope_seal(path, &err));
+	assert_int_equal(xfp_artifact_open(path, NULL, 0, NULL, &a, &err), XFP_FAILED);
+	assert_non_null(strstr(err.text, "libhdf5 cannot read it (cannot be opened), although its digest is right"));
+	free(bytes);
+	free(path);
+}
+
 /* What the system refuses says nothing against the file: the reason is told, and nobody is to make it again. */
 static void refused(void **state)
 {
@@ -303,9 +324,10 @@ static void cannot_create(void **state)
 PROGRAM("test_artifact_damage")
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(every_flipped_byte), scratch_test(wrong_size), scratch_test(wrong_identity),
-		scratch_test(wrong_form),         scratch_test(refused),    scratch_test(wrong_schema),
-		scratch_test(impossible_numbers), scratch_test(full_disk),  scratch_test(cannot_create),
+		scratch_test(every_flipped_byte), scratch_test(wrong_size),         scratch_test(wrong_identity),
+		scratch_test(wrong_form),         scratch_test(library_fails),      scratch_test(refused),
+		scratch_test(wrong_schema),       scratch_test(impossible_numbers), scratch_test(full_disk),
+		scratch_test(cannot_create),
 	};
 
 	return cmocka_run_group_tests_name("artifact-damage", tests, NULL, NULL);
