@@ -33,9 +33,9 @@ enum xfp_status xfp_h5_damaged(const struct xfp_artifact *a, struct xfp_error *e
 }
 
 /* A call of libhdf5 failed on a file whose envelope was right. `errnum` is errno, which was 0 before the call: if it is
- * set, the system refused. Otherwise a file whose digest does not match is damaged. One whose digest matches is what was
- * written, so that libhdf5 is at fault: after an allocation of its own failed, it may refuse every file. XFP_FAILED, since
- * a damaged artifact would be removed. */
+ * set, the system refused. Otherwise a file whose digest does not match is damaged. One whose digest matches is what
+ * was written, so that libhdf5 is at fault: after an allocation of its own failed, it may refuse every file. That is
+ * XFP_FAILED, since a damaged artifact would be removed. */
 XFP_PRINTF(4, 5)
 static enum xfp_status refused(const struct xfp_artifact *a, int errnum, struct xfp_error *err, const char *why, ...)
 {
