@@ -20,12 +20,6 @@ kernels_libkernels_a_SOURCES = \
 	kernels/encode/encode.h \
 	kernels/encode/encode_plain.c \
 	kernels/encode/encode_rows.h \
-	kernels/encode/lanes_avx2.h \
-	kernels/encode/lanes_avx512.h \
-	kernels/encode/lanes_neon.h \
-	kernels/encode/lanes_neon_double.h \
-	kernels/encode/lanes_plain.h \
-	kernels/encode/lanes_x86.h \
 	kernels/encode/lloyd.c \
 	kernels/encode/lloyd.h \
 	kernels/encode/moments.c \
@@ -98,20 +92,28 @@ runtime_libruntime_la_SOURCES += \
 	kernels/common/decode.h \
 	kernels/common/lane_index.c \
 	kernels/common/lane_index.h \
-	kernels/common/neon_lookup.h \
 	kernels/common/number.c \
 	kernels/common/number.h \
 	kernels/common/round.h \
 	kernels/common/scale.c \
 	kernels/common/scale.h \
+	kernels/lanes/avx2.h \
+	kernels/lanes/avx512.h \
+	kernels/lanes/lanes.h \
+	kernels/lanes/masks.h \
+	kernels/lanes/neon.h \
+	kernels/lanes/neon_lookup.h \
+	kernels/lanes/plain.h \
+	kernels/lanes/registers.h \
+	kernels/lanes/x86.h \
 	kernels/multiply/matvec.c \
 	kernels/multiply/matvec.h \
 	kernels/multiply/matvec_bytes.h \
 	kernels/multiply/matvec_decode.h \
-	kernels/multiply/matvec_lanes_avx2.h \
-	kernels/multiply/matvec_lanes_avx512.h \
-	kernels/multiply/matvec_lanes_neon.h \
-	kernels/multiply/matvec_lanes_plain.h \
+	kernels/multiply/matvec_table_avx2.h \
+	kernels/multiply/matvec_table_avx512.h \
+	kernels/multiply/matvec_table_neon.h \
+	kernels/multiply/matvec_table_plain.h \
 	kernels/multiply/matvec_lookup.h \
 	kernels/multiply/matvec_numbers.h \
 	kernels/multiply/matvec_plain.c \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compact_rows.h - the loops of compact.h, written once on the sixteen lanes of the lanes_*.h included before it; to
- * be included after encode_rows.h.
+ * compact_rows.h - the loops of compact.h, written once on the lanes of the kernels/lanes/ header included before it.
+ * Include it after encode_rows.h.
  *
- * What costs is shared among many weights where it can be: divisions, and the search for ratios, are done for sixteen
- * groups at once. In the search for pairs one code at a time adds a row of all pairs' table numbers: sixty-four sums in
- * words of two, of which AVX-512 needs three instructions, whatever the number of cells.
+ * Costly steps are shared among many weights: divisions, and the search for ratios, are done for sixteen groups at
+ * once. The search for pairs adds a row of all pairs' table numbers for each code: sixty-four sums in words of two, for
+ * which AVX-512 needs three instructions, however many cells there are.
  */
 #include "kernels/encode/compact.h"
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XFP_LANES 16
+#include "kernels/lanes/lanes.h"
 
 static inline size_t xfp_padded(size_t cols)
 {

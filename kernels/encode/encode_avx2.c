@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/encode/lanes_avx2.h"
+#include "kernels/lanes/avx2.h"
 
 #include "kernels/encode/encode_rows.h"
 

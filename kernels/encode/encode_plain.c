@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/encode/lanes_plain.h"
+#include "kernels/lanes/plain.h"
 
 #include "kernels/encode/encode_rows.h"
 

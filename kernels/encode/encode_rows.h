@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * encode_rows.h - the loops that every method needs (struct xfp_row_encoder of encode.h), written once on the sixteen
- * lanes of the lanes_*.h included before it. Each encode_*.c includes this, those of the methods after it, and names
+ * encode_rows.h - the loops that every method needs (struct xfp_row_encoder of encode.h), written once on the lanes of
+ * the kernels/lanes/ header included before it. Each encode_*.c includes this, those of the methods after it, and names
  * the tables that they define.
  */
 #include <string.h>
 
 #include "kernels/common/number.h"
+#include "kernels/encode/encode.h"
 
 #define TILE 512 /* columns whose sums stay in the first-level cache */
 
@@ -131,7 +132,7 @@ static inline vf last_lanes(const float *from, size_t count)
 	return vf_load(lane);
 }
 
-static double fold(vd sum)
+LANES_INLINE double fold(vd sum)
 {
 	double lane[XFP_LANES];
 
@@ -172,7 +173,7 @@ static inline void squares_begin(struct squares *s)
 	s->error = s->square = vf_all(0);
 }
 
-static inline void squares_add(struct squares *s, vf w, vf r)
+LANES_INLINE void squares_add(struct squares *s, vf w, vf r)
 {
 	vf d = vf_sub(w, r);
 
@@ -180,14 +181,14 @@ static inline void squares_add(struct squares *s, vf w, vf r)
 	s->square = vf_add(s->square, vf_mul(r, r));
 }
 
-static inline void squares_flush(struct squares *s)
+LANES_INLINE void squares_flush(struct squares *s)
 {
 	s->errors = vd_add(s->errors, vd_from_f(s->error));
 	s->all = vd_add(s->all, vd_from_f(s->square));
 	s->error = s->square = vf_all(0);
 }
 
-static inline struct xfp_row_sums squares_total(const struct squares *s)
+LANES_INLINE struct xfp_row_sums squares_total(const struct squares *s)
 {
 	return (struct xfp_row_sums){ fold(s->errors), fold(s->all) };
 }

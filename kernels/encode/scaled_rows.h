@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scaled_rows.h - the loops of scaled.h, on the lanes of the lanes_*.h included before it. Comes after
+ * scaled_rows.h - the loops of scaled.h, on the lanes of the kernels/lanes/ header included before it. Comes after
  * codebook_rows.h, whose find_cell it uses.
  */
 #include <math.h> /* sqrtf, which IEEE 754 rounds correctly */
@@ -136,7 +136,7 @@ LANES_BY_K struct lanes_fit first_try(unsigned entries, bool fine, const float *
 }
 
 /* The first lane of the largest gain. */
-static inline unsigned best_lane(const float *gain, unsigned lanes)
+LANES_INLINE unsigned best_lane(const float *gain, unsigned lanes)
 {
 	vf most = vf_load(gain);
 
@@ -280,7 +280,7 @@ static void scaled_below(unsigned k, const float *edge, float s, float m, const 
 /* ---- what is stored ---- */
 
 /* The largest f32 that is not above (a + b) / 2, a <= b: rounded to nearest, and a step down where that is above. */
-static inline vf edge_between(vf a, vf b)
+LANES_INLINE vf edge_between(vf a, vf b)
 {
 	vf sum = vf_add(a, b), from_b = vf_sub(sum, a), from_a = vf_sub(sum, from_b);
 	vf rest = vf_add(vf_sub(a, from_a), vf_sub(b, from_b));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/multiply/matvec_lanes_avx2.h"
+#include "kernels/multiply/matvec_table_avx2.h"
 
 #include "kernels/multiply/matvec_rows.h"
 

@@ -7,15 +7,15 @@
 #define XFP_MATVEC_DECODE_H
 
 /* The first lanes of a vector, of which `left` columns are wanted. */
-INLINE void put_numbers(mf number, unsigned lanes, size_t left, float *to)
+INLINE void put_numbers(vf number, unsigned lanes, size_t left, float *to)
 {
 	float all[16];
 
 	if (lanes == 16 && left >= 16) {
-		mf_store(to, number);
+		vf_store(to, number);
 		return;
 	}
-	mf_store(all, number);
+	vf_store(all, number);
 	memcpy(to, all, (left < lanes ? left : lanes) * sizeof *all);
 }
 
@@ -24,7 +24,7 @@ INLINE void v2_numbers(unsigned k, const struct xfp_matvec *w, size_t row, float
 	const uint8_t *packed = w->index + row * w->row_bytes;
 	size_t chunk = xfp_chunk_columns(k);
 	struct table table;
-	mi index[MAX_VECTORS];
+	vi index[MAX_VECTORS];
 
 	table_of_halves(k, (const uint8_t *)w->code + (row << (k + 1)), &table);
 	for (size_t c = 0; c < w->cols; c += chunk, packed += 4 * k * chunk / 32) {
@@ -32,7 +32,7 @@ INLINE void v2_numbers(unsigned k, const struct xfp_matvec *w, size_t row, float
 
 		take_apart(k, packed, lanes, index);
 		for (size_t v = 0, at = c; v < xfp_lane_columns(k) && at < w->cols; v++, at += lanes)
-			put_numbers(mf_lookup(k, &table, index[v]), lanes, w->cols - at, x + at);
+			put_numbers(table_lookup(k, &table, index[v]), lanes, w->cols - at, x + at);
 	}
 }
 
@@ -46,7 +46,7 @@ INLINE void group_numbers(unsigned k, bool scaled, const struct xfp_matvec *w, s
 	size_t chunk = xfp_chunk_columns(k), within = ((size_t)1 << w->group) - 1;
 	_Alignas(64) float scale[16];
 	struct table table;
-	mi index[MAX_VECTORS];
+	vi index[MAX_VECTORS];
 
 	if (scaled)
 		g.pair = (const uint8_t *)w->pair + row * w->row_groups * 4;
@@ -58,17 +58,17 @@ INLINE void group_numbers(unsigned k, bool scaled, const struct xfp_matvec *w, s
 		take_apart(k, packed, lanes, index);
 		for (size_t v = 0, at = c; v < xfp_lane_columns(k) && at < w->cols; v++, at += lanes) {
 			size_t left = w->cols - at;
-			mf number;
+			vf number;
 
 			if (lanes == 16) {
 				if (v == 0 || (at & within) == 0)
 					group_table(k, scaled, &g, at >> w->group, &table);
-				number = mf_lookup(k, &table, index[v]);
+				number = table_lookup(k, &table, index[v]);
 			} else {
 				number = group_lookup(k, scaled, &g, at, left < lanes ? (unsigned)left : lanes,
 						      index[v]);
 			}
-			put_numbers(scaled ? number : mf_mul(number, mf_load(scale)), lanes, left, x + at);
+			put_numbers(scaled ? number : vf_mul(number, vf_load(scale)), lanes, left, x + at);
 		}
 	}
 }
@@ -80,9 +80,9 @@ INLINE void plain_numbers(enum xfp_matvec_mode mode, const struct xfp_matvec *w,
 	uint8_t last[64] = { 0 };
 
 	for (; c + 16 <= w->cols; c += 16)
-		mf_store(x + c, mf_numbers(mode, from + c * size));
+		vf_store(x + c, stored_numbers(mode, from + c * size));
 	memcpy(last, from + c * size, (w->cols - c) * size);
-	put_numbers(mf_numbers(mode, last), 16, w->cols - c, x + c);
+	put_numbers(stored_numbers(mode, last), 16, w->cols - c, x + c);
 }
 
 #define NUMBERS_OF_K(k)                                                               \

@@ -3,7 +3,7 @@
 /* Written out and scheduled before registers are given out, a chunk's look-ups would need ten times as many. */
 #pragma GCC optimize("no-schedule-insns")
 #endif
-#include "kernels/multiply/matvec_lanes_neon.h"
+#include "kernels/multiply/matvec_table_neon.h"
 
 #include "kernels/multiply/matvec_rows.h"
 

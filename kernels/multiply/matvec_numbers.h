@@ -27,7 +27,7 @@ INLINE void last_numbers(enum xfp_matvec_mode mode, unsigned tile, const uint8_t
 	uint8_t last[64] = { 0 };
 
 	memcpy(last, from, left * element_bytes(mode));
-	add_weights(tile, 0, mf_numbers(mode, last), lanes, sums);
+	add_weights(tile, 0, stored_numbers(mode, last), lanes, sums);
 }
 
 INLINE void number_rows(enum xfp_matvec_mode mode, unsigned tile, const struct xfp_matvec *w,
@@ -45,14 +45,14 @@ INLINE void number_rows(enum xfp_matvec_mode mode, unsigned tile, const struct x
 		for (; c + 64 <= w->cols; c += 64, from += 64 * size, lanes += (size_t)64 * tile) {
 			UNROLL
 			for (unsigned v = 0; v < 4; v++)
-				add_weights(tile, v, mf_numbers(mode, from + 16 * v * size),
+				add_weights(tile, v, stored_numbers(mode, from + 16 * v * size),
 					    lanes + (size_t)16 * v * tile, &sums);
 			UNROLL
 			for (unsigned line = 0; line < size; line++)
 				m_prefetch(from + 64 * line);
 		}
 		for (; c + 16 <= w->cols; c += 16, from += 16 * size, lanes += (size_t)16 * tile)
-			add_weights(tile, 0, mf_numbers(mode, from), lanes, &sums);
+			add_weights(tile, 0, stored_numbers(mode, from), lanes, &sums);
 		if (c < w->cols)
 			last_numbers(mode, tile, from, w->cols - c, lanes, &sums);
 		finish(tile, &sums, row_factor(mode, w, r), x, add, y + (r - first), stride);
@@ -77,21 +77,21 @@ INLINE void many_part(enum xfp_matvec_mode mode, unsigned tile, unsigned count, 
 	for (unsigned i = 0; i < count; i++)
 		here[i] = sums[i];
 	for (; columns >= 16; columns -= 16, from += 16 * element_bytes(mode), lanes += (size_t)16 * tile) {
-		mf weight[ROWS_AT_ONCE];
+		vf weight[ROWS_AT_ONCE];
 
 		UNROLL
 		for (unsigned i = 0; i < count; i++) {
-			weight[i] = mf_numbers(mode, from + i * row_bytes);
+			weight[i] = stored_numbers(mode, from + i * row_bytes);
 			m_prefetch(from + i * row_bytes);
 		}
 		UNROLL
 		for (unsigned m = 0; m < tile; m++) {
-			mf vector = mf_load(lanes + (size_t)16 * m);
+			vf vector = vf_load(lanes + (size_t)16 * m);
 
 			m_hold(vector);
 			UNROLL
 			for (unsigned i = 0; i < count; i++)
-				here[i].of[m] = mf_fma(weight[i], vector, here[i].of[m]);
+				here[i].of[m] = vf_fma(weight[i], vector, here[i].of[m]);
 		}
 	}
 	UNROLL

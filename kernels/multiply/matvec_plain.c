@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define MATVEC_SMALL
-#include "kernels/multiply/matvec_lanes_plain.h"
+#include "kernels/multiply/matvec_table_plain.h"
 
 #include "kernels/multiply/matvec_rows.h"
 

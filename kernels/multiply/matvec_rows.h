@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matvec_rows.h - rows of every mode times prepared activations, in f32: once, on the sixteen lanes that
- * matvec_lanes_plain.h, _avx2.h, _avx512.h or _neon.h defines.
+ * matvec_table_plain.h, _avx2.h, _avx512.h or _neon.h defines.
  *
  * There is a copy for every mode, k and number of vectors, so that tables and sums stay in registers. Whole chunks
  * times one vector, which is what generating text is, are written out with shifts as constants (but in plain C,
@@ -38,46 +38,46 @@
 #endif
 
 struct sums {
-	mf of[XFP_MAX_BATCH > OPEN_SUMS ? XFP_MAX_BATCH : OPEN_SUMS];
+	vf of[XFP_MAX_BATCH > OPEN_SUMS ? XFP_MAX_BATCH : OPEN_SUMS];
 };
 
 /* Slot i of byte b of every lane, at its low end. */
-INLINE mi slot(unsigned k, const mi *w, unsigned i, unsigned b)
+INLINE vi slot(unsigned k, const vi *w, unsigned i, unsigned b)
 {
 	unsigned s = 8 * b;
 
 	switch (k) {
 	case 2:
-		return mi_shift(w[0], s + 2 * i);
+		return vi_right(w[0], s + 2 * i);
 	case 3:
 		if (i < 6)
-			return mi_shift(w[i / 2], s + 3 * (i % 2));
-		return mi_merge(mi_shift(w[i - 6], s + 6), mi_shift(w[2], s + i - 2), 3);
+			return vi_right(w[i / 2], s + 3 * (i % 2));
+		return vi_merge(vi_right(w[i - 6], s + 6), vi_right(w[2], s + i - 2), 3);
 	case 4:
-		return mi_shift(w[0], s + 4 * i);
+		return vi_right(w[0], s + 4 * i);
 	case 5:
 		if (i < 5)
-			return mi_shift(w[i], s);
+			return vi_right(w[i], s);
 		if (i < 7)
-			return mi_merge(mi_shift(w[i - 5], s + 5), mi_shift(w[i - 2], s + 2), 7);
-		return mi_merge(mi_merge(mi_shift(w[2], s + 5), mi_shift(w[3], s + 4), 7), mi_shift(w[4], s + 3), 15);
+			return vi_merge(vi_right(w[i - 5], s + 5), vi_right(w[i - 2], s + 2), 7);
+		return vi_merge(vi_merge(vi_right(w[2], s + 5), vi_right(w[3], s + 4), 7), vi_right(w[4], s + 3), 15);
 	default:
 		if (i < 3)
-			return mi_shift(w[i], s);
-		return mi_merge(mi_merge(mi_shift(w[0], s + 6), mi_shift(w[1], s + 4), 3), mi_shift(w[2], s + 2), 15);
+			return vi_right(w[i], s);
+		return vi_merge(vi_merge(vi_right(w[0], s + 6), vi_right(w[1], s + 4), 3), vi_right(w[2], s + 2), 15);
 	}
 }
 
 /* Sixteen weights into the sums; `v` says which of the open ones. */
-INLINE void add_weights(unsigned tile, unsigned v, mf weight, const float *x, struct sums *sums)
+INLINE void add_weights(unsigned tile, unsigned v, vf weight, const float *x, struct sums *sums)
 {
 	unsigned open = tile >= OPEN_SUMS ? 1 : OPEN_SUMS / tile;
 
 	UNROLL
 	for (unsigned m = 0; m < tile; m++) {
-		mf *sum = &sums->of[v % open * tile + m];
+		vf *sum = &sums->of[v % open * tile + m];
 
-		*sum = mf_fma(weight, mf_load(x + (size_t)16 * m), *sum);
+		*sum = vf_fma(weight, vf_load(x + (size_t)16 * m), *sum);
 	}
 }
 
@@ -85,7 +85,7 @@ INLINE void clear(unsigned tile, struct sums *sums)
 {
 	UNROLL
 	for (unsigned i = 0; i < (tile > OPEN_SUMS ? tile : OPEN_SUMS); i++)
-		sums->of[i] = mf_zero();
+		sums->of[i] = vf_all(0);
 }
 
 /* The row's results: what is in the sums, times `factor`. */
@@ -94,14 +94,14 @@ INLINE void finish(unsigned tile, const struct sums *sums, double factor, const 
 {
 	UNROLL
 	for (unsigned m = 0; m < tile; m++) {
-		mf sum = sums->of[m];
+		vf sum = sums->of[m];
 		float value;
 
 		UNROLL
 		for (unsigned i = m + tile; i < OPEN_SUMS; i += tile)
-			sum = mf_add(sum, sums->of[i]);
+			sum = vf_add(sum, sums->of[i]);
 		if (m < x->count) {
-			value = (float)(mf_sum(sum) * factor);
+			value = (float)(vf_total(sum) * factor);
 			y[m * stride] = add ? y[m * stride] + value : value;
 		}
 	}
@@ -109,20 +109,20 @@ INLINE void finish(unsigned tile, const struct sums *sums, double factor, const 
 
 /* ---- v2 ---------------------------------------------------------------------------------------- */
 
-INLINE void load_words(unsigned k, const uint8_t *packed, unsigned lanes, mi *w)
+INLINE void load_words(unsigned k, const uint8_t *packed, unsigned lanes, vi *w)
 {
 	UNROLL
 	for (unsigned i = 0; i < xfp_lane_words(k); i++) {
-		w[i] = lanes == 16 ? mi_load(packed + 64 * i) : mi_load_part(packed + (size_t)4 * lanes * i, lanes);
+		w[i] = lanes == 16 ? vi_load(packed + 64 * i) : vi_load_first(packed + (size_t)4 * lanes * i, lanes);
 		m_prefetch(packed + 64 * i);
 	}
 }
 
 /* All slots of a chunk, by vector. */
 #define SLOTS(k)                                                                                       \
-	static __attribute__((noinline)) void slots_##k(const uint8_t *packed, unsigned lanes, mi *to) \
+	static __attribute__((noinline)) void slots_##k(const uint8_t *packed, unsigned lanes, vi *to) \
 	{                                                                                              \
-		mi w[XFP_MAX_WORDS];                                                                   \
+		vi w[XFP_MAX_WORDS];                                                                   \
                                                                                                        \
 		load_words(k, packed, lanes, w);                                                       \
 		UNROLL                                                                                 \
@@ -135,7 +135,7 @@ SLOTS(4)
 SLOTS(5)
 SLOTS(6)
 
-INLINE void take_apart(unsigned k, const uint8_t *packed, unsigned lanes, mi *to)
+INLINE void take_apart(unsigned k, const uint8_t *packed, unsigned lanes, vi *to)
 {
 	k == 2   ? slots_2(packed, lanes, to)
 	: k == 3 ? slots_3(packed, lanes, to)
@@ -150,21 +150,22 @@ INLINE void v2_chunk(unsigned k, unsigned tile, const struct table *table, const
 		     const float *x, struct sums *sums)
 {
 	if (tile == 1 && lanes == 16 && WRITTEN_OUT) {
-		mi w[XFP_MAX_WORDS];
+		vi w[XFP_MAX_WORDS];
 
 		load_words(k, packed, 16, w);
 		UNROLL
 		for (unsigned v = 0; v < xfp_lane_columns(k); v++)
-			add_weights(1, v, mf_lookup(k, table, slot(k, w, v / 4, v % 4)), x + (size_t)16 * v, sums);
+			add_weights(1, v, table_lookup(k, table, slot(k, w, v / 4, v % 4)), x + (size_t)16 * v, sums);
 	} else {
 		unsigned at_once = tile < OPEN_SUMS ? OPEN_SUMS / tile : 1;
-		mi index[MAX_VECTORS];
+		vi index[MAX_VECTORS];
 
 		take_apart(k, packed, lanes, index);
 		for (unsigned v = 0; v < xfp_lane_columns(k); v += at_once)
 			UNROLL
 		for (unsigned i = 0; i < at_once; i++)
-			add_weights(tile, i, mf_lookup(k, table, index[v + i]), x + (size_t)16 * tile * (v + i), sums);
+			add_weights(tile, i, table_lookup(k, table, index[v + i]), x + (size_t)16 * tile * (v + i),
+				    sums);
 	}
 }
 
@@ -207,18 +208,20 @@ INLINE void group_table(unsigned k, bool scaled, const struct groups *g, size_t 
 }
 
 /* Sixteen columns of the last chunk may be of two groups. */
-INLINE mf group_lookup(unsigned k, bool scaled, const struct groups *g, size_t column, unsigned lanes, mi index)
+INLINE vf group_lookup(unsigned k, bool scaled, const struct groups *g, size_t column, unsigned lanes, vi index)
 {
 	size_t one = column >> g->group, other = (column + lanes - 1) >> g->group;
+	vm before; /* the lanes of the first group */
 	struct table table;
-	mf weight;
+	vf weight;
 
 	group_table(k, scaled, g, one, &table);
-	weight = mf_lookup(k, &table, index);
+	weight = table_lookup(k, &table, index);
 	if (one == other)
 		return weight;
 	group_table(k, scaled, g, other, &table);
-	return mf_from(weight, mf_lookup(k, &table, index), (unsigned)((other << g->group) - column));
+	before = vm_from_bits((1u << ((other << g->group) - column)) - 1);
+	return vf_where(before, weight, table_lookup(k, &table, index));
 }
 
 /* A table serves `run` vectors, or as many as a group has when that is 0. */
@@ -228,19 +231,19 @@ INLINE void group_chunk(unsigned k, unsigned tile, bool scaled, unsigned run, co
 	struct table table;
 
 	if (run && WRITTEN_OUT) {
-		mi w[XFP_MAX_WORDS];
+		vi w[XFP_MAX_WORDS];
 
 		load_words(k, packed, 16, w);
 		UNROLL
 		for (unsigned v = 0; v < xfp_lane_columns(k); v++) {
 			if (v % run == 0)
 				group_table(k, scaled, g, (column + (size_t)16 * v) >> g->group, &table);
-			add_weights(tile, v, mf_lookup(k, &table, slot(k, w, v / 4, v % 4)), x + (size_t)16 * tile * v,
-				    sums);
+			add_weights(tile, v, table_lookup(k, &table, slot(k, w, v / 4, v % 4)),
+				    x + (size_t)16 * tile * v, sums);
 		}
 	} else {
 		size_t within = ((size_t)1 << g->group) - 1;
-		mi index[MAX_VECTORS];
+		vi index[MAX_VECTORS];
 
 		take_apart(k, packed, 16, index);
 		for (unsigned v = 0; v < xfp_lane_columns(k); v++) {
@@ -248,7 +251,7 @@ INLINE void group_chunk(unsigned k, unsigned tile, bool scaled, unsigned run, co
 
 			if (v == 0 || (at & within) == 0)
 				group_table(k, scaled, g, at >> g->group, &table);
-			add_weights(tile, 0, mf_lookup(k, &table, index[v]), x + (size_t)16 * tile * v, sums);
+			add_weights(tile, 0, table_lookup(k, &table, index[v]), x + (size_t)16 * tile * v, sums);
 		}
 	}
 }
@@ -258,7 +261,7 @@ INLINE void group_rest(unsigned k, unsigned tile, bool scaled, const struct grou
 		       const uint8_t *packed, const float *x, struct sums *sums)
 {
 	unsigned lanes = xfp_chunk_lanes(k, cols - column);
-	mi index[MAX_VECTORS];
+	vi index[MAX_VECTORS];
 
 	take_apart(k, packed, lanes, index);
 	for (unsigned v = 0; column < cols; v++, column += lanes)

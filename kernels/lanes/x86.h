@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lanes_x86.h - what lanes_avx2.h and lanes_avx512.h have in common: sixteen lanes, given as halves, become one.
+ * x86.h - operations that avx2.h and avx512.h share: across lanes, by halves of eight (f_half, i_half), which each of
+ * the two defines. Included at the end of both.
  */
 #ifndef XFP_LANES_X86_H
 #define XFP_LANES_X86_H
 
-#include <immintrin.h>
-#include <stdint.h>
-
 /* Functions that have a copy for every k. */
-#define LANES_BY_K static inline __attribute__((always_inline))
+#define LANES_BY_K LANES_INLINE
 
-/* Sums of two times eight lanes, pairwise: 0 + 4, then 0 + 2, then 0 + 1. */
-static inline void fold_halves(__m256 a, __m256 b, float *sum_a, float *sum_b)
+LANES_INLINE void vf_fold(vf a, vf b, float *sum_a, float *sum_b)
 {
-	__m256 s = _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+	__m256 x = _mm256_add_ps(f_half(a, 0), f_half(a, 1)), y = _mm256_add_ps(f_half(b, 0), f_half(b, 1));
+	__m256 s = _mm256_add_ps(_mm256_permute2f128_ps(x, y, 0x20), _mm256_permute2f128_ps(x, y, 0x31));
 
 	s = _mm256_add_ps(s, _mm256_permute_ps(s, 0x4e));
 	s = _mm256_add_ps(s, _mm256_permute_ps(s, 0xb1));
@@ -22,17 +20,32 @@ static inline void fold_halves(__m256 a, __m256 b, float *sum_a, float *sum_b)
 	*sum_b = _mm_cvtss_f32(_mm256_extractf128_ps(s, 1));
 }
 
-static inline int32_t most_of_half(__m256i a)
+LANES_INLINE float vf_total(vf a)
 {
-	__m128i m = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+	__m256 b = _mm256_add_ps(f_half(a, 0), f_half(a, 1));
+	__m128 c = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+
+	c = _mm_add_ps(c, _mm_movehl_ps(c, c));
+	return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
+}
+
+LANES_INLINE vi vf_round_small(vf a)
+{
+	return vf_round(a);
+}
+
+LANES_INLINE int32_t vi_most(vi a)
+{
+	__m256i b = _mm256_max_epi32(i_half(a, 0), i_half(a, 1));
+	__m128i m = _mm_max_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
 
 	m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
 	m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
 	return _mm_cvtsi128_si32(m);
 }
 
-/* The least and the second of two lots, each with its own. */
-static inline void merge_two(__m128i *least, __m128i *second, __m128i other_least, __m128i other_second)
+/* The least and the second of two sets, each given by its own two. */
+LANES_INLINE void merge_two(__m128i *least, __m128i *second, __m128i other_least, __m128i other_second)
 {
 	__m128i middle = _mm_max_epi32(*least, other_least);
 
@@ -40,9 +53,10 @@ static inline void merge_two(__m128i *least, __m128i *second, __m128i other_leas
 	*least = _mm_min_epi32(*least, other_least);
 }
 
-static inline void two_least_of_halves(__m256i low, __m256i high, unsigned apart, int32_t *least, int32_t *second)
+LANES_INLINE void vi_two_least(vi a, unsigned apart, int32_t *least, int32_t *second)
 {
 	const __m128i none = _mm_set1_epi32(INT32_MAX);
+	__m256i low = i_half(a, 0), high = i_half(a, 1);
 	__m256i l = _mm256_min_epi32(low, high);
 	__m256i s = apart > 8 ? _mm256_max_epi32(low, high) : _mm256_set1_epi32(INT32_MAX);
 	__m128i l0 = _mm256_castsi256_si128(l), l1 = _mm256_extracti128_si256(l, 1);

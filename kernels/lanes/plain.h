@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plain.h - sixteen lanes in plain C, for any machine, in registers of four where the compiler has them. It describes
+ * the operations that registers.h leaves to each instruction set.
+ */
+#ifndef XFP_LANES_PLAIN_H
+#define XFP_LANES_PLAIN_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/common/decode.h"
+#include "kernels/common/round.h"
+
+#define LANES_WIDTH 4
+typedef float reg_f __attribute__((vector_size(16)));
+typedef int32_t reg_i __attribute__((vector_size(16)));
+typedef int32_t reg_m __attribute__((vector_size(16)));
+typedef double reg_d __attribute__((vector_size(16)));
+#include "kernels/lanes/masks.h"
+
+/* Functions that are worth a copy for every k, but not here: there would be too much to compile. */
+#define LANES_BY_K static __attribute__((noinline))
+
+#define EACH for (int i = 0; i < XFP_LANES; i++)
+
+/* One lane of 32 bits, one of 64. */
+#define LANE(a, i) (a).of[(i) / 4][(i) % 4]
+#define LANE_D(a, i) (a).of[(i) / 2][(i) % 2]
+
+LANES_INLINE vf vf_where(vm m, vf a, vf b)
+{
+	EACH_REGISTER a.of[i] = (reg_f)((m.of[i] & (reg_i)a.of[i]) | (~m.of[i] & (reg_i)b.of[i]));
+	return a;
+}
+
+/* Nearest integers, ties to even; |a| < 2^31. */
+LANES_INLINE vi vf_round(vf a)
+{
+	vi b;
+
+	EACH LANE(b, i) = (int32_t)xfp_round_even(LANE(a, i));
+	return b;
+}
+
+/* The sum of all lanes: 0 + 8, 1 + 9 ..., then 0 + 4 ..., 0 + 2 ..., 0 + 1. */
+LANES_INLINE float vf_total(vf a)
+{
+	a.of[0] = (a.of[0] + a.of[2]) + (a.of[1] + a.of[3]);
+	return (LANE(a, 0) + LANE(a, 2)) + (LANE(a, 1) + LANE(a, 3));
+}
+
+/* vf_total of a and of b. */
+LANES_INLINE void vf_fold(vf a, vf b, float *sum_a, float *sum_b)
+{
+	*sum_a = vf_total(a);
+	*sum_b = vf_total(b);
+}
+
+LANES_INLINE vf vf_from_bf16(const uint16_t *from)
+{
+	vi a;
+
+	EACH LANE(a, i) = (int32_t)((uint32_t)from[i] << 16);
+	return vf_from_bits(a);
+}
+
+LANES_INLINE vd vd_from_f(vf a)
+{
+	vd b;
+
+	EACH LANE_D(b, i) = LANE(a, i);
+	return b;
+}
+
+LANES_INLINE vd vd_from_i(vi a)
+{
+	vd b;
+
+	EACH LANE_D(b, i) = LANE(a, i);
+	return b;
+}
+
+LANES_INLINE vi vi_load_bytes(const uint8_t *from)
+{
+	vi a;
+
+	EACH LANE(a, i) = from[i];
+	return a;
+}
+
+/* The low bytes of the lanes. */
+LANES_INLINE void vi_store_bytes(uint8_t *to, vi a)
+{
+	EACH to[i] = (uint8_t)LANE(a, i);
+}
+
+LANES_INLINE vi vi_where(vm m, vi a, vi b)
+{
+	EACH_REGISTER a.of[i] = (m.of[i] & a.of[i]) | (~m.of[i] & b.of[i]);
+	return a;
+}
+
+LANES_INLINE vi vi_max(vi a, vi b)
+{
+	return vi_where(vi_above(a, b), a, b);
+}
+
+LANES_INLINE vi vi_min(vi a, vi b)
+{
+	return vi_where(vi_above(b, a), a, b);
+}
+
+/* The largest lane. */
+LANES_INLINE int32_t vi_most(vi a)
+{
+	int32_t most = LANE(a, 0);
+
+	EACH most = LANE(a, i) > most ? LANE(a, i) : most;
+	return most;
+}
+
+/* Lanes that are 4, 8 or 16 `apart` belong together: the least lane, and the least of those that do not belong to
+ * it. No two lanes are equal, but for INT32_MAX. */
+LANES_INLINE void vi_two_least(vi a, unsigned apart, int32_t *least, int32_t *second)
+{
+	*least = *second = INT32_MAX;
+	for (unsigned i = 0; i < apart; i++) {
+		int32_t own = LANE(a, i);
+
+		for (unsigned j = i + apart; j < XFP_LANES; j += apart)
+			own = LANE(a, j) < own ? LANE(a, j) : own;
+		if (own < *least) {
+			*second = *least;
+			*least = own;
+		} else if (own < *second) {
+			*second = own;
+		}
+	}
+}
+
+/* table[index] */
+LANES_INLINE vi vi_lookup(const int32_t *table, vi index)
+{
+	EACH LANE(index, i) = table[LANE(index, i)];
+	return index;
+}
+
+/* The same of tables of sixteen. */
+LANES_INLINE vi vi_lookup16(const int32_t *table, vi index)
+{
+	return vi_lookup(table, index);
+}
+
+/* True in the lanes whose bits are set. */
+LANES_INLINE vm vm_from_bits(uint32_t bits)
+{
+	vm m;
+
+	EACH LANE(m, i) = -(int32_t)(bits >> i & 1);
+	return m;
+}
+
+/* Bit i: lane i. */
+LANES_INLINE uint32_t vm_bits(vm m)
+{
+	uint32_t bits = 0;
+
+	EACH bits |= (uint32_t)(LANE(m, i) & 1) << i;
+	return bits;
+}
+
+/* table[index] of a table of 4, 8, 16, 32 or 64 entries. */
+LANES_INLINE vf vf_lookup(const float *table, unsigned size, vi index)
+{
+	vf a;
+
+	(void)size;
+	EACH LANE(a, i) = table[LANE(index, i)];
+	return a;
+}
+
+/* table[index] of a table of any size. */
+LANES_INLINE vf vf_gather(const float *table, vi index)
+{
+	return vf_lookup(table, 0, index);
+}
+
+LANES_INLINE vd vd_where(vm m, vd a, vd b)
+{
+	EACH LANE_D(a, i) = LANE(m, i) ? LANE_D(a, i) : LANE_D(b, i);
+	return a;
+}
+
+LANES_INLINE vd vd_lookup(const double *table, vi index)
+{
+	vd a;
+
+	EACH LANE_D(a, i) = table[LANE(index, i)];
+	return a;
+}
+
+LANES_INLINE vd vd_lookup16(const double *table, vi index)
+{
+	return vd_lookup(table, index);
+}
+
+/* -1 where a is negative (or -0), otherwise 0. */
+LANES_INLINE vi vd_sign(vd a)
+{
+	uint64_t bits[XFP_LANES];
+	vi b;
+
+	memcpy(bits, &a, sizeof bits);
+	EACH LANE(b, i) = -(int32_t)(bits[i] >> 63);
+	return b;
+}
+
+/* The bits of |a|, less one where a is negative, without the lowest `count` >= 32; |a| > 0 where a is negative. */
+LANES_INLINE vi vd_key(vd a, int count)
+{
+	uint64_t bits[XFP_LANES];
+	vi b;
+
+	memcpy(bits, &a, sizeof bits);
+	EACH LANE(b, i) = (int32_t)(((bits[i] & INT64_MAX) - (bits[i] >> 63)) >> count);
+	return b;
+}
+
+/* a + b * c where b * c is exact: with or without an intermediate rounding it is the same. */
+LANES_INLINE vd vd_add_exact(vd a, vd b, vd c)
+{
+	return vd_add(a, vd_mul(b, c));
+}
+
+/* Sums of integers, exactly: the lanes of a, and of their squares, |a| <= 2^24, as long as they fit. */
+typedef struct {
+	int64_t sum[XFP_LANES], square[XFP_LANES];
+} vsum;
+
+LANES_INLINE void vsum_clear(vsum *s)
+{
+	memset(s, 0, sizeof *s);
+}
+
+LANES_INLINE void vsum_add(vsum *s, vi a)
+{
+	EACH
+	{
+		s->sum[i] += LANE(a, i);
+		s->square[i] += (int64_t)LANE(a, i) * LANE(a, i);
+	}
+}
+
+LANES_INLINE void vsum_total(const vsum *s, int64_t *sum, int64_t *square)
+{
+	*sum = *square = 0;
+	EACH
+	{
+		*sum += s->sum[i];
+		*square += s->square[i];
+	}
+}
+
+/* a > b ? a : b, and the same of smaller ones. */
+LANES_INLINE vf vf_larger(vf a, vf b)
+{
+	return vf_where(vf_above(a, b), a, b);
+}
+
+LANES_INLINE vf vf_smaller(vf a, vf b)
+{
+	return vf_where(vf_above(b, a), a, b);
+}
+
+/* Of numbers, none a NaN. */
+LANES_INLINE float vf_largest(vf a)
+{
+	float most = LANE(a, 0);
+
+	EACH most = LANE(a, i) > most ? LANE(a, i) : most;
+	return most;
+}
+
+/* Nearest integers, ties to even; |a| < 2^22. */
+LANES_INLINE vi vf_round_small(vf a)
+{
+	return vi_sub(vf_bits(vf_add(a, vf_all(0x1.8p23f))), vi_all(0x4b400000)); /* its lowest bit is worth 1 */
+}
+
+/* a * b + c, rounded once or twice. */
+LANES_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+	return vf_add(vf_mul(a, b), c);
+}
+
+/* a * b + c rounded once, of fp16 numbers. */
+LANES_INLINE vf vf_mul_add_halves(vf a, vf b, vf c)
+{
+	EACH LANE(a, i) = xfp_scaled_value(LANE(a, i), LANE(b, i), LANE(c, i));
+	return a;
+}
+
+/* table[index] of 64 entries */
+LANES_INLINE vi vi_lookup64(const int32_t *table, vi index)
+{
+	return vi_lookup(table, index);
+}
+
+/* Lane i: the sum of lanes 0 to i. */
+LANES_INLINE vi vi_running(vi a)
+{
+	for (int i = 1; i < XFP_LANES; i++)
+		LANE(a, i) += LANE(a, i - 1);
+	return a;
+}
+
+/* 64 sums of bytes that come 64 at a time, in 32 words; up to 257 times, so that a sum fits in a word. */
+typedef struct {
+	uint64_t low[8], high[8]; /* four sums each */
+} vtally;
+
+LANES_INLINE void vtally_clear(vtally *t)
+{
+	memset(t, 0, sizeof *t);
+}
+
+LANES_INLINE void vtally_add(vtally *t, const uint16_t *words)
+{
+	const uint64_t bytes = 0x00ff00ff00ff00ff;
+
+	for (int i = 0; i < 8; i++) {
+		uint64_t four;
+
+		memcpy(&four, words + 4 * i, sizeof four);
+		t->low[i] += four & bytes;
+		t->high[i] += four >> 8 & bytes;
+	}
+}
+
+/* Sixteen sums: of the words' low bytes, words 0-15 and 16-31, then of their high bytes. */
+LANES_INLINE vi vtally_sums(const vtally *t, unsigned part)
+{
+	uint16_t sums[XFP_LANES];
+	vi a;
+
+	memcpy(sums, (part < 2 ? t->low : t->high) + part % 2 * 4, sizeof sums);
+	EACH LANE(a, i) = sums[i];
+	return a;
+}
+
+#endif
