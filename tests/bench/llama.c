@@ -38,7 +38,7 @@ static uint64_t state = 1; /* of random numbers */
 
 struct bench_case {
 	char name[48];
-	unsigned bits; /* Q4_K and k = 4 are to be compared */
+	unsigned bits; /* bits of one weight: compare Q4_K with k = 4 */
 	bool ours;
 	double true_bits, weights, seconds[MAX_ROUNDS], median;
 	void (*run)(struct bench_case *c);

@@ -100,7 +100,7 @@ void *OURS(aligned_alloc)(size_t align, size_t size)
 	return REFUSED ? NULL : real_aligned_alloc(align, size);
 }
 
-/* Its caller is to be told, not libc. */
+/* Report its caller, not libc. */
 char *OURS(strdup)(const char *text)
 {
 	size_t size = strlen(text) + 1;

@@ -115,7 +115,7 @@ enum fuzz_place {
 
 enum fuzz_how { FUZZ_SET, FUZZ_ADD, FUZZ_XOR, FUZZ_SHIFT, FUZZ_ABSURD, FUZZ_COPY, FUZZ_HOWS };
 
-/* The tables of an index, and what is to be done with them. */
+/* The tables of an index, and what to do with them. */
 struct fuzz_bundle {
 	uint64_t seed;
 	struct xfp_idx_header header;

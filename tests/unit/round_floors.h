@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * round_floors.h - the defaults with other floors, which are as easy to reckon with as they are to tell apart.
+ * round_floors.h - the defaults with other floors, chosen so that sums are easy to follow.
  */
 #ifndef XFP_ROUND_FLOORS_H
 #define XFP_ROUND_FLOORS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sealed_lie.h - change what is in an HDF5 file of ours, and seal it anew: its envelope is right, its content is not.
+ * sealed_lie.h - change the content of one of our HDF5 files and seal it again: its envelope is right, its
+ * content is not.
  */
 #ifndef XFP_TEST_SEALED_LIE_H
 #define XFP_TEST_SEALED_LIE_H

@@ -336,7 +336,7 @@ static void a_folder_is_no_extra_file(void **state)
 	fixture_free(&f);
 }
 
-/* Of every part that is read, and all of it was foretold before the first. */
+/* Progress is reported for every part that is read, and the total was known before the first. */
 static void who_watches_is_told_of_every_part(void **state)
 {
 	struct counter counter = { .watcher = { count_more, count_done } };
@@ -488,7 +488,7 @@ static void what_is_no_bundle_is_refused(void **state)
 	assert_non_null(strstr(err.text, "not a file"));
 	close(listener);
 	assert_int_equal(fixture_accept("/nonexistent/x.xfp", &err), XFP_BAD_INPUT);
-	assert_int_equal(fixture_accept("/dev/null/x.xfp", &err), XFP_BAD_INPUT); /* a file is no folder */
+	assert_int_equal(fixture_accept("/dev/null/x.xfp", &err), XFP_BAD_INPUT); /* a file is not a folder */
 	assert_non_null(strstr(err.text, "/dev/null/x.xfp: there is no such file"));
 	fixture_free(&f);
 }

@@ -68,7 +68,7 @@ static void refuse_outliers(int small, uint64_t outliers, const struct outlier_l
 		assert_non_null(strstr(err.text, "q.weight"));
 		if (lies[i].bytes == 2 && lies[i].value >= 11) /* a column */
 			refuse_products(bundle);
-		/* Whoever reads all rows, in whatever pieces, meets it. */
+		/* Reading all rows, in any pieces, finds it. */
 		for (uint64_t r = 0; r < 3; r++)
 			row[r] = xfp_bundle_dequantize(bundle, 0, r, 1, XFP_FLOAT32, out, &err);
 		assert_true(row[0] == XFP_BAD_INPUT || row[1] == XFP_BAD_INPUT || row[2] == XFP_BAD_INPUT);

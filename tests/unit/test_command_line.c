@@ -30,7 +30,7 @@ static enum xfp_status take_count(const struct xfp_option *option, const char *w
 
 	snprintf(outcome->where, sizeof outcome->where, "%s", where);
 	snprintf(outcome->taken, sizeof outcome->taken, "%s", value);
-	return strcmp(value, "none") ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s %s: is no number", where, value);
+	return strcmp(value, "none") ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s %s: is not a number", where, value);
 }
 
 static const char *const orders[] = { "name", "size", "kind", NULL };
@@ -128,7 +128,7 @@ static void what_is_wrong_is_said_and_ends_it(void **state)
 	(void)state;
 	READ(&o, "--count", "none", "-q");
 	assert_int_equal(o.status, XFP_USAGE);
-	assert_string_equal(o.err.text, "--count none: is no number");
+	assert_string_equal(o.err.text, "--count none: is not a number");
 	assert_false(o.quiet);
 	READ(&o, "--cuont", "3", "-q");
 	assert_int_equal(o.status, XFP_USAGE);

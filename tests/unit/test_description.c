@@ -163,7 +163,7 @@ static bool first_alone(void *context, const char *tensor, uint32_t rank, const 
 	return false;
 }
 
-/* Numbers of a config may be large, and there be nothing else: going through all of that would take days. */
+/* Numbers of a config may be large, while the file has nothing else: a loop over all of them would take days. */
 static void all_ends_with_the_first_that_is_missing(void **state)
 {
 	static const struct xfp_tensor_names names = { "model.", "lm_head.weight", false };

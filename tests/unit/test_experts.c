@@ -117,7 +117,7 @@ static void expect_near(const float *y, const float *w, const float *x, uint64_t
 
 /*
  * An expert with so many products that its rows are decoded first, in whole batches, and after it one with a single
- * batch of the last vectors: the same vectors, but in the order of stored indices, so they are to be prepared again.
+ * batch of the last vectors: the same vectors, but in the order of stored indices, so they must be prepared again.
  */
 static void decoded_and_stored(const struct xfp_bundle *bundle, uint32_t u, struct xfp_team *team, size_t first,
 			       float *const *decoded)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a plan reckons with: estimates of units, and what they need in memory and on disk.
+ * Estimates that a plan uses: sizes of units, and their memory and disk space.
  */
 #include "tests/unit/unit.h"
 

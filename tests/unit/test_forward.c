@@ -44,7 +44,7 @@ static void assert_agrees(const float *logits, const float *expected, size_t cou
 		fail_msg("off by %g of %g", worst, sqrt(squares / (double)count));
 }
 
-/* The last sequence `step` tokens at a time, behind another that goes on meanwhile, and that begins anew where it ends:
+/* The last sequence `step` tokens at a time, behind another that goes on meanwhile, and that restarts where it ends:
  * what they give is what they gave. */
 static void continue_from_cache(struct tiny_run *run, size_t step)
 {

@@ -180,7 +180,7 @@ static void exactly_what_depends(void **state)
 	EXPECT(in.parameters.moe_sample.experts = 1, C);
 	EXPECT(in.parameters.moe_sample.experts = 2, 0u); /* all that there are */
 	EXPECT((in.parameters.moe_sample.experts = 9, in.parameters.moe_sample.first = true), 0u);
-	EXPECT(in.parameters.format[XFP_CLASS_ATTENTION].form = XFP_FORM_KEEP, 0u); /* likewise */
+	EXPECT(in.parameters.format[XFP_CLASS_ATTENTION].form = XFP_FORM_KEEP, 0u);
 	EXPECT(in.parameters.floor[XFP_CLASS_ATTENTION] = 1, 0u); /* a unit's own floor is what counts */
 	EXPECT(in.choice.candidate.k = 4, P);
 	EXPECT(in.choice.candidate.sigma_milli = 0, P);

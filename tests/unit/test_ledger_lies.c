@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A ledger whose envelope is right and whose records are not: every reference is checked before it is followed, by
- * whoever reads the whole of it and by whoever reads one unit.
+ * a reader of the whole ledger and by a reader of one unit.
  */
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lock of a cache: who has it, who is told, and one whose file was made anew under its holder.
+ * The lock of a cache: who has it, who is told, and one whose file was replaced under its holder.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -111,7 +111,7 @@ static void together(void **state, const char *prepare)
 			int64_t run;
 
 			close(gate[1]);
-			if (read(gate[0], &byte, 1) != 0) /* until the parent lets go */
+			if (read(gate[0], &byte, 1) != 0) /* until the parent closes its end */
 				_exit(1);
 			if (xfp_manifest_open(&store, &m, NULL, &err) || xfp_manifest_ingest(m, &store, FIT, &err) ||
 			    xfp_manifest_run_begin(m, "model", "out", "{}", &run, &err))

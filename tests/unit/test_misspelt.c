@@ -154,7 +154,7 @@ static void several_may_have_been_meant(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		assert_string_equal(xfp_did_you_mean("=", cases[i].word, names, 6, text), cases[i].text);
 	assert_string_equal(xfp_did_you_mean("", "aa", many, 5, text), "; did you mean aa, aab or aac?");
-	/* beside one that is only misspelt, nothing that it might abbreviate */
+	/* if one name is only mistyped, no name that the word might abbreviate */
 	assert_string_equal(xfp_did_you_mean("", "plam", (const char *[]){ "planned_amount", "plan" }, 2, text),
 			    "; did you mean plan?");
 	memset(longest, 'a', 79);

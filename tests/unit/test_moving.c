@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is kept of units that move into a pending bundle: the record of how far it is, receipts, and the file itself.
+ * What is kept of units that move into a pending bundle: the record of its progress, receipts, and the file itself.
  */
 #include "cache/key.h"
 #include "stages/work/moving.h"

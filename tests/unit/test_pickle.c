@@ -83,7 +83,7 @@ static void finds_the_model(void **state)
 	assert_int_equal(READ("\x80\2}(" NAME TENSOR "q\1X\1\0\0\0bh\1u.", &pickle), XFP_OK);
 	assert_int_equal(xfp_pickle_count(pickle), 2);
 	xfp_pickle_close(pickle);
-	/* A number is no name. */
+	/* A number is not a name. */
 	assert_int_equal(READ("\x80\2}(" NAME TENSOR "K\1" TENSOR "u.", &pickle), XFP_OK);
 	assert_int_equal(xfp_pickle_count(pickle), 1);
 	xfp_pickle_close(pickle);

@@ -35,7 +35,7 @@ struct subject {
 	const struct made *made[MOST];
 	uint32_t measured[MOST]; /* how often */
 	uint32_t undecided;      /* it waits for fits; MOST: none does */
-	uint32_t failing;        /* likewise */
+	uint32_t failing;        /* the unit whose reading fails; MOST: none */
 };
 
 static void begin(struct subject *s)
@@ -350,7 +350,7 @@ static void rounds_end(void **unused)
 	end(&s);
 }
 
-/* As source precision it takes what that does, nothing is to be chosen any more, and others make room. */
+/* As source precision it takes what that does, nothing is left to choose, and others make room. */
 static void a_unit_stays_at_source_precision(void **unused)
 {
 	struct subject s;

@@ -118,7 +118,7 @@ static void scratch_unlink(void **state, const char *name)
 	free(path);
 }
 
-/* A unit whose targets before `from` are there, and which is to be made with these modes; `aimed`: what its survey says
+/* A unit whose targets before `from` are there, and which must be made with these modes; `aimed`: what its survey says
  * where it has one. */
 static void follow(void **state, uint32_t modes, uint32_t aimed, bool extended, enum xfp_stamp from)
 {

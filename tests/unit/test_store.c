@@ -57,7 +57,7 @@ static void put_find_remove(void **state)
 	assert_string_equal(pending.final_path, path);
 	xfp_pending_discard(&pending);
 	put(&store, SECOND);
-	put(&store, SECOND); /* whoever comes last does no harm */
+	put(&store, SECOND); /* the last one does no harm */
 	assert_true(xfp_store_has(&store, SECOND));
 	xfp_store_remove(&store, SECOND);
 	xfp_store_remove(&store, SECOND);

@@ -102,7 +102,7 @@ static uint32_t surveyed(struct subject *s, uint64_t rows, const struct xfp_thre
 
 /* ---- those who watch --------------------------------------------------------------------------- */
 
-/* Rows of each walk, and libraries as they are trained; all that comes to what was foretold, but for rows that are
+/* Rows of each walk, and libraries as they are trained; the total is what was predicted, but for rows that are
  * looked at because of their peaks. */
 static void who_watches_is_told_throughout(void **state)
 {

@@ -265,7 +265,7 @@ static void unpack_touches_no_full_folder(void **state)
 	assert_int_equal(entries(f->model), before);
 	RUN(f, &r, xfp_main_unpack, "-o", f->file.path, f->out);
 	EXPECT(r, XFP_USAGE);
-	/* nor does it make the folder that the folder is to be in */
+	/* nor does it make the parent folder */
 	deep = xfp_formatted("%s/absent/new", f->folder);
 	RUN(f, &r, xfp_main_unpack, "-o", deep, f->out);
 	EXPECT(r, XFP_FAILED);
