@@ -18,7 +18,7 @@
 #include "commands/info_device.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/report.h"
-#include "commands/ui/whole.h"
+#include "commands/ui/whole_print.h"
 #include "schemas/json_print.h"
 #include "schemas/layout/classes.h"
 #include "schemas/parameters.h"

@@ -76,59 +76,22 @@ commands_eval_libeval_a_SOURCES = \
 	commands/eval/print.h \
 	commands/eval/progress.c \
 	commands/eval/progress.h
-# With commands/goal: a conversion and its goal need each other.
 commands_convert_libconvert_a_SOURCES = \
-	commands/convert/check_crcs.c \
-	commands/convert/check_crcs.h \
-	commands/convert/conversion.c \
-	commands/convert/conversion.h \
 	commands/convert/convert.c \
 	commands/convert/convert.h \
-	commands/convert/disk_space.c \
-	commands/convert/disk_space.h \
-	commands/convert/drop_cache.c \
-	commands/convert/drop_cache.h \
-	commands/convert/finish.c \
-	commands/convert/finish.h \
 	commands/convert/given.c \
 	commands/convert/given.h \
-	commands/convert/ingest.c \
-	commands/convert/ingest.h \
-	commands/convert/kept.c \
-	commands/convert/kept.h \
-	commands/convert/like_compare.c \
-	commands/convert/low_floors.c \
-	commands/convert/low_floors.h \
-	commands/convert/make_log.c \
-	commands/convert/make_log.h \
+	commands/convert/goal_print.c \
+	commands/convert/goal_print.h \
+	commands/convert/notices.c \
 	commands/convert/options.c \
 	commands/convert/options.h \
-	commands/convert/prepare.c \
-	commands/convert/prepare.h \
 	commands/convert/prepare_print.c \
-	commands/convert/prepare_unit.c \
-	commands/convert/prepare_unit.h \
+	commands/convert/prepare_print.h \
 	commands/convert/progress.c \
 	commands/convert/progress.h \
-	commands/convert/receipts.c \
-	commands/convert/resume.c \
-	commands/convert/resume.h \
-	commands/convert/run_inspect.c \
-	commands/convert/run_inspect.h \
-	commands/convert/run_make.c \
-	commands/convert/run_make.h \
-	commands/convert/sources.c \
-	commands/convert/sources.h \
-	commands/convert/stray_names.c \
-	commands/convert/stray_names.h \
-	commands/convert/unchanged.c \
-	commands/convert/unchanged.h \
-	commands/goal/goal.c \
-	commands/goal/goal.h \
-	commands/goal/rounds.c \
-	commands/goal/rounds.h \
-	commands/goal/shares.c \
-	commands/goal/shares.h
+	commands/convert/summary.c \
+	commands/convert/summary.h
 commands_generate_libgenerate_a_SOURCES = \
 	commands/generate/generate.c \
 	commands/generate/report.c \
@@ -151,20 +114,14 @@ commands_inspect_libinspect_a_SOURCES = \
 	commands/inspect/report.h \
 	commands/inspect/tables.c
 commands_plan_libplan_a_SOURCES = \
-	commands/plan/count.c \
-	commands/plan/curve.c \
+	commands/plan/curve_print.c \
 	commands/plan/json.c \
 	commands/plan/plan.c \
-	commands/plan/plan.h \
-	commands/plan/probe.c \
-	commands/plan/probe.h \
-	commands/plan/report.c \
-	commands/plan/time.c
+	commands/plan/print.h \
+	commands/plan/report.c
 commands_status_libstatus_a_SOURCES = \
 	commands/status/print.c \
 	commands/status/print.h \
-	commands/status/run_state.c \
-	commands/status/run_state.h \
 	commands/status/status.c
 commands_ui_libui_a_SOURCES = \
 	commands/ui/commands.h \
@@ -180,8 +137,8 @@ commands_ui_libui_a_SOURCES = \
 	commands/ui/tokenizer_note.h \
 	commands/ui/when.c \
 	commands/ui/when.h \
-	commands/ui/whole.c \
-	commands/ui/whole.h
+	commands/ui/whole_print.c \
+	commands/ui/whole_print.h
 commands_unpack_libunpack_a_SOURCES = \
 	commands/unpack/config.c \
 	commands/unpack/config.h \

@@ -18,21 +18,19 @@ PAGE = "ARCHITECTURE.md"
 MOST_FILES = 45  # of a folder
 MOST_SHARE = 0.15  # of all lines, of a folder
 MOST_TOP_SHARE = 0.17  # of a top folder with its rooms, "commands/**"
-MOST_LINES = {"commands/**": 23600}  # instead of a share; goal: 14000
+MOST_LINES = {"commands/**": 14100}  # instead of a share; goal: 14000
 MOST_ENTRIES = 8  # of a row
 MOST_IN_CIRCLE = 3  # files of one folder that include each other in a circle
 OPEN_ROOMS = ("base", "schemas", "stages")  # that any row may name with /*
 SILENT_ROOMS = ("conversion", "model")  # report by callbacks and messages, never print
 
 # Offences that are left. Each list only shrinks: a check fails if an item of it is not needed.
-KNOWN_FOLDER_CIRCLES = [
-    "commands/convert commands/goal",
+KNOWN_FOLDER_CIRCLES = []
+KNOWN_FILE_CIRCLES = []
+KNOWN_LONG_ROWS = []
+KNOWN_PRINTERS = [
+    "conversion/run_make.c",  # a child's, which is the log
 ]
-KNOWN_FILE_CIRCLES = [
-    "commands/convert/conversion commands/convert/drop_cache commands/convert/prepare_unit commands/convert/sources",
-]
-KNOWN_LONG_ROWS = ["commands/convert", "commands/plan"]
-KNOWN_PRINTERS = []
 
 SKIPPED = {".git", ".libs", ".deps", "build", "_build", "_inst", "build-aux", "autom4te.cache", "__pycache__"}
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)

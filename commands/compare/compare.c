@@ -17,11 +17,12 @@
 #include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "base/system/temporary.h"
+#include "base/text/screen.h"
 #include "commands/compare/compare.h"
-#include "commands/convert/run_inspect.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/meter.h"
 #include "commands/ui/pace.h"
+#include "conversion/run_inspect.h"
 #include "schemas/policy.h"
 #include "stages/quantize/threads.h"
 #include "stages/work/work.h"
@@ -102,27 +103,40 @@ static enum xfp_status read_ledger(struct xfp_comparison *comparison, const char
 	return status;
 }
 
+/* What xfp-inspect wrote. */
+static void print_line(const struct xfp_notice *notice, void *context)
+{
+	(void)context;
+	if (notice->kind == XFP_NOTICE_INSPECT)
+		xfp_screen_printf(stderr, "xfp compare: %s\n", notice->text);
+	else if (notice->kind == XFP_NOTICE_TOOL)
+		xfp_screen_printf(stderr, "%s\n", notice->text);
+}
+
 /* inspect runs as it does for a conversion that has got no further; only why it fails is shown. */
 static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_signals *signals, struct xfp_error *err)
 {
 	struct xfp_compare_request *request = &comparison->request;
-	struct xfp_conversion c = { .signals = signals, .lock = -1, .log = -1, .cache_lock = -1 };
 	char *work = xfp_temporary_folder(err);
+	const struct xfp_request inspected = { .program = "xfp compare",
+					       .model = request->model,
+					       .family = (char *)(uintptr_t)request->family,
+					       .work = work,
+					       .cache = work,
+					       .quiet = true };
+	struct xfp_conversion c = { .request = &inspected,
+				    .parameters = request->parameters,
+				    .signals = signals,
+				    .place = { .lock = -1, .log = -1, .cache_lock = -1 } };
 	FILE *log = work ? tmpfile() : NULL;
 	enum xfp_status status = XFP_FAILED;
 
 	if (work && !log)
 		xfp_fail(err, XFP_FAILED, "no temporary file");
 	if (work && log) {
-		c.log = fileno(log);
-		c.options = (struct xfp_options){ .program = "xfp compare",
-						  .model = request->model,
-						  .family = (char *)(uintptr_t)request->family,
-						  .work = work,
-						  .cache = work,
-						  .parameters = request->parameters,
-						  .quiet = true };
-		status = xfp_run_environment(&c, err);
+		c.notify.take = print_line;
+		c.place.log = fileno(log);
+		status = xfp_run_environment(work, work, err);
 		if (!status)
 			status = (enum xfp_status)xfp_run_inspect(&c, signals, work, err);
 		if (!status)
@@ -131,7 +145,7 @@ static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_sig
 	if (log)
 		fclose(log);
 	xfp_temporary_remove(work);
-	xfp_run_record_free(&c.record);
+	xfp_run_record_free(&c.place.record);
 	return status;
 }
 

@@ -74,30 +74,30 @@ static enum xfp_status apply(const struct xfp_given *given, const char *like, st
 }
 
 /* What of it asks for an output head of so many bits, for the message where there is none. */
-static enum xfp_status find_head(const struct xfp_given *given, struct xfp_options *o, struct xfp_error *err)
+static enum xfp_status find_head(const struct xfp_given *given, struct xfp_request *r, struct xfp_error *err)
 {
 	const int whole = xfp_setting_find("lm-head"), one = xfp_setting_find("format");
 
-	for (size_t i = given->count; o->parameters.lm_head == XFP_LM_HEAD_QUANT && i-- > 0;) {
+	for (size_t i = given->count; r->parameters.lm_head == XFP_LM_HEAD_QUANT && i-- > 0;) {
 		const struct xfp_given_setting *last = &given->list[i];
 
 		if (last->setting != whole && (last->setting != one || !strstr(last->text, "lm_head=")))
 			continue;
-		o->head_asked = xfp_formatted("%s '%s'", last->where, last->text);
-		return o->head_asked ? XFP_OK : xfp_no_memory(err);
+		r->head_asked = xfp_formatted("%s '%s'", last->where, last->text);
+		return r->head_asked ? XFP_OK : xfp_no_memory(err);
 	}
 	return XFP_OK;
 }
 
 /* Where a goal decides, a floor is a condition only where it was given. */
-static enum xfp_status settle_goal(const struct xfp_options *o, struct xfp_settings *settings, struct xfp_error *err)
+static enum xfp_status settle_goal(const struct xfp_request *r, struct xfp_settings *settings, struct xfp_error *err)
 {
 	if (!settings->goal.kind)
 		return XFP_OK;
-	if (o->like)
+	if (r->like)
 		return xfp_fail(err, XFP_USAGE,
 				"%s: contradicts --like %s, whose units are stored as that bundle's are",
-				settings->goal.said, o->like);
+				settings->goal.said, r->like);
 	for (int i = 0; i < XFP_CLASSES; i++)
 		if (!settings->asked_floor[i])
 			settings->parameters.floor[i] = 0;
@@ -106,24 +106,25 @@ static enum xfp_status settle_goal(const struct xfp_options *o, struct xfp_setti
 
 enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_options *o, struct xfp_error *err)
 {
-	struct xfp_settings settings = { .parameters = xfp_parameters_default(), .repeated = o->like };
+	struct xfp_request *r = &o->request;
+	struct xfp_settings settings = { .parameters = xfp_parameters_default(), .repeated = r->like };
 	enum xfp_status status = XFP_OK;
 
-	if (o->like && o->profile) {
-		status = xfp_fail(err, XFP_USAGE, "--like %s: has settings of its own; leave out --profile %s", o->like,
+	if (r->like && o->profile) {
+		status = xfp_fail(err, XFP_USAGE, "--like %s: has settings of its own; leave out --profile %s", r->like,
 				  o->profile);
-	} else if (o->like) {
-		xfp_mapped_begin(o->program, o->like, NULL);
-		status = xfp_like_settings(o->like, &settings.parameters, &o->family, err);
+	} else if (r->like) {
+		xfp_mapped_begin(r->program, r->like, NULL);
+		status = xfp_like_settings(r->like, &settings.parameters, &r->family, err);
 		xfp_mapped_end();
 	} else if (o->profile) {
 		status = xfp_profile_read(o->profile, &settings, err);
 	}
 	if (!status)
-		status = apply(given, o->like, &settings, err);
+		status = apply(given, r->like, &settings, err);
 	if (!status)
-		status = settle_goal(o, &settings, err);
-	o->parameters = settings.parameters;
-	o->goal = settings.goal;
-	return status ? status : find_head(given, o, err);
+		status = settle_goal(r, &settings, err);
+	r->parameters = settings.parameters;
+	r->goal = settings.goal;
+	return status ? status : find_head(given, r, err);
 }

@@ -24,8 +24,8 @@ enum xfp_status xfp_given_add(struct xfp_given *given, int setting, const char *
 			      struct xfp_error *err);
 void xfp_given_free(struct xfp_given *given);
 
-/* options->parameters, and for --like the family. XFP_USAGE when something is wrong or contradicts --like, XFP_UNMET
- * when --like cannot be followed. */
+/* The request's parameters and goal, and for --like the family. XFP_USAGE when something is wrong or contradicts
+ * --like, XFP_UNMET when --like cannot be followed. */
 enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_options *options, struct xfp_error *err);
 
 #endif

@@ -15,7 +15,7 @@
 #include "base/text/whole_number.h"
 #include "checkpoints/hub.h"
 #include "commands/convert/given.h"
-#include "commands/convert/stray_names.h"
+#include "conversion/stray_names.h"
 #include "stages/settings/settings.h"
 
 struct parse {
@@ -38,8 +38,8 @@ static enum xfp_status replace(char **string, const char *text, struct xfp_error
 static enum xfp_status take_text(char **place, const char *where, const char *text, const char *wanted,
 				 struct xfp_error *err)
 {
-	return *text ? replace(place, text, err) :
-		       xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, wanted);
+	return *text ? replace(place, text, err)
+		     : xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, wanted);
 }
 
 static enum xfp_status take_path(const struct xfp_option *option, const char *where, const char *text,
@@ -77,13 +77,14 @@ static enum xfp_status take_setting(const struct xfp_option *option, const char 
 static struct xfp_option *options_of(struct parse *parse)
 {
 	struct xfp_options *o = &parse->options;
+	struct xfp_request *r = &o->request;
 	const struct xfp_option first[] = {
 		{ .name = "output",
 		  .letter = 'o',
 		  .value = "OUT.xfp",
 		  .text = "the bundle to write",
 		  .take = take_path,
-		  .context = &o->out },
+		  .context = &r->out },
 		{ .name = "profile",
 		  .value = "NAME|FILE",
 		  .text = "settings to start from [balanced], or a file: near-lossless, "
@@ -98,48 +99,48 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .value = "BUNDLE",
 		  .text = "the settings of BUNDLE, and its bytes, or status 4",
 		  .take = take_path,
-		  .context = &o->like },
+		  .context = &r->like },
 		{ .name = "family",
 		  .value = "NAME|FILE",
 		  .text = "rules of this model family, not those the config names",
 		  .take = take_family,
-		  .context = &o->family },
+		  .context = &r->family },
 		{ .name = "cache",
 		  .value = "DIR",
 		  .text = "artifacts and manifest [xfp-cache beside OUT]",
 		  .take = take_path,
-		  .context = &o->cache },
+		  .context = &r->cache },
 		{ .name = "work",
 		  .value = "DIR",
 		  .text = "state and log of this conversion [OUT.xfp.work]",
 		  .take = take_path,
-		  .context = &o->work },
+		  .context = &r->work },
 		{ .name = "drop-cache",
 		  .text = "remove artifacts that only this bundle needs as soon as nothing needs them",
-		  .set = &o->drop_cache },
+		  .set = &r->drop_cache },
 		{ .name = "jobs",
 		  .letter = 'j',
 		  .value = "N",
 		  .text = "units in flight [one a processor]",
 		  .take = take_jobs,
-		  .context = &o->jobs },
+		  .context = &r->jobs },
 		{ .name = "keep-going",
 		  .letter = 'k',
 		  .text = "finish the other units when one fails",
-		  .set = &o->keep_going },
+		  .set = &r->keep_going },
 		{ .name = "allow-empty",
 		  .text = "convert a model with nothing to quantize, too",
-		  .set = &o->allow_empty },
-		{ .name = "force", .text = "begin even where the disk seems too small", .set = &o->force },
-		{ .name = "dry-run", .letter = 'n', .text = "say what would be done, do nothing", .set = &o->dry_run },
+		  .set = &r->allow_empty },
+		{ .name = "force", .text = "begin even where the disk seems too small", .set = &r->force },
+		{ .name = "dry-run", .letter = 'n', .text = "say what would be done, do nothing", .set = &r->dry_run },
 		{ .name = "rehash",
 		  .text = "read the whole checkpoint again even where it seems unchanged, and the bundle",
-		  .set = &o->rehash },
-		{ .name = "json", .text = "the summary as JSON", .set = &o->json },
-		{ .name = "quiet", .letter = 'q', .text = "no progress and no summary", .set = &o->quiet },
+		  .set = &r->rehash },
+		{ .name = "json", .text = "the summary as JSON", .set = &r->json },
+		{ .name = "quiet", .letter = 'q', .text = "no progress and no summary", .set = &r->quiet },
 		{ .name = parse->planning ? "survey" : NULL,
 		  .text = "run the surveys that are missing, so that the plan is measured",
-		  .set = &o->survey },
+		  .set = &r->survey },
 		{ 0 },
 	};
 	struct xfp_option *all = calloc(before + xfp_settings_count + sizeof others / sizeof others[0], sizeof *all);
@@ -189,7 +190,7 @@ static enum xfp_status from_environment(struct parse *parse, const struct xfp_op
 	const char *model = getenv("XFP_MODEL");
 	enum xfp_status status;
 
-	if (model && *model && (status = replace(&o->model, model, err)))
+	if (model && *model && (status = replace(&o->request.model, model, err)))
 		return status;
 	for (const struct xfp_option *option = options; option->name; option++) {
 		char name[XFP_OPTION_VARIABLE];
@@ -209,11 +210,11 @@ static enum xfp_status from_environment(struct parse *parse, const struct xfp_op
 
 enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *err)
 {
-	struct parse nobody = { .options = { .program = program } };
+	struct parse nobody = { .options.request.program = program };
 	struct xfp_option *options = options_of(&nobody);
 	size_t most = 1, count = 0;
 	const char **ours = NULL;
-	char(*names)[XFP_OPTION_VARIABLE] = NULL;
+	char(*names)[XFP_OPTION_VARIABLE] = NULL, *ignored = NULL;
 	enum xfp_status status;
 
 	while (options && options[most - 1].name)
@@ -230,7 +231,10 @@ enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *e
 			count++;
 		}
 	if (!status)
-		status = xfp_stray_names(program, ours, count, err);
+		status = xfp_stray_names(ours, count, &ignored, err);
+	if (ignored)
+		fprintf(stderr, "%s: ignored, since xfp has no such variable:%s\n", program, ignored);
+	free(ignored);
 	free(names);
 	free(ours);
 	free(options);
@@ -253,13 +257,13 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	o->told = line->told;
 	if (status || line->told)
 		return status;
-	o->model_inherited = !line->argument_count && o->model;
+	o->model_inherited = !line->argument_count && o->request.model;
 	if (line->argument_count > 1)
 		return xfp_fail(err, XFP_USAGE, "one MODEL at a time; '%s' is a second one", line->arguments[1]);
 	if (!line->argument_count)
 		return XFP_OK;
-	return *line->arguments[0] ? replace(&o->model, line->arguments[0], err) :
-				     xfp_fail(err, XFP_USAGE, "MODEL is empty");
+	return *line->arguments[0] ? replace(&o->request.model, line->arguments[0], err)
+				   : xfp_fail(err, XFP_USAGE, "MODEL is empty");
 }
 
 /* Make a path absolute and clean it, without following links: what a path ends in may matter to readers. */
@@ -281,115 +285,118 @@ static enum xfp_status make_absolute(char **path, struct xfp_error *err)
 }
 
 /* The bundle that is compared with must not be the one that is written. */
-static enum xfp_status check_like(const struct xfp_options *o, struct xfp_error *err)
+static enum xfp_status check_like(const struct xfp_request *r, struct xfp_error *err)
 {
 	struct stat like, out;
 
-	if (!strcmp(o->like, o->out) ||
-	    (!stat(o->like, &like) && !stat(o->out, &out) && like.st_dev == out.st_dev && like.st_ino == out.st_ino))
+	if (!strcmp(r->like, r->out) ||
+	    (!stat(r->like, &like) && !stat(r->out, &out) && like.st_dev == out.st_dev && like.st_ino == out.st_ino))
 		return xfp_fail(err, XFP_USAGE,
-				"--like %s: is the bundle that would be written; choose another --output", o->like);
+				"--like %s: is the bundle that would be written; choose another --output", r->like);
 	return XFP_OK;
 }
 
 /* A path, or a name in the Hugging Face cache. A command line that goes on has a name as it was given. */
 static enum xfp_status find_model(struct xfp_options *o, struct xfp_error *err)
 {
+	struct xfp_request *r = &o->request;
 	char *name = NULL, *found;
 	enum xfp_status status;
 
-	if ((status = xfp_model_find(o->model, &found, err)))
+	if ((status = xfp_model_find(r->model, &found, err)))
 		return status;
-	if (access(o->model, F_OK))
-		name = o->model;
+	if (access(r->model, F_OK))
+		name = r->model;
 	else
-		free(o->model);
-	o->model = found;
-	if (!(status = make_absolute(&o->model, err)) && o->model_inherited)
-		status = inherit(o, NULL, name ? name : o->model, err);
+		free(r->model);
+	r->model = found;
+	if (!(status = make_absolute(&r->model, err)) && o->model_inherited)
+		status = inherit(o, NULL, name ? name : r->model, err);
 	free(name);
 	return status;
 }
 
 /* A link in place of the bundle stays: what it leads to is written. Work folder and cache are beside the link. */
-static enum xfp_status follow_output(struct xfp_options *o, struct xfp_error *err)
+static enum xfp_status follow_output(struct xfp_request *r, struct xfp_error *err)
 {
 	char *target;
-	enum xfp_status status = xfp_follow_links(o->out, &target, err);
+	enum xfp_status status = xfp_follow_links(r->out, &target, err);
 
 	if (status)
 		return status;
-	free(o->out);
-	o->out = target;
+	free(r->out);
+	r->out = target;
 	return XFP_OK;
 }
 
 static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err)
 {
+	struct xfp_request *r = &o->request;
 	enum xfp_status status;
 
-	if (!strcmp(o->out, "-"))
+	if (!strcmp(r->out, "-"))
 		return xfp_fail(err, XFP_USAGE,
 				"--output -: a bundle is not written to standard output; name a file, as in model.xfp");
-	if (o->out[strlen(o->out) - 1] == '/')
-		return xfp_fail(err, XFP_USAGE, "--output '%s' is a folder; name the bundle, as in %smodel.xfp", o->out,
-				o->out);
-	if ((status = make_absolute(&o->out, err)) || (status = find_model(o, err)))
+	if (r->out[strlen(r->out) - 1] == '/')
+		return xfp_fail(err, XFP_USAGE, "--output '%s' is a folder; name the bundle, as in %smodel.xfp", r->out,
+				r->out);
+	if ((status = make_absolute(&r->out, err)) || (status = find_model(o, err)))
 		return status;
-	if (!o->work && !(o->work = xfp_formatted("%s.work", o->out)))
+	if (!r->work && !(r->work = xfp_formatted("%s.work", r->out)))
 		return xfp_no_memory(err);
-	o->own_cache = !o->cache;
-	if (!o->cache && !(o->cache = xfp_formatted("%.*s/xfp-cache", (int)(strrchr(o->out, '/') - o->out), o->out)))
+	r->own_cache = !r->cache;
+	if (!r->cache && !(r->cache = xfp_formatted("%.*s/xfp-cache", (int)(strrchr(r->out, '/') - r->out), r->out)))
 		return xfp_no_memory(err);
-	if ((status = make_absolute(&o->work, err)) || (status = follow_output(o, err)))
+	if ((status = make_absolute(&r->work, err)) || (status = follow_output(r, err)))
 		return status;
-	if (o->like && ((status = make_absolute(&o->like, err)) || (status = check_like(o, err))))
+	if (r->like && ((status = make_absolute(&r->like, err)) || (status = check_like(r, err))))
 		return status;
-	return make_absolute(&o->cache, err);
+	return make_absolute(&r->cache, err);
 }
 
 /* A plan needs no output, but the cache and the work folder are found by it. */
-static enum xfp_status guess_output(struct xfp_options *o, struct xfp_error *err)
+static enum xfp_status guess_output(struct xfp_request *r, struct xfp_error *err)
 {
-	const char *name = o->model + strlen(o->model), *end;
+	const char *name = r->model + strlen(r->model), *end;
 
-	while (name > o->model && name[-1] == '/')
+	while (name > r->model && name[-1] == '/')
 		name--;
-	for (end = name; name > o->model && name[-1] != '/';)
+	for (end = name; name > r->model && name[-1] != '/';)
 		name--;
 	if (end == name || (end - name <= 2 && !strncmp(name, "..", (size_t)(end - name)))) {
 		name = "model";
 		end = name + strlen(name);
 	}
-	o->out_guessed = true;
-	o->out = xfp_formatted("%.*s.xfp", (int)(end - name), name);
-	return o->out ? XFP_OK : xfp_no_memory(err);
+	r->out_guessed = true;
+	r->out = xfp_formatted("%.*s.xfp", (int)(end - name), name);
+	return r->out ? XFP_OK : xfp_no_memory(err);
 }
 
 enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, const char *summary, bool planning,
 				  struct xfp_options *options, struct xfp_error *err)
 {
 	struct xfp_command_line line = { .usage = usage, .summary = summary, .column = 35, .brief = true };
-	struct parse parse = { .options = { .program = argv[0] }, .planning = planning };
+	struct parse parse = { .options.request.program = argv[0], .planning = planning };
 	struct xfp_options *o = &parse.options;
+	struct xfp_request *r = &o->request;
 	enum xfp_status status;
 
 	if ((status = read_line(&line, argc, argv, &parse, err)) || o->told ||
 	    (status = xfp_options_check_names(argv[0], err)))
 		goto done;
-	if (o->dry_run && o->json && !planning) {
+	if (r->dry_run && r->json && !planning) {
 		status = xfp_fail(
 			err, XFP_USAGE,
 			"--json is the summary of a conversion; with --dry-run there is none, but xfp plan has one");
 		goto done;
 	}
-	o->dry_run |= planning && !o->survey;
-	o->planning = planning;
-	if (planning && o->model && !o->out && (status = guess_output(o, err)))
+	r->dry_run |= planning && !r->survey;
+	r->planning = planning;
+	if (planning && r->model && !r->out && (status = guess_output(r, err)))
 		goto done;
-	if (!o->model)
+	if (!r->model)
 		status = xfp_fail(err, XFP_USAGE, "which MODEL? Name a folder or a file");
-	else if (!o->out)
+	else if (!r->out)
 		status = xfp_fail(err, XFP_USAGE, "where to? Name the bundle with -o OUT.xfp");
 	else if (!(status = finish_paths(o, err)))
 		status = xfp_given_settle(&parse.given, o, err);
@@ -403,16 +410,8 @@ done:
 
 void xfp_options_free(struct xfp_options *options)
 {
-	free(options->model);
-	free(options->out);
-	free(options->cache);
-	free(options->work);
-	free(options->family);
+	xfp_request_free(&options->request);
 	free(options->profile);
-	free(options->like);
-	free(options->head_asked);
-	xfp_parameters_free(&options->parameters);
-	xfp_goal_free(&options->goal);
 	for (size_t i = 0; options->inherited && options->inherited[i]; i++)
 		free(options->inherited[i]);
 	free(options->inherited);

@@ -12,26 +12,13 @@
 #include <stdbool.h>
 
 #include "base/xfp_error.h"
-#include "schemas/goal.h"
-#include "schemas/parameters.h"
+#include "conversion/state/request.h"
 
 struct xfp_options {
-	const char *program;              /* argv[0] */
-	char *model, *out, *cache, *work; /* absolute; a name in the Hugging Face cache has become a path */
-	char *family;                     /* NULL: inspect finds it */
-	char *profile;                    /* NULL: none */
-	char *like;                       /* absolute; NULL: no bundle to compare with */
-	char *head_asked;                 /* the option that wants a quantized output head; NULL: none, or a profile */
-	struct xfp_parameters parameters;
-	struct xfp_goal goal;
-	unsigned jobs; /* 0: not given */
+	struct xfp_request request;
+	char *profile; /* NULL: none */
 	bool model_inherited;
 	char **inherited; /* what the environment set, as words of a command line, ended by NULL */
-	bool keep_going, dry_run, rehash, drop_cache, json, quiet, allow_empty, force;
-	bool survey;      /* planning: measure what no survey tells yet */
-	bool planning;    /* only what it would take is asked */
-	bool out_guessed; /* planning, and no output was named */
-	bool own_cache;   /* nobody named one: it is convert's, beside OUT */
 	bool told;        /* --help or --version was asked for and printed, and nothing else looked at */
 };
 

@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * prepare_print.c - what a conversion has still to do, for people.
- */
+#include "commands/convert/prepare_print.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/printable.h"
 #include "base/text/size.h"
-#include "commands/convert/prepare.h"
 
 static bool goes_through(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)
 {
-	uint32_t fits = c->units[number].fits;
+	uint32_t fits = c->units.state[number].fits;
 
 	return xfp_steps[stamp].fit && fits ? fits >> xfp_step_fit(stamp) & 1
-					    : xfp_step_wanted(&c->options.parameters, stamp, false);
+					    : xfp_step_wanted(&c->parameters, stamp, false);
 }
 
 /* The steps before the choice: those that its first fits need, and the extended ones where those were asked for. */
 static void print_measuring(const struct xfp_conversion *c, uint32_t number)
 {
-	const struct xfp_unit_state *state = &c->units[number];
+	const struct xfp_unit_state *state = &c->units.state[number];
 	bool fit_named = false;
 
 	for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMP_CHOICE; s++) {
 		const char *key = state->key[s];
-		bool there = *key && xfp_store_has(&c->store, key), extended = xfp_steps[s].extended;
+		bool there = *key && xfp_store_has(&c->place.store, key), extended = xfp_steps[s].extended;
 
 		if (extended ? !*key : state->decided || !goes_through(c, number, s))
 			continue;
@@ -38,8 +36,8 @@ static void print_measuring(const struct xfp_conversion *c, uint32_t number)
 
 static void print_missing(const struct xfp_conversion *c, uint32_t number)
 {
-	const struct xfp_ledger_unit *unit = &c->ledger->units[number];
-	const struct xfp_unit_state *state = &c->units[number];
+	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
+	const struct xfp_unit_state *state = &c->units.state[number];
 	const struct xfp_candidate *chosen = &state->choice.candidate;
 
 	printf("u%06" PRIu32 " %s:", number, xfp_printable(unit->name).text);
@@ -64,9 +62,9 @@ void xfp_prepare_print(const struct xfp_conversion *c)
 {
 	char weights[32];
 
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
-		if (!c->units[i].done)
+	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
+		if (!c->units.state[i].done)
 			print_missing(c, i);
-	printf("%" PRIu32 " of %" PRIu32 " units to do, %s weights in all\n", c->todo, c->ledger->unit_count,
-	       xfp_human((double)c->weights, "", weights));
+	printf("%" PRIu32 " of %" PRIu32 " units to do, %s weights in all\n", c->units.todo,
+	       c->units.ledger->unit_count, xfp_human((double)c->units.weights, "", weights));
 }

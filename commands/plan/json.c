@@ -6,9 +6,10 @@
 #include <stdlib.h>
 
 #include "base/system/processors.h"
-#include "commands/convert/disk_space.h"
-#include "commands/goal/goal.h"
-#include "commands/plan/plan.h"
+#include "commands/convert/goal_print.h"
+#include "commands/plan/print.h"
+#include "commands/ui/whole_print.h"
+#include "conversion/disk_space.h"
 #include "schemas/json_print.h"
 
 static json_t *bounds_json(const uint64_t bytes[XFP_BOUNDS])
@@ -82,7 +83,7 @@ static json_t *tensors_json(const struct xfp_ledger *ledger)
 static json_t *memory_json(const struct xfp_plan_facts *facts)
 {
 	const struct xfp_memory *memory = &facts->memory;
-	const struct xfp_ledger *ledger = facts->c->ledger;
+	const struct xfp_ledger *ledger = facts->c->units.ledger;
 
 	return XFP_JSON({ "peak", json_integer((json_int_t)memory->peak) },
 			{ "inspect", json_integer((json_int_t)memory->inspect) },
@@ -96,15 +97,15 @@ static json_t *memory_json(const struct xfp_plan_facts *facts)
 static json_t *disk_json(const struct xfp_plan_facts *facts)
 {
 	const struct xfp_disk *disk = &facts->disk;
-	const struct xfp_options *options = &facts->c->options;
+	const struct xfp_request *request = facts->c->request;
 
 	return XFP_JSON({ "total", json_integer((json_int_t)xfp_disk_total(disk)) },
 			{ "bundle", json_integer((json_int_t)disk->bundle) },
 			{ "cache", json_integer((json_int_t)disk->artifacts) },
 			{ "work", json_integer((json_int_t)disk->work) },
 			{ "staying_units", json_integer((json_int_t)facts->staying) },
-			{ "bundle_free", json_integer((json_int_t)xfp_free_beside(options->out)) },
-			{ "cache_free", json_integer((json_int_t)xfp_free_beside(options->cache)) },
+			{ "bundle_free", json_integer((json_int_t)xfp_free_beside(request->out)) },
+			{ "cache_free", json_integer((json_int_t)xfp_free_beside(request->cache)) },
 			{ "shortage", facts->shortage.status ? xfp_json_text(facts->shortage.text) : json_null() });
 }
 
@@ -112,7 +113,7 @@ static json_t *time_json(const struct xfp_plan_facts *facts)
 {
 	const struct xfp_plan_pace *pace = &facts->pace;
 
-	if (facts->c->todo && !facts->current && !pace->known)
+	if (facts->c->units.todo && !facts->current && !pace->known)
 		return json_null();
 	return XFP_JSON({ "seconds", json_real(xfp_plan_seconds(facts)) },
 			{ "processors", json_integer((json_int_t)xfp_processors()) },
@@ -137,9 +138,11 @@ static json_t *cache_json(const struct xfp_conversion *c)
 		xfp_json_add(&stages, XFP_JSON({ "stage", xfp_json_text(xfp_steps[hits[s].stamp].said) },
 					       { "needed", json_integer((json_int_t)hits[s].needed) },
 					       { "there", json_integer((json_int_t)hits[s].there) }));
-	return XFP_JSON({ "folder", xfp_json_text(c->options.cache) }, { "exists", json_boolean(c->manifest != NULL) },
+	return XFP_JSON({ "folder", xfp_json_text(c->request->cache) },
+			{ "exists", json_boolean(c->place.manifest != NULL) },
 			{ "known", json_integer((json_int_t)xfp_plan_known_units(c)) },
-			{ "done", json_integer((json_int_t)(c->ledger->unit_count - c->todo)) }, { "stages", stages });
+			{ "done", json_integer((json_int_t)(c->units.ledger->unit_count - c->units.todo)) },
+			{ "stages", stages });
 }
 
 enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct xfp_error *err)
@@ -152,14 +155,15 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 	if (!xfp_plan_group_units(c, &groups))
 		return xfp_json_print(NULL, err);
 	whole = xfp_plan_whole(facts);
-	root = XFP_JSON({ "model", xfp_json_text(c->options.model) }, { "family", xfp_json_text(c->ledger->family) },
-			{ "format", xfp_json_text(c->ledger->format) },
-			{ "weights", json_integer((json_int_t)c->weights) },
-			{ "units", json_integer((json_int_t)c->ledger->unit_count) },
+	root = XFP_JSON({ "model", xfp_json_text(c->request->model) },
+			{ "family", xfp_json_text(c->units.ledger->family) },
+			{ "format", xfp_json_text(c->units.ledger->format) },
+			{ "weights", json_integer((json_int_t)c->units.weights) },
+			{ "units", json_integer((json_int_t)c->units.ledger->unit_count) },
 			{ "measured", json_integer((json_int_t)facts->measured) },
 			{ "surveyed", json_integer((json_int_t)xfp_plan_surveyed_units(c)) },
 			{ "estimate", json_boolean((facts->measured < groups.all.units - groups.all.fp8)) },
-			{ "groups", groups_json(&groups) }, { "tensors", tensors_json(c->ledger) },
+			{ "groups", groups_json(&groups) }, { "tensors", tensors_json(c->units.ledger) },
 			{ "bundle", bounds_json(facts->bundle) }, { "whole", xfp_whole_json(&whole) },
 			{ "memory", memory_json(facts) }, { "disk", disk_json(facts) },
 			{ "jobs", json_integer((json_int_t)facts->jobs) }, { "time", time_json(facts) },

@@ -12,103 +12,49 @@
 #include "base/system/clock.h"
 #include "base/system/processors.h"
 #include "commands/convert/convert.h"
-#include "commands/convert/disk_space.h"
-#include "commands/convert/drop_cache.h"
-#include "commands/convert/finish.h"
-#include "commands/convert/prepare.h"
-#include "commands/plan/plan.h"
+#include "commands/plan/print.h"
 #include "commands/ui/commands.h"
+#include "conversion/prepare.h"
+#include "conversion/run.h"
 
-double xfp_plan_seconds(const struct xfp_plan_facts *facts)
+static int plan(struct xfp_conversion *c, struct xfp_error *err)
 {
-	double seconds = facts->inspect_seconds;
-
-	if (facts->current)
-		return seconds;
-	return seconds + xfp_plan_pace_units(facts->c, &facts->pace, facts->jobs) +
-	       xfp_plan_pace_bundle(facts->bundle[XFP_EXPECTED]);
-}
-
-/* What a goal was solved to is the size that convert writes, and an estimate beside it would contradict it. Until every
- * unit is measured it may still change, but a file never exceeds a goal that is about files. */
-static void take_solved(const struct xfp_conversion *c, struct xfp_plan_facts *facts)
-{
-	const struct xfp_solved *solved = &c->solved;
-	uint64_t *bundle = facts->bundle, file = solved->makeup.file;
-
-	if (!c->options.goal.kind || !file)
-		return;
-	if (c->options.goal.kind != XFP_GOAL_ENVELOPE && bundle[XFP_MOST] > solved->budget)
-		bundle[XFP_MOST] = solved->budget;
-	bundle[XFP_EXPECTED] = file;
-	if (solved->settled || bundle[XFP_LEAST] > file)
-		bundle[XFP_LEAST] = file;
-	if (solved->settled || bundle[XFP_MOST] < file)
-		bundle[XFP_MOST] = file;
-}
-
-static enum xfp_status gather(struct xfp_conversion *c, struct xfp_plan_facts *facts, struct xfp_error *err)
-{
-	struct xfp_extent extent;
-	struct xfp_result result = { .sha256 = "" };
-	enum xfp_status status = XFP_OK;
-
-	facts->staying = xfp_drop_outlook(c);
-	extent = xfp_conversion_extent(c);
-	for (int bound = 0; bound < XFP_BOUNDS; bound++)
-		facts->bundle[bound] = xfp_footprint_bundle(&extent, (enum xfp_bound)bound);
-	take_solved(c, facts);
-	for (uint32_t i = 0; i < c->ledger->unit_count; i++)
-		facts->measured += c->units[i].decided;
-	if (!c->todo)
-		status = xfp_bundle_is_current(c, &result, err);
-	if (!status && !result.unchanged)
-		status = xfp_bundle_is_alone(c, &result, err);
-	if (status)
-		return status;
-	facts->current = result.unchanged;
-	if (!facts->current)
-		facts->disk = xfp_footprint_disk(&extent, XFP_MOST);
-	if (c->solved.budget && facts->disk.bundle > facts->bundle[XFP_MOST])
-		facts->disk.bundle = facts->bundle[XFP_MOST];
-	if (!facts->current)
-		xfp_check_disk_space(c, &facts->shortage);
-	return xfp_footprint_memory(&extent, facts->jobs, !facts->current, &facts->memory, err);
-}
-
-static int plan(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
-{
-	unsigned jobs = c->options.jobs ? c->options.jobs : xfp_processors();
+	unsigned jobs = c->request->jobs ? c->request->jobs : xfp_processors();
 	struct xfp_plan_facts facts = { .c = c, .jobs = jobs };
 	FILE *log = tmpfile(); /* what inspect and the stages print */
-	bool borrowed = c->log < 0;
+	bool borrowed = c->place.log < 0;
+	const struct xfp_request *asked = c->request;
+	struct xfp_request dry;
 	double began = xfp_now();
 	int status;
 
 	if (!log)
 		return (int)xfp_fail(err, XFP_FAILED, "no temporary file");
 	if (borrowed)
-		c->log = fileno(log);
-	status = (int)xfp_prepare_folder(c, signals, err);
+		c->place.log = fileno(log);
+	status = (int)xfp_prepare_folder(c, c->signals, err);
 	facts.inspect_seconds = xfp_now() - began;
 	/* All else changes nothing. */
-	if (!status && c->options.survey)
-		status = xfp_survey_units(c, signals, err);
-	c->options.dry_run = true;
+	if (!status && c->request->survey)
+		status = xfp_survey_units(c, err);
+	dry = *c->request;
+	dry.dry_run = true;
+	c->request = &dry;
 	if (!status)
 		status = (int)xfp_plan_curve(&facts, err);
 	if (!status)
 		status = (int)xfp_prepare_units(c, false, err);
 	if (!status)
-		status = (int)gather(c, &facts, err);
-	if (!status && c->todo && !facts.current)
-		status = (int)xfp_plan_pace_measure(c, signals, &facts.pace, err);
-	if (!status && c->options.json)
+		status = (int)xfp_plan_gather(c, &facts, err);
+	if (!status && c->units.todo && !facts.current)
+		status = (int)xfp_plan_pace_measure(c, c->signals, &facts.pace, err);
+	if (!status && c->request->json)
 		status = (int)xfp_plan_print_json(&facts, err);
 	else if (!status)
 		xfp_plan_print(&facts);
+	c->request = asked;
 	if (borrowed)
-		c->log = -1;
+		c->place.log = -1;
 	free(facts.curve.point);
 	fclose(log);
 	return status;

@@ -12,11 +12,12 @@
 #include "base/text/screen.h"
 #include "base/text/size.h"
 #include "base/text/table.h"
-#include "commands/convert/disk_space.h"
-#include "commands/goal/goal.h"
-#include "commands/plan/plan.h"
+#include "commands/convert/goal_print.h"
+#include "commands/plan/print.h"
 #include "commands/ui/pace.h"
 #include "commands/ui/report.h"
+#include "commands/ui/whole_print.h"
+#include "conversion/disk_space.h"
 
 #define LABELS 9 /* columns of "bundle   " and the like */
 
@@ -69,7 +70,7 @@ static void add_tensors(struct xfp_table *table, const struct xfp_plan_fates *fa
 static void print_table(const struct xfp_plan_facts *facts, const struct xfp_plan_groups *groups)
 {
 	struct xfp_table table = { .column = layout, .keys = 2 };
-	struct xfp_plan_fates fates = xfp_plan_count_fates(facts->c->ledger);
+	struct xfp_plan_fates fates = xfp_plan_count_fates(facts->c->units.ledger);
 
 	for (unsigned i = 0; i < groups->count; i++)
 		add_row(&table, &groups->list[i]);
@@ -82,7 +83,8 @@ static void print_table(const struct xfp_plan_facts *facts, const struct xfp_pla
 
 static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_plan_groups *groups)
 {
-	uint32_t units = facts->c->ledger->unit_count, fit = 0, known, surveyed = xfp_plan_surveyed_units(facts->c);
+	uint32_t units = facts->c->units.ledger->unit_count, fit = 0, known,
+		 surveyed = xfp_plan_surveyed_units(facts->c);
 	const char *by = surveyed ? "surveys" : "measurements";
 
 	if (!units) {
@@ -90,7 +92,7 @@ static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_pla
 		return;
 	}
 	for (uint32_t i = 0; i < units; i++)
-		fit += facts->c->ledger->units[i].plan == XFP_PLAN_FIT;
+		fit += facts->c->units.ledger->units[i].plan == XFP_PLAN_FIT;
 	if (facts->measured && surveyed)
 		by = "measurements and surveys";
 	known = facts->measured + surveyed;
@@ -108,22 +110,22 @@ static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_pla
 	if (groups->all.missed > groups->all.fixed_missed)
 		printf("%" PRIu32 " units are expected to miss their floor: %s.\n",
 		       groups->all.missed - groups->all.fixed_missed,
-		       facts->c->options.parameters.on_miss == XFP_MISS_KEEP   ? "they stay at source precision"
-		       : facts->c->options.parameters.on_miss == XFP_MISS_BEST ? "they take the best candidate"
-									       : "the conversion would fail");
+		       facts->c->parameters.on_miss == XFP_MISS_KEEP   ? "they stay at source precision"
+		       : facts->c->parameters.on_miss == XFP_MISS_BEST ? "they take the best candidate"
+								       : "the conversion would fail");
 }
 
 static void print_disk(const struct xfp_plan_facts *facts)
 {
 	const struct xfp_disk *disk = &facts->disk;
-	uint64_t beside_out = xfp_free_beside(facts->c->options.out);
-	uint64_t beside_cache = xfp_free_beside(facts->c->options.cache);
+	uint64_t beside_out = xfp_free_beside(facts->c->request->out);
+	uint64_t beside_cache = xfp_free_beside(facts->c->request->cache);
 	char a[32], b[32], d[32], e[32], text[400];
 	int length;
 
 	length = snprintf(text, sizeof text, "%s%s: bundle %s, cache %s, work folder %s; ",
 			  xfp_human((double)xfp_disk_total(disk), "B", a),
-			  facts->c->drops && !facts->current ? " at a time" : "",
+			  facts->c->drop.units && !facts->current ? " at a time" : "",
 			  xfp_human((double)disk->bundle, "B", b), xfp_human((double)disk->artifacts, "B", d),
 			  xfp_human((double)disk->work, "B", e));
 	if (beside_out == beside_cache)
@@ -134,12 +136,12 @@ static void print_disk(const struct xfp_plan_facts *facts)
 	fputs("disk     ", stdout);
 	xfp_fold_in(stdout, text, LABELS);
 	if (facts->shortage.status) {
-		puts(facts->c->options.force ? "         too little, and convert would begin all the same (--force):"
-					     : "         too little, and convert would not begin:");
+		puts(facts->c->request->force ? "         too little, and convert would begin all the same (--force):"
+					      : "         too little, and convert would not begin:");
 		xfp_fold(stdout, facts->shortage.text, LABELS);
 	}
-	if (facts->c->options.drop_cache && !facts->c->drops)
-		puts(facts->c->options.goal.kind
+	if (facts->c->request->drop_cache && !facts->c->drop.units)
+		puts(facts->c->request->goal.kind
 			     ? "         --drop-cache waits for the bundle, since the goal needs the cache"
 			     : "         --drop-cache removes nothing: the cache is read-only");
 	else if (facts->staying)
@@ -150,7 +152,7 @@ static void print_disk(const struct xfp_plan_facts *facts)
 static void print_needs(const struct xfp_plan_facts *facts)
 {
 	const struct xfp_conversion *c = facts->c;
-	const bool known = facts->memory.largest < c->ledger->unit_count;
+	const bool known = facts->memory.largest < c->units.ledger->unit_count;
 	char a[32], b[32], d[32], text[400];
 
 	printf("bundle   %s", xfp_human((double)facts->bundle[XFP_EXPECTED], "B", a));
@@ -160,7 +162,7 @@ static void print_needs(const struct xfp_plan_facts *facts)
 	putchar('\n');
 	snprintf(text, sizeof text, "memory   %s with %u job%s%s%s", xfp_human((double)facts->memory.peak, "B", a),
 		 facts->jobs, facts->jobs == 1 ? "" : "s", known ? "; the largest unit is " : "",
-		 known ? xfp_printable(c->ledger->units[facts->memory.largest].name).text : "");
+		 known ? xfp_printable(c->units.ledger->units[facts->memory.largest].name).text : "");
 	xfp_fold(stdout, text, 0);
 	print_disk(facts);
 }
@@ -171,12 +173,12 @@ static void print_time(const struct xfp_plan_facts *facts)
 	unsigned processors = xfp_processors();
 	char text[32];
 
-	if (facts->c->todo && !facts->current && !facts->pace.known) {
+	if (facts->c->units.todo && !facts->current && !facts->pace.known) {
 		puts("time     unknown: the stages could not be run for measuring");
 		return;
 	}
 	printf("time     about %s", xfp_duration_text(xfp_plan_seconds(facts), text));
-	if (facts->c->todo && !facts->current)
+	if (facts->c->units.todo && !facts->current)
 		printf(" on %u processor%s;\n         measured now: %.0f ns a weight, %.0f ms a unit",
 		       facts->jobs < processors ? facts->jobs : processors,
 		       (facts->jobs < processors ? facts->jobs : processors) == 1 ? "" : "s",
@@ -196,16 +198,16 @@ static void print_cache(const struct xfp_plan_facts *facts)
 	char text[80 * XFP_STAMPS];
 	int length;
 
-	if (!c->manifest)
-		xfp_screen_printf(stdout, "cache    %s: there is none%s\n", c->options.cache,
+	if (!c->place.manifest)
+		xfp_screen_printf(stdout, "cache    %s: there is none%s\n", c->request->cache,
 				  facts->current ? ", and the bundle needs none" : " yet");
 	else if (!known)
-		xfp_screen_printf(stdout, "cache    %s: knows none of these files\n", c->options.cache);
+		xfp_screen_printf(stdout, "cache    %s: knows none of these files\n", c->request->cache);
 	else {
 		/* The path may be long, and is left whole. */
-		xfp_screen_printf(stdout, "cache    %s:\n", c->options.cache);
+		xfp_screen_printf(stdout, "cache    %s:\n", c->request->cache);
 		length = snprintf(text, sizeof text, "knows %" PRIu32 " of %" PRIu32 " units", known,
-				  c->ledger->unit_count);
+				  c->units.ledger->unit_count);
 		for (unsigned s = 0; s < count; s++)
 			if (hits[s].needed)
 				length += snprintf(text + length, sizeof text - (size_t)length,
@@ -215,7 +217,7 @@ static void print_cache(const struct xfp_plan_facts *facts)
 		xfp_fold_in(stdout, text, LABELS);
 	}
 	if (facts->current)
-		xfp_screen_printf(stdout, "%s is up to date\n", c->options.out);
+		xfp_screen_printf(stdout, "%s is up to date\n", c->request->out);
 }
 
 void xfp_plan_print(const struct xfp_plan_facts *facts)
@@ -225,12 +227,12 @@ void xfp_plan_print(const struct xfp_plan_facts *facts)
 	struct xfp_whole whole = xfp_plan_whole(facts);
 	char weights[32];
 
-	puts(xfp_printable(facts->c->options.model).text);
+	puts(xfp_printable(facts->c->request->model).text);
 	if (counted)
 		xfp_whole_print(stdout, "bundle of ", &whole);
-	printf("family %s, %s, %s weights in %" PRIu32 " units\n\n", xfp_printable(facts->c->ledger->family).text,
-	       xfp_printable(facts->c->ledger->format).text, xfp_human((double)facts->c->weights, "", weights),
-	       facts->c->ledger->unit_count);
+	printf("family %s, %s, %s weights in %" PRIu32 " units\n\n", xfp_printable(facts->c->units.ledger->family).text,
+	       xfp_printable(facts->c->units.ledger->format).text,
+	       xfp_human((double)facts->c->units.weights, "", weights), facts->c->units.ledger->unit_count);
 	if (counted)
 		print_table(facts, &groups);
 	else

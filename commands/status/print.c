@@ -10,9 +10,9 @@
 #include "base/text/screen.h"
 #include "base/text/size.h"
 #include "base/text/utc.h"
-#include "commands/convert/resume.h"
 #include "commands/ui/pace.h"
 #include "commands/ui/when.h"
+#include "conversion/resume.h"
 #include "schemas/json_print.h"
 #include "stages/work/verified.h"
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "commands/status/run_state.h"
+#include "conversion/run_state.h"
 
 /* All of it, in paragraphs; and its gist in a line. */
 void xfp_status_text(FILE *out, const struct xfp_run_state *state);

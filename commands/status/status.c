@@ -17,8 +17,8 @@
 #include "base/system/output.h"
 #include "base/text/text.h"
 #include "commands/status/print.h"
-#include "commands/status/run_state.h"
 #include "commands/ui/commands.h"
+#include "conversion/run_state.h"
 
 #define REDRAW_US 1000000 /* on a terminal */
 #define LOOK_US 200000    /* elsewhere */

@@ -37,21 +37,6 @@ static const struct xfp_table_column unit_layout[U_COLUMNS + 1] = {
 
 /* ---- how units are stored ---------------------------------------------------------------------- */
 
-static void widen(uint32_t *least, uint32_t *most, uint32_t value)
-{
-	if (value && (!*least || value < *least))
-		*least = value;
-	if (value > *most)
-		*most = value;
-}
-
-void xfp_ways_add(struct xfp_ways *ways, enum xfp_mode mode, uint32_t k, uint32_t group)
-{
-	ways->modes |= 1u << mode;
-	widen(&ways->least_k, &ways->most_k, k);
-	widen(&ways->least_group, &ways->most_group, group);
-}
-
 const char *xfp_ways_mode(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT])
 {
 	static const enum xfp_mode order[] = { XFP_MODE_V2, XFP_MODE_V2A, XFP_MODE_V2C, XFP_MODE_FP8, XFP_MODE_KEEP };

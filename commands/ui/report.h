@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "conversion/whole.h"
 #include "runtime/xfp.h"
-#include "schemas/layout/classes.h"
 #include "stages/settings/recorded.h"
 
 /* One line a class: units, weights, bits, floors, cosines, stored bits a weight, size, share of outliers;
@@ -30,13 +30,7 @@ const char *xfp_report_missed(const struct xfp_recorded *recorded, const struct 
 /* A line for each of the first `most` such units, with its reason, and how many more there are. */
 void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t most);
 
-/* Ways to store, as tables sum them up. Zeroed there is none. */
-struct xfp_ways {
-	uint32_t modes;                   /* bit m set: some unit has mode m */
-	uint32_t least_k, most_k;         /* bits of an index, where there are codebooks */
-	uint32_t least_group, most_group; /* columns of a group, where there are groups */
-};
-void xfp_ways_add(struct xfp_ways *ways, enum xfp_mode mode, uint32_t k, uint32_t group);
+/* struct xfp_ways as text. */
 #define XFP_WAYS_TEXT 32
 /* "v2c", "v2+v2c+fp8", "src"; "16", "16-32", "-"; "3", "2-4", "-". */
 const char *xfp_ways_mode(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT]);

@@ -8,7 +8,6 @@
 
 #include "base/bytes.h"
 #include "conversion/estimate/footprint.h"
-#include "kernels/encode/lloyd.h"
 #include "schemas/bundle.h"
 #include "schemas/layout/bundle_layout.h"
 #include "schemas/recipe/recipe.h"

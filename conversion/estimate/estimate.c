@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/encode/lloyd.h"
 #include "stages/quantize/candidates.h"
 #include "stages/quantize/offers.h"
 

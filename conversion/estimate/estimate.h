@@ -12,6 +12,7 @@
 #ifndef XFP_ESTIMATE_H
 #define XFP_ESTIMATE_H
 
+#include "kernels/encode/lloyd.h"
 #include "stages/work/unit_state.h"
 
 enum xfp_bound { XFP_LEAST, XFP_EXPECTED, XFP_MOST, XFP_BOUNDS };

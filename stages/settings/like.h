@@ -20,7 +20,4 @@ enum xfp_status xfp_like_settings(const char *like, struct xfp_parameters *param
 /* Whether the checkpoint has the tensors, the units and the small files of the bundle. */
 enum xfp_status xfp_like_check(const char *like, const struct xfp_ledger *ledger, struct xfp_error *err);
 
-/* Whether two bundles have the same bytes. */
-enum xfp_status xfp_like_compare(const char *like, const char *out, struct xfp_error *err);
-
 #endif

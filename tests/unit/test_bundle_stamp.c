@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
-#include "commands/convert/unchanged.h"
+#include "conversion/unchanged.h"
 #include "schemas/layout/bundle_layout.h"
 #include "stages/work/bundle_stamp.h"
 #include "tests/unit/bundle_fixture.h"
@@ -23,6 +23,7 @@ static struct xfp_error err;
 struct stamped {
 	struct fixture f;
 	struct xfp_conversion c;
+	struct xfp_request request;
 	struct xfp_bundle_stamp stamp;
 };
 
@@ -42,12 +43,13 @@ static void stamped_make(struct stamped *s, bool alone)
 {
 	memset(s, 0, sizeof *s);
 	fixture_make_bundle(&s->f, 1);
-	s->c.options.out = s->f.out;
-	s->c.options.work = s->f.folder;
-	s->c.options.parameters = xfp_parameters_default();
-	s->c.ledger = &s->f.ledger;
-	s->c.units = calloc(s->f.ledger.unit_count + 1, sizeof *s->c.units);
-	assert_non_null(s->c.units);
+	s->request.out = s->f.out;
+	s->request.work = s->f.folder;
+	s->c.parameters = xfp_parameters_default();
+	s->c.request = &s->request;
+	s->c.units.ledger = &s->f.ledger;
+	s->c.units.state = calloc(s->f.ledger.unit_count + 1, sizeof *s->c.units.state);
+	assert_non_null(s->c.units.state);
 	sha256_of(s->f.out, s->stamp.sha256);
 	assert_int_equal(xfp_bundle_stamp_take(s->f.out, &s->stamp, &err), XFP_OK);
 	assert_int_equal(xfp_bundle_stamp_key(&s->c, alone, s->stamp.key, &err), XFP_OK);
@@ -56,8 +58,8 @@ static void stamped_make(struct stamped *s, bool alone)
 
 static void stamped_free(struct stamped *s)
 {
-	free(s->c.units);
-	xfp_parameters_free(&s->c.options.parameters);
+	free(s->c.units.state);
+	xfp_parameters_free(&s->c.parameters);
 	fixture_free(&s->f);
 }
 
@@ -97,7 +99,7 @@ static void a_bundle_that_is_as_it_was(void **state)
 		stamped_make(&s, alone);
 		assert_true(matches(&s, alone));
 		assert_false(matches(&s, !alone));
-		s.c.options.rehash = true;
+		s.request.rehash = true;
 		assert_int_equal(matches(&s, alone), !alone);
 		stamped_free(&s);
 	}
@@ -176,7 +178,7 @@ static void any_byte_of_the_bundle(void **state)
 	front = front_of(s.f.out);
 	tail = size - 4 * (uint64_t)XFP_TAR_BLOCK;
 	for (int whole = 0; whole < 2; whole++) {
-		s.c.options.rehash = whole;
+		s.request.rehash = whole;
 		for (uint64_t at = 0; at < size; at += at < front || at >= tail ? 5 : 253) {
 			bool noticed;
 
@@ -244,7 +246,7 @@ static void every_algorithm_is_in_the_key(void **state)
 
 	(void)state;
 	stamped_make(&s, true);
-	s.c.options.parameters.outlier_sigma = XFP_SIGMA_AUTO;
+	s.c.parameters.outlier_sigma = XFP_SIGMA_AUTO;
 	assert_int_equal(xfp_bundle_stamp_key(&s.c, true, s.stamp.key, &err), XFP_OK);
 	for (int i = 0; i < XFP_ALGORITHMS; i++) {
 		left_out = xfp_algorithms[i].name;

@@ -4,10 +4,11 @@
  */
 #include <string.h>
 
-#include "commands/plan/plan.h"
+#include "commands/plan/print.h"
 #include "tests/unit/scratch.h"
 
-static struct xfp_conversion conversion;
+static struct xfp_request request;
+static struct xfp_conversion conversion = { .request = &request };
 static struct xfp_plan_point points[] = {
 	{ .file = 1000000, .gpu = 600000, .bits = 2.5, .error = 0.125 },
 	{ .file = 2000000, .gpu = 1100000, .bits = 4.75, .error = 0.015625 },
@@ -15,7 +16,7 @@ static struct xfp_plan_point points[] = {
 
 static struct xfp_plan_facts facts(enum xfp_goal_kind kind, uint64_t budget)
 {
-	conversion.options.goal.kind = kind;
+	request.goal.kind = kind;
 	return (struct xfp_plan_facts){
 		.c = &conversion,
 		.curve = { .point = points, .count = 2, .units = 7, .surveyed = 3, .budget = budget },

@@ -3,7 +3,7 @@
  * A conversion begins where what it is expected to write is free, to the byte: on a disk of any size, told by a
  * replacement of what asks for its free space.
  */
-#include "commands/convert/disk_space.h"
+#include "conversion/disk_space.h"
 #include "conversion/estimate/footprint.h"
 #include "tests/unit/round_floors.h"
 #include "tests/unit/scratch.h"
@@ -22,6 +22,7 @@ bool __wrap_xfp_free_bytes(const char *folder, uint64_t *bytes)
 
 struct subject {
 	struct xfp_conversion c;
+	struct xfp_request request;
 	struct xfp_ledger ledger;
 	struct xfp_source_file file;
 	struct xfp_ledger_tensor tensor;
@@ -62,14 +63,15 @@ static void begin(struct subject *s, void **state)
 					 .tensor_count = 1,
 					 .unit_count = UNITS,
 					 .matrix_count = UNITS };
-	s->c.ledger = &s->ledger;
-	s->c.units = s->states;
-	s->c.todo = UNITS;
-	s->c.options.parameters = round_floors();
+	s->c.request = &s->request;
+	s->c.units.ledger = &s->ledger;
+	s->c.units.state = s->states;
+	s->c.units.todo = UNITS;
+	s->c.parameters = round_floors();
 	scratch_mkdir(state, "work");
-	s->c.options.out = s->out = scratch_path(state, "out.xfp");
-	s->c.options.cache = s->cache = scratch_path(state, "none/cache");
-	s->c.options.work = s->work = scratch_path(state, "work");
+	s->request.out = s->out = scratch_path(state, "out.xfp");
+	s->request.cache = s->cache = scratch_path(state, "none/cache");
+	s->request.work = s->work = scratch_path(state, "work");
 }
 
 static void end(struct subject *s)
@@ -128,7 +130,7 @@ static void what_is_there_is_not_needed_again(void **state)
 	assert_true(st.st_blocks > 0 && (uint64_t)st.st_blocks * 512 < need.work);
 	expect_need(&s, need.together - (uint64_t)st.st_blocks * 512);
 	/* With nothing left to pack the cache needs nothing, and the bundle does. */
-	s.c.todo = 0;
+	s.c.units.todo = 0;
 	expect_need(&s, need.together - need.artifacts - (uint64_t)st.st_blocks * 512);
 	free(path);
 	end(&s);
@@ -141,7 +143,7 @@ static void what_goes_makes_room(void **state)
 	struct xfp_disk need;
 
 	begin(&s, state);
-	s.c.drops = 1;
+	s.c.drop.units = 1;
 	need = disk(&s, XFP_EXPECTED);
 	assert_true(need.together < need.bundle + need.artifacts + need.work);
 	expect_need(&s, need.together);

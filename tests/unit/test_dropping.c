@@ -3,11 +3,12 @@
  * --drop-cache while it is at work: which artifacts go, and which of them somebody may still need. What others need and
  * who shares the cache is told by replacements; what would be removed is noted.
  */
-#include "commands/convert/drop_cache.h"
+#include "conversion/drop_cache.h"
 
 #include "cache/drop.h"
 #include "cache/lock.h"
-#include "commands/convert/prepare_unit.h"
+#include "conversion/state/prepare_unit.h"
+#include "conversion/state/receipts.h"
 #include "stages/work/moving.h"
 #include "tests/unit/scratch.h"
 
@@ -31,11 +32,15 @@ enum xfp_status __wrap_xfp_prepare_unit(struct xfp_conversion *c, uint32_t numbe
 	return XFP_OK;
 }
 
-enum xfp_status __wrap_xfp_receipt_make(struct xfp_conversion *c, uint32_t unit, struct xfp_error *err);
-enum xfp_status __wrap_xfp_receipt_make(struct xfp_conversion *c, uint32_t unit, struct xfp_error *err)
+enum xfp_status __wrap_xfp_receipt_make(struct xfp_conversion *c, uint32_t unit,
+					const struct xfp_parameters *parameters, const struct xfp_policy *policy,
+					struct xfp_error *err);
+enum xfp_status __wrap_xfp_receipt_make(struct xfp_conversion *c, uint32_t unit,
+					const struct xfp_parameters *parameters, const struct xfp_policy *policy,
+					struct xfp_error *err)
 {
-	(void)err;
-	c->units[unit].receipt = true;
+	(void)parameters, (void)policy, (void)err;
+	c->units.state[unit].receipt = true;
 	return XFP_OK;
 }
 
@@ -92,6 +97,7 @@ enum xfp_status __wrap_xfp_store_drop_one(const struct xfp_store *store, struct 
  * "o0", "p2". */
 struct subject {
 	struct xfp_conversion c;
+	struct xfp_request request;
 	struct xfp_ledger ledger;
 	struct xfp_ledger_unit units[UNITS];
 	struct xfp_unit_state states[UNITS];
@@ -119,12 +125,13 @@ static void begin(struct subject *s, void **state)
 			}
 	}
 	s->ledger = (struct xfp_ledger){ .units = s->units, .unit_count = UNITS };
-	s->c.ledger = &s->ledger;
-	s->c.units = s->states;
-	s->c.options.drop_cache = true;
-	s->c.options.jobs = 2;
-	s->c.options.work = *state;
-	s->c.manifest = (struct xfp_manifest *)s; /* never looked into */
+	s->c.request = &s->request;
+	s->c.units.ledger = &s->ledger;
+	s->c.units.state = s->states;
+	s->request.drop_cache = true;
+	s->request.jobs = 2;
+	s->request.work = *state;
+	s->c.place.manifest = (struct xfp_manifest *)s; /* never looked into */
 }
 
 /* What goes when the fits of a unit may. */
@@ -153,7 +160,7 @@ static void fits_go_once_the_unit_is_packed(void **state)
 	xfp_drop_fits(&s.c);
 	assert_string_equal(world.gone, "o1 f1 ");
 	xfp_drop_units_end(&s.c);
-	assert_null(s.c.dropping);
+	assert_null(s.c.drop.dropping);
 }
 
 static void fits_that_another_unit_needs_stay(void **state)
@@ -209,21 +216,21 @@ static void a_run_that_drops_nothing_drops_nothing(void **state)
 	struct subject s;
 
 	begin(&s, state);
-	s.c.options.goal.kind = XFP_GOAL_SIZE;
+	s.request.goal.kind = XFP_GOAL_SIZE;
 	expect_fits(&s, 0, "");
-	s.c.options.goal.kind = XFP_GOAL_NONE;
-	s.c.options.dry_run = true;
+	s.request.goal.kind = XFP_GOAL_NONE;
+	s.request.dry_run = true;
 	expect_fits(&s, 0, "");
-	s.c.options.dry_run = false;
-	s.c.store.read_only = true;
+	s.request.dry_run = false;
+	s.c.place.store.read_only = true;
 	expect_fits(&s, 0, "");
-	s.c.store.read_only = false;
-	s.c.leftovers = true; /* what an earlier run did is not in the manifest yet */
+	s.c.place.store.read_only = false;
+	s.c.events.leftovers = true; /* what an earlier run did is not in the manifest yet */
 	expect_fits(&s, 0, "");
-	s.c.leftovers = false;
-	s.c.options.drop_cache = false;
+	s.c.events.leftovers = false;
+	s.request.drop_cache = false;
 	expect_fits(&s, 0, "");
-	s.c.options.drop_cache = true;
+	s.request.drop_cache = true;
 	expect_fits(&s, 0, "o0 f0 ");
 	xfp_drop_units_end(&s.c);
 }
@@ -235,7 +242,7 @@ static void expect_moved(struct subject *s, uint32_t units, const char *sha256, 
 
 	strcpy(moving.sha256, sha256);
 	*world.gone = '\0';
-	assert_int_equal(xfp_moving_write(s->c.options.work, &moving, NULL), XFP_OK);
+	assert_int_equal(xfp_moving_write(s->request.work, &moving, NULL), XFP_OK);
 	xfp_drop_moved(&s->c);
 	assert_string_equal(world.gone, gone);
 	assert_int_equal(world.alone, 0);
@@ -281,20 +288,20 @@ static void the_outlook_says_what_stays(void **state)
 
 	begin(&s, state);
 	assert_int_equal(xfp_drop_outlook(&s.c), 0);
-	assert_int_equal(s.c.drops, 2);
+	assert_int_equal(s.c.drop.units, 2);
 	world.needed = "p1";
 	world.version++;
 	assert_int_equal(xfp_drop_outlook(&s.c), 1);
 	assert_true(s.states[1].stays && !s.states[0].stays && !s.states[2].stays);
-	s.c.options.goal.kind = XFP_GOAL_SIZE;
+	s.request.goal.kind = XFP_GOAL_SIZE;
 	assert_int_equal(xfp_drop_outlook(&s.c), UNITS);
-	assert_int_equal(s.c.drops, 0);
-	s.c.options.goal.kind = XFP_GOAL_NONE;
-	s.c.store.read_only = true;
+	assert_int_equal(s.c.drop.units, 0);
+	s.request.goal.kind = XFP_GOAL_NONE;
+	s.c.place.store.read_only = true;
 	assert_int_equal(xfp_drop_outlook(&s.c), UNITS);
-	s.c.options.drop_cache = false;
+	s.request.drop_cache = false;
 	assert_int_equal(xfp_drop_outlook(&s.c), 0);
-	assert_int_equal(s.c.drops, 0);
+	assert_int_equal(s.c.drop.units, 0);
 	xfp_drop_units_end(&s.c);
 }
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/convert/conversion.h"
 #include "conversion/estimate/footprint.h"
+#include "conversion/state/conversion.h"
 #include "schemas/layout/bundle_layout.h"
 #include "stages/pack/chosen.h"
 #include "stages/quantize/candidates.h"
@@ -54,13 +54,13 @@ static struct subject *subject(uint32_t count, uint32_t experts, uint64_t rows, 
 			l->matrices[u * experts + m] =
 				(struct xfp_ledger_matrix){ u, m * rows * cols, rows, cols, cols, 1 };
 	}
-	s->c.ledger = l;
-	s->c.options.parameters = round_floors();
-	s->c.options.parameters.modes = 1u << XFP_MODE_V2;
-	s->c.options.parameters.outlier_sigma = XFP_SIGMA_USUAL;
-	s->c.options.parameters.outlier_cap = XFP_CAP_USUAL;
-	s->c.units = calloc(count, sizeof *s->c.units);
-	s->c.todo = count;
+	s->c.units.ledger = l;
+	s->c.parameters = round_floors();
+	s->c.parameters.modes = 1u << XFP_MODE_V2;
+	s->c.parameters.outlier_sigma = XFP_SIGMA_USUAL;
+	s->c.parameters.outlier_cap = XFP_CAP_USUAL;
+	s->c.units.state = calloc(count, sizeof *s->c.units.state);
+	s->c.units.todo = count;
 	return s;
 }
 
@@ -69,7 +69,7 @@ static void done_with(struct subject *s)
 	free(s->ledger.units);
 	free(s->ledger.tensors);
 	free(s->ledger.matrices);
-	free(s->c.units);
+	free(s->c.units.state);
 	free(s);
 }
 
@@ -82,17 +82,17 @@ static const struct xfp_extent *extent(struct subject *s)
 static void set_floor(struct subject *s, double floor)
 {
 	for (int i = 0; i < XFP_CLASSES; i++)
-		s->c.options.parameters.floor[i] = (uint32_t)(floor * XFP_NANO);
+		s->c.parameters.floor[i] = (uint32_t)(floor * XFP_NANO);
 }
 
 static void set_default(struct subject *s)
 {
-	s->c.options.parameters = round_floors();
+	s->c.parameters = round_floors();
 }
 
 static void set_modes(struct subject *s, const char *name)
 {
-	assert_true(xfp_modes_parse(name, &s->c.options.parameters.modes));
+	assert_true(xfp_modes_parse(name, &s->c.parameters.modes));
 }
 
 /* ---- estimates ------------------------------------------------------------------------------------ */
@@ -136,7 +136,7 @@ static void no_candidate(void **state)
 	assert_false(e.met);
 	assert_true(e.extended);
 	assert_int_equal(e.bytes, 4096 * 4096 * 2);
-	s->c.options.parameters.on_miss = XFP_MISS_BEST;
+	s->c.parameters.on_miss = XFP_MISS_BEST;
 	e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
 	assert_int_equal(e.k, 6);
 	assert_false(e.met);
@@ -180,8 +180,8 @@ static void library_modes_follow_the_floor(void **state)
 		struct xfp_estimate e;
 
 		set_modes(s, cases[i].modes);
-		s->c.options.parameters.group_size = cases[i].group_size;
-		s->c.options.parameters.library_size = cases[i].library_size;
+		s->c.parameters.group_size = cases[i].group_size;
+		s->c.parameters.library_size = cases[i].library_size;
 		set_floor(s, cases[i].floor);
 		e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
 		if (e.mode != cases[i].mode || e.k != cases[i].k || e.group != cases[i].group)
@@ -212,7 +212,7 @@ static void bytes_of_candidates(void **state)
 		struct xfp_estimate e;
 
 		balance[0] = (uint8_t)balanced;
-		s->c.options.parameters.balance = balanced ? XFP_NANO / 2 : 0;
+		s->c.parameters.balance = balanced ? XFP_NANO / 2 : 0;
 		e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
 		for (uint64_t m = 0; m <= 3; m++)
 			first[m] = m * (e.outliers / 3);
@@ -239,17 +239,15 @@ static void library_modes_and_policies(void **state)
 	(void)state;
 	set_modes(s, "auto");
 	set_floor(s, .99);
-	xfp_parameters_set_format(&s->c.options.parameters, XFP_CLASS_ATTENTION,
-				  (struct xfp_format){ XFP_FORM_BITS, 1 << 5 });
+	xfp_parameters_set_format(&s->c.parameters, XFP_CLASS_ATTENTION, (struct xfp_format){ XFP_FORM_BITS, 1 << 5 });
 	e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
 	assert_int_equal(e.mode, XFP_MODE_V2);
 	assert_int_equal(e.group, 0);
 	assert_int_equal(e.k, 5);
 	assert_false(e.extended);
-	xfp_parameters_set_format(&s->c.options.parameters, XFP_CLASS_ATTENTION,
-				  (struct xfp_format){ XFP_FORM_AUTO, 0 });
+	xfp_parameters_set_format(&s->c.parameters, XFP_CLASS_ATTENTION, (struct xfp_format){ XFP_FORM_AUTO, 0 });
 	set_floor(s, 1);
-	s->c.options.parameters.on_miss = XFP_MISS_BEST;
+	s->c.parameters.on_miss = XFP_MISS_BEST;
 	e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
 	assert_int_equal(e.mode, XFP_MODE_V2C);
 	assert_int_equal(e.group, 16);
@@ -264,9 +262,9 @@ static void measurements_win(void **state)
 	struct subject *s = subject(1, 1, 4096, 4096, XFP_CLASS_ATTENTION);
 
 	(void)state;
-	s->c.units[0].decided = true;
-	s->c.units[0].choice.met = 1;
-	s->c.units[0].choice.candidate =
+	s->c.units.state[0].decided = true;
+	s->c.units.state[0].choice.met = 1;
+	s->c.units.state[0].choice.candidate =
 		(struct xfp_candidate){ XFP_MODE_V2, 3, 4000, 0, 0, 1234567, 89, 0.99, 0.98, 0.01 };
 	for (int bound = 0; bound < XFP_BOUNDS; bound++) {
 		struct xfp_estimate e = xfp_estimate(extent(s), 0, (enum xfp_bound)bound);
@@ -318,9 +316,9 @@ static void memory_grows_with_jobs_and_matrices(void **state)
 	assert_true(four - three > 0.5 * (two - one));
 	assert_true(many - four > 59.9 * (four - three) && many - four < 60.1 * (four - three) + 60);
 	/* More jobs than units take no more, but for their threads. */
-	s->c.todo = 1;
+	s->c.units.todo = 1;
 	for (uint32_t i = 1; i < 64; i++)
-		s->c.units[i].done = true;
+		s->c.units.state[i].done = true;
 	assert_true(peak(s, 2) < one + 4);
 	done_with(s);
 }
@@ -345,7 +343,7 @@ static void small_units_before_a_large_one(void **state)
 			assert_true(peaks[jobs - 1][at] == peaks[jobs - 1][0]);
 		}
 		assert_true(peaks[1][at] > peaks[0][at]);
-		s->c.units[at].done = true;
+		s->c.units.state[at].done = true;
 		assert_int_equal(xfp_footprint_memory(extent(s), 1, false, &memory, &err), XFP_OK);
 		assert_int_equal(memory.largest, at ? 0 : 1);
 		assert_true((double)memory.units / MIB < peaks[0][at] - 1);
@@ -376,9 +374,9 @@ static void promised_bounds(void **state)
 	done_with(s);
 	/* What outlier-extract was seen to hold of a generated embedding of so many weights, at two thresholds. */
 	s = subject(1, 1, 150000, 4096, XFP_CLASS_EMBEDDING);
-	s->c.options.parameters.outlier_sigma = 4000;
+	s->c.parameters.outlier_sigma = 4000;
 	assert_in_range(xfp_footprint_step(extent(s), 0, XFP_STAMP_OUTLIERS, 1), 103000000, 160000000);
-	s->c.options.parameters.outlier_sigma = 2500;
+	s->c.parameters.outlier_sigma = 2500;
 	assert_in_range(xfp_footprint_step(extent(s), 0, XFP_STAMP_OUTLIERS, 1), 456000000, 550000000);
 	done_with(s);
 }
@@ -403,10 +401,10 @@ static void library_modes_have_their_own_steps(void **state)
 		assert_true(xfp_footprint_step(extent(s), 0, XFP_STAMP_LIBRARY, 2) > libfit);
 		assert_true(peak(s, 2) < 2 * v2 && peak(s, 2) < 300);
 		assert_true(peak(s, 16) < 1024);
-		assert_int_equal(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_FIT, true), i == 2);
-		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_LIBRARY, false));
-		assert_false(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_EXTENDED_LIBRARY, false));
-		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_EXTENDED_LIBRARY, true));
+		assert_int_equal(xfp_step_wanted(&s->c.parameters, XFP_STAMP_FIT, true), i == 2);
+		assert_true(xfp_step_wanted(&s->c.parameters, XFP_STAMP_LIBRARY, false));
+		assert_false(xfp_step_wanted(&s->c.parameters, XFP_STAMP_EXTENDED_LIBRARY, false));
+		assert_true(xfp_step_wanted(&s->c.parameters, XFP_STAMP_EXTENDED_LIBRARY, true));
 		one = (double)xfp_footprint_step(extent(stack), 0, XFP_STAMP_LIBRARY, 1);
 		stack->ledger.units[0].experts = 1;
 		grown = one - (double)xfp_footprint_step(extent(stack), 0, XFP_STAMP_LIBRARY, 1);
@@ -426,9 +424,9 @@ static void a_survey_is_a_step(void **state)
 	for (size_t i = 0; i < sizeof cols / sizeof cols[0]; i++) {
 		struct subject *s = subject(32, 1, 4096, cols[i], XFP_CLASS_DENSE_MLP);
 
-		assert_false(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_SURVEY, false));
+		assert_false(xfp_step_wanted(&s->c.parameters, XFP_STAMP_SURVEY, false));
 		set_default(s);
-		assert_true(xfp_step_wanted(&s->c.options.parameters, XFP_STAMP_SURVEY, false));
+		assert_true(xfp_step_wanted(&s->c.parameters, XFP_STAMP_SURVEY, false));
 		survey = xfp_footprint_step(extent(s), 0, XFP_STAMP_SURVEY, 1);
 		assert_true(survey > 3 * MIB && survey < 64 * MIB);
 		assert_true(xfp_footprint_step(extent(s), 0, XFP_STAMP_SURVEY, 2) > survey);
@@ -472,11 +470,11 @@ static void finished_steps_take_nothing(void **state)
 	struct xfp_error err = { 0 };
 
 	(void)state;
-	s->c.units[0].done = true;
+	s->c.units.state[0].done = true;
 	assert_int_equal(xfp_footprint_memory(extent(s), 2, true, &memory, &err), XFP_OK);
 	assert_int_equal(memory.largest, 1);
-	s->c.units[1].done = true;
-	s->c.todo = 0;
+	s->c.units.state[1].done = true;
+	s->c.units.todo = 0;
 	assert_int_equal(xfp_footprint_memory(extent(s), 2, true, &memory, &err), XFP_OK);
 	assert_int_equal(memory.units, 0);
 	assert_int_equal(memory.largest, UINT32_MAX);
@@ -526,7 +524,7 @@ static void disk_has_the_library_fit(void **state)
 	assert_true(both.work >= v2 + 8 * 4096 && both.work < v2 + 8 * 8192);
 	/* Cosines of six candidates, their libraries beside them. */
 	for (uint32_t i = 0; i < 8; i++)
-		s->c.units[i].there = 1 << XFP_STAMP_LIBRARY;
+		s->c.units.state[i].there = 1 << XFP_STAMP_LIBRARY;
 	there = xfp_footprint_disk(extent(s), XFP_EXPECTED);
 	assert_true(both.artifacts - there.artifacts > (uint64_t)8 * 4096 * 8 * 6);
 	assert_true(both.artifacts - there.artifacts < (uint64_t)8 * 4096 * 8 * 6 + 8 * 65536);
@@ -546,7 +544,7 @@ static void disk_has_the_survey(void **state)
 	both = xfp_footprint_disk(extent(s), XFP_EXPECTED);
 	assert_true(both.work >= without.work + 8 * 4096 && both.work < without.work + 8 * 8192);
 	for (uint32_t i = 0; i < 8; i++)
-		s->c.units[i].there = 1 << XFP_STAMP_SURVEY;
+		s->c.units.state[i].there = 1 << XFP_STAMP_SURVEY;
 	without = xfp_footprint_disk(extent(s), XFP_EXPECTED);
 	assert_true(both.artifacts - without.artifacts > 8 * 7 * 15 * sizeof(struct xfp_candidate));
 	assert_true(both.artifacts - without.artifacts < 8 * (7 * 15 * sizeof(struct xfp_candidate) + 65536));
@@ -560,10 +558,10 @@ static void disk_of_what_is_there(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 8; i++)
-		s->c.units[i].there = 1 << XFP_STAMP_OUTLIERS | 1 << XFP_STAMP_FIT;
+		s->c.units.state[i].there = 1 << XFP_STAMP_OUTLIERS | 1 << XFP_STAMP_FIT;
 	some = xfp_footprint_disk(extent(s), XFP_EXPECTED);
 	for (uint32_t i = 0; i < 8; i++)
-		s->c.units[i].done = true;
+		s->c.units.state[i].done = true;
 	all = xfp_footprint_disk(extent(s), XFP_EXPECTED);
 	assert_true(some.artifacts < none.artifacts && all.artifacts < some.artifacts);
 	assert_true(all.artifacts < 1 << 20);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/convert/low_floors.h"
+#include "conversion/low_floors.h"
 #include "tests/unit/unit.h"
 
 static struct xfp_ledger_unit units[] = {

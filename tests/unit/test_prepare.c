@@ -2,7 +2,7 @@
 /*
  * A work folder before make looks at it: which stamps stay in it, and what is still to be done.
  */
-#include "commands/convert/prepare.h"
+#include "conversion/prepare.h"
 #include "tests/unit/scratch.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"
@@ -10,6 +10,7 @@
 /* Units that nothing is known of, two that are fitted and one that is not. */
 struct subject {
 	struct xfp_conversion c;
+	struct xfp_request request;
 	struct xfp_ledger ledger;
 	struct xfp_source_file file;
 	struct xfp_ledger_tensor tensor;
@@ -44,11 +45,12 @@ static void begin(struct subject *s, void **state)
 					 .tensor_count = 1,
 					 .unit_count = 3,
 					 .matrix_count = 3 };
-	s->c.ledger = &s->ledger;
-	s->c.units = s->states;
-	s->c.options.parameters = xfp_parameters_default();
-	s->c.options.work = *state;
-	s->c.options.out = *state;
+	s->c.request = &s->request;
+	s->c.units.ledger = &s->ledger;
+	s->c.units.state = s->states;
+	s->c.parameters = xfp_parameters_default();
+	s->request.work = *state;
+	s->request.out = *state;
 }
 
 /* Without a cache nothing is finished, and no stamp is of something that is there. */
@@ -86,9 +88,9 @@ static void strays(void **state)
 			fail_msg("%s %s", files[i].name, files[i].stays ? "is gone" : "is still there");
 	assert_int_equal(xfp_slurp(path, 1000, &text, NULL, &err), XFP_OK);
 	assert_string_equal(text, "FIT_UNITS = u000000 u000002\nPACK_UNITS = u000001\n");
-	assert_int_equal(s.c.todo, 3);
-	assert_int_equal(s.c.weights, 48);
-	assert_int_equal(s.c.weights_done, 0);
+	assert_int_equal(s.c.units.todo, 3);
+	assert_int_equal(s.c.units.weights, 48);
+	assert_int_equal(s.c.units.weights_done, 0);
 	free(text);
 	free(path);
 }
@@ -184,14 +186,14 @@ static void a_dry_run(void **state)
 	struct xfp_error err = { 0 };
 
 	begin(&s, state);
-	s.c.options.dry_run = true;
+	s.request.dry_run = true;
 	scratch_write(state, "u000003-fit", KEY "\n", 33);
 	scratch_write(state, "u000000-fit", KEY, 32);
 	assert_int_equal(xfp_prepare_units(&s.c, false, &err), XFP_OK);
 	assert_true(scratch_has(state, "u000003-fit"));
 	assert_true(scratch_has(state, "u000000-fit"));
 	assert_false(scratch_has(state, XFP_TODO_FILE));
-	assert_int_equal(s.c.todo, 3);
+	assert_int_equal(s.c.units.todo, 3);
 }
 
 PROGRAM("test_prepare")

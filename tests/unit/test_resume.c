@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "commands/convert/resume.h"
+#include "conversion/resume.h"
 #include "stages/inspect/family_choose.h"
 #include "stages/settings/data.h"
 #include "tests/unit/scratch.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/goal/rounds.h"
+#include "conversion/goal/rounds.h"
 #include "tests/unit/unit.h"
 
 #define MOST 8u /* units */
@@ -28,6 +28,7 @@ struct made {
 /* The conversion is first, so that who is asked to measure finds the rest. */
 struct subject {
 	struct xfp_conversion c;
+	struct xfp_request request;
 	struct xfp_ledger ledger;
 	struct xfp_ledger_unit units[MOST];
 	struct xfp_unit_state states[MOST];
@@ -41,13 +42,14 @@ struct subject {
 static void begin(struct subject *s)
 {
 	memset(s, 0, sizeof *s);
-	s->c.options.parameters = xfp_parameters_default();
+	s->c.parameters = xfp_parameters_default();
 	for (int i = 0; i < XFP_CLASSES; i++)
-		s->c.options.parameters.floor[i] = 0;
-	s->c.options.goal = (struct xfp_goal){ .kind = XFP_GOAL_ENVELOPE, .gpus = 1, .said = "--envelope" };
+		s->c.parameters.floor[i] = 0;
+	s->request.goal = (struct xfp_goal){ .kind = XFP_GOAL_ENVELOPE, .gpus = 1, .said = "--envelope" };
 	s->ledger.units = s->units;
-	s->c.ledger = &s->ledger;
-	s->c.units = s->states;
+	s->c.request = &s->request;
+	s->c.units.ledger = &s->ledger;
+	s->c.units.state = s->states;
 	s->shares = (struct xfp_shares){ .c = &s->c, .unit = calloc(MOST, sizeof *s->shares.unit) };
 	assert_non_null(s->shares.unit);
 	s->undecided = s->failing = MOST;
@@ -56,7 +58,7 @@ static void begin(struct subject *s)
 static void end(struct subject *s)
 {
 	xfp_shares_free(&s->shares);
-	xfp_parameters_free(&s->c.options.parameters);
+	xfp_parameters_free(&s->c.parameters);
 }
 
 /* A unit whose shape takes next to nothing: what it takes is as good as all outliers. An offer is told by its bits and
@@ -99,12 +101,12 @@ static void put(struct subject *s, const struct made *made, uint32_t count)
 static enum xfp_status measure(struct xfp_conversion *c, uint32_t u, bool check, struct xfp_error *err)
 {
 	struct subject *s = (struct subject *)c;
-	const struct xfp_assignment *assigned = &c->options.parameters.assigned[u];
+	const struct xfp_assignment *assigned = &c->parameters.assigned[u];
 	const struct xfp_share *share = &s->shares.unit[u];
 	uint32_t i = 0;
 
 	(void)check;
-	assert_int_equal(c->options.parameters.assigned_count, s->shares.count);
+	assert_int_equal(c->parameters.assigned_count, s->shares.count);
 	while (i < share->count &&
 	       (share->offers[i].k != assigned->k || share->offers[i].sigma_milli != assigned->sigma_milli))
 		i++;
@@ -112,11 +114,11 @@ static enum xfp_status measure(struct xfp_conversion *c, uint32_t u, bool check,
 	s->measured[u]++;
 	if (u == s->failing)
 		return xfp_fail(err, XFP_FAILED, "it cannot be read");
-	c->units[u].decided = u != s->undecided;
-	if (c->units[u].decided) {
+	c->units.state[u].decided = u != s->undecided;
+	if (c->units.state[u].decided) {
 		const struct made *made = &s->made[u][i];
 
-		c->units[u].choice = (struct xfp_choice){
+		c->units.state[u].choice = (struct xfp_choice){
 			.candidate = { .mode = made->kept ? XFP_MODE_KEEP : (enum xfp_mode)assigned->mode,
 				       .k = assigned->k,
 				       .sigma_milli = assigned->sigma_milli,
@@ -292,7 +294,7 @@ static void what_is_unfit_is_not_taken(void **unused)
 	/* Not even where it is what the goal would have. */
 	begin(&s);
 	PUT(&s, { SURE(1000, .2), .unmet = true }, { SURE(2000, .1) });
-	s.c.options.parameters.floor[XFP_CLASS_ATTENTION] = 980000000;
+	s.c.parameters.floor[XFP_CLASS_ATTENTION] = 980000000;
 	expect_unmet(&s, 1500,
 		     "--envelope: with the fewest bits that meet the floors everything takes 2000 bytes (2.00 kB) on a "
 		     "GPU, and the goal allows 1500 bytes");
@@ -374,7 +376,7 @@ static void more_bytes_may_cost_less(void **unused)
 
 	(void)unused;
 	begin(&s);
-	s.c.options.goal.gpus = 2;
+	s.request.goal.gpus = 2;
 	PUT(&s, { GUESS(4000, .2, 3000) }, { GUESS(3000, .1, 4000), .library = 32, .bytes = 3900 });
 	expect(&s, 2100, "0", 2, 2000);
 	end(&s);
@@ -394,7 +396,7 @@ static void what_is_not_measured_yet_ends_the_round(void **unused)
 	assert_false(s.c.solved.settled);
 	assert_int_equal(s.c.solved.steps, 1);
 	assert_true(s.measured[0] == 1 && s.measured[1] == 1); /* others are asked too: make runs all at once */
-	assert_int_equal(s.c.options.parameters.assigned[0].k, 3);
+	assert_int_equal(s.c.parameters.assigned[0].k, 3);
 	assert_false(s.shares.unit[0].source);
 	assert_int_equal(s.shares.unit[0].offers[1].bytes, 2000);
 	s.failing = 1;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/goal/shares.h"
+#include "conversion/goal/shares.h"
 #include "tests/unit/unit.h"
 
 #define UNITS 60u
@@ -17,6 +17,7 @@
 /* Projections, and one tensor that is no unit. */
 struct subject {
 	struct xfp_conversion c;
+	struct xfp_request request;
 	struct xfp_ledger ledger;
 	struct xfp_source_file file;
 	struct xfp_ledger_tensor tensors[UNITS + 1];
@@ -68,10 +69,11 @@ static void begin(struct subject *s, enum xfp_goal_kind kind)
 					 .tensor_count = UNITS + 1,
 					 .unit_count = UNITS,
 					 .matrix_count = UNITS };
-	s->c.ledger = &s->ledger;
-	s->c.units = s->states;
-	s->c.options.parameters = xfp_parameters_default();
-	s->c.options.goal =
+	s->c.request = &s->request;
+	s->c.units.ledger = &s->ledger;
+	s->c.units.state = s->states;
+	s->c.parameters = xfp_parameters_default();
+	s->request.goal =
 		(struct xfp_goal){ .kind = kind, .bytes = 1000000, .gpus = kind == XFP_GOAL_ENVELOPE ? 1 : 0 };
 }
 
@@ -141,7 +143,7 @@ static void what_is_no_unit_is_on_gpus_too(void **unused)
 
 	(void)unused;
 	begin(&s, XFP_GOAL_ENVELOPE);
-	s.c.options.goal.reserve = 1000;
+	s.request.goal.reserve = 1000;
 	assert_int_equal(xfp_shares_of_headers(&s.c, XFP_HEADERS_LEAST, &shares, NULL), XFP_OK);
 	assert_int_equal(shares.budget, 999000);
 	assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, &total, NULL), XFP_OK);

@@ -3,12 +3,13 @@
  * What an artifact tells of a unit's weights, and which artifacts are not asked.
  */
 #include "cache/key.h"
-#include "commands/convert/sources.h"
+#include "conversion/state/sources.h"
 #include "tests/unit/cache_fixture.h"
 
 /* A unit of some matrices of 4 x 5 weights, all of them in one file. */
 struct subject {
 	struct xfp_conversion c;
+	struct xfp_request request;
 	struct xfp_ledger ledger;
 	struct xfp_source_file file;
 	struct xfp_ledger_tensor tensor;
@@ -45,16 +46,17 @@ static void begin(struct subject *s, void **state, uint32_t experts)
 					 .tensor_count = 1,
 					 .unit_count = 1,
 					 .matrix_count = experts };
-	s->c.ledger = &s->ledger;
-	s->c.units = &s->state;
-	s->c.store = open_cache(state, 0);
-	s->c.manifest = open_manifest(&s->c.store, -1);
+	s->c.request = &s->request;
+	s->c.units.ledger = &s->ledger;
+	s->c.units.state = &s->state;
+	s->c.place.store = open_cache(state, 0);
+	s->c.place.manifest = open_manifest(&s->c.place.store, -1);
 }
 
 static void end(struct subject *s)
 {
-	xfp_manifest_close(s->c.manifest);
-	xfp_store_close(&s->c.store);
+	xfp_manifest_close(s->c.place.manifest);
+	xfp_store_close(&s->c.place.store);
 	free(s->state.source);
 	free(s->file.path);
 }
@@ -77,7 +79,7 @@ static void publish(struct subject *s, struct xfp_key *key, bool under_another_k
 	label.key_text = key->text;
 	if (under_another_key)
 		label.key = strcpy(key->hex, OTHER);
-	OK(xfp_store_begin(&s->c.store, key->hex, &pending, &err));
+	OK(xfp_store_begin(&s->c.place.store, key->hex, &pending, &err));
 	fixture_outliers(pending.path, &label);
 	OK(xfp_pending_publish(&pending, false, &err));
 }
@@ -127,7 +129,7 @@ static void another_number_of_matrices(void **state)
 		assert_false(s.state.known);
 		assert_null(s.state.source);
 		expect(state, "SELECT count(*) FROM sources", "0");
-		xfp_store_remove(&s.c.store, key.hex);
+		xfp_store_remove(&s.c.place.store, key.hex);
 		xfp_key_free(&key);
 		end(&s);
 	}

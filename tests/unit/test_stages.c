@@ -3,7 +3,7 @@
  * The table of stages, and make's rules for the same steps: the rules are run with executables that only say that they
  * were called.
  */
-#include "commands/convert/prepare.h"
+#include "conversion/prepare.h"
 #include "stages/work/fits.h"
 #include "stages/work/stages.h"
 #include "tests/unit/scratch.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/ui/whole.h"
+#include "commands/ui/whole_print.h"
 #include "tests/unit/unit.h"
 
 /* An index, and of each group the number of its codebook (8 bits), and for v2a its scale and its midpoint (16 each). */

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/convert/summary.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/system/mapped.h"
+#include "base/text/screen.h"
+#include "base/text/size.h"
+#include "commands/convert/goal_print.h"
+#include "commands/ui/report.h"
+#include "commands/ui/whole_print.h"
+#include "schemas/json_print.h"
+
+#define MOST_MISSES 5 /* units that the summary names */
+#define LABELS 7      /* columns of "sha256 " and the like */
+
+/* The table per class. */
+static json_t *classes_json(const struct xfp_conversion *c, json_t **whole, struct xfp_error *err)
+{
+	struct xfp_bundle *bundle = NULL;
+	struct xfp_whole sums;
+	json_t *list;
+
+	if (xfp_bundle_open(c->request->out, &bundle, err))
+		return NULL;
+	sums = xfp_whole_of_bundle(bundle);
+	sums.stored = xfp_whole_stored(c->units.ledger);
+	if (!(list = xfp_report_classes(bundle)) || !(*whole = xfp_whole_json(&sums)))
+		xfp_no_memory(err);
+	xfp_bundle_close(bundle);
+	return list;
+}
+
+static enum xfp_status print_json(const struct xfp_conversion *c, const struct xfp_result *result,
+				  const struct xfp_run_tally *tally, double seconds, struct xfp_error *err)
+{
+	json_t *whole = NULL, *classes = classes_json(c, &whole, err), *root;
+
+	if (!classes || !whole) {
+		json_decref(classes);
+		json_decref(whole);
+		return XFP_FAILED;
+	}
+	root = XFP_JSON({ "bundle", xfp_json_text(c->request->out) }, { "sha256", xfp_json_text(result->sha256) },
+			{ "bytes", json_integer((json_int_t)result->bytes) }, { "whole", whole },
+			{ "unchanged", json_boolean(result->unchanged) },
+			{ "weights", json_integer((json_int_t)c->units.weights) },
+			{ "units", json_integer((json_int_t)tally->units) },
+			{ "repacked", json_integer((json_int_t)tally->repacked) },
+			{ "fitted", json_integer((json_int_t)tally->fitted) },
+			{ "cached", json_integer((json_int_t)(tally->units - tally->repacked)) },
+			{ "source_precision", json_integer((json_int_t)(tally->kept + tally->nonfinite)) },
+			{ "below_floor", json_integer((json_int_t)tally->missed) }, { "seconds", json_real(seconds) },
+			{ "stage_seconds", json_real(tally->seconds) },
+			{ "dropped_bytes", json_integer((json_int_t)result->freed) },
+			{ "work", xfp_json_text(c->request->work) }, { "goal", xfp_goal_json(c) },
+			{ "classes", classes });
+	return xfp_json_print(root, err);
+}
+
+static void print_missed(uint32_t count, const char *why)
+{
+	if (count)
+		printf("%" PRIu32 " unit%s below %s floor: %s\n", count, count == 1 ? " is" : "s are",
+		       count == 1 ? "its" : "their", why);
+}
+
+/* Units that are not what was asked for. */
+static void print_misses(const struct xfp_run_tally *tally)
+{
+	if (tally->kept)
+		printf("%" PRIu32 " unit%s at source precision: no candidate met %s floor\n", tally->kept,
+		       tally->kept == 1 ? " stays" : "s stay", tally->kept == 1 ? "its" : "their");
+	if (tally->nonfinite)
+		printf("%" PRIu32 " unit%s at source precision: NaN or infinity\n", tally->nonfinite,
+		       tally->nonfinite == 1 ? " stays" : "s stay");
+	print_missed(tally->best, "no candidate met it, the best one was taken");
+	print_missed(tally->fixed, "the bits were fixed, whatever it is");
+	print_missed(tally->sampled, "the sampled experts met it, all of them together do not");
+}
+
+static enum xfp_status print_text(const struct xfp_conversion *c, const struct xfp_result *result,
+				  const struct xfp_run_tally *tally, double seconds, struct xfp_error *err)
+{
+	struct xfp_bundle *bundle = NULL;
+	enum xfp_status status = xfp_bundle_open(c->request->out, &bundle, err);
+	struct xfp_recorded recorded = { .family = NULL };
+	struct xfp_whole whole;
+	char bytes[32];
+	bool told;
+
+	if (status)
+		return status;
+	told = !xfp_recorded_read(bundle, c->request->out, &recorded, NULL);
+	whole = xfp_whole_of_bundle(bundle);
+	whole.stored = xfp_whole_stored(c->units.ledger);
+	whole.compact = c->parameters.modes >> XFP_MODE_V2C & 1;
+	xfp_screen_printf(stdout, "%s%s\n", c->request->out, result->unchanged ? " is up to date" : "");
+	xfp_whole_print(stdout, "", &whole);
+	putchar('\n');
+	xfp_report_table(stdout, bundle);
+	printf("\nsha256 %s\n", result->sha256);
+	printf("%" PRIu32 " units: %" PRIu32 " fitted, %" PRIu32 " packed now, %" PRIu32 " from the cache, in %.1f s\n",
+	       tally->units, tally->fitted, tally->repacked, tally->units - tally->repacked, seconds);
+	print_misses(tally);
+	if (!c->drop.stands_alone)
+		xfp_goal_print(c, LABELS);
+	xfp_report_misses(stdout, bundle, told ? &recorded : NULL, MOST_MISSES);
+	xfp_recorded_free(&recorded);
+	xfp_bundle_close(bundle);
+	if (result->dropped)
+		printf("cache  dropped, %s freed\n", xfp_human((double)result->freed, "B", bytes));
+	xfp_screen_printf(stdout, "log    %s/%s\n", c->request->work, XFP_LOG_FILE);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_print_summary(const struct xfp_conversion *c, const struct xfp_result *result, double seconds,
+				  struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct xfp_run_tally tally;
+
+	xfp_mapped_begin(c->request->program, c->request->out, NULL);
+	tally = xfp_count_run(c);
+	dprintf(c->place.log,
+		"%" PRIu32 " units: %" PRIu32 " fitted, %" PRIu32 " packed now, %" PRIu32 " from the cache\n",
+		tally.units, tally.fitted, tally.repacked, tally.units - tally.repacked);
+	if (c->request->json)
+		status = print_json(c, result, &tally, seconds, err);
+	else if (!c->request->quiet)
+		status = print_text(c, result, &tally, seconds, err);
+	xfp_mapped_end();
+	return status;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * print.h - a plan for people (report.c) and for programs (json.c).
+ */
+#ifndef XFP_PLAN_PRINT_H
+#define XFP_PLAN_PRINT_H
+
+#include <jansson.h>
+
+#include "conversion/plan/plan.h"
+
+void xfp_plan_print(const struct xfp_plan_facts *facts);
+enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct xfp_error *err);
+
+/* facts->curve; curve_print.c. */
+void xfp_plan_print_curve(const struct xfp_plan_facts *facts);
+json_t *xfp_plan_curve_json(const struct xfp_plan_facts *facts);
+
+#endif

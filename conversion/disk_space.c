@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/disk_space.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/system/filesystem.h"
+#include "base/text/size.h"
+#include "conversion/estimate/footprint.h"
+
+#define BLOCK 512u /* of st_blocks */
+
+/* The folder that a path is or would be in, as far as there is one; NULL without memory. The caller frees. */
+static char *folder_beside(const char *path)
+{
+	char *folder = strdup(path), *slash;
+	struct stat st;
+
+	while (folder && (stat(folder, &st) || !S_ISDIR(st.st_mode)) && strcmp(folder, "/") != 0 &&
+	       (slash = strrchr(folder, '/')))
+		slash[slash == folder] = '\0';
+	return folder;
+}
+
+uint64_t xfp_free_beside(const char *path)
+{
+	char *folder = folder_beside(path);
+	uint64_t bytes = 0;
+
+	if (folder && !xfp_free_bytes(folder, &bytes))
+		bytes = 0;
+	free(folder);
+	return bytes;
+}
+
+/* Of the files in a folder that has no others below it. */
+static uint64_t taken_by(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	uint64_t bytes = 0;
+	struct dirent *entry;
+	struct stat st;
+
+	while (dir && (entry = readdir(dir)))
+		if (!fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
+			bytes += (uint64_t)st.st_blocks * BLOCK;
+	if (dir)
+		closedir(dir);
+	return bytes;
+}
+
+/* ---- against what is free ---------------------------------------------------------------------- */
+
+enum { BUNDLE, CACHE, WORK, PLACES };
+
+struct disk_place {
+	const char *path, *what, *option;
+	uint64_t need;
+	char *folder; /* allocated */
+	dev_t device;
+};
+
+/* What bundle and cache need together on a disk that both are on: less than their sum where artifacts go as the bundle
+ * grows. The work folder's share of the total is counted by what it still needs, if it is there as well. */
+static uint64_t most_at_a_time(const struct disk_place *places, const struct xfp_disk *disk)
+{
+	const uint64_t total = xfp_disk_total(disk), both = total > disk->work ? total - disk->work : 0;
+
+	return both + (places[WORK].device == places[BUNDLE].device ? places[WORK].need : 0);
+}
+
+/* All that goes to the file system of place `first`: its places are joined in one sum. */
+static enum xfp_status check_device(const struct disk_place *places, size_t first, const struct xfp_disk *disk,
+				    struct xfp_error *err)
+{
+	char what[256] = "", options[64] = "", needed[32], free_[32];
+	uint64_t need = 0, disk_space;
+
+	for (size_t i = 0; i < PLACES; i++) {
+		if (places[i].device != places[first].device || !places[i].need)
+			continue;
+		if (i < first)
+			return XFP_OK; /* counted there */
+		need += places[i].need;
+		snprintf(what + strlen(what), sizeof what - strlen(what), "%s%s (%s)", *what ? ", " : "",
+			 places[i].what, xfp_human((double)places[i].need, "B", needed));
+		snprintf(options + strlen(options), sizeof options - strlen(options), "%s%s", *options ? " or " : "",
+			 places[i].option);
+	}
+	if (places[BUNDLE].device == places[CACHE].device && places[first].device == places[BUNDLE].device &&
+	    need > most_at_a_time(places, disk))
+		need = most_at_a_time(places, disk);
+	if (!xfp_free_bytes(places[first].folder, &disk_space))
+		return xfp_fail_errno(err, errno, "%s: cannot tell its free space", places[first].folder);
+	if (disk_space >= need)
+		return XFP_OK;
+	return xfp_fail(err, XFP_FAILED,
+			"%s: about %s are needed there and %s are free: for %s; make room, choose another place with "
+			"%s, or try it all the same with --force",
+			places[first].folder, xfp_human((double)need, "B", needed),
+			xfp_human((double)disk_space, "B", free_), what, options);
+}
+
+enum xfp_status xfp_check_disk_space(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	const struct xfp_extent extent = xfp_conversion_extent(c);
+	const struct xfp_disk disk = xfp_footprint_disk(&extent, XFP_EXPECTED);
+	const uint64_t there = taken_by(c->request->work), work = disk.work > there ? disk.work - there : 0;
+	struct disk_place places[PLACES] = {
+		[BUNDLE] = { .path = c->request->out, .what = "the bundle", .option = "-o", .need = disk.bundle },
+		[CACHE] = { .path = c->request->cache, .what = "the cache", .option = "--cache" },
+		[WORK] = { .path = c->request->work, .what = "the work folder", .option = "--work", .need = work },
+	};
+	enum xfp_status status = XFP_OK;
+	struct stat st;
+
+	if (c->units.todo)
+		places[CACHE].need = disk.artifacts;
+	for (size_t i = 0; !status && i < PLACES; i++) {
+		if (!(places[i].folder = folder_beside(places[i].path)))
+			status = xfp_no_memory(err);
+		else if (stat(places[i].folder, &st))
+			status = xfp_fail_errno(err, errno, "%s", places[i].folder);
+		else
+			places[i].device = st.st_dev;
+	}
+	for (size_t i = 0; !status && i < PLACES; i++)
+		if (places[i].need)
+			status = check_device(places, i, &disk, err);
+	for (size_t i = 0; i < PLACES; i++)
+		free(places[i].folder);
+	return status;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/drop_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/processors.h"
+#include "cache/drop.h"
+#include "cache/lock.h"
+#include "conversion/state/prepare_unit.h"
+#include "conversion/state/receipts.h"
+#include "stages/work/fits.h"
+#include "stages/work/moving.h"
+#include "stages/work/receipts.h"
+
+struct xfp_dropping {
+	struct xfp_key_list needed; /* by runs into other outputs, */
+	int64_t version;            /* when the manifest was this one */
+	bool known;                 /* whether that could be asked */
+	uint32_t moved;             /* units [0, moved) have been seen to */
+	uint64_t freed;
+};
+
+static struct xfp_dropping *dropping_of(struct xfp_conversion *c)
+{
+	if (!c->drop.dropping && (c->drop.dropping = calloc(1, sizeof *c->drop.dropping)))
+		c->drop.dropping->version = -1;
+	return c->drop.dropping;
+}
+
+uint64_t xfp_dropped_bytes(const struct xfp_conversion *c)
+{
+	return c->drop.dropping ? c->drop.dropping->freed : 0;
+}
+
+void xfp_drop_units_end(struct xfp_conversion *c)
+{
+	if (c->drop.dropping)
+		xfp_key_list_free(&c->drop.dropping->needed);
+	free(c->drop.dropping);
+	c->drop.dropping = NULL;
+}
+
+/* ---- who else needs it --------------------------------------------------------------------------- */
+
+/* Half of what others need is no list: then all of it may be. */
+static bool know_needed(struct xfp_conversion *c, struct xfp_dropping *d)
+{
+	int64_t version = xfp_manifest_version(c->place.manifest);
+
+	if (d->known && version == d->version)
+		return true;
+	xfp_key_list_free(&d->needed);
+	d->version = version;
+	d->known = !xfp_manifest_output_keys(c->place.manifest, c->request->out, true, &d->needed, NULL);
+	xfp_key_list_sort(&d->needed);
+	return d->known;
+}
+
+/* A dry run's store is always a read-only one. */
+static bool can_drop(const struct xfp_conversion *c)
+{
+	return c->request->dry_run ? access(c->request->cache, F_OK) || !access(c->request->cache, W_OK)
+				   : !c->place.store.read_only;
+}
+
+uint32_t xfp_drop_outlook(struct xfp_conversion *c)
+{
+	struct xfp_dropping *d = c->request->drop_cache && c->place.manifest ? dropping_of(c) : NULL;
+	uint32_t stay = 0;
+
+	c->drop.units = c->request->drop_cache && !c->request->goal.kind && can_drop(c)
+				? (c->request->jobs ? c->request->jobs : xfp_processors())
+				: 0;
+	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
+		struct xfp_unit_state *state = &c->units.state[i];
+
+		state->stays = c->request->drop_cache &&
+			       (!c->drop.units ||
+				(d && know_needed(c, d) && xfp_key_list_has(&d->needed, state->key[XFP_STAMP_PACKED])));
+		stay += state->stays;
+	}
+	return stay;
+}
+
+/* Whether two units may have artifacts in common: their weights are the same, or may be. */
+static bool are_alike(const struct xfp_conversion *c, uint32_t a, uint32_t b)
+{
+	const struct xfp_ledger_unit *x = &c->units.ledger->units[a], *y = &c->units.ledger->units[b];
+	const struct xfp_unit_state *s = &c->units.state[a], *t = &c->units.state[b];
+
+	if (x->experts != y->experts || x->rows != y->rows || x->cols != y->cols || x->dtype != y->dtype)
+		return false;
+	return s->known && t->known && !memcmp(s->source, t->source, x->experts * sizeof *s->source);
+}
+
+/* Of units that are not done yet. One whose weights have not been read by now finds nothing, and makes it again. */
+static bool needed_by_unit(const struct xfp_conversion *c, uint32_t number)
+{
+	for (uint32_t other = 0; other < c->units.ledger->unit_count; other++)
+		if (other != number && !c->units.state[other].done && are_alike(c, number, other))
+			return true;
+	return false;
+}
+
+/* Of the packed artifact: by one whose turn has not come. */
+static bool needed_later(const struct xfp_conversion *c, uint32_t number, uint32_t moved)
+{
+	for (uint32_t other = moved; other < c->units.ledger->unit_count; other++)
+		if (!strcmp(c->units.state[other].key[XFP_STAMP_PACKED], c->units.state[number].key[XFP_STAMP_PACKED]))
+			return true;
+	return false;
+}
+
+/* ---- while it is at work --------------------------------------------------------------------------------- */
+
+static void drop_key(struct xfp_conversion *c, struct xfp_dropping *d, const char *key)
+{
+	if (*key && !xfp_key_list_has(&d->needed, key))
+		xfp_store_drop_one(&c->place.store, c->place.manifest, key, &d->freed, NULL);
+}
+
+/* Have the cache alone, and know what others need of it. */
+static struct xfp_dropping *begin(struct xfp_conversion *c)
+{
+	struct xfp_dropping *d = dropping_of(c);
+	struct xfp_error err = { 0 };
+
+	if (!d)
+		return NULL;
+	/* In this order: whoever shared it until now has then said what it needs. */
+	if (xfp_lock_have_alone(c->place.cache_lock) && know_needed(c, d))
+		return d;
+	if (xfp_lock_share_again(&c->place.store, c->place.cache_lock, &err))
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_LOCK_FAILED, .text = err.text);
+	return NULL;
+}
+
+static void end(struct xfp_conversion *c)
+{
+	struct xfp_error err = { 0 };
+
+	if (xfp_lock_share_again(&c->place.store, c->place.cache_lock, &err))
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_LOCK_FAILED, .text = err.text);
+}
+
+static bool has_fits(const struct xfp_unit_state *state)
+{
+	for (int s = XFP_STAMP_OUTLIERS; s < XFP_STAMP_CHOICE; s++)
+		if (state->there >> s & 1)
+			return true;
+	return false;
+}
+
+static enum xfp_status make_receipt(struct xfp_conversion *c, uint32_t number)
+{
+	struct xfp_policy policy;
+	const struct xfp_parameters parameters = xfp_prepare_parameters(c, number, &policy);
+
+	return xfp_receipt_make(c, number, &parameters, &policy, NULL);
+}
+
+/* Stamps of what goes are not there either, and those of what stays are. */
+void xfp_drop_fits_of(struct xfp_conversion *c, uint32_t number)
+{
+	struct xfp_unit_state *state = &c->units.state[number];
+	struct xfp_dropping *d;
+
+	if (!xfp_drops_units(c) || c->events.leftovers || xfp_prepare_unit(c, number, false, NULL) || !state->done ||
+	    make_receipt(c, number) || !state->receipt || !has_fits(state) || needed_by_unit(c, number) ||
+	    !(d = begin(c)))
+		return;
+	for (int s = XFP_STAMP_OUTLIERS; s < XFP_STAMP_CHOICE; s++)
+		drop_key(c, d, state->key[s]);
+	end(c);
+	xfp_prepare_unit(c, number, false, NULL);
+}
+
+void xfp_drop_fits(struct xfp_conversion *c)
+{
+	for (uint32_t i = 0; xfp_drops_units(c) && i < c->units.ledger->unit_count; i++)
+		if (c->units.state[i].done && (!c->units.state[i].receipt || has_fits(&c->units.state[i])))
+			xfp_drop_fits_of(c, i);
+}
+
+enum xfp_status xfp_drop_moved_begin(struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct xfp_dropping *d = dropping_of(c);
+
+	if (!d)
+		return xfp_no_memory(err);
+	d->moved = 0;
+	return xfp_moving_restart(c->request->work, err);
+}
+
+void xfp_drop_moved(struct xfp_conversion *c)
+{
+	struct xfp_dropping *d = xfp_drops_units(c) ? dropping_of(c) : NULL;
+	struct xfp_moving moving;
+	bool found;
+
+	if (!d || xfp_moving_read(c->request->work, &moving, &found, NULL) || !found || moving.units <= d->moved ||
+	    *moving.sha256 || moving.units > c->units.ledger->unit_count)
+		return;
+	if (begin(c)) {
+		for (uint32_t i = d->moved; i < moving.units; i++)
+			if (c->units.state[i].receipt && !needed_later(c, i, moving.units))
+				drop_key(c, d, c->units.state[i].key[XFP_STAMP_PACKED]);
+		d->moved = moving.units;
+		end(c);
+	}
+	xfp_moving_see(c->request->work, moving.units);
+}
+
+/* ---- once the bundle stands ----------------------------------------------------------------------- */
+
+/* What this run used itself is known even where the manifest could not be written. */
+static enum xfp_status add_own(const struct xfp_conversion *c, struct xfp_key_list *keys, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
+		for (int s = 0; !status && s < XFP_STAMPS; s++)
+			if (*c->units.state[i].key[s])
+				status = xfp_key_list_add(keys, c->units.state[i].key[s], err);
+	return status;
+}
+
+/* In place: those that are not in `needed`, each once. */
+static void subtract(struct xfp_key_list *keys, const struct xfp_key_list *needed)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < keys->count; i++)
+		if (!xfp_key_list_has(needed, keys->key[i]) && (!kept || strcmp(keys->key[kept - 1], keys->key[i])))
+			memmove(keys->key[kept++], keys->key[i], sizeof *keys->key);
+	keys->count = kept;
+}
+
+static void remove_stamps(const struct xfp_conversion *c)
+{
+	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
+		xfp_stamp_remove(c->request->work, i, XFP_STAMP_SURVEY);
+		xfp_fits_remove(c->request->work, i);
+		xfp_receipt_remove(c->request->work, i);
+	}
+	xfp_moving_remove(c->request->work);
+}
+
+/* We shared it until now. Others that work here may count on what they saw. */
+static enum xfp_status lock_alone(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *what = xfp_formatted("xfp convert --drop-cache -o %s", c->request->out);
+	enum xfp_status status;
+
+	xfp_lock_release(c->place.cache_lock);
+	c->place.cache_lock = -1;
+	status = what ? xfp_lock_alone(&c->place.store, what, &c->place.cache_lock, err) : xfp_no_memory(err);
+	free(what);
+	return status;
+}
+
+enum xfp_status xfp_drop_cache(struct xfp_conversion *c, uint64_t *freed, struct xfp_error *err)
+{
+	struct xfp_key_list keys = { 0 }, needed = { 0 };
+	enum xfp_status status;
+	bool alone;
+
+	*freed = 0;
+	if ((status = lock_alone(c, err)))
+		return status;
+	if ((status = add_own(c, &keys, err)) ||
+	    (status = xfp_manifest_output_keys(c->place.manifest, c->request->out, false, &keys, err)) ||
+	    (status = xfp_manifest_output_keys(c->place.manifest, c->request->out, true, &needed, err)))
+		goto done;
+	xfp_key_list_sort(&keys);
+	xfp_key_list_sort(&needed);
+	subtract(&keys, &needed);
+	if ((status = xfp_store_drop(&c->place.store, c->place.manifest, c->request->out, &keys, freed, err)))
+		goto done;
+	remove_stamps(c);
+	alone = c->request->own_cache && !xfp_manifest_has_open_runs(c->place.manifest, c->request->out);
+	if (alone) {
+		xfp_manifest_close(c->place.manifest);
+		c->place.manifest = NULL;
+		xfp_store_dismantle(&c->place.store);
+	}
+done:
+	xfp_key_list_free(&keys);
+	xfp_key_list_free(&needed);
+	return status;
+}

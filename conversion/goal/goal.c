@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/goal/goal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/text/size.h"
+#include "conversion/estimate/gpu.h"
+#include "conversion/goal/rounds.h"
+#include "conversion/state/prepare_unit.h"
+
+/* ---- before anything is read ------------------------------------------------------------------- */
+
+/* "--envelope 24" was hardly meant as it is read. */
+static const char *bare_text(const struct xfp_goal *goal)
+{
+	return goal->bare ? "; a number without a unit is bytes: " XFP_SIZE_UNITS : "";
+}
+
+static enum xfp_status check_gpus(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	const struct xfp_goal *goal = &c->request->goal;
+
+	for (uint32_t u = 0; goal->kind == XFP_GOAL_ENVELOPE && u < c->units.ledger->unit_count; u++) {
+		const struct xfp_ledger_unit *unit = &c->units.ledger->units[u];
+
+		if (xfp_gpu_most(unit) < goal->gpus)
+			return xfp_fail(err, XFP_USAGE,
+					"%s: unit %s (%s) is cut by %s and has %" PRIu64
+					" of them; name no more GPUs than that",
+					goal->said, xfp_printable(unit->name).text, unit->role,
+					xfp_cut_name(xfp_gpu_cut(unit)), xfp_gpu_most(unit));
+	}
+	return XFP_OK;
+}
+
+/* A reserve of a few bytes fails nothing, and does nothing. */
+static void remark_reserve(const struct xfp_conversion *c)
+{
+	if (c->request->goal.bare_reserve)
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_BARE_RESERVE);
+}
+
+/* A profile has weights for every model, so that one that matches nothing is remarked on and no more; likewise any
+ * without a goal, where only the sizes that a plan shows follow from them. */
+static void remark_weights(const struct xfp_conversion *c)
+{
+	const struct xfp_goal *goal = &c->request->goal;
+
+	if (goal->weight_count && !goal->kind && !c->request->planning)
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_IDLE_WEIGHT);
+	for (uint32_t i = 0; i < goal->weight_count; i++) {
+		const struct xfp_override pattern = { .pattern = goal->weights[i].pattern };
+		bool matches = false;
+
+		for (uint32_t u = 0; !matches && u < c->units.ledger->unit_count; u++) {
+			const struct xfp_ledger_unit *unit = &c->units.ledger->units[u];
+
+			matches = xfp_override_matches(&pattern, unit->name, unit->role, unit->class_);
+		}
+		if (!matches)
+			XFP_NOTIFY(c, .kind = XFP_NOTICE_UNMATCHED_WEIGHT, .name = goal->weights[i].pattern);
+	}
+}
+
+/* Whether anything but floors was said of how weights are stored. */
+static bool has_formats(const struct xfp_parameters *p)
+{
+	bool any = p->lm_head != XFP_LM_HEAD_QUANT;
+
+	for (int i = 0; i < XFP_CLASSES; i++)
+		any |= p->format[i].form != XFP_FORM_AUTO;
+	for (uint32_t i = 0; i < p->override_count; i++)
+		any |= !p->overrides[i].is_floor;
+	return any;
+}
+
+/* What cannot be given fewer bits, since its format is given: units that are packed alone and those of fixed bits. */
+static enum xfp_status total_fixed(struct xfp_shares *s, uint64_t *total, struct xfp_error *err)
+{
+	*total = 0;
+	if (!has_formats(&s->c->parameters))
+		return XFP_OK;
+	for (uint32_t u = 0; u < s->count; u++) {
+		const struct xfp_policy policy = xfp_policy_of_unit(&s->c->parameters, &s->c->units.ledger->units[u]);
+
+		if (s->unit[u].offers && !policy.fixed) {
+			s->unit[u].at = XFP_NO_OFFER; /* its `rest` is empty */
+			s->unit[u].mode = XFP_MODE_FP8;
+		}
+	}
+	return xfp_shares_total(s, total, NULL, err);
+}
+
+/* What everything is likely to take at the least, with what comes with indices, and by the floors that are given. */
+static enum xfp_status find_nearest(struct xfp_conversion *c, uint64_t *total, struct xfp_error *err)
+{
+	struct xfp_shares shares = { 0 };
+	struct xfp_solution solution;
+	enum xfp_status status = xfp_shares_of_headers(c, XFP_HEADERS_LIKELY, &shares, err);
+
+	if (!status)
+		status = xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, total, err);
+	xfp_shares_free(&shares);
+	return status;
+}
+
+enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
+{
+	const struct xfp_goal *goal = &c->request->goal;
+	struct xfp_shares shares = { 0 };
+	struct xfp_solution solution;
+	uint64_t total, fixed = 0, likely = 0;
+	enum xfp_status status;
+	char least[64], allowed[64], nearest[64];
+
+	remark_weights(c);
+	remark_reserve(c);
+	if (!goal->kind)
+		return XFP_OK;
+	if ((status = check_gpus(c, err)) || (status = xfp_shares_of_headers(c, XFP_HEADERS_LEAST, &shares, err)) ||
+	    (status = xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, &total, err)) || total <= shares.budget ||
+	    (status = total_fixed(&shares, &fixed, err)) || (status = find_nearest(c, &likely, err)))
+		goto done;
+	xfp_shares_text(c, total, least);
+	xfp_shares_text(c, shares.budget, allowed);
+	xfp_shares_text(c, likely > total ? likely : total, nearest);
+	if (fixed > shares.budget)
+		status = xfp_fail(err, XFP_USAGE,
+				  "%s: what is kept or has a format of its own takes %s already, and the goal allows "
+				  "%s; give it fewer bits with --format, or name a goal of about %s%s",
+				  goal->said, xfp_shares_text(c, fixed, (char[64]){ 0 }), allowed, nearest,
+				  bare_text(goal));
+	else
+		status = xfp_fail(err, XFP_UNMET,
+				  "%s: with the fewest bits everything takes at least %s, and the goal allows %s; the "
+				  "nearest goal that is likely to be possible is %s%s",
+				  goal->said, least, allowed, nearest, bare_text(goal));
+done:
+	xfp_shares_free(&shares);
+	return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+static bool all_alone_done(const struct xfp_conversion *c)
+{
+	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++)
+		if (c->units.ledger->units[u].plan != XFP_PLAN_FIT && !c->units.state[u].done)
+			return false;
+	return true;
+}
+
+/* Before surveys have said all, and what a plan needs. */
+static void sum_up(struct xfp_shares *s)
+{
+	struct xfp_solved *solved = &s->c->solved;
+	double weight = xfp_shares_weight(s);
+
+	xfp_shares_expect(s);
+	solved->error = weight > 0 ? xfp_shares_error(s) / weight : 0;
+	xfp_shares_total(s, &solved->total, &solved->makeup, NULL);
+}
+
+enum xfp_status xfp_goal_prepare(struct xfp_conversion *c, bool check, struct xfp_error *err)
+{
+	struct xfp_shares shares = { 0 };
+	struct xfp_solution solution;
+	enum xfp_status status;
+	uint64_t total;
+	bool surveyed;
+
+	c->solved = (struct xfp_solved){ 0 };
+	xfp_conversion_unassign(c);
+	if ((status = xfp_shares_begin(c, check, &shares, err)) ||
+	    (status = xfp_shares_solve(&shares, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &c->solved.most, err)) ||
+	    (status = xfp_shares_solve(&shares, XFP_FROM_ALL, shares.budget, &solution, &total, err)))
+		goto done;
+	c->solved.budget = shares.budget;
+	c->solved.binding = c->solved.most > shares.budget;
+	surveyed = !shares.missing && all_alone_done(c);
+	if (surveyed)
+		status = xfp_rounds_go(&shares, total, xfp_prepare_unit, check, err);
+	if (!status)
+		sum_up(&shares);
+done:
+	xfp_shares_free(&shares);
+	return status;
+}
+
+enum xfp_status xfp_goal_list_surveys(struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct xfp_candidate *list = calloc(XFP_MOST_SURVEYED, sizeof *list);
+	enum xfp_status status = list ? XFP_OK : xfp_no_memory(err);
+
+	c->units.todo = 0;
+	c->units.weights = c->units.weights_done = 0;
+	c->solved = (struct xfp_solved){ 0 };
+	xfp_conversion_unassign(c);
+	for (uint32_t u = 0; !status && u < c->units.ledger->unit_count; u++) {
+		uint32_t count;
+		bool found = true;
+
+		if (c->signals && xfp_signals_came(c->signals))
+			status = xfp_fail(err, XFP_FAILED, "interrupted");
+		else if (c->units.ledger->units[u].plan == XFP_PLAN_FIT)
+			status = xfp_prepare_survey(c, u, false, list, &count, &found, err);
+		c->units.todo += !found;
+		c->units.weights += xfp_unit_weights(&c->units.ledger->units[u]);
+		c->units.state[u].done = found; /* as far as this goes */
+	}
+	free(list);
+	return status;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/goal/rounds.h"
+
+#include <stdlib.h>
+
+#include "schemas/policy.h"
+
+#define MOST_ROUNDS 12
+#define ROUNDS_UP 4      /* of them, those in which units may be given more */
+#define SLACK_SHARE 100u /* of the goal: what may be left */
+
+static enum xfp_status fail_floors(const struct xfp_shares *s, uint64_t total, struct xfp_error *err)
+{
+	const struct xfp_goal *goal = &s->c->request->goal;
+	char taken[64], allowed[64];
+	bool floors = false;
+
+	for (uint32_t u = 0; u < s->count; u++)
+		floors |= xfp_policy_of_unit(&s->c->parameters, &s->c->units.ledger->units[u]).floor > 0;
+	return xfp_fail(err, XFP_UNMET,
+			floors ? "%s: with the fewest bits that meet the floors everything takes %s, and the goal "
+				 "allows %s; lower the floors, or name a goal of the former"
+			       : "%s: with the fewest bits everything takes %s, and the goal allows %s; the nearest "
+				 "goal that is possible is the former",
+			goal->said, xfp_shares_text(s->c, total, taken), xfp_shares_text(s->c, s->budget, allowed));
+}
+
+/* ---- what was measured ------------------------------------------------------------------------- */
+
+/* Bytes of outliers depend on the threshold alone: one of its offers that is measured tells those of all. */
+static void take_measured(struct xfp_shares *s, uint32_t u)
+{
+	const struct xfp_unit_state *state = &s->c->units.state[u];
+	const struct xfp_candidate *chosen = &state->choice.candidate;
+	struct xfp_share *share = &s->unit[u];
+	struct xfp_offer *now = share->at == XFP_NO_OFFER ? NULL : &share->offers[share->at];
+	uint64_t before;
+
+	if (!now || chosen->mode == XFP_MODE_KEEP) {
+		const struct xfp_offer offer = { .mode = (uint8_t)chosen->mode,
+						 .k = (uint8_t)chosen->k,
+						 .group = chosen->group,
+						 .library = chosen->library,
+						 .bytes = chosen->bytes };
+
+		share->source = now != NULL;
+		share->mode = (enum xfp_mode)chosen->mode;
+		share->k = chosen->k;
+		xfp_offer_parts(&s->c->units.ledger->units[u], &offer, share->balanced, share->rest);
+		return;
+	}
+	before = now->bytes;
+	for (uint32_t i = 0; i < share->count; i++)
+		if (share->offers[i].sigma_milli == now->sigma_milli) {
+			share->offers[i].bytes = share->offers[i].bytes + chosen->bytes - before;
+			share->offers[i].exact = true;
+		}
+	now->error = chosen->error;
+	now->cosine = chosen->cos_median;
+	now->unfit = !state->choice.met;
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------ */
+
+/* Their assignments become the parameters'. */
+static enum xfp_status assign(struct xfp_shares *s, struct xfp_error *err)
+{
+	struct xfp_parameters *p = &s->c->parameters;
+
+	xfp_conversion_unassign(s->c);
+	p->assigned = xfp_shares_assign(s);
+	p->assigned_count = p->assigned ? s->count : 0;
+	return p->assigned ? XFP_OK : xfp_no_memory(err);
+}
+
+/* Those that have another offer than `before` are measured; take what each came to. */
+static enum xfp_status measure_all(struct xfp_shares *s, xfp_measure *measure, const uint32_t *before, bool check,
+				   bool *measured, struct xfp_error *err)
+{
+	struct xfp_conversion *c = s->c;
+	enum xfp_status status = XFP_OK;
+
+	*measured = true;
+	for (uint32_t u = 0; !status && u < s->count; u++) {
+		if (c->units.ledger->units[u].plan != XFP_PLAN_FIT)
+			continue;
+		if (c->signals && xfp_signals_came(c->signals))
+			return xfp_fail(err, XFP_FAILED, "interrupted");
+		if (!before || before[u] != s->unit[u].at) {
+			status = measure(c, u, check, err);
+			if (!status && c->units.state[u].decided)
+				take_measured(s, u);
+		}
+		*measured &= c->units.state[u].decided;
+	}
+	return status;
+}
+
+/* What the next round is for. */
+static bool goes_on(const struct xfp_shares *s, int round, uint64_t total, enum xfp_choose_from *from)
+{
+	bool unfit = false;
+
+	for (uint32_t u = 0; u < s->count; u++)
+		unfit |= s->unit[u].offers && !s->unit[u].source && s->unit[u].offers[s->unit[u].at].unfit;
+	*from = total > s->budget ? XFP_FROM_LESS : XFP_FROM_MORE;
+	if (round >= MOST_ROUNDS)
+		return false;
+	return unfit || total > s->budget || (round < ROUNDS_UP && s->budget - total > s->budget / SLACK_SHARE);
+}
+
+/* The offers of the next round; `before` is of this one. */
+static enum xfp_status mend(struct xfp_shares *s, enum xfp_choose_from from, uint32_t *before, bool *changed,
+			    struct xfp_error *err)
+{
+	struct xfp_solution solution;
+	enum xfp_status status = XFP_OK;
+	uint64_t total = UINT64_MAX;
+
+	for (uint32_t u = 0; u < s->count; u++)
+		before[u] = s->unit[u].at;
+	for (int attempt = 0; !status && total > s->budget && attempt < 3; attempt++) {
+		static const enum xfp_choose_from wider[] = { XFP_FROM_LESS, XFP_FROM_BELOW, XFP_FROM_ALL };
+
+		for (uint32_t u = 0; u < s->count; u++)
+			s->unit[u].at = before[u];
+		status = xfp_shares_solve(s, attempt ? wider[attempt] : from, s->budget, &solution, &total, err);
+	}
+	if (!status && total > s->budget)
+		status = fail_floors(s, total, err);
+	*changed = false;
+	for (uint32_t u = 0; !status && u < s->count; u++)
+		*changed |= before[u] != s->unit[u].at;
+	return status;
+}
+
+enum xfp_status xfp_rounds_go(struct xfp_shares *s, uint64_t total, xfp_measure *measure, bool check,
+			      struct xfp_error *err)
+{
+	struct xfp_solved *solved = &s->c->solved;
+	uint32_t *before = malloc((s->count + (size_t)1) * sizeof *before);
+	enum xfp_status status = before ? XFP_OK : xfp_no_memory(err);
+	bool measured = true, changed = true;
+	enum xfp_choose_from from;
+
+	if (!status && total > s->budget)
+		status = fail_floors(s, total, err);
+	for (int round = 0; !status && changed; round++) {
+		solved->steps = 1 + (uint32_t)round;
+		if ((status = assign(s, err)) ||
+		    (status = measure_all(s, measure, round ? before : NULL, check, &measured, err)) || !measured ||
+		    (status = xfp_shares_total(s, &solved->total, NULL, err)) ||
+		    !goes_on(s, round, solved->total, &from))
+			break;
+		if (solved->total > s->budget && solved->total > solved->most)
+			solved->most = solved->total;
+		status = mend(s, from, before, &changed, err);
+	}
+	solved->settled = !status && measured;
+	solved->binding = solved->most > s->budget;
+	if (solved->settled && !solved->binding)
+		solved->most = solved->total; /* now that it was measured */
+	if (solved->settled && solved->total > s->budget)
+		status = xfp_fail(
+			err, XFP_UNMET,
+			"%s: after %d rounds of measuring everything takes %s, and the goal allows %s; name a "
+			"goal of the former",
+			s->c->request->goal.said, MOST_ROUNDS, xfp_shares_text(s->c, solved->total, (char[64]){ 0 }),
+			xfp_shares_text(s->c, s->budget, (char[64]){ 0 }));
+	free(before);
+	return status;
+}

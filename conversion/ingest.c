@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/ingest.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conversion/drop_cache.h"
+#include "conversion/progress.h"
+#include "conversion/state/sources.h"
+#include "stages/work/pulse.h"
+#include "stages/work/verified.h"
+
+/* ---- what stages leave ------------------------------------------------------------------------- */
+
+/* The artifact that a unit's stamp names. */
+static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
+				  struct xfp_error *err)
+{
+	const struct xfp_step *step = &xfp_steps[stamp];
+	bool fitted = c->units.ledger->units[number].plan == XFP_PLAN_FIT;
+	enum xfp_status status, sources;
+	char key[33];
+
+	/* One that was dropped, or removed by another run: there is nothing to index. */
+	if (!xfp_stamp_read(c->request->work, number, stamp, key) || !xfp_store_has(&c->place.store, key))
+		return XFP_OK;
+	/* Most of what a run left to the next has been taken in before. */
+	if (c->events.leftovers && xfp_manifest_has(c->place.manifest, key) && !xfp_sources_find(c, number, NULL) &&
+	    c->units.state[number].known)
+		return XFP_OK;
+	status = xfp_manifest_ingest(c->place.manifest, &c->place.store, key, err);
+	/* What the unit was made of must be known even where the manifest cannot be written. */
+	if (status != XFP_DAMAGED && (fitted ? step->digests : stamp == XFP_STAMP_PACKED)) {
+		sources = xfp_sources_remember(c, number, step->kind, step->version, key, status ? NULL : err);
+		status = sources == XFP_DAMAGED || !status ? sources : status;
+	}
+	if (status != XFP_DAMAGED)
+		return status;
+	c->events.damaged = true;
+	return XFP_OK;
+}
+
+/* What a stage left, whether or not the extended set was asked for. */
+static enum xfp_status take_stage(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
+				  struct xfp_error *err)
+{
+	enum xfp_stamp extended = xfp_step_extended(stamp);
+	enum xfp_status status = take_stamp(c, number, stamp, err);
+
+	return status || extended == XFP_STAMPS ? status : take_stamp(c, number, extended, err);
+}
+
+static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
+{
+	bool made = !strcmp(event->outcome, "made"), ours = event->unit < c->units.ledger->unit_count;
+	struct xfp_unit_state *state = ours ? &c->units.state[event->unit] : NULL;
+	enum xfp_status status;
+	enum xfp_stamp stamp;
+
+	if (event->status == XFP_DAMAGED) {
+		c->events.damaged = true;
+		return XFP_OK;
+	}
+	if (event->status == XFP_CHANGED && ours) {
+		c->events.changed = true;
+		xfp_sources_forget(c, event->unit);
+		return XFP_OK;
+	}
+	if (event->status && event->status != XFP_WANT_EXTENDED && !c->events.failures++)
+		c->events.failure = (enum xfp_status)event->status;
+	if (event->status || !ours || (!made && strcmp(event->outcome, "hit")))
+		return XFP_OK;
+	if ((stamp = xfp_step_named(event->stage)) == XFP_STAMPS)
+		return XFP_OK;
+	if (made) {
+		state->made |= 1u << stamp;
+		state->seconds += event->seconds;
+	}
+	if ((status = take_stage(c, event->unit, stamp, err)) || stamp != XFP_STAMP_PACKED)
+		return status;
+	xfp_drop_fits_of(c, event->unit);
+	return XFP_OK;
+}
+
+/* What was found of a bundle that an earlier run wrote: no step of this one, and no failure of it. */
+static enum xfp_status take_verified(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
+{
+	struct xfp_verified verified;
+
+	if (!xfp_verified_parse(event, &verified))
+		return XFP_OK;
+	return xfp_manifest_verified(c->place.manifest, c->request->out, verified.sha256, verified.when,
+				     verified.status, err);
+}
+
+/* The manifest is an index: one that cannot be written is said once and stops nothing. */
+static void report_behind(struct xfp_conversion *c, const struct xfp_error *why)
+{
+	if (!c->events.manifest_behind)
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_MANIFEST_BEHIND, .text = why->text);
+	c->events.manifest_behind = true;
+}
+
+enum xfp_status xfp_ingest(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *text, *rest, *line;
+	struct xfp_error behind = { 0 };
+	enum xfp_status status;
+
+	if ((status = xfp_events_read(c->request->work, &c->events.read, &text, err)) || !text)
+		return status;
+	rest = text;
+	status = xfp_manifest_begin(c->place.manifest, &behind);
+	while ((line = strsep(&rest, "\n"))) {
+		struct xfp_event event;
+		enum xfp_status taken;
+
+		if (!xfp_event_parse(line, &event)) {
+			c->events.torn |= *line != 0;
+			continue;
+		}
+		if (xfp_event_is_verify(&event)) {
+			taken = take_verified(c, &event, status ? NULL : &behind);
+		} else {
+			taken = take_event(c, &event, status ? NULL : &behind);
+			if (!c->events.leftovers) {
+				xfp_units_progress_event(c, &event);
+				XFP_NOTIFY(c, .kind = XFP_NOTICE_STAGE, .event = &event);
+			}
+		}
+		status = status ? status : taken;
+	}
+	if (xfp_manifest_commit(c->place.manifest, status ? NULL : &behind) || status)
+		report_behind(c, &behind);
+	free(text);
+	return XFP_OK;
+}
+
+void xfp_ingest_units(struct xfp_conversion *c)
+{
+	struct xfp_error behind = { 0 };
+	enum xfp_status status = xfp_manifest_begin(c->place.manifest, &behind);
+
+	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++)
+		for (enum xfp_stamp s = XFP_STAMP_SURVEY; !c->units.state[u].known && s < XFP_STAMPS; s++) {
+			enum xfp_status taken = take_stamp(c, u, s, status ? NULL : &behind);
+
+			status = status ? status : taken;
+		}
+	if (xfp_manifest_commit(c->place.manifest, status ? NULL : &behind) || status)
+		report_behind(c, &behind);
+	if (c->events.torn)
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_EVENTS_TORN);
+	c->events.torn = false;
+}
+
+enum xfp_status xfp_ingest_restart(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *path = xfp_path(c->request->work, XFP_EVENTS_FILE), *pulses = xfp_path(c->request->work, XFP_PULSES_FILE);
+	enum xfp_status status = path && pulses ? xfp_remove_file(path, err) : xfp_no_memory(err);
+
+	c->events.read = 0;
+	if (pulses)
+		unlink(pulses);
+	free(pulses);
+	free(path);
+	return status;
+}

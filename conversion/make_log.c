@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/make_log.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "base/system/filesystem.h"
+#include "conversion/place.h"
+
+#define FULL_BYTES 65536 /* with less than this free, a line in a file may already be too much */
+
+struct death {
+	uint32_t unit;
+	enum xfp_stamp step;
+	int signal; /* 0: one without a number that we know */
+	char text[64];
+};
+
+/* The step whose target make has by this name. */
+static enum xfp_stamp step_of(const char *target)
+{
+	int s = 0;
+
+	while (s < XFP_STAMPS && (!xfp_steps[s].target || strcmp(target, xfp_steps[s].target)))
+		s++;
+	return (enum xfp_stamp)s;
+}
+
+static int signal_of(const char *text)
+{
+	for (int number = 1; number < NSIG; number++) {
+		const char *name = strsignal(number);
+
+		if (name && !strncmp(text, name, strlen(name)))
+			return number;
+	}
+	return 0;
+}
+
+/* "make[1]: *** [FILE:LINE: u000012-fit] Killed", or "Error 137" where a shell told make. */
+static bool parse(const char *line, struct death *death)
+{
+	const char *stars = strstr(line, "*** ["), *target = stars ? strstr(stars, ": u") : NULL, *end;
+	char name[32];
+	int code;
+
+	if (!target || sscanf(target, ": u%" SCNu32 "-%31[^]]", &death->unit, name) != 2 ||
+	    (death->step = step_of(name)) == XFP_STAMPS || !(end = strstr(target, "] ")))
+		return false;
+	end += 2;
+	if (sscanf(end, "Error %d", &code) == 1) {
+		if (code <= 128 || code > 128 + 64)
+			return false;
+		death->signal = code - 128;
+		snprintf(death->text, sizeof death->text, "%s", strsignal(death->signal));
+	} else {
+		death->signal = signal_of(end);
+		snprintf(death->text, sizeof death->text, "%s", end);
+	}
+	return true;
+}
+
+const char *xfp_signal_remedy(int signal)
+{
+	return signal == SIGKILL ? "if that was for want of memory, fewer --jobs need less"
+				 : "run again; if it comes again, it is a fault of xfp's or of this machine's";
+}
+
+static bool find_death(const struct xfp_conversion *c, off_t offset, struct death *death)
+{
+	off_t size = xfp_log_size(&c->place) - offset;
+	char *text = size > 0 ? calloc(1, (size_t)size + 1) : NULL, *rest = text, *line;
+	bool found = false;
+
+	if (!text || pread(c->place.log, text, (size_t)size, offset) < 0)
+		rest = NULL;
+	while (!found && (line = strsep(&rest, "\n")))
+		found = parse(line, death) && death->unit < c->units.ledger->unit_count;
+	free(text);
+	return found;
+}
+
+enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offset, struct xfp_error *err)
+{
+	struct death death;
+	uint64_t disk_space;
+
+	if (find_death(c, offset, &death))
+		return xfp_fail(err, XFP_FAILED,
+				"unit u%06" PRIu32 " (%s): %s%s was ended by a signal (%s): %s; see %s/%s", death.unit,
+				xfp_printable(c->units.ledger->units[death.unit].name).text,
+				xfp_steps[death.step].program,
+				death.step == XFP_STAMP_CHOICE ? ", or the fit that it asked for," : "", death.text,
+				xfp_signal_remedy(death.signal), c->request->work, XFP_LOG_FILE);
+	if (xfp_free_bytes(c->request->work, &disk_space) && disk_space < FULL_BYTES)
+		return xfp_fail(err, XFP_FAILED,
+				"%s: its disk is full, so that no stage could even say what failed; make room and run "
+				"again",
+				c->request->work);
+	return xfp_fail(err, XFP_FAILED, "make failed, and no stage said why; see %s/%s", c->request->work,
+			XFP_LOG_FILE);
+}

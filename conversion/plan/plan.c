@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/plan/plan.h"
+
+#include "conversion/disk_space.h"
+#include "conversion/drop_cache.h"
+#include "conversion/finish.h"
+
+double xfp_plan_seconds(const struct xfp_plan_facts *facts)
+{
+	double seconds = facts->inspect_seconds;
+
+	if (facts->current)
+		return seconds;
+	return seconds + xfp_plan_pace_units(facts->c, &facts->pace, facts->jobs) +
+	       xfp_plan_pace_bundle(facts->bundle[XFP_EXPECTED]);
+}
+
+/* What a goal was solved to is the size that convert writes, and an estimate beside it would contradict it. Until every
+ * unit is measured it may still change, but a file never exceeds a goal that is about files. */
+static void take_solved(const struct xfp_conversion *c, struct xfp_plan_facts *facts)
+{
+	const struct xfp_solved *solved = &c->solved;
+	uint64_t *bundle = facts->bundle, file = solved->makeup.file;
+
+	if (!c->request->goal.kind || !file)
+		return;
+	if (c->request->goal.kind != XFP_GOAL_ENVELOPE && bundle[XFP_MOST] > solved->budget)
+		bundle[XFP_MOST] = solved->budget;
+	bundle[XFP_EXPECTED] = file;
+	if (solved->settled || bundle[XFP_LEAST] > file)
+		bundle[XFP_LEAST] = file;
+	if (solved->settled || bundle[XFP_MOST] < file)
+		bundle[XFP_MOST] = file;
+}
+
+enum xfp_status xfp_plan_gather(struct xfp_conversion *c, struct xfp_plan_facts *facts, struct xfp_error *err)
+{
+	struct xfp_extent extent;
+	struct xfp_result result = { .sha256 = "" };
+	enum xfp_status status = XFP_OK;
+
+	facts->staying = xfp_drop_outlook(c);
+	extent = xfp_conversion_extent(c);
+	for (int bound = 0; bound < XFP_BOUNDS; bound++)
+		facts->bundle[bound] = xfp_footprint_bundle(&extent, (enum xfp_bound)bound);
+	take_solved(c, facts);
+	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
+		facts->measured += c->units.state[i].decided;
+	if (!c->units.todo)
+		status = xfp_bundle_is_current(c, &result, err);
+	if (!status && !result.unchanged)
+		status = xfp_bundle_is_alone(c, &result, err);
+	if (status)
+		return status;
+	facts->current = result.unchanged;
+	if (!facts->current)
+		facts->disk = xfp_footprint_disk(&extent, XFP_MOST);
+	if (c->solved.budget && facts->disk.bundle > facts->bundle[XFP_MOST])
+		facts->disk.bundle = facts->bundle[XFP_MOST];
+	if (!facts->current)
+		xfp_check_disk_space(c, &facts->shortage);
+	return xfp_footprint_memory(&extent, facts->jobs, !facts->current, &facts->memory, err);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * time.c - how long a conversion takes, from how long the stages take over a little generated matrix.
+ *
+ * The stages themselves are run over that (probe.h), by the rules of the pipeline: what is measured is what will run.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/system/processors.h"
+#include "conversion/plan/probe.h"
+#include "conversion/run_make.h"
+#include "stages/quantize/survey.h"
+
+#define BUNDLE_BYTES_A_SECOND 400e6 /* read, SHA-256 without instructions for it, write */
+
+/* ---- measuring ----------------------------------------------------------------------------------- */
+
+/* One unit after the other, with one thread. */
+static int run_probe(struct xfp_probe *probe, struct xfp_signals *signals, double *seconds, struct xfp_error *err)
+{
+	static const char *const above[] = { "MAKEFLAGS", "MAKEFILES", "GNUMAKEFLAGS" };
+	const char *pipelines = getenv("XFP_PIPELINES"); /* of xfp_run_environment */
+	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL;
+	const char *argv[] = { "make", "--no-print-directory", "-j1", "-f", rules, NULL };
+	int status = rules ? (int)xfp_run_environment(probe->work, probe->cache, err) : (int)XFP_FAILED;
+	const struct xfp_conversion_place place = { .log = probe->log };
+	double began = xfp_now();
+
+	for (size_t i = 0; i < sizeof above / sizeof above[0]; i++)
+		unsetenv(above[i]);
+	setenv("OMP_NUM_THREADS", "1", 1);
+	if (!status)
+		status = xfp_run(&place, signals, argv, probe->work, NULL, NULL, err);
+	*seconds = xfp_now() - began;
+	free(rules);
+	return status;
+}
+
+/* Where an event's seconds belong. The second fit of a kind is the extended one. */
+static enum xfp_stamp step_of(const struct xfp_event *event, const double spent[XFP_STAMPS])
+{
+	enum xfp_stamp step = xfp_step_named(event->stage);
+
+	if (step == XFP_STAMPS || !xfp_steps[step].weights)
+		return XFP_STAMPS;
+	return xfp_steps[step].fit && spent[step] > 0 ? xfp_step_extended(step) : step;
+}
+
+/* outlier-extract, the fits, or the survey and one fit, autoselect, pack. */
+static double stages_of_a_unit(const struct xfp_parameters *parameters)
+{
+	if (parameters->outlier_sigma == XFP_SIGMA_AUTO)
+		return 5;
+	return 3 + xfp_fit_wanted(parameters, XFP_FIT_BASE) + xfp_fit_wanted(parameters, XFP_FIT_LIBRARY);
+}
+
+static double all_weights(const struct xfp_ledger_unit *unit)
+{
+	return (double)(unit->experts * unit->rows) * (double)unit->cols;
+}
+
+/* What a step's time grows with. */
+static double step_weights(const struct xfp_ledger_unit *unit, enum xfp_stamp step)
+{
+	return step == XFP_STAMP_SURVEY ? (double)xfp_survey_rows(unit) * (double)unit->cols : all_weights(unit);
+}
+
+static double above_zero(double value)
+{
+	return value > 0 ? value : 0;
+}
+
+static void read_events(char *events, double spent[XFP_PROBE_UNITS][XFP_STAMPS])
+{
+	char *line, *rest = events;
+
+	while ((line = strsep(&rest, "\n"))) {
+		struct xfp_event event;
+		enum xfp_stamp step;
+
+		if (!xfp_event_parse(line, &event) || event.unit >= XFP_PROBE_UNITS)
+			continue;
+		step = step_of(&event, spent[event.unit]);
+		if (step < XFP_STAMPS)
+			spent[event.unit][step] = event.seconds;
+	}
+}
+
+/* From the stages' own account of their time, and what is left of the whole. */
+static void take_pace(const struct xfp_probe *probe, char *events, double seconds, double stages,
+		      struct xfp_plan_pace *pace)
+{
+	double spent[XFP_PROBE_UNITS][XFP_STAMPS] = { { 0 } };
+	struct xfp_ledger_unit units[XFP_PROBE_UNITS];
+	struct xfp_ledger_matrix ignored[XFP_PROBE_UNITS];
+	uint32_t fp8 = XFP_PROBE_LARGE + probe->sorts;
+
+	xfp_probe_units(probe, units, ignored);
+	read_events(events, spent);
+	pace->scan = probe->scan_seconds / all_weights(&units[XFP_PROBE_LARGE]);
+	for (pace->sorts = 0; pace->sorts < probe->sorts; pace->sorts++) {
+		const struct xfp_ledger_unit *large = &units[XFP_PROBE_LARGE + pace->sorts];
+		struct xfp_plan_sort *sort = &pace->sort[pace->sorts];
+
+		sort->class_ = large->class_;
+		for (int s = 0; s < XFP_STAMPS; s++) {
+			double work = above_zero(spent[XFP_PROBE_LARGE + pace->sorts][s] - spent[0][s]);
+
+			seconds -= work;
+			if (s == XFP_STAMP_SURVEY)
+				work = above_zero(work - pace->scan * all_weights(large));
+			sort->weight[s] = work / step_weights(large, (enum xfp_stamp)s);
+		}
+	}
+	if (probe->fp8) {
+		double work = above_zero(spent[fp8][XFP_STAMP_PACKED] - spent[0][XFP_STAMP_PACKED]);
+
+		pace->fp8 = work / all_weights(&units[fp8]);
+		seconds -= work;
+	}
+	pace->unit = above_zero(seconds) / (XFP_PROBE_LARGE + probe->sorts + (probe->fp8 ? 1 / stages : 0));
+	pace->known = true;
+}
+
+enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp_signals *signals,
+				      struct xfp_plan_pace *pace, struct xfp_error *err)
+{
+	struct xfp_error ignored = { 0 };
+	char *path = NULL, *events = NULL;
+	struct xfp_probe probe = { 0 };
+	double seconds;
+
+	*pace = (struct xfp_plan_pace){ 0 };
+	if (!xfp_probe_make(c, &probe, &ignored) && !run_probe(&probe, signals, &seconds, &ignored) &&
+	    (path = xfp_path(probe.work, XFP_EVENTS_FILE)) && !xfp_slurp(path, 1 << 20, &events, NULL, &ignored))
+		take_pace(&probe, events, seconds, stages_of_a_unit(&c->parameters), pace);
+	free(events);
+	free(path);
+	xfp_probe_remove(&probe);
+	return signals->interrupted ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
+}
+
+/* ---- reckoning ----------------------------------------------------------------------------------- */
+
+static const struct xfp_plan_sort *sort_of(const struct xfp_plan_pace *pace, enum xfp_class class_)
+{
+	for (unsigned i = 1; i < pace->sorts; i++)
+		if (pace->sort[i].class_ == class_)
+			return &pace->sort[i];
+	return &pace->sort[0];
+}
+
+static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, uint32_t number)
+{
+	const struct xfp_extent extent = xfp_conversion_extent(c);
+	const struct xfp_parameters *parameters = &c->parameters;
+	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
+	const struct xfp_unit_state *state = &c->units.state[number];
+	const struct xfp_plan_sort *sort = sort_of(pace, unit->class_);
+	/* Where a survey tells which fits there are, they are those of the unit that was measured for the sort. */
+	bool extended =
+		parameters->outlier_sigma == XFP_SIGMA_AUTO || xfp_estimate(&extent, number, XFP_EXPECTED).extended;
+	double seconds = 0;
+
+	if (unit->plan != XFP_PLAN_FIT)
+		return all_weights(unit) * pace->fp8 + pace->unit / stages_of_a_unit(parameters);
+	for (int s = state->decided ? XFP_STAMP_PACKED : 0; s < XFP_STAMPS; s++)
+		if (xfp_steps[s].weights && !(state->there >> s & 1) &&
+		    xfp_step_wanted(parameters, (enum xfp_stamp)s, extended))
+			seconds += step_weights(unit, (enum xfp_stamp)s) * sort->weight[s] +
+				   (s == XFP_STAMP_SURVEY ? pace->scan * all_weights(unit) : 0);
+	return seconds + pace->unit * (state->decided ? 1 / stages_of_a_unit(parameters) : 1);
+}
+
+double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, unsigned jobs)
+{
+	unsigned processors = xfp_processors(), threads = xfp_stage_threads(jobs, c->units.todo);
+	double sum = 0, longest = 0;
+
+	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
+		double seconds = c->units.state[i].done ? 0 : unit_seconds(c, pace, i);
+
+		sum += seconds;
+		longest = seconds > longest ? seconds : longest;
+	}
+	sum /= jobs < processors ? jobs : processors;
+	/* No unit is faster than its own threads make it. */
+	longest /= threads < processors ? threads : processors;
+	return sum > longest ? sum : longest;
+}
+
+double xfp_plan_pace_bundle(uint64_t bytes)
+{
+	return (double)bytes / BUNDLE_BYTES_A_SECOND;
+}

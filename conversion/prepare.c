@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/prepare.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/mapped.h"
+#include "base/system/temporary.h"
+#include "base/text/text.h"
+#include "conversion/goal/goal.h"
+#include "conversion/ingest.h"
+#include "conversion/low_floors.h"
+#include "conversion/place.h"
+#include "conversion/run_inspect.h"
+#include "conversion/state/prepare_unit.h"
+#include "stages/settings/like.h"
+#include "stages/work/assigned.h"
+#include "stages/work/fits.h"
+#include "stages/work/moving.h"
+
+/* ---- all units --------------------------------------------------------------------------------- */
+
+/* Stamps of numbers that the ledger no longer has. Others that are torn or damaged are their unit's to remove. */
+static void remove_stray_stamps(const struct xfp_conversion *c)
+{
+	DIR *folder = opendir(c->request->work);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		uint32_t unit;
+		int end = 0;
+
+		if (sscanf(entry->d_name, "u%" SCNu32 "-%n", &unit, &end) == 1 && end &&
+		    unit >= c->units.ledger->unit_count)
+			unlinkat(dirfd(folder), entry->d_name, 0);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *path = xfp_path(c->request->work, XFP_TODO_FILE);
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
+	enum xfp_status status;
+
+	for (int fit = 1; out && fit >= 0; fit--) {
+		fputs(fit ? "FIT_UNITS =" : "PACK_UNITS =", out);
+		for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
+			if (!c->units.state[i].done && (c->units.ledger->units[i].plan == XFP_PLAN_FIT) == fit &&
+			    !xfp_goal_surveys(c, i))
+				fprintf(out, " u%06" PRIu32, i);
+		fputc('\n', out);
+	}
+	if (out && (c->request->goal.kind || c->request->survey)) {
+		fputs("SURVEY_UNITS =", out);
+		for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
+			if (xfp_goal_surveys(c, i) && !(c->units.state[i].there >> XFP_STAMP_SURVEY & 1))
+				fprintf(out, " u%06" PRIu32, i);
+		fputc('\n', out);
+	}
+	if (!xfp_text_end(&text) || !path)
+		status = xfp_no_memory(err);
+	else
+		status = xfp_write_file(path, text.bytes, text.size, false, err);
+	free(text.bytes);
+	free(path);
+	return status;
+}
+
+/* Where units are assigned, each has a list of its own, as where a survey tells. */
+static enum xfp_status write_fits(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct xfp_parameters parameters = c->parameters;
+
+	if (parameters.assigned_count)
+		parameters.outlier_sigma = XFP_SIGMA_AUTO;
+	return xfp_fits_write(c->request->work, XFP_NO_UNIT, &parameters, err);
+}
+
+static enum xfp_status write_all(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	(void)((status = xfp_work_write_parameters(c->request->work, &c->parameters, err)) ||
+	       (status = xfp_assigned_write(c->request->work, &c->parameters, err)) || (status = write_fits(c, err)) ||
+	       (status = write_todo(c, err)));
+	return status;
+}
+
+/* Whether units were moved into a pending bundle that is there, or into the bundle that it became. */
+static enum xfp_status find_moved(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *pending = xfp_pending_kept_path(c->request->out);
+	struct xfp_moving moving;
+	bool found;
+	enum xfp_status status = pending ? xfp_moving_read(c->request->work, &moving, &found, err) : xfp_no_memory(err);
+
+	c->drop.moved_usable =
+		!status && found && (!access(pending, F_OK) || (*moving.sha256 && !access(c->request->out, F_OK)));
+	c->drop.moved_stale = 0;
+	free(pending);
+	return status;
+}
+
+/* A pending bundle that holds nothing which is not elsewhere goes. */
+static void tidy_moved(const struct xfp_conversion *c)
+{
+	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
+		if (c->units.state[i].moved)
+			return;
+	xfp_moving_discard(c->request->work, c->request->out);
+}
+
+static enum xfp_status prepare_all(struct xfp_conversion *c, bool check, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	c->units.todo = 0;
+	c->units.weights = c->units.weights_done = 0;
+	/* The manifest is an index: one that cannot be written is ingest's to mention. A check reads every
+	 * artifact, and others must not wait for that. */
+	if (c->place.manifest && !check)
+		xfp_manifest_begin(c->place.manifest, NULL);
+	if (c->request->goal.kind)
+		status = xfp_goal_prepare(c, check, err);
+	for (uint32_t i = 0; !status && i < c->units.ledger->unit_count; i++) {
+		uint64_t weights = xfp_unit_weights(&c->units.ledger->units[i]);
+
+		if (c->signals && xfp_signals_came(c->signals))
+			status = xfp_fail(err, XFP_FAILED, "interrupted");
+		else if (!c->request->goal.kind)
+			status = xfp_prepare_unit(c, i, check, err);
+		c->units.weights += weights;
+		if (c->units.state[i].done)
+			c->units.weights_done += weights;
+		else
+			c->units.todo++;
+	}
+	if (c->place.manifest && !check)
+		xfp_manifest_commit(c->place.manifest, NULL);
+	return status;
+}
+
+enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct xfp_error *err)
+{
+	enum xfp_status status = find_moved(c, err);
+
+	if (!c->request->dry_run)
+		remove_stray_stamps(c);
+	if (!status)
+		status = prepare_all(c, check, err);
+	/* Where one unit is another the places of all are: what was moved is of no use, and takes room. */
+	if (!status && c->drop.moved_stale) {
+		if (!c->request->dry_run) {
+			XFP_NOTIFY(c, .kind = XFP_NOTICE_MOVED_STALE);
+			xfp_moving_discard(c->request->work, c->request->out);
+		}
+		c->drop.moved_usable = false;
+		status = prepare_all(c, false, err);
+	}
+	if (!status && !c->request->dry_run)
+		tidy_moved(c);
+	c->units.prepared |= !status;
+	return status || c->request->dry_run ? status : write_all(c, err);
+}
+
+enum xfp_status xfp_prepare_surveys(struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_goal_list_surveys(c, err);
+
+	return status ? status : write_all(c, err);
+}
+
+/* ---- once a run -------------------------------------------------------------------------------- */
+
+static enum xfp_status read_ledger(struct xfp_conversion *c, const char *work, struct xfp_error *err)
+{
+	char *path = xfp_path(work, XFP_LEDGER_FILE);
+	enum xfp_status status;
+
+	if (!path)
+		return xfp_no_memory(err);
+	status = xfp_ledger_read(path, &c->units.ledger, err);
+	free(path);
+	if (status)
+		return status;
+	c->units.state = calloc(c->units.ledger->unit_count + 1, sizeof *c->units.state);
+	return c->units.state ? XFP_OK : xfp_no_memory(err);
+}
+
+static void drop_ledger(struct xfp_conversion *c)
+{
+	for (uint32_t i = 0; c->units.state && i < c->units.ledger->unit_count; i++)
+		free(c->units.state[i].source);
+	free(c->units.state);
+	xfp_ledger_free(c->units.ledger);
+	c->units.state = NULL;
+	c->units.ledger = NULL;
+}
+
+/* What a run that was cut short had still to say, in terms of the ledger that it had. */
+static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *path = xfp_path(c->request->work, XFP_EVENTS_FILE);
+	enum xfp_status status = path ? XFP_OK : xfp_no_memory(err);
+
+	if (!status && !access(path, F_OK)) {
+		status = xfp_conversion_open_cache(c, err);
+		c->events.leftovers = true;
+		if (!status && !read_ledger(c, c->request->work, NULL))
+			status = xfp_ingest(c, err);
+		c->events.leftovers = false;
+		drop_ledger(c);
+		c->events.damaged = c->events.changed = false;
+		c->events.failures = 0;
+		if (!status)
+			status = xfp_ingest_restart(c, err);
+	}
+	free(path);
+	return status;
+}
+
+/* A dry run's work folder: made for inspect, and removed in the end, since files were made in it. */
+static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_FAILED;
+
+	if ((c->place.scratch = xfp_temporary_folder(err)))
+		status = (enum xfp_status)xfp_run_inspect(c, signals, c->place.scratch, err);
+	if (!status)
+		status = read_ledger(c, c->place.scratch, err);
+	return status;
+}
+
+/* A bundle that holds nothing either can be made again. */
+static enum xfp_status check_units(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	const struct xfp_request *o = c->request;
+
+	if (c->units.ledger->unit_count || o->allow_empty || o->like)
+		return XFP_OK;
+	return xfp_fail(err, XFP_BAD_INPUT,
+			"%s: nothing to quantize: by the rules of family %s, no tensor is a projection; xfp-inspect -v "
+			"shows what each was taken for, --family gives other rules, and --allow-empty converts it as "
+			"it is",
+			o->model, c->units.ledger->family);
+}
+
+static enum xfp_status check_policy(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status = check_units(c, err);
+
+	if (!status)
+		status = xfp_policy_check(&c->parameters, c->units.ledger, err);
+	return status || !c->request->head_asked ? status
+						 : xfp_policy_check_head(c->units.ledger, c->request->head_asked, err);
+}
+
+/* Of a bundle that is made again, floors were somebody's choice already. */
+static void remark_floors(const struct xfp_conversion *c)
+{
+	char *text = c->request->like ? NULL : xfp_low_floors(&c->parameters, c->units.ledger, c->request->goal.kind);
+
+	if (text)
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_LOW_FLOORS, .text = text);
+	free(text);
+}
+
+/* Of the two settings that a tied matrix has, the one that asks for less has no effect. */
+static void remark_tied(const struct xfp_conversion *c)
+{
+	static const enum xfp_class classes[] = { XFP_CLASS_EMBEDDING, XFP_CLASS_LM_HEAD };
+	const struct xfp_parameters *p = &c->parameters;
+
+	for (uint32_t u = 0; u < c->units.ledger->unit_count && !c->request->like; u++) {
+		const struct xfp_ledger_unit *unit = &c->units.ledger->units[u];
+		const struct xfp_policy policy = xfp_policy_of_unit(p, unit);
+		char *by, text[24], other[64];
+
+		if (unit->class_ != XFP_CLASS_EMBEDDING || strcmp(unit->role, XFP_ROLE_TIED) != 0 ||
+		    !(by = xfp_policy_format_by(p, &policy)))
+			continue;
+		for (int i = 0; i < 2; i++) {
+			const struct xfp_format format = p->format[classes[i]];
+
+			if (format.form == XFP_FORM_AUTO ||
+			    (format.form == policy.format.form && format.bits == policy.format.bits))
+				continue;
+			snprintf(other, sizeof other, "%s=%s", xfp_class_name(classes[i]),
+				 xfp_format_text(format, text));
+			XFP_NOTIFY(c, .kind = XFP_NOTICE_TIED_FORMAT, .name = unit->name, .text = by, .other = other);
+		}
+		free(by);
+	}
+}
+
+/* Whether the checkpoint has what the bundle of --like has. Comes first: of another model, settings may not apply. */
+static enum xfp_status check_like(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if (!c->request->like)
+		return XFP_OK;
+	xfp_mapped_begin(c->request->program, c->request->like, NULL);
+	status = xfp_like_check(c->request->like, c->units.ledger, err);
+	xfp_mapped_end();
+	return status;
+}
+
+static enum xfp_status prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if (c->request->dry_run) {
+		if (!(status = read_scratch_ledger(c, signals, err)) && !(status = check_like(c, err)) &&
+		    !(status = check_policy(c, err)))
+			status = xfp_goal_check(c, err);
+		return status ? status : xfp_conversion_open_cache(c, err);
+	}
+	if ((status = ingest_leftovers(c, err)) ||
+	    (status = (enum xfp_status)xfp_run_inspect(c, signals, c->request->work, err)) ||
+	    (status = read_ledger(c, c->request->work, err)) || (status = check_like(c, err)) ||
+	    (status = check_policy(c, err)) || (status = xfp_goal_check(c, err)) ||
+	    (status = xfp_conversion_open_cache(c, err)))
+		return status;
+	xfp_store_sweep(&c->place.store);
+	return XFP_OK;
+}
+
+enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+{
+	enum xfp_status status = prepare_folder(c, signals, err);
+
+	if (!status) {
+		remark_floors(c);
+		remark_tied(c);
+	}
+	return status;
+}

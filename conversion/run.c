@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/run.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/system/mapped.h"
+#include "conversion/disk_space.h"
+#include "conversion/drop_cache.h"
+#include "conversion/ingest.h"
+#include "conversion/like_compare.h"
+#include "conversion/make_log.h"
+#include "conversion/place.h"
+#include "conversion/prepare.h"
+#include "conversion/progress.h"
+#include "conversion/run_make.h"
+
+#define MOST_REPETITIONS 3
+
+static void follow(void *conversion)
+{
+	struct xfp_conversion *c = conversion;
+
+	xfp_ingest(c, NULL);
+	XFP_NOTIFY(c, .kind = XFP_NOTICE_UNITS);
+}
+
+static void follow_bundle(void *conversion)
+{
+	const struct xfp_conversion *c = conversion;
+
+	XFP_NOTIFY(c, .kind = XFP_NOTICE_BUNDLE);
+}
+
+/* make over the units in todo.mk. The stages have said why they failed; make only knows that. */
+static int run_units(struct xfp_conversion *c, struct xfp_error *err)
+{
+	off_t before = xfp_log_size(&c->place);
+	int status;
+
+	c->events.failures = 0;
+	c->events.damaged = c->events.changed = false;
+	xfp_units_progress_begin(c);
+	XFP_NOTIFY(c, .kind = XFP_NOTICE_UNITS_BEGIN);
+	xfp_conversion_phase(c, "converting");
+	status = xfp_run_make(c, c->signals, follow, c, err);
+	follow(c);
+	XFP_NOTIFY(c, .kind = XFP_NOTICE_UNITS_END);
+	if (!c->signals->interrupted)
+		xfp_ingest_units(c);
+	if (!status || c->signals->interrupted)
+		return status;
+	if (c->events.damaged)
+		return (int)xfp_fail(err, XFP_DAMAGED, "an artifact, or a file of the work folder, was damaged");
+	if (c->events.failures) {
+		xfp_fail(err, c->events.failure,
+			 "%" PRIu32 " of the %" PRIu32
+			 " units left to do could not be converted%s; all output is in %s/%s",
+			 c->events.failures, c->units.todo,
+			 c->request->keep_going ? "" : ", and no others were begun (-k goes on)", c->request->work,
+			 XFP_LOG_FILE);
+		return c->events.failure;
+	}
+	if (c->events.changed)
+		return (int)xfp_fail(err, XFP_CHANGED, "weights changed while they were being converted");
+	return (int)xfp_make_log_explain(c, before, err);
+}
+
+/* One time round: what is missing is made. XFP_DAMAGED and XFP_CHANGED ask for another. */
+static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *result, struct xfp_error *err)
+{
+	uint32_t missing;
+	int status;
+
+	xfp_conversion_phase(c, "preparing");
+	if (!again && (status = (int)xfp_bundle_is_alone(c, result, err)))
+		return status;
+	if (!again && result->unchanged) {
+		c->drop.stands_alone = c->units.prepared = true;
+		for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
+			c->units.weights += xfp_unit_weights(&c->units.ledger->units[i]);
+		return XFP_OK;
+	}
+	status = xfp_prepare_units(c, again, err);
+	missing = c->units.todo;
+	if (!status && !missing)
+		status = (int)xfp_bundle_is_current(c, result, err);
+	if (!status && result->unchanged) {
+		xfp_record_units(c);
+		return XFP_OK;
+	}
+	xfp_drop_outlook(c);
+	if (!status && !c->request->force) {
+		status = xfp_check_disk_space(c, err);
+		c->place.refused = status && !again;
+	}
+	if (!status)
+		xfp_drop_fits(c);
+	/* Where a goal decides, what is missing follows from what was measured: each time round it is nearer. */
+	for (bool nearer = missing; !status && nearer && !c->signals->interrupted;) {
+		uint32_t steps = c->solved.steps;
+
+		status = run_units(c, err);
+		/* Once more, with what the units now are: only what is right goes into a bundle. */
+		if (!c->signals->interrupted) {
+			enum xfp_status prepared = xfp_prepare_units(c, false, status ? NULL : err);
+
+			status = status ? status : (int)prepared;
+		}
+		nearer = c->units.todo && c->solved.steps > steps;
+	}
+	xfp_drop_fits(c);
+	xfp_record_units(c);
+	/* Before anything is said of the units: where a file changed, that is why they are not what they should be. */
+	if (!status)
+		status = xfp_ledger_check_files(c->units.ledger, err);
+	if (!status && c->units.todo)
+		status = (int)xfp_fail(err, XFP_DAMAGED, "%" PRIu32 " of the units are not what they should be",
+				       c->units.todo);
+	/* They may have turned out to be what they were: after --rehash, or where an artifact was made again. */
+	if (!status && missing && !c->signals->interrupted)
+		status = (int)xfp_bundle_is_current(c, result, err);
+	if (status || c->signals->interrupted || result->unchanged)
+		return status;
+	xfp_conversion_phase(c, "bundling");
+	XFP_NOTIFY(c, .kind = XFP_NOTICE_BUNDLE_BEGIN);
+	status = xfp_bundle_make(c, c->signals, follow_bundle, c, result, err);
+	XFP_NOTIFY(c, .kind = XFP_NOTICE_BUNDLE_END);
+	if (!status && c->request->goal.kind && result->bytes != c->solved.makeup.file)
+		status = (int)xfp_fail(err, XFP_FAILED,
+				       "%s: has %" PRIu64 " bytes, and its goal was reckoned with %" PRIu64
+				       "; please report this",
+				       c->request->out, result->bytes, c->solved.makeup.file);
+	if (status == XFP_DAMAGED)
+		xfp_fail(err, XFP_DAMAGED, "what the bundle is made of turned out to be damaged");
+	return status;
+}
+
+/* Whether another time round may help: what is damaged is made again a few times, since every one may uncover more;
+ * weights that change are read again once. Reports what is wrong. */
+static bool goes_round(const struct xfp_conversion *c, int status, int round, bool *reread, const struct xfp_error *err)
+{
+	if (c->signals->interrupted || round == MOST_REPETITIONS)
+		return false;
+	if (status == XFP_CHANGED && !*reread)
+		*reread = true;
+	else if (status != XFP_DAMAGED)
+		return false;
+	XFP_NOTIFY(c, .kind = XFP_NOTICE_AGAIN, .text = err->text,
+		   .other = status == XFP_CHANGED ? "reading them once more" : "making again what is missing");
+	return true;
+}
+
+/* What became of it, in the terms of an exit status. */
+static int settle(const struct xfp_conversion *c, int status, struct xfp_error *err)
+{
+	if (status == XFP_CHANGED)
+		return (int)xfp_fail(err, XFP_FAILED,
+				     "%s: its weights change again and again while they are being converted; run again "
+				     "when nobody writes to it",
+				     c->request->model);
+	if (status == XFP_DAMAGED && c->events.damaged)
+		return (int)xfp_fail(err, XFP_FAILED,
+				     "%s or %s: files are damaged again and again; check the disk that they are on",
+				     c->request->cache, c->request->work);
+	if (status == XFP_DAMAGED)
+		return (int)xfp_context(err, XFP_FAILED, "see %s/%s", c->request->work, XFP_LOG_FILE);
+	return status;
+}
+
+/* The bundle is durable, and what it says of itself must not need what goes. That something stays, since
+ * others use the cache perhaps, is no failure of the conversion. */
+static void drop(struct xfp_conversion *c, struct xfp_result *result)
+{
+	struct xfp_error err = { 0 };
+
+	if (c->place.store.read_only)
+		xfp_fail(&err, XFP_FAILED, "%s: the cache is read-only", c->request->cache);
+	else if (c->drop.stands_alone || !xfp_bundle_stand_alone(c, result, &err))
+		result->dropped = !xfp_drop_cache(c, &result->freed, &err);
+	result->freed += xfp_dropped_bytes(c);
+	if (!result->dropped)
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_CACHE_KEPT, .text = err.text);
+}
+
+static int compare_like(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	xfp_mapped_begin(c->request->program, c->request->like, NULL);
+	xfp_mapped_begin(c->request->program, c->request->out, NULL);
+	status = xfp_like_compare(c->request->like, c->request->out, err);
+	xfp_mapped_end();
+	xfp_mapped_end();
+	return (int)status;
+}
+
+int xfp_conversion_run(struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err)
+{
+	bool reread = false;
+	char *parameters;
+	int status;
+
+	parameters = xfp_parameters_to_json(&c->parameters);
+	if (!parameters || xfp_manifest_run_begin(c->place.manifest, c->request->model, c->request->out, parameters,
+						  &c->place.run, NULL))
+		c->place.run = 0;
+	free(parameters);
+	for (int round = 0;; round++) {
+		status = make_bundle(c, round > 0, result, err);
+		if (!goes_round(c, status, round, &reread, err))
+			break;
+	}
+	status = settle(c, status, err);
+	if (c->signals->interrupted) {
+		/* Stages that the signal ended could not tidy up. */
+		xfp_conversion_sweep(c->request);
+		xfp_store_sweep(&c->place.store);
+		status = status ? status : XFP_FAILED;
+	}
+	if (!status && c->request->like)
+		status = compare_like(c, err);
+	if (c->place.run && (status || xfp_record_units(c)))
+		xfp_manifest_run_end(c->place.manifest, c->place.run, (enum xfp_status)status,
+				     status ? NULL : result->sha256, result->bytes, NULL);
+	if (c->place.run && !status && result->unchanged)
+		xfp_manifest_still_verified(c->place.manifest, c->place.run, NULL);
+	if (!status && c->request->drop_cache)
+		drop(c, result);
+	return status;
+}
+
+int xfp_survey_units(struct xfp_conversion *c, struct xfp_error *err)
+{
+	bool reread = false;
+	int status = (int)xfp_prepare_surveys(c, err);
+
+	for (int round = 0; !status && c->units.todo && !c->signals->interrupted; round++) {
+		status = run_units(c, err);
+		if (status && goes_round(c, status, round, &reread, err))
+			status = XFP_OK;
+		if (!status)
+			status = (int)xfp_prepare_surveys(c, err);
+		if (!status && c->units.todo && round == MOST_REPETITIONS)
+			status = (int)xfp_fail(err, XFP_FAILED, "%" PRIu32 " units could not be surveyed; see %s/%s",
+					       c->units.todo, c->request->work, XFP_LOG_FILE);
+	}
+	status = settle(c, status, err);
+	return status || !c->signals->interrupted ? status : XFP_FAILED;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/run_inspect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "conversion/place.h"
+#include "stages/work/stages.h"
+
+/* A command line, ended by NULL. */
+struct argument_words {
+	char **word;
+	size_t count;
+	bool failed; /* no memory */
+};
+
+/* Takes the word over. */
+static void add_own(struct argument_words *words, char *word)
+{
+	char **grown = realloc(words->word, (words->count + 2) * sizeof *grown);
+
+	if (grown)
+		words->word = grown;
+	if (!grown || !word) {
+		words->failed = true;
+		free(word);
+		return;
+	}
+	grown[words->count++] = word;
+	grown[words->count] = NULL;
+}
+
+static void add(struct argument_words *words, const char *word)
+{
+	add_own(words, strdup(word));
+}
+
+static void words_free(struct argument_words *words)
+{
+	for (size_t i = 0; i < words->count; i++)
+		free(words->word[i]);
+	free(words->word);
+}
+
+/* What of the parameters decides which units there are and what becomes of them. */
+static void add_policy(struct argument_words *words, const struct xfp_parameters *p)
+{
+	char text[24];
+
+	add(words, "--lm-head");
+	add(words, xfp_lm_head_name(p->lm_head));
+	if (p->keep_embeddings)
+		add(words, "--keep-embeddings");
+	for (int i = 0; i < XFP_CLASSES; i++)
+		if (p->format[i].form != XFP_FORM_AUTO)
+			add_own(words, xfp_formatted("--format=%s=%s", xfp_class_name((enum xfp_class)i),
+						     xfp_format_text(p->format[i], text)));
+	for (uint32_t i = 0; i < p->override_count; i++) {
+		add(words, "--override");
+		add_own(words, xfp_override_text(&p->overrides[i]));
+	}
+}
+
+int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const char *work, struct xfp_error *err)
+{
+	struct argument_words words = { .word = NULL };
+	off_t before = xfp_log_size(&c->place);
+	int status;
+
+	add(&words, XFP_INSPECT_PROGRAM);
+	add(&words, "--work");
+	add(&words, work);
+	add_policy(&words, &c->parameters);
+	if (c->request->family) {
+		add(&words, "--family");
+		add(&words, c->request->family);
+	}
+	add(&words, "--");
+	add(&words, c->request->model);
+	if (words.failed)
+		status = (int)xfp_no_memory(err);
+	else
+		status = xfp_run(&c->place, signals, (const char *const *)words.word, NULL, NULL, NULL, err);
+	words_free(&words);
+	if (status || !c->request->quiet)
+		xfp_log_show(c, before);
+	if (status)
+		xfp_log_keep(&c->place, before);
+	/* Its options are the user's. */
+	return status == XFP_USAGE ? XFP_USAGE : (int)xfp_child_status(status);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/run_state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "conversion/progress.h"
+#include "stages/work/pulse.h"
+#include "stages/work/verified.h"
+
+/* ---- the folder -------------------------------------------------------------------------------- */
+
+static bool identity_of(const char *folder, const char *name, struct xfp_identity *identity)
+{
+	char *path = xfp_path(folder, name);
+	struct stat st;
+	bool there = path && !stat(path, &st);
+
+	*identity = there ? xfp_identity_of(&st) : (struct xfp_identity){ 0 };
+	free(path);
+	return there;
+}
+
+bool xfp_is_work_folder(const char *folder)
+{
+	struct xfp_identity ignored;
+
+	return identity_of(folder, XFP_LOCK_FILE, &ignored) &&
+	       (identity_of(folder, XFP_RUN_FILE, &ignored) || identity_of(folder, XFP_LEDGER_FILE, &ignored) ||
+		identity_of(folder, XFP_LOG_FILE, &ignored));
+}
+
+/* A shared lock, for no longer than it takes to see that it is had: a conversion that begins waits. */
+static bool is_locked(const char *work)
+{
+	char *path = xfp_path(work, XFP_LOCK_FILE);
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return locked;
+}
+
+static void judge(struct xfp_run_state *s)
+{
+	s->state = s->locked                             ? "running"
+		   : !strcmp(s->record.state, "running") ? "interrupted" /* and had no time to say so */
+		   : *s->record.state                    ? s->record.state
+		   : s->ledger                           ? "prepared"
+							 : "interrupted";
+}
+
+/* ---- units ------------------------------------------------------------------------------------- */
+
+static void forget_units(struct xfp_run_state *s)
+{
+	for (uint32_t i = 0; s->units && i < s->ledger->unit_count; i++)
+		free(s->units[i].failure);
+	free(s->units);
+	s->units = NULL;
+	s->events_read = 0;
+}
+
+static enum xfp_status read_ledger(struct xfp_run_state *s, struct xfp_error *err)
+{
+	struct xfp_identity identity;
+	enum xfp_status status = XFP_OK;
+	char *path;
+	bool refused = !s->locked && !strcmp(s->record.state, XFP_RUN_REFUSED);
+	bool there = identity_of(s->work, XFP_LEDGER_FILE, &identity) && !refused;
+
+	if (there && s->ledger && xfp_identity_equal(&identity, &s->ledger_identity))
+		return XFP_OK;
+	forget_units(s);
+	xfp_ledger_free(s->ledger);
+	s->ledger = NULL;
+	s->ledger_identity = identity;
+	if (!there || !identity.size)
+		return XFP_OK;
+	if (!(path = xfp_path(s->work, XFP_LEDGER_FILE)))
+		return xfp_no_memory(err);
+	status = xfp_ledger_read(path, &s->ledger, err);
+	free(path);
+	if (!status && !(s->units = calloc(s->ledger->unit_count + (size_t)1, sizeof *s->units)))
+		status = xfp_no_memory(err);
+	return status;
+}
+
+/* By the names alone: thousands are listed faster than a few are opened. */
+static void read_stamps(struct xfp_run_state *s)
+{
+	DIR *folder = opendir(s->work);
+	struct dirent *entry;
+
+	for (uint32_t i = 0; i < s->ledger->unit_count; i++)
+		s->units[i].packed = false;
+	while (folder && (entry = readdir(folder))) {
+		const char *dash = entry->d_name[0] == 'u' ? strchr(entry->d_name, '-') : NULL;
+		char *end;
+
+		if (dash && !strcmp(dash, "-packed")) {
+			unsigned long unit = strtoul(entry->d_name + 1, &end, 10);
+
+			if (end == dash && unit < s->ledger->unit_count)
+				s->units[unit].packed = true;
+		}
+	}
+	if (folder)
+		closedir(folder);
+}
+
+/* ---- events ------------------------------------------------------------------------------------ */
+
+static void note(struct xfp_event **place, const struct xfp_event *event)
+{
+	if (!*place && !(*place = malloc(sizeof **place)))
+		return;
+	**place = *event;
+}
+
+static void take_event(struct xfp_run_state *s, const struct xfp_event *event)
+{
+	bool whole = event->unit == XFP_NO_UNIT, made = !strcmp(event->outcome, "made");
+	struct xfp_unit_progress *unit;
+	double share;
+
+	if (!whole && event->unit >= s->ledger->unit_count)
+		return;
+	if (xfp_event_is_verify(event)) {
+		note(&s->verified, event); /* no step of the run, nor a failure of it */
+		return;
+	}
+	unit = whole ? NULL : &s->units[event->unit];
+	if (event->status && event->status != XFP_DAMAGED && event->status != XFP_WANT_EXTENDED &&
+	    event->status != XFP_CHANGED)
+		note(unit ? &unit->failure : &s->failure, event);
+	if (!unit)
+		return;
+	unit->running[0] = '\0';
+	if (!strcmp(event->outcome, "started"))
+		memcpy(unit->running, event->stage, sizeof unit->running);
+	else if (!event->status) {
+		share = xfp_stage_share(s->modes, event->stage) - unit->fresh - unit->cached;
+		if (share > 0)
+			*(made ? &unit->fresh : &unit->cached) += share;
+		free(unit->failure);
+		unit->failure = NULL;
+	}
+}
+
+/* Shares of a unit's work follow from the modes, which are there before the first event. */
+static void read_modes(struct xfp_run_state *s)
+{
+	struct xfp_parameters parameters;
+
+	if (xfp_work_parameters(s->work, &parameters, NULL))
+		return;
+	s->modes = parameters.modes;
+	xfp_parameters_free(&parameters);
+}
+
+/* What was appended since. A run that begins starts a new file. */
+static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *err)
+{
+	struct xfp_identity identity;
+	char *text, *rest, *line;
+	enum xfp_status status;
+
+	identity_of(s->work, XFP_EVENTS_FILE, &identity);
+	if (identity.inode != s->events_identity.inode || identity.size < s->events_read) {
+		forget_units(s);
+		free(s->failure);
+		free(s->verified);
+		s->failure = s->verified = NULL;
+		if (!(s->units = calloc(s->ledger->unit_count + (size_t)1, sizeof *s->units)))
+			return xfp_no_memory(err);
+	}
+	s->events_identity = identity;
+	status = xfp_events_read(s->work, &s->events_read, &text, err);
+	if (!status && text)
+		read_modes(s);
+	rest = text;
+	while (!status && (line = strsep(&rest, "\n"))) {
+		struct xfp_event event;
+
+		if (xfp_event_parse(line, &event))
+			take_event(s, &event);
+	}
+	free(text);
+	return status;
+}
+
+/* Of the stages that are at work, and of the bundle. */
+static void read_pulses(struct xfp_run_state *s)
+{
+	int pulses = xfp_pulses_open(s->work);
+
+	for (uint32_t i = 0; i < s->ledger->unit_count; i++) {
+		struct xfp_unit_progress *unit = &s->units[i];
+
+		unit->inside = *unit->running && s->locked ? xfp_pulses_read(pulses, i, unit->running) : 0;
+	}
+	s->bundled = s->locked && !strcmp(s->record.phase, "bundling")
+			     ? xfp_pulses_read(pulses, s->ledger->unit_count, XFP_BUNDLE_STAGE)
+			     : 0;
+	if (pulses >= 0)
+		close(pulses);
+}
+
+/* ---- sums -------------------------------------------------------------------------------------- */
+
+static void count_unit(struct xfp_run_state *s, uint32_t number, bool over)
+{
+	const struct xfp_ledger_unit *ledger = &s->ledger->units[number];
+	const struct xfp_unit_progress *unit = &s->units[number];
+	bool done = unit->packed || over;
+	double weights = (double)xfp_unit_weights(ledger), fresh = unit->fresh;
+
+	if (!done && *unit->running)
+		fresh += unit->inside * xfp_stage_more(s->modes, unit->running, unit->fresh + unit->cached);
+	s->weights += weights;
+	s->fresh += fresh * weights;
+	s->guessed += done ? 0 : fresh * weights;
+	s->cached += (done ? 1 - unit->fresh : unit->cached) * weights;
+	s->done += done;
+	s->done_fresh += done && unit->fresh > 0;
+	s->class_units[ledger->class_]++;
+	s->class_weights[ledger->class_] += xfp_unit_weights(ledger);
+	s->class_done[ledger->class_] += done;
+	s->class_weights_done[ledger->class_] += done ? xfp_unit_weights(ledger) : 0;
+	s->in_flight += s->locked && *unit->running;
+	s->failures += unit->failure && !done;
+}
+
+static void count(struct xfp_run_state *s)
+{
+	/* A finished run whose cache was dropped has no stamps left. */
+	bool over = !strcmp(s->state, "finished");
+
+	s->done = s->done_fresh = s->in_flight = s->failures = 0;
+	s->weights = s->cached = s->fresh = s->guessed = 0;
+	memset(s->class_units, 0, sizeof s->class_units);
+	memset(s->class_done, 0, sizeof s->class_done);
+	memset(s->class_weights, 0, sizeof s->class_weights);
+	memset(s->class_weights_done, 0, sizeof s->class_weights_done);
+	for (uint32_t i = 0; s->ledger && i < s->ledger->unit_count; i++)
+		count_unit(s, i, over);
+	s->failures += !over && s->failure;
+}
+
+/* A run that was killed ended when it last left a trace. The events are one, unless verify has added to them since. */
+static void measure(struct xfp_run_state *s)
+{
+	struct xfp_identity run = { 0 }, last = s->events_identity;
+	int64_t end = xfp_wall_ms();
+
+	if (!s->locked && s->record.ended) {
+		end = s->record.ended;
+	} else if (!s->locked) {
+		identity_of(s->work, XFP_RUN_FILE, &run);
+		if (s->verified)
+			identity_of(s->work, XFP_LOG_FILE, &last);
+		end = (run.mtime_ns > last.mtime_ns ? run.mtime_ns : last.mtime_ns) / 1000000;
+	}
+	s->seconds = s->record.started && end > s->record.started ? (double)(end - s->record.started) / 1000 : 0;
+	s->working = s->record.working && end > s->record.working ? (double)(end - s->record.working) / 1000 : 0;
+}
+
+enum xfp_status xfp_run_state_read(const char *work, struct xfp_run_state *s, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if (!xfp_is_work_folder(work))
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: not the work folder of a conversion", work);
+	if (!s->work && !(s->work = realpath(work, NULL)))
+		return xfp_no_memory(err);
+	/* A run that begins or ends between the two is seen at the second look. */
+	for (int look = 0; look < 2; look++) {
+		s->locked = is_locked(work);
+		xfp_run_record_read(work, &s->record, NULL);
+		if (s->locked == !strcmp(s->record.state, "running"))
+			break;
+	}
+	if ((status = read_ledger(s, err)))
+		return status;
+	if (s->ledger) {
+		/* Until stages run, the events are those of the run before. */
+		bool old = s->locked && !s->record.working;
+
+		if (!old && (status = read_events(s, err)))
+			return status;
+		read_stamps(s);
+		read_pulses(s);
+	}
+	judge(s);
+	count(s);
+	measure(s);
+	return XFP_OK;
+}
+
+void xfp_run_state_free(struct xfp_run_state *s)
+{
+	forget_units(s);
+	free(s->failure);
+	free(s->verified);
+	free(s->work);
+	xfp_ledger_free(s->ledger);
+	xfp_run_record_free(&s->record);
+	*s = (struct xfp_run_state){ 0 };
+}

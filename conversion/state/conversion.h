@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conversion.h - the state of one conversion: what was requested, where it works, its units, its goal, what it drops.
+ */
+#ifndef XFP_CONVERSION_H
+#define XFP_CONVERSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/system/signals.h"
+#include "cache/manifest.h"
+#include "cache/store.h"
+#include "conversion/state/notice.h"
+#include "conversion/state/request.h"
+#include "schemas/bundle.h"
+#include "schemas/choice.h"
+#include "schemas/ledger.h"
+#include "stages/work/run_record.h"
+#include "stages/work/unit_state.h"
+
+/* Where a conversion works: the work folder and the cache. */
+struct xfp_conversion_place {
+	int lock, log;              /* file descriptors, -1: none */
+	int cache_lock;             /* cache/lock.h; -1: none */
+	bool made_work, made_cache; /* this run created the folder */
+	size_t found_path;          /* length of the part of the work folder's path that existed before */
+	size_t found_cache_path;    /* length of the part of the cache's path that existed before */
+	bool refused;               /* ended before any work, without an interruption */
+	bool crcs_kept;             /* the manifest has results of this run's CRC-32 check */
+	char *scratch;              /* temporary folder that holds the ledger and the files of a dry run; NULL: none */
+	struct xfp_run_record record;
+	struct xfp_store store; /* folder NULL: there is no cache yet (only in a dry run) */
+	struct xfp_manifest *manifest;
+	int64_t run; /* the manifest's number of this run, 0: none */
+	int tick_ms; /* interval of the callback of xfp_run; 0: about twice a second */
+};
+
+/* The units, and which of their artifacts are current and in the cache. */
+struct xfp_conversion_units {
+	struct xfp_ledger *ledger;
+	struct xfp_unit_state *state; /* [ledger->unit_count] */
+	uint64_t weights, weights_done;
+	uint32_t todo; /* units that are not done */
+	bool prepared; /* todo is known: the units of the work folder are the ledger's */
+};
+
+/* Progress towards a goal, and its result. */
+struct xfp_solved {
+	uint32_t steps;               /* finished steps: the surveys, then each round of measuring */
+	bool settled;                 /* nothing will change any more */
+	bool binding;                 /* it is less than the most bits would take */
+	uint64_t budget, total, most; /* in the goal's bytes: the limit, the size now, the size with the most bits */
+	double error;                 /* mean relative squared error, weighted */
+	struct xfp_bundle_makeup makeup;
+};
+
+/* What the stages' events have reported so far. */
+struct xfp_conversion_events {
+	uint64_t read;           /* bytes of the events file that were read */
+	bool leftovers;          /* the events are those of an earlier run */
+	bool damaged;            /* a stage removed a damaged artifact */
+	bool changed;            /* weights were not those that had been digested */
+	bool torn;               /* lines of the events were damaged; reported once */
+	uint32_t failures;       /* other failed stages */
+	enum xfp_status failure; /* the status of the first of them */
+	bool manifest_behind;    /* the manifest could not be written; reported once */
+	bool record_lost;        /* the manifest lacks units of this run; reported once */
+};
+
+/* The progress of the units, in weights and seconds (progress.h). */
+struct xfp_conversion_progress {
+	bool begun;
+	double cached, fresh, started;
+};
+
+/* What --drop-cache removes before the bundle is complete (drop_cache.h). */
+struct xfp_conversion_drop {
+	struct xfp_dropping *dropping; /* NULL: nothing is dropped before the bundle is complete */
+	unsigned units;                /* as struct xfp_extent has it (xfp_drop_outlook) */
+	bool moved_usable;    /* there is a pending bundle that units were moved into, or the bundle that it became */
+	uint32_t moved_stale; /* units that were moved there and are outdated */
+	bool stands_alone;    /* the bundle is up to date, and the artifacts were dropped */
+};
+
+struct xfp_conversion {
+	const struct xfp_request *request;
+	struct xfp_parameters parameters; /* the request's, with the assignments that a goal was solved to */
+	struct xfp_signals *signals;      /* held; long steps check for one. NULL: none */
+	struct xfp_notify notify;
+	struct xfp_conversion_place place;
+	struct xfp_conversion_units units;
+	struct xfp_solved solved;
+	struct xfp_conversion_events events;
+	struct xfp_conversion_progress progress;
+	struct xfp_conversion_drop drop;
+};
+
+/* For estimates; it borrows from the conversion. */
+static inline struct xfp_extent xfp_conversion_extent(const struct xfp_conversion *c)
+{
+	return (struct xfp_extent){ &c->parameters, c->units.ledger, c->units.state, c->units.todo, c->drop.units };
+}
+
+/* Free the assignments that a goal was solved to. Those of the request stay the request's. */
+static inline void xfp_conversion_unassign(struct xfp_conversion *c)
+{
+	if (c->parameters.assigned != c->request->parameters.assigned)
+		free(c->parameters.assigned);
+	c->parameters.assigned = NULL;
+	c->parameters.assigned_count = 0;
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * request.h - what is asked of a conversion, as plain data: commands/convert/options.h fills it in from the environment
+ * and the command line.
+ */
+#ifndef XFP_REQUEST_H
+#define XFP_REQUEST_H
+
+#include <stdbool.h>
+
+#include "schemas/goal.h"
+#include "schemas/parameters.h"
+
+struct xfp_request {
+	const char *program;              /* argv[0], the name in messages */
+	char *model, *out, *cache, *work; /* absolute; a name in the Hugging Face cache has become a path */
+	char *family;                     /* NULL: inspect finds it */
+	char *like;                       /* absolute; NULL: no bundle to compare with */
+	char *head_asked;                 /* the option that wants a quantized output head; NULL: none, or a profile */
+	struct xfp_parameters parameters;
+	struct xfp_goal goal;
+	unsigned jobs; /* 0: not given */
+	bool keep_going, dry_run, rehash, drop_cache, json, quiet, allow_empty, force;
+	bool survey;      /* planning: measure what no survey covers yet */
+	bool planning;    /* predict the conversion, do not convert */
+	bool out_guessed; /* planning, and no output was named */
+	bool own_cache;   /* --cache was not given: the cache is convert's own, next to OUT */
+};
+
+/* Free what the request owns, and zero it. */
+void xfp_request_free(struct xfp_request *request);
+
+#endif
