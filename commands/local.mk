@@ -98,8 +98,6 @@ commands_generate_libgenerate_a_SOURCES = \
 	commands/generate/report.h
 commands_inspect_libinspect_a_SOURCES = \
 	commands/inspect/csv.c \
-	commands/inspect/distribution.c \
-	commands/inspect/distribution.h \
 	commands/inspect/inspect.c \
 	commands/inspect/json.c \
 	commands/inspect/list.c \

@@ -42,6 +42,8 @@ stages_libstages_a_SOURCES = \
 	stages/quantize/candidates.h \
 	stages/quantize/decide.c \
 	stages/quantize/decide.h \
+	stages/quantize/distribution.c \
+	stages/quantize/distribution.h \
 	stages/quantize/fit_codebooks.c \
 	stages/quantize/fit_fp8.c \
 	stages/quantize/fit_libraries.c \

@@ -5,8 +5,8 @@
 #ifndef XFP_INSPECT_LIST_H
 #define XFP_INSPECT_LIST_H
 
-#include "commands/inspect/distribution.h"
 #include "commands/inspect/look.h"
+#include "stages/quantize/distribution.h"
 
 enum xfp_list_order {
 	XFP_LIST_BY_NAME, /* numbers in names by their value: layer 2 before layer 10 */

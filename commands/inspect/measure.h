@@ -7,7 +7,7 @@
 
 #include "base/system/signals.h"
 #include "checkpoints/checkpoint.h"
-#include "commands/inspect/distribution.h"
+#include "stages/quantize/distribution.h"
 
 /* Into found[t] for each of the `count` tensors t, which are sorted anew. Each is one thread's, from front to back in
  * blocks of a MiB, so that memory depends on the number of threads alone and no figure on it. On a terminal, standard

@@ -13,8 +13,8 @@
  *
  * What is no number (NaN, infinity) is counted, and is left out of everything else.
  */
-#ifndef XFP_INSPECT_DISTRIBUTION_H
-#define XFP_INSPECT_DISTRIBUTION_H
+#ifndef XFP_DISTRIBUTION_H
+#define XFP_DISTRIBUTION_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/inspect/distribution.h"
+#include "stages/quantize/distribution.h"
 
 #include <math.h>
 #include <stdlib.h>
