@@ -36,8 +36,7 @@ model_generate_libgenerate_a_SOURCES = \
 	model/generate/sample.h \
 	model/generate/text.c \
 	model/generate/text.h
-# Vectors that are wider than the machine's (model/forward/lanes.h) go to no other file, so nothing hangs on how
-# functions pass them.
+# No function takes vectors wider than those of the machine (model/forward/lane_loops.h) as an argument.
 model_cflags = $(AM_CFLAGS) $(KERNEL_CFLAGS) -Wno-psabi
 model_libmodel_a_CFLAGS = $(model_cflags)
 model_libmodel_a_SOURCES = \
@@ -53,7 +52,6 @@ model_libmodel_a_SOURCES = \
 	model/forward/kv_cache.h \
 	model/forward/lane_loops.h \
 	model/forward/lane_set.h \
-	model/forward/lanes.h \
 	model/forward/lanes_plain.c \
 	model/forward/linear_map.c \
 	model/forward/loss.c \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lane_loops.h - the loops of lane_set.h. The including file defines XFP_LANE_SET, the name of the set.
+ * lane_loops.h - the loops of lane_set.h, on the lanes of the kernels/lanes/ header included before it. The including
+ * file defines XFP_LANE_SET, the name of the set.
  */
 #include <string.h>
 
 #include "model/forward/lane_set.h"
-#include "model/forward/lanes.h"
 #include "model/forward/product.h"
 
 /* ---- XFP_REPRODUCIBLE ------------------------------------------------------------------------------ */
@@ -48,37 +48,78 @@ static void product_rows(const float *w, size_t rows, size_t cols, const float *
 
 /* ---- XFP_FAST -------------------------------------------------------------------------------------- */
 
+/* `count` numbers, sixteen at most, padded with zeros. */
+LANES_INLINE vf load_first(const float *from, size_t count)
+{
+	return vf_from_bits(vi_load_first(from, count < XFP_LANES ? (unsigned)count : XFP_LANES));
+}
+
+LANES_INLINE void store_first(float *to, vf a, size_t count)
+{
+	float lanes[XFP_LANES];
+
+	vf_store(lanes, a);
+	memcpy(to, lanes, (count < XFP_LANES ? count : XFP_LANES) * sizeof *to);
+}
+
+/* a + b c */
+LANES_INLINE vf add_product(vf a, vf b, vf c)
+{
+	return vf_add(a, vf_mul(b, c));
+}
+
+/* e^x within a relative error of 2^-21; 2^-126 below -87, and 2^127 above 88. NaN stays NaN. */
+LANES_INLINE vf exponential(vf x)
+{
+	static const float coefficient[] = { 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f };
+	const vf least = vf_all(-87), most = vf_all(88);
+	vf r, whole, sum = vf_all(1.0f / 5040);
+	vi power;
+
+	x = vf_where(vf_above(least, x), least, x);
+	x = vf_where(vf_above(x, most), most, x);
+	power = vf_round_small(vf_mul(x, vf_all(1.44269504f)));
+	whole = vf_from_i(power);
+	r = vf_sub(x, vf_mul(whole, vf_all(0.693359375f)));
+	r = add_product(r, whole, vf_all(2.12194440e-4f));
+	for (unsigned i = 0; i < sizeof coefficient / sizeof *coefficient; i++)
+		sum = add_product(vf_all(coefficient[i]), sum, r);
+	sum = vf_add(add_product(r, vf_mul(sum, r), r), vf_all(1));
+	return vf_mul(sum, vf_from_bits(vi_left(vi_add(power, vi_all(127)), 23)));
+}
+
 static void scores(const float *query, const float *keys, size_t stride, size_t count, size_t size, float *score)
 {
 	size_t whole = size / XFP_LANES * XFP_LANES;
 
 	for (size_t j = 0; j < count; j++, keys += stride) {
-		xfp_lanes sum = { 0 };
+		vf sum = vf_all(0);
 
 		for (size_t i = 0; i < whole; i += XFP_LANES)
-			sum += xfp_lanes_load(query + i) * xfp_lanes_load(keys + i);
+			sum = add_product(sum, vf_load(query + i), vf_load(keys + i));
 		if (whole < size)
-			sum += xfp_lanes_some(query + whole, size - whole) * xfp_lanes_some(keys + whole, size - whole);
-		score[j] = xfp_lanes_sum(sum);
+			sum = add_product(sum, load_first(query + whole, size - whole),
+					  load_first(keys + whole, size - whole));
+		score[j] = vf_total(sum);
 	}
 }
 
 static float softmax(float *score, size_t count)
 {
 	float most = score[0];
-	xfp_lanes sum = { 0 };
+	vf sum = vf_all(0);
 
 	for (size_t j = 1; j < count; j++)
 		most = score[j] > most || score[j] != score[j] ? score[j] : most;
 	for (size_t j = count; j % XFP_LANES; j++)
 		score[j] = most - 200; /* padding, which adds about e^-87 */
 	for (size_t j = 0; j < count; j += XFP_LANES) {
-		xfp_lanes e = xfp_lanes_exp(xfp_lanes_load(score + j) - most);
+		vf e = exponential(vf_sub(vf_load(score + j), vf_all(most)));
 
-		xfp_lanes_put(e, XFP_LANES, score + j);
-		sum += e;
+		vf_store(score + j, e);
+		sum = vf_add(sum, e);
 	}
-	return xfp_lanes_sum(sum);
+	return vf_total(sum);
 }
 
 static void mix(const float *score, const float *values, size_t stride, size_t count, size_t size, float *sum)
@@ -86,32 +127,35 @@ static void mix(const float *score, const float *values, size_t stride, size_t c
 	size_t i = 0;
 
 	for (; i + 2 * XFP_LANES <= size; i += 2 * XFP_LANES) {
-		xfp_lanes a = xfp_lanes_load(sum + i), b = xfp_lanes_load(sum + i + XFP_LANES);
+		vf a = vf_load(sum + i), b = vf_load(sum + i + XFP_LANES);
 		const float *value = values + i;
 
 		for (size_t j = 0; j < count; j++, value += stride) {
-			a += score[j] * xfp_lanes_load(value);
-			b += score[j] * xfp_lanes_load(value + XFP_LANES);
+			a = add_product(a, vf_all(score[j]), vf_load(value));
+			b = add_product(b, vf_all(score[j]), vf_load(value + XFP_LANES));
 		}
-		xfp_lanes_put(a, XFP_LANES, sum + i);
-		xfp_lanes_put(b, XFP_LANES, sum + i + XFP_LANES);
+		vf_store(sum + i, a);
+		vf_store(sum + i + XFP_LANES, b);
 	}
 	for (; i < size; i += XFP_LANES) {
-		xfp_lanes a = xfp_lanes_some(sum + i, size - i);
+		vf a = load_first(sum + i, size - i);
 		const float *value = values + i;
 
 		for (size_t j = 0; j < count; j++, value += stride)
-			a += score[j] * xfp_lanes_some(value, size - i);
-		xfp_lanes_put(a, size - i, sum + i);
+			a = add_product(a, vf_all(score[j]), load_first(value, size - i));
+		store_first(sum + i, a, size - i);
 	}
 }
 
 static void silu(float *gate, const float *up, size_t count)
 {
-	for (size_t i = 0; i < count; i += XFP_LANES) {
-		xfp_lanes x = xfp_lanes_some(gate + i, count - i);
+	const vf one = vf_all(1);
 
-		xfp_lanes_put(x / (1 + xfp_lanes_exp(-x)) * xfp_lanes_some(up + i, count - i), count - i, gate + i);
+	for (size_t i = 0; i < count; i += XFP_LANES) {
+		vf x = load_first(gate + i, count - i);
+		vf y = vf_div(x, vf_add(one, exponential(vf_mul(x, vf_all(-1)))));
+
+		store_first(gate + i, vf_mul(y, load_first(up + i, count - i)), count - i);
 	}
 }
 

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#define XFP_LANES 16 /* f32 numbers */
+#include "kernels/lanes/lanes.h"
 
 struct xfp_lane_set {
 	/* xfp_product_rows of product.h: the same bits in any set. */

@@ -1,3 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/lanes/avx2.h"
+
 #define XFP_LANE_SET xfp_lane_set_avx2
 #include "model/forward/lane_loops.h"
