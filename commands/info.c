@@ -287,18 +287,18 @@ int xfp_main_info(int argc, char **argv)
 	const char *device_name = NULL;
 	bool json = false, units = false, told = false;
 	const struct xfp_option options[] = {
-		{ .name = "json", .text = "one JSON object: every unit and every tensor", .set = &json },
-		{ .name = "units", .text = "a line for every unit, too", .set = &units },
+		{ .name = "json", .text = "print one JSON object with every unit and tensor", .set = &json },
+		{ .name = "units", .text = "print a line for every unit, too", .set = &units },
 		{ .name = "device",
 		  .value = "NAME",
-		  .text = "what each unit becomes on a GPU, such as h100, instead;\n"
-			  "none needs to be there",
+		  .text = "print instead how units are stored on a GPU such as\n"
+			  "h100; needs no GPU",
 		  .into = &device_name },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp info [--json] [--units] [--device NAME] BUNDLE",
-		.summary = "Tells what a bundle holds. Reads its index only: xfp verify checks its weights.",
+		.summary = "Prints the contents of a bundle. Reads only the index; xfp verify checks weights.",
 		.options = options,
 	};
 	struct xfp_error err;

@@ -27,17 +27,17 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{ "convert", xfp_main_convert, "make a bundle of a checkpoint", true },
-	{ "inspect", xfp_main_inspect, "what is inside a checkpoint, and how its weights are distributed", false },
-	{ "plan", xfp_main_plan, "what a conversion would take: bits, memory, disk, time", true },
-	{ "compare", xfp_main_compare, "bits against error of every mode, beside common formats", false },
-	{ "status", xfp_main_status, "how far a conversion is, at work or dead", false },
-	{ "info", xfp_main_info, "what a bundle holds", false },
+	{ "convert", xfp_main_convert, "quantize a checkpoint into a bundle", true },
+	{ "inspect", xfp_main_inspect, "list a checkpoint's tensors and statistics of its weights", false },
+	{ "plan", xfp_main_plan, "predict bits, memory, disk and time of a conversion", true },
+	{ "compare", xfp_main_compare, "compare bits and error of every mode and common formats", false },
+	{ "status", xfp_main_status, "show the progress of a conversion, or how it ended", false },
+	{ "info", xfp_main_info, "print the contents of a bundle", false },
 	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint", false },
-	{ "eval", xfp_main_eval, "perplexity of a bundle or a checkpoint, and KL", false },
-	{ "generate", xfp_main_generate, "text that a bundle or a checkpoint makes of a prompt", false },
-	{ "unpack", xfp_main_unpack, "make a checkpoint of a bundle", false },
-	{ "cache", xfp_main_cache, "what is in a cache of artifacts, and its upkeep", false },
+	{ "eval", xfp_main_eval, "measure perplexity, and the divergence from a source", false },
+	{ "generate", xfp_main_generate, "generate text with a bundle or a checkpoint", false },
+	{ "unpack", xfp_main_unpack, "write a bundle as a safetensors checkpoint", false },
+	{ "cache", xfp_main_cache, "list, check and prune the cache of artifacts", false },
 	{ "prepare", xfp_main_prepare, NULL, true },
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
@@ -60,8 +60,8 @@ static void help(FILE *out)
 		if (commands[i].text)
 			fprintf(out, "  xfp %-*s  %s\n", width, commands[i].name, commands[i].text);
 	fputs("\n"
-	      "xfp help COMMAND tells the options of a command, man xfp-COMMAND what they\n"
-	      "mean.\n"
+	      "xfp help COMMAND lists the options of a command, man xfp-COMMAND explains\n"
+	      "them.\n"
 	      "xfp --pipelines prints the folder of the make rules, for makefiles to include.\n",
 	      out);
 }

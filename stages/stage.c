@@ -199,16 +199,13 @@ static bool read_line(int argc, char **argv, const struct xfp_stage *stage, stru
 						  .text = "measure the extended set (k = 5, 6) instead of the base set",
 						  .set = &job->extended };
 	if (stage->run_all) {
-		options[2] =
-			(struct xfp_option){ .name = "expect",
-					     .value = "HEX",
-					     .text = "write nothing unless this is the digest of what was decided on",
-					     .into = &call->expected };
-		options[3] = (struct xfp_option){
-			.name = "move",
-			.text = "keep and continue the pending file, and note what is on the disk of it",
-			.set = &call->move
-		};
+		options[2] = (struct xfp_option){ .name = "expect",
+						  .value = "HEX",
+						  .text = "write nothing unless this is the digest of all choices",
+						  .into = &call->expected };
+		options[3] = (struct xfp_option){ .name = "move",
+						  .text = "keep and continue the pending file, and record synced units",
+						  .set = &call->move };
 	}
 	snprintf(usage, sizeof usage, "%s [--work DIR] [--cache DIR]%s %s", program_of(stage),
 		 takes_extended(stage) ? " [--extended]"

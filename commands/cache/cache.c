@@ -47,8 +47,9 @@ static bool parse(int argc, char **argv, const struct xfp_cache_command *command
 	};
 	size_t count = command->options ? command->options(call, options + 1) : 0;
 
-	options[count + 1] =
-		(struct xfp_option){ .name = "json", .text = "one JSON object, see xfp-cache(1)", .set = &call->json };
+	options[count + 1] = (struct xfp_option){ .name = "json",
+						  .text = "print one JSON object, see xfp-cache(1)",
+						  .set = &call->json };
 	if (!xfp_command_line_read(&line, argc, argv, status))
 		return false;
 	if (line.argument_count > (command->takes_operand ? 1 : 0)) {
@@ -92,8 +93,8 @@ static void print_usage(FILE *out)
 static void print_help(void)
 {
 	print_usage(stdout);
-	puts("\nLooks after the cache of artifacts that conversions fill: the folder xfp-cache\n"
-	     "beside a bundle.\n");
+	puts("\nLists, checks and prunes the cache of artifacts that conversions fill: the\n"
+	     "folder xfp-cache next to a bundle.\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		printf("  xfp cache %-9s%s\n", commands[i]->name, commands[i]->text);
 	puts("\n"

@@ -275,13 +275,13 @@ static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CAC
 					    .set = &call->read };
 	own[count++] = (struct xfp_option){ .name = "read-data-subset",
 					    .value = "PART",
-					    .text = "only of a part: 2/7 is the second of seven, 5% are drawn at "
-						    "random",
+					    .text = "read only a part: 2/7 is the second of seven, 5% a random "
+						    "sample",
 					    .take = take_subset,
 					    .context = call };
 	own[count++] = (struct xfp_option){ .name = "remove",
-					    .text = "remove damaged artifacts; they are made again when they are "
-						    "wanted",
+					    .text = "remove damaged artifacts; they are computed again when "
+						    "needed",
 					    .set = &call->remove };
 	return count;
 }
@@ -289,9 +289,9 @@ static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CAC
 const struct xfp_cache_command xfp_cache_check = {
 	.name = "check",
 	.usage = "xfp cache check [--cache DIR] [--read-data] [--read-data-subset PART] [--remove] [--json]",
-	.text = "whether it is whole",
+	.text = "check artifacts and manifest for damage",
 	.summary = "Checks names, sizes and headers of the artifacts, and the manifest; reads their data on request.\n"
-		   "Status 3 when something is damaged.",
+		   "Status 3 if something is damaged.",
 	.options = options,
 	.run = run,
 };

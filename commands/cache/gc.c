@@ -240,33 +240,34 @@ static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CAC
 
 	own[count++] = (struct xfp_option){ .name = "keep-runs",
 					    .value = "N",
-					    .text = "keep what the last N successful runs of each output use "
+					    .text = "keep artifacts of the last N successful runs of each output "
 						    "(default 1)",
 					    .into_32 = &call->keep_runs,
 					    .range = { "a number of runs", 0, 1000000 } };
 	own[count++] = (struct xfp_option){ .name = "max-size",
 					    .value = "BYTES",
-					    .text = "remove no more than it takes, longest unused first; with K, M, "
-						    "G, T, or KiB ...",
+					    .text = "remove only until the cache has this size, least recently used "
+						    "first; with K, M, G, T, or KiB ...",
 					    .into_size = &call->max_size };
 	own[count++] = (struct xfp_option){ .name = "older-than",
 					    .value = "DAYS",
-					    .text = "only what was neither made nor used since",
+					    .text = "remove only artifacts not made or used since",
 					    .into_64 = &call->days,
 					    .range = { "a number of days", 1, 100000 } };
-	own[count++] = (struct xfp_option){
-		.name = "dry-run", .letter = 'n', .text = "remove nothing; list what would go", .set = &call->dry_run
-	};
+	own[count++] = (struct xfp_option){ .name = "dry-run",
+					    .letter = 'n',
+					    .text = "remove nothing; list what would be removed",
+					    .set = &call->dry_run };
 	return count;
 }
 
 const struct xfp_cache_command xfp_cache_gc = {
 	.name = "gc",
 	.usage = "xfp cache gc [--cache DIR] [--keep-runs N] [--max-size BYTES] [--older-than DAYS] [-n] [--json]",
-	.text = "remove what no recent run uses",
-	.summary = "Removes artifacts that no recent run of an output that is still there uses, and what dead\n"
-		   "processes left behind. Not while a conversion uses the cache.\n"
-		   "Files that xfp did not make are named and left alone.",
+	.text = "remove artifacts that no recent run uses",
+	.summary = "Removes artifacts that no recent run of an existing output uses, and leftovers of processes that\n"
+		   "ended. Removes nothing while a conversion uses the cache.\n"
+		   "Files of other programs are named and not touched.",
 	.options = options,
 	.run = run,
 };

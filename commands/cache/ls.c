@@ -255,21 +255,21 @@ static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CAC
 
 	own[count++] = (struct xfp_option){ .name = "kind",
 					    .value = "KIND",
-					    .text = "only survey, outliers, fit, choice or packed",
+					    .text = "list only survey, outliers, fit, choice or packed",
 					    .take = take_kind,
 					    .context = &call->kind };
 	own[count++] = (struct xfp_option){ .name = "unit",
 					    .value = "GLOB",
-					    .text = "only those made for a unit whose name matches",
+					    .text = "list only artifacts of units whose name matches",
 					    .into = &call->unit };
 	own[count++] = (struct xfp_option){ .name = "sort",
 					    .value = "ORDER",
-					    .text = "unit (the default), key, kind, size or made",
+					    .text = "sort by unit (the default), key, kind, size or made",
 					    .choices = orders,
 					    .into = &call->sort };
-	own[count++] = (struct xfp_option){ .name = "reverse", .text = "the other way round", .set = &call->reverse };
+	own[count++] = (struct xfp_option){ .name = "reverse", .text = "reverse the order", .set = &call->reverse };
 	own[count++] = (struct xfp_option){ .name = "keys",
-					    .text = "whole keys, and what each is the digest of",
+					    .text = "print complete keys and their ingredients",
 					    .set = &call->keys };
 	return count;
 }
@@ -278,9 +278,9 @@ const struct xfp_cache_command xfp_cache_ls = {
 	.name = "ls",
 	.usage = "xfp cache ls [--cache DIR] [--kind KIND] [--unit GLOB] [--sort ORDER] "
 		 "[--reverse] [--keys] [--json] [KEY]",
-	.text = "the artifacts; of one, everything",
-	.summary = "Lists the artifacts of a cache. With KEY, or the beginning of one, tells everything about that\n"
-		   "artifact: what it was made from, what it measured, which runs use it.",
+	.text = "list artifacts, or everything about one",
+	.summary = "Lists the artifacts of a cache. With KEY, or a prefix of one, prints everything about that\n"
+		   "artifact: its sources, its contents, the runs that use it.",
 	.options = options,
 	.takes_operand = true,
 	.run = run,

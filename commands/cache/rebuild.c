@@ -98,9 +98,8 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 const struct xfp_cache_command xfp_cache_rebuild = {
 	.name = "rebuild",
 	.usage = "xfp cache rebuild [--cache DIR] [--json]",
-	.text = "make the manifest again from the artifacts",
-	.summary =
-		"Reads every artifact and makes a new manifest. What only the old one knows, runs and source files,\n"
-		"is taken over from it as far as it can be read.",
+	.text = "rebuild the manifest from the artifacts",
+	.summary = "Reads every artifact and writes a new manifest. Runs and source files are copied from the old one\n"
+		   "as far as it can be read.",
 	.run = run,
 };

@@ -247,7 +247,7 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 const struct xfp_cache_command xfp_cache_stats = {
 	.name = "stats",
 	.usage = "xfp cache stats [--cache DIR] [--json]",
-	.text = "counts, sizes, hits, costs",
-	.summary = "Sums up a cache: by kind, by run, what is damaged, what xfp cache gc would free.",
+	.text = "print counts, sizes, hits and costs",
+	.summary = "Sums up a cache: by kind, by run, damaged artifacts, and what xfp cache gc would free.",
 	.run = run,
 };

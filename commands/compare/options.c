@@ -157,18 +157,18 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 		  .path = true,
 		  .letter = 'o',
 		  .value = "FILE.svg",
-		  .text = "a plot of all of it",
+		  .text = "write a plot to this file",
 		  .take = take_plot,
 		  .context = request },
 		{ .name = "rows",
 		  .value = "N|all",
-		  .text = "rows of a unit that are looked at; all: exact figures [about 256]",
+		  .text = "rows of a unit to measure; all: exact figures [about 256]",
 		  .take = take_rows,
 		  .context = request },
-		setting_of(settings, "bits", "bits an index that are measured, as in 2,3,4; 8: fp8 [2-6,8]"),
+		setting_of(settings, "bits", "bits per index to measure, as in 2,3,4; 8: fp8 [2-6,8]"),
 		{ .name = "outlier-sigma",
 		  .value = "LIST|auto",
-		  .text = "outlier thresholds; auto: none,5,4,3.5,3,2.7,2.5, those of a survey [auto]",
+		  .text = "outlier thresholds; auto: none,5,4,3.5,3,2.7,2.5 [auto]",
 		  .take = take_thresholds,
 		  .context = &request->thresholds },
 		setting_of(settings, "balance", NULL),
@@ -183,17 +183,15 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 		setting_of(settings, "fit", NULL),
 		setting_of(settings, "start", NULL),
 		setting_of(settings, "on-nonfinite",
-			   "NaN or infinity in a unit: fail, or keep, which leaves it out [fail]"),
+			   "if weights are NaN or infinite: fail, or keep, which leaves the unit out [fail]"),
 		{ .name = "family",
 		  .value = "NAME|FILE",
-		  .text = "rules of this model family, not those the config names",
+		  .text = "use the rules of this model family, whatever the config says",
 		  .into = &request->family },
-		{ .name = "per-unit",
-		  .text = "tables, rows of --csv and objects of --json for each unit, too",
-		  .set = &request->per_unit },
-		{ .name = "csv", .text = "everything that was measured, as CSV", .set = &request->csv },
-		{ .name = "json", .text = "the same as JSON", .set = &request->json },
-		{ .name = "quiet", .letter = 'q', .text = "no progress", .set = &request->quiet },
+		{ .name = "per-unit", .text = "print results for each unit, too", .set = &request->per_unit },
+		{ .name = "csv", .text = "print all measurements as CSV", .set = &request->csv },
+		{ .name = "json", .text = "print all measurements as JSON", .set = &request->json },
+		{ .name = "quiet", .letter = 'q', .text = "print no progress", .set = &request->quiet },
 		{ 0 },
 	};
 
@@ -226,9 +224,9 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 	struct xfp_command_line line = {
 		.usage = "xfp compare [OPTION ...] MODEL [TENSOR ...]",
 		.summary =
-			"Measures every way to store the weights of a model, and shows bits, cosine and squared error\n"
-			"beside common formats. TENSOR is a name or a glob of units, role:ROLE or class:CLASS;\n"
-			"without one it is all units that a conversion would fit.",
+			"Measures bits, cosine and squared error of a model's weights in every mode and in common\n"
+			"formats. TENSOR is a name or a glob of units, role:ROLE or class:CLASS; default: all units\n"
+			"that a conversion would fit.",
 		.column = 35,
 		.brief = true,
 	};

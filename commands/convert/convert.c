@@ -195,8 +195,7 @@ int xfp_main_prepare(int argc, char **argv)
 {
 	static const struct xfp_conversion_command command = {
 		.usage = "xfp prepare [OPTION ...] MODEL -o OUT.xfp",
-		.summary =
-			"Brings a conversion's work folder up to date and lists what is missing; see xfp-pipelines(7).",
+		.summary = "Updates a conversion's work folder and lists missing work; see xfp-pipelines(7).",
 		.done = "prepared",
 		.run = prepare,
 	};

@@ -62,30 +62,28 @@ static const char *contradiction(const struct inspect_request *request)
 static bool read_line(int argc, char **argv, struct inspect_request *request, int *status)
 {
 	const struct xfp_option table[] = {
-		{ .name = "header",
-		  .text = "files, and what they say of themselves: metadata",
-		  .set = &request->header },
+		{ .name = "header", .text = "list files and their metadata", .set = &request->header },
 		{ .name = "tensors",
-		  .text = "each tensor: dtype, shape, bits per weight, class, fate",
+		  .text = "list tensors: dtype, shape, bits per weight, class, fate",
 		  .set = &request->tensors },
 		{ .name = "stats",
-		  .text = "how weights are distributed, by tensor and by role: range,\n"
+		  .text = "print statistics of weights, by tensor and by role: range,\n"
 			  "sigma, kurtosis, shares beyond 3 and 4 sigma, largest in\n"
-			  "sigma; reads all of them",
+			  "sigma; reads all weights",
 		  .set = &request->stats },
 		{ .name = "sort",
 		  .value = "KEY",
-		  .text = "name (the default), file, size, bits; with --stats sigma,\n"
+		  .text = "sort by name (the default), file, size, bits; with --stats sigma,\n"
 			  "kurtosis, beyond3, beyond4, largest",
 		  .choices = xfp_list_orders,
 		  .choice = &request->list.order },
-		{ .name = "reverse", .text = "the other way round", .set = &request->list.reverse },
+		{ .name = "reverse", .text = "reverse the order", .set = &request->list.reverse },
 		{ .name = "json", .text = "print one JSON object with every tensor and unit", .set = &request->json },
-		{ .name = "csv", .text = "print what is listed as CSV; by default --tensors", .set = &request->csv },
+		{ .name = "csv", .text = "print lists as CSV; default: --tensors", .set = &request->csv },
 		{ .name = "verbose",
 		  .letter = 'v',
-		  .text = "print also the tensors by name, what each rule took,\n"
-			  "and every unit; in lists, experts one by one",
+		  .text = "also print tensors by name, matches of each rule,\n"
+			  "and every unit; list experts one by one",
 		  .set = &request->verbose },
 		{ .name = "family",
 		  .value = "NAME",
@@ -94,31 +92,31 @@ static bool read_line(int argc, char **argv, struct inspect_request *request, in
 		  .into = &request->look.family },
 		{ .name = "families",
 		  .value = "DIR",
-		  .text = "folder of rule files, the only one looked into",
+		  .text = "use only this folder of rule files",
 		  .into = &request->look.families },
 		{ .name = "lm-head",
 		  .value = "POLICY",
-		  .text = "the output head is quantized (quant, the default),\n"
-			  "becomes 8-bit floats (fp8) or is kept (keep)",
+		  .text = "quantize the output head (quant, the default),\n"
+			  "store it as 8-bit floats (fp8) or keep it (keep)",
 		  .take = take_setting,
 		  .context = &request->policy },
 		{ .name = "format",
 		  .value = "C=FORMAT",
-		  .text = "a class is kept (keep) or becomes 8-bit floats (fp8)",
+		  .text = "keep a class (keep) or store it as 8-bit floats (fp8)",
 		  .take = take_setting,
 		  .context = &request->policy },
 		{ .name = "override",
 		  .value = "P=FORM",
-		  .text = "likewise, units by name, role:ROLE or class:CLASS",
+		  .text = "the same for units by name, role:ROLE or class:CLASS",
 		  .take = take_setting,
 		  .context = &request->policy },
 		{ .name = "keep-embeddings",
-		  .text = "word embeddings are kept like others that rules keep, as\n"
-			  "bundles had them before they were units",
+		  .text = "keep word embeddings, as in bundles made before they were\n"
+			  "units",
 		  .set = &request->policy.parameters.keep_embeddings },
 		{ .name = "work",
 		  .value = "DIR",
-		  .text = "write ledger.h5 and units.mk there",
+		  .text = "write ledger.h5 and units.mk to this folder",
 		  .into = &request->work },
 		{ 0 },
 	};
@@ -129,9 +127,10 @@ static bool read_line(int argc, char **argv, struct inspect_request *request, in
 			 "                   [--override PATTERN=FORMAT] [--keep-embeddings] [--work DIR]\n"
 			 "                   MODEL [TENSOR ...]\n"
 			 "   or: xfp-inspect [OPTION ...] MODEL [TENSOR ...]",
-		.summary = "Tells what is inside the checkpoint MODEL, a folder or a file, and what becomes of each\n"
-			   "tensor, from its headers alone. TENSOR is a name or a glob, role:ROLE or class:CLASS, and\n"
-			   "limits what is listed.",
+		.summary =
+			"Lists the contents of the checkpoint MODEL, a folder or a file, and the fate of each tensor,\n"
+			"from its headers alone. TENSOR is a name or a glob, role:ROLE or class:CLASS, and limits\n"
+			"the lists.",
 		.options = table,
 	};
 	const char *wrong;

@@ -65,9 +65,9 @@ int xfp_main_plan(int argc, char **argv)
 	static const struct xfp_conversion_command command = {
 		.usage = "xfp plan [OPTION ...] MODEL",
 		.summary =
-			"Tells what a conversion with these options would take, from the headers alone: bits, bytes,\n"
-			"memory, disk and time, and what the cache already holds. It changes nothing. The options are\n"
-			"those of xfp convert; the bundle need not be named.",
+			"Predicts, from the headers alone, the bits, bytes, memory, disk and time of a conversion with\n"
+			"these options, and what the cache already has. It changes nothing. The options are those of\n"
+			"xfp convert; -o is optional.",
 		.planning = true,
 		.run = plan,
 	};

@@ -250,14 +250,17 @@ int xfp_main_status(int argc, char **argv)
 		  .value = "DIR",
 		  .text = "the conversion's work folder [OUT.xfp.work]",
 		  .into = &request.work },
-		{ .name = "watch", .text = "go on until the run ends, and end with its status", .set = &request.watch },
-		{ .name = "json", .text = "print a JSON object; with --watch, one a line", .set = &request.json },
+		{ .name = "watch",
+		  .text = "follow the run until it ends, and exit with its status",
+		  .set = &request.watch },
+		{ .name = "json", .text = "print a JSON object; with --watch, one per line", .set = &request.json },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp status [--watch] [--json] [--work DIR | OUT.xfp]",
-		.summary = "Tells how far a conversion is: while it runs, and after it ended, however it did.\n"
-			   "Without OUT.xfp, of all conversions into the current folder. It changes nothing.",
+		.summary =
+			"Shows the progress of a conversion, or how it ended. Without OUT.xfp, shows all conversions\n"
+			"into the current folder. It changes nothing.",
 		.options = options,
 	};
 	struct folders folders = { 0 };

@@ -426,17 +426,18 @@ int xfp_main_unpack(int argc, char **argv)
 		  .path = true,
 		  .letter = 'o',
 		  .value = "DIR",
-		  .text = "the folder to make, in one that exists; or an empty one",
+		  .text = "write to this folder, which must be new or empty",
 		  .into = &request.folder },
 		{ .name = "dtype",
 		  .value = "TYPE",
-		  .text = "of the decoded weights (default: source, as they were); kept tensors stay\nas they are",
+		  .text = "type of decoded weights (default: source, the original one);\n"
+			  "kept tensors are not converted",
 		  .take = take_dtype,
 		  .context = &request },
 		{ .name = "max-shard-size",
 		  .value = "N",
-		  .text = "most bytes of data in a file, with K, M, G, KB, MB, GB (of 1000) or\n"
-			  "KiB, MiB, GiB (of 1024); default 5GB",
+		  .text = "maximum bytes of data in a file, with K, M, G, KB, MB, GB (powers of 1000)\n"
+			  "or KiB, MiB, GiB (powers of 1024); default 5GB",
 		  .into_size = &request.shard_bytes },
 		{ .name = "no-check", .text = "do not check the bundle's digests first", .set = &request.unchecked },
 		{ .name = "json", .text = "print one JSON object: files, tensors, bytes", .set = &request.json },
@@ -445,8 +446,8 @@ int xfp_main_unpack(int argc, char **argv)
 	struct xfp_command_line line = {
 		.usage = "xfp unpack [--dtype bf16|f16|f32|source] [--max-shard-size N] [--no-check]\n"
 			 "                  [--json] -o DIR BUNDLE",
-		.summary = "Makes a checkpoint of a bundle: safetensors with the original names and shapes, and the\n"
-			   "small files. What was quantized is decoded; what was kept comes back byte for byte.",
+		.summary = "Writes a bundle as a checkpoint: safetensors with the original names and shapes, and\n"
+			   "the small files. Quantized weights are decoded; kept tensors are copied byte for byte.",
 		.options = options,
 	};
 	struct xfp_error err = { .status = XFP_OK };

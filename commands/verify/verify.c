@@ -317,11 +317,11 @@ int xfp_main_verify(int argc, char **argv)
 		{ .name = "source",
 		  .path = true,
 		  .value = "MODEL",
-		  .text = "compare with the checkpoint, too",
+		  .text = "compare with this checkpoint, too",
 		  .into = &request.source },
 		{ .name = "min-cos-strict",
 		  .value = "X",
-		  .text = "least median cosine of a unit, instead of its own floor",
+		  .text = "required median cosine of a unit, instead of its own floor",
 		  .take = take_general,
 		  .context = &request.strict },
 		{ .name = "min-cos-lazy",
@@ -336,9 +336,9 @@ int xfp_main_verify(int argc, char **argv)
 		  .context = request.floor },
 		{ .name = "work",
 		  .value = "DIR",
-		  .text = "record the outcome with the run that wrote the bundle there",
+		  .text = "record the outcome in the work folder of the conversion",
 		  .into = &request.work },
-		{ .name = "quiet", .letter = 'q', .text = "print nothing but what is wrong", .set = &request.quiet },
+		{ .name = "quiet", .letter = 'q', .text = "print only faults", .set = &request.quiet },
 		{ .name = "json", .text = "print one JSON object", .set = &request.json },
 		{ 0 },
 	};
@@ -346,7 +346,7 @@ int xfp_main_verify(int argc, char **argv)
 		.usage = "xfp verify [-q] [--source MODEL] [--min-cos-strict X] [--min-cos-lazy X]\n"
 			 "                  [--floor CLASS=X] [--work DIR] [--json] BUNDLE\n"
 			 "   or: xfp-verify [OPTION ...] BUNDLE",
-		.summary = "Checks every byte of a bundle, decodes all its weights and holds it to its floors.",
+		.summary = "Checks every byte of a bundle, decodes all weights and compares them with the floors.",
 		.options = options,
 	};
 	struct xfp_error err = { .status = XFP_OK };

@@ -298,41 +298,39 @@ enum {
 const size_t xfp_settings_count = SETTINGS;
 
 const struct xfp_setting xfp_settings_table[] = {
-	[TARGET_SIZE] = { "target-size", "SIZE",
-			  "a goal: the bundle's bytes, as in 14GiB; floors are then off unless given" },
-	[TARGET_BPW] = { "target-bpw", "B", "a goal: the bundle's bits for each element, as in 4.25" },
-	[ENVELOPE] = { "envelope", "SIZE|NxSIZE", "a goal: what each of N GPUs holds, as in 2x96GiB" },
-	[RESERVE] = { "reserve", "NAME=SIZE,...", "of each GPU, for other things, as in kv=8GiB,act=10GiB" },
-	[WEIGHT] = { "weight", "CLASS=W,...", "how much errors of a class, or of role:ROLE, count for a goal" },
+	[TARGET_SIZE] = { "target-size", "SIZE", "goal: bytes of the bundle, as in 14GiB; turns off default floors" },
+	[TARGET_BPW] = { "target-bpw", "B", "goal: bits of the bundle per element, as in 4.25" },
+	[ENVELOPE] = { "envelope", "SIZE|NxSIZE", "goal: memory of each of N GPUs, as in 2x96GiB" },
+	[RESERVE] = { "reserve", "NAME=SIZE,...", "memory of each GPU for other data, as in kv=8GiB,act=10GiB" },
+	[WEIGHT] = { "weight", "CLASS=W,...", "weight of errors of a class, or of role:ROLE, for a goal" },
 	[STRICT] = { "min-cos-strict", "X",
-		     "floor of the median cosine: classes but routed_expert [0.998; of attention 0.9995]; of "
-		     "embedding and lm_head no less than theirs [0.999, 0.9995]" },
+		     "floor of the median cosine, except for routed_expert [0.998; attention 0.9995]; can only "
+		     "raise those of embedding and lm_head [0.999, 0.9995]" },
 	[LAZY] = { "min-cos-lazy", "X", "floor of routed_expert [0.995]" },
 	[FLOOR] = { "floor", "CLASS=X,...", "floor of one class; may be repeated" },
 	[FORMAT] = { "format", "CLASS=FORMAT", "how a class is stored: keep, fp8, bits as in 4 or 3,4, or auto" },
 	[OVERRIDE] = { "override", "PATTERN=FORMAT",
 		       "the same, or floor:X, for units by name, role:ROLE or class:CLASS" },
-	[BITS] = { "bits", "LIST",
-		   "bits an index that may be chosen, as in 2,3,4 or 2-6; 8: fp8 [mode auto: 2-6,8; else 2-6]" },
+	[BITS] = { "bits", "LIST", "allowed bits per index, as in 2,3,4 or 2-6; 8: fp8 [mode auto: 2-6,8; else 2-6]" },
 	[SIGMA] = { "outlier-sigma", "C|auto|none",
-		    "weights further than C standard deviations are outliers; auto: as a unit's survey says [mode "
-		    "auto: auto; else 4]" },
+		    "weights beyond C standard deviations are outliers; auto: selected by a survey [mode auto: "
+		    "auto; else 4]" },
 	[CAP] = { "outlier-cap", "F", "largest share of outliers in a matrix [0.02; thresholds auto: 0.0625]" },
 	[BALANCE] = { "balance", "A", "exponent of the columns' rms; 0: no balance [0.5]" },
-	[ITERATIONS] = { "lloyd-iters", "N", "rounds of Lloyd's iteration [20]" },
-	[MOE_ITERATIONS] = { "moe-lloyd-iters", "N", "the same of routed_expert [as of all]" },
+	[ITERATIONS] = { "lloyd-iters", "N", "maximum rounds of Lloyd's algorithm [20]" },
+	[MOE_ITERATIONS] = { "moe-lloyd-iters", "N", "the same for routed_expert [as for all]" },
 	[MODE] = { "mode", "NAME",
 		   "how weights are stored: v2, v2a, v2c, or auto, the smallest of v2, v2c and fp8 [auto]" },
 	[GROUP] = { "group-size", "G", "columns of a group [v2a: 128; v2c: 16 and 32]" },
 	[LIBRARY] = { "library-size", "L", "codebooks of a v2a library [32]" },
 	[LIBFIT] = { "libfit", "NAME", "v2a libraries: refined or published [refined]" },
 	[FIT] = { "fit", "NAME",
-		  "v2 codebooks: lloyd, or optimal, of least error, at some fifty times the cost [lloyd]" },
-	[START] = { "start", "NAME", "first codebooks: companded, quantile or minmax [companded]" },
+		  "v2 codebooks: lloyd, or optimal, with the least error at fifty times the cost [lloyd]" },
+	[START] = { "start", "NAME", "initial codebooks: companded, quantile or minmax [companded]" },
 	[LM_HEAD] = { "lm-head", "NAME", "the output head: quant, fp8 (without a floor) or keep [quant]" },
-	[ON_MISS] = { "on-miss", "NAME", "a unit that no candidate serves: keep, best or fail [keep]" },
-	[ON_NONFINITE] = { "on-nonfinite", "NAME", "NaN or infinity in a unit: fail or keep [fail]" },
-	[SAMPLE] = { "moe-sample", "N|first:N", "so many experts decide for a stack; 0: all [0]" },
+	[ON_MISS] = { "on-miss", "NAME", "if no candidate meets the floor: keep, best or fail [keep]" },
+	[ON_NONFINITE] = { "on-nonfinite", "NAME", "if weights are NaN or infinite: fail or keep [fail]" },
+	[SAMPLE] = { "moe-sample", "N|first:N", "experts that decide for a stack; 0: all [0]" },
 };
 
 /* What sets each: either of the two. */
