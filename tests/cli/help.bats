@@ -129,25 +129,25 @@ described() { # PAGE
 @test "texts of --help stand in a column; an option that reaches into it has a line of its own" {
 	diff - <(xfp cache gc --help | sed -n '/^  *-/,$p') <<-'END'
 		      --cache DIR   the cache (default: XFP_CACHE, or xfp-cache)
-		      --keep-runs N  keep what the last N successful runs of each output use
+		      --keep-runs N  keep artifacts of the last N successful runs of each output
 		                    (default 1)
 		      --max-size BYTES
-		                    remove no more than it takes, longest unused first; with K,
-		                    M, G, T, or KiB ...
+		                    remove only until the cache has this size, least recently
+		                    used first; with K, M, G, T, or KiB ...
 		      --older-than DAYS
-		                    only what was neither made nor used since
-		  -n, --dry-run     remove nothing; list what would go
-		      --json        one JSON object, see xfp-cache(1)
+		                    remove only artifacts not made or used since
+		  -n, --dry-run     remove nothing; list what would be removed
+		      --json        print one JSON object, see xfp-cache(1)
 		  -h, --help        print this help and exit
 		      --version     print the version and exit
 	END
 	diff - <(xfp unpack --help | sed -n '/^  -o/,/--no/p') <<-'END'
-		  -o, --output DIR        the folder to make, in one that exists; or an empty
-		                          one
-		      --dtype TYPE        of the decoded weights (default: source, as they
-		                          were); kept tensors stay as they are
-		      --max-shard-size N  most bytes of data in a file, with K, M, G, KB, MB, GB
-		                          (of 1000) or KiB, MiB, GiB (of 1024); default 5GB
+		  -o, --output DIR        write to this folder, which must be new or empty
+		      --dtype TYPE        type of decoded weights (default: source, the original
+		                          one); kept tensors are not converted
+		      --max-shard-size N  maximum bytes of data in a file, with K, M, G, KB, MB,
+		                          GB (powers of 1000) or KiB, MiB, GiB (powers of 1024);
+		                          default 5GB
 		      --no-check          do not check the bundle's digests first
 	END
 }
