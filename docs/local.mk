@@ -3,6 +3,9 @@
 # docs/: known models, tests, measurements. How to use the tools is in man/.
 
 EXTRA_DIST += \
+	docs/adding.md \
+	docs/glossary.md \
+	docs/internals.md \
 	docs/models.md \
 	docs/results.md \
 	docs/speed.md \
