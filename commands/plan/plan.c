@@ -65,7 +65,7 @@ int xfp_main_plan(int argc, char **argv)
 	static const struct xfp_conversion_command command = {
 		.usage = "xfp plan [OPTION ...] MODEL",
 		.summary =
-			"Predicts, from the headers alone, the bits, bytes, memory, disk and time of a conversion with\n"
+			"Predicts, from the headers alone, bits, bytes, memory, disk and time of a conversion with\n"
 			"these options, and what the cache already has. It changes nothing. The options are those of\n"
 			"xfp convert; -o is optional.",
 		.planning = true,
