@@ -73,7 +73,7 @@ static bool read_line(int argc, char **argv, struct inspect_request *request, in
 		  .set = &request->stats },
 		{ .name = "sort",
 		  .value = "KEY",
-		  .text = "sort by name (the default), file, size, bits; with --stats sigma,\n"
+		  .text = "sort by name (the default), file, size, bits; statistics by sigma,\n"
 			  "kurtosis, beyond3, beyond4, largest",
 		  .choices = xfp_list_orders,
 		  .choice = &request->list.order },
