@@ -69,11 +69,12 @@ static void no_weight_is_read_before_it_is_used(void **state)
 	free(row);
 }
 
+/* Processor time: other processes do not count. */
 static double seconds(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
