@@ -7,14 +7,14 @@
 #include "checkpoints/crcs.h"
 #include "conversion/place.h"
 
-#define REGION "CRC-32" /* in the manifest, for all members of a file */
+#define REGION "CRC-32" /* region name in the manifest, for all members of a file */
 #define STEP ((uint64_t)64 << 20)
 
 struct crc_reading {
 	struct xfp_crcs *crcs;
 	const struct xfp_conversion *c;
 	const char *name;
-	uint64_t bytes, done, size; /* of all files so far; of this one, and its size */
+	uint64_t bytes, done, size; /* total of all files; position and size in the current file */
 	struct xfp_crc_counts counts;
 };
 
@@ -29,7 +29,7 @@ static void take(void *context, const void *data, size_t size)
 	r->done += size;
 }
 
-/* What the manifest remembers of a file: how many members were compared and how many have no CRC-32. */
+/* Manifest entry of a file: the number of compared members, and of members without a CRC-32. */
 static void remember(struct xfp_conversion *c, const struct xfp_source_file *file, const struct xfp_crc_counts *counts)
 {
 	uint8_t bytes[16];
@@ -56,7 +56,7 @@ static enum xfp_status check_file(struct xfp_conversion *c, const struct xfp_sou
 	r->name = file->name;
 	r->size = file->identity.size;
 	r->done = 0;
-	/* A file that has changed meanwhile is not damaged. */
+	/* A changed file is not damaged. */
 	if (!(status = xfp_read_through(file->path, 0, XFP_TO_THE_END, c->signals, take, r, err)) &&
 	    !(status = xfp_ledger_check_files(c->units.ledger, err)) &&
 	    !(status = xfp_crcs_end(r->crcs, &counts, err)) && c->place.manifest)

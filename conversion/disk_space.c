@@ -16,7 +16,7 @@
 
 #define BLOCK 512u /* of st_blocks */
 
-/* The folder that a path is or would be in, as far as there is one; NULL without memory. The caller frees. */
+/* The nearest existing parent folder of a path, allocated; NULL if out of memory. */
 static char *folder_beside(const char *path)
 {
 	char *folder = strdup(path), *slash;
@@ -39,7 +39,7 @@ uint64_t xfp_free_beside(const char *path)
 	return bytes;
 }
 
-/* Of the files in a folder that has no others below it. */
+/* Total size of the files in a folder without subfolders. */
 static uint64_t taken_by(const char *folder)
 {
 	DIR *dir = opendir(folder);
@@ -66,8 +66,8 @@ struct disk_place {
 	dev_t device;
 };
 
-/* What bundle and cache need together on a disk that both are on: less than their sum where artifacts go as the bundle
- * grows. The work folder's share of the total is counted by what it still needs, if it is there as well. */
+/* Bytes needed on a disk that has both bundle and cache: less than their sum if artifacts are removed as the bundle
+ * grows. The work folder is added if it is on the same disk. */
 static uint64_t most_at_a_time(const struct disk_place *places, const struct xfp_disk *disk)
 {
 	const uint64_t total = xfp_disk_total(disk), both = total > disk->work ? total - disk->work : 0;
@@ -75,7 +75,7 @@ static uint64_t most_at_a_time(const struct disk_place *places, const struct xfp
 	return both + (places[WORK].device == places[BUNDLE].device ? places[WORK].need : 0);
 }
 
-/* All that goes to the file system of place `first`: its places are joined in one sum. */
+/* Check the file system of place `first` against the sum of all places on it. */
 static enum xfp_status check_device(const struct disk_place *places, size_t first, const struct xfp_disk *disk,
 				    struct xfp_error *err)
 {
@@ -86,7 +86,7 @@ static enum xfp_status check_device(const struct disk_place *places, size_t firs
 		if (places[i].device != places[first].device || !places[i].need)
 			continue;
 		if (i < first)
-			return XFP_OK; /* counted there */
+			return XFP_OK; /* counted at that place */
 		need += places[i].need;
 		snprintf(what + strlen(what), sizeof what - strlen(what), "%s%s (%s)", *what ? ", " : "",
 			 places[i].what, xfp_human((double)places[i].need, "B", needed));

@@ -15,10 +15,10 @@
 #include "stages/work/receipts.h"
 
 struct xfp_dropping {
-	struct xfp_key_list needed; /* by runs into other outputs, */
-	int64_t version;            /* when the manifest was this one */
-	bool known;                 /* whether that could be asked */
-	uint32_t moved;             /* units [0, moved) have been seen to */
+	struct xfp_key_list needed; /* keys that runs into other outputs used */
+	int64_t version;            /* version of the manifest at that time */
+	bool known;                 /* the manifest could be read */
+	uint32_t moved;             /* units [0, moved) are in the bundle */
 	uint64_t freed;
 };
 
@@ -44,7 +44,7 @@ void xfp_drop_units_end(struct xfp_conversion *c)
 
 /* ---- who else needs it --------------------------------------------------------------------------- */
 
-/* Half of what others need is no list: then all of it may be. */
+/* An incomplete list is unusable: every artifact may then be needed. */
 static bool know_needed(struct xfp_conversion *c, struct xfp_dropping *d)
 {
 	int64_t version = xfp_manifest_version(c->place.manifest);
@@ -58,7 +58,7 @@ static bool know_needed(struct xfp_conversion *c, struct xfp_dropping *d)
 	return d->known;
 }
 
-/* A dry run's store is always a read-only one. */
+/* The store of a dry run is always read-only. */
 static bool can_drop(const struct xfp_conversion *c)
 {
 	return c->request->dry_run ? access(c->request->cache, F_OK) || !access(c->request->cache, W_OK)
@@ -95,7 +95,7 @@ static bool are_alike(const struct xfp_conversion *c, uint32_t a, uint32_t b)
 	return s->known && t->known && !memcmp(s->source, t->source, x->experts * sizeof *s->source);
 }
 
-/* Of units that are not done yet. One whose weights have not been read by now finds nothing, and makes it again. */
+/* Whether an unfinished unit needs this unit's fits. A unit whose weights are not read yet makes them again. */
 static bool needed_by_unit(const struct xfp_conversion *c, uint32_t number)
 {
 	for (uint32_t other = 0; other < c->units.ledger->unit_count; other++)
@@ -104,7 +104,7 @@ static bool needed_by_unit(const struct xfp_conversion *c, uint32_t number)
 	return false;
 }
 
-/* Of the packed artifact: by one whose turn has not come. */
+/* Whether a unit that is not yet moved needs this packed artifact. */
 static bool needed_later(const struct xfp_conversion *c, uint32_t number, uint32_t moved)
 {
 	for (uint32_t other = moved; other < c->units.ledger->unit_count; other++)
@@ -121,7 +121,7 @@ static void drop_key(struct xfp_conversion *c, struct xfp_dropping *d, const cha
 		xfp_store_drop_one(&c->place.store, c->place.manifest, key, &d->freed, NULL);
 }
 
-/* Have the cache alone, and know what others need of it. */
+/* Lock the cache exclusively, and find the artifacts that others need. */
 static struct xfp_dropping *begin(struct xfp_conversion *c)
 {
 	struct xfp_dropping *d = dropping_of(c);
@@ -129,7 +129,7 @@ static struct xfp_dropping *begin(struct xfp_conversion *c)
 
 	if (!d)
 		return NULL;
-	/* In this order: whoever shared it until now has then said what it needs. */
+	/* Lock first: processes that shared the cache have then recorded what they need. */
 	if (xfp_lock_have_alone(c->place.cache_lock) && know_needed(c, d))
 		return d;
 	if (xfp_lock_share_again(&c->place.store, c->place.cache_lock, &err))
@@ -161,7 +161,7 @@ static enum xfp_status make_receipt(struct xfp_conversion *c, uint32_t number)
 	return xfp_receipt_make(c, number, &parameters, &policy, NULL);
 }
 
-/* Stamps of what goes are not there either, and those of what stays are. */
+/* Preparing the unit before and after keeps its stamps equal to the existing artifacts. */
 void xfp_drop_fits_of(struct xfp_conversion *c, uint32_t number)
 {
 	struct xfp_unit_state *state = &c->units.state[number];
@@ -215,7 +215,7 @@ void xfp_drop_moved(struct xfp_conversion *c)
 
 /* ---- once the bundle stands ----------------------------------------------------------------------- */
 
-/* What this run used itself is known even where the manifest could not be written. */
+/* Add this run's own keys, which are known even if the manifest could not be written. */
 static enum xfp_status add_own(const struct xfp_conversion *c, struct xfp_key_list *keys, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -227,7 +227,7 @@ static enum xfp_status add_own(const struct xfp_conversion *c, struct xfp_key_li
 	return status;
 }
 
-/* In place: those that are not in `needed`, each once. */
+/* Remove `needed` and duplicates from `keys`, in place. */
 static void subtract(struct xfp_key_list *keys, const struct xfp_key_list *needed)
 {
 	size_t kept = 0;
@@ -248,7 +248,8 @@ static void remove_stamps(const struct xfp_conversion *c)
 	xfp_moving_remove(c->request->work);
 }
 
-/* We shared it until now. Others that work here may count on what they saw. */
+/* Exchange the shared lock for an exclusive one. Must wait: other processes that share the cache rely on existing
+ * artifacts. */
 static enum xfp_status lock_alone(struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *what = xfp_formatted("xfp convert --drop-cache -o %s", c->request->out);

@@ -1,50 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drop_cache.h - convert --drop-cache: what the bundle is made from goes.
+ * drop_cache.h - convert --drop-cache: removes artifacts that the conversion no longer needs.
  *
- * While the conversion is at work, artifacts go as soon as nothing needs them: a unit's outliers and
- * fits once it is packed, its packed artifact once its parts are durable in the pending bundle
- * (stages/work/moving.h). What stands for them then is the unit's receipt. Surveys and choices are small, and stay to
- * the end: they spare most of the work of another floor. Nothing goes that runs into other outputs used, that another
- * unit of this run may still need, or while another conversion shares the cache.
+ * During the conversion, a unit's outliers and fits are removed once it is packed, and its packed artifact once its
+ * parts are durable in the pending bundle (stages/work/moving.h). The unit's receipt then replaces them. Surveys and
+ * choices are small and stay until the end: they save most of the work when floors change. Artifacts that runs into
+ * other outputs used, or that another unit of this run may need, are kept, and nothing is removed while another
+ * conversion shares the cache.
  *
- * What stays goes when the bundle stands, if it can.
+ * The remaining artifacts are removed once the bundle is complete, if possible.
  */
 #ifndef XFP_DROP_CACHE_H
 #define XFP_DROP_CACHE_H
 
 #include "conversion/state/conversion.h"
 
-/* Remove the artifacts of this output's runs that no run into another output used, their stamps, and a
- * cache that convert made beside OUT by itself once nothing is left in it. What *freed counts is bytes.
- * The bundle must be durable, and its stamp one that needs no artifacts (xfp_bundle_stand_alone): killed
- * half-way, a rerun finds the bundle up to date and drops the rest. XFP_FAILED, with nothing removed, while
- * others use the cache. */
+/* Remove the artifacts of this output's runs that no run into another output used, their stamps, and the cache that
+ * convert created next to OUT if it is empty afterwards. *freed counts bytes. The bundle must be durable and its stamp
+ * independent of artifacts (xfp_bundle_stand_alone): after a kill, a rerun then finds the bundle up to date and removes
+ * the rest. Returns XFP_FAILED, with nothing removed, while others use the cache. */
 enum xfp_status xfp_drop_cache(struct xfp_conversion *c, uint64_t *freed, struct xfp_error *err);
 
-/* Whether such a run drops anything before its end. One for a goal does not: each time round the goal is solved anew,
- * by what was measured of every unit on the way. */
+/* Whether the run removes artifacts before its end. A run for a goal does not: each round solves the goal again from
+ * the measurements of every unit. */
 static inline bool xfp_drops_units(const struct xfp_conversion *c)
 {
 	return c->request->drop_cache && !c->request->goal.kind && !c->request->dry_run && !c->place.store.read_only &&
 	       c->place.manifest;
 }
 
-/* Of a unit that may have been packed just now; and of all that are. What cannot be removed stays, and what goes wrong
- * is no failure of the conversion. */
+/* Remove the fits and outliers of `unit` if it is packed; of all packed units. Errors are ignored: what cannot be
+ * removed stays. */
 void xfp_drop_fits_of(struct xfp_conversion *c, uint32_t unit);
 void xfp_drop_fits(struct xfp_conversion *c);
-/* Before xfp-bundle is started; and while it is at work: the packed artifacts of units that the pending bundle holds by
- * now. */
+/* Call begin before xfp-bundle starts, and xfp_drop_moved repeatedly while it runs: removes the packed artifacts of
+ * units that the pending bundle already holds. */
 enum xfp_status xfp_drop_moved_begin(struct xfp_conversion *c, struct xfp_error *err);
 void xfp_drop_moved(struct xfp_conversion *c);
 
-/* What the run has freed so far, in bytes; and the end of it. */
+/* Bytes that the run has freed so far. */
 uint64_t xfp_dropped_bytes(const struct xfp_conversion *c);
 void xfp_drop_units_end(struct xfp_conversion *c);
 
-/* What --drop-cache will remove, for estimates, once the units are prepared: c->drop.units, and which units stay.
- * Returns how many stay; all of them where the cache is read-only. */
+/* Predict what --drop-cache will remove, for estimates: sets c->drop.units and marks the units that stay. Requires
+ * prepared units. Returns the number of units that stay; all of them if the cache is read-only. */
 uint32_t xfp_drop_outlook(struct xfp_conversion *c);
 
 #endif

@@ -15,7 +15,7 @@
 #include "runtime/xfp.h"
 #include "stages/work/decided.h"
 
-/* Artifacts are to go about as fast as the bundle grows. */
+/* Artifacts must be removed about as fast as the bundle grows. */
 #define MOVE_TICK_MS 20
 
 /* ---- what an earlier run wrote ------------------------------------------------------------------ */
@@ -70,7 +70,7 @@ enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const str
 
 /* ---- writing it -------------------------------------------------------------------------------- */
 
-/* As xfp-bundle reported it, in a line whose seal fits. */
+/* Read the digest from xfp-bundle's event line, whose seal is valid. */
 static bool find_sha256(const struct xfp_conversion *c, char sha256[65])
 {
 	uint64_t offset = c->events.read;
@@ -91,7 +91,7 @@ static bool find_sha256(const struct xfp_conversion *c, char sha256[65])
 	return found;
 }
 
-/* What xfp-bundle is to find in the work folder. */
+/* Digest of the decisions that xfp-bundle must find in the work folder. */
 static enum xfp_status decided(const struct xfp_conversion *c, char hex[33], struct xfp_error *err)
 {
 	struct xfp_digest *digest = xfp_decided_begin(&c->parameters);
@@ -113,7 +113,7 @@ static enum xfp_status decided(const struct xfp_conversion *c, char hex[33], str
 	return XFP_OK;
 }
 
-/* What there is to do while it is written. */
+/* State of the callback that runs while the bundle is written. */
 struct bundle_tick {
 	struct xfp_conversion *c;
 	bool move;
@@ -156,7 +156,7 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, void 
 		return (int)xfp_no_memory(err);
 	unlink(path);
 	free(path);
-	/* Before it is written: a small file that changes meanwhile makes the stamp an old one. */
+	/* Compute the stamp before writing: a small file that changes meanwhile then invalidates it. */
 	if ((status = (int)xfp_bundle_stamp_key(c, false, stamp.key, err)) || (status = (int)decided(c, expected, err)))
 		return status;
 	if (move) {
@@ -193,7 +193,7 @@ static const char *key_or_null(const char *key)
 	return *key ? key : NULL;
 }
 
-/* Of the fits that a unit that is kept was not stored by. */
+/* Key of the first fit of a unit that is kept. */
 static const char *first_fit(const struct xfp_unit_state *state)
 {
 	return *state->key[XFP_STAMP_FIT] ? state->key[XFP_STAMP_FIT] : state->key[XFP_STAMP_LIBRARY];
@@ -259,7 +259,7 @@ static void count_missed(const struct xfp_choice *choice, struct xfp_run_tally *
 		tally->best++;
 }
 
-/* The choices are not known any more; the bundle tells what came of them. */
+/* Count from the bundle, since the choices no longer exist. */
 static void count_bundle(const struct xfp_conversion *c, struct xfp_run_tally *tally)
 {
 	struct xfp_bundle *bundle = NULL;

@@ -13,7 +13,7 @@
 
 /* ---- what stages leave ------------------------------------------------------------------------- */
 
-/* The artifact that a unit's stamp names. */
+/* Ingest the artifact that a unit's stamp names. */
 static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
 				  struct xfp_error *err)
 {
@@ -22,15 +22,15 @@ static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, enu
 	enum xfp_status status, sources;
 	char key[33];
 
-	/* One that was dropped, or removed by another run: there is nothing to index. */
+	/* A dropped artifact, or one that another run removed, needs no index entry. */
 	if (!xfp_stamp_read(c->request->work, number, stamp, key) || !xfp_store_has(&c->place.store, key))
 		return XFP_OK;
-	/* Most of what a run left to the next has been taken in before. */
+	/* Most leftovers of an interrupted run are already ingested. */
 	if (c->events.leftovers && xfp_manifest_has(c->place.manifest, key) && !xfp_sources_find(c, number, NULL) &&
 	    c->units.state[number].known)
 		return XFP_OK;
 	status = xfp_manifest_ingest(c->place.manifest, &c->place.store, key, err);
-	/* What the unit was made of must be known even where the manifest cannot be written. */
+	/* The source digests must be known even if the manifest cannot be written. */
 	if (status != XFP_DAMAGED && (fitted ? step->digests : stamp == XFP_STAMP_PACKED)) {
 		sources = xfp_sources_remember(c, number, step->kind, step->version, key, status ? NULL : err);
 		status = sources == XFP_DAMAGED || !status ? sources : status;
@@ -41,7 +41,7 @@ static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, enu
 	return XFP_OK;
 }
 
-/* What a stage left, whether or not the extended set was asked for. */
+/* Ingest the output of a stage, including the extended set if it exists. */
 static enum xfp_status take_stage(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
 				  struct xfp_error *err)
 {
@@ -83,7 +83,7 @@ static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_eve
 	return XFP_OK;
 }
 
-/* What was found of a bundle that an earlier run wrote: no step of this one, and no failure of it. */
+/* Record the verification of a bundle from an earlier run. It is not a step of this run, nor a failure of it. */
 static enum xfp_status take_verified(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
 {
 	struct xfp_verified verified;
@@ -94,7 +94,7 @@ static enum xfp_status take_verified(struct xfp_conversion *c, const struct xfp_
 				     verified.status, err);
 }
 
-/* The manifest is an index: one that cannot be written is said once and stops nothing. */
+/* Report a failed manifest write, once. The manifest is only an index, so the run continues. */
 static void report_behind(struct xfp_conversion *c, const struct xfp_error *why)
 {
 	if (!c->events.manifest_behind)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest.h - from what the stages leave to the manifest and the state of the units.
+ * ingest.h - updates the manifest and the unit states from the output of stages.
  *
- * Events say which unit to look at, and when. What its weights digest to, and which artifacts there are of it, is read
- * from its stamps and from those artifacts, each of which is checked before it is believed.
+ * Events report which unit to examine, and when. The digests of its weights and its artifacts are read from its stamps
+ * and from the artifacts themselves, after verifying each.
  */
 #ifndef XFP_INGEST_H
 #define XFP_INGEST_H
 
 #include "conversion/state/conversion.h"
 
-/* Read the events written since the last call, in one transaction. Every event of a stage is a notice, unless an
- * earlier run left it. A manifest that cannot be written is reported once and stops nothing: it is an index. */
+/* Read the events written since the last call, in one transaction. Each stage event is sent as a notice unless an
+ * earlier run left it. A failed manifest write is reported once and ignored, since the manifest is only an index. */
 enum xfp_status xfp_ingest(struct xfp_conversion *c, struct xfp_error *err);
 
-/* The same of every unit whose weights are not known, whatever the events say or do not say: a line may be lost. */
+/* The same for every unit with unknown weights, regardless of events, since an event line can be lost. */
 void xfp_ingest_units(struct xfp_conversion *c);
 
-/* All events so far are taken in: start with none. */
+/* Remove the events file, once all events are ingested. */
 enum xfp_status xfp_ingest_restart(struct xfp_conversion *c, struct xfp_error *err);
 
 #endif

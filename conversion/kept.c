@@ -10,10 +10,10 @@
 #include "schemas/digest.h"
 #include "stages/quantize/rows.h"
 
-#define LARGEST ((size_t)256 << 20) /* of a small file, as inspect has it */
+#define LARGEST ((size_t)256 << 20) /* limit for small files, as in inspect */
 #define BLOCK ((uint64_t)1 << 20)
 
-/* XXH3-128 of a tensor's bytes, as a bundle has them. */
+/* XXH3-128 of a tensor's bytes, as stored in bundles. */
 static enum xfp_status digest_tensor(const struct xfp_ledger *ledger, uint32_t number, struct xfp_signals *signals,
 				     uint8_t digest[16], struct xfp_error *err)
 {
@@ -23,7 +23,7 @@ static enum xfp_status digest_tensor(const struct xfp_ledger *ledger, uint32_t n
 	void *block = malloc(BLOCK);
 	enum xfp_status status;
 
-	/* Whichever file is there: that it was written to is not the question here. */
+	/* Use the current file; whether it was modified is not checked here. */
 	source.identity = NULL;
 	status = state && block ? xfp_elements_open(&source, &reader, err) : xfp_no_memory(err);
 	for (uint64_t done = 0; !status && done < source.bytes; done += BLOCK) {

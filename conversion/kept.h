@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kept.h - what a bundle holds of a checkpoint as it is: tensors that are kept whole, and small files.
+ * kept.h - compares the parts that a bundle stores unchanged, kept tensors and small files, with the checkpoint.
  */
 #ifndef XFP_KEPT_H
 #define XFP_KEPT_H
@@ -10,9 +10,9 @@
 #include "base/system/signals.h"
 #include "schemas/ledger.h"
 
-/* Whether the bundle at `path` has the kept tensors and the small files of the ledger's checkpoint as their files hold
- * them now; all of those are read. `signals` (NULL: none) are asked on the way. Units are no concern of it: their
- * weights are digested where they are converted. */
+/* Check whether the kept tensors and small files of the bundle at `path` equal the checkpoint's current files, reading
+ * all of them. `signals` (NULL: none) are polled. Units are not compared: their weights are digested when they are
+ * converted. */
 enum xfp_status xfp_kept_is_same(const struct xfp_ledger *ledger, const char *path, struct xfp_signals *signals,
 				 bool *same, struct xfp_error *err);
 

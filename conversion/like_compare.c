@@ -64,12 +64,12 @@ static enum xfp_status same_bytes(const char *const path[2], bool *same, struct 
 /* ---- what differs ------------------------------------------------------------------------------ */
 
 struct pair {
-	const char *path[2]; /* of the bundle to be like, and of the one that was written */
+	const char *path[2]; /* the --like bundle, and the one that was written */
 	struct xfp_bundle *bundle[2];
 	struct xfp_error *err;
 };
 
-/* Name of the first member of one object that the other has not or has otherwise: "parameters.floors.attention". */
+/* Find the first member that is missing or different in the other object, such as "parameters.floors.attention". */
 static bool find_difference(json_t *a, json_t *b, char *name, size_t size)
 {
 	const char *key;
@@ -127,7 +127,7 @@ static enum xfp_status compare_files(const struct pair *pair)
 	return XFP_OK;
 }
 
-/* The digest of what a matrix or tensor was made from. */
+/* Compare the source digests of a matrix or tensor. */
 static enum xfp_status compare_source(const struct pair *pair, const char *member, const char *tensor,
 				      const uint8_t *const source[2])
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * like_compare.h - two bundles that should be the same: whether they are, and where they are not.
+ * like_compare.h - compares two bundles that should be identical and reports the first difference.
  *
- * The index holds a digest of everything, so it differs whenever anything does. What is named is the first member
- * beside it, with the reason as far as the index tells it.
+ * The index contains a digest of everything, so it differs whenever anything does. The message names the first
+ * differing member other than the index, with the reason if the index reveals it.
  */
 #ifndef XFP_LIKE_COMPARE_H
 #define XFP_LIKE_COMPARE_H

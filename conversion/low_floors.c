@@ -81,7 +81,7 @@ char *xfp_low_cosines(const struct xfp_conversion *c)
 	for (int i = 0; i < XFP_CLASSES; i++) {
 		const double cosine = weights[i] > 0 ? 1 - lost[i] / weights[i] : 1;
 
-		/* Four digits: what is known before anything is measured is no better. */
+		/* Print four digits: values known before measuring are no more accurate. */
 		if (cosine > 0)
 			look_at((enum xfp_class)i, (uint32_t)(cosine * 1e4 + .5) * (XFP_NANO / 10000), &strict, &lazy);
 	}

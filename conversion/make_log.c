@@ -12,16 +12,16 @@
 #include "base/system/filesystem.h"
 #include "conversion/place.h"
 
-#define FULL_BYTES 65536 /* with less than this free, a line in a file may already be too much */
+#define FULL_BYTES 65536 /* with less free space, even one line may fail to write */
 
 struct death {
 	uint32_t unit;
 	enum xfp_stamp step;
-	int signal; /* 0: one without a number that we know */
+	int signal; /* 0: unknown signal */
 	char text[64];
 };
 
-/* The step whose target make has by this name. */
+/* The step with this make target name. */
 static enum xfp_stamp step_of(const char *target)
 {
 	int s = 0;
@@ -42,7 +42,7 @@ static int signal_of(const char *text)
 	return 0;
 }
 
-/* "make[1]: *** [FILE:LINE: u000012-fit] Killed", or "Error 137" where a shell told make. */
+/* Parse "make[1]: *** [FILE:LINE: u000012-fit] Killed", or "Error 137" if a shell reported the signal. */
 static bool parse(const char *line, struct death *death)
 {
 	const char *stars = strstr(line, "*** ["), *target = stars ? strstr(stars, ": u") : NULL, *end;

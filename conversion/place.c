@@ -24,7 +24,7 @@
 #include "stages/work/crash.h"
 #include "stages/work/stages.h"
 
-/* Stages of a run that was killed may take a moment to notice. */
+/* Stages of a killed run may take a moment to notice and exit. */
 #define LOCK_PATIENCE_S 5
 #define LOCK_SILENCE_S .5
 
@@ -62,7 +62,7 @@ static enum xfp_status check_output(const char *out, struct xfp_error *err)
 	return status;
 }
 
-/* A bundle is a tar whose first member has this name, with its NUL. */
+/* Name of the first tar member of a bundle, including its NUL. */
 static bool begins_like_a_bundle(const char *path)
 {
 	char start[sizeof XFP_MEMBER_JSON] = "";
@@ -75,7 +75,7 @@ static bool begins_like_a_bundle(const char *path)
 	return like;
 }
 
-/* The bundle replaces what has its name: that may be an older one or an empty file, and nothing else. */
+/* The output path may contain an older bundle or an empty file; refuse to replace anything else. */
 static enum xfp_status check_replaced(const struct xfp_request *o, struct xfp_error *err)
 {
 	char *folder = NULL;
@@ -110,7 +110,7 @@ static enum xfp_status check_cache(const char *cache, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* The lock is inherited by make and the stages: while any of them lives, the folder is in use. */
+/* make and the stages inherit the lock: the folder is in use until all of them exit. */
 static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err)
 {
 	double deadline = xfp_now() + LOCK_PATIENCE_S;
@@ -137,7 +137,7 @@ static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err
 		} else if (c->signals ? xfp_signals_wait(c->signals, 50) : usleep(50000))
 			status = xfp_fail(err, XFP_FAILED, "interrupted");
 	}
-	/* What is there is another run's to write to. */
+	/* The work folder belongs to another run; do not write to it. */
 	if (status && c->place.lock >= 0) {
 		close(c->place.lock);
 		c->place.lock = -1;
@@ -163,7 +163,7 @@ static enum xfp_status open_log(struct xfp_conversion *c, struct xfp_error *err)
 	return status;
 }
 
-/* The log and the record of the run: who we are, before anything is done. */
+/* Open the log and write the initial run record. */
 static enum xfp_status begin_record(struct xfp_conversion *c, struct xfp_error *err)
 {
 	struct xfp_run_record *r = &c->place.record;
@@ -290,7 +290,8 @@ static void remove_cache(struct xfp_conversion *c)
 	remove_empty_parents(c->request->cache, c->place.found_cache_path);
 }
 
-/* What the log holds was shown. */
+/* Remove the work folder of a refused run, or its log, record and lock if no ledger was written. The log's contents
+ * were already shown. */
 static void remove_work(const struct xfp_conversion *c)
 {
 	static const char *const names[] = { XFP_LOG_FILE, XFP_RUN_FILE, XFP_LOCK_FILE };
@@ -343,7 +344,7 @@ void xfp_conversion_close(struct xfp_conversion *c)
 	xfp_temporary_remove(c->place.scratch);
 }
 
-/* While it, or one of its stages, lives, xfp cache gc and rebuild keep away. */
+/* Take the shared cache lock, which blocks xfp cache gc and rebuild until xfp and its stages exit. */
 static enum xfp_status share_cache(struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *what = xfp_formatted("xfp convert -o %s", c->request->out);
@@ -364,7 +365,7 @@ static struct xfp_wait wait_of(const struct xfp_conversion *c)
 	return (struct xfp_wait){ c->signals ? is_interrupted : NULL, c->signals };
 }
 
-/* One that was removed whole while we waited for its lock (--drop-cache) is made again. */
+/* Open the store. Create it again if --drop-cache of another run removed it while we waited for the lock. */
 static enum xfp_status open_store(struct xfp_conversion *c, struct xfp_error *err)
 {
 	for (;;) {
@@ -392,7 +393,7 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 	if (c->place.manifest || (c->request->dry_run && access(c->request->cache, F_OK)))
 		return XFP_OK;
 	if (c->request->dry_run) {
-		/* It changes nothing: neither an old manifest nor a damaged artifact. */
+		/* A dry run changes nothing: it does not upgrade the manifest or remove damaged artifacts. */
 		c->place.store = (struct xfp_store){ .folder = strdup(c->request->cache),
 						     .read_only = true,
 						     .wait = wait_of(c) };
@@ -416,7 +417,7 @@ off_t xfp_log_size(const struct xfp_conversion_place *place)
 	return place->log >= 0 && !fstat(place->log, &st) ? st.st_size : 0;
 }
 
-/* The log from `offset` on; NULL when that cannot be had. */
+/* The log after `offset`, allocated; NULL if it cannot be read. */
 static char *read_log(const struct xfp_conversion_place *place, off_t offset)
 {
 	off_t size = xfp_log_size(place) - offset;
@@ -429,7 +430,7 @@ static char *read_log(const struct xfp_conversion_place *place, off_t offset)
 	return text;
 }
 
-/* What xfp-inspect says it says for the command that runs it. NULL: the line is not its own. */
+/* The message in a log line of xfp-inspect, which reports on behalf of its caller; NULL for other lines. */
 static const char *of_inspect(const char *line)
 {
 	return xfp_after(line, XFP_INSPECT_PROGRAM ": ");

@@ -24,7 +24,8 @@
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
-/* Stamps of numbers that the ledger no longer has. Others that are torn or damaged are their unit's to remove. */
+/* Remove stamps of unit numbers that the ledger no longer has. Torn or damaged stamps of existing units are removed
+ * with their unit. */
 static void remove_stray_stamps(const struct xfp_conversion *c)
 {
 	DIR *folder = opendir(c->request->work);
@@ -73,7 +74,7 @@ static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_err
 	return status;
 }
 
-/* Where units are assigned, each has a list of its own, as where a survey tells. */
+/* Assigned units have their own lists of fits, as units with surveys do. */
 static enum xfp_status write_fits(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	struct xfp_parameters parameters = c->parameters;
@@ -93,7 +94,7 @@ static enum xfp_status write_all(const struct xfp_conversion *c, struct xfp_erro
 	return status;
 }
 
-/* Whether units were moved into a pending bundle that is there, or into the bundle that it became. */
+/* Check whether units were moved into an existing pending bundle, or into the bundle that it became. */
 static enum xfp_status find_moved(struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *pending = xfp_pending_kept_path(c->request->out);
@@ -108,7 +109,7 @@ static enum xfp_status find_moved(struct xfp_conversion *c, struct xfp_error *er
 	return status;
 }
 
-/* A pending bundle that holds nothing which is not elsewhere goes. */
+/* Remove a pending bundle if no unit depends on it. */
 static void tidy_moved(const struct xfp_conversion *c)
 {
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
@@ -123,8 +124,8 @@ static enum xfp_status prepare_all(struct xfp_conversion *c, bool check, struct 
 
 	c->units.todo = 0;
 	c->units.weights = c->units.weights_done = 0;
-	/* The manifest is an index: one that cannot be written is ingest's to mention. A check reads every
-	 * artifact, and others must not wait for that. */
+	/* The manifest is only an index, and ingest reports write errors. A check reads every artifact, and other
+	 * processes must not wait for that. */
 	if (c->place.manifest && !check)
 		xfp_manifest_begin(c->place.manifest, NULL);
 	if (c->request->goal.kind)
@@ -155,7 +156,8 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 		remove_stray_stamps(c);
 	if (!status)
 		status = prepare_all(c, check, err);
-	/* Where one unit is another the places of all are: what was moved is of no use, and takes room. */
+	/* If one moved unit is outdated, the positions of all change: the moved parts are useless and only occupy
+	 * space. */
 	if (!status && c->drop.moved_stale) {
 		if (!c->request->dry_run) {
 			XFP_NOTIFY(c, .kind = XFP_NOTICE_MOVED_STALE);
@@ -204,7 +206,7 @@ static void drop_ledger(struct xfp_conversion *c)
 	c->units.ledger = NULL;
 }
 
-/* What a run that was cut short had still to say, in terms of the ledger that it had. */
+/* Ingest the remaining events of an interrupted run, using its own ledger. */
 static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *path = xfp_path(c->request->work, XFP_EVENTS_FILE);
@@ -226,7 +228,7 @@ static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_err
 	return status;
 }
 
-/* A dry run's work folder: made for inspect, and removed in the end, since files were made in it. */
+/* Write a dry run's ledger into a temporary work folder. */
 static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_FAILED;
@@ -238,7 +240,7 @@ static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_
 	return status;
 }
 
-/* A bundle that holds nothing either can be made again. */
+/* Require a unit to quantize, except with --allow-empty or when repeating a bundle (--like). */
 static enum xfp_status check_units(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	const struct xfp_request *o = c->request;
@@ -262,7 +264,7 @@ static enum xfp_status check_policy(const struct xfp_conversion *c, struct xfp_e
 						 : xfp_policy_check_head(c->units.ledger, c->request->head_asked, err);
 }
 
-/* Of a bundle that is made again, floors were somebody's choice already. */
+/* Warn about low floors, except when repeating a bundle (--like), where the floors are not this user's choice. */
 static void remark_floors(const struct xfp_conversion *c)
 {
 	char *text = c->request->like ? NULL : xfp_low_floors(&c->parameters, c->units.ledger, c->request->goal.kind);
@@ -272,7 +274,7 @@ static void remark_floors(const struct xfp_conversion *c)
 	free(text);
 }
 
-/* Of the two settings that a tied matrix has, the one that asks for less has no effect. */
+/* Report the ineffective setting of a tied matrix: of its two settings, the one that requests less. */
 static void remark_tied(const struct xfp_conversion *c)
 {
 	static const enum xfp_class classes[] = { XFP_CLASS_EMBEDDING, XFP_CLASS_LM_HEAD };
@@ -300,7 +302,8 @@ static void remark_tied(const struct xfp_conversion *c)
 	}
 }
 
-/* Whether the checkpoint has what the bundle of --like has. Comes first: of another model, settings may not apply. */
+/* Check that the checkpoint matches the bundle of --like. Must come first: the settings may not apply to another
+ * model. */
 static enum xfp_status check_like(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	enum xfp_status status;

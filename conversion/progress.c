@@ -8,7 +8,7 @@
 #include "stages/work/pulse.h"
 #include "stages/work/stages.h"
 
-/* What of a unit's time has passed after each of its steps, about: where there is no library, and where there is. */
+/* Approximate share of a unit's time that has passed after each step, without and with libraries. */
 static const struct {
 	double share, library;
 } shares[XFP_STAMPS] = {
@@ -71,7 +71,7 @@ void xfp_units_progress_event(struct xfp_conversion *c, const struct xfp_event *
 	unit->progress = share;
 }
 
-/* Stages have done part of the units that they are in. */
+/* Add the progress of running stages to the finished work. */
 struct xfp_units_progress xfp_units_progress(const struct xfp_conversion *c)
 {
 	struct xfp_units_progress p = { .total = (double)c->units.weights,

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.h - the progress of a conversion, from the events and the pulses of its stages.
+ * progress.h - computes the progress of a conversion from events and stage progress reports.
  */
 #ifndef XFP_CONVERSION_PROGRESS_H
 #define XFP_CONVERSION_PROGRESS_H
 
 #include "conversion/state/conversion.h"
 
-/* The share of a unit's time that has passed after a stage, with these modes; 0: not a stage that counts. */
+/* Share of a unit's time that has passed when `stage` ends, with these modes; 0 for stages that do not count. */
 double xfp_stage_share(uint32_t modes, const char *stage);
-/* What a stage adds to a unit of which `before` was done. */
+/* Share that `stage` adds to a unit whose finished share was `before`. */
 double xfp_stage_more(uint32_t modes, const char *stage, double before);
 
-/* Count units that are done without a stage having run as cached. The first call starts the clock. */
+/* Count units that were done without running a stage as cached. The first call starts the clock. */
 void xfp_units_progress_begin(struct xfp_conversion *c);
-/* A stage of a unit started or ended. */
+/* Update the progress after a stage of a unit started or ended. */
 void xfp_units_progress_event(struct xfp_conversion *c, const struct xfp_event *event);
 
-/* Amounts of work in weights; seconds. */
+/* Work is in weights, time in seconds. */
 struct xfp_units_progress {
 	double total, cached, fresh, elapsed;
-	double guessed;    /* of `fresh`, of units that are not done */
-	const char *stage; /* running on the largest unit that reports its progress; NULL: none does */
-	double share;      /* of that stage's work that is done */
+	double guessed;    /* part of `fresh` from unfinished units, an estimate */
+	const char *stage; /* stage of the largest unit that reports progress; NULL: none */
+	double share;      /* finished share of that stage */
 };
 struct xfp_units_progress xfp_units_progress(const struct xfp_conversion *c);
 
-/* The share of the bundle that is written, while it is. */
+/* Written share of the bundle while it is being written. */
 double xfp_bundle_progress(const struct xfp_conversion *c);
 
 #endif

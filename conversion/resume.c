@@ -30,8 +30,8 @@ char *xfp_resume_text(const char *command, const char *folder, bool with_folder)
 
 /* ---- make -------------------------------------------------------------------------------------- */
 
-/* -C DIR in one of its forms. What is left of the word, "" when nothing is, is in `left`; *takes_next: DIR
- * is the next word. */
+/* Detect -C DIR in all its forms. `left` receives the remaining flags of the word, "" if none; *takes_next: DIR is the
+ * next word. */
 static bool changes_folder(const char *word, char left[32], bool *takes_next)
 {
 	size_t letters = 0;
@@ -44,7 +44,7 @@ static bool changes_folder(const char *word, char left[32], bool *takes_next)
 	}
 	if (word[0] != '-' || word[1] == '-')
 		return false;
-	letters = strspn(word + 1, "BbdeikLmnpqRrsStvw"); /* those without a value */
+	letters = strspn(word + 1, "BbdeikLmnpqRrsStvw"); /* flags without a value */
 	if (word[1 + letters] != 'C' || letters >= 30)
 		return false;
 	if (letters)
@@ -53,7 +53,7 @@ static bool changes_folder(const char *word, char left[32], bool *takes_next)
 	return true;
 }
 
-/* The words of process `pid`, but for -C: it has changed to that folder, and so have we. */
+/* The command line of process `pid` without -C: it has changed to that folder, and so have we. */
 static char *command_of_make(const char *pid, bool *elsewhere)
 {
 	char *path = xfp_formatted("/proc/%ld/cmdline", strtol(pid, NULL, 10)), *words = NULL, left[32];
@@ -96,13 +96,13 @@ static char *own_command(char *const *inherited, char *const *argv)
 
 	if (!out)
 		return NULL;
-	if (families && *families) { /* for which there is no option */
+	if (families && *families) { /* has no option */
 		fputs(XFP_FAMILY_PATH "=", out);
 		xfp_shell_quote(out, families);
 		fputc(' ', out);
 	}
 	fputs(argv[0], out); /* "xfp convert" */
-	/* First, since the command line wins over them and the last of two options counts. */
+	/* Inherited settings come first, since the last of two options takes effect. */
 	for (; inherited && *inherited; inherited++) {
 		fputc(' ', out);
 		xfp_shell_quote(out, *inherited);

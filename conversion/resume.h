@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resume.h - the command that goes on with a conversion, to be pasted into a shell.
+ * resume.h - builds a shell command that resumes a conversion.
  */
 #ifndef XFP_RESUME_H
 #define XFP_RESUME_H
@@ -8,18 +8,18 @@
 #include <stdbool.h>
 
 struct xfp_resume {
-	char *command;  /* quoted for a shell; NULL: not known (a makefile started us) */
-	char *folder;   /* where it has to be run, absolute; NULL: not known */
-	bool elsewhere; /* the shell that started this is in another folder (make -C) */
+	char *command;  /* quoted for a shell; NULL: unknown (started by a makefile) */
+	char *folder;   /* absolute folder to run it in; NULL: unknown */
+	bool elsewhere; /* the user's shell is in another folder (make -C) */
 };
 
-/* Of a run that was started as `argv`, with what the environment set beside that (options.h). convert.mk
- * says in XFP_RUN_BY and XFP_RUN_PID that it is make's to run us again, as that was started: settings
- * are in the makefile. What cannot be found out is NULL. */
+/* Find the command for a run that was started as `argv` with the environment settings `inherited` (options.h).
+ * convert.mk sets XFP_RUN_BY and XFP_RUN_PID if make started the run: the command is then that make, since the makefile
+ * has the settings. Unknown members are NULL. */
 struct xfp_resume xfp_resume_find(char *const *inherited, char *const *argv);
 void xfp_resume_free(struct xfp_resume *resume);
 
-/* "cd FOLDER && COMMAND", or without the cd; the caller frees. NULL when out of memory. */
+/* Returns "cd FOLDER && COMMAND", or COMMAND alone, allocated; NULL if out of memory. */
 char *xfp_resume_text(const char *command, const char *folder, bool with_folder);
 
 #endif

@@ -32,7 +32,8 @@ static void follow_bundle(void *conversion)
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_BUNDLE);
 }
 
-/* make over the units in todo.mk. The stages have said why they failed; make only knows that. */
+/* Run make for the units in todo.mk. On failure, the stages have reported the cause; make only knows that one
+ * failed. */
 static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 {
 	off_t before = xfp_log_size(&c->place);
@@ -66,7 +67,7 @@ static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 	return (int)xfp_make_log_explain(c, before, err);
 }
 
-/* One time round: what is missing is made. XFP_DAMAGED and XFP_CHANGED ask for another. */
+/* One round: make everything that is missing. XFP_DAMAGED and XFP_CHANGED request another round. */
 static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *result, struct xfp_error *err)
 {
 	uint32_t missing;
@@ -96,12 +97,12 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 	}
 	if (!status)
 		xfp_drop_fits(c);
-	/* Where a goal decides, what is missing follows from what was measured: each time round it is nearer. */
+	/* With a goal, the missing artifacts depend on measurements: each iteration is closer to the end. */
 	for (bool nearer = missing; !status && nearer && !c->signals->interrupted;) {
 		uint32_t steps = c->solved.steps;
 
 		status = run_units(c, err);
-		/* Once more, with what the units now are: only what is right goes into a bundle. */
+		/* Prepare again with the new artifacts: only current ones may go into a bundle. */
 		if (!c->signals->interrupted) {
 			enum xfp_status prepared = xfp_prepare_units(c, false, status ? NULL : err);
 
@@ -111,13 +112,13 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 	}
 	xfp_drop_fits(c);
 	xfp_record_units(c);
-	/* Before anything is said of the units: where a file changed, that is why they are not what they should be. */
+	/* Check the files first: a changed file explains why units are not current. */
 	if (!status)
 		status = xfp_ledger_check_files(c->units.ledger, err);
 	if (!status && c->units.todo)
 		status = (int)xfp_fail(err, XFP_DAMAGED, "%" PRIu32 " of the units are not what they should be",
 				       c->units.todo);
-	/* They may have turned out to be what they were: after --rehash, or where an artifact was made again. */
+	/* The artifacts may be identical to before, after --rehash or if one was made again. */
 	if (!status && missing && !c->signals->interrupted)
 		status = (int)xfp_bundle_is_current(c, result, err);
 	if (status || c->signals->interrupted || result->unchanged)
@@ -128,7 +129,7 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_BUNDLE_END);
 	if (!status && c->request->goal.kind && result->bytes != c->solved.makeup.file)
 		status = (int)xfp_fail(err, XFP_FAILED,
-				       "%s: has %" PRIu64 " bytes, and its goal was reckoned with %" PRIu64
+				       "%s: has %" PRIu64 " bytes, but its goal was computed with %" PRIu64
 				       "; please report this",
 				       c->request->out, result->bytes, c->solved.makeup.file);
 	if (status == XFP_DAMAGED)
@@ -136,8 +137,8 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 	return status;
 }
 
-/* Whether another time round may help: what is damaged is made again a few times, since every one may uncover more;
- * weights that change are read again once. Reports what is wrong. */
+/* Whether another round may help: damaged artifacts are made again a few times, since each round may reveal more;
+ * changed weights are read again once. Reports the problem. */
 static bool goes_round(const struct xfp_conversion *c, int status, int round, bool *reread, const struct xfp_error *err)
 {
 	if (c->signals->interrupted || round == MOST_REPETITIONS)
@@ -151,7 +152,7 @@ static bool goes_round(const struct xfp_conversion *c, int status, int round, bo
 	return true;
 }
 
-/* What became of it, in the terms of an exit status. */
+/* Convert the status of the last round to an exit status. */
 static int settle(const struct xfp_conversion *c, int status, struct xfp_error *err)
 {
 	if (status == XFP_CHANGED)
@@ -168,8 +169,8 @@ static int settle(const struct xfp_conversion *c, int status, struct xfp_error *
 	return status;
 }
 
-/* The bundle is durable, and what it says of itself must not need what goes. That something stays, since
- * others use the cache perhaps, is no failure of the conversion. */
+/* Drop the cache. The bundle is durable, but its stamp must not depend on artifacts. Failure to remove some, for
+ * example because others use the cache, is not a failure of the conversion. */
 static void drop(struct xfp_conversion *c, struct xfp_result *result)
 {
 	struct xfp_error err = { 0 };
@@ -213,7 +214,7 @@ int xfp_conversion_run(struct xfp_conversion *c, struct xfp_result *result, stru
 	}
 	status = settle(c, status, err);
 	if (c->signals->interrupted) {
-		/* Stages that the signal ended could not tidy up. */
+		/* Stages that the signal ended could not clean up. */
 		xfp_conversion_sweep(c->request);
 		xfp_store_sweep(&c->place.store);
 		status = status ? status : XFP_FAILED;

@@ -8,14 +8,14 @@
 #include "conversion/place.h"
 #include "stages/work/stages.h"
 
-/* A command line, ended by NULL. */
+/* A command line, terminated by NULL. */
 struct argument_words {
 	char **word;
 	size_t count;
-	bool failed; /* no memory */
+	bool failed; /* out of memory */
 };
 
-/* Takes the word over. */
+/* Append a word, taking ownership of it. */
 static void add_own(struct argument_words *words, char *word)
 {
 	char **grown = realloc(words->word, (words->count + 2) * sizeof *grown);
@@ -43,7 +43,7 @@ static void words_free(struct argument_words *words)
 	free(words->word);
 }
 
-/* What of the parameters decides which units there are and what becomes of them. */
+/* Add the parameters that determine the units and their fates. */
 static void add_policy(struct argument_words *words, const struct xfp_parameters *p)
 {
 	char text[24];
@@ -87,6 +87,6 @@ int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const
 		xfp_log_show(c, before);
 	if (status)
 		xfp_log_keep(&c->place, before);
-	/* Its options are the user's. */
+	/* Its options come from the user. */
 	return status == XFP_USAGE ? XFP_USAGE : (int)xfp_child_status(status);
 }

@@ -23,7 +23,7 @@
 
 /* ---- environment ------------------------------------------------------------------------------- */
 
-/* The tools are beside this one, wherever it is. */
+/* Find the folder of the tools, which is that of this program. */
 static char *tool_path(void)
 {
 	const char *path = getenv("PATH");
@@ -52,8 +52,8 @@ enum xfp_status xfp_run_environment(const char *work, const char *cache, struct 
 /* ---- children ---------------------------------------------------------------------------------- */
 
 struct child {
-	pid_t pid, guard; /* the guard is the group's leader */
-	int leash;        /* closing it ends the group */
+	pid_t pid, guard; /* the guard is the group leader */
+	int leash;        /* closing it terminates the group */
 };
 
 static void guard(const int leash[2])
@@ -65,7 +65,7 @@ static void guard(const int leash[2])
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	/* Until it is gone: while we hold it ourselves, nobody's end would be seen. */
+	/* Close until the descriptor is gone: an open write end here would hide the end of xfp. */
 	while (!close(leash[1]) || errno != EBADF)
 		;
 	while (read(leash[0], &nothing, 1) < 0 && errno == EINTR)
@@ -113,7 +113,7 @@ static enum xfp_status start(int log, const struct xfp_signals *signals, const c
 		if (!child->pid)
 			become(log, signals, child->guard, argv, folder);
 		if (child->pid > 0) {
-			setpgid(child->pid, child->guard); /* whoever of the two comes first */
+			setpgid(child->pid, child->guard); /* the child does the same; either may be first */
 			return XFP_OK;
 		}
 	}
@@ -124,8 +124,8 @@ static enum xfp_status start(int log, const struct xfp_signals *signals, const c
 	return XFP_FAILED;
 }
 
-/* The guard ends whatever is left of the group, and orphans of it are ours: when this returns, none of
- * them writes any more. A process that will not die is given up on, at once where the user insists. */
+/* Wait for the processes of the group, which the guard terminates and whose orphans we inherit: on return, none of them
+ * writes any more. Give up on a process that does not exit, immediately if the user interrupts again. */
 static void reap_group(pid_t group, struct xfp_signals *signals)
 {
 	double deadline = xfp_now() + REAP_PATIENCE_S;
@@ -167,7 +167,7 @@ int xfp_run(const struct xfp_conversion_place *place, struct xfp_signals *signal
 	for (;;) {
 		int came = xfp_signals_wait(signals, place->tick_ms ? place->tick_ms : TICK_MS);
 
-		/* The first asks, a second one insists. The first may have come to what `tick` waited for. */
+		/* The first signal requests an end, a second one forces it. `tick` may have consumed the first. */
 		if (came && asked)
 			kill(-child.guard, SIGKILL);
 		else if (signals->interrupted && !asked)
@@ -182,7 +182,7 @@ int xfp_run(const struct xfp_conversion_place *place, struct xfp_signals *signal
 
 /* ---- make -------------------------------------------------------------------------------------- */
 
-/* A jobserver that MAKEFLAGS names and that really reaches us: make closes it for recipes without +. */
+/* Whether the jobserver named in MAKEFLAGS is reachable: make closes it for recipes without +. */
 static bool jobserver_reaches(const char *word)
 {
 	const char *value = strchr(word, '=');
@@ -195,8 +195,8 @@ static bool jobserver_reaches(const char *word)
 	return sscanf(value, "=%d,%d", &in, &out) == 2 && fcntl(in, F_GETFD) >= 0 && fcntl(out, F_GETFD) >= 0;
 }
 
-/* Of the flags of a make above us only its jobserver concerns ours; variables set there do not.
- * Returns the number of jobs that it allows, 0 without a jobserver. */
+/* Keep only the jobserver from the flags of a parent make; its variables do not apply here. Returns the number of jobs
+ * that it allows, 0 without a jobserver. */
 static unsigned inherit_jobserver(void)
 {
 	const char *flags = getenv("MAKEFLAGS");
@@ -228,13 +228,13 @@ static void set_threads(unsigned jobs, uint32_t units)
 
 	snprintf(threads, sizeof threads, "%u", xfp_stage_threads(jobs, units));
 	setenv("OMP_NUM_THREADS", threads, 0);
-	setenv("OMP_WAIT_POLICY", "passive", 0); /* there are other processes to run */
+	setenv("OMP_WAIT_POLICY", "passive", 0); /* other processes need the CPU */
 }
 
 int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context),
 		 void *context, struct xfp_error *err)
 {
-	const char *pipelines = getenv("XFP_PIPELINES"); /* of xfp_run_environment */
+	const char *pipelines = getenv("XFP_PIPELINES"); /* set by xfp_run_environment */
 	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL, parallel[16];
 	const char *argv[8] = { "make", "--no-print-directory", "-f", rules };
 	unsigned jobs = c->request->jobs, count = 4;

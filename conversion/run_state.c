@@ -37,7 +37,7 @@ bool xfp_is_work_folder(const char *folder)
 		identity_of(folder, XFP_LOG_FILE, &ignored));
 }
 
-/* A shared lock, for no longer than it takes to see that it is had: a conversion that begins waits. */
+/* Test with a shared lock, released immediately, since a starting conversion waits for it. */
 static bool is_locked(const char *work)
 {
 	char *path = xfp_path(work, XFP_LOCK_FILE);
@@ -53,7 +53,7 @@ static bool is_locked(const char *work)
 static void judge(struct xfp_run_state *s)
 {
 	s->state = s->locked                             ? "running"
-		   : !strcmp(s->record.state, "running") ? "interrupted" /* and had no time to say so */
+		   : !strcmp(s->record.state, "running") ? "interrupted" /* killed before it could record its end */
 		   : *s->record.state                    ? s->record.state
 		   : s->ledger                           ? "prepared"
 							 : "interrupted";
@@ -95,7 +95,7 @@ static enum xfp_status read_ledger(struct xfp_run_state *s, struct xfp_error *er
 	return status;
 }
 
-/* By the names alone: thousands are listed faster than a few are opened. */
+/* Read only the names of stamps: listing thousands is faster than opening a few. */
 static void read_stamps(struct xfp_run_state *s)
 {
 	DIR *folder = opendir(s->work);
@@ -136,7 +136,7 @@ static void take_event(struct xfp_run_state *s, const struct xfp_event *event)
 	if (!whole && event->unit >= s->ledger->unit_count)
 		return;
 	if (xfp_event_is_verify(event)) {
-		note(&s->verified, event); /* no step of the run, nor a failure of it */
+		note(&s->verified, event); /* not a step of the run, nor a failure of it */
 		return;
 	}
 	unit = whole ? NULL : &s->units[event->unit];
@@ -157,7 +157,7 @@ static void take_event(struct xfp_run_state *s, const struct xfp_event *event)
 	}
 }
 
-/* Shares of a unit's work follow from the modes, which are there before the first event. */
+/* Read the modes, which determine the shares of a unit's work and exist before the first event. */
 static void read_modes(struct xfp_run_state *s)
 {
 	struct xfp_parameters parameters;
@@ -168,7 +168,7 @@ static void read_modes(struct xfp_run_state *s)
 	xfp_parameters_free(&parameters);
 }
 
-/* What was appended since. A run that begins starts a new file. */
+/* Read appended events. A new run starts a new file. */
 static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *err)
 {
 	struct xfp_identity identity;
@@ -199,7 +199,7 @@ static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *er
 	return status;
 }
 
-/* Of the stages that are at work, and of the bundle. */
+/* Read the progress of running stages and of the bundle. */
 static void read_pulses(struct xfp_run_state *s)
 {
 	int pulses = xfp_pulses_open(s->work);
@@ -257,7 +257,7 @@ static void count(struct xfp_run_state *s)
 	s->failures += !over && s->failure;
 }
 
-/* A run that was killed ended when it last left a trace. The events are one, unless verify has added to them since. */
+/* A killed run ended at its last write. The events file shows that time, unless verify has appended to it since. */
 static void measure(struct xfp_run_state *s)
 {
 	struct xfp_identity run = { 0 }, last = s->events_identity;
@@ -283,7 +283,7 @@ enum xfp_status xfp_run_state_read(const char *work, struct xfp_run_state *s, st
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: not the work folder of a conversion", work);
 	if (!s->work && !(s->work = realpath(work, NULL)))
 		return xfp_no_memory(err);
-	/* A run that begins or ends between the two is seen at the second look. */
+	/* Read twice if the run starts or ends between the two calls. */
 	for (int look = 0; look < 2; look++) {
 		s->locked = is_locked(work);
 		xfp_run_record_read(work, &s->record, NULL);
@@ -293,7 +293,7 @@ enum xfp_status xfp_run_state_read(const char *work, struct xfp_run_state *s, st
 	if ((status = read_ledger(s, err)))
 		return status;
 	if (s->ledger) {
-		/* Until stages run, the events are those of the run before. */
+		/* Until stages run, the events are those of the previous run. */
 		bool old = s->locked && !s->record.working;
 
 		if (!old && (status = read_events(s, err)))

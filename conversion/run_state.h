@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run_state.h - how far the run of a work folder is, as the folder itself shows it.
+ * run_state.h - reads the progress of a run from its work folder.
  *
- * Read are the record of the run, the lock, the ledger, the names of the stamps and the events; nothing
- * is written, and the run takes no notice. Whether it lives is judged by the lock alone, which make and
- * every stage hold too: a process number may be anybody's by now.
+ * Reads the run record, the lock, the ledger, the names of the stamps and the events. Nothing is written, and the run
+ * is not disturbed. Whether the run is alive is decided by the lock alone, which make and every stage hold as well: a
+ * process ID may have been reused.
  */
 #ifndef XFP_RUN_STATE_H
 #define XFP_RUN_STATE_H
@@ -20,32 +20,32 @@
 
 struct xfp_unit_progress {
 	bool packed;               /* finished */
-	double fresh, cached;      /* shares of its work that are over */
-	char running[32];          /* the stage that is at work on it, "" when none is */
-	double inside;             /* what that has done of its own work */
+	double fresh, cached;      /* finished shares of its work */
+	char running[32];          /* the running stage; "": none */
+	double inside;             /* finished share of that stage */
 	struct xfp_event *failure; /* NULL: none */
 };
 
 struct xfp_run_state {
 	char *work;                   /* absolute */
-	struct xfp_run_record record; /* all zero when there is none */
-	bool locked;                  /* somebody is at work */
+	struct xfp_run_record record; /* all zero if there is no record */
+	bool locked;                  /* a process of the run is alive */
 	const char *state;            /* "running", "finished", "failed", "interrupted", "prepared" */
 	struct xfp_ledger *ledger;    /* NULL: not yet */
 	uint32_t modes;               /* of the conversion; 0: not yet */
 	struct xfp_unit_progress *units;
-	struct xfp_event *failure;  /* of a step of the whole run; NULL: none */
-	struct xfp_event *verified; /* the last time that the bundle was: verified.h; NULL: not since the run began */
+	struct xfp_event *failure;  /* failure of a step of the whole run; NULL: none */
+	struct xfp_event *verified; /* last verification of the bundle (verified.h); NULL: none since the run began */
 	uint32_t done, done_fresh, in_flight, failures;
 	uint32_t class_units[XFP_CLASSES], class_done[XFP_CLASSES];
 	uint64_t class_weights[XFP_CLASSES], class_weights_done[XFP_CLASSES];
 	double weights, cached, fresh; /* over all units */
-	double guessed;                /* of `fresh`, of units that are not done */
-	double bundled;                /* what is written of the bundle, from 0 to 1, while it is; 0: it has not said */
-	double seconds;                /* the run has lasted, or did */
-	double working;                /* seconds of it that stages ran */
+	double guessed;                /* part of `fresh` from unfinished units, an estimate */
+	double bundled; /* written share of the bundle, 0 to 1, while it is being written; 0: not reported */
+	double seconds; /* duration of the run so far */
+	double working; /* seconds during which stages ran */
 
-	/* What was read before, to read on from there. */
+	/* Position in the files, to continue reading. */
 	struct xfp_identity ledger_identity, events_identity;
 	uint64_t events_read;
 };
@@ -53,8 +53,8 @@ struct xfp_run_state {
 /* Whether `folder` is a conversion's work folder. */
 bool xfp_is_work_folder(const char *folder);
 
-/* `state` is zero, or what an earlier call for the same folder left; only what is new is read then.
- * XFP_BAD_INPUT when it is no work folder, or its ledger is damaged. */
+/* Read the state. `state` must be zeroed or filled by an earlier call for the same folder; only new data is read then.
+ * Returns XFP_BAD_INPUT if the folder is not a work folder or its ledger is damaged. */
 enum xfp_status xfp_run_state_read(const char *work, struct xfp_run_state *state, struct xfp_error *err);
 void xfp_run_state_free(struct xfp_run_state *state);
 

@@ -15,22 +15,21 @@
 #define PREFIX "XFP_"
 #define PREFIX_LENGTH (sizeof PREFIX - 1)
 #define BLANKS " \t\n"
-#define MOST_LETTERS 64 /* of a name, as far as nearness goes */
+#define MOST_LETTERS 64 /* length up to which names are compared */
 
-/* What is read from the environment beside the settings. */
+/* Variables that are read from the environment in addition to settings. */
 static const char *const others[] = {
 	"DATADIR", "FAMILIES", "INSTRUCTIONS", "MAKE_GIVEN", "MAKE_SET", "OTHERS", "PIPELINES", "RUN_BY", "RUN_PID",
 };
 #define OTHERS (sizeof others / sizeof others[0])
 
-/* The variables of our own tests. */
+/* Whether a variable belongs to xfp's tests. */
 static bool is_for_tests(const char *name)
 {
 	return !strncmp(name, "TEST_", 5);
 }
 
-/* The setting that a name is probably meant for, whatever its capitals, NULL where there is none. What options call
- * output is OUT in makefiles. */
+/* The setting that a name probably refers to, ignoring case; NULL if none. The option "output" is OUT in makefiles. */
 static const char *meant_by(const char *name, const char *const *ours, size_t count, size_t most)
 {
 	char upper[MOST_LETTERS];
@@ -44,7 +43,7 @@ static const char *meant_by(const char *name, const char *const *ours, size_t co
 
 /* ---- the environment --------------------------------------------------------------------------- */
 
-/* Whoever writes XFP_ has us in mind, so two letters are forgiven however short the name is. */
+/* The prefix XFP_ shows that xfp is meant, so two wrong letters are accepted even in short names. */
 static enum xfp_status judge(const char *name, const char *const *ours, size_t count, FILE *ignored,
 			     struct xfp_error *err)
 {
@@ -74,7 +73,7 @@ static enum xfp_status check_environment(const char *const *ours, size_t count, 
 	for (char **entry = environ; !status && *entry; entry++) {
 		char *equals = strchr(*entry, '='), *name;
 
-		/* One that is empty asks for nothing. */
+		/* An empty variable has no effect. */
 		if (strncmp(*entry, PREFIX, PREFIX_LENGTH) || !equals || !equals[1])
 			continue;
 		name = strndup(*entry + PREFIX_LENGTH, (size_t)(equals - *entry) - PREFIX_LENGTH);
@@ -97,20 +96,20 @@ static enum xfp_status refuse(const char *name, const char *meant, struct xfp_er
 {
 	if (!strcmp(name, "JOBS"))
 		return xfp_fail(err, XFP_USAGE,
-				"the makefile's variable JOBS is no setting: make's own -j says how many");
+				"the makefile's variable JOBS is not a setting: make's own -j says how many");
 	if (meant)
 		return xfp_fail(err, XFP_USAGE,
-				"the makefile's variable %s is no setting; did you mean %s? One of your own is to be "
-				"named in XFP_OTHERS, see xfp-pipelines(7)",
+				"the makefile's variable %s is not a setting; did you mean %s? List a variable of your "
+				"own in XFP_OTHERS, see xfp-pipelines(7)",
 				xfp_printable(name).text, meant);
 	return xfp_fail(err, XFP_USAGE,
-			"%s, on make's command line, is no setting; those are in xfp-pipelines(7), and a variable of "
-			"your own is to be named in XFP_OTHERS there",
+			"%s, on make's command line, is not a setting; see xfp-pipelines(7), and list a variable of "
+			"your own in XFP_OTHERS",
 			xfp_printable(name).text);
 }
 
-/* Whether a name is written as makefiles write settings. Others are often a makefile's own, and only those that differ
- * in nothing but their capitals are taken for a setting. */
+/* Whether a name is upper case, like settings in makefiles. Other names usually belong to the makefile; they are
+ * treated as a setting only if they differ in case alone. */
 static bool is_upper(const char *name)
 {
 	while (*name && !islower((unsigned char)*name))
@@ -118,7 +117,7 @@ static bool is_upper(const char *name)
 	return !*name;
 }
 
-/* Any name may stand in a makefile. Of the short ones many are two letters from ours, such as DIR from FIT. */
+/* A makefile may define any name. Short names are often two letters away from a setting, such as DIR from FIT. */
 static enum xfp_status check_makefile(const char *variable, bool given, const char *const *ours, size_t count,
 				      struct xfp_error *err)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stray_names.h - variables that look as if they were meant for xfp, and are not: a setting that is misspelt would
- * silently be the default.
+ * stray_names.h - detects variables that look like settings of xfp but are not, such as typos, which would silently
+ * leave the default in effect.
  *
- * They come from the environment, with XFP_ before their names, and from a makefile that includes convert.mk, which
- * hands on those that make knows and it does not: XFP_MAKE_GIVEN from make's command line, XFP_MAKE_SET from makefiles.
+ * They come from the environment, with the prefix XFP_, and from a makefile that includes convert.mk, which passes on
+ * the variables that make knows and convert.mk does not: XFP_MAKE_GIVEN from make's command line, XFP_MAKE_SET from
+ * makefiles.
  */
 #ifndef XFP_STRAY_NAMES_H
 #define XFP_STRAY_NAMES_H
@@ -13,10 +14,10 @@
 
 #include "base/xfp_error.h"
 
-/* `ours` are the names of all settings, as makefiles write them: "MIN_COS_LAZY". XFP_USAGE naming the nearest when one
- * was probably meant, and for whatever else make's command line has; other names in the environment are
- * listed in *ignored, each after a blank, since other programs may have such; NULL if there are none. The caller frees
- * it. */
+/* Check the variables. `ours` lists all settings as makefiles spell them: "MIN_COS_LAZY". Returns XFP_USAGE, naming the
+ * nearest setting, if one was probably intended, and for any unknown variable on make's command line. Other XFP_ names
+ * in the environment may belong to other programs: *ignored lists them, each after a space; NULL if there are none. The
+ * caller frees it. */
 enum xfp_status xfp_stray_names(const char *const *ours, size_t count, char **ignored, struct xfp_error *err);
 
 #endif

@@ -45,7 +45,8 @@ static bool add_identity(struct xfp_digest *digest, const struct xfp_identity *i
 		   id->mtime_ns, id->ctime_ns);
 }
 
-/* Who a small file is; of one that was made, what is in it: a dry run makes it again, elsewhere. */
+/* Add the identity of a small file or, for a generated one, its content, since a dry run generates it again
+ * elsewhere. */
 static bool add_extra(struct xfp_digest *digest, const struct xfp_ledger *ledger, uint32_t extra)
 {
 	struct xfp_identity id = { 0 };
@@ -88,7 +89,7 @@ static bool add_ledger(struct xfp_digest *digest, const struct xfp_ledger *ledge
 	return ok;
 }
 
-/* The algorithms that made what is no longer there to be asked. */
+/* Add the algorithms that made the dropped artifacts. */
 static bool add_algorithms(struct xfp_digest *digest, const struct xfp_parameters *parameters)
 {
 	bool ok = add(digest, "alone");
@@ -118,7 +119,7 @@ enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool alone,
 	uint8_t bytes[16] = { 0 };
 	bool ok;
 
-	/* What a goal was solved to is known only while there are artifacts. */
+	/* The solution of a goal is known only while artifacts exist. */
 	if (alone && goal->kind) {
 		own.assigned = NULL;
 		own.assigned_count = 0;
@@ -154,7 +155,7 @@ enum xfp_status xfp_bundle_stamp_take(const char *path, struct xfp_bundle_stamp 
 	struct stat st;
 	int fd;
 
-	/* It compares the index with xfp.sum, which must be where it belongs. */
+	/* xfp_bundle_open compares the index with xfp.sum, which must be in its place. */
 	if ((status = xfp_bundle_open(path, &bundle, err)))
 		return status;
 	xfp_bundle_info(bundle, &info);
@@ -178,7 +179,7 @@ static void take(void *context, const void *data, size_t size)
 	xfp_sha256_update(context, data, size);
 }
 
-/* SHA-256 of the whole file, as sha256sum says it. */
+/* SHA-256 of the whole file, as printed by sha256sum. */
 static enum xfp_status digest_file(const struct xfp_conversion *c, char sha256[65], struct xfp_error *err)
 {
 	struct xfp_sha256 digest;
@@ -192,7 +193,7 @@ static enum xfp_status digest_file(const struct xfp_conversion *c, char sha256[6
 	return status;
 }
 
-/* Whether OUT holds what it held when the stamp was written. */
+/* Whether OUT is unmodified since the stamp was written. */
 static enum xfp_status is_as_written(const struct xfp_conversion *c, const struct xfp_bundle_stamp *stamp, bool *same,
 				     struct xfp_error *err)
 {
@@ -217,7 +218,7 @@ enum xfp_status xfp_bundle_stamp_matches(const struct xfp_conversion *c, bool al
 	bool sound;
 
 	*matches = false;
-	/* Where artifacts are gone, there is nothing but the bundle to compare weights with that are read again. */
+	/* Without artifacts, weights that are read again could only be compared with the bundle. */
 	if (alone && c->request->rehash)
 		return XFP_OK;
 	status = xfp_bundle_stamp_read(c->request->work, stamp, &sound, err);
@@ -229,7 +230,7 @@ enum xfp_status xfp_bundle_stamp_matches(const struct xfp_conversion *c, bool al
 	if ((status = xfp_bundle_stamp_key(c, alone, key, err)) || strcmp(key, stamp->key))
 		return status;
 	status = is_as_written(c, stamp, matches, err);
-	/* What changed and moved no time of its file; units were digested on their way here. */
+	/* Detect changes that did not affect a file's times. Units were already digested. */
 	if (!status && *matches && c->request->rehash && !c->request->dry_run)
 		return xfp_kept_is_same(c->units.ledger, c->request->out, c->signals, matches, err);
 	if (!status && !*matches)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unchanged.h - whether OUT is already the bundle that a conversion would write: its stamp in the work folder, held
- * against what decides the bundle, and against the bundle itself.
+ * unchanged.h - checks whether OUT is already the bundle that a conversion would write: compares the stamp in the work
+ * folder with the inputs of the bundle and with the bundle itself.
  */
 #ifndef XFP_UNCHANGED_H
 #define XFP_UNCHANGED_H
@@ -9,17 +9,17 @@
 #include "conversion/state/conversion.h"
 #include "stages/work/bundle_stamp.h"
 
-/* Identity and index of the bundle at `path` as it is now; XFP_BAD_INPUT when there is none, or its index is
- * damaged. */
+/* Fill in *stamp with the current identity and index of the bundle at `path`. Returns XFP_BAD_INPUT if the bundle does
+ * not exist or its index is damaged. */
 enum xfp_status xfp_bundle_stamp_take(const char *path, struct xfp_bundle_stamp *stamp, struct xfp_error *err);
 
-/* Its key. `alone`: of a bundle whose artifacts were dropped, judged by sources and settings, from which all else
- * follows. */
+/* Key of the stamp. `alone`: for a bundle whose artifacts were dropped, computed from sources and settings, which
+ * determine everything else. */
 enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool alone, char key[33], struct xfp_error *err);
 
-/* Whether OUT is the bundle that this conversion would write, as the stamp in its work folder says: *stamp is then
- * that. Where everything is to be read again, so is OUT, as a whole. A bundle that turns out to be damaged is one to
- * be written again; that it cannot be read is a failure. */
+/* Check whether OUT is the bundle that this conversion would write, according to the stamp in the work folder, which is
+ * copied to *stamp. If everything must be read again, OUT is read completely. A damaged bundle does not match and is
+ * written again; an unreadable one is an error. */
 enum xfp_status xfp_bundle_stamp_matches(const struct xfp_conversion *c, bool alone, struct xfp_bundle_stamp *stamp,
 					 bool *matches, struct xfp_error *err);
 

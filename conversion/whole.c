@@ -12,13 +12,13 @@ struct tensor {
 	enum xfp_class class_;
 	enum xfp_dtype dtype;
 	enum xfp_fate fate;
-	const char *reason; /* of its fate: what was kept as asked for can be asked for otherwise */
+	const char *reason; /* reason of its fate: tensors kept by request could be quantized */
 	uint32_t rank;
 	uint64_t bytes, cols;
-	bool apart; /* stored by itself, not in a unit */
+	bool apart; /* stored separately, not in a unit */
 };
 
-/* What --format could make smaller. */
+/* Add a matrix that --format could quantize. */
 static void add_kept(struct xfp_whole *whole, enum xfp_class class_, uint64_t bytes, uint64_t cols)
 {
 	if (!whole->could[class_] || cols < whole->cols[class_])
@@ -54,7 +54,7 @@ void xfp_whole_add_unit(struct xfp_whole *whole, enum xfp_class class_, enum xfp
 	whole->paper += paper * (double)weights;
 }
 
-/* Of a whole tensor in the checkpoint: dtypes of less than a byte are packed. */
+/* Bytes of a tensor in the checkpoint; dtypes below one byte are packed. */
 static uint64_t source_bytes(const struct xfp_tensor_info *tensor)
 {
 	return (tensor->elements * xfp_dtype_bits((enum xfp_dtype)tensor->dtype) + 7) / 8;
@@ -145,7 +145,7 @@ double xfp_paper_bits(enum xfp_mode mode, double k, uint32_t group, enum xfp_dty
 	case XFP_MODE_FP8:
 		return 8;
 	case XFP_MODE_V2A:
-		return k + 40.0 / group; /* number of its codebook, scale, midpoint */
+		return k + 40.0 / group; /* codebook index, scale, midpoint */
 	case XFP_MODE_V2C:
 		return k + 8.0 / group;
 	default:

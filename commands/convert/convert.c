@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convert.c - xfp convert: a checkpoint becomes a bundle. And xfp prepare, its first half, for those
- * who run make by hand.
+ * convert.c - xfp convert: converts a checkpoint to a bundle. Also xfp prepare, its first half, for users who run make
+ * directly.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,13 +27,13 @@
 #include "conversion/run.h"
 #include "conversion/run_make.h"
 
-/* Of a bundle made like another, its digest says that the bytes are its; what is in it is known. */
+/* Print the summary. With --like, print only the digest, which identifies the known contents. */
 static enum xfp_status summarize(const struct xfp_conversion *c, const struct xfp_result *result, double seconds,
 				 struct xfp_error *err)
 {
 	if (!c->request->like || c->request->json)
 		return xfp_print_summary(c, result, seconds, err);
-	if (!c->request->quiet) { /* a line that sha256sum -c reads */
+	if (!c->request->quiet) { /* format of sha256sum -c */
 		printf("%s  ", result->sha256);
 		xfp_screen_print(c->request->out, strlen(c->request->out), false);
 		putchar('\n');
@@ -82,7 +82,7 @@ static int convert(struct xfp_conversion *c, struct xfp_error *err)
 
 /* ---- commands ---------------------------------------------------------------------------------- */
 
-/* Of all that can be printed at the end of a run, what a user needs most. */
+/* Print how to resume, the most important message of an interrupted run. */
 static void print_how_to_go_on(const struct xfp_resume *resume)
 {
 	char *text = resume->command ? xfp_resume_text(resume->command, resume->folder, resume->elsewhere) : NULL;
@@ -119,7 +119,7 @@ static int prepare(struct xfp_conversion *c, struct xfp_error *err)
 	return status;
 }
 
-/* What `xfp prepare` began is convert's to finish; the caller frees. */
+/* Replace `xfp prepare` by `xfp convert`, which finishes what prepare began; the caller frees. */
 static char *to_convert(const char *command)
 {
 	static const char prepare_[] = "xfp prepare";

@@ -32,7 +32,7 @@ void xfp_given_free(struct xfp_given *given)
 	*given = (struct xfp_given){ .count = 0 };
 }
 
-/* What is given beside --like must be what the bundle was made with. */
+/* Check that a setting given with --like matches the settings of the bundle. */
 static enum xfp_status check(const char *like, const char *before, const struct xfp_given_setting *given,
 			     const struct xfp_settings *now, struct xfp_error *err)
 {
@@ -49,7 +49,7 @@ static enum xfp_status check(const char *like, const char *before, const struct 
 	return status;
 }
 
-/* `like` NULL: anything goes. */
+/* Apply the settings. `like` NULL: any value is allowed. */
 static enum xfp_status apply(const struct xfp_given *given, const char *like, struct xfp_settings *settings,
 			     struct xfp_error *err)
 {
@@ -65,7 +65,7 @@ static enum xfp_status apply(const struct xfp_given *given, const char *like, st
 	}
 	if (!status)
 		status = xfp_settings_finish(settings, err);
-	/* Floors count only now, all of them together: the last one is named. */
+	/* Floors are compared here, all at once; the message names the last one. */
 	for (size_t i = given->count; !status && like && i-- > 0;)
 		if (xfp_setting_is_floor(given->list[i].setting))
 			status = check(like, before, &given->list[i], settings, err);
@@ -73,7 +73,7 @@ static enum xfp_status apply(const struct xfp_given *given, const char *like, st
 	return status;
 }
 
-/* What of it asks for an output head of so many bits, for the message where there is none. */
+/* Find the setting that requests a quantized output head, for the message if the model has none. */
 static enum xfp_status find_head(const struct xfp_given *given, struct xfp_request *r, struct xfp_error *err)
 {
 	const int whole = xfp_setting_find("lm-head"), one = xfp_setting_find("format");
@@ -89,7 +89,7 @@ static enum xfp_status find_head(const struct xfp_given *given, struct xfp_reque
 	return XFP_OK;
 }
 
-/* Where a goal decides, a floor is a condition only where it was given. */
+/* With a goal, a floor is a condition only if it was given. */
 static enum xfp_status settle_goal(const struct xfp_request *r, struct xfp_settings *settings, struct xfp_error *err)
 {
 	if (!settings->goal.kind)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * given.h - the settings that the environment and the command line gave, kept until it is known what they change:
- * the defaults, a profile, or what the bundle of --like was made with.
+ * given.h - settings from the environment and the command line, stored until their base is known: the defaults, a
+ * profile, or the settings of the --like bundle.
  */
 #ifndef XFP_GIVEN_H
 #define XFP_GIVEN_H
@@ -16,7 +16,7 @@ struct xfp_given {
 		int setting;
 		char where[64]; /* the option or the variable, for messages */
 		char *text;
-	} * list; /* in the order in which they were given */
+	} * list; /* in the order given */
 	size_t count;
 };
 
@@ -24,8 +24,8 @@ enum xfp_status xfp_given_add(struct xfp_given *given, int setting, const char *
 			      struct xfp_error *err);
 void xfp_given_free(struct xfp_given *given);
 
-/* The request's parameters and goal, and for --like the family. XFP_USAGE when something is wrong or contradicts
- * --like, XFP_UNMET when --like cannot be followed. */
+/* Derive the request's parameters, goal and, with --like, family. Returns XFP_USAGE if a setting is invalid or
+ * contradicts --like, XFP_UNMET if --like cannot be followed. */
 enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_options *options, struct xfp_error *err);
 
 #endif

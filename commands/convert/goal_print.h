@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * goal_print.h - a conversion's goal, and how close the bundle is to it, for people and for programs.
+ * goal_print.h - print a conversion's goal and the bundle's distance from it, as text or JSON.
  */
 #ifndef XFP_GOAL_PRINT_H
 #define XFP_GOAL_PRINT_H
@@ -9,9 +9,9 @@
 
 #include "conversion/state/conversion.h"
 
-/* What is said at the end, or planned: a few lines, whose text begins in a column of its own. */
+/* Print the goal and its result (expected result in a plan) in a few lines; the text starts at `column`. */
 void xfp_goal_print(const struct xfp_conversion *c, int column);
-/* The same as JSON: null where there is no goal, or nothing is known of it. */
+/* The same as JSON; null if there is no goal or its result is unknown. */
 json_t *xfp_goal_json(const struct xfp_conversion *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notices.c - what a conversion reports while it runs, as lines on stderr.
+ * notices.c - prints the notices of a running conversion to stderr.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void print_crcs(const struct xfp_notice *n)
 		n->count, xfp_human((double)n->bytes, "B", size), xfp_duration_text(n->seconds, took), absent);
 }
 
-/* What --quiet leaves out. */
+/* Whether --quiet omits the notice. */
 static void print_remark(struct xfp_progress *progress, const struct xfp_notice *n)
 {
 	const struct xfp_request *request = progress->c->request;

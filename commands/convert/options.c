@@ -72,8 +72,7 @@ static enum xfp_status take_setting(const struct xfp_option *option, const char 
 	return xfp_given_add(option->context, xfp_setting_find(option->name), where, text, err);
 }
 
-/* All options, which write to `parse`, in the order of --help: what most users give first. Allocated; NULL when
- * out of memory. */
+/* All options, which write to `parse`, in the order of --help: most common first. Allocated; NULL if out of memory. */
 static struct xfp_option *options_of(struct parse *parse)
 {
 	struct xfp_options *o = &parse->options;
@@ -161,13 +160,13 @@ static struct xfp_option *options_of(struct parse *parse)
 	return all;
 }
 
-/* What makefiles call OUT is --output here. */
+/* Name of an option's variable; --output is OUT in makefiles. */
 static void variable_of(const char *option, char name[XFP_OPTION_VARIABLE])
 {
 	xfp_option_variable(strcmp(option, "output") ? option : "out", name);
 }
 
-/* For the command line that would do the same without the environment. */
+/* Add an option to the equivalent command line that does not need the environment. */
 static enum xfp_status inherit(struct xfp_options *o, const char *option, const char *value, struct xfp_error *err)
 {
 	size_t count = 0;
@@ -241,7 +240,7 @@ enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *e
 	return status;
 }
 
-/* The environment first: the command line wins. */
+/* Read the environment first, since the command line takes precedence. */
 static enum xfp_status read_line(struct xfp_command_line *line, int argc, char **argv, struct parse *parse,
 				 struct xfp_error *err)
 {
@@ -266,7 +265,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 				   : xfp_fail(err, XFP_USAGE, "MODEL is empty");
 }
 
-/* Make a path absolute and clean it, without following links: what a path ends in may matter to readers. */
+/* Make a path absolute and normalize it, without following links: the path's last component may matter to readers. */
 static enum xfp_status make_absolute(char **path, struct xfp_error *err)
 {
 	char folder[PATH_MAX], *absolute;
@@ -284,7 +283,7 @@ static enum xfp_status make_absolute(char **path, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* The bundle that is compared with must not be the one that is written. */
+/* The --like bundle must not be the output. */
 static enum xfp_status check_like(const struct xfp_request *r, struct xfp_error *err)
 {
 	struct stat like, out;
@@ -296,7 +295,7 @@ static enum xfp_status check_like(const struct xfp_request *r, struct xfp_error 
 	return XFP_OK;
 }
 
-/* A path, or a name in the Hugging Face cache. A command line that goes on has a name as it was given. */
+/* Find MODEL, a path or a name in the Hugging Face cache. A command line for resuming keeps the name as given. */
 static enum xfp_status find_model(struct xfp_options *o, struct xfp_error *err)
 {
 	struct xfp_request *r = &o->request;
@@ -316,7 +315,8 @@ static enum xfp_status find_model(struct xfp_options *o, struct xfp_error *err)
 	return status;
 }
 
-/* A link in place of the bundle stays: what it leads to is written. Work folder and cache are beside the link. */
+/* If the output is a symbolic link, write to its target and keep the link. Work folder and cache are next to the
+ * link. */
 static enum xfp_status follow_output(struct xfp_request *r, struct xfp_error *err)
 {
 	char *target;
@@ -354,7 +354,7 @@ static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err
 	return make_absolute(&r->cache, err);
 }
 
-/* A plan needs no output, but the cache and the work folder are found by it. */
+/* A plan needs no output, but the output determines the cache and the work folder. */
 static enum xfp_status guess_output(struct xfp_request *r, struct xfp_error *err)
 {
 	const char *name = r->model + strlen(r->model), *end;

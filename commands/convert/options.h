@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.h - what a user asks of a conversion, from the environment and the command line.
+ * options.h - parses convert's options from the environment and the command line.
  *
- * Every option that takes a value has a name in the environment too (--min-cos-lazy is
- * XFP_MIN_COS_LAZY), so that a makefile can set it without quoting; the command line wins. What they set starts
- * from the defaults, from a profile or from what a bundle was made with.
+ * Every option with a value can also be set in the environment (--min-cos-lazy is XFP_MIN_COS_LAZY), so that a makefile
+ * can set it without quoting. The command line takes precedence. Settings start from the defaults, a profile, or the
+ * settings of an existing bundle.
  */
 #ifndef XFP_OPTIONS_H
 #define XFP_OPTIONS_H
@@ -18,19 +18,19 @@ struct xfp_options {
 	struct xfp_request request;
 	char *profile; /* NULL: none */
 	bool model_inherited;
-	char **inherited; /* what the environment set, as words of a command line, ended by NULL */
-	bool told;        /* --help or --version was asked for and printed, and nothing else looked at */
+	char **inherited; /* settings from the environment as command-line words, terminated by NULL */
+	bool told;        /* --help or --version was given and printed; the other members are not set */
 };
 
-/* argv[0] is the name used in messages ("xfp convert"), `usage` and `summary` are for --help, as command_line.h has
- * them. XFP_USAGE when something is wrong. `planning`: it is a dry run; --json is welcome, and without an output the
- * bundle is taken to be MODEL.xfp in the current folder. */
+/* Parse the environment and the command line. argv[0] is the name used in messages ("xfp convert"); `usage` and
+ * `summary` are the text for --help (command_line.h). `planning`: a dry run, which accepts --json and defaults the
+ * output to MODEL.xfp in the current folder. Returns XFP_USAGE for invalid options. */
 enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, const char *summary, bool planning,
 				  struct xfp_options *options, struct xfp_error *err);
 void xfp_options_free(struct xfp_options *options);
 
-/* Variables of the environment and of a makefile that are called like a setting, and are none: they decide nothing,
- * and whoever set them thinks that they do. As xfp_stray_names has it. */
+/* Check for environment and makefile variables that resemble a setting but are not one, and therefore have no effect.
+ * Unrelated XFP_ variables only cause a warning. Status as xfp_stray_names. */
 enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *err);
 
 #endif

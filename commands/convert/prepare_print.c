@@ -15,7 +15,7 @@ static bool goes_through(const struct xfp_conversion *c, uint32_t number, enum x
 					    : xfp_step_wanted(&c->parameters, stamp, false);
 }
 
-/* The steps before the choice: those that its first fits need, and the extended ones where those were asked for. */
+/* Print the steps before the choice: those of the first fits, and the extended ones if requested. */
 static void print_measuring(const struct xfp_conversion *c, uint32_t number)
 {
 	const struct xfp_unit_state *state = &c->units.state[number];
@@ -27,7 +27,7 @@ static void print_measuring(const struct xfp_conversion *c, uint32_t number)
 
 		if (extended ? !*key : state->decided || !goes_through(c, number, s))
 			continue;
-		/* One of the fits, as the survey is still to say. */
+		/* The survey will determine which of the fits is needed. */
 		if (!there)
 			printf("%s %s", !extended && !state->fits && fit_named ? " or" : "", xfp_steps[s].said);
 		fit_named = s == XFP_STAMP_FIT;

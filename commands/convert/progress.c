@@ -79,7 +79,7 @@ void xfp_progress_show(struct xfp_progress *progress)
 	    percent - progress->percent < LINE_PERCENT && (percent < 100 || progress->percent == 100))
 		return;
 	xfp_pace_text(&pace, text, sizeof text - INSIDE_COLUMNS);
-	/* Of a large model the weights move seldom. */
+	/* In a large model, the finished weights rarely change, so show the stage as well. */
 	if (units.stage)
 		snprintf(text + strlen(text), INSIDE_COLUMNS, ", %s %.1f%%", units.stage, 100 * units.share);
 	if (progress->meter.terminal)

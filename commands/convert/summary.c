@@ -16,7 +16,7 @@
 #define MOST_MISSES 5 /* units that the summary names */
 #define LABELS 7      /* columns of "sha256 " and the like */
 
-/* The table per class. */
+/* Print the table per class. */
 static json_t *classes_json(const struct xfp_conversion *c, json_t **whole, struct xfp_error *err)
 {
 	struct xfp_bundle *bundle = NULL;
@@ -67,7 +67,7 @@ static void print_missed(uint32_t count, const char *why)
 		       count == 1 ? "its" : "their", why);
 }
 
-/* Units that are not what was asked for. */
+/* Print the units that differ from the request. */
 static void print_misses(const struct xfp_run_tally *tally)
 {
 	if (tally->kept)

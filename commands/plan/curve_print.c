@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * curve_print.c - sizes that a goal could name, for people and for programs.
+ * curve_print.c - prints possible sizes for a goal, as text and JSON.
  */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 
 enum { SIZE, BITS, ERROR, GPU, MARGIN, COLUMNS };
 
-/* Without an envelope its columns are left out, without any goal the margin. */
+/* Columns of the envelope are omitted without one, and the margin without a goal. */
 static void columns(bool goal, bool gpus, struct xfp_table_column layout[COLUMNS + 1])
 {
 	layout[SIZE] = (struct xfp_table_column){ "size", 0, 0, 0 };

@@ -29,7 +29,7 @@ static json_t *modes_json(const struct xfp_ways *ways)
 	return list;
 }
 
-/* null where there are no groups */
+/* null if there are no groups */
 static json_t *size_or_null(uint32_t size)
 {
 	return size ? json_integer(size) : json_null();

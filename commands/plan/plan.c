@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.c - xfp plan: what a conversion would take, told from the headers alone.
+ * plan.c - xfp plan: predicts the cost of a conversion from headers alone.
  *
- * A dry run goes as far as the state of each unit; the models of footprint.h and a short measurement of this
- * machine's pace do the rest. Nothing is changed, and nothing is left behind.
+ * A dry run determines the state of each unit; the models of footprint.h and a short speed measurement of this machine
+ * provide the rest. Nothing is modified or left behind.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static int plan(struct xfp_conversion *c, struct xfp_error *err)
 {
 	unsigned jobs = c->request->jobs ? c->request->jobs : xfp_processors();
 	struct xfp_plan_facts facts = { .c = c, .jobs = jobs };
-	FILE *log = tmpfile(); /* what inspect and the stages print */
+	FILE *log = tmpfile(); /* output of inspect and the stages */
 	bool borrowed = c->place.log < 0;
 	const struct xfp_request *asked = c->request;
 	struct xfp_request dry;
@@ -34,7 +34,7 @@ static int plan(struct xfp_conversion *c, struct xfp_error *err)
 		c->place.log = fileno(log);
 	status = (int)xfp_prepare_folder(c, c->signals, err);
 	facts.inspect_seconds = xfp_now() - began;
-	/* All else changes nothing. */
+	/* Only --survey modifies anything. */
 	if (!status && c->request->survey)
 		status = xfp_survey_units(c, err);
 	dry = *c->request;

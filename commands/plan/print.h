@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print.h - a plan for people (report.c) and for programs (json.c).
+ * print.h - prints a plan as text (report.c) or JSON (json.c).
  */
 #ifndef XFP_PLAN_PRINT_H
 #define XFP_PLAN_PRINT_H
@@ -12,7 +12,7 @@
 void xfp_plan_print(const struct xfp_plan_facts *facts);
 enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct xfp_error *err);
 
-/* facts->curve; curve_print.c. */
+/* Print facts->curve (curve_print.c). */
 void xfp_plan_print_curve(const struct xfp_plan_facts *facts);
 json_t *xfp_plan_curve_json(const struct xfp_plan_facts *facts);
 

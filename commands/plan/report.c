@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.c - a plan as people read it.
+ * report.c - prints a plan as text.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -204,7 +204,7 @@ static void print_cache(const struct xfp_plan_facts *facts)
 	else if (!known)
 		xfp_screen_printf(stdout, "cache    %s: knows none of these files\n", c->request->cache);
 	else {
-		/* The path may be long, and is left whole. */
+		/* Print the path on its own line, since it may be long. */
 		xfp_screen_printf(stdout, "cache    %s:\n", c->request->cache);
 		length = snprintf(text, sizeof text, "knows %" PRIu32 " of %" PRIu32 " units", known,
 				  c->units.ledger->unit_count);

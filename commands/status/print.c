@@ -25,7 +25,7 @@ static struct xfp_pace pace_of(const struct xfp_run_state *s)
 	return (struct xfp_pace){ s->weights, s->cached, s->fresh, s->working, s->guessed };
 }
 
-/* Where it is wanted: of a run that is neither at work nor done. */
+/* The command that resumes a run, for a run that is neither running nor finished. */
 static char *resume_of(const struct xfp_run_state *s)
 {
 	char here[4096];
@@ -69,7 +69,7 @@ static void print_progress(FILE *out, const struct xfp_run_state *s)
 	char text[200];
 
 	if (!s->locked)
-		pace.elapsed = 0; /* nothing is left to wait for */
+		pace.elapsed = 0; /* no remaining time to predict */
 	xfp_pace_text(&pace, text, sizeof text);
 	fprintf(out, "units    %" PRIu32 " of %" PRIu32 " done, %" PRIu32 " of them from the cache\n", s->done,
 		s->ledger->unit_count, s->done - s->done_fresh);
@@ -146,7 +146,7 @@ static void print_verified(FILE *out, const struct xfp_run_state *s)
 
 void xfp_status_text(FILE *out, const struct xfp_run_state *s)
 {
-	/* What was refused for what it asks for would be again. */
+	/* A run refused for its request would be refused again. */
 	bool refused = !strcmp(s->state, XFP_RUN_REFUSED) && s->record.status != XFP_BAD_INPUT;
 	bool wanted = !s->locked && strcmp(s->state, "finished") && !refused;
 	char *resume = wanted ? resume_of(s) : NULL;
@@ -219,7 +219,7 @@ static json_t *verified_json(const struct xfp_run_state *s)
 			{ "seconds", json_real(s->verified->seconds) });
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 static json_t *run_json(const struct xfp_run_state *s)
 {
 	const struct xfp_run_record *r = &s->record;

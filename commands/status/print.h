@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print.h - what `xfp status` says of a run, for people and for programs.
+ * print.h - prints the state of a run for `xfp status`, as text or JSON.
  */
 #ifndef XFP_STATUS_PRINT_H
 #define XFP_STATUS_PRINT_H
@@ -9,11 +9,11 @@
 
 #include "conversion/run_state.h"
 
-/* All of it, in paragraphs; and its gist in a line. */
+/* Print the complete state, or a one-line summary. */
 void xfp_status_text(FILE *out, const struct xfp_run_state *state);
 void xfp_status_line(FILE *out, const struct xfp_run_state *state);
 
-/* {"runs": [...]} on standard output; members are described in xfp-status(1). */
+/* Print {"runs": [...]} to stdout; xfp-status(1) documents the members. */
 enum xfp_status xfp_status_json(const struct xfp_run_state *states, size_t count, bool one_line, struct xfp_error *err);
 
 #endif

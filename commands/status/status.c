@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * status.c - `xfp status`: how far a run is, while it is going and after it died. Reads the work folder
- * (run_state.h) and writes nothing.
+ * status.c - `xfp status`: shows the progress of a running or dead run. Reads the work folder (run_state.h) and writes
+ * nothing.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ struct status_request {
 	bool watch, json;
 };
 
-/* The work folders that were asked for. */
+/* The requested work folders. */
 struct folders {
 	char **list;
 	size_t count;
@@ -61,7 +61,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The current folder, if it is one, or those in it as convert names them. */
+/* Find the current folder, if it is a work folder, or the work folders in it by convert's naming scheme. */
 static enum xfp_status find_here(struct folders *folders, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -88,7 +88,7 @@ static enum xfp_status find_here(struct folders *folders, struct xfp_error *err)
 	return status;
 }
 
-/* The work folder of OUT; OUT may be that folder too, as a shell completes it. */
+/* The work folder of OUT; OUT may also be that folder itself, as completed by a shell. */
 static enum xfp_status find_of(struct folders *folders, const char *out, struct xfp_error *err)
 {
 	int length = (int)strlen(out);
@@ -150,7 +150,7 @@ static enum xfp_status show(const struct status_request *request, const struct f
 
 /* ---- --watch ----------------------------------------------------------------------------------- */
 
-/* Of several, the one that is at work. */
+/* Choose the running one of several work folders. */
 static enum xfp_status pick(const struct folders *folders, const char **work, struct xfp_error *err)
 {
 	size_t running = 0;
@@ -169,7 +169,7 @@ static enum xfp_status pick(const struct folders *folders, const char **work, st
 				  folders->count, running);
 }
 
-/* In place of the `before` lines that were printed last; no line may wrap, or they are not those. */
+/* Replace the last `before` printed lines; a wrapped line would break the count. */
 static int redraw(const struct xfp_run_state *state, int before)
 {
 	struct winsize window = { 0 };
@@ -197,7 +197,7 @@ static int redraw(const struct xfp_run_state *state, int before)
 	return lines;
 }
 
-/* Whether there is something new to tell. */
+/* Whether the state differs from `last`. */
 static bool changed(const struct xfp_run_state *state, char last[96])
 {
 	char now[96];
@@ -212,7 +212,7 @@ static bool changed(const struct xfp_run_state *state, char last[96])
 	return true;
 }
 
-/* To the end of the run; its status as a shell sees it. */
+/* Watch until the run ends; returns its exit status. */
 static int watch(const struct status_request *request, const char *work, struct xfp_error *err)
 {
 	bool terminal = isatty(STDOUT_FILENO) && !request->json;
@@ -233,7 +233,7 @@ static int watch(const struct status_request *request, const char *work, struct 
 			break;
 		usleep(terminal ? REDRAW_US : LOOK_US);
 	}
-	/* One that was killed could not say so. */
+	/* A killed run could not record its status. */
 	if (!status && !state.locked)
 		status = state.record.ended || !strcmp(state.state, "prepared") ? (int)state.record.status : XFP_FAILED;
 	xfp_run_state_free(&state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * disk.c - the bytes that a conversion writes: bundle, artifacts, manifest, work folder.
+ * disk.c - estimates the bytes that a conversion writes: bundle, artifacts, manifest, work folder.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,29 +14,29 @@
 #include "stages/quantize/aim.h"
 #include "stages/quantize/candidates.h"
 
-/* What a file takes beyond its data, and what else is there. Bytes. */
-#define BLOCK 4096u             /* of the file system; a folder or a small file takes one */
+/* Overhead of files, and sizes of small files, in bytes. */
+#define BLOCK 4096u             /* of the file system: the size of a folder or a small file */
 #define STORE_FOLDERS 256.0     /* artifacts/00 ... artifacts/ff */
-#define OUTLIERS_FIXED 8700u    /* envelope, attributes, tables and the superblock of HDF5; positions come on top */
-#define OUTLIERS_CHUNK 8192u    /* of positions: the last one is not full */
-#define OUTLIERS_MATRIX 42u     /* digest, exponent, mean, sigma and first of a matrix */
-#define FIT_FIXED 7000u         /* likewise, with the table of candidates */
-#define FIT_ROW_CANDIDATE 8u    /* a cosine; a codebook comes on top */
-#define FIT_LIBRARY 700u        /* of a candidate with a library: tables more */
+#define OUTLIERS_FIXED 8700u    /* envelope, attributes, tables and HDF5 superblock; positions are extra */
+#define OUTLIERS_CHUNK 8192u    /* of positions; the last chunk is partly empty */
+#define OUTLIERS_MATRIX 42u     /* digest, exponent, mean, sigma and first index per matrix */
+#define FIT_FIXED 7000u         /* envelope, attributes, tables and the table of candidates */
+#define FIT_ROW_CANDIDATE 8u    /* one cosine; a codebook is extra */
+#define FIT_LIBRARY 700u        /* extra tables of a candidate with a library */
 #define CHOICE_FIXED 2600u      /* attributes only */
-#define PACKED_FIXED 5700u      /* likewise, with the digests */
+#define PACKED_FIXED 5700u      /* attributes and digests */
 #define PACKED_MATRIX 80u       /* struct xfp_packed_matrix */
 #define MANIFEST_FIXED 98304u   /* schema, first pages */
-#define MANIFEST_UNIT 3600u     /* rows of its artifacts, candidates and run, with their indexes */
-#define MANIFEST_MATRIX 170u    /* its region and digest, and the index of both */
-#define JOURNAL_UNIT 24576u     /* pages that the journal gets for it ... */
-#define JOURNAL_MOST (5u << 20) /* ... until SQLite empties it: 1000 pages and what a transaction adds */
-#define RECEIPT_FIXED 12000u    /* likewise, of a receipt in the work folder */
+#define MANIFEST_UNIT 3600u     /* database rows of its artifacts, candidates and run, with indexes */
+#define MANIFEST_MATRIX 170u    /* region and digest, with the indexes of both */
+#define JOURNAL_UNIT 24576u     /* journal pages per unit ... */
+#define JOURNAL_MOST (5u << 20) /* ... up to SQLite's checkpoint: 1000 pages and one transaction */
+#define RECEIPT_FIXED 12000u    /* a receipt in the work folder */
 #define LEDGER_FIXED 8192u
 #define WORK_FIXED 32768u /* lock, parameters, lists, the bundle's stamp, the log's first lines */
-#define WORK_UNIT 640u    /* its lines in events, log and lists, its stamps' names in the folder */
+#define WORK_UNIT 640u    /* lines in events, log and lists, and directory entries of stamps */
 
-/* As it lies on disk. */
+/* Size on disk. */
 static uint64_t file(uint64_t bytes)
 {
 	return xfp_align(bytes, BLOCK);
@@ -44,7 +44,7 @@ static uint64_t file(uint64_t bytes)
 
 /* ---- bundle ------------------------------------------------------------------------------------ */
 
-/* A data member with its header. */
+/* Size of a data member with its header. */
 static uint64_t member(uint64_t bytes)
 {
 	return bytes ? xfp_align(bytes + XFP_TAR_BLOCK, XFP_DATA_ALIGN) : 0;
@@ -61,7 +61,8 @@ static uint64_t unit_members(const struct xfp_extent *all, uint32_t number, cons
 	return sum;
 }
 
-/* Of the small files that are carried, each with `more` and in whole blocks of `block`; one that is gone is none. */
+/* Total of the small files that the bundle carries, each with `more` bytes and rounded up to `block`. Missing files are
+ * skipped. */
 static uint64_t files(const struct xfp_ledger *ledger, uint64_t block, uint64_t more)
 {
 	uint64_t bytes = 0;
@@ -150,15 +151,15 @@ static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xf
 	return file(fixed + unit->experts * unit->rows * row);
 }
 
-/* What artifacts take: those of a unit that is not done, or the sum over all. */
+/* Bytes of artifacts: of one unit that is not done, or the sum over all. */
 struct artifact_bytes {
-	uint64_t small;  /* survey and choice, which stay */
-	uint64_t fits;   /* what --drop-cache removes once the unit is packed */
-	uint64_t packed; /* and this when it is in the bundle */
+	uint64_t small;  /* survey and choice, which are kept */
+	uint64_t fits;   /* --drop-cache removes these once the unit is packed */
+	uint64_t packed; /* --drop-cache removes this once it is in the bundle */
 	uint32_t files;
 };
 
-/* What is missing of a unit. */
+/* Bytes of the unit's missing artifacts. */
 static struct artifact_bytes unit_artifacts(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound)
 {
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
@@ -178,7 +179,7 @@ static struct artifact_bytes unit_artifacts(const struct xfp_extent *all, uint32
 		bytes[XFP_STAMP_CHOICE] = file(CHOICE_FIXED);
 	}
 	bytes[XFP_STAMP_PACKED] = file(PACKED_FIXED + unit->experts * PACKED_MATRIX + estimate.bytes);
-	/* A decided unit is packed whether or not what it was measured from is still there. */
+	/* Packing a decided unit does not need its measurements, so missing ones do not count. */
 	for (int s = all->units[number].decided ? XFP_STAMP_CHOICE : 0; s < XFP_STAMPS; s++) {
 		if (!bytes[s] || all->units[number].there >> s & 1)
 			continue;
@@ -190,7 +191,8 @@ static struct artifact_bytes unit_artifacts(const struct xfp_extent *all, uint32
 	return sum;
 }
 
-/* Where fits go, those of the units in flight are there: `most` has room for as many, largest first. */
+/* With --drop-cache, only the fits of units in flight exist at a time: `most` keeps the `count` largest, in descending
+ * order. */
 static void keep_most(uint64_t *most, unsigned count, uint64_t bytes)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -228,7 +230,7 @@ static struct artifact_bytes all_artifacts(const struct xfp_extent *all, enum xf
 		sum.fits = flight;
 	free(most);
 	sum.small += journal < JOURNAL_MOST ? journal : JOURNAL_MOST;
-	/* Folders that a number of files reach, their names being as good as random. */
+	/* Expected number of store folders used by this many files, whose names are effectively random. */
 	sum.small += (uint64_t)(STORE_FOLDERS * (1 - pow(1 - 1 / STORE_FOLDERS, sum.files)) + 3) * BLOCK;
 	return sum;
 }
@@ -237,7 +239,7 @@ static struct artifact_bytes all_artifacts(const struct xfp_extent *all, enum xf
 
 static uint64_t ledger_file(const struct xfp_ledger *ledger)
 {
-	/* Records are a little smaller than what they are read into, and that has no text. */
+	/* Approximates the file size by the size in memory: records on disk are slightly smaller, and text is extra. */
 	uint64_t bytes = LEDGER_FIXED + ledger->tensor_count * sizeof *ledger->tensors +
 			 ledger->unit_count * sizeof *ledger->units + ledger->matrix_count * sizeof *ledger->matrices;
 
@@ -279,7 +281,8 @@ uint64_t xfp_footprint_portion(uint64_t bundle)
 	return share < XFP_MOVE_MOST ? share : XFP_MOVE_MOST;
 }
 
-/* Of units that are packed already, what goes as the bundle grows, and what is in it. */
+/* Sum over units that are already packed: bytes that leave the cache as the bundle grows, and bytes already moved into
+ * it. */
 static void sum_moving(const struct xfp_extent *all, enum xfp_bound bound, uint64_t *goes, uint64_t *moved,
 		       uint64_t *largest, uint64_t *stays)
 {
@@ -312,7 +315,8 @@ struct xfp_disk xfp_footprint_disk(const struct xfp_extent *all, enum xfp_bound 
 	disk.together = disk.bundle + disk.artifacts + disk.work;
 	if (!all->dropping)
 		return disk;
-	/* All units packed and none in the bundle; then the bundle, and what has not left the cache yet. */
+	/* Peak is the larger of two moments: all units packed but none in the bundle, and the complete bundle with the
+	 * artifacts that have not left the cache yet. */
 	packing = disk.artifacts + disk.work;
 	moving = disk.bundle + artifacts.small + disk.work + stays + largest + xfp_footprint_portion(disk.bundle);
 	moving -= goes < moving ? goes : moving;

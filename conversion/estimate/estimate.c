@@ -9,10 +9,10 @@
 
 /*
  * 1 - median cosine by k, of normal weights in rows of 4096 whose rows and columns differ in scale, balanced, without
- * what is beyond 4 sigma. v2: 20 rounds from companded starts; plain normal weights have a twentieth less, Student-t
- * weights with 5 degrees of freedom a tenth more, rows of 256 columns a quarter less. v2a, by the columns of a group,
- * 16 to 1024, with libraries of 32; v2c, 16 to 64, with those that it has: plain normal and Student-t weights have
- * up to a tenth more or less, and the length of rows hardly matters.
+ * weights beyond 4 sigma. v2: 20 rounds from companded starts; plain normal weights have 5 % less, Student-t weights
+ * with 5 degrees of freedom 10 % more, rows of 256 columns 25 % less. v2a: by group size, 16 to 1024 columns, with
+ * libraries of 32; v2c: group sizes 16 to 64, with its own libraries. For both, plain normal and Student-t weights
+ * differ by up to 10 %, and the row length hardly matters.
  */
 static const double v2_miss[XFP_MAX_K + 1] = { [2] = .0643, .01825, .00477, .0012, .000293 };
 static const double v2a_miss[][XFP_MAX_K + 1] = {
@@ -26,15 +26,15 @@ static const double v2c_miss[][XFP_MAX_K + 1] = {
 	{ [2] = .0425, .00926, .00223, .000580, .000164 },
 	{ [2] = .0518, .01204, .00286, .000743, .000212 },
 };
-#define LEAST_GROUP 4   /* log2 of the first */
-#define FP8_MISS .00034 /* of weights of any kind: the median of two real models, and of Student-t weights */
+#define LEAST_GROUP 4   /* log2 of the smallest group size */
+#define FP8_MISS .00034 /* for all weights: the median of two real models and of Student-t weights */
 
-/* How much of it is reckoned with. */
+/* Factor on 1 - cosine for each bound. */
 static const double miss_factor[XFP_BOUNDS] = { .5, 1, 2 };
 
 /*
- * Shares of outliers: those of a normal distribution at least. Trained weights have more, and their number falls
- * about with the square of the threshold: of generated Student-t weights 0.5 to 0.6 % lie beyond 4 sigma.
+ * Shares of outliers: at least that of a normal distribution. Trained weights have more, and the share falls roughly
+ * with the square of the threshold: in generated Student-t weights, 0.5 to 0.6 % lie beyond 4 sigma.
  */
 static const double heavy_tail[XFP_BOUNDS] = { 0, .08, .12 };
 
@@ -56,7 +56,7 @@ double xfp_outlier_share(uint32_t sigma_milli, enum xfp_bound bound)
 	return normal > heavy ? normal : heavy;
 }
 
-/* 1 - median cosine that is typical of a candidate. */
+/* Typical 1 - median cosine of a candidate. */
 static double typical_miss(const struct xfp_candidate *c)
 {
 	unsigned group = c->group ? xfp_candidate_log2(c->group) - LEAST_GROUP : 0;
@@ -67,11 +67,11 @@ static double typical_miss(const struct xfp_candidate *c)
 		return v2_miss[c->k];
 	if (c->mode == XFP_MODE_V2C)
 		return v2c_miss[group][c->k];
-	/* Larger libraries than 32 add nothing. */
+	/* Libraries larger than 32 do not improve the cosine. */
 	return v2a_miss[group][c->k] * (c->library < 4 ? 1.12 : c->library < 16 ? 1.05 : 1);
 }
 
-/* As xfp_candidate_parts reckons, with outliers that all matrices have the same number of. */
+/* Parts of a candidate as in xfp_candidate_parts, assuming an equal number of outliers in every matrix. */
 static bool candidate_parts(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
 			    const struct xfp_candidate *candidate, uint64_t outliers, uint64_t bytes[XFP_PARTS])
 {
@@ -123,22 +123,22 @@ static struct xfp_estimate fp8(const struct xfp_ledger_unit *unit)
 	return (struct xfp_estimate){ .mode = XFP_MODE_FP8, .met = true, .bytes = bytes };
 }
 
-/* What autoselect would have to choose from. */
+/* The candidates that autoselect would compare. */
 struct candidate_search {
 	const struct xfp_ledger_unit *unit;
 	const struct xfp_parameters *parameters;
 	struct xfp_policy policy;
 	double factor;
-	struct xfp_estimate met, best; /* fewest bytes that meet; highest median of all; without bytes: none */
+	struct xfp_estimate met, best; /* fewest bytes that meet the floor; highest median; bytes 0: none */
 };
 
-/* Of an index: 0 without codebooks. */
+/* Bits per index; 0 without codebooks. */
 static unsigned bits_of(const struct xfp_candidate *candidate)
 {
 	return candidate->mode >= XFP_MODE_V2 ? candidate->k : 0;
 }
 
-/* As xfp_select does (select.c). */
+/* Compare a candidate with the best so far, as xfp_select does (select.c). */
 static void consider(struct candidate_search *search, const struct xfp_candidate *candidate, uint64_t outliers)
 {
 	uint64_t bytes[XFP_PARTS];
@@ -147,7 +147,7 @@ static void consider(struct candidate_search *search, const struct xfp_candidate
 				  .group = candidate->group,
 				  .library = candidate->library,
 				  .outliers = outliers };
-	/* What fp8 misses depends little on the weights. */
+	/* The error of fp8 depends little on the weights. */
 	double miss = typical_miss(candidate) * (candidate->mode == XFP_MODE_FP8 ? 1 : search->factor);
 
 	if (!(search->policy.format.bits >> candidate->k & 1) ||
@@ -166,13 +166,13 @@ static void consider(struct candidate_search *search, const struct xfp_candidate
 		search->best = e;
 }
 
-/* Whether what meets the floor takes no less than fp8 would, which is then measured too. */
+/* Whether the best candidate that meets the floor is at least as large as fp8, so that fp8 is measured as well. */
 static bool rivals_fp8(const struct candidate_search *search)
 {
 	return search->policy.format.bits & XFP_FP8_BIT && search->met.bytes >= xfp_unit_fp8_bytes(search->unit);
 }
 
-/* The base sets, then the extended ones. */
+/* Consider the base candidates, then the extended ones. */
 static void choose(struct candidate_search *search, uint64_t outliers, bool *extended)
 {
 	const struct xfp_parameters measured = xfp_policy_parameters(search->parameters, &search->policy);
@@ -231,7 +231,7 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 	return estimate_by(unit, parameters, &policy, bound);
 }
 
-/* A squared error is about twice as far from 0 as the cosine from 1; outliers have a part of it. */
+/* The relative squared error is about twice 1 - cosine; outliers account for part of it. */
 #define ERROR_OF_MISS 2
 #define ERROR_OF_OUTLIERS 1.15
 
@@ -267,7 +267,7 @@ uint32_t xfp_estimate_survey(const struct xfp_ledger_unit *unit, const struct xf
 	return count;
 }
 
-/* What a survey says, or a goal is likely to be solved to, which is not for a bound to change. */
+/* Estimate from a survey or from the solution of a goal; independent of the bound. */
 static struct xfp_estimate expected_of(const struct xfp_unit_state *state, const struct xfp_policy *policy)
 {
 	const struct xfp_candidate *c = &state->candidate;
@@ -292,7 +292,7 @@ struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, 
 
 	if (!state->decided && state->expected)
 		return expected_of(state, &policy);
-	/* A bundle that is repeated says what a goal was solved to, before any survey does. */
+	/* With --like, the solution of the goal is known before any survey. */
 	if (number < parameters.assigned_count && unit->plan == XFP_PLAN_FIT &&
 	    xfp_is_assigned(&parameters.assigned[number]))
 		xfp_assignment_narrow(&parameters.assigned[number], &policy, &parameters);

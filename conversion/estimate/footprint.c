@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * footprint.c - the memory of a conversion, from the buffers that its processes allocate.
+ * footprint.c - estimates the memory of a conversion from the buffers that its processes allocate.
  *
- * Whoever changes what a stage holds changes its line in `steps`. Everything that a stage allocates is a
- * number of bytes for each of something that is known beforehand; what is not worth a line is in `fixed`.
+ * `steps` has one entry per stage; update it when a stage's buffers change. Each buffer is counted as bytes per known
+ * quantity (thread, column, row, ...); small allocations are part of `fixed`.
  */
 #include "conversion/estimate/footprint.h"
 
@@ -27,17 +27,17 @@
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-/* Bytes that one process of a step holds at its peak, for each of ... */
+/* Peak bytes of one process of a step, per ... */
 struct coefficients {
-	uint64_t fixed;  /* private pages of libc, libgomp and libhdf5, and the MiB in which digests are checked */
-	uint64_t text;   /* pages of its program and libraries, which all processes of the step share */
+	uint64_t fixed;  /* private pages of libc, libgomp and libhdf5, and the 1 MiB buffer for checking digests */
+	uint64_t text;   /* program and library pages, shared by all processes of the step */
 	unsigned thread; /* thread */
 	unsigned thread_column; /* column, in each thread */
 	unsigned column;
 	unsigned stack_column; /* column of every matrix of the unit */
 	unsigned stack_row;    /* row of every matrix of the unit */
 	unsigned matrix;       /* matrix of the unit */
-	unsigned suspect;      /* weight that is taken for an outlier at first, further out than 7/8 of the threshold */
+	unsigned suspect;      /* candidate outlier, beyond 7/8 of the threshold */
 	unsigned outlier;      /* outlier of one matrix */
 	unsigned row;          /* row of one matrix */
 };
@@ -46,8 +46,8 @@ struct coefficients {
 #define KNOWN_MATRIX (16 + 2 + 8 + 8 + 8)
 
 static const struct coefficients steps[XFP_STAMPS] = {
-	/* column: what the scan has, square and chunk, and narrow, wide, down, balance, x, outliers of a row; stack
-	 * column: largest. The sample, its fits and libraries: survey_bytes */
+	/* column: scan buffers, square and chunk, narrow, wide, down, balance, x, outliers of a row; stack column:
+	 * largest. survey_bytes counts the sample, its fits and libraries */
 	[XFP_STAMP_SURVEY] = { .fixed = 2304 * KIB,
 			       .text = 3072 * KIB,
 			       .thread = sizeof(struct xfp_lloyd_row),
@@ -84,9 +84,9 @@ static const struct coefficients steps[XFP_STAMPS] = {
 				.row = 8,
 				.matrix = KNOWN_MATRIX,
 				.outlier = 4 },
-	/* thread and column: x, index; column: narrow, wide, balance; stack row: cosine (of fp8); matrix: and struct
-	 * xfp_packed_matrix; row: where its outliers begin, and that as stored; outlier: column, residual, and both as
-	 * stored */
+	/* thread and column: x, index; column: narrow, wide, balance; stack row: cosine (of fp8); matrix: also struct
+	 * xfp_packed_matrix; row: offset of its outliers, in memory and as stored; outlier: column and residual, both
+	 * in memory and as stored */
 	[XFP_STAMP_PACKED] = { .fixed = 2816 * KIB,
 			       .text = 3072 * KIB,
 			       .thread_column = 4 + 1,
@@ -97,28 +97,28 @@ static const struct coefficients steps[XFP_STAMPS] = {
 			       .outlier = 4 + 2 + 4 },
 };
 
-#define GROUPS_FIXED (768 * KIB) /* of pack with a library: more of its program, and what HDF5 writes at once */
-#define SUMMARY_ROWS 65536       /* whose cosines it has in memory at once */
+#define GROUPS_FIXED (768 * KIB) /* pack with a library: more program pages, and HDF5 write buffers */
+#define SUMMARY_ROWS 65536       /* rows whose cosines are in memory at once */
 
-/* The other processes. */
+/* Other processes. */
 #define FRONT_FIXED (7168 * KIB)   /* xfp: its program, libsqlite3 and libhdf5, SQLite's page cache */
 #define GUARD_FIXED (1024 * KIB)   /* pages that xfp writes after the guard was forked */
-#define MAKE_FIXED (768 * KIB)     /* of each make: one for all units, one for each in flight */
+#define MAKE_FIXED (768 * KIB)     /* per make: one for all units, one per unit in flight */
 #define MAKE_UNIT ((uint64_t)1280) /* of the make for all units: target, variables, names in its folder */
 #define SHELL_FIXED (256 * KIB)    /* runs each recipe */
 #define INSPECT_FIXED (5376 * KIB)
-#define BUNDLE_FIXED (11776 * KIB) /* libarchive and what that needs, at most */
-#define BUNDLE_BLOCKS (3 * MIB)    /* two that are copied by turns, and the MiB in which digests are checked */
-#define STRING_FIXED 24u           /* malloc's own, and rounding */
+#define BUNDLE_FIXED (11776 * KIB) /* libarchive and its dependencies, at most */
+#define BUNDLE_BLOCKS (3 * MIB)    /* two copy buffers and the 1 MiB buffer for checking digests */
+#define STRING_FIXED 24u           /* malloc overhead and rounding */
 
-/* Multiples of the ledger in memory: while it is written and read its records and text are there too. */
-#define INSPECT_LEDGERS 2.7 /* the checkpoint's own list, the ledger, its file's tables, a header's text */
+/* Multiples of the ledger's size in memory: reading and writing also need its records and text. */
+#define INSPECT_LEDGERS 2.7 /* tensor list, ledger, file tables, header text */
 #define READING_LEDGERS 1.8
-#define BUNDLE_LEDGERS 2.6 /* read, and the bundle's index */
+#define BUNDLE_LEDGERS 2.6 /* the ledger as read, and the bundle's index */
 
 /* ---- a step ------------------------------------------------------------------------------------ */
 
-/* Of a fit: results of each row that it holds. */
+/* Result bytes per row of a fit. */
 static uint64_t result_bytes(enum xfp_stamp step, const struct xfp_candidate *list, uint32_t count)
 {
 	uint64_t bytes = step == XFP_STAMP_LIBRARY || step == XFP_STAMP_EXTENDED_LIBRARY ? 8 : 0;
@@ -129,13 +129,13 @@ static uint64_t result_bytes(enum xfp_stamp step, const struct xfp_candidate *li
 	return bytes;
 }
 
-/* Of each thread, where fp8 is measured: w, decoded. */
+/* Bytes per thread if fp8 is measured: w, decoded. */
 static uint64_t fp8_bytes(const struct xfp_candidate *list, uint32_t count, uint64_t cols)
 {
 	return xfp_candidates_fitted(list, count) < count ? cols * (4 + 4) : 0;
 }
 
-/* Of a fit, beyond its coefficients. */
+/* Bytes of a fit in addition to its coefficients. */
 static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
 			  enum xfp_stamp step, uint64_t block, unsigned threads)
 {
@@ -155,7 +155,8 @@ static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xf
 	       (training > measuring ? training : measuring);
 }
 
-/* Of a survey, beyond its coefficients: the sampled rows, the outliers among them, and the larger of its two fits. */
+/* Bytes of a survey in addition to its coefficients: the sampled rows, their outliers, and the larger of its two
+ * fits. */
 static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
 			     unsigned threads)
 {
@@ -178,12 +179,12 @@ static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct
 				   xfp_groups_libraries(list, count);
 		most = results > most ? results : most;
 	}
-	/* Raw; of an outlier its column and its distance. */
+	/* Raw rows, and the column and distance of each outlier. */
 	return weights * (xfp_dtype_bits(unit->dtype) / 8) +
 	       (uint64_t)((double)weights * xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MOST) * (4 + 8)) + most;
 }
 
-/* The same of pack, of a unit that takes this. */
+/* Bytes of pack in addition to its coefficients, for a unit stored as `candidate`. */
 static uint64_t pack_bytes(const struct xfp_candidate *candidate, const struct xfp_ledger_unit *unit, uint64_t block,
 			   unsigned threads)
 {
@@ -198,7 +199,7 @@ static uint64_t pack_bytes(const struct xfp_candidate *candidate, const struct x
 	       threads * (thread + xfp_groups_thread(candidate, 1, unit->cols));
 }
 
-/* Of pack, whatever a unit that is not measured yet may take. */
+/* Maximum bytes of pack over the formats that an undecided unit may get. */
 static uint64_t most_pack_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
 				const struct xfp_estimate *estimate, bool decided, uint64_t block, unsigned threads)
 {
@@ -224,10 +225,10 @@ static uint64_t most_pack_bytes(const struct xfp_parameters *measured, const str
 }
 
 /*
- * Weights of one matrix further out than `sigma_milli`. xfp_outlier_share tells what is worth storing; a low threshold
- * finds more before the cap cuts it. Of 614 million Student-t weights whose rows and columns differ in scale, an
- * embedding's, the scan held 1.9 % at 4 sigma (with what is suspected at 3.5), and 9 % where it held most, which is
- * taken to be at 2.5: .6 / c^3 covers both.
+ * Number of weights in one matrix beyond `sigma_milli`. xfp_outlier_share estimates stored outliers; a low threshold
+ * finds more before the cap applies. In an embedding of 614 million Student-t weights whose rows and columns differ in
+ * scale, the scan held 1.9 % at 4 sigma (candidates from 3.5 sigma), and at most 9 %, assumed at 2.5 sigma: .6 / c^3
+ * covers both.
  */
 static double beyond(const struct xfp_extent *all, uint32_t number, uint32_t sigma_milli)
 {
@@ -238,7 +239,7 @@ static double beyond(const struct xfp_extent *all, uint32_t number, uint32_t sig
 	return (share > heavy ? share : heavy) * (double)(unit->rows * unit->cols);
 }
 
-/* What outliers take: those that are found are more than those that are kept. */
+/* Bytes of outliers: more are found than kept. */
 static uint64_t outlier_bytes(const struct xfp_extent *all, uint32_t number, const struct coefficients *k)
 {
 	const struct xfp_parameters *parameters = all->parameters;
@@ -278,8 +279,8 @@ uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum 
 	if (unit->plan == XFP_PLAN_FP8 || estimate.mode == XFP_MODE_FP8)
 		stack += unit->rows * k->stack_row;
 	bytes += block + unit->rows * k->row;
-	/* Each thread of the scan has a block beside the one that is read into; and where there are several matrices,
-	 * their outliers are found side by side. */
+	/* Each thread of the scan has its own block in addition to the read buffer, and with several matrices their
+	 * outliers are collected concurrently. */
 	if ((step == XFP_STAMP_OUTLIERS || step == XFP_STAMP_SURVEY) && threads > 1)
 		bytes += threads * block;
 	bytes += threads * (k->thread + unit->cols * k->thread_column) + unit->cols * k->column;
@@ -292,8 +293,8 @@ uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum 
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
-/* What the step of a unit takes that takes most, of those that are still to come. `together`: its fits at once, as make
- * has them where there are fewer units than jobs. */
+/* Peak bytes of the unit's remaining steps. `together`: its fits run concurrently, as make does if there are fewer
+ * units than jobs. */
 static uint64_t unit_bytes(const struct xfp_extent *all, uint32_t number, unsigned threads, bool together)
 {
 	const struct xfp_unit_state *state = &all->units[number];
@@ -322,7 +323,7 @@ static int falling(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* The units that take most, all at once, and the programs that they run. */
+/* Memory of the largest units in flight at the same time, including program pages. */
 static enum xfp_status units_in_flight(const struct xfp_extent *all, unsigned jobs, struct xfp_memory *memory,
 				       struct xfp_error *err)
 {
@@ -390,7 +391,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Of the bundle writer's blocks, what a member is large enough to fill. */
+/* Bytes of the bundle writer's blocks that the largest member fills. */
 static uint64_t block_bytes(const struct xfp_extent *all)
 {
 	uint64_t largest = 0;

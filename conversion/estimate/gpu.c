@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct {
-	const char *role; /* with * behind it: all that begin so */
+	const char *role; /* with a trailing *: prefix match */
 	enum xfp_cut cut;
 } cuts[] = {
 	{ "q", XFP_CUT_ROWS },         { "k", XFP_CUT_ROWS },       { "v", XFP_CUT_ROWS },
@@ -55,7 +55,7 @@ uint64_t xfp_gpu_most(const struct xfp_ledger_unit *unit)
 	}
 }
 
-/* The largest share of bytes that belong to `count` things, of which none is cut. */
+/* The largest GPU's share of `bytes` divided among `count` indivisible items. */
 static uint64_t share(uint64_t bytes, uint64_t count, uint32_t gpus)
 {
 	uint64_t own = (count + gpus - 1) / gpus;
@@ -75,7 +75,7 @@ uint64_t xfp_gpu_unit(const struct xfp_ledger_unit *unit, enum xfp_mode mode, co
 	for (int p = 0; p < XFP_PARTS; p++) {
 		bool whole = !count;
 
-		/* Of a library unit CODE is its library; of others it is the rows' codebooks or scales. */
+		/* In library units, CODE is the library; in others, the codebooks or scales of rows. */
 		if (p == XFP_PART_CODE)
 			whole |= library || cut == XFP_CUT_COLUMNS;
 		if (p == XFP_PART_BALANCE)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu.h - what a model takes on the fullest of several GPUs that an engine cuts its matrices across.
+ * gpu.h - the bytes of a model on the fullest of several GPUs with tensor parallelism.
  *
- * A role says how: query, key, value, gate, up and whatever else feeds the same activations to all are cut by rows;
- * what takes the parts together again (o, down, out_proj) by columns; stacks of experts by experts; token embeddings
- * and output heads by rows. What no rule names is on every GPU, and so are kept tensors, but for embeddings and heads.
- * With rows go their codebooks and groups; where columns are cut, codebooks of rows are on every GPU. Libraries are
- * on every GPU always, and shares are rounded up.
+ * The role decides how a matrix is split: query, key, value, gate, up and others whose input is replicated are split by
+ * rows; matrices that reduce the partial results (o, down, out_proj) by columns; expert stacks by experts; token
+ * embeddings and output heads by rows. Units without a rule are replicated on every GPU, and so are kept tensors except
+ * embeddings and heads. Codebooks and groups are split with their rows; in a split by columns, row codebooks are
+ * replicated. Libraries are always replicated. Shares are rounded up.
  */
 #ifndef XFP_GPU_H
 #define XFP_GPU_H
@@ -18,13 +18,14 @@ enum xfp_cut { XFP_CUT_NONE, XFP_CUT_ROWS, XFP_CUT_COLUMNS, XFP_CUT_EXPERTS };
 
 enum xfp_cut xfp_gpu_cut(const struct xfp_ledger_unit *unit);
 const char *xfp_cut_name(enum xfp_cut cut);
-/* How many GPUs the unit can be cut across: rows, columns or experts; UINT64_MAX where it is not cut. */
+/* Maximum number of GPUs that the unit can be split across: its rows, columns or experts; UINT64_MAX if it is
+ * replicated. */
 uint64_t xfp_gpu_most(const struct xfp_ledger_unit *unit);
 
-/* Bytes of a unit's parts, stored in that mode, on the fullest GPU. */
+/* Bytes of a unit's parts on the fullest GPU if the unit is stored in `mode`. */
 uint64_t xfp_gpu_unit(const struct xfp_ledger_unit *unit, enum xfp_mode mode, const uint64_t parts[XFP_PARTS],
 		      uint32_t gpus);
-/* Of all kept tensors that no unit holds. */
+/* Bytes on the fullest GPU of all kept tensors outside units. */
 uint64_t xfp_gpu_kept(const struct xfp_ledger *ledger, uint32_t gpus);
 
 #endif

@@ -28,7 +28,7 @@ static uint64_t codes_bytes(const struct xfp_grouping *g)
 	return g->groups * g->group + g->groups + (g->mode == XFP_MODE_V2A ? g->groups * (4 + 4 * codebook) : 0);
 }
 
-/* Whether candidate i is the first of its grouping. */
+/* Whether candidate i is the first with its grouping. */
 static bool is_first(const struct xfp_candidate *list, uint32_t i, uint64_t cols, struct xfp_grouping *grouping)
 {
 	*grouping = xfp_grouping_of(&list[i], cols);
@@ -68,7 +68,7 @@ uint64_t xfp_groups_libraries(const struct xfp_candidate *list, uint32_t count)
 	return bytes;
 }
 
-/* A sample of the unit's groups, and what one candidate's training adds. */
+/* Bytes of a sample of the unit's groups and of training one candidate. */
 static uint64_t sample_bytes(const struct xfp_grouping *grouping, unsigned library, uint64_t rows)
 {
 	struct xfp_grouping sample = *grouping;
@@ -78,7 +78,7 @@ static uint64_t sample_bytes(const struct xfp_grouping *grouping, unsigned libra
 		return xfp_scaled_sample_bytes(xfp_scaled_sample_count(all, library) + rounding, grouping->fine);
 	sample.groups = (all < XFP_SAMPLE_COMPACT ? all : XFP_SAMPLE_COMPACT) + rounding;
 	sample.cols = sample.groups * sample.group;
-	/* the sample, and as codes; weight; the row at hand */
+	/* the sample, raw and as codes; weight; the current row */
 	return row_bytes(&sample) + codes_bytes(&sample) + 4 * sample.groups + row_bytes(grouping);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * groups.h - what the library modes' rows, libraries and samples take in memory: the part of footprint.c's
- * model that follows from the kernels' own structures.
+ * groups.h - memory for rows, libraries and samples of the library modes: the part of footprint.c's model that depends
+ * on the kernels' own structures.
  */
 #ifndef XFP_FOOTPRINT_GROUPS_H
 #define XFP_FOOTPRINT_GROUPS_H
@@ -9,11 +9,12 @@
 #include "schemas/fit.h"
 #include "schemas/ledger.h"
 
-/* libfit with these candidates: for each thread; for all of them, while libraries are trained or rows are measured. */
+/* Memory of libfit with these candidates: per thread; shared, while libraries are trained; shared, while rows are
+ * measured. */
 uint64_t xfp_groups_thread(const struct xfp_candidate *list, uint32_t count, uint64_t cols);
 uint64_t xfp_groups_libraries(const struct xfp_candidate *list, uint32_t count);
 uint64_t xfp_groups_training(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit);
-/* pack: the groups of a matrix, and its packed indices of so many rows. */
+/* Memory of pack: the groups of a matrix and the packed indices of `block` rows. */
 uint64_t xfp_groups_packed(const struct xfp_candidate *candidate, const struct xfp_ledger_unit *unit, uint64_t block);
 
 #endif

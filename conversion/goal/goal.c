@@ -14,7 +14,7 @@
 
 /* ---- before anything is read ------------------------------------------------------------------- */
 
-/* "--envelope 24" was hardly meant as it is read. */
+/* Hint for a goal such as "--envelope 24", which hardly means 24 bytes. */
 static const char *bare_text(const struct xfp_goal *goal)
 {
 	return goal->bare ? "; a number without a unit is bytes: " XFP_SIZE_UNITS : "";
@@ -37,15 +37,15 @@ static enum xfp_status check_gpus(const struct xfp_conversion *c, struct xfp_err
 	return XFP_OK;
 }
 
-/* A reserve of a few bytes fails nothing, and does nothing. */
+/* A tiny reserve is valid but has no effect. */
 static void remark_reserve(const struct xfp_conversion *c)
 {
 	if (c->request->goal.bare_reserve)
 		XFP_NOTIFY(c, .kind = XFP_NOTICE_BARE_RESERVE);
 }
 
-/* A profile has weights for every model, so that one that matches nothing is remarked on and no more; likewise any
- * without a goal, where only the sizes that a plan shows follow from them. */
+/* A profile has weights for every model, so a pattern without a match only causes a notice. The same applies to weights
+ * without a goal, which affect only the sizes listed by a plan. */
 static void remark_weights(const struct xfp_conversion *c)
 {
 	const struct xfp_goal *goal = &c->request->goal;
@@ -66,7 +66,7 @@ static void remark_weights(const struct xfp_conversion *c)
 	}
 }
 
-/* Whether anything but floors was said of how weights are stored. */
+/* Whether any storage setting other than floors is given. */
 static bool has_formats(const struct xfp_parameters *p)
 {
 	bool any = p->lm_head != XFP_LM_HEAD_QUANT;
@@ -78,7 +78,7 @@ static bool has_formats(const struct xfp_parameters *p)
 	return any;
 }
 
-/* What cannot be given fewer bits, since its format is given: units that are packed alone and those of fixed bits. */
+/* Total size of units with a given format: units packed alone and units of fixed bits. Their bits cannot be reduced. */
 static enum xfp_status total_fixed(struct xfp_shares *s, uint64_t *total, struct xfp_error *err)
 {
 	*total = 0;
@@ -95,7 +95,7 @@ static enum xfp_status total_fixed(struct xfp_shares *s, uint64_t *total, struct
 	return xfp_shares_total(s, total, NULL, err);
 }
 
-/* What everything is likely to take at the least, with what comes with indices, and by the floors that are given. */
+/* Expected minimum total, including overhead of indexes and respecting requested floors. */
 static enum xfp_status find_nearest(struct xfp_conversion *c, uint64_t *total, struct xfp_error *err)
 {
 	struct xfp_shares shares = { 0 };
@@ -154,7 +154,7 @@ static bool all_alone_done(const struct xfp_conversion *c)
 	return true;
 }
 
-/* Before surveys have said all, and what a plan needs. */
+/* Set the expected formats, error and total: for plans, and before all surveys exist. */
 static void sum_up(struct xfp_shares *s)
 {
 	struct xfp_solved *solved = &s->c->solved;
@@ -210,7 +210,7 @@ enum xfp_status xfp_goal_list_surveys(struct xfp_conversion *c, struct xfp_error
 			status = xfp_prepare_survey(c, u, false, list, &count, &found, err);
 		c->units.todo += !found;
 		c->units.weights += xfp_unit_weights(&c->units.ledger->units[u]);
-		c->units.state[u].done = found; /* as far as this goes */
+		c->units.state[u].done = found; /* done for this phase */
 	}
 	free(list);
 	return status;

@@ -6,8 +6,8 @@
 #include "schemas/policy.h"
 
 #define MOST_ROUNDS 12
-#define ROUNDS_UP 4      /* of them, those in which units may be given more */
-#define SLACK_SHARE 100u /* of the goal: what may be left */
+#define ROUNDS_UP 4      /* rounds in which units may get more */
+#define SLACK_SHARE 100u /* fraction of the goal that may remain unused */
 
 static enum xfp_status fail_floors(const struct xfp_shares *s, uint64_t total, struct xfp_error *err)
 {
@@ -27,7 +27,8 @@ static enum xfp_status fail_floors(const struct xfp_shares *s, uint64_t total, s
 
 /* ---- what was measured ------------------------------------------------------------------------- */
 
-/* Bytes of outliers depend on the threshold alone: one of its offers that is measured tells those of all. */
+/* Store the measurement in the unit's offer. Bytes of outliers depend only on the threshold, so one measured offer
+ * corrects all offers with the same threshold. */
 static void take_measured(struct xfp_shares *s, uint32_t u)
 {
 	const struct xfp_unit_state *state = &s->c->units.state[u];
@@ -62,7 +63,7 @@ static void take_measured(struct xfp_shares *s, uint32_t u)
 
 /* ---- rounds ------------------------------------------------------------------------------------ */
 
-/* Their assignments become the parameters'. */
+/* Copy the assignments to the parameters. */
 static enum xfp_status assign(struct xfp_shares *s, struct xfp_error *err)
 {
 	struct xfp_parameters *p = &s->c->parameters;
@@ -73,7 +74,7 @@ static enum xfp_status assign(struct xfp_shares *s, struct xfp_error *err)
 	return p->assigned ? XFP_OK : xfp_no_memory(err);
 }
 
-/* Those that have another offer than `before` are measured; take what each came to. */
+/* Measure the units whose offer differs from `before`, and store the results. */
 static enum xfp_status measure_all(struct xfp_shares *s, xfp_measure *measure, const uint32_t *before, bool check,
 				   bool *measured, struct xfp_error *err)
 {
@@ -96,7 +97,7 @@ static enum xfp_status measure_all(struct xfp_shares *s, xfp_measure *measure, c
 	return status;
 }
 
-/* What the next round is for. */
+/* Whether another round is needed; *from is the direction. */
 static bool goes_on(const struct xfp_shares *s, int round, uint64_t total, enum xfp_choose_from *from)
 {
 	bool unfit = false;
@@ -109,7 +110,7 @@ static bool goes_on(const struct xfp_shares *s, int round, uint64_t total, enum 
 	return unfit || total > s->budget || (round < ROUNDS_UP && s->budget - total > s->budget / SLACK_SHARE);
 }
 
-/* The offers of the next round; `before` is of this one. */
+/* Choose offers for the next round; `before` receives the current ones. */
 static enum xfp_status mend(struct xfp_shares *s, enum xfp_choose_from from, uint32_t *before, bool *changed,
 			    struct xfp_error *err)
 {
@@ -159,7 +160,7 @@ enum xfp_status xfp_rounds_go(struct xfp_shares *s, uint64_t total, xfp_measure 
 	solved->settled = !status && measured;
 	solved->binding = solved->most > s->budget;
 	if (solved->settled && !solved->binding)
-		solved->most = solved->total; /* now that it was measured */
+		solved->most = solved->total; /* measured, no longer expected */
 	if (solved->settled && solved->total > s->budget)
 		status = xfp_fail(
 			err, XFP_UNMET,

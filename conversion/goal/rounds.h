@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rounds.h - measuring what was solved and mending it, in turn, until everything is as large as the goal allows.
+ * rounds.h - alternates between measuring a solution and correcting it, until the size is as close to the goal as
+ * possible.
  *
- * Whoever measures is told by the caller, so that rounds follow from offers and measurements alone.
+ * The caller supplies the measuring function, so rounds depend only on offers and measurements.
  */
 #ifndef XFP_CONVERSION_ROUNDS_H
 #define XFP_CONVERSION_ROUNDS_H
 
 #include "conversion/goal/shares.h"
 
-/* Brings a unit's state up to date for what it is assigned among the parameters: c->units.state[unit].choice if it is
- * decided already. xfp_prepare_unit is one. */
+/* Update a unit's state for its assignment in the parameters; sets c->units.state[unit].choice if the unit is decided.
+ * Example: xfp_prepare_unit. */
 typedef enum xfp_status xfp_measure(struct xfp_conversion *c, uint32_t unit, bool check, struct xfp_error *err);
 
-/* As far as measurements reach, from the offers that units have, which together are expected to take `total`. Fills in
- * steps, settled, total, binding and most of c->solved, and the assignments among the parameters; c->solved.most is
- * what the most bits were expected to take. XFP_UNMET: the goal cannot be had. Failures of `measure` are passed on. */
+/* Run all rounds whose measurements exist, starting from the units' current offers, which are expected to need `total`.
+ * Fills in steps, settled, total, binding and most of c->solved, and the assignments in the parameters; on entry
+ * c->solved.most is the expected size with the most bits. Returns XFP_UNMET if the goal cannot be reached, or the error
+ * of `measure`. */
 enum xfp_status xfp_rounds_go(struct xfp_shares *shares, uint64_t total, xfp_measure *measure, bool check,
 			      struct xfp_error *err);
 

@@ -16,7 +16,7 @@
 #include "stages/quantize/decide.h"
 #include "stages/work/describe.h"
 
-/* Passes of solving and measuring until what a solution costs beside its units is right. */
+/* Maximum passes of solving and measuring until the overhead outside units is correct. */
 #define SETTLING 16
 
 static bool in_gpus(const struct xfp_shares *s)
@@ -38,7 +38,7 @@ static void set_rest(struct xfp_share *share, const struct xfp_ledger_unit *unit
 	xfp_offer_parts(unit, &offer, share->balanced, share->rest);
 }
 
-/* A unit that is packed alone: as it was packed, or as it is likely to be. */
+/* Fill in a unit that is packed alone: as packed, or as expected. */
 static void take_alone(struct xfp_shares *s, uint32_t u)
 {
 	const struct xfp_unit_state *state = &s->c->units.state[u];
@@ -62,7 +62,7 @@ static void take_alone(struct xfp_shares *s, uint32_t u)
 	free(path);
 }
 
-/* By its survey, or by an estimate. */
+/* Collect the unit's offers from its survey or an estimate. */
 static enum xfp_status take_offers(struct xfp_shares *s, uint32_t u, bool check, struct xfp_candidate *list,
 				   struct xfp_error *err)
 {
@@ -95,14 +95,14 @@ static enum xfp_status take_offers(struct xfp_shares *s, uint32_t u, bool check,
 	return XFP_OK;
 }
 
-/* What the goal comes to. */
+/* The goal in bytes. */
 static uint64_t budget_of(const struct xfp_shares *s)
 {
 	const struct xfp_goal *goal = &s->c->request->goal;
 	uint64_t elements = xfp_ledger_elements(s->c->units.ledger);
 
 	switch (goal->kind) {
-	case XFP_GOAL_BPW: /* in two steps: a product of both may not fit 64 bits */
+	case XFP_GOAL_BPW: /* in two steps, since the product may exceed 64 bits */
 		return elements / 8000000 * goal->micro + elements % 8000000 * goal->micro / 8000000;
 	case XFP_GOAL_ENVELOPE:
 		return goal->bytes - goal->reserve;
@@ -184,7 +184,7 @@ uint64_t xfp_share_cost(const struct xfp_shares *s, uint32_t u, const struct xfp
 	xfp_offer_parts(unit, offer, s->unit[u].balanced, parts);
 	if (in_gpus(s))
 		return xfp_gpu_unit(unit, (enum xfp_mode)offer->mode, parts, s->c->request->goal.gpus);
-	/* As members of the file, whose headers and padding fill whole blocks. */
+	/* Count tar members: headers and padding fill whole blocks. */
 	for (int p = 0; p < XFP_PARTS; p++)
 		if (parts[p])
 			cost += xfp_align(parts[p] + XFP_TAR_BLOCK, XFP_DATA_ALIGN) + sizeof(struct xfp_idx_part);
@@ -244,11 +244,11 @@ enum xfp_status xfp_shares_total(const struct xfp_shares *s, uint64_t *total, st
 
 /* ---- solving ----------------------------------------------------------------------------------- */
 
-/* What the solver sees: units with offers, and of these the offers that `allowed` says may be taken. */
+/* The solver's input: units with offers, and their offers that `allowed` permits. */
 struct sight {
 	struct xfp_solve_unit *units;
 	struct xfp_solve_option *options;
-	uint32_t *unit, *offer; /* which unit each is; which offer each option is */
+	uint32_t *unit, *offer; /* unit of each entry; offer of each option */
 	uint32_t *chosen;
 	uint32_t count;
 };
@@ -329,8 +329,8 @@ enum xfp_status xfp_shares_solve(struct xfp_shares *s, enum xfp_choose_from from
 	enum xfp_status status = look(s, from, &v, err);
 	uint64_t beside = 0;
 
-	/* What is there beside the units' own hardly depends on what they have; the most that was seen of it is
-	 * reckoned with, so that each pass leaves less to the units, until all of it fits. */
+	/* The overhead outside units hardly depends on the chosen offers. Each pass subtracts the largest overhead seen
+	 * so far from the budget, until the total fits. */
 	for (int pass = 0; !status && pass < SETTLING; pass++) {
 		status = xfp_solve(v.units, v.count, pass && budget > beside ? budget - beside : 0, v.chosen, solution,
 				   err);
@@ -410,7 +410,7 @@ void xfp_shares_expect(const struct xfp_shares *s)
 
 /* ---- in words ---------------------------------------------------------------------------------- */
 
-/* Bits are rounded up: whoever names what is printed here has a goal that is large enough. */
+/* Round bits up, so that a goal of the printed size suffices. */
 const char *xfp_shares_text(const struct xfp_conversion *c, uint64_t bytes, char text[64])
 {
 	uint64_t elements = xfp_ledger_elements(c->units.ledger);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shares.h - a conversion as its goal sees it: what each unit may be stored as, what that costs, and how large
- * everything comes out.
+ * shares.h - the units of a conversion as input to the goal solver: possible formats, their costs, and the total size.
  *
- * The unit of cost is that of the goal: bytes of the file, or bytes on the fullest GPU.
+ * Costs have the unit of the goal: bytes of the file, or bytes on the fullest GPU.
  */
 #ifndef XFP_SHARES_H
 #define XFP_SHARES_H
@@ -16,19 +15,19 @@
 #define XFP_NO_OFFER UINT32_MAX
 
 struct xfp_share {
-	struct xfp_offer *offers; /* NULL: there is nothing to choose; the unit is what its state says */
+	struct xfp_offer *offers; /* NULL: no choice; the unit's state determines it */
 	uint32_t count;
-	uint32_t at;   /* the offer that it has; XFP_NO_OFFER: none */
-	double weight; /* of its error */
-	bool balanced; /* it has a part BALANCE */
-	bool surveyed; /* offers are measured, not estimated */
-	bool source;   /* measured on all rows it cannot be stored as it was offered, and stays at source precision */
-	uint64_t rest[XFP_PARTS]; /* parts of a unit without offers, or that stays at source precision */
-	enum xfp_mode mode;       /* likewise */
+	uint32_t at;              /* index of the current offer; XFP_NO_OFFER: none */
+	double weight;            /* weight of its error */
+	bool balanced;            /* has a BALANCE part */
+	bool surveyed;            /* offers come from a survey, not an estimate */
+	bool source;              /* measured on all rows, the offer is unusable; kept at source precision */
+	uint64_t rest[XFP_PARTS]; /* parts of a unit without offers or at source precision */
+	enum xfp_mode mode;       /* mode of a unit without offers or at source precision */
 	uint32_t k;
 };
 
-/* What is told from headers alone: nothing; all; or all, and what cannot be known is left out. */
+/* What to derive from headers alone: nothing; everything; or everything, omitting what cannot be known. */
 enum xfp_headers { XFP_HEADERS_NONE, XFP_HEADERS_LIKELY, XFP_HEADERS_LEAST };
 
 struct xfp_shares {
@@ -36,50 +35,50 @@ struct xfp_shares {
 	struct xfp_share *unit; /* [unit_count] */
 	uint32_t count;
 	enum xfp_headers headers;
-	uint32_t missing; /* units whose survey is not there */
-	uint64_t budget;  /* what the goal comes to */
-	uint64_t kept;    /* on the fullest GPU: tensors that are no units */
+	uint32_t missing; /* units without a survey */
+	uint64_t budget;  /* the goal in bytes */
+	uint64_t kept;    /* bytes on the fullest GPU of tensors outside units */
 };
 
-/* What there is to choose from, by surveys where they are there and by estimates elsewhere; units without a choice are
- * prepared. `check`: as in xfp_prepare_unit. To be freed either way. */
+/* Collect the offers of all units, from surveys if they exist and from estimates otherwise. Units without a choice are
+ * prepared. `check`: as in xfp_prepare_unit. Call xfp_shares_free even on failure. */
 enum xfp_status xfp_shares_begin(struct xfp_conversion *c, bool check, struct xfp_shares *shares,
 				 struct xfp_error *err);
-/* The same from headers alone. XFP_HEADERS_LIKELY: by estimates. XFP_HEADERS_LEAST: without floors, outliers and
- * balance, so that nothing can take less than the least of it. */
+/* The same from headers alone. XFP_HEADERS_LIKELY uses estimates. XFP_HEADERS_LEAST ignores floors, outliers and
+ * balance, which gives a lower bound. */
 enum xfp_status xfp_shares_of_headers(struct xfp_conversion *c, enum xfp_headers headers, struct xfp_shares *shares,
 				      struct xfp_error *err);
 void xfp_shares_free(struct xfp_shares *shares);
 
-/* What an offer costs, everything that comes with it included as far as that is the offer's. */
+/* Cost of an offer, including parts outside the unit that depend on it. */
 uint64_t xfp_share_cost(const struct xfp_shares *shares, uint32_t unit, const struct xfp_offer *offer);
-/* How large everything is with what units have: exactly where their offers are. `makeup` may be NULL. */
+/* Total size with the current offers; exact if the offers are. `makeup` may be NULL. */
 enum xfp_status xfp_shares_total(const struct xfp_shares *shares, uint64_t *total, struct xfp_bundle_makeup *makeup,
 				 struct xfp_error *err);
 
-/* Which offers a solution may be made of. What a unit has is always among them unless it is unfit, and what is unfit
- * never is; a unit that has something unfit may have whatever takes more. */
+/* Offers that a solution may use. The current offer of a unit is always allowed unless it is unfit, and unfit offers
+ * never are. A unit whose current offer is unfit may use any offer that costs more. */
 enum xfp_choose_from {
 	XFP_FROM_ALL,
-	XFP_FROM_LESS,  /* what takes less, as far as that is exactly known */
-	XFP_FROM_BELOW, /* whatever takes less */
-	XFP_FROM_MORE   /* whatever takes more */
+	XFP_FROM_LESS,  /* cheaper offers of exactly known cost */
+	XFP_FROM_BELOW, /* all cheaper offers */
+	XFP_FROM_MORE   /* all more expensive offers */
 };
-/* Give each unit the offer with which all errors together are least within a budget. What cannot be had is told by
- * solution->feasible, or by *total, which is what everything takes then. */
+/* Choose an offer for each unit, minimizing the total error within the budget. If this is impossible,
+ * solution->feasible is false or *total, the resulting size, exceeds the budget. */
 enum xfp_status xfp_shares_solve(struct xfp_shares *shares, enum xfp_choose_from from, uint64_t budget,
 				 struct xfp_solution *solution, uint64_t *total, struct xfp_error *err);
 
-/* The weighted sum of errors, and what it would be divided by for a mean. */
+/* Weighted sum of errors, and the sum of weights for a mean. */
 double xfp_shares_error(const struct xfp_shares *shares);
 double xfp_shares_weight(const struct xfp_shares *shares);
 
-/* What the assignments are: allocated, [unit_count]. NULL: no memory. */
+/* The assignments, allocated: [unit_count]. Returns NULL if out of memory. */
 struct xfp_assignment *xfp_shares_assign(const struct xfp_shares *shares);
-/* For estimates: what units that are not decided are expected to be. */
+/* Store the expected formats in the states of undecided units, for estimates. */
 void xfp_shares_expect(const struct xfp_shares *shares);
 
-/* A number of the goal's bytes, in the goal's unit and for people, for messages; returns `text`. */
+/* Format a size in the unit of the goal, for messages; returns `text`. */
 const char *xfp_shares_text(const struct xfp_conversion *c, uint64_t bytes, char text[64]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * count.c - what a plan sums up: units by class and role, tensors by fate, stages by what the cache holds.
+ * count.c - computes the sums of a plan: units by class and role, tensors by fate, stages by cached artifacts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +114,7 @@ struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger)
 
 /* ---- what the cache holds ------------------------------------------------------------------------ */
 
-/* Whether a unit that is fitted goes through a stage. */
+/* Whether a fitted unit needs a stage. */
 static bool is_needed(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)
 {
 	const struct xfp_extent extent = xfp_conversion_extent(c);
@@ -124,9 +124,9 @@ static bool is_needed(const struct xfp_conversion *c, uint32_t number, enum xfp_
 	if (!xfp_steps[stamp].fit)
 		return true;
 	if (xfp_steps[stamp].extended)
-		/* A survey says how many bits it takes: others are rarely asked for. */
+		/* The survey determines the bits, so the extended set is rarely needed. */
 		return c->parameters.outlier_sigma == XFP_SIGMA_AUTO ? *state->key[stamp] : estimate.extended;
-	/* Where the survey is still to tell which, that of the expected mode. */
+	/* Without a survey, assume the fit of the expected mode. */
 	return state->fits ? state->fits >> xfp_step_fit(stamp) & 1
 			   : (estimate.group != 0) == (stamp == XFP_STAMP_LIBRARY);
 }

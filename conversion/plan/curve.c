@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * curve.c - sizes that could be asked for, from the fewest bits to the most, and what error each would have.
+ * curve.c - possible sizes for a goal, from the fewest bits to the most, with the error of each.
  *
- * They are solved as a conversion would solve them, over surveys where the cache has them and over typical cosines
- * elsewhere.
+ * Sizes are solved as in a conversion, over surveys if the cache has them and over typical cosines otherwise.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +61,7 @@ enum xfp_status xfp_plan_curve(struct xfp_plan_facts *facts, struct xfp_error *e
 	uint32_t floor[XFP_CLASSES];
 	enum xfp_status status;
 
-	/* A size is asked for instead of a floor, unless both are given. */
+	/* Without a goal, ignore floors: a user would request a size instead of floors. */
 	memcpy(floor, c->parameters.floor, sizeof floor);
 	if (!c->request->goal.kind)
 		memset(c->parameters.floor, 0, sizeof floor);

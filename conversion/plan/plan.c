@@ -15,8 +15,8 @@ double xfp_plan_seconds(const struct xfp_plan_facts *facts)
 	       xfp_plan_pace_bundle(facts->bundle[XFP_EXPECTED]);
 }
 
-/* What a goal was solved to is the size that convert writes, and an estimate beside it would contradict it. Until every
- * unit is measured it may still change, but a file never exceeds a goal that is about files. */
+/* Use the size of the solved goal, which is the size that convert writes; a separate estimate would contradict it. The
+ * size may change until every unit is measured, but the file never exceeds a goal for the file size. */
 static void take_solved(const struct xfp_conversion *c, struct xfp_plan_facts *facts)
 {
 	const struct xfp_solved *solved = &c->solved;

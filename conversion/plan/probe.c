@@ -21,7 +21,7 @@
 #define MOST_ROWS 32768                   /* short rows cost much a weight */
 #define TINY_ROWS 16
 #define TINY_COLS 64
-#define LEAST_SHARE 20 /* a class that has less than one in so many of the weights is not measured by itself */
+#define LEAST_SHARE 20 /* a class with less than 1/20 of the weights is not measured separately */
 
 /* ---- what is measured ---------------------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ static uint64_t probe_rows(uint64_t cols)
 	return rows < LEAST_ROWS ? LEAST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
 }
 
-/* The class of most weights that has not been chosen. */
+/* The largest class, by weights, that is not in `chosen`. */
 static int largest_class(const struct xfp_probe_sort of[XFP_CLASSES], uint32_t chosen)
 {
 	int largest = -1;
@@ -43,8 +43,8 @@ static int largest_class(const struct xfp_probe_sort of[XFP_CLASSES], uint32_t c
 	return largest;
 }
 
-/* The classes of most weights: with thresholds of their own, what is measured of units follows from their floors.
- * `any`: the largest unit, whatever becomes of it, where none is fitted. */
+/* Choose the classes with the most weights. If units have their own thresholds (`several`), the floors determine which
+ * candidates are measured. `any`: the largest unit of any kind, used if no unit is fitted. */
 static void choose_sorts(const struct xfp_probe_sort of[XFP_CLASSES], const struct xfp_ledger_unit *any, bool several,
 			 struct xfp_probe *probe)
 {
@@ -72,7 +72,7 @@ static void choose_sorts(const struct xfp_probe_sort of[XFP_CLASSES], const stru
 	probe->dtype = probe->sort[0].like ? probe->sort[0].like->dtype : XFP_BF16;
 }
 
-/* The shapes that most weights to be converted have, and the steps that any of them goes through. */
+/* Collect the shapes with the most weights to convert, and the steps that these units need. */
 static void look(const struct xfp_conversion *c, struct xfp_probe *probe)
 {
 	const struct xfp_extent extent = xfp_conversion_extent(c);
@@ -86,7 +86,7 @@ static void look(const struct xfp_conversion *c, struct xfp_probe *probe)
 
 		if (c->units.state[i].done)
 			continue;
-		if (unit->plan != XFP_PLAN_FIT) /* what is kept is read and written likewise */
+		if (unit->plan != XFP_PLAN_FIT) /* kept units are read and written in the same way */
 			probe->fp8 = true;
 		else if (xfp_estimate(&extent, i, XFP_EXPECTED).extended)
 			probe->extended = true;
@@ -111,8 +111,8 @@ static uint64_t next_bits(uint64_t *state)
 	return x ^ x >> 31;
 }
 
-/* With tails as trained weights have them, which what is aimed at follows from: about normal, the sum of four 16-bit
- * uniforms, in sizes of which each is 1.4 times the one before and half as frequent. */
+/* A random weight with the tails of trained weights, which affect the survey's result: approximately normal (sum of
+ * four 16-bit uniforms) with a random scale; each scale is 1.4 times the previous and half as frequent. */
 static float next_weight(uint64_t *state)
 {
 	uint64_t x = next_bits(state);
@@ -149,7 +149,7 @@ static enum xfp_status write_weights(const struct xfp_probe *probe, struct xfp_e
 	return status;
 }
 
-/* Units over the beginning of one file of weights. */
+/* All units refer to the beginning of one weight file. */
 void xfp_probe_units(const struct xfp_probe *probe, struct xfp_ledger_unit *units, struct xfp_ledger_matrix *matrices)
 {
 	static char tensor[] = "weights", role[] = "probe";
@@ -159,7 +159,7 @@ void xfp_probe_units(const struct xfp_probe *probe, struct xfp_ledger_unit *unit
 		const struct xfp_probe_sort *sort = &probe->sort[tiny || fp8 ? 0 : i - XFP_PROBE_LARGE];
 		uint64_t rows = tiny ? TINY_ROWS : sort->rows, cols = sort->cols;
 
-		/* Each another matrix, or it would be found in the cache. */
+		/* Each unit needs a different matrix, or it would be found in the cache. */
 		if (tiny)
 			cols = cols > TINY_COLS + i ? TINY_COLS + i : cols;
 		else if (i > XFP_PROBE_LARGE)
@@ -178,13 +178,13 @@ void xfp_probe_units(const struct xfp_probe *probe, struct xfp_ledger_unit *unit
 	}
 }
 
-/* What surveys do with all weights before they look at a few, in this process. */
+/* Time the scan of all weights that a survey does before sampling, in this process. */
 static enum xfp_status time_scan(struct xfp_probe *probe, const struct xfp_parameters *parameters,
 				 const struct xfp_ledger *ledger, struct xfp_error *err)
 {
 	struct xfp_outliers known = { 0 };
 	struct xfp_peaks peaks = { 0 };
-	clock_t began = clock(); /* of all threads */
+	clock_t began = clock(); /* CPU time of all threads */
 	enum xfp_status status =
 		xfp_scan_unit(ledger, &ledger->units[XFP_PROBE_LARGE], parameters, &known, &peaks, err);
 
@@ -244,8 +244,8 @@ static enum xfp_status write_text(const char *folder, const char *name, const ch
 	return status;
 }
 
-/* Where thresholds are the units' own, the floor of a unit leads to what is measured: each sort has its own. Elsewhere
- * all is measured, and the floor only decides whether the extended set is. */
+/* If units have their own thresholds, the floor determines what is measured, so each sort gets its own floor. Otherwise
+ * everything is measured, and the floor only decides about the extended set. */
 static void set_floors(const struct xfp_parameters *asked, const struct xfp_probe *probe,
 		       struct xfp_parameters *parameters)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe.h - a little generated checkpoint that tells how fast the stages are here: one unit of each sort that is large
- * enough to be timed, and a few that are nearly nothing, which tell what processes and files cost.
+ * probe.h - a small generated checkpoint for timing the stages: one unit of each sort, large enough to be timed, and a
+ * few tiny units that measure the overhead of processes and files.
  */
 #ifndef XFP_PROBE_H
 #define XFP_PROBE_H
 
 #include "conversion/plan/plan.h"
 
-/* What a large unit stands for: the largest unit of a class. */
+/* The unit of the checkpoint that a large probe unit represents: the largest of a class. */
 struct xfp_probe_sort {
 	const struct xfp_ledger_unit *like;
 	uint64_t weights, rows, cols;
@@ -19,7 +19,7 @@ struct xfp_probe {
 	int log; /* file descriptor */
 	bool extended, fp8;
 	enum xfp_dtype dtype;
-	uint64_t elements; /* of the file of weights */
+	uint64_t elements; /* elements in the weight file */
 	struct xfp_probe_sort sort[XFP_PLAN_SORTS];
 	uint32_t sorts, units;
 	double scan_seconds;
@@ -28,10 +28,10 @@ struct xfp_probe {
 /* The units of the probe: tiny ones, then a large one of each sort, then one for fp8. */
 enum { XFP_PROBE_TINY = 2, XFP_PROBE_LARGE = XFP_PROBE_TINY, XFP_PROBE_UNITS = XFP_PROBE_LARGE + XFP_PLAN_SORTS + 1 };
 
-/* Make it for the units that are to be converted; to be removed either way. */
+/* Generate the probe for the units that will be converted. Call xfp_probe_remove even on failure. */
 enum xfp_status xfp_probe_make(const struct xfp_conversion *c, struct xfp_probe *probe, struct xfp_error *err);
 void xfp_probe_remove(struct xfp_probe *probe);
-/* What its ledger has, for as many as there are: [XFP_PROBE_UNITS]. */
+/* Fill in the ledger entries of the probe's units: [XFP_PROBE_UNITS]. */
 void xfp_probe_units(const struct xfp_probe *probe, struct xfp_ledger_unit *units, struct xfp_ledger_matrix *matrices);
 
 #endif

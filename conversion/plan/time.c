@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * time.c - how long a conversion takes, from how long the stages take over a little generated matrix.
+ * time.c - predicts the duration of a conversion by timing the stages on a small generated matrix.
  *
- * The stages themselves are run over that (probe.h), by the rules of the pipeline: what is measured is what will run.
+ * The actual stages run on the probe (probe.h) under the rules of the pipeline.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "conversion/run_make.h"
 #include "stages/quantize/survey.h"
 
-#define BUNDLE_BYTES_A_SECOND 400e6 /* read, SHA-256 without instructions for it, write */
+#define BUNDLE_BYTES_A_SECOND 400e6 /* read, SHA-256 without SHA instructions, write */
 
 /* ---- measuring ----------------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@
 static int run_probe(struct xfp_probe *probe, struct xfp_signals *signals, double *seconds, struct xfp_error *err)
 {
 	static const char *const above[] = { "MAKEFLAGS", "MAKEFILES", "GNUMAKEFLAGS" };
-	const char *pipelines = getenv("XFP_PIPELINES"); /* of xfp_run_environment */
+	const char *pipelines = getenv("XFP_PIPELINES"); /* set by xfp_run_environment */
 	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL;
 	const char *argv[] = { "make", "--no-print-directory", "-j1", "-f", rules, NULL };
 	int status = rules ? (int)xfp_run_environment(probe->work, probe->cache, err) : (int)XFP_FAILED;
@@ -40,7 +40,7 @@ static int run_probe(struct xfp_probe *probe, struct xfp_signals *signals, doubl
 	return status;
 }
 
-/* Where an event's seconds belong. The second fit of a kind is the extended one. */
+/* Stamp that an event's seconds count for. The second fit of a kind is the extended one. */
 static enum xfp_stamp step_of(const struct xfp_event *event, const double spent[XFP_STAMPS])
 {
 	enum xfp_stamp step = xfp_step_named(event->stage);
@@ -50,7 +50,7 @@ static enum xfp_stamp step_of(const struct xfp_event *event, const double spent[
 	return xfp_steps[step].fit && spent[step] > 0 ? xfp_step_extended(step) : step;
 }
 
-/* outlier-extract, the fits, or the survey and one fit, autoselect, pack. */
+/* Number of stages per unit: outlier-extract, the fits (or the survey and one fit), autoselect, pack. */
 static double stages_of_a_unit(const struct xfp_parameters *parameters)
 {
 	if (parameters->outlier_sigma == XFP_SIGMA_AUTO)
@@ -63,7 +63,7 @@ static double all_weights(const struct xfp_ledger_unit *unit)
 	return (double)(unit->experts * unit->rows) * (double)unit->cols;
 }
 
-/* What a step's time grows with. */
+/* Number of weights that a step's time is proportional to. */
 static double step_weights(const struct xfp_ledger_unit *unit, enum xfp_stamp step)
 {
 	return step == XFP_STAMP_SURVEY ? (double)xfp_survey_rows(unit) * (double)unit->cols : all_weights(unit);
@@ -90,7 +90,7 @@ static void read_events(char *events, double spent[XFP_PROBE_UNITS][XFP_STAMPS])
 	}
 }
 
-/* From the stages' own account of their time, and what is left of the whole. */
+/* Compute the pace from the times that the stages report, and the overhead from the remaining total. */
 static void take_pace(const struct xfp_probe *probe, char *events, double seconds, double stages,
 		      struct xfp_plan_pace *pace)
 {
@@ -144,7 +144,7 @@ enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp
 	return signals->interrupted ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
 }
 
-/* ---- reckoning ----------------------------------------------------------------------------------- */
+/* ---- predictions --------------------------------------------------------------------------------- */
 
 static const struct xfp_plan_sort *sort_of(const struct xfp_plan_pace *pace, enum xfp_class class_)
 {
@@ -161,7 +161,7 @@ static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan
 	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
 	const struct xfp_unit_state *state = &c->units.state[number];
 	const struct xfp_plan_sort *sort = sort_of(pace, unit->class_);
-	/* Where a survey tells which fits there are, they are those of the unit that was measured for the sort. */
+	/* With surveys, the fits are those of the measured unit of the same sort. */
 	bool extended =
 		parameters->outlier_sigma == XFP_SIGMA_AUTO || xfp_estimate(&extent, number, XFP_EXPECTED).extended;
 	double seconds = 0;
@@ -188,7 +188,7 @@ double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan
 		longest = seconds > longest ? seconds : longest;
 	}
 	sum /= jobs < processors ? jobs : processors;
-	/* No unit is faster than its own threads make it. */
+	/* A single unit is limited by its own threads. */
 	longest /= threads < processors ? threads : processors;
 	return sum > longest ? sum : longest;
 }

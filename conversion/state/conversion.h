@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conversion.h - the state of one conversion: what was requested, where it works, its units, its goal, what it drops.
+ * conversion.h - the state of one conversion: its request, folders, units, goal, and removal of artifacts.
  */
 #ifndef XFP_CONVERSION_H
 #define XFP_CONVERSION_H
@@ -49,8 +49,8 @@ struct xfp_conversion_units {
 /* Progress towards a goal, and its result. */
 struct xfp_solved {
 	uint32_t steps;               /* finished steps: the surveys, then each round of measuring */
-	bool settled;                 /* nothing will change any more */
-	bool binding;                 /* it is less than the most bits would take */
+	bool settled;                 /* the final round is done */
+	bool binding;                 /* the goal requires fewer bytes than the most bits */
 	uint64_t budget, total, most; /* in the goal's bytes: the limit, the size now, the size with the most bits */
 	double error;                 /* mean relative squared error, weighted */
 	struct xfp_bundle_makeup makeup;

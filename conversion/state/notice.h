@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notice.h - what a conversion reports while it runs. Nothing in conversion/ prints: all of it goes to one callback,
- * and commands/convert/notices.c words and prints it.
+ * notice.h - the reports of a running conversion. Nothing in conversion/ prints: every report goes to one callback, and
+ * commands/convert/notices.c formats and prints it.
  */
 #ifndef XFP_NOTICE_H
 #define XFP_NOTICE_H
@@ -13,31 +13,31 @@
 enum xfp_notice_kind {
 	XFP_NOTICE_STAGE,            /* a stage of a unit started or ended: event */
 	XFP_NOTICE_UNITS_BEGIN,      /* make runs over the units that are not done */
-	XFP_NOTICE_UNITS,            /* about twice a second while it does */
+	XFP_NOTICE_UNITS,            /* about twice a second while make runs */
 	XFP_NOTICE_UNITS_END,        /* make has ended */
 	XFP_NOTICE_BUNDLE_BEGIN,     /* xfp-bundle writes the bundle */
-	XFP_NOTICE_BUNDLE,           /* now and then while it does */
-	XFP_NOTICE_BUNDLE_END,       /* it has ended */
-	XFP_NOTICE_CACHE_KEPT,       /* --drop-cache could not drop it: text says why */
-	XFP_NOTICE_AGAIN,            /* another round is needed: text says why, other what is done */
+	XFP_NOTICE_BUNDLE,           /* repeatedly while xfp-bundle runs */
+	XFP_NOTICE_BUNDLE_END,       /* xfp-bundle has ended */
+	XFP_NOTICE_CACHE_KEPT,       /* --drop-cache could not remove the cache: text is the reason */
+	XFP_NOTICE_AGAIN,            /* another round is needed: text is the reason, other the action */
 	XFP_NOTICE_TOOL,             /* a line that a tool wrote to the log, with its name first: text */
 	XFP_NOTICE_INSPECT,          /* a line of xfp-inspect, without its name: text */
 	XFP_NOTICE_WAITING,          /* another conversion uses the work folder */
-	XFP_NOTICE_LOCK_FAILED,      /* the cache could not be shared again: text says why */
-	XFP_NOTICE_MANIFEST_REBUILT, /* from the artifacts: count */
-	XFP_NOTICE_MANIFEST_BEHIND,  /* it could not be written: text says why */
-	XFP_NOTICE_RECORD_LOST,      /* the manifest lacks the units of this run: text says why */
+	XFP_NOTICE_LOCK_FAILED,      /* the shared cache lock could not be taken again: text is the reason */
+	XFP_NOTICE_MANIFEST_REBUILT, /* the manifest was rebuilt from count artifacts */
+	XFP_NOTICE_MANIFEST_BEHIND,  /* the manifest could not be written: text is the reason */
+	XFP_NOTICE_RECORD_LOST,      /* the manifest lacks the units of this run: text is the reason */
 	XFP_NOTICE_EVENTS_TORN,      /* lines of the events file are damaged */
-	XFP_NOTICE_MOVED_STALE,      /* units in the pending bundle are outdated and made again */
-	XFP_NOTICE_SOURCE_CORRECTED, /* a file has other weights than the manifest remembered: name, tensor in text */
+	XFP_NOTICE_MOVED_STALE,      /* units in the pending bundle are outdated and converted again */
+	XFP_NOTICE_SOURCE_CORRECTED, /* the weights of a file differ from those in the manifest: name, tensor in text */
 	XFP_NOTICE_BUNDLE_DAMAGED,   /* the bundle differs from what was written to it */
-	XFP_NOTICE_LOW_FLOORS,       /* floors below what models survive: text */
+	XFP_NOTICE_LOW_FLOORS,       /* floors below the quality that models survive: text */
 	XFP_NOTICE_TIED_FORMAT,  /* a tied matrix has two formats: name, text is the option that counts, other not */
 	XFP_NOTICE_BARE_RESERVE, /* --reserve without a unit */
 	XFP_NOTICE_IDLE_WEIGHT,  /* --weight without a goal */
 	XFP_NOTICE_UNMATCHED_WEIGHT, /* --weight that matches no unit: name is its pattern */
-	XFP_NOTICE_CRC_READING,      /* CRC-32 of the file name: share of it read */
-	XFP_NOTICE_CRC_CHECKED,      /* end of that: count members in bytes, absent without CRC-32, seconds */
+	XFP_NOTICE_CRC_READING,      /* checking the CRC-32 of file name: share that was read */
+	XFP_NOTICE_CRC_CHECKED,      /* the check is done: count members in bytes, absent without CRC-32, seconds */
 };
 
 struct xfp_notice {
@@ -48,7 +48,7 @@ struct xfp_notice {
 	double share, seconds;
 };
 
-/* Receives the notices of a conversion; `take` NULL: nobody does. */
+/* Callback for the notices of a conversion; `take` may be NULL. */
 struct xfp_notify {
 	void (*take)(const struct xfp_notice *notice, void *context);
 	void *context;

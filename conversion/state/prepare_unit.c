@@ -20,16 +20,16 @@ struct planning {
 	struct xfp_conversion *c;
 	const struct xfp_ledger_unit *unit;
 	struct xfp_policy policy;
-	struct xfp_parameters parameters; /* as the unit's fits see them */
-	struct xfp_parameters surveyed;   /* as its survey does: before that, or a goal, has a say */
-	bool assigned;                    /* what a goal was solved to decides */
+	struct xfp_parameters parameters; /* for the unit's fits */
+	struct xfp_parameters surveyed;   /* for its survey: before the survey or a goal narrows them */
+	bool assigned;                    /* the solution of a goal determines the format */
 	struct xfp_unit_state *state;
 	uint32_t number;
 	bool check;
 };
 
-/* What the fits measured, as far as that is known. What is not is XFP_WANT_EXTENDED, which is for make to mend: there
- * is nothing to tell, and no text. */
+/* Results of the fits, as far as they exist. A missing result is XFP_WANT_EXTENDED without a message, since make will
+ * compute it. */
 struct finding {
 	struct planning *planning;
 	struct measured_fits {
@@ -38,7 +38,7 @@ struct finding {
 	} of[XFP_FIT_KINDS];
 };
 
-/* Which artifacts hold candidates, and how those are read. */
+/* Kinds of artifacts that hold candidates, and functions to read them. */
 static enum xfp_status read_fit(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count)
 {
 	struct xfp_fit fit;
@@ -55,14 +55,14 @@ static enum xfp_status read_survey(struct xfp_artifact *artifact, struct xfp_can
 }
 
 static const struct measuring {
-	enum xfp_stamp stamp; /* of such an artifact */
+	enum xfp_stamp stamp; /* stamp of the artifact */
 	uint32_t most;
 	enum xfp_status (*read)(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count);
 } of_fit = { XFP_STAMP_FIT, XFP_MOST_CANDIDATES, read_fit },
   of_survey = { XFP_STAMP_SURVEY, XFP_MOST_SURVEYED, read_survey };
 
-/* Read what an artifact measured or, where `measuring` is NULL, its label alone. Twice, before it is called damaged:
- * what libhdf5 says when memory runs out may look the same, and nothing sound is to be removed for that. */
+/* Read the candidates of an artifact or, if `measuring` is NULL, only its label. Tries twice before reporting damage:
+ * libhdf5 reports the same error if memory runs out, and an intact artifact must not be removed for that. */
 static enum xfp_status read_artifact(const struct planning *p, const struct measuring *measuring, const char *key,
 				     struct xfp_candidate *list, uint32_t *count)
 {
@@ -85,7 +85,7 @@ static enum xfp_status read_artifact(const struct planning *p, const struct meas
 	return status;
 }
 
-/* Whether an artifact is there; the manifest forgets one that is gone. */
+/* Whether an artifact exists; removes missing ones from the manifest. */
 static bool have(const struct planning *p, const char *key)
 {
 	struct xfp_conversion *c = p->c;
@@ -100,8 +100,8 @@ static bool have(const struct planning *p, const char *key)
 	return false;
 }
 
-/* The candidates that a fit or a survey measured; false when it is not there. The manifest is asked first; where it
- * does not know them, or is not to be believed, the artifact says what they are and the manifest is put right. */
+/* Get the candidates that a fit or a survey measured; false if it does not exist. Queries the manifest first. If the
+ * manifest lacks them or cannot be trusted, reads the artifact and corrects the manifest. */
 static bool find_candidates(const struct planning *p, const struct measuring *measuring, const char *key,
 			    struct xfp_candidate *list, uint32_t *count)
 {
@@ -115,7 +115,7 @@ static bool find_candidates(const struct planning *p, const struct measuring *me
 	return true;
 }
 
-/* What xfp-autoselect would write. A cache that cannot be written is left to that stage to report. */
+/* Write the choice that xfp-autoselect would write. If the cache is not writable, that stage reports it. */
 static void write_choice(const struct planning *p, const struct xfp_key *key)
 {
 	struct xfp_conversion *c = p->c;
@@ -137,7 +137,7 @@ static void take_key(char hex[33], struct xfp_key *key)
 	xfp_key_free(key);
 }
 
-/* What a sample's rows say of the candidates of a fit. The manifest does not have the cosines of each row. */
+/* Read the cosines of a sample's rows for a fit's candidates, which the manifest does not have. */
 static enum xfp_status find_sampled(void *own, enum xfp_fit_kind kind, struct xfp_select_input *input,
 				    struct xfp_error *err)
 {
@@ -159,7 +159,7 @@ static enum xfp_status find_sampled(void *own, enum xfp_fit_kind kind, struct xf
 	return XFP_OK;
 }
 
-/* Of the fits that there are. */
+/* Key of the choice, from the fits that exist. */
 static enum xfp_status choice_key(const struct planning *p, const struct xfp_select_input *input, struct xfp_key *key,
 				  struct xfp_error *err)
 {
@@ -167,7 +167,7 @@ static enum xfp_status choice_key(const struct planning *p, const struct xfp_sel
 			      p->unit->dtype, p->unit->experts, &p->parameters, key, err);
 }
 
-/* The choice that a sample came to before, so that its cosines need not be read again. */
+/* Find an earlier choice from the same sample, to avoid reading its cosines again. */
 static bool find_choice(void *own, const struct xfp_select_input *input, struct xfp_choice *choice)
 {
 	const struct planning *p = ((struct finding *)own)->planning;
@@ -185,7 +185,7 @@ static bool find_choice(void *own, const struct xfp_select_input *input, struct 
 	return found;
 }
 
-/* By its key, which is known whether or not it was made. */
+/* Find a fit by its key, which is set even if the fit does not exist. */
 static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_select_input *input,
 				struct xfp_error *err)
 {
@@ -204,7 +204,8 @@ static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_se
 	return XFP_OK;
 }
 
-/* Choose, as far as measurements go; with the choice's key in *key. XFP_WANT_EXTENDED: some are missing. */
+/* Compute the choice from the existing measurements, and its key in *key. Returns XFP_WANT_EXTENDED if measurements are
+ * missing. */
 static enum xfp_status choose(struct planning *p, struct xfp_key *key, struct xfp_error *err)
 {
 	static const struct xfp_decide_means means = { .find = find_fit, .sample = find_sampled, .known = find_choice };
@@ -219,7 +220,7 @@ static enum xfp_status choose(struct planning *p, struct xfp_key *key, struct xf
 	if (!finding)
 		return xfp_no_memory(err);
 	finding->planning = p;
-	/* Only a failure is told: a floor that is not met is the stage's to report. */
+	/* Report only failures: the stage itself reports a floor that is not met. */
 	status = xfp_decide(&input, &means, finding, &p->state->choice, &why);
 	if (status == XFP_FAILED)
 		xfp_fail(err, status, "%s", why.text);
@@ -234,7 +235,7 @@ static enum xfp_status choose(struct planning *p, struct xfp_key *key, struct xf
 	return status;
 }
 
-/* What the unit is likely to be stored as, where its survey says so: for estimates. */
+/* Set the expected format from the survey, for estimates. */
 static void expect(const struct planning *p, const struct xfp_candidate *aim)
 {
 	struct xfp_unit_state *state = p->state;
@@ -248,7 +249,7 @@ static void expect(const struct planning *p, const struct xfp_candidate *aim)
 	}
 }
 
-/* Narrow the unit's parameters by its survey; false when that is not there. */
+/* Narrow the unit's parameters by its survey; false if it does not exist. */
 static bool find_aim(struct planning *p, const char *key)
 {
 	struct xfp_candidate *list = calloc(XFP_MOST_SURVEYED, sizeof *list);
@@ -263,7 +264,7 @@ static bool find_aim(struct planning *p, const char *key)
 	return found;
 }
 
-/* Of the artifact that only the weights decide: what a unit's first stage makes of it. */
+/* Key of the artifact of the unit's first stage, which depends only on weights. */
 static enum xfp_status first_key(const struct planning *p, struct xfp_key *key, struct xfp_error *err)
 {
 	const struct xfp_key_source source = xfp_key_source_of(p->unit, p->state->source);
@@ -273,7 +274,7 @@ static enum xfp_status first_key(const struct planning *p, struct xfp_key *key, 
 	return xfp_key_outliers(&source, &p->parameters, key, err);
 }
 
-/* A unit that is packed alone. */
+/* Key of a unit that is packed alone. */
 static enum xfp_status plan_alone(const struct planning *p, struct xfp_error *err)
 {
 	struct xfp_key key = { 0 };
@@ -295,8 +296,8 @@ static enum xfp_status survey_key(const struct planning *p, struct xfp_error *er
 	return status;
 }
 
-/* Where thresholds are the units' own: this one's, if it is known. Where a goal was solved, that says all; the survey
- * that it was solved by stays the unit's. */
+/* If units have their own thresholds, find this unit's threshold from its survey. With a solved goal, the assignment
+ * determines the threshold; the survey that was used remains the unit's survey. */
 static enum xfp_status plan_aim(struct planning *p, bool *known, struct xfp_error *err)
 {
 	bool by_survey = xfp_decide_by_survey(&p->parameters, p->unit);
@@ -312,7 +313,7 @@ static enum xfp_status plan_aim(struct planning *p, bool *known, struct xfp_erro
 	return xfp_fits_write(p->c->request->work, p->number, &p->parameters, err);
 }
 
-/* From the digests to the choice, as far as measurements go. */
+/* Compute the keys from the digests to the choice, as far as measurements exist. */
 static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 {
 	const struct xfp_key_source source = xfp_key_source_of(p->unit, p->state->source);
@@ -325,7 +326,7 @@ static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 		return status;
 	take_key(hex[XFP_STAMP_OUTLIERS], &key);
 	status = choose(p, &key, err);
-	/* A unit that fails for its floor is the stage's to report, once make comes to it. */
+	/* The stage reports a unit that fails for its floor, once make runs it. */
 	p->state->unmet = status == XFP_UNMET;
 	if (status)
 		return status == XFP_FAILED ? status : XFP_OK;
@@ -339,8 +340,8 @@ static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* A stamp for each artifact that is current and there, and no other: one that is torn or damaged would stop make from
- * making its artifact, as well as any. */
+/* Write a stamp for each current artifact that exists, and remove all others. A torn or damaged stamp would also keep
+ * make from building its artifact. */
 static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *err)
 {
 	const char *work = p->c->request->work;
@@ -386,8 +387,8 @@ static struct planning planning_of(struct xfp_conversion *c, uint32_t number, bo
 	return p;
 }
 
-/* Which artifacts are the unit's, by its receipt or from its weights on, and which of them are there. A receipt stands
- * for the choice, and for what was moved. */
+/* Find the keys of the unit's artifacts, from its receipt or from its weights, and which of them exist. A receipt
+ * stands for the choice and for moved parts. */
 static enum xfp_status find_keys(struct planning *p, struct xfp_error *err)
 {
 	struct xfp_unit_state *state = p->state;
@@ -423,7 +424,7 @@ static enum xfp_status prepare(struct planning *p, struct xfp_error *err)
 
 	if (!status)
 		status = find_keys(p, err);
-	/* A check has just found it damaged: the receipt is then of no use either. */
+	/* The check has just found the packed artifact damaged, so the receipt is useless as well. */
 	if (!status && state->receipt && !(state->there >> XFP_STAMP_PACKED & 1)) {
 		if (!(status = begin(p, err)))
 			status = find_keys(p, err);
@@ -433,11 +434,11 @@ static enum xfp_status prepare(struct planning *p, struct xfp_error *err)
 	state->fits = xfp_decide_fits(&p->parameters, &p->policy, p->unit);
 	packed = state->there >> XFP_STAMP_PACKED & 1;
 	chosen = state->there >> XFP_STAMP_CHOICE & 1;
-	/* A dry run does not write the choices that it makes; the run that it tells of would. */
+	/* A dry run does not write its choices, but the predicted run would. */
 	state->done = packed && (chosen || p->unit->plan != XFP_PLAN_FIT || (p->c->request->dry_run && state->decided));
 	if (p->c->request->dry_run)
 		return XFP_OK;
-	/* Its fits are known whether or not its weights are. */
+	/* An assignment determines the fits even if the weights are unknown. */
 	if (p->assigned)
 		status = xfp_fits_write(p->c->request->work, p->number, &p->parameters, err);
 	return status ? status : stamp_unit(p, err);

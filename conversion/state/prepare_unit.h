@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prepare_unit.h - one unit of a conversion: which artifacts are its current ones, and how far it is.
+ * prepare_unit.h - finds the current artifacts and the progress of one unit.
  *
- * Keys follow from the digests of the unit's matrices, which the manifest remembers by file identity or this run has
- * read, and from measurements, so that a unit that is measured is decided here, in this process.
+ * Keys depend on the digests of the unit's matrices, which the manifest stores by file identity or this run has read,
+ * and on measurements. The choice for a measured unit is therefore computed here, in this process.
  */
 #ifndef XFP_PREPARE_UNIT_H
 #define XFP_PREPARE_UNIT_H
@@ -12,18 +12,18 @@
 #include "schemas/policy.h"
 #include "schemas/surveyed.h"
 
-/* Fill in the unit's state and bring its stamps up to date: one is there afterwards exactly if its artifact is, under
- * the current key. With `check`, every artifact of it is read and compared with its digest, and damaged ones are
+/* Fill in the unit's state and update its stamps: afterwards a stamp exists if and only if its artifact exists under
+ * the current key. With `check`, each of its artifacts is read and compared with its digest, and damaged ones are
  * removed. */
 enum xfp_status xfp_prepare_unit(struct xfp_conversion *c, uint32_t number, bool check, struct xfp_error *err);
 
-/* The parameters and the policy as the unit's fits see them, before its survey has a say: those of its class and
- * overrides, narrowed to what a goal was solved to. Nothing is to be freed. */
+/* The parameters and the policy for the unit's fits, before its survey narrows them: those of its class and overrides,
+ * restricted to the solution of a goal. The result owns no memory. */
 struct xfp_parameters xfp_prepare_parameters(const struct xfp_conversion *c, uint32_t number,
 					     struct xfp_policy *policy);
 
-/* Where a goal decides: what the unit's survey measured. Where that is not there, the unit is left with no stamp but
- * such as it may have, so that make begins with it. */
+/* Read the candidates that the unit's survey measured, for solving a goal. Without a survey, *found is false, and the
+ * unit's other stamps are removed so that make starts with the survey. */
 enum xfp_status xfp_prepare_survey(struct xfp_conversion *c, uint32_t number, bool check,
 				   struct xfp_candidate list[XFP_MOST_SURVEYED], uint32_t *count, bool *found,
 				   struct xfp_error *err);

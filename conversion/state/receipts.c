@@ -7,7 +7,7 @@
 #include "conversion/state/sources.h"
 #include "stages/work/receipts.h"
 
-/* The digests that a receipt remembers, of files that are still those that were read. */
+/* Take the source digests from a receipt whose files are unchanged. */
 static enum xfp_status adopt_sources(struct xfp_unit_state *state, const struct xfp_receipt *receipt,
 				     struct xfp_error *err)
 {
@@ -21,7 +21,7 @@ static enum xfp_status adopt_sources(struct xfp_unit_state *state, const struct 
 	return XFP_OK;
 }
 
-/* Whether what the unit is made of is known; the manifest may have forgotten it. */
+/* Find the unit's source digests; falls back to the receipt if the manifest has lost them. */
 static enum xfp_status know_sources(struct xfp_conversion *c, uint32_t number, const struct xfp_receipt *receipt,
 				    struct xfp_error *err)
 {
@@ -35,7 +35,7 @@ static enum xfp_status know_sources(struct xfp_conversion *c, uint32_t number, c
 	return status || strcmp(files, receipt->files) ? status : adopt_sources(&c->units.state[number], receipt, err);
 }
 
-/* Of the unit as it is now. */
+/* Receipt key of the unit in its current state. */
 static enum xfp_status current_key(const struct xfp_conversion *c, uint32_t number,
 				   const struct xfp_parameters *parameters, const struct xfp_policy *policy,
 				   struct xfp_key *key, struct xfp_error *err)
@@ -51,7 +51,7 @@ static bool in_cache(const struct xfp_conversion *c, const char *packed)
 	return c->place.manifest && *packed && xfp_store_has(&c->place.store, packed);
 }
 
-/* One that is not current: with what was moved, if that was all there was of the unit. */
+/* Discard an outdated receipt, and with it the moved parts if they were all that existed of the unit. */
 static void give_up(struct xfp_conversion *c, uint32_t number, bool moved)
 {
 	c->drop.moved_stale += moved;
@@ -100,7 +100,7 @@ enum xfp_status xfp_receipt_take(struct xfp_conversion *c, uint32_t number, cons
 		give_up(c, number, c->drop.moved_usable);
 		return XFP_OK;
 	}
-	/* One that cannot be read is no reason to stop: what it stands for is made again, and it stays. */
+	/* An unreadable receipt is ignored and kept; its artifacts are made again. */
 	if (status || !*key)
 		return XFP_OK;
 	if (!(status = know_sources(c, number, &receipt, err)) && c->units.state[number].known)
@@ -109,7 +109,7 @@ enum xfp_status xfp_receipt_take(struct xfp_conversion *c, uint32_t number, cons
 	return status;
 }
 
-/* The tables of the packed artifact. */
+/* Read the tables of the packed artifact. */
 static enum xfp_status read_packed(const struct xfp_conversion *c, const char *key, struct xfp_packed *packed,
 				   struct xfp_error *err)
 {

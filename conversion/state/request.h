@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request.h - what is asked of a conversion, as plain data: commands/convert/options.h fills it in from the environment
+ * request.h - the request of a conversion as plain data, filled in by commands/convert/options.h from the environment
  * and the command line.
  */
 #ifndef XFP_REQUEST_H
@@ -16,12 +16,12 @@ struct xfp_request {
 	char *model, *out, *cache, *work; /* absolute; a name in the Hugging Face cache has become a path */
 	char *family;                     /* NULL: inspect finds it */
 	char *like;                       /* absolute; NULL: no bundle to compare with */
-	char *head_asked;                 /* the option that wants a quantized output head; NULL: none, or a profile */
+	char *head_asked;                 /* option that requests a quantized output head; NULL: none, or a profile */
 	struct xfp_parameters parameters;
 	struct xfp_goal goal;
 	unsigned jobs; /* 0: not given */
 	bool keep_going, dry_run, rehash, drop_cache, json, quiet, allow_empty, force;
-	bool survey;      /* planning: measure what no survey covers yet */
+	bool survey;      /* planning: run missing surveys */
 	bool planning;    /* predict the conversion, do not convert */
 	bool out_guessed; /* planning, and no output was named */
 	bool own_cache;   /* --cache was not given: the cache is convert's own, next to OUT */

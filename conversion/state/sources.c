@@ -22,7 +22,7 @@ static const struct xfp_source_file *file_of(const struct xfp_ledger *ledger, ui
 	return &ledger->files[ledger->tensors[ledger->matrices[matrix].tensor].file];
 }
 
-/* By which the manifest knows a matrix: its file, and where in it. */
+/* Identify a matrix for the manifest: its file and its region in the file. */
 static const struct xfp_source_file *place_of(const struct xfp_ledger *ledger, uint32_t matrix, char region[160])
 {
 	struct xfp_matrix_source at = xfp_ledger_source(ledger, matrix);
@@ -76,7 +76,7 @@ enum xfp_status xfp_sources_files(const struct xfp_conversion *c, uint32_t numbe
 
 /* ---- what an artifact says --------------------------------------------------------------------- */
 
-/* Whether an open artifact is what a first stage makes of this unit's weights, where they digest to `source`. */
+/* Check that an artifact was made by a first stage from this unit's weights, given their digest `source`. */
 static enum xfp_status check_origin(struct xfp_artifact *artifact, const char *key, const struct xfp_ledger_unit *unit,
 				    uint8_t (*source)[16], struct xfp_error *err)
 {
@@ -95,8 +95,8 @@ static enum xfp_status check_origin(struct xfp_artifact *artifact, const char *k
 	return status;
 }
 
-/* What the unit's first stage read: the survey or the outliers, which have the same tables, of a unit that is fitted,
- * the packed artifact of one that goes to fp8 or is kept. */
+/* Read the digests from the artifact of the unit's first stage: the survey or the outliers (same tables) for fitted
+ * units, the packed artifact for units packed as fp8 or kept. */
 static enum xfp_status read_sources(const struct xfp_conversion *c, const struct xfp_ledger_unit *unit,
 				    const char *kind, uint32_t version, const char *key, uint8_t (*source)[16],
 				    struct xfp_error *err)
@@ -141,7 +141,7 @@ static bool is_the_same(const struct xfp_source_file *file)
 	return xfp_identity_equal(&now, &file->identity);
 }
 
-/* Whether the unit's files are those that inspect saw: those of all components, where it is packed. */
+/* Whether the unit's files, including those of all components of packed weights, are unchanged since inspect. */
 static bool files_are_the_same(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit)
 {
 	bool *wanted = calloc(ledger->file_count + (size_t)1, sizeof *wanted), same = wanted != NULL;
@@ -162,8 +162,8 @@ static bool files_are_the_same(const struct xfp_ledger *ledger, const struct xfp
 	return same;
 }
 
-/* Digests that were remembered and are not those of the weights: their files changed and kept their times, or the
- * memory is wrong. Everything that followed from them is done again. */
+/* Report that stored digests differ from those of the weights: a file changed with unchanged times, or the memory is
+ * faulty. Everything derived from them is computed again. */
 static void say_corrected(const struct xfp_conversion *c, const struct xfp_ledger_unit *unit, uint8_t (*source)[16],
 			  uint8_t (*was)[16])
 {

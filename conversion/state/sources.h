@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sources.h - what the matrices of a unit digest to: the root of all its keys.
+ * sources.h - the digest of a unit's matrices: the root of all its keys.
  *
- * A stage that reads them tells it in its artifact; the manifest remembers it for as long as the file is the one that
- * was read. Neither is believed without a digest of its own.
+ * A stage that reads the matrices stores the digest in its artifact. The manifest stores it as well, valid as long as
+ * the file's identity is unchanged. Both are verified by their own digests before use.
  */
 #ifndef XFP_SOURCES_H
 #define XFP_SOURCES_H
 
 #include "conversion/state/conversion.h"
 
-/* Fill in `known` and `source` of a unit's state: of this run, or remembered for files that have not changed. With
- * --rehash nothing is remembered. */
+/* Fill in `known` and `source` of a unit's state, from this run or from the manifest if its files have not changed.
+ * With --rehash, the manifest is not used. */
 enum xfp_status xfp_sources_find(struct xfp_conversion *c, uint32_t number, struct xfp_error *err);
 
-/* What the unit's first artifact, of that kind and key, says of its weights: for this run and for those to come.
- * An artifact of another unit's weights is not believed, and nothing is remembered of files that are not those any
- * more that inspect saw: the unit is then one of which nothing is known. Where this run went by other digests until
- * now, that is said. XFP_DAMAGED when the artifact is; another failure may be the manifest's alone. */
+/* Read the digest of the unit's weights from its first artifact, of that kind and key, and store it for this run and
+ * later ones. An artifact of another unit's weights is rejected, and nothing is stored if the files have changed since
+ * inspect: the unit's weights are then unknown. A notice is sent if this run used other digests before. Returns
+ * XFP_DAMAGED if the artifact is damaged; other errors may concern only the manifest. */
 enum xfp_status xfp_sources_remember(struct xfp_conversion *c, uint32_t number, const char *kind, uint32_t version,
 				     const char *key, struct xfp_error *err);
 
-/* The weights are not those that were digested. */
+/* Mark the stored digests as wrong: the weights differ from those that were digested. */
 void xfp_sources_forget(struct xfp_conversion *c, uint32_t number);
 
-/* Digest of where the unit's matrices are, and of who their files were when they were inspected. */
+/* Digest of the locations of the unit's matrices and of the identities of their files at inspection. */
 enum xfp_status xfp_sources_files(const struct xfp_conversion *c, uint32_t number, char hex[33], struct xfp_error *err);
 
 #endif

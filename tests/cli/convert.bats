@@ -256,9 +256,9 @@ my.mk" ]
 @test "in a makefile a misspelt setting is refused, and on make's command line whatever is none" {
 	make_model m
 	while IFS='|' read -r name nearest; do
-		refused_by_make "$name is no setting; did you mean $nearest?" "$name = 3"
-		refused_by_make "$name is no setting; did you mean $nearest?" '' "$name=3"
-		refused_by_make "$name is no setting; did you mean $nearest?" "override $name := 3"
+		refused_by_make "$name is not a setting; did you mean $nearest?" "$name = 3"
+		refused_by_make "$name is not a setting; did you mean $nearest?" '' "$name=3"
+		refused_by_make "$name is not a setting; did you mean $nearest?" "override $name := 3"
 	done <<-'END'
 		OVERIDE|OVERRIDE
 		FLOORS|FLOOR
@@ -271,8 +271,8 @@ my.mk" ]
 		Output|OUT
 		OUTPUT|OUT
 	END
-	refused_by_make "QUALITY, on make's command line, is no setting" 'QUALITY = 1' QUALITY=2
-	refused_by_make "DIR is no setting; did you mean FIT?" '' DIR=x
+	refused_by_make "QUALITY, on make's command line, is not a setting" 'QUALITY = 1' QUALITY=2
+	refused_by_make "DIR is not a setting; did you mean FIT?" '' DIR=x
 	refused_by_make "make's own -j" 'JOBS = 3'
 	# far from ours, or said to be the makefile's own, or of the environment without our prefix
 	printf '%s\n' 'MODEL = m' 'OUT = out.xfp' 'QUALITY = 1' 'DIR = x' 'bit = 1' 'XFP_OTHERS = FLOORS TARGET' 'FLOORS = 1' \
