@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench.c - how fast kernels are: those of the encoder on a row that stays in the cache, products on
- * matrices beyond it, beside what the same threads read just before.
+ * bench.c - kernel speed: encoder kernels on a row that stays in the cache, products on matrices larger than the cache,
+ * next to the read bandwidth of the same threads measured just before.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,22 +15,22 @@
 
 #define COLS 4096
 #define ROUNDS 7
-#define LONG_SECONDS 0.2 /* of a round */
+#define LONG_SECONDS 0.2 /* per round */
 #define MULTIPLY_STEPS 1000000
-#define CACHED_ROWS 24 /* of f32, of a thread */
+#define CACHED_ROWS 24 /* of f32, per thread */
 #define CACHED_TIMES 64
 
-/* ---- what is told ------------------------------------------------------------------------------------------ */
+/* ---- output ------------------------------------------------------------------------------------------------ */
 
 struct timing {
 	const char *op;
 	enum xfp_kernel_set set;
-	double ns; /* a weight */
-	/* Not told where 0: */
-	double bytes, share;      /* a second, and of the ceiling */
-	double flops, multiplied; /* likewise */
-	double times;             /* as fast as plain C */
-	double one;               /* as long as one vector takes */
+	double ns; /* per weight */
+	/* Omitted if 0: */
+	double bytes, share;      /* per second, and as a share of the ceiling */
+	double flops, multiplied; /* per second, and as a share of the ceiling */
+	double times;             /* speed relative to plain C */
+	double one;               /* time relative to one vector */
 };
 
 static void tell(struct xfp_kernel_report *report, const struct timing *m)
@@ -108,12 +108,12 @@ struct timed_product {
 	uint8_t *matrix;
 	size_t matrix_bytes;
 	float *y;
-	uint64_t sums; /* of what was read, so that it is */
+	uint64_t sums; /* of the bytes read, so that the reads are not optimized away */
 	uint64_t random;
-	unsigned batch, times; /* how often rows are multiplied */
+	unsigned batch, times; /* repetitions per row */
 	uint64_t flops;        /* of the ceiling */
 	void (*part)(const struct xfp_row_range *range);
-	uint64_t longest; /* of the threads, in nanoseconds of its processor */
+	uint64_t longest; /* longest thread, in nanoseconds of processor time */
 };
 
 static double processor_seconds(void)
@@ -137,7 +137,7 @@ static void timed_part(const struct xfp_row_range *range)
 		;
 }
 
-/* Seconds that all rows take the threads. */
+/* Seconds for all rows, in all threads. */
 static double seconds_of(struct timed_product *p, size_t rows, void (*part)(const struct xfp_row_range *range))
 {
 	double start = xfp_seconds_now();
@@ -200,8 +200,8 @@ static uint16_t *small_halves(struct timed_product *p, size_t count)
 	return half;
 }
 
-/* Weights as they come, codebooks beside them; v2a in groups of 128 with 32 codebooks, v2c of 32 with 8. What is
- * mapped for a case is small beside the matrix, and stays. */
+/* Random weights with codebooks; v2a in groups of 128 with 32 codebooks, v2c in groups of 32 with 8. Memory mapped for
+ * a case is small compared with the matrix and is not released. */
 static void make_case(struct timed_product *p, enum xfp_matvec_mode mode, unsigned k)
 {
 	size_t row_bytes = xfp_matvec_row_bytes(mode, k, COLS), rows = p->matrix_bytes / row_bytes, groups;
@@ -235,7 +235,7 @@ static void make_case(struct timed_product *p, enum xfp_matvec_mode mode, unsign
 	xfp_matvec_whole(&p->w);
 }
 
-/* Of a case that is slow, fewer rows. */
+/* Use fewer rows for a slow case. */
 static void shorten(struct timed_product *p, double seconds)
 {
 	size_t rows = p->w.rows;
@@ -247,14 +247,15 @@ static void shorten(struct timed_product *p, double seconds)
 	p->bytes *= (double)p->w.rows / (double)rows;
 }
 
-/* Nanoseconds a weight; `one`: those of one vector, or 0. */
+/* Returns nanoseconds per weight. `one`: those for one vector, or 0. */
 static double time_case(struct timed_product *p, const char *op, double one, struct xfp_kernel_report *report)
 {
 	double seconds[ROUNDS], read[ROUNDS], multiplied[ROUNDS], weights;
 	struct timing m = { .op = op, .set = p->set };
 	struct timed_product whole = *p;
 
-	/* Choose the set before there are threads; an eighth of the rows to warm up, and to see how long all take. */
+	/* Select the instruction set before threads start. An eighth of the rows warms up and estimates the time for
+	 * all. */
 	p->w.rows = (p->w.rows + 7) / 8;
 	xfp_kernel_rows(p->set, &p->w, &p->x, 0, 0, false, p->y, p->w.rows);
 	m.ns = seconds_of(p, p->w.rows, multiply_part) * 8;
@@ -284,7 +285,7 @@ static double time_case(struct timed_product *p, const char *op, double one, str
 	return m.ns;
 }
 
-/* Rows of f32 that stay in the second cache: how matrices that were decoded are multiplied. */
+/* Rows of f32 that stay in the L2 cache, as when decoded matrices are multiplied. */
 static void time_cached(struct timed_product *p, const char *op, struct xfp_kernel_report *report)
 {
 	struct timed_product whole = *p;

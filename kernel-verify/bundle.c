@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle.c - every matrix of a bundle times a few vectors, by every set, against its weights as libxfp
- * decodes them, multiplied in double.
+ * bundle.c - multiply every matrix of a bundle by a few vectors with every instruction set, and compare with the
+ * weights that libxfp decodes, multiplied in double.
  */
 #include <math.h> /* fabs, which is exact */
 #include <string.h>
@@ -15,7 +15,7 @@
 
 #define VECTORS XFP_MAX_BATCH
 
-/* What has been multiplied in one mode, with one k, by one set; a trial is a matrix with one number of vectors. */
+/* Results for one mode, k and set. A trial is a matrix with one number of vectors. */
 struct unit_tally {
 	unsigned trials, failed;
 	char failures[XFP_KEPT_FAILURES][640];
@@ -27,15 +27,15 @@ struct bundle_run {
 	struct unit_tally *tally; /* [modes][k][sets] */
 	uint64_t random;
 
-	/* The matrix at hand. */
+	/* The current matrix. */
 	struct xfp_matrix_info matrix;
 	struct xfp_unit_info unit;
 	uint32_t number;
 	struct xfp_matvec w;
 	struct xfp_matvec_bound bound;
 	struct xfp_matvec_x x;
-	struct xfp_linear linear; /* its unit */
-	size_t rows;              /* of it, that count */
+	struct xfp_linear linear; /* the matrix's unit */
+	size_t rows;              /* rows to check */
 	void *prepared;
 	float *source;                /* [VECTORS][cols] */
 	double *expected, *magnitude; /* [rows][VECTORS] */
@@ -71,7 +71,7 @@ static void *allocated(size_t bytes)
 
 /* ---- the reference --------------------------------------------------------------------------------------- */
 
-/* Sum of |residual x| of a row; a base and a residual may each be larger than their sum. */
+/* Sum of |residual x| over a row. Base and residual may each be larger than their sum. */
 static double outlier_magnitude(const struct xfp_matvec *w, size_t row, const float *natural)
 {
 	const struct xfp_outlier_rows *o = &w->outliers;
@@ -80,7 +80,7 @@ static double outlier_magnitude(const struct xfp_matvec *w, size_t row, const fl
 
 	xfp_outlier_rows_begin(o, row, &at);
 	if (!xfp_outlier_rows_next(o, row, &at))
-		return 0; /* which decoding refuses */
+		return 0; /* refused by decoding */
 	for (uint32_t i = at.first; i < at.end; i++) {
 		uint16_t half;
 
@@ -119,7 +119,7 @@ static void refer(const struct xfp_row_range *range)
 	free(w);
 }
 
-/* ---- one set --------------------------------------------------------------------------------------------- */
+/* ---- one instruction set --------------------------------------------------------------------------------- */
 
 static void multiply_rows(void *context)
 {
@@ -157,7 +157,7 @@ static void judge(struct bundle_run *run, struct unit_tally *tally)
 		size_t r = i / run->x.count, m = i % run->x.count;
 		double expected = run->expected[r * VECTORS + m], magnitude = run->magnitude[r * VECTORS + m];
 		float got = run->y[m * run->rows + r];
-		/* The weights as they are decoded, and x as it is balanced, have been rounded four times. */
+		/* Decoded weights and balanced x have been rounded four times. */
 		double most = xfp_matvec_bound(&run->bound, run->set, &run->w, r, run->x.natural + m * run->w.cols,
 					       magnitude) +
 			      4 * 0x1p-24 * magnitude + 1e-30;
@@ -190,7 +190,7 @@ static void all_sets(struct bundle_run *run, unsigned batch)
 			continue;
 		run->set = set;
 		run->signal = NULL;
-		/* Choose it before there are threads. */
+		/* Select it before threads start. */
 		xfp_kernel_rows(set, &run->w, &run->x, 0, 0, false, run->y, run->rows);
 		memset(run->y, 0xff, run->rows * batch * sizeof *run->y);
 		xfp_each_range(request->threads, run->rows, multiply, run);
@@ -237,7 +237,8 @@ static enum xfp_status one_matrix(struct bundle_run *run, uint32_t number, struc
 	if (!run->refused)
 		all_sets(run, 1);
 	if (run->refused) {
-		/* Says what is wrong; where nothing is, a kernel refused, which is told with the others. */
+		/* Decoding reports the error. If it succeeds, a kernel refused the matrix, which is reported with the
+		 * others. */
 		float *w = allocated(cols * sizeof *w);
 
 		for (uint64_t r = 0; !status && r < run->rows; r++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ceiling.c - what a machine reads, and multiplies and adds, at most.
+ * ceiling.c - the memory bandwidth and the multiply-add throughput of the machine.
  */
 #include "kernel-verify/kernel_verify.h"
 
@@ -10,7 +10,7 @@
 #define EVERY_PROCESSOR
 #endif
 
-/* A page at a time, the next one on its way. */
+/* Reads page by page and prefetches the next. */
 EVERY_PROCESSOR
 uint64_t xfp_ceiling_read(const uint8_t *from, size_t bytes)
 {
@@ -29,7 +29,7 @@ uint64_t xfp_ceiling_read(const uint8_t *from, size_t bytes)
 	return sum[0];
 }
 
-/* Twelve sums that do not wait for one another, all in registers. */
+/* Twelve independent sums, all in registers. */
 #define SUMS 12
 
 #if defined __x86_64__ && defined XFP_X86

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cells.c - the encoder's kernels on counted rows: counts, running sums, starts and rounds of a fit
- * (encode.h, lloyd.h).
+ * cells.c - encoder kernels on counted rows: counts, prefix sums, initial codebooks and rounds of a fit (encode.h,
+ * lloyd.h).
  */
 #include <string.h>
 
 #include "kernel-verify/kernel_verify.h"
 #include "kernels/encode/lloyd.h"
 
-/* Scaled weights, a few of them zero, of one magnitude or far smaller than the others. */
+/* Scaled weights, a few of them zero, of similar or widely different magnitudes. */
 static float *weights(struct xfp_trial *trial, size_t cols, float *largest)
 {
 	float *x = xfp_trial_row(trial, "x", cols);
@@ -27,7 +27,7 @@ static float *weights(struct xfp_trial *trial, size_t cols, float *largest)
 	return x;
 }
 
-/* A row as xfp_lloyd_load begins it: the values of cells, and where they begin. */
+/* A row as xfp_lloyd_load initializes it: the values of cells, and where they begin. */
 static struct xfp_cells *begin(struct xfp_trial *trial, const char *name, const struct xfp_lloyd_row *row,
 			       float largest)
 {
@@ -65,7 +65,7 @@ static void count(struct xfp_trial *trial)
 	xfp_trial_record(trial, "count", 'i', cells->count, XFP_CELLS);
 }
 
-/* Counted by plain C, so that only what is under test can be wrong. */
+/* Counted by plain C, so that only the kernel under test can be wrong. */
 static struct xfp_cells *counted(struct xfp_trial *trial, size_t cols)
 {
 	const struct xfp_codebook_encoder *plain = xfp_encoder_plain.codebooks;
@@ -97,7 +97,7 @@ static void accumulate(struct xfp_trial *trial)
 	xfp_trial_doubles(trial, "sum_before", cells->sum_before, XFP_LANES + 1);
 }
 
-/* Some of k = 2 ... 6, one codebook after the other. */
+/* Lanes with k = 2 ... 6, one codebook after the other. */
 static struct xfp_fit_lanes *lanes(struct xfp_trial *trial, size_t cols)
 {
 	struct xfp_fit_lanes *fit = xfp_trial_buffer(trial, "lanes", sizeof *fit, sizeof(double));

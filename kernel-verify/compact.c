@@ -21,7 +21,7 @@ static struct xfp_compact_groups new_groups(struct xfp_trial *trial, unsigned gr
 	};
 }
 
-/* A row; what is marked is NaN. Some groups of it are all zeros, all marked, or far smaller than others. */
+/* A row whose marked weights are NaN. Some groups are all zeros, all marked, or far smaller than others. */
 static float *marked_row(struct xfp_trial *trial, size_t cols, unsigned group, uint16_t **marked)
 {
 	size_t words = xfp_padded(cols) / XFP_LANES;
@@ -76,7 +76,7 @@ static void load(struct xfp_trial *trial)
 	xfp_trial_floats(trial, "square", to.square + first, count);
 }
 
-/* A library as it is begun with, and ratios of what the groups are like. */
+/* An initial library, and ratios that match the groups. */
 static struct xfp_compact_book *make_book(struct xfp_trial *trial, unsigned group,
 					  const struct xfp_compact_groups *groups, size_t count)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * index.c - packed indices, bit by bit where lane_index.h says that they are.
+ * index.c - test packed indices bit by bit against the layout in lane_index.h.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static const char *const slots[7][8] = {
 	[6] = { "A0A1A2A3A4A5", "B0B1B2B3B4B5", "C0C1C2C3C4C5", "A6A7B6B7C6C7" },
 };
 
-/* Where bit `bit` of column c is, in bits from the row's beginning. */
+/* Position of bit `bit` of column c, in bits from the beginning of the row. */
 static size_t bit_of(unsigned k, size_t cols, size_t c, unsigned bit)
 {
 	size_t chunk = c / xfp_chunk_columns(k), first = chunk * xfp_chunk_columns(k), in = c - first;
@@ -68,7 +68,7 @@ static void pack(struct xfp_trial *trial)
 	xfp_trial_bytes(trial, "packed", out, bytes);
 }
 
-/* Of any bytes: what is beside the columns does not count. */
+/* Unpack random bytes: bits outside the columns do not count. */
 static void unpack(struct xfp_trial *trial)
 {
 	unsigned k = trial->op->k;

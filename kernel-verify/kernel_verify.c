@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel_verify.c - xfp-kernel-verify: every kernel against plain C or the reference in double, and its speed.
+ * kernel_verify.c - xfp-kernel-verify: test every kernel against plain C or the reference in double, and measure its
+ * speed.
  *
  * input    none; with --bundle, a bundle
  * output   a line a group, and the sum of all
@@ -91,7 +92,7 @@ static void begin(const struct xfp_kernel_request *request)
 		tell_device(request);
 	if (request->json)
 		printf("\n  \"groups\": [");
-	xfp_output_flush(); /* whoever waits sees that it began */
+	xfp_output_flush(); /* show at once that the run has begun */
 }
 
 static unsigned not_run(const struct xfp_kernel_report *report)
@@ -227,7 +228,7 @@ static enum xfp_status take_sets(const struct xfp_option *option, const char *wh
 	return XFP_OK;
 }
 
-/* What is wrong with options that would decide nothing, a misunderstanding; NULL: nothing. */
+/* The error in options that would have no effect; NULL if none. */
 static const char *misunderstood(const struct xfp_kernel_request *request)
 {
 	if (request->list + request->golden + request->bench + (request->bundle != NULL) > 1)
@@ -255,7 +256,7 @@ static const char *misunderstood(const struct xfp_kernel_request *request)
 	return NULL;
 }
 
-/* True to go on; otherwise *status is what to end with. */
+/* Returns true to continue. Otherwise the caller exits with *status. */
 static bool read_line(int argc, char **argv, struct xfp_kernel_request *request, int *status)
 {
 	struct number seed = { 0, UINT64_MAX, request->seed }, rows = { 0, UINT64_MAX, 0 },
@@ -338,7 +339,7 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 	for (unsigned set = 0; set < XFP_SET_CUDA; set++)
 		snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "%s %s", set ? "," : "",
 			 xfp_kernel_set_name(set));
-	argv[0] = (char *)program; /* as messages begin */
+	argv[0] = (char *)program; /* the name in messages */
 	if (!xfp_command_line_read(&line, argc, argv, status))
 		return false;
 	request->seed = seed.value;
@@ -388,7 +389,7 @@ static int run(int argc, char **argv)
 	else if (request.golden)
 		xfp_kernel_golden(ops, &request);
 	else if ((status = (int)verify(ops, &request, &err))) {
-		xfp_output_flush(); /* the verdict comes last, wherever both streams go */
+		xfp_output_flush(); /* the verdict comes last, even if both streams are the same file */
 		fprintf(stderr, "%s: %s\n", program, err.text);
 	}
 	if (request.device)

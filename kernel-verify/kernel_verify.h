@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel_verify.h - the parts of xfp-kernel-verify: the ops of processors, the verdict on them, and the bench.
+ * kernel_verify.h - the parts of xfp-kernel-verify: the tests of processor kernels, and the bench.
  */
 #ifndef XFP_KERNEL_VERIFY_H
 #define XFP_KERNEL_VERIFY_H
@@ -19,8 +19,8 @@ void xfp_kernel_golden(const struct xfp_kernel_ops *ops, const struct xfp_kernel
 enum xfp_status xfp_kernel_verify_bundle(struct xfp_kernel_report *report, struct xfp_error *err);
 void xfp_kernel_bench(const struct xfp_kernel_ops *ops, struct xfp_kernel_report *report);
 
-/* Bytes read, as they were or together, so that they are; and floating-point operations done, 0 where it is not known
- * how. By the caller's thread. */
+/* Read bytes in the calling thread and return a value that depends on all of them; do floating-point operations and
+ * return their number, 0 on an unsupported processor. */
 uint64_t xfp_ceiling_read(const uint8_t *from, size_t bytes);
 double xfp_ceiling_multiply(unsigned steps);
 

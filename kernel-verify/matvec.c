@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec.c - rows times vectors (matvec.h) against the reference in double, within the stated bound.
+ * matvec.c - test rows times vectors (matvec.h) against the reference in double, within the stated bound.
  */
 #include "kernel-verify/cuda/device.h"
 #include "kernel-verify/kernel_verify.h"
@@ -24,7 +24,7 @@ static const char *const mode_names[] = { "f32", "f16", "bf16", "fp8", "v2", "v2
 struct product {
 	struct xfp_matvec w;
 	struct xfp_matvec_x x;
-	const float *natural; /* [M][cols], from the source, not as it was prepared */
+	const float *natural; /* [M][cols], the source, not the prepared vectors */
 	unsigned batch;
 };
 
@@ -52,7 +52,7 @@ static void make_vectors(struct xfp_trial *trial, struct product *p, int dtype, 
 	void *buffer = xfp_trial_buffer(trial, "prepared", xfp_matvec_x_bytes(k, cols, p->batch), 64);
 
 	for (size_t i = 0; i < elements; i++) {
-		/* What one block of columns is worth may be far from what the next is. */
+		/* Blocks of columns differ widely in magnitude. */
 		float value = xfp_trial_gaussian(trial) * (i / 200 % 3 ? 1 : 0.01f);
 		uint16_t half = dtype == XFP_F16 ? xfp_float_to_half(value) : xfp_float_to_bf16(value);
 
@@ -71,7 +71,7 @@ static void make_vectors(struct xfp_trial *trial, struct product *p, int dtype, 
 	p->natural = natural;
 }
 
-/* Rows [0, rows) of every vector, `times` added up. */
+/* Check rows [0, rows) of every vector, added up `times` times. */
 static void judge(struct xfp_trial *trial, const struct product *p, const struct xfp_matvec_bound *bound,
 		  const float *y, size_t stride, unsigned times)
 {
@@ -157,7 +157,7 @@ static void matvec(struct xfp_trial *trial)
 	multiply(trial, &p, &bound);
 }
 
-/* A row as numbers: what the layout says, bit for bit. */
+/* Decode a row: it must match the layout bit for bit. */
 static void decode(struct xfp_trial *trial)
 {
 	struct xfp_made_matrix made;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows.c - the encoder's kernels on rows of weights (encode.h): what is loaded, scaled, summed up.
+ * rows.c - test encoder kernels on rows of weights (encode.h): loading, scaling, sums.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@ static size_t size_of(int dtype)
 	return dtype == XFP_F64 ? 8 : dtype == XFP_F32 ? 4 : 2;
 }
 
-/* What a checkpoint may hold: zeros of both signs, subnormals, infinities, NaNs. `tame`: numbers only. */
+/* Values that a checkpoint may contain: zeros of both signs, subnormals, infinities, NaNs. `tame`: finite only. */
 static void *source_rows(struct xfp_trial *trial, int dtype, size_t count, bool tame)
 {
 	uint8_t *source = xfp_trial_buffer(trial, "source", count * size_of(dtype), size_of(dtype));
@@ -128,7 +128,7 @@ static void scale(struct xfp_trial *trial)
 	xfp_trial_floats(trial, "x", x, xfp_padded(cols));
 }
 
-/* Scaled weights: some at the ends of the range, some halfway between integers. */
+/* Scaled weights, some at the ends of the range, some halfway between integers. */
 static float *scaled_row(struct xfp_trial *trial, const char *name, size_t cols)
 {
 	float *x = xfp_trial_row(trial, name, cols);
@@ -227,7 +227,8 @@ static void compare(struct xfp_trial *trial)
 	record_sums(trial, &sums);
 }
 
-/* A codebook, ascending, and edges halfway, but for some that weights lie on, and some that are equal. */
+/* An ascending codebook with edges halfway between entries, except that some edges coincide with weights and some are
+ * equal. */
 static void codebook(struct xfp_trial *trial, const float *x, size_t cols, float **entry, float **edge)
 {
 	unsigned entries = 1u << trial->op->k;
@@ -244,7 +245,7 @@ static void codebook(struct xfp_trial *trial, const float *x, size_t cols, float
 			own = x[xfp_trial_below(trial, cols)];
 		(*edge)[j] = j && own < (*edge)[j - 1] ? (*edge)[j - 1] : own;
 	}
-	(*edge)[entries - 1] = trial->number % 2 ? 0 : (*edge)[entries - 1]; /* which decides nothing */
+	(*edge)[entries - 1] = trial->number % 2 ? 0 : (*edge)[entries - 1]; /* has no effect */
 }
 
 static void assign(struct xfp_trial *trial)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run.c - every group's trials, and the digests of what exact ops give.
+ * run.c - run every group's trials, and compute digests of the results of exact ops.
  */
 #include <string.h>
 
@@ -12,15 +12,15 @@
 
 #define GOLDEN_SEED 1
 #define GOLDEN_TRIALS 48
-/* Which trials are run where not all are: wide and narrow ones, with and without outliers, of any number of vectors.
- * The step has no divisor in common with a number of trials. */
+/* The first trial if not all are run; the selection has wide and narrow matrices, with and without outliers, and any
+ * number of vectors. The step is coprime to the number of trials. */
 #define FIRST_OF_FEW 43
 #define STEP_OF_FEW 29
 
 /* ---- trials --------------------------------------------------------------------------------------------- */
 
-/* The same inputs to plain C, in buffers laid out the other way round; a kernel of plain C is held against itself,
- * which finds what depends on its surroundings. */
+/* Run plain C on the same inputs, in buffers laid out in the opposite direction. A plain C kernel is compared with
+ * itself, which finds dependence on surrounding bytes. */
 static void attempt(const struct xfp_kernel_op *op, enum xfp_kernel_set set, uint64_t seed, unsigned number,
 		    struct xfp_trial *trial, struct xfp_trial *plain)
 {
@@ -87,7 +87,7 @@ void xfp_kernel_verify_ops(const struct xfp_kernel_ops *ops, struct xfp_kernel_r
 
 /* ---- digests --------------------------------------------------------------------------------------------- */
 
-/* A NaN's sign and payload are the processor's affair. */
+/* The sign and payload of a NaN depend on the processor. */
 static void add_record(struct xfp_sha256 *sha, const struct xfp_trial_record *record, const uint8_t *from)
 {
 	size_t size = record->type == 'b'                          ? 1

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scaled.c - the kernels of groups with scale and midpoint (scaled.h).
+ * scaled.c - test the kernels of groups with scale and midpoint (scaled.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "kernels/common/number.h"
 #include "kernels/encode/scaled.h"
 
-/* Weights of a group, some marked, which are NaN; all are zero, or equal, now and then. */
+/* Weights of a group; marked ones are NaN. Sometimes all are zero, or equal. */
 struct group_inputs {
 	size_t count, padded;
 	unsigned unmarked;
@@ -45,7 +45,7 @@ static struct group_inputs make_group(struct xfp_trial *trial)
 	return in;
 }
 
-/* A group as xfp_scaled_row_load gives it to a kernel: its counts are to be filled in. */
+/* A group as xfp_scaled_row_load passes it to a kernel, which fills in the counts. */
 static struct xfp_scaled_group *new_group(struct xfp_trial *trial, const struct group_inputs *in, bool fine,
 					  float **centred)
 {
@@ -104,7 +104,7 @@ static int ascending(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* Rising numbers, as entries are. */
+/* Ascending numbers, like entries. */
 static void rising(struct xfp_trial *trial, float *to, unsigned count)
 {
 	xfp_trial_gaussians(trial, to, count, 1);
@@ -185,7 +185,7 @@ static void assign(struct xfp_trial *trial)
 	for (size_t c = 0; c < cols; c++) {
 		unsigned j = (unsigned)xfp_trial_below(trial, (size_t)1 << trial->op->k);
 
-		/* now and then, halfway between two numbers that indices stand for */
+		/* sometimes halfway between two representable values */
 		x[c] = xfp_trial_gaussian(trial) * 300 + m;
 		if (j && xfp_trial_below(trial, 4) == 0)
 			x[c] = (entry[j] * s + m) / 2 + (entry[j - 1] * s + m) / 2;

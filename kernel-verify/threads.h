@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * threads.h - ranges of rows in several threads.
+ * threads.h - process ranges of rows in several threads.
  */
 #ifndef XFP_KERNEL_VERIFY_THREADS_H
 #define XFP_KERNEL_VERIFY_THREADS_H
@@ -22,7 +22,7 @@ static inline void *xfp_run_range(void *argument)
 	return NULL;
 }
 
-/* `run` for parts of [0, rows), one a thread; where a thread cannot be had, one after the other. */
+/* Call `run` for parts of [0, rows), one per thread. If a thread cannot be created, parts run one after the other. */
 static inline void xfp_each_range(unsigned threads, size_t rows, void (*run)(const struct xfp_row_range *),
 				  void *context)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api.c - libxfp-cuda as it is called here, and the memory that it is given.
+ * api.c - calls into libxfp-cuda, and the memory passed to it.
  */
 #include "kernel-verify/cuda/device.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench.c - the table of what is measured on a device, and the plain reads that it is measured beside.
+ * bench.c - the device bench's table of cases, and the plain reads used for comparison.
  */
 #include "kernel-verify/cuda/bench.h"
 
@@ -12,8 +12,8 @@
 
 #define LEAST_READ ((size_t)64 << 20)
 #define MOST_READ ((size_t)1 << 30)
-#define READS 8                          /* of a graph */
-#define READ_STEP ((size_t)512 * 8 * 16) /* bytes of a block of measure.cu */
+#define READS 8                          /* per graph */
+#define READ_STEP ((size_t)512 * 8 * 16) /* bytes per block of measure.cu */
 #define COLS 8192                        /* of matrices of --mib */
 
 /* 1, 2, 4, 8, 16, 32 and 512 vectors, and one alone. */
@@ -37,7 +37,7 @@ static const struct xfp_bench_case cases[] = {
 	{ "matvec v2a k=2", XFP_MODE_V2A, 2, 7, 5, 0, COLS, 1, false, ONE_AND_MANY },
 	{ "matvec fp8", XFP_MODE_FP8, 0, 0, 0, 0, COLS, 1, false, ONE_AND_MANY },
 	{ "matvec bf16", XFP_MODE_KEEP, 0, 0, 0, 0, COLS, 1, false, ONE_AND_MANY },
-	/* Small ones, where launching and the last blocks count. */
+	/* Small matrices, dominated by launches and the last blocks. */
 	{ "matvec v2 k=4", XFP_MODE_V2, 4, 0, 0, 4096, 4096, 1, false, ONE },
 	{ "matvec v2 k=2", XFP_MODE_V2, 2, 0, 0, 4096, 14336, 1, false, ONE },
 	{ "matvec v2c k=4", XFP_MODE_V2C, 4, 5, 3, 4096, 4096, 1, false, ONE },
@@ -66,7 +66,7 @@ static uint64_t next(uint64_t *random)
 
 /* ---- weights ---------------------------------------------------------------------------------------- */
 
-/* Numbers that are finite and small, as fp16 and as bf16. */
+/* Numbers that are finite and small as fp16 and as bf16. */
 static void small_halves(struct xfp_bench *bench, uint8_t *to, uint64_t bytes)
 {
 	for (uint64_t i = 0; i + 2 <= bytes; i += 2) {
@@ -94,7 +94,7 @@ static void any_bytes(struct xfp_bench *bench, uint8_t *to, uint64_t bytes, uint
 	}
 }
 
-/* Scales of groups, and the numbers of their codebooks; bytes of groups and of rows. */
+/* Fill in scales of groups and codebook indices; `unit` has the bytes of groups and rows. */
 static void fill_groups(struct xfp_bench *bench, const struct xfp_unit_file *unit)
 {
 	uint64_t groups = unit->rows * xfp_row_groups(unit->cols, unit->group), codebooks = (1u << unit->library) - 1;
@@ -112,7 +112,7 @@ static void fill_groups(struct xfp_bench *bench, const struct xfp_unit_file *uni
 	}
 }
 
-/* Rows that --mib has room for, a multiple of 256; where there is a number of them, that is for 64. */
+/* Rows that fit in --mib, rounded down to a multiple of 256. A case's own number of rows is for --mib 64. */
 static uint64_t rows_of(const struct xfp_bench *bench, const struct xfp_bench_case *of)
 {
 	uint64_t bytes = of->mode == XFP_MODE_KEEP  ? of->cols * 2
@@ -139,7 +139,7 @@ enum xfp_status xfp_bench_unit(struct xfp_bench *bench, const struct xfp_bench_c
 					.experts = of->experts };
 	if ((status = xfp_unit_file_experts(unit, err)) || (status = xfp_unit_file_parts(unit, false, err)))
 		return status;
-	/* Every byte is an index; with these bits it is a small finite number of fp8 and bf16, too. */
+	/* Every byte is a valid index; with these bits it is also a small finite number in fp8 and bf16. */
 	any_bytes(bench, unit->part[XFP_PART_INDEX], unit->bytes[XFP_PART_INDEX],
 		  of->mode == XFP_MODE_KEEP || of->mode == XFP_MODE_FP8 ? 0xbfbfbfbfbfbfbfbf : UINT64_MAX);
 	if (of->mode == XFP_MODE_FP8)
@@ -231,9 +231,9 @@ enum xfp_status xfp_bench_fill(struct xfp_bench *bench, uint64_t memory, uint64_
 	return XFP_DEVICE_DO(bench->device, cuMemsetD8Async, (memory, 0x3c, bytes, bench->device->stream), err);
 }
 
-/* ---- beginning and ending ---------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------- */
 
-/* The verifier's own kernels, of which a build without nvcc has none. */
+/* Load the verifier's own kernels, which a build without nvcc does not have. */
 static enum xfp_status load_code(struct xfp_bench *bench, struct xfp_error *err)
 {
 	const struct xfp_cu_driver *cu = &bench->device->cu;
@@ -292,7 +292,7 @@ static void end(struct xfp_bench *bench)
 		device->cu.cuLibraryUnload(bench->code);
 }
 
-/* Plain reads alone, and what cuBLAS there is. */
+/* Print the read bandwidth and the cuBLAS version, if any. */
 static enum xfp_status tell_machine(struct xfp_bench *bench, struct xfp_error *err)
 {
 	struct xfp_kernel_report *report = bench->report;
@@ -326,7 +326,7 @@ static enum xfp_status tell_machine(struct xfp_bench *bench, struct xfp_error *e
 	return XFP_OK;
 }
 
-/* The others are measured all the same, unless there is no device any more. */
+/* Other cases are still measured, unless the device is lost. */
 void xfp_bench_failed(struct xfp_bench *bench, const char *op, const struct xfp_error *failure)
 {
 	struct xfp_kernel_report *report = bench->report;

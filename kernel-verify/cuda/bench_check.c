@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_check.c - whether what is measured is right: some rows of some results against the reference in double.
- * Matrices of the bench are of the size that models have, which few of the trials' are.
+ * bench_check.c - check sampled rows of the bench's results against the reference in double. Matrices of the bench have
+ * the size of real models; few matrices of the trials do.
  */
 #include <math.h> /* fabs and isfinite, which are exact */
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "kernels/common/number.h"
 #include "schemas/layout/classes.h"
 
-#define ROWS 16 /* that are looked at, the first and the last among them; and of vectors: */
+#define ROWS 16 /* sampled, including the first and the last; and of vectors: */
 #define VECTORS 32
 #define MOST_EXPERTS 8
 
@@ -32,7 +32,7 @@ static enum xfp_matvec_mode mode_of(const struct xfp_unit_file *unit)
 	}
 }
 
-/* A unit's library as processors have it; NULL: it has none, or there is no memory. */
+/* A unit's library in the processor's layout; NULL if it has none, or if out of memory. */
 static void *tables_of(const struct xfp_unit_file *unit)
 {
 	const uint16_t *entry = (const uint16_t *)unit->part[XFP_PART_CODE];
@@ -80,7 +80,7 @@ static struct xfp_matvec matrix_of(const struct xfp_unit_file *unit, uint32_t ex
 
 struct row_check {
 	const struct xfp_bench_results *of;
-	struct xfp_matvec w[MOST_EXPERTS]; /* of each product, or one */
+	struct xfp_matvec w[MOST_EXPERTS]; /* one per product, or one in all */
 	struct xfp_expected_row row[MOST_EXPERTS];
 	float *x;
 	uint8_t *y;
@@ -93,7 +93,7 @@ static void vector_of(const struct row_check *c, size_t number)
 	xfp_to_float(XFP_BFLOAT16, c->of->x + number * cols * 2, cols, c->x);
 }
 
-/* Of a row, whose numbers are in c->row, result m as it should be. */
+/* The expected result m for the row decoded in c->row; *off receives the bound. */
 static double expected(const struct row_check *c, size_t m, double *off)
 {
 	const struct xfp_bench_results *of = c->of;

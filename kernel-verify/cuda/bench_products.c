@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_products.c - how long products take: in a graph of many, by as many copies of a matrix one after the other as
- * have no room in the cache together, in turns with plain reads and with cuBLAS.
+ * bench_products.c - time products: a graph of many launches over enough copies of a matrix to exceed the cache, in
+ * turns with plain reads and with cuBLAS.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "schemas/layout/classes.h"
 
 #define MOST_COPIES 64
-#define LEAST_LAUNCHES 24 /* of a graph; of many vectors: */
+#define LEAST_LAUNCHES 24 /* per graph; with many vectors: */
 #define FEW_LAUNCHES 4
 #define MANY_VECTORS 32
 #define CHOSEN 8 /* experts */
@@ -55,27 +55,27 @@ struct bench_subject {
 	const struct xfp_bench_case *of;
 	struct xfp_device_linear linear[MOST_COPIES];
 	unsigned copies;
-	struct xfp_unit_file unit; /* what all of them are copies of */
-	uint64_t x, y, lists;      /* room for the most vectors; lists of CHOSEN products */
+	struct xfp_unit_file unit; /* the matrix that is copied */
+	uint64_t x, y, lists;      /* sized for the most vectors; lists of CHOSEN products */
 	uint8_t *host_x;
 	struct xfp_product products[256]; /* of all lists */
 	unsigned list_count;
-	uint64_t others; /* matrices of bf16, for cuBLAS; 0: none */
+	uint64_t others; /* bf16 matrices for cuBLAS; 0: none */
 	unsigned other_copies;
 	const char *no_others; /* why there are none */
 };
 
-/* So many vectors at once. */
+/* One measurement, with a number of vectors at once. */
 struct bench_measured {
 	struct bench_subject *subject;
 	unsigned count, launches;
-	bool wrong; /* or it could not be done: it has no line */
+	bool wrong; /* or failed: no line is printed */
 	struct xfp_device_vectors vectors;
 	xfp_cu_handle graph, others, preparing;
 	struct xfp_rounds seconds, share, other_seconds, preparing_seconds;
 };
 
-/* ---- what is launched --------------------------------------------------------------------------------- */
+/* ---- launches ----------------------------------------------------------------------------------------- */
 
 static size_t vectors_of(const struct bench_measured *m)
 {
@@ -136,7 +136,7 @@ static enum xfp_status tell_others(void *context, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* ---- what is there ------------------------------------------------------------------------------------ */
+/* ---- device memory ------------------------------------------------------------------------------------ */
 
 static size_t free_bytes(const struct xfp_device *device)
 {
@@ -145,7 +145,7 @@ static size_t free_bytes(const struct xfp_device *device)
 	return device->cu.cuMemGetInfo(&left, &all) ? 0 : left;
 }
 
-/* How many of these are beyond the cache, three times over, in half of the memory. */
+/* Copies needed to exceed the cache three times, within half of the memory. */
 static unsigned copies_of(const struct xfp_device *device, uint64_t bytes)
 {
 	uint64_t wanted = (3 * (uint64_t)device->cache + bytes - 1) / bytes, room = free_bytes(device) / 2 / bytes;
@@ -178,7 +178,7 @@ static enum xfp_status upload(struct bench_subject *s, const struct xfp_unit_fil
 	return status;
 }
 
-/* Each list has others of the stack's experts, so that none is met again soon. */
+/* Each list uses other experts, so that none is repeated while it is still cached. */
 static enum xfp_status make_lists(struct bench_subject *s, struct xfp_error *err)
 {
 	struct xfp_product *products = s->products;
@@ -188,7 +188,7 @@ static enum xfp_status make_lists(struct bench_subject *s, struct xfp_error *err
 	if (s->of->experts < 2)
 		return XFP_OK;
 	for (unsigned i = 0; i < s->list_count * CHOSEN; i++)
-		/* far from one another, as experts are that a router chooses */
+		/* spread out, like the experts a router chooses */
 		products[i] = (struct xfp_product){ .expert = i % CHOSEN * s->list_count + i / CHOSEN,
 						    .x = s->of->sum ? i % CHOSEN : 0,
 						    .y = s->of->sum ? 0 : i % CHOSEN,
@@ -253,14 +253,14 @@ static void end(struct bench_subject *s)
 
 /* ---- measuring ---------------------------------------------------------------------------------------- */
 
-/* Bytes of weights that a launch reads: all of the image, of which kernels of few vectors and of many read the
- * codebooks as they are or as integers, and not both. Of 8192 columns either is at most a hundredth. */
+/* Bytes of weights read by a launch: the whole image, although kernels read the codebooks either as stored (few
+ * vectors) or as integers (many). With 8192 columns either is at most a hundredth. */
 static double bytes_of(const struct bench_subject *s)
 {
 	return (double)s->linear[0].bytes * (s->of->experts > 1 ? (double)CHOSEN / s->of->experts : 1);
 }
 
-/* Runs the graph for the first time, and looks at what it leaves. */
+/* Run the graph once and check its results. */
 static enum xfp_status check(struct bench_measured *m, struct xfp_error *err)
 {
 	struct bench_subject *s = m->subject;
@@ -275,7 +275,7 @@ static enum xfp_status check(struct bench_measured *m, struct xfp_error *err)
 		results.list = s->products + (m->launches - 1) % s->list_count * CHOSEN;
 		results.listed = CHOSEN;
 	}
-	/* What nothing writes is no number. */
+	/* Results that no kernel writes stay NaN. */
 	if ((status = XFP_DEVICE_DO(device, cuMemsetD8Async,
 				    (s->y, 0xff, results.count * s->unit.rows * 2, device->stream), err)) ||
 	    (status = xfp_bench_time(s->bench, m->graph, &ignored, err)) || s->bench->report->request->unchecked)
@@ -283,7 +283,7 @@ static enum xfp_status check(struct bench_measured *m, struct xfp_error *err)
 	return xfp_bench_check(s->bench, &results, err);
 }
 
-/* Once outside of a graph: it loads what it needs when it needs it. Without it the rest is measured all the same. */
+/* Run cuBLAS once outside of a graph, since it loads code lazily. If that fails, the rest is still measured. */
 static enum xfp_status make_others_graph(struct bench_measured *m, struct xfp_error *err)
 {
 	struct xfp_device *device = m->subject->bench->device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_upload.c - how fast a unit gets from its file to the device, beside reading the file and copying as many bytes,
- * in turns: once as it is in the system's memory, and once when the system was asked to forget it.
+ * bench_upload.c - time the upload of a unit from its file to the device, next to reading the file and to copying as
+ * many bytes, in turns: with the file in the page cache, and after asking the system to drop it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,14 +12,14 @@
 #include "schemas/layout/classes.h"
 
 #define STEP ((size_t)4 << 20)
-#define TIMES 4 /* as large as other matrices */
+#define TIMES 4 /* size relative to other matrices */
 
 struct bench_upload {
 	struct xfp_bench *bench;
 	char path[4096];
 	int file;
-	uint64_t bytes; /* of the file */
-	void *host;     /* from where the device copies directly, STEP bytes */
+	uint64_t bytes; /* size of the file */
+	void *host;     /* pinned memory of STEP bytes */
 	struct xfp_device_linear linear;
 };
 
@@ -56,7 +56,7 @@ static enum xfp_status copy(struct bench_upload *up, double *seconds, struct xfp
 	return status;
 }
 
-/* Pages of a mapping are part of it, so the bundle is opened anew. */
+/* The bundle is reopened each time, since mapped pages stay with the mapping. */
 static enum xfp_status upload(struct bench_upload *up, double *seconds, struct xfp_error *err)
 {
 	struct xfp_device *device = up->bench->device;
@@ -132,7 +132,7 @@ static enum xfp_status begin(struct bench_upload *up, struct xfp_error *err)
 	snprintf(up->path, sizeof up->path, "%s/xfp-kernel-verify-XXXXXX", folder && *folder ? folder : "/tmp");
 	if ((up->file = mkstemp(up->path)) < 0)
 		return xfp_fail_errno(err, errno, "%s: no file can be made there (TMPDIR says where)", up->path);
-	large.rows = TIMES * (64u << 20) / 4096; /* as --mib has them */
+	large.rows = TIMES * (64u << 20) / 4096; /* as with --mib */
 	if ((status = xfp_bench_unit(up->bench, &large, &unit, err)))
 		return status;
 	status = xfp_unit_file_write(&unit, up->file, err);

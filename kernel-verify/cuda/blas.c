@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers are those of cuBLAS's documented interface, which is called without its headers. */
+/* Constants are from cuBLAS's documented interface, which is called without its headers. */
 #include "kernel-verify/cuda/blas.h"
 
 #include <dlfcn.h>
@@ -57,7 +57,7 @@ bool xfp_blas_open(struct xfp_blas *blas, void *stream, uint64_t workspace)
 		call = "cublasSetStream";
 		result = blas->set_stream(blas->handle, stream);
 	}
-	/* It allocates none of its own then, so that it can be captured. */
+	/* With its own workspace cuBLAS allocates nothing and can be captured. */
 	if (!result) {
 		call = "cublasSetWorkspace";
 		result = blas->set_workspace(blas->handle, at(workspace), XFP_BLAS_WORKSPACE);
@@ -82,7 +82,7 @@ int xfp_blas_multiply(struct xfp_blas *blas, uint64_t w, uint64_t x, uint64_t y,
 {
 	static const float one = 1, zero = 0;
 
-	/* Its matrices are stored by columns: W as it lies is its transpose. */
+	/* cuBLAS matrices are column-major: W as stored is its transpose. */
 	return blas->multiply(blas->handle, TURNED, AS_IT_IS, rows, vectors, cols, &one, at(w), BF16, cols, at(x), BF16,
 			      cols, &zero, at(y), BF16, rows, SUMS_F32, ANY_ALGORITHM);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blas.h - products of bf16 by cuBLAS, where it is found: what ours are measured beside.
+ * blas.h - bf16 products by cuBLAS, if it is installed, for comparison with ours.
  */
 #ifndef XFP_KERNEL_VERIFY_BLAS_H
 #define XFP_KERNEL_VERIFY_BLAS_H
@@ -12,8 +12,8 @@
 struct xfp_blas {
 	void *library, *handle;
 	char name[64];    /* "libcublas.so.13", */
-	int version;      /* and what it says of itself; or */
-	char reason[256]; /* why there is none */
+	int version;      /* and its version; or */
+	char reason[256]; /* why it is not available */
 	int (*create)(void **handle);
 	int (*destroy)(void *handle);
 	int (*get_version)(void *handle, int *version);
@@ -26,11 +26,13 @@ struct xfp_blas {
 
 #define XFP_BLAS_WORKSPACE ((size_t)32 << 20)
 
-/* In the current context, for a stream, with XFP_BLAS_WORKSPACE bytes of device memory. False: `reason` says why. */
+/* Open cuBLAS in the current context, for a stream, with XFP_BLAS_WORKSPACE bytes of device memory. On false, `reason`
+ * has the error. */
 bool xfp_blas_open(struct xfp_blas *blas, void *stream, uint64_t workspace);
 void xfp_blas_close(struct xfp_blas *blas);
 
-/* y [vectors][rows] = x [vectors][cols] times W [rows][cols], all bf16, sums f32. Not 0 when it fails. */
+/* y [vectors][rows] = x [vectors][cols] times W [rows][cols], all bf16, accumulated in f32. Returns nonzero on
+ * failure. */
 int xfp_blas_multiply(struct xfp_blas *blas, uint64_t w, uint64_t x, uint64_t y, int rows, int cols, int vectors);
 
 #endif

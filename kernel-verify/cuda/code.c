@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * code.c - device code of the verifier's own, put in as it is; no_code.c stands for it where there is no nvcc.
+ * code.c - the verifier's own device code, embedded; no_code.c replaces it in a build without nvcc.
  */
 #include "kernel-verify/cuda/device.h"
 

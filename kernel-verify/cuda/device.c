@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define LIBRARY "libxfp-cuda.so.0"
-#define CACHE_BYTES 38 /* attributes of a device */
-#define RELAXED 2      /* what may be called while a stream captures: anything that does not wait */
+#define CACHE_BYTES 38 /* device attributes */
+#define RELAXED 2      /* capture mode: only calls that wait are forbidden */
 
 bool xfp_device_parse(const char *text, int *number)
 {
@@ -22,8 +22,8 @@ bool xfp_device_parse(const char *text, int *number)
 	return !*end;
 }
 
-/* An error that stays is one of what the device did, and nothing works after it. To wait fails while a stream captures,
- * whatever the device does, and spoils what is captured. */
+/* A sticky error is a device fault, after which no call works. Waiting fails while a stream captures, whatever the
+ * device's state, and invalidates the capture. */
 void xfp_device_look(struct xfp_device *device)
 {
 	if (!device->capturing && device->cuCtxSynchronize)
@@ -40,7 +40,7 @@ enum xfp_status xfp_device_check(struct xfp_device *device, int result, const ch
 
 /* ---- opening ---------------------------------------------------------------------------------------- */
 
-/* A function from an address, which C has no conversion for. */
+/* Convert an address to a function pointer, for which C has no conversion. */
 static void set_function(void *to, void *address)
 {
 	memcpy(to, &address, sizeof address);
@@ -136,7 +136,7 @@ void xfp_device_close(struct xfp_device *device)
 		device->cuStreamDestroy(device->stream);
 	if (device->context)
 		device->cuDevicePrimaryCtxRelease(device->number);
-	/* The libraries stay: what is left of the driver's threads is in one of them. */
+	/* The libraries stay loaded: threads of the driver may still run in one of them. */
 	device->cuda = NULL;
 	device->workspace = 0;
 	device->stream = device->context = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device.h - a GPU to try kernels on: libxfp-cuda, which is looked for when it is asked for, and what the driver is
- * called for beside it. Everything that is called of libxfp-cuda is in the table here, and called in api.c alone.
+ * device.h - a GPU to test kernels on: libxfp-cuda, loaded on request, and the driver calls needed next to it. All
+ * functions of libxfp-cuda in use are in the table here, and are called in api.c alone.
  */
 #ifndef XFP_KERNEL_VERIFY_DEVICE_H
 #define XFP_KERNEL_VERIFY_DEVICE_H
@@ -10,9 +10,9 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/xfp_cuda.h"
 
-/* ---- what is open -------------------------------------------------------------------------------- */
+/* ---- an open device ------------------------------------------------------------------------------ */
 
-/* Of the driver, as of version 12.0; runtime/cuda/driver.h has the others. */
+/* Driver functions as of version 12.0; runtime/cuda/driver.h has the others. */
 #define XFP_DEVICE_CALLS(F)                                                                                  \
 	F(cuDeviceGet, (int *device, int number))                                                            \
 	F(cuDevicePrimaryCtxRetain, (xfp_cu_handle * context, int device))                                   \
@@ -34,7 +34,7 @@
 	F(cuGraphExecDestroy, (xfp_cu_handle run))                                                           \
 	F(cuEventElapsedTime, (float *milliseconds, xfp_cu_handle begin, xfp_cu_handle end))
 
-/* Of libxfp-cuda, and of the libxfp that it brings, by their headers. */
+/* Functions of libxfp-cuda, and of the libxfp it links, as in their headers. */
 #define XFP_DEVICE_LIBRARY(F)                                                                                   \
 	F(xfp_bundle_open)                                                                                      \
 	F(xfp_bundle_close)                                                                                     \
@@ -55,11 +55,11 @@ struct xfp_device {
 	struct xfp_cuda *cuda;
 	struct xfp_cuda_info info;
 	struct xfp_cuda_queue queue; /* of the stream */
-	uint64_t workspace;          /* and its */
-	size_t memory;               /* bytes that it has */
-	size_t cache;                /* of its second level */
-	bool lost;                   /* it answers no more */
-	bool capturing;              /* its stream */
+	uint64_t workspace;          /* of the queue */
+	size_t memory;               /* bytes of device memory */
+	size_t cache;                /* bytes of L2 cache */
+	bool lost;                   /* the device no longer responds */
+	bool capturing;              /* the stream is capturing */
 #define XFP_DEVICE_MEMBER(name, parameters) int(*name) parameters;
 	XFP_DEVICE_CALLS(XFP_DEVICE_MEMBER)
 #undef XFP_DEVICE_MEMBER
@@ -70,22 +70,23 @@ struct xfp_device {
 	} lib;
 };
 
-/* "cuda" or "cuda:N"; false when it is none of these. */
+/* Parse "cuda" or "cuda:N". Returns false for anything else. */
 bool xfp_device_parse(const char *text, int *number);
 
-/* With its primary context current. XFP_FAILED, with a text that says what to do, when there is no libxfp-cuda, driver
- * or device, or one that is too old. On failure nothing is open. */
+/* Open a device and make its primary context current. XFP_FAILED, with a remedy in the message, if libxfp-cuda, the
+ * driver or the device is missing or too old. On failure nothing is open. */
 enum xfp_status xfp_device_open(struct xfp_device *device, int number, struct xfp_error *err);
 void xfp_device_close(struct xfp_device *device);
 
-/* Notes whether the device is lost. */
+/* Update device->lost. */
 void xfp_device_look(struct xfp_device *device);
 
-/* XFP_OK for 0; else the driver's message, for a call by its name, and whether the device is lost is noted. */
+/* Returns XFP_OK if `result` is 0. Otherwise fails with the driver's message and the name of the call, and updates
+ * device->lost. */
 enum xfp_status xfp_device_check(struct xfp_device *device, int result, const char *call, struct xfp_error *err);
 #define XFP_DEVICE_DO(device, call, arguments, err) xfp_device_check(device, (device)->call arguments, #call, err)
 
-/* Bytes on the device; XFP_FAILED when there are not so many. */
+/* Allocate device memory. XFP_FAILED if there is not enough. */
 enum xfp_status xfp_device_alloc(struct xfp_device *device, size_t bytes, uint64_t *memory, struct xfp_error *err);
 void xfp_device_free(struct xfp_device *device, uint64_t memory);
 
@@ -97,10 +98,10 @@ enum xfp_status xfp_device_copy_in(struct xfp_device *device, uint64_t to, const
 enum xfp_status xfp_device_copy_out(struct xfp_device *device, void *to, uint64_t from, size_t bytes,
 				    struct xfp_error *err);
 
-/* The device's stream as what is launched goes by (api.c). */
+/* Open a queue on the device's stream, which launches need (api.c). */
 enum xfp_status xfp_device_queue_open(struct xfp_device *device, struct xfp_error *err);
 
-/* ---- something to multiply by (api.c) ------------------------------------------------------------ */
+/* ---- matrices on the device (api.c) -------------------------------------------------------------- */
 
 struct xfp_device_linear {
 	struct xfp_cuda_linear *linear;
@@ -108,16 +109,16 @@ struct xfp_device_linear {
 	uint64_t memory, bytes;
 };
 
-/* The only unit, or tensor where it has none, of a bundle. */
+/* Upload the only unit of a bundle or, with `tensor`, its only tensor. */
 enum xfp_status xfp_device_linear_open(struct xfp_device *device, const struct xfp_bundle *bundle, bool tensor,
 				       const struct xfp_slice *slice, struct xfp_device_linear *linear,
 				       struct xfp_error *err);
-/* The same again, into memory that there is already: for measuring. */
+/* Upload it again into the same memory, for timing. */
 enum xfp_status xfp_device_linear_upload(struct xfp_device *device, const struct xfp_bundle *bundle, bool tensor,
 					 struct xfp_device_linear *linear, struct xfp_error *err);
 void xfp_device_linear_close(struct xfp_device *device, struct xfp_device_linear *linear);
 
-/* Vectors, and what the library wants beside them, in memory that was allocated for them. */
+/* Vectors and the library's work area, in memory allocated for them. */
 struct xfp_device_vectors {
 	uint64_t memory, bytes;
 	struct xfp_cuda_prepared prepared;
@@ -125,7 +126,7 @@ struct xfp_device_vectors {
 enum xfp_status xfp_device_vectors_alloc(struct xfp_device *device, const struct xfp_device_linear *linear,
 					 size_t count, struct xfp_device_vectors *vectors, struct xfp_error *err);
 
-/* On the device's stream, which may be capturing. */
+/* Runs on the device's stream, which may be capturing. */
 enum xfp_status xfp_device_prepare(struct xfp_device *device, const struct xfp_device_linear *linear,
 				   const struct xfp_cuda_input *x, struct xfp_device_vectors *vectors,
 				   struct xfp_error *err);
@@ -138,15 +139,15 @@ enum xfp_status xfp_device_multiply_experts(struct xfp_device *device, const str
 
 /* ---- graphs --------------------------------------------------------------------------------------- */
 
-/* What `tell(context)` has the device's stream do, as a graph. */
+/* Enqueues work on the device's stream, to be captured as a graph. */
 typedef enum xfp_status xfp_device_tell_fn(void *context, struct xfp_error *err);
 enum xfp_status xfp_device_graph(struct xfp_device *device, xfp_device_tell_fn *tell, void *context, xfp_cu_handle *run,
 				 struct xfp_error *err);
 void xfp_device_graph_free(struct xfp_device *device, xfp_cu_handle run);
 
-/* ---- what is done with it ------------------------------------------------------------------------ */
+/* ---- tests and benches --------------------------------------------------------------------------- */
 
-/* Products of a matrix, by the kernel that is asked for by `trial->op`; and of lists of them. */
+/* Test products of a matrix, and of lists of experts, with the kernel named by `trial->op`. */
 void xfp_device_product(struct xfp_trial *trial);
 void xfp_device_experts(struct xfp_trial *trial);
 void xfp_kernel_ops_device(struct xfp_kernel_ops *ops);
@@ -156,7 +157,7 @@ void xfp_kernel_ops_device(struct xfp_kernel_ops *ops);
 bool xfp_bench_counts_parse(const char *text, unsigned *selected);
 enum xfp_status xfp_device_bench(struct xfp_device *device, struct xfp_kernel_report *report, struct xfp_error *err);
 
-/* Device code of the verifier's own, measure.cu; NULL where it was built without nvcc. */
+/* The verifier's own device code, measure.cu; NULL if it was built without nvcc. */
 extern const unsigned char *const xfp_device_code;
 
 #endif

@@ -37,7 +37,7 @@ static void add_outliers(const struct xfp_matvec *w, size_t number, size_t first
 	}
 }
 
-/* Of v2 the row's codebook; of v2c the library, with the largest ratio and the row's factor. */
+/* v2: the largest entry of the row's codebook; v2c: of the library, times the largest ratio and the row's factor. */
 static double largest_entry(const struct xfp_matvec *w, size_t number)
 {
 	struct xfp_matvec_bound bound;
@@ -53,7 +53,7 @@ static double largest_entry(const struct xfp_matvec *w, size_t number)
 	return largest;
 }
 
-/* Whether so many vectors at a time may be multiplied as integers. */
+/* Whether the library may multiply this many vectors with integer kernels. */
 static bool in_integers(const struct xfp_matvec *w, size_t cols, size_t count)
 {
 	return count <= 4 && w->k <= 4 && cols <= 65536 &&

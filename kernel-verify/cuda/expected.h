@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expected.h - what a product on a device should be, in double, and how far xfp_cuda.h says that it may be from that.
+ * expected.h - the expected result of a product on a device, in double, and the error bound that xfp_cuda.h states.
  */
 #ifndef XFP_KERNEL_VERIFY_EXPECTED_H
 #define XFP_KERNEL_VERIFY_EXPECTED_H
@@ -8,26 +8,26 @@
 #include "kernel-verify/trial/matrix.h"
 #include "runtime/xfp.h"
 
-/* A row of a matrix, decoded for some of its columns. */
+/* Some columns of a row of a matrix, decoded. */
 struct xfp_expected_row {
-	double *weight; /* of each column, */
-	double *size;   /* and of what it is the sum of */
+	double *weight; /* per column, */
+	double *size;   /* and the sum of magnitudes of its terms */
 	double largest; /* of both */
-	double entry;   /* the largest that its codebooks have */
+	double entry;   /* largest codebook entry */
 	size_t cols;
 	double unit;
-	bool holds; /* the bound: it has no entries that are not finite */
+	bool holds; /* the bound applies: all entries are finite */
 };
 
-/* Columns [first, first + cols) of a whole matrix; room for that many is in `row` already. */
+/* Decode columns [first, first + cols) of a whole matrix into `row`, which has room for them. */
 void xfp_expected_row(const struct xfp_matvec *w, size_t number, size_t first, struct xfp_expected_row *row);
 
-/* Times a vector of as many columns, as it is balanced, of `count` that it is multiplied by at a time; how far off it
- * may be. */
+/* Multiply the row by a balanced vector of as many columns, one of `count` multiplied at once, and compute the error
+ * bound. */
 double xfp_expected_product(const struct xfp_expected_row *row, const struct xfp_matvec *w, const float *natural,
 			    size_t count, double *off);
 
-/* What it costs to have a number of this size as one of that type. */
+/* The rounding error of a number of this size in this type. */
 double xfp_expected_rounding(enum xfp_float type, double size);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * measure.cu - what products are measured beside: plain reads, as fast as the device has them, and numbers for a
- * library of others to multiply. No part of libxfp-cuda.
+ * measure.cu - kernels for comparison with products: plain reads at full bandwidth, and operands for cuBLAS. Not part
+ * of libxfp-cuda.
  */
 #include <stdint.h>
 
-#define LOADS 8 /* of 16 bytes, in flight for a thread */
+#define LOADS 8 /* of 16 bytes, in flight per thread */
 
 static __device__ uint4 load(const uint4 *from)
 {
@@ -17,7 +17,8 @@ static __device__ uint4 load(const uint4 *from)
 	return value;
 }
 
-/* `count` pieces of 16 bytes, a multiple of LOADS times a block's threads; to `sink` goes what nobody wants to know. */
+/* Read `count` pieces of 16 bytes, a multiple of LOADS times a block's threads. The result goes to `sink` only to keep
+ * the reads. */
 extern "C" __global__ void __launch_bounds__(512) xfp_measure_read(const uint4 *from, uint64_t count, uint32_t *sink)
 {
 	uint64_t step = (uint64_t)gridDim.x * blockDim.x * LOADS;
@@ -37,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(512) xfp_measure_read(const uint4 *
 		*sink = sum;
 }
 
-/* bf16 numbers, two a word, of both signs and between 2^-7 and 2^-6. */
+/* Fill in bf16 numbers, two per word, of both signs, between 2^-7 and 2^-6. */
 extern "C" __global__ void __launch_bounds__(512) xfp_measure_fill(uint32_t *to, uint64_t count)
 {
 	uint64_t step = (uint64_t)gridDim.x * blockDim.x;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * product.c - a trial's matrix in a bundle, on the device and times vectors there, twice, and twice in a graph: the
- * same bits each time, within the bound.
+ * product.c - test products on the device: a trial's matrix, from a bundle, times vectors, twice directly and twice in
+ * a graph; all four results must be identical and within the bound.
  */
 #include <math.h> /* fabs and isfinite, which are exact */
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 #include "kernels/common/number.h"
 #include "kernels/common/scale.h"
 
-#define AROUND 256 /* bytes before and after results that nothing may touch */
-#define FRESH 0x11 /* what all of them are at first */
+#define AROUND 256 /* guard bytes before and after results */
+#define FRESH 0x11 /* initial value of results and guards */
 #define MOST_PRODUCTS 24
 
 struct device_product {
@@ -25,10 +25,10 @@ struct device_product {
 	struct xfp_device *device;
 	struct xfp_stack stack;
 	struct xfp_device_linear linear;
-	struct xfp_slice slice; /* no number of it 0 */
+	struct xfp_slice slice; /* no member is 0 */
 
 	enum xfp_float type, y_type;
-	size_t count, outputs; /* vectors, and results */
+	size_t count, outputs; /* numbers of vectors and of results */
 	size_t x_stride, y_stride;
 	uint8_t *source;
 	float *natural; /* [count][slice.cols], balanced */
@@ -40,7 +40,7 @@ struct device_product {
 	struct xfp_device_vectors vectors;
 	struct xfp_cuda_input in;
 	struct xfp_cuda_output out;
-	size_t y_bytes; /* with what is around */
+	size_t y_bytes; /* including guards */
 };
 
 static void *allocated(size_t bytes)
@@ -68,7 +68,7 @@ static void make_vectors(struct device_product *p, bool infinite)
 	p->source = allocated(elements * size);
 	p->natural = allocated(p->count * cols * sizeof *p->natural);
 	for (size_t i = 0; i < elements; i++) {
-		/* What one block of columns is worth may be far from what the next is. */
+		/* Blocks of columns differ widely in magnitude. */
 		float value = xfp_trial_gaussian(p->trial) * (i / 200 % 3 ? 1 : 0.01f);
 		size_t m = i / p->x_stride, c = i % p->x_stride;
 
@@ -90,7 +90,7 @@ static enum xfp_status place(struct device_product *p, struct xfp_error *err)
 {
 	size_t size = type_bytes(p->type), y_size = type_bytes(p->y_type);
 	size_t bytes = ((p->count - 1) * p->x_stride + p->slice.cols) * size;
-	/* Elements are aligned, and nothing more. */
+	/* Buffers have only the alignment of their elements. */
 	size_t x_skip = p->trial->number % 3 * size, y_skip = p->trial->number % 2 * y_size;
 	enum xfp_status status;
 
@@ -108,7 +108,7 @@ static enum xfp_status place(struct device_product *p, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* Vectors prepared and multiplied, into results that are fresh. */
+/* Enqueue: prepare and multiply the vectors, into results with their initial value. */
 static enum xfp_status tell(void *context, struct xfp_error *err)
 {
 	struct device_product *p = context;
@@ -141,7 +141,7 @@ static void compare(struct device_product *p, const uint8_t *first, const uint8_
 		}
 }
 
-/* What it comes to, in `y`; the same twice, and from a graph. */
+/* Compute `y`: the result must be the same twice, and from a graph. */
 static enum xfp_status multiply(struct device_product *p, uint8_t *y, struct xfp_error *err)
 {
 	uint8_t *again = allocated(p->y_bytes);
@@ -180,7 +180,7 @@ static void release(struct device_product *p)
 
 /* ---- judging ------------------------------------------------------------------------------------------- */
 
-/* Row r of result m as it should be; false where no product names the result. */
+/* The expected value of row r of result m. Returns false if no product writes this result. */
 static bool expected(const struct device_product *p, const struct xfp_expected_row *rows, size_t m, double *value,
 		     double *off)
 {
@@ -255,7 +255,7 @@ static void judge(const struct device_product *p, const uint8_t *all)
 		rows[e] = (struct xfp_expected_row){ .weight = allocated(p->slice.cols * sizeof(double)),
 						     .size = allocated(p->slice.cols * sizeof(double)),
 						     .cols = p->slice.cols };
-	/* Of a large matrix some, of all parts of it: the reference is slow. */
+	/* Sample the rows of a large matrix, from all its parts: the reference is slow. */
 	for (size_t r = 0; r < p->slice.rows && !p->trial->failed; r += r < 200 ? 1 : p->slice.rows / 200) {
 		for (uint32_t e = 0; e < p->stack.experts; e++)
 			xfp_expected_row(&p->stack.made[e].whole, p->slice.first_row + r, p->slice.first_col, &rows[e]);
@@ -288,7 +288,7 @@ static enum xfp_status open_linear(struct device_product *p, struct xfp_error *e
 	if (!(status = xfp_stack_write(&p->stack, file, err)) &&
 	    !(status = p->device->lib.xfp_bundle_open(path, &bundle, err)))
 		status = xfp_device_linear_open(p->device, bundle, p->stack.tensor, &p->slice, &p->linear, err);
-	p->device->lib.xfp_bundle_close(bundle); /* nothing of it is needed any more */
+	p->device->lib.xfp_bundle_close(bundle); /* everything has been uploaded */
 	close(file);
 	return status;
 }
@@ -319,7 +319,7 @@ static const char *type_name(enum xfp_float type)
 	return type == XFP_FLOAT32 ? "f32" : type == XFP_FLOAT16 ? "f16" : "bf16";
 }
 
-/* All rows and columns; some columns, as the trial has them; or any block. */
+/* Choose all rows and columns, the trial's columns, or any block. */
 static void choose_slice(struct device_product *p, bool any)
 {
 	const struct xfp_made_matrix *made = &p->stack.made[0];
@@ -363,7 +363,8 @@ void xfp_device_product(struct xfp_trial *trial)
 	run(&p, infinite);
 }
 
-/* Some experts, vectors and results of each trial are not there, and some results no product names. */
+/* Make a list in which some experts, vectors and results of each trial do not exist, and some results have no
+ * product. */
 static void make_list(struct device_product *p)
 {
 	p->listed = 1 + xfp_trial_below(p->trial, MOST_PRODUCTS);

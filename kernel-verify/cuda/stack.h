@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stack.h - matrices of a trial as the experts of a bundle's one unit.
+ * stack.h - write a trial's matrices as the experts of a bundle's only unit.
  */
 #ifndef XFP_KERNEL_VERIFY_STACK_H
 #define XFP_KERNEL_VERIFY_STACK_H
@@ -13,7 +13,7 @@ struct xfp_stack {
 	struct xfp_made_matrix made[XFP_STACK_MOST];
 	uint32_t experts;
 	const uint8_t *balance; /* [cols]; NULL: none */
-	bool tensor;            /* a tensor that was kept, rather than a unit */
+	bool tensor;            /* a kept tensor rather than a unit */
 };
 
 void xfp_stack_make(struct xfp_trial *trial, struct xfp_stack *stack, uint32_t experts, bool outliers, bool infinite);

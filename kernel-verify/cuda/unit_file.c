@@ -13,11 +13,11 @@
 
 #define BLOCK ((uint64_t)XFP_TAR_BLOCK)
 #define JSON "{}\n"
-/* Of the family, the unit and its role, the tensor and its reason, in the order of the records. */
+/* Family, unit and its role, tensor and its reason, in the order of the records. */
 #define UNIT_STRINGS "verify\0w\0w\0w\0"
 #define TENSOR_STRINGS "verify\0w\0"
 
-/* ---- rooms ---------------------------------------------------------------------------------------- */
+/* ---- buffers -------------------------------------------------------------------------------------- */
 
 static struct xfp_idx_unit unit_record(const struct xfp_unit_file *unit)
 {
@@ -49,7 +49,7 @@ static struct xfp_idx_matrix matrix_record(const struct xfp_unit_file *unit, uin
 					.outliers = unit->outliers[expert] };
 }
 
-/* Bytes of the parts before expert `end`'s; where `offsets` is not NULL, of each matrix's own the places. */
+/* Compute the bytes of the parts before expert `end`. If `offsets` is not NULL, store the offset of each matrix. */
 static bool walk(const struct xfp_unit_file *unit, bool balanced, uint32_t end, uint64_t bytes[XFP_PARTS],
 		 struct xfp_idx_matrix *matrices)
 {
@@ -183,7 +183,7 @@ static const void *records(const struct laid_out *out, int table, uint32_t *byte
 	return all[table].records;
 }
 
-/* Members are where what follows them has them: from the last to the first, and then their places. */
+/* A member's place depends on those after it: compute sizes from the last to the first, then places. */
 static void find_places(struct laid_out *out)
 {
 	uint64_t header = BLOCK, at = sizeof out->header;
@@ -265,7 +265,7 @@ static bool put_all(const struct xfp_unit_file *unit, const struct laid_out *out
 			return false;
 		part++;
 	}
-	/* The last member's padding, and two blocks that end the archive. */
+	/* Padding of the last member, and the two blocks that end a tar archive. */
 	return !ftruncate(file, (off_t)(out->end + 4 * BLOCK));
 }
 

@@ -8,7 +8,7 @@
 #include "kernels/common/scale.h"
 #include "kernels/multiply/matvec_tables.h"
 
-#define BLOCK 256 /* columns of one step; chunks of every k end where two do */
+#define BLOCK 256 /* columns per step; a multiple of the chunks of every k */
 
 void xfp_matvec_bound_init(struct xfp_matvec_bound *bound, const struct xfp_matvec *w)
 {
@@ -18,7 +18,7 @@ void xfp_matvec_bound_init(struct xfp_matvec_bound *bound, const struct xfp_matv
 	for (size_t i = 0; i < (size_t)XFP_TABLES_ALL << w->k; i++) {
 		float value = fabsf(xfp_tables_entry(w->tables)[i]);
 
-		if (value > bound->largest) /* no NaN, of a codebook that is not there */
+		if (value > bound->largest) /* not for the NaN of an absent codebook */
 			bound->largest = value;
 	}
 }
@@ -40,7 +40,7 @@ bool xfp_matvec_bound_holds(const struct xfp_matvec *w, size_t row)
 	return finite;
 }
 
-/* The largest |w| that columns [first, end) of a row may have: of the whole library, times their groups' scales. */
+/* Upper bound of |w| in columns [first, end) of a row: the largest entry of the library times the groups' scales. */
 static double largest_weight(const struct xfp_matvec_bound *bound, const struct xfp_matvec *w, size_t row, size_t first,
 			     size_t end)
 {
@@ -66,7 +66,7 @@ double xfp_matvec_bound(const struct xfp_matvec_bound *bound, enum xfp_kernel_se
 
 	if (set != XFP_SET_VBMI || w->mode < XFP_MATVEC_V2)
 		return floats;
-	/* Of columns after the last whole chunk it depends on k which are a block: all of them are one here. */
+	/* The blocks of columns after the last whole chunk depend on k; here they are one block. */
 	for (size_t first = 0, end; first < w->cols; first = end) {
 		double most = 0;
 

@@ -61,7 +61,7 @@ static void fill_codebooks(struct xfp_trial *trial, struct xfp_matvec *w, bool i
 	w->code = code;
 }
 
-/* Of codebooks, as many as the mode may have; a bundle has no more than 16 of v2c. */
+/* A library with as many codebooks as the mode allows; bundles have at most 16 in v2c. */
 static void make_library(struct xfp_trial *trial, struct xfp_made_matrix *made)
 {
 	bool compact = made->w.mode == XFP_MATVEC_V2C;
@@ -150,7 +150,7 @@ static void fill_outliers(struct xfp_trial *trial, struct xfp_matvec *w)
 						 .wide = size == 4 };
 }
 
-/* Some of its columns, which begin with a chunk and a group. */
+/* Select columns, beginning with a chunk and a group. */
 static void take_columns(struct xfp_trial *trial, struct xfp_matvec *w)
 {
 	bool codebooks = w->mode >= XFP_MATVEC_V2;
@@ -169,7 +169,7 @@ static void take_columns(struct xfp_trial *trial, struct xfp_matvec *w)
 	w->cols = (last < w->cols ? last : w->cols) - first;
 }
 
-/* ---- whole ones ----------------------------------------------------------------------------------------- */
+/* ---- whole matrices ------------------------------------------------------------------------------------- */
 
 static void fill(struct xfp_trial *trial, struct xfp_made_matrix *made, bool outliers, bool infinite)
 {
@@ -198,12 +198,12 @@ void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool
 	enum xfp_matvec_mode mode = (enum xfp_matvec_mode)trial->op->kind;
 	bool library = mode >= XFP_MATVEC_V2A, some = trial->number % 5 == 3, device = trial->set == XFP_SET_CUDA;
 	size_t cols = xfp_trial_columns(trial, trial->number % 8 == 7 ? 9000 : 2500), rows;
-	/* rows and columns: more blocks than a device has room for at a time; more columns than 16 bits count */
+	/* rows and columns: more blocks than a device runs at a time; more columns than 16 bits can count */
 	static const size_t large[XFP_LARGE_TRIALS][2] = { { 4200, 14336 }, { 16, 70000 } };
 	struct xfp_matvec *w = &made->w;
 	unsigned group;
 
-	/* widths that whole groups of columns fill too */
+	/* include widths that are multiples of a group */
 	if (trial->number % 3 == 0)
 		cols = (cols + 127) / 128 * 128;
 	group = !library ? 0 : trial->number % 2 ? 7 : 4 + (unsigned)xfp_trial_below(trial, 7);
@@ -218,7 +218,7 @@ void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool
 		w->group = 5;
 	if (mode == XFP_MATVEC_V2C && w->group > 6 && device)
 		w->group = 4 + (w->group - 4) % 3;
-	if (device && trial->number % 4 == 2) /* of several tiles, and blocks of them */
+	if (device && trial->number % 4 == 2) /* of several tiles and blocks of tiles */
 		w->rows += xfp_trial_below(trial, 120);
 	if (device && trial->number >= XFP_LARGE_FIRST) {
 		const size_t *size = large[(trial->number - XFP_LARGE_FIRST) / XFP_LARGE_STEP];

@@ -18,7 +18,7 @@ static uint16_t half_at(const void *from, size_t number)
 	return half;
 }
 
-/* Columns [first, first + 512) of a row as stored, outliers not yet added. */
+/* Columns [first, first + 512) of a row in stored form, without outliers. */
 #define PIECE 512
 
 static float stored(const struct xfp_matvec *w, size_t row, size_t c, uint8_t index)
@@ -51,7 +51,7 @@ static float stored(const struct xfp_matvec *w, size_t row, size_t c, uint8_t in
 	}
 }
 
-/* Chunks of every k end where a piece does. */
+/* A piece is a multiple of the chunks of every k. */
 static void unpack_piece(const struct xfp_matvec *w, size_t row, size_t c, uint8_t *index)
 {
 	if (w->mode >= XFP_MATVEC_V2 && c % PIECE == 0)

@@ -34,7 +34,7 @@ bool xfp_kernel_wanted(const struct xfp_kernel_request *request, const char *op,
 	return xfp_glob_matches(request->filter, op) || xfp_glob_matches(request->filter, group);
 }
 
-/* ---- what is told -------------------------------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------------------------------------- */
 
 void xfp_report_string(const char *text)
 {
@@ -87,5 +87,5 @@ void xfp_report_group(struct xfp_kernel_report *report, const char *op, enum xfp
 		printf("    and %u more\n", failed - kept);
 done:
 	if (set == XFP_SET_CUDA)
-		xfp_output_flush(); /* whoever stops it has what came before */
+		xfp_output_flush(); /* results so far stay visible if the run is stopped */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sets.c - which instruction sets there are, and which of them run here.
+ * sets.c - the instruction sets, and which of them this machine can run.
  */
 #include <string.h>
 
@@ -34,7 +34,7 @@ unsigned xfp_kernel_sets_built(void)
 #endif
 }
 
-/* The ladders of the kernels themselves decide. */
+/* Uses the kernels' own dispatch. */
 unsigned xfp_kernel_sets_here(void)
 {
 	unsigned here = 0;

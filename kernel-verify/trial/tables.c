@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tables.c - the kernels under test. tests/kernel-verify-broken.c stands in for it, with some that are
- * wrong.
+ * tables.c - the kernels under test. tests/kernel-verify-broken.c replaces it with some broken kernels.
  */
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timing.c - the clock, the median, and how often a kernel is called for a measurement.
+ * timing.c - the clock, the median, and the number of calls per measurement.
  */
 #include <stdlib.h>
 #include <time.h>
 
 #include "kernel-verify/trial/trial.h"
 
-#define BATCH_SECONDS 1e-3 /* that are timed at once, at least */
+#define BATCH_SECONDS 1e-3 /* minimum per timed batch */
 
 double xfp_seconds_now(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trial.c - buffers between pages that are not there, random inputs, and the signals of a kernel.
+ * trial.c - buffers between inaccessible pages, random inputs, and signals raised by a kernel.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ size_t xfp_trial_columns(struct xfp_trial *trial, size_t most)
 {
 	if (trial->timing)
 		return 4096;
-	/* All tails of a vector, then widths around those of chunks, then any. */
+	/* All tails of a vector first, then widths around those of chunks, then any. */
 	if (trial->number < 2 * XFP_LANES + 1)
 		return trial->number + 1 < most ? trial->number + 1 : most;
 	if (trial->number % 4 == 0) {
@@ -47,7 +47,7 @@ size_t xfp_trial_columns(struct xfp_trial *trial, size_t most)
 	return 1 + xfp_trial_below(trial, most);
 }
 
-/* Twelve uniform numbers' sum, in integers: the same everywhere, and exact in f32. */
+/* The sum of twelve uniform numbers, in integers: portable, and exact in f32. */
 float xfp_trial_gaussian(struct xfp_trial *trial)
 {
 	int64_t sum = 0;
@@ -139,7 +139,7 @@ static void release(struct xfp_trial *trial)
 	trial->buffer_count = 0;
 }
 
-/* ---- what came of it ----------------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------------------- */
 
 void xfp_trial_shape(struct xfp_trial *trial, const char *format, ...)
 {
@@ -167,7 +167,7 @@ static size_t size_of(char type)
 	return type == 'b' ? 1 : type == 'h' ? 2 : type == 'd' || type == 'l' ? 8 : 4;
 }
 
-/* Which NaN a double is depends on the order of operands, and on nothing that matters. */
+/* Which NaN results depends on operand order and does not matter. */
 static void plain_nans(uint8_t *bytes, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -269,7 +269,7 @@ void xfp_trial_compare(struct xfp_trial *trial, const struct xfp_trial *expected
 
 /* ---- signals -------------------------------------------------------------------------------------------- */
 
-/* Of each thread its own, since threads multiply by a bundle. */
+/* One per thread, since threads multiply by a bundle. */
 static _Thread_local sigjmp_buf back;
 static _Thread_local void *volatile fault_at;
 static _Thread_local volatile sig_atomic_t active;
@@ -277,7 +277,7 @@ static _Thread_local volatile sig_atomic_t active;
 static void caught(int number, siginfo_t *info, void *context)
 {
 	(void)context;
-	if (!active) { /* not a kernel's: once more, with what usually happens */
+	if (!active) { /* not raised by a kernel: raise it again with the default action */
 		signal(number, SIG_DFL);
 		return;
 	}

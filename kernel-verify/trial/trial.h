@@ -3,11 +3,11 @@
  * trial.h - trials of kernels, and the report on them.
  *
  * An op is a kernel, or a kernel with a k or a dtype; a group is an op of one instruction set; a trial is one call of
- * it with inputs that follow from the seed, the op's name and the trial's number, and from nothing else. So any group
+ * it with inputs that depend only on the seed, the op's name and the trial's number. So any group
  * can be run alone, and all sets get the same inputs.
  *
- * An op's function makes its inputs in buffers, seals them, makes buffers for what is to be written, calls the kernel
- * and says what its outputs are:
+ * An op's function makes its inputs in buffers, seals them, makes buffers for the outputs, calls the kernel
+ * and registers its outputs:
  *
  *     float *w = xfp_trial_buffer(trial, "w", cols * sizeof *w, sizeof *w), sum;
  *
@@ -17,10 +17,10 @@
  *         sum = xfp_kernel_encoder(trial->set)->norm(w, cols);
  *     xfp_trial_doubles(trial, "sum", &sum, 1);
  *
- * A buffer ends, or begins, where a page begins that must not be touched; what it has of its own pages beside the data
- * is NaN, whatever it is read as, and must stay so. Sealed buffers cannot be written. What is wrong with that, a
- * signal included, is the kernel's failure. Outputs are compared with those of plain C, bit for bit; of an op that is
- * not `exact`, the function itself judges them, by xfp_trial_fail.
+ * A buffer ends, or begins, at an inaccessible page. The rest of its own pages
+ * is NaN in every type and must stay unchanged. Sealed buffers cannot be written. A violation, or a
+ * signal, is a failure of the kernel. Outputs are compared with those of plain C, bit for bit; if an op is
+ * not `exact`, its function checks them and calls xfp_trial_fail.
  */
 #ifndef XFP_KERNEL_TRIAL_H
 #define XFP_KERNEL_TRIAL_H
@@ -36,7 +36,7 @@
 
 /* ---- instruction sets ---------------------------------------------------------------------------- */
 
-/* The last is no set of a processor, but a GPU, by libxfp-cuda: what --device names. */
+/* The last is not a processor's instruction set but a GPU used through libxfp-cuda, for --device. */
 enum xfp_kernel_set {
 	XFP_SET_PLAIN,
 	XFP_SET_AVX2,
@@ -52,15 +52,15 @@ enum xfp_kernel_set {
 #define XFP_PROCESSOR_SETS ((1u << XFP_SET_CUDA) - 1)
 #define XFP_MATVEC_SETS (XFP_PROCESSOR_SETS | 1u << XFP_SET_CUDA)
 
-/* "avx512", and for people: "AVX-512". */
+/* Names: "avx512"; for people "AVX-512". */
 const char *xfp_kernel_set_name(enum xfp_kernel_set set);
 const char *xfp_kernel_set_title(enum xfp_kernel_set set);
 
-/* What this build has, a GPU included, and of that what this machine can run, without one. */
+/* Sets in this build, GPU included; and those that this machine can run, GPU excluded. */
 unsigned xfp_kernel_sets_built(void);
 unsigned xfp_kernel_sets_here(void);
 
-/* Names of processors' sets with commas between them; false when one is none. */
+/* Parse comma-separated names of processor sets. Returns false if a name is unknown. */
 bool xfp_kernel_sets_parse(const char *text, unsigned *sets);
 
 /* The tables under test (tables.c; the tests have a program with broken ones). */
@@ -78,10 +78,10 @@ struct xfp_kernel_op {
 	char name[40];
 	xfp_trial_fn *run;
 	unsigned k;
-	int kind; /* dtype, mode, log2 of a group: the function knows */
+	int kind; /* dtype, mode or log2 of a group, depending on the function */
 	unsigned sets;
 	unsigned trials;
-	unsigned large; /* beyond these, of a device, where all are run: large matrices (matrix.h) */
+	unsigned large; /* further trials of a device, if all are run: large matrices (matrix.h) */
 	bool exact;
 };
 
@@ -91,7 +91,7 @@ struct xfp_kernel_ops {
 	unsigned count;
 };
 
-/* `name` may have %u, which is k. */
+/* Add an op. %u in `name` is replaced by k. */
 void xfp_kernel_op_add(struct xfp_kernel_ops *ops, const char *name, unsigned k, int kind, unsigned sets,
 		       xfp_trial_fn *run);
 
@@ -121,8 +121,8 @@ struct xfp_trial {
 	enum xfp_kernel_set set;
 	unsigned number;
 	uint64_t random;
-	bool from_start; /* buffers begin, instead of end, at the page that is not there */
-	uint8_t fresh;   /* what is in outputs at first */
+	bool from_start; /* buffers begin, instead of end, at the inaccessible page */
+	uint8_t fresh;   /* initial value of output bytes */
 
 	struct xfp_trial_buffer buffers[XFP_TRIAL_BUFFERS];
 	unsigned buffer_count, sealed;
@@ -135,17 +135,17 @@ struct xfp_trial {
 	bool failed;
 	char failure[320];
 
-	struct xfp_device *device; /* of XFP_SET_CUDA */
+	struct xfp_device *device; /* for XFP_SET_CUDA */
 
 	struct xfp_timing *timing; /* NULL: the kernel is called once */
 	unsigned calls;
-	double weights; /* of a call, for the bench */
+	double weights; /* per call, for the bench */
 };
 
 uint64_t xfp_trial_random(struct xfp_trial *trial);
 /* 0 ... most - 1 */
 size_t xfp_trial_below(struct xfp_trial *trial, size_t most);
-/* Columns with all tails; of a bench always the same. */
+/* A number of columns; trials cover all tails, a bench always uses the same. */
 size_t xfp_trial_columns(struct xfp_trial *trial, size_t most);
 float xfp_trial_gaussian(struct xfp_trial *trial);
 void xfp_trial_gaussians(struct xfp_trial *trial, float *to, size_t count, float scale);
@@ -155,11 +155,11 @@ void *xfp_trial_buffer(struct xfp_trial *trial, const char *name, size_t bytes, 
 /* A padded row, zero from `cols` on. */
 float *xfp_trial_row(struct xfp_trial *trial, const char *name, size_t cols);
 void xfp_trial_seal(struct xfp_trial *trial);
-/* Whether the kernel is to be called: once, or as often as the clock wants. */
+/* Whether to call the kernel again: true once, or as often as a measurement needs. */
 bool xfp_trial_again(struct xfp_trial *trial);
 /* "12 rows of 345, bf16", for messages. */
 void xfp_trial_shape(struct xfp_trial *trial, const char *format, ...) XFP_PRINTF(2, 3);
-/* Only the first counts. */
+/* Fail the trial. Only the first failure is kept. */
 void xfp_trial_fail(struct xfp_trial *trial, const char *format, ...) XFP_PRINTF(2, 3);
 
 void xfp_trial_record(struct xfp_trial *trial, const char *name, char type, const void *from, size_t count);
@@ -176,14 +176,16 @@ static inline void xfp_trial_bytes(struct xfp_trial *trial, const char *name, co
 	xfp_trial_record(trial, name, 'b', from, count);
 }
 
-/* Run one, signals and all; buffers are gone afterwards, records stay until the trial is freed. `seed` is the run's. */
+/* Run a trial and catch signals. Buffers are freed at the end; records stay until the trial is freed. `seed` is the
+ * run's. */
 void xfp_trial_run(struct xfp_trial *trial, const struct xfp_kernel_op *op, enum xfp_kernel_set set, uint64_t seed,
 		   unsigned number);
 void xfp_trial_free(struct xfp_trial *trial);
-/* Fails `trial` where its outputs are not those of `expected`. */
+/* Fail `trial` if its outputs differ from those of `expected`. */
 void xfp_trial_compare(struct xfp_trial *trial, const struct xfp_trial *expected);
 
-/* Call `run(context)`; the name of the signal that ended it, or NULL. `where`, which may be NULL: the address. */
+/* Call `run(context)`. Returns the name of the signal that ended it, or NULL. `where`, which may be NULL, receives the
+ * address. */
 const char *xfp_kernel_guarded(void (*run)(void *context), void *context, void **where);
 
 /* ---- time ----------------------------------------------------------------------------------------- */
@@ -191,51 +193,51 @@ const char *xfp_kernel_guarded(void (*run)(void *context), void *context, void *
 #define XFP_TIMING_ROUNDS 9
 struct xfp_timing {
 	uint64_t calls, batch;
-	double begun, seconds[XFP_TIMING_ROUNDS]; /* of a call */
+	double begun, seconds[XFP_TIMING_ROUNDS]; /* per call */
 	unsigned rounds;
 };
 bool xfp_timing_again(struct xfp_timing *timing);
 
-/* Of a clock that nobody sets. */
+/* Monotonic clock. */
 double xfp_seconds_now(void);
-/* The number in the middle; sorts them. */
+/* Returns the median; sorts the numbers. */
 double xfp_median_of(double *of, unsigned count);
 
 /* ---- request and report --------------------------------------------------------------------------- */
 
 struct xfp_kernel_request {
 	uint64_t seed;
-	unsigned sets;      /* that may be used, and are here */
-	unsigned masked;    /* that were not to be used */
+	unsigned sets;      /* allowed and available */
+	unsigned masked;    /* excluded */
 	const char *filter; /* NULL: all */
 	const char *bundle;
-	uint64_t bundle_rows;      /* of a matrix; 0: all */
+	uint64_t bundle_rows;      /* per matrix; 0: all */
 	struct xfp_device *device; /* NULL: the processor */
-	const char *device_name;   /* as it was asked for */
-	unsigned trials;           /* of a group, at most; 0: the bench alone */
+	const char *device_name;   /* as given on the command line */
+	unsigned trials;           /* most per group; 0: the bench alone */
 	unsigned threads;
-	size_t mib;       /* of a matrix of the bench */
+	size_t mib;       /* size of a matrix of the bench */
 	unsigned vectors; /* numbers of vectors of the device bench, as xfp_bench_counts_parse sets them; 0: all */
 	bool json, bench, golden, list;
-	bool unchecked;      /* of the bench of a device: what it comes to is not looked at */
-	bool processor_time; /* of the bench's threads, not the clock's */
+	bool unchecked;      /* device bench: results are not checked */
+	bool processor_time; /* time the bench by processor time, not by the clock */
 };
 
-/* Whether the filter lets a group pass: by the op's name, or by that and the set's. */
+/* Whether the filter selects a group, by the op's name alone or with the set's. */
 bool xfp_kernel_wanted(const struct xfp_kernel_request *request, const char *op, enum xfp_kernel_set set);
 
-/* What was found, printed as it is found: lines, or one JSON object. */
+/* Prints results as they arrive: lines, or one JSON object. */
 struct xfp_kernel_report {
 	const struct xfp_kernel_request *request;
 	unsigned groups, trials, failed, failed_groups, not_run[XFP_KERNEL_SETS];
-	unsigned strange; /* matrices of a bundle that no kernel multiplies by */
-	unsigned lost;    /* groups that were not run, because the device answers no more */
-	bool any;         /* in the JSON list that is open */
+	unsigned strange; /* matrices of a bundle that no kernel supports */
+	unsigned lost;    /* groups not run because the device was lost */
+	bool any;         /* the open JSON list has entries */
 };
 void xfp_report_string(const char *text); /* as JSON */
 void xfp_report_group(struct xfp_kernel_report *report, const char *op, enum xfp_kernel_set set, unsigned trials,
 		      unsigned failed, const char (*failures)[640], unsigned kept);
 
-#define XFP_KEPT_FAILURES 5 /* of a group, told */
+#define XFP_KEPT_FAILURES 5 /* failures reported per group */
 
 #endif
