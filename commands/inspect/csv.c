@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * csv.c - what xfp inspect lists, as CSV.
+ * csv.c - xfp inspect's lists as CSV.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "base/text/screen.h"
 #include "commands/inspect/report.h"
 
-/* RFC 4180: a quotation mark twice. On a terminal control characters are escapes. */
+/* RFC 4180: quotation marks are doubled. On a terminal, control characters are escaped. */
 static void print_inside(const char *text)
 {
 	for (size_t size; *text; text += size) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect.c - `xfp inspect` and xfp-inspect: what is inside a checkpoint, and what becomes of each tensor.
+ * inspect.c - `xfp inspect` and xfp-inspect: the contents of a checkpoint, and what a conversion does with each tensor.
  *
  * input    the headers of the checkpoint, config.json and one rule file; weights only with --stats
  * output   a summary, lists, JSON or CSV; with --work ledger.h5 and units.mk
@@ -39,7 +39,7 @@ static enum xfp_status take_setting(const struct xfp_option *option, const char 
 	return xfp_setting_set(option->context, xfp_setting_find(option->name), where, value, err);
 }
 
-/* What is asked for must go together. NULL: it does. */
+/* Check options that exclude each other. Returns NULL if there is no conflict. */
 static const char *contradiction(const struct inspect_request *request)
 {
 	bool lists = request->tensors || request->stats || request->list.pattern_count;
@@ -49,16 +49,16 @@ static const char *contradiction(const struct inspect_request *request)
 	if (request->csv && request->header && lists)
 		return "--csv is one table: --header, or --tensors and --stats";
 	if (request->work && (lists || request->header || request->csv))
-		return "--work is for conversions: nothing is listed then";
+		return "--work is for conversions, and lists nothing";
 	if (request->list.order >= XFP_LIST_BY_SIGMA && !request->stats)
-		return "--sort by what only --stats measures";
+		return "--sort by this key needs --stats";
 	for (uint32_t i = 0; i < request->list.pattern_count; i++)
 		if (!*request->list.patterns[i])
 			return "TENSOR is empty";
 	return NULL;
 }
 
-/* True to go on; otherwise *status is what to end with. */
+/* Returns true to continue. Otherwise the caller exits with *status. */
 static bool read_line(int argc, char **argv, struct inspect_request *request, int *status)
 {
 	const struct xfp_option table[] = {
@@ -87,7 +87,7 @@ static bool read_line(int argc, char **argv, struct inspect_request *request, in
 		  .set = &request->verbose },
 		{ .name = "family",
 		  .value = "NAME",
-		  .text = "use this family's rules, whatever config.json says;\n"
+		  .text = "use this family's rules, regardless of config.json;\n"
 			  "with a slash or ending in .family, a rule file",
 		  .into = &request->look.family },
 		{ .name = "families",
@@ -152,7 +152,7 @@ static bool read_line(int argc, char **argv, struct inspect_request *request, in
 
 /* ---- for a conversion -------------------------------------------------------------------------- */
 
-/* units.mk, left untouched when it is the same already: a makefile that includes it is then not read again. */
+/* Write units.mk unless it is unchanged, so that a makefile which includes it is not read again. */
 static enum xfp_status write_units(const char *path, uint32_t count, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -197,7 +197,7 @@ static enum xfp_status write_work(const char *work, const struct xfp_look *look,
 	return status;
 }
 
-/* ---- for whoever asks -------------------------------------------------------------------------- */
+/* ---- for users --------------------------------------------------------------------------------- */
 
 static enum xfp_status measure(const struct xfp_list *list, struct xfp_distribution *moments, struct xfp_error *err)
 {
@@ -214,10 +214,10 @@ static enum xfp_status measure(const struct xfp_list *list, struct xfp_distribut
 			order[count++] = list->chosen[i];
 	xfp_signals_hold(&signals);
 	status = xfp_measure(look->checkpoint, order, count, &signals, moments, err);
-	/* Nothing is open or half written: it may end here. */
+	/* No file is open or half written, so a signal may end the process here. */
 	xfp_signals_release(&signals);
 	free(order);
-	/* Files that changed meanwhile would have given a mixture. */
+	/* If files changed during the run, the figures would mix two models. */
 	return status || !look->ledger ? status : xfp_ledger_check_files(look->ledger, err);
 }
 
@@ -322,7 +322,7 @@ static enum xfp_status inspect(const struct inspect_request *request, struct xfp
 	struct xfp_look look;
 	enum xfp_status status = xfp_look_at(&request->look, &look, err);
 
-	/* A conversion wants to hear why, and nothing else. */
+	/* A conversion needs the reason and nothing else. */
 	if (!status && request->work && !look.refused.status)
 		status = write_work(request->work, &look, err);
 	err->status = status;

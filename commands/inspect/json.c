@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json.c - what xfp inspect finds, as one JSON object.
+ * json.c - the results of xfp inspect as one JSON object.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -100,7 +100,7 @@ static json_t *by_role_json(const struct xfp_list *list)
 	return array;
 }
 
-/* ---- what a conversion makes of it ------------------------------------------------------------- */
+/* ---- units and their formats ------------------------------------------------------------------- */
 
 static json_t *unit_json(const struct xfp_ledger_unit *unit)
 {
@@ -113,7 +113,7 @@ static json_t *unit_json(const struct xfp_ledger_unit *unit)
 			{ "weights", count_json(xfp_unit_weights(unit)) });
 }
 
-/* Those of the tensors that are listed; all of them where all are. */
+/* The units of the listed tensors; all units if all tensors are listed. */
 static json_t *units_json(const struct xfp_list *list)
 {
 	const struct xfp_ledger *ledger = list->look->refused.status ? NULL : list->look->ledger;

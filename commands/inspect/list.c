@@ -83,7 +83,7 @@ static enum xfp_status find_roles(struct xfp_list *list, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* ---- which ------------------------------------------------------------------------------------- */
+/* ---- selecting tensors ------------------------------------------------------------------------- */
 
 static bool role_matches(const char *pattern, const char *roles)
 {
@@ -113,10 +113,10 @@ static bool matches(const struct xfp_list *list, const char *pattern, uint32_t t
 	return !strcmp(pattern, name) || xfp_glob_matches(pattern, name);
 }
 
-/* Names that may have been meant; of a model with a hundred thousand, the first thousands will do. */
+/* Candidates for suggestions. In a model with a hundred thousand names, the first few thousand suffice. */
 #define LOOKED_AT 4096
 
-/* Each role once. */
+/* Collect each role (or class) once. */
 static uint32_t gather(const struct xfp_list *list, bool roles, const char **names)
 {
 	const struct xfp_checkpoint *c = list->look->checkpoint;
@@ -143,7 +143,7 @@ static bool has_class(const struct xfp_look *look, enum xfp_class class)
 	return t < look->ledger->tensor_count;
 }
 
-/* "; those of the model are q, k, v", of roles or classes; "" where it has none. */
+/* "; those of the model are q, k, v" for roles or classes; "" if the model has none. */
 static void put_those(const struct xfp_list *list, bool roles, char text[XFP_DID_YOU_MEAN])
 {
 	const char *names[LOOKED_AT];
@@ -160,7 +160,7 @@ static void put_those(const struct xfp_list *list, bool roles, char text[XFP_DID
 	}
 }
 
-/* What a name that is none may have been meant for. */
+/* Suggest what an unknown name may have meant. */
 static void put_meant(const struct xfp_list *list, const char *name, char text[XFP_DID_YOU_MEAN])
 {
 	const struct xfp_checkpoint *c = list->look->checkpoint;
@@ -193,7 +193,7 @@ static enum xfp_status refuse_pattern(const struct xfp_list *list, const char *p
 	enum xfp_class value;
 
 	if ((role || class) && !list->look->ledger)
-		return xfp_fail(err, XFP_USAGE, "TENSOR '%s': nothing is known of roles and classes of this model",
+		return xfp_fail(err, XFP_USAGE, "TENSOR '%s': roles and classes of this model are unknown",
 				xfp_printable(pattern).text);
 	if (class && !xfp_class_parse(class, &value))
 		return xfp_fail(err, XFP_USAGE, "TENSOR '%s': %s", xfp_printable(pattern).text,
@@ -208,7 +208,7 @@ static enum xfp_status refuse_pattern(const struct xfp_list *list, const char *p
 			xfp_printable(meant).text);
 }
 
-/* Runs of digits by their value. */
+/* Compare names, runs of digits by value. */
 static int by_name(const char *a, const char *b)
 {
 	const char *x = a, *y = b;
@@ -350,7 +350,7 @@ static int compare_lines(const void *a, const void *b, void *context)
 	} else if (s->wish->order != XFP_LIST_BY_NAME) {
 		double p = key_of(x, s->wish->order), q = key_of(y, s->wish->order);
 
-		/* What has no such number comes last, whichever way. */
+		/* Entries without this number come last in either order. */
 		if (isnan(p) || isnan(q))
 			return isnan(p) && isnan(q) ? by_name(x->name, y->name) : isnan(p) ? 1 : -1;
 		order = (p < q) - (p > q);
@@ -362,7 +362,7 @@ static int compare_lines(const void *a, const void *b, void *context)
 
 static void finish_line(struct xfp_listed *line, const struct xfp_distribution_sum *sum)
 {
-	/* One tensor's own figures stay as they were measured. */
+	/* A single tensor keeps the figures measured. */
 	if (line->tensors > 1)
 		line->moments = xfp_distribution_sum_end(sum);
 }

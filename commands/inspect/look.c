@@ -9,8 +9,8 @@
 #include "checkpoints/hub.h"
 #include "stages/inspect/refuse.h"
 
-/* Stages run in the work folder, so the ledger's paths must not depend on the current one. Links
- * stay: beside the file that a link names, its config.json is not. */
+/* Stages run in the work folder, so the ledger needs absolute paths. Symbolic links are not resolved: config.json is
+ * next to the link, not next to its target. */
 static char *absolute(const char *path)
 {
 	char *here, *result;
@@ -26,7 +26,7 @@ static char *absolute(const char *path)
 	return result;
 }
 
-/* What was guessed about a model that no family claims. */
+/* Note that the classes of an unknown model are a guess. */
 static enum xfp_status note_guess(const struct xfp_model_config *config, const struct xfp_family *family,
 				  struct xfp_findings *findings, struct xfp_error *err)
 {
@@ -43,7 +43,7 @@ static enum xfp_status note_guess(const struct xfp_model_config *config, const s
 			     type ? type : "(missing)", family->name);
 }
 
-/* The first reason counts. What is not the input's fault goes on being a failure. */
+/* Keep the first reason. Errors other than bad input remain failures. */
 static enum xfp_status refuse(struct xfp_look *look, enum xfp_status status, const struct xfp_error *err)
 {
 	if (status != XFP_BAD_INPUT)
@@ -54,7 +54,7 @@ static enum xfp_status refuse(struct xfp_look *look, enum xfp_status status, con
 	return XFP_OK;
 }
 
-/* Where packed weights do not fit together, the parts that they have are still there to be seen. */
+/* If packed weights are inconsistent, open the checkpoint without unpacking, so that their parts can be listed. */
 static enum xfp_status open_model(const char *model, struct xfp_look *look, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_checkpoint_open(model, &look->checkpoint, err);
@@ -95,7 +95,7 @@ enum xfp_status xfp_look_at(const struct xfp_look_wish *wish, struct xfp_look *l
 	if ((status = xfp_model_find(wish->model, &found, err)))
 		goto done;
 	if (!(model = absolute(found))) {
-		status = xfp_fail_errno(err, errno, "%s: cannot tell the full path", wish->model);
+		status = xfp_fail_errno(err, errno, "%s: cannot resolve the full path", wish->model);
 		goto done;
 	}
 	if (!(status = open_model(model, look, err)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * look.h - a checkpoint as far as it can be made out, whether a conversion would take it or not.
+ * look.h - open and classify a checkpoint as far as possible, even if a conversion would refuse it.
  */
 #ifndef XFP_INSPECT_LOOK_H
 #define XFP_INSPECT_LOOK_H
@@ -12,29 +12,29 @@
 
 struct xfp_look_wish {
 	const char *model;    /* as the user gave it */
-	const char *family;   /* a name or a file, NULL: by config.json */
-	const char *families; /* folder, NULL: the default */
+	const char *family;   /* a name or a file; NULL: chosen by config.json */
+	const char *families; /* folder of rule files; NULL: the default */
 	const struct xfp_parameters *policy;
 };
 
 struct xfp_look {
 	struct xfp_checkpoint *checkpoint;
 	struct xfp_model_config *config;
-	struct xfp_family_choice family; /* `family` of it is NULL where none was found out */
-	/* Its tensors are the checkpoint's, in the same order. NULL: they could not be classified. */
+	struct xfp_family_choice family; /* its `family` is NULL if none matched */
+	/* Has the checkpoint's tensors, in the same order. NULL if they could not be classified. */
 	struct xfp_ledger *ledger;
-	struct xfp_findings findings; /* with `ledger` */
-	struct xfp_error refused;     /* why a conversion would refuse it; XFP_OK: it would not */
+	struct xfp_findings findings; /* set if `ledger` is */
+	struct xfp_error refused;     /* why a conversion would refuse it; XFP_OK if it would not */
 };
 
-/* Fails where there is nothing to look at, and where a conversion would fail for other reasons than its input's. The
- * caller frees it either way. */
+/* Fails if there is no checkpoint, or if a conversion would fail for a reason other than its input. The caller frees
+ * `look` in any case. */
 enum xfp_status xfp_look_at(const struct xfp_look_wish *wish, struct xfp_look *look, struct xfp_error *err);
 void xfp_look_free(struct xfp_look *look);
 
-/* Elements of a tensor, of any dtype. */
+/* Number of elements of a tensor of any dtype. */
 uint64_t xfp_look_weights(const struct xfp_source_tensor *tensor);
-/* What the files spend on each; 0 where there is none. */
+/* Stored bits per weight; 0 if there are no weights. */
 double xfp_look_bits(uint64_t stored, uint64_t weights);
 
 #endif

@@ -12,7 +12,7 @@
 #define MADE_FOLDER "made" /* in the work folder */
 #define LARGEST_MADE_FILE ((size_t)1 << 30)
 
-/* Write one, unless the same is there: who it is decides what is done again. */
+/* Write a file unless it is unchanged, since a new identity makes stages run again. */
 static enum xfp_status write_made(const char *folder, const struct xfp_made_file *file, struct xfp_ledger_made *made,
 				  struct xfp_error *err)
 {
@@ -46,9 +46,9 @@ enum xfp_status xfp_inspection_write_made(const char *work, const struct xfp_che
 		return XFP_OK;
 	if (!below)
 		return xfp_no_memory(err);
-	/* Whoever reads the ledger may be elsewhere. */
+	/* The ledger's reader may have another current folder. */
 	if (!(status = xfp_mkdirs(below, err)) && !(folder = realpath(below, NULL)))
-		status = xfp_fail_errno(err, errno, "%s: cannot tell the full path", below);
+		status = xfp_fail_errno(err, errno, "%s: cannot resolve the full path", below);
 	for (uint32_t m = 0, e = 0; !status && m < checkpoint->made_count; m++) {
 		while (strcmp(ledger->extras[e], checkpoint->made[m].name) != 0)
 			e++;

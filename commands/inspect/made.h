@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * made.h - files that a checkpoint has not, made of what it says elsewhere, for a conversion to carry along.
+ * made.h - files that a checkpoint lacks, synthesized from its other contents so that a bundle can include them.
  */
 #ifndef XFP_INSPECTION_MADE_H
 #define XFP_INSPECTION_MADE_H
@@ -8,8 +8,8 @@
 #include "checkpoints/checkpoint.h"
 #include "schemas/ledger.h"
 
-/* Write them into the folder `made` of a work folder; the ledger, which is the checkpoint's, then has
- * their places. */
+/* Write them into the folder `made` of a work folder, and their paths into the ledger, which must be the
+ * checkpoint's. */
 enum xfp_status xfp_inspection_write_made(const char *work, const struct xfp_checkpoint *checkpoint,
 					  struct xfp_ledger *ledger, struct xfp_error *err);
 

@@ -6,6 +6,6 @@
 int main(int argc, char **argv)
 {
 	xfp_standard_files();
-	argv[0] = (char *)"xfp-inspect"; /* as messages begin */
+	argv[0] = (char *)"xfp-inspect"; /* the name in messages */
 	return xfp_output_finish("xfp-inspect", xfp_main_inspect(argc, argv));
 }

@@ -10,16 +10,16 @@
 
 #define REDRAW 0.1 /* seconds */
 
-/* What all threads share. All but the first two is looked at by one at a time. */
+/* Shared by all threads. The critical section `measure` protects all but the first two members. */
 struct measured_tensors {
 	const struct xfp_checkpoint *checkpoint;
 	struct xfp_distribution *found;
 	struct xfp_signals *signals;
 	struct xfp_meter meter;
-	uint64_t done, total; /* bytes, of all passes */
+	uint64_t done, total; /* bytes, over all passes */
 	uint32_t tensors, finished;
 	double started, drawn;
-	enum xfp_status status; /* of the first tensor that failed, in their order: which that is, no thread decides */
+	enum xfp_status status; /* of the first failed tensor in tensor order, whatever the threads did */
 	uint32_t failed;
 	struct xfp_error *err;
 };
@@ -41,7 +41,7 @@ static void draw(struct measured_tensors *run)
 		       rest);
 }
 
-/* So many bytes are done. False: it is time to stop. */
+/* Add finished bytes to the progress. Returns false if the threads must stop. */
 static bool go_on(struct measured_tensors *run, uint64_t bytes)
 {
 	bool on;
@@ -103,7 +103,7 @@ static void measure(struct measured_tensors *run, uint32_t t, struct xfp_distrib
 	}
 	if (!status && passes)
 		run->found[t] = xfp_distribution_end(work);
-	/* Whoever was stopped by another's failure has nothing to say. */
+	/* A thread stopped by another's failure has no message. */
 	if (status && *err.text)
 		fail(run, t, status, &err);
 #pragma omp critical(measure)
@@ -133,7 +133,7 @@ enum xfp_status xfp_measure(const struct xfp_checkpoint *checkpoint, uint32_t *t
 	};
 
 	xfp_meter_begin(&run.meter);
-	/* So that no thread is left with a large one when the others are through. */
+	/* Sort so that no thread starts a large tensor when the others have finished. */
 	if (count)
 		qsort_r(tensors, count, sizeof *tensors, largest_first, checkpoint->tensors);
 	for (uint32_t i = 0; i < count; i++) {

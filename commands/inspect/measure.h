@@ -9,9 +9,9 @@
 #include "checkpoints/checkpoint.h"
 #include "stages/quantize/distribution.h"
 
-/* Into found[t] for each of the `count` tensors t, which are sorted anew. Each is one thread's, from front to back in
- * blocks of a MiB, so that memory depends on the number of threads alone and no figure on it. On a terminal, standard
- * error tells how far it is. A signal ends it with XFP_FAILED and no message. */
+/* Measure `count` tensors t into found[t]; sorts `tensors`. Each tensor is read by one thread, from front to back in
+ * blocks of 1 MiB, so memory depends only on the number of threads, and no result depends on it. Progress is shown on
+ * standard error if that is a terminal. A signal results in XFP_FAILED without a message. */
 enum xfp_status xfp_measure(const struct xfp_checkpoint *checkpoint, uint32_t *tensors, uint32_t count,
 			    struct xfp_signals *signals, struct xfp_distribution *found, struct xfp_error *err);
 

@@ -17,7 +17,7 @@
 #define LEFT_OUT_SHOWN 12
 #define CELL(cell, ...) snprintf(cell, sizeof(cell), __VA_ARGS__)
 
-/* The verdict comes last, wherever both streams go. */
+/* The verdict comes last, even if both streams are the same file. */
 void xfp_inspection_say(const char *program, const char *kind, const char *text)
 {
 	xfp_output_flush();
@@ -56,7 +56,7 @@ static void print_each_guess(const char *program, const struct xfp_look *look, c
 	}
 }
 
-/* "guess: 24 tensors are attention, 3 norm; no rule knows 2": names are for those who ask. */
+/* "guess: 24 tensors are attention, 3 norm; no rule knows 2". Names are listed only with -v. */
 static void print_guesses(const char *program, const struct xfp_name_groups *groups)
 {
 	uint64_t of_class[XFP_CLASSES] = { 0 }, unknown = 0;
@@ -75,7 +75,7 @@ static void print_guesses(const char *program, const struct xfp_name_groups *gro
 	fputs(" (tensors; xfp inspect -v names them)\n", stderr);
 }
 
-/* For the user to look through: nobody has tried these rules on this model. */
+/* Print how tensors were classified, for review: the rules have never been tried on this model. */
 static enum xfp_status print_guess(const char *program, const struct xfp_look *look, bool verbose,
 				   struct xfp_error *err)
 {
@@ -92,7 +92,7 @@ static enum xfp_status print_guess(const char *program, const struct xfp_look *l
 	return XFP_OK;
 }
 
-/* All in one line; some hundred pictures are no news one by one. */
+/* On one line: a multimodal model leaves out hundreds of tensors. */
 static void print_left_out(const char *program, const struct xfp_checkpoint *c)
 {
 	struct xfp_text text;
@@ -120,10 +120,10 @@ enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_look 
 		xfp_inspection_say(program, "note", look->checkpoint->notes[i]);
 	if (telling != XFP_TELL_WARNINGS)
 		print_left_out(program, look->checkpoint);
-	/* What a conversion would make of it is no news where there will be none. */
+	/* Findings about a conversion do not matter if it would be refused. */
 	if (!look->ledger || look->refused.status)
 		return XFP_OK;
-	/* Where there is nothing to quantize, that is the news; expressions of rules that took nothing bury it. */
+	/* If nothing can be quantized, that is the message to show; rules without a match would hide it. */
 	for (uint32_t i = 0; i < notes->count; i++)
 		if (notes->list[i].warning ||
 		    (telling != XFP_TELL_WARNINGS &&
@@ -132,7 +132,7 @@ enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_look 
 	return look->family.why ? XFP_OK : print_guess(program, look, telling == XFP_TELL_ALL, err);
 }
 
-/* The same as a text of its own; NULL without memory. */
+/* The same as a string; NULL if out of memory. */
 static char *meaning_of(enum xfp_class class, const struct xfp_rule *rule)
 {
 	struct xfp_text text;
@@ -330,7 +330,7 @@ static int by_share(const void *a, const void *b)
 	return x->stored != y->stored ? (x->stored < y->stored) - (x->stored > y->stored) : strcmp(x->name, y->name);
 }
 
-/* "Q4_K (70 %), Q6_K (30 %)": the types of a GGUF by their shares of what is packed; "fp8" of what has one form. */
+/* "Q4_K (70 %), Q6_K (30 %)": a GGUF's types by their shares of the packed weights; "fp8" if there is one format. */
 static void print_forms(FILE *out, const struct xfp_checkpoint *c)
 {
 	struct packed_form forms[64];
@@ -362,7 +362,7 @@ static void print_forms(FILE *out, const struct xfp_checkpoint *c)
 			100 * (double)forms[f].stored / (double)all);
 }
 
-/* And how much smaller packed weights are than what is said of them here, which is of the unpacked ones. */
+/* Print the size of packed weights, since other sizes here are of unpacked ones. */
 static void print_format(const struct xfp_checkpoint *c)
 {
 	uint64_t stored = 0, bytes = 0;
@@ -395,7 +395,7 @@ bool xfp_inspection_is_config(const char *name)
 	return xfp_stem(name, ".json");
 }
 
-/* The file that was named, where it is all of the model: there may be others beside it. */
+/* The file, if it is the whole model: its folder may have others. */
 static const char *only_file(const struct xfp_checkpoint *c)
 {
 	const char *path = NULL;
@@ -422,7 +422,7 @@ void xfp_inspection_title(const struct xfp_look *look)
 		       family->why ? xfp_printable(family->why).text : "a guess: no family claims this model");
 }
 
-/* Of a model of which nothing would become of its tensors. */
+/* The dtypes of a model that a conversion would refuse. */
 static void print_dtypes(const struct xfp_checkpoint *c)
 {
 	struct fate_row rows[XFP_DTYPES] = { { 0 } };

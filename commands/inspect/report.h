@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - what is printed of a checkpoint: a summary, lists, and the same for programs.
+ * report.h - print a checkpoint: a summary, lists, JSON and CSV.
  */
 #ifndef XFP_INSPECT_REPORT_H
 #define XFP_INSPECT_REPORT_H
@@ -9,43 +9,43 @@
 #include "commands/inspect/list.h"
 #include "commands/inspect/look.h"
 
-/* A line on stderr, behind what was printed so far: "PROGRAM: KIND: text", with control characters made harmless. */
+/* Print "PROGRAM: KIND: text" to stderr, after flushing stdout, with control characters escaped. */
 void xfp_inspection_say(const char *program, const char *kind, const char *text);
 
 enum xfp_telling {
-	XFP_TELL_WARNINGS, /* what is listed may be wrong; rules are of no concern */
+	XFP_TELL_WARNINGS, /* only warnings that affect the list, none about rules */
 	XFP_TELL_NEWS,
-	XFP_TELL_ALL, /* what a model that no family claims was taken for name by name, and not in one line */
+	XFP_TELL_ALL, /* also each guess about an unknown model, name by name */
 };
-/* Notes and warnings, on stderr. */
+/* Print notes and warnings to stderr. */
 enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_look *look, enum xfp_telling telling,
 				     struct xfp_error *err);
 
 /* ---- for people, on stdout --------------------------------------------------------------------- */
 
-/* Which model, format and family. */
+/* Print the model, its format and family. */
 void xfp_inspection_title(const struct xfp_look *look);
-/* The summary; with `verbose` names, rules and every unit too. */
+/* Print the summary; with `verbose` also names, rules and all units. */
 enum xfp_status xfp_inspection_print(const struct xfp_look *look, bool verbose, struct xfp_error *err);
-/* What files say of themselves. */
+/* Print the metadata of the files. */
 void xfp_inspection_print_header(const struct xfp_look *look, const struct xfp_header *header);
-/* Lines of a list, and what they come to; the distribution of their weights, line by line and by role. */
+/* Print the lines of a list with their totals; print the distribution of weights, by line and by role. */
 void xfp_inspection_print_tensors(const struct xfp_look *look, const struct xfp_listed *lines, uint32_t count);
 void xfp_inspection_print_moments(const struct xfp_look *look, const struct xfp_listed *lines, uint32_t count);
 void xfp_inspection_print_roles(const struct xfp_listed_role *roles, uint32_t count);
 
 /* "quantize" and so on. */
 const char *xfp_rule_action_name(enum xfp_rule_action action);
-/* Whether it is no file of tensors, but the one that says how these are packed. */
+/* Whether the name is not a tensor file, but the config that describes packed weights. */
 bool xfp_inspection_is_config(const char *name);
 
 /* ---- for programs, on stdout; xfp-inspect(1) describes both ------------------------------------ */
 
-/* One object. `header` NULL: it was not asked for. */
+/* Print one JSON object. `header` is NULL unless --header was given. */
 enum xfp_status xfp_inspection_json(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,
 				    const struct xfp_header *header, struct xfp_error *err);
 void xfp_inspection_csv_header(const struct xfp_look *look, const struct xfp_header *header);
-/* A row for each line, and where weights were measured one for each role. */
+/* Print a row for each line and, if weights were measured, one for each role. */
 void xfp_inspection_csv(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,
 			const struct xfp_listed_role *roles, uint32_t role_count);
 

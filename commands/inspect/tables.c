@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tables.c - what xfp inspect lists, for people: files with what they say of themselves, tensors, distributions.
+ * tables.c - the lists of xfp inspect as text: files with metadata, tensors, distributions.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,12 +15,12 @@
 #include "commands/inspect/report.h"
 
 #define CELL(cell, ...) snprintf(cell, sizeof(cell), __VA_ARGS__)
-#define WIDEST_KEY 32 /* of an entry, beside which others stand aligned */
-#define SHOWN 8       /* of a list */
+#define WIDEST_KEY 32 /* keys up to this width are aligned */
+#define SHOWN 8       /* entries of a list */
 
 /* ---- files ------------------------------------------------------------------------------------- */
 
-/* The beginning of a long list, and what it has beside; of a long text as much as a message would show. */
+/* Print the first entries of a long list and its length; shorten a long text as messages do. */
 static void print_value(const struct xfp_header_entry *entry, unsigned column)
 {
 	const char *value = entry->values;
@@ -98,8 +98,8 @@ static const struct xfp_table_column tensor_columns[COLUMNS] = {
 	[TENSORS] = { "tensors", 0, 2, 0 },
 };
 
-/* The columns that say something of these lines; `at` is where each of them is, in a place of its own where it is not
- * shown. */
+/* Choose the columns that are not empty for these lines. `at` receives each column's place; hidden columns get a
+ * scratch place. */
 static void choose_columns(const struct xfp_look *look, const struct xfp_listed *lines, uint32_t count,
 			   struct xfp_table_column layout[COLUMNS + 1], unsigned at[COLUMNS])
 {
@@ -197,7 +197,7 @@ static void put_number(char cell[XFP_TABLE_CELL], const char *format, double val
 	else
 		snprintf(cell, XFP_TABLE_CELL, "-");
 	length = strlen(cell);
-	if (cell[length - 1] == '.') /* of four digits before it */
+	if (cell[length - 1] == '.') /* after four digits */
 		cell[length - 1] = '\0';
 }
 
@@ -214,7 +214,7 @@ static void put_moments(char (*row)[XFP_TABLE_CELL], const struct xfp_distributi
 	put_number(row[6], "%.2f", m->measured ? m->largest : NAN);
 }
 
-/* ": 3 NaN, 1 infinite left out", of those that have any. */
+/* ": 3 NaN, 1 infinite left out", if there are any. */
 static const char *left_out(const struct xfp_distribution *m, char text[96])
 {
 	*text = '\0';

@@ -11,7 +11,7 @@
 #define PATTERNS 65536
 #define CHUNK 65536
 
-/* Central moments, as sums, of so many numbers. */
+/* Central moments of `count` numbers, as sums. */
 struct central {
 	uint64_t count;
 	double mean, m2, m3, m4;
@@ -20,11 +20,11 @@ struct central {
 struct xfp_distribution_work {
 	enum xfp_dtype dtype;
 	unsigned pass;
-	uint64_t pattern[PATTERNS]; /* of 16-bit weights: how often each occurs */
+	uint64_t pattern[PATTERNS]; /* 16-bit weights: count of each pattern */
 	double chunk[CHUNK];
-	double scale; /* weights are looked at as so many times what they are, that their fourth powers are numbers */
+	double scale; /* weights are multiplied by it, so that fourth powers are finite */
 	struct central all;
-	struct xfp_distribution found; /* of those */
+	struct xfp_distribution found; /* of the scaled weights */
 };
 
 struct xfp_distribution_work *xfp_distribution_work_new(void)
@@ -42,13 +42,13 @@ static bool is_short(enum xfp_dtype dtype)
 	return dtype == XFP_F16 || dtype == XFP_BF16;
 }
 
-/* Of doubles the range is looked at first: without a scale their powers may be too large or too small for doubles. */
+/* F64 needs the range first: without a scale, powers may overflow or underflow. */
 unsigned xfp_distribution_passes(enum xfp_dtype dtype)
 {
 	return is_short(dtype) ? 1 : dtype == XFP_F32 ? 2 : dtype == XFP_F64 ? 3 : 0;
 }
 
-/* What each pass is for. */
+/* The task of each pass. */
 enum task { COUNT_PATTERNS, FIND_RANGE, ADD_CHUNKS, COUNT_TAILS };
 
 static enum task task_of(const struct xfp_distribution_work *work)
@@ -93,7 +93,7 @@ static void note_range(struct xfp_distribution *m, double value)
 		m->most = value;
 }
 
-/* Range and mean; what is no number is counted and forgotten. */
+/* Compute range and mean. NaN and infinity are counted and removed. */
 static void find_mean(struct xfp_distribution_work *work)
 {
 	struct xfp_distribution *m = &work->found;
@@ -135,7 +135,7 @@ static void find_spread(struct xfp_distribution_work *work)
 
 /* ---- 32 and 64 bits ---------------------------------------------------------------------------- */
 
-/* Up to CHUNK of them, as doubles. */
+/* Convert up to CHUNK weights to double. */
 static void load(const struct xfp_distribution_work *work, const unsigned char *from, uint64_t count, double *to)
 {
 	for (uint64_t i = 0; i < count; i++) {
@@ -165,7 +165,7 @@ static void find_range(struct xfp_distribution *m, const double *value, uint64_t
 	}
 }
 
-/* Those that are numbers, scaled, in front. */
+/* Move finite values to the front, scaled. Returns their number. */
 static uint64_t pick_numbers(double *value, uint64_t count, double scale)
 {
 	uint64_t kept = 0;
@@ -184,7 +184,7 @@ static struct central central_of(const double *value, uint64_t count)
 	for (uint64_t i = 0; i < count; i++)
 		sum += value[i];
 	c.mean = sum / (double)count;
-	/* What rounding left of the mean. */
+	/* Correct the mean's rounding error. */
 	for (uint64_t i = 0; i < count; i++)
 		off += value[i] - c.mean;
 	c.mean += off / (double)count;
@@ -217,7 +217,7 @@ static void add_chunk(struct central *a, const struct central *b)
 
 /* ---- both -------------------------------------------------------------------------------------- */
 
-/* What follows from the moments, once they are known. */
+/* Derive sigma and kurtosis from the moments. */
 static void find_shape(struct xfp_distribution_work *work)
 {
 	const struct central *all = &work->all;
@@ -228,7 +228,7 @@ static void find_shape(struct xfp_distribution_work *work)
 	m->mean = all->count ? all->mean / work->scale : NAN;
 	if (!all->count)
 		m->least = m->most = NAN;
-	/* Of equal ones, rounding would leave a spread of its own. */
+	/* If all weights are equal, sigma must not be a rounding error. */
 	if (all->count && !(m->least < m->most))
 		m->mean = m->least;
 	if (all->count < 2)
@@ -317,7 +317,7 @@ struct xfp_distribution xfp_distribution_end(struct xfp_distribution_work *work)
 
 /* ---- several ----------------------------------------------------------------------------------- */
 
-/* Squares of what is very large or small are not: they are those of shares in the largest. */
+/* Squares of very large or small sigmas overflow or underflow, so sum squares relative to the largest sigma. */
 static void add_variance(struct xfp_distribution_sum *sum, uint64_t count, double sigma)
 {
 	sum->spread += count;

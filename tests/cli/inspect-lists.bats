@@ -238,7 +238,7 @@ tensors = [$weights, ('$q', 'BF16', [4, 4])]"
 	# nothing is known of classes then
 	[ "$(xfp inspect --csv damaged 2>/dev/null | tail -n +2 | cut -d, -f 9-11 | sort -u)" = ',"",' ]
 	run -2 xfp inspect damaged class:norm
-	[[ $output == *"nothing is known of roles and classes"* ]]
+	[[ $output == *"roles and classes of this model are unknown"* ]]
 	# parts of packed weights that do not fit together
 	packed deepseek --spoil missing
 	run -3 --separate-stderr xfp inspect --tensors packed
