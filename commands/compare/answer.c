@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * answer.c - xfp compare: the best setting within some numbers of bits, and the types of llama.cpp that it stands for.
+ * answer.c - xfp compare: the best setting for each number of bits, and the llama.cpp types it can replace.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 static const double sizes[XFP_ANSWERS] = { 2.5, 3, 3.5, 4, 4.5, 5, 6 };
 
-/* Types are named as llama.cpp names them: Q4_0, Q4_K, IQ4_XS. */
+/* llama.cpp's type names: Q4_0, Q4_K, IQ4_XS. */
 static bool is_of_llama(const struct xfp_compared *c)
 {
 	return c->peer && c->candidate.cos_median >= 0 && (*c->peer->name == 'Q' || !strncmp(c->peer->name, "IQ", 2));

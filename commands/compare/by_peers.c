@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * by_peers.c - xfp compare: common formats, on the rows that ours are measured on.
+ * by_peers.c - xfp compare: common formats, measured on the same rows as ours.
  *
  * The sampled rows of a matrix are encoded as one flat array, row after row: what a format does where rows are no
  * multiple of its blocks. They are taken a stretch at a time that ends where a row and a block do, so that memory does
@@ -20,14 +20,14 @@
 
 static_assert(XFP_PEER_TILE == XFP_TILE, "formats have the tiles that a scan looks at");
 
-#define STRETCH_WEIGHTS (1u << 18) /* at the least; blocks divide XFP_PEER_WEIGHTS */
+#define STRETCH_WEIGHTS (1u << 18) /* minimum; block sizes divide XFP_PEER_WEIGHTS */
 
 struct stretch {
-	uint64_t cols, rows;     /* of a stretch, at most */
+	uint64_t cols, rows;     /* most in one stretch */
 	float *source, *decoded; /* [rows][cols] */
 	float *w, *r;            /* [threads] padded rows */
-	const float *tile;       /* of the matrix: the largest magnitude of each of its tiles, */
-	float peak;              /* and of all of them */
+	const float *tile;       /* of the matrix: largest magnitude per tile */
+	float peak;              /* and of the whole matrix */
 	size_t padded;
 	int threads;
 	struct xfp_row_error *result[XFP_PEERS]; /* [sampled rows] */
@@ -74,7 +74,7 @@ static enum xfp_status stretch_init(struct stretch *s, uint64_t cols, uint64_t s
 	return XFP_OK;
 }
 
-/* Rows [first, first + count) of a block of the sample. */
+/* Load rows [first, first + count) of a block of the sample. */
 static void load(struct stretch *s, const struct xfp_rows *rows, uint64_t first, uint64_t count)
 {
 #pragma omp parallel for schedule(static)
@@ -86,13 +86,14 @@ static void load(struct stretch *s, const struct xfp_rows *rows, uint64_t first,
 	}
 }
 
-/* What a format gets at once: weights [at, at + count) of the stretch, and the peak of those whose scale they share. */
+/* Input of one encode call: weights [at, at + count) of the stretch, and the peak of the weights that share their
+ * scale. */
 struct peer_piece {
 	uint64_t at, count;
 	float peak;
 };
 
-/* A row's part of a tile. */
+/* The part of a tile that lies in one row. */
 static struct peer_piece piece_of_tile(const struct stretch *s, uint64_t number, const uint64_t *row)
 {
 	uint64_t across = xfp_tiles(s->cols), i = number / across, t = number % across, left = s->cols - t * XFP_TILE;
@@ -102,7 +103,7 @@ static struct peer_piece piece_of_tile(const struct stretch *s, uint64_t number,
 				    .peak = s->tile[row[i] / XFP_TILE * across + t] };
 }
 
-/* Blocks in the order of the weights, whatever their rows. */
+/* Blocks in weight order, across row boundaries. */
 static struct peer_piece piece_of_run(const struct stretch *s, uint64_t number, uint64_t weights)
 {
 	uint64_t at = number * XFP_PEER_WEIGHTS, left = weights - at;
@@ -112,7 +113,7 @@ static struct peer_piece piece_of_run(const struct stretch *s, uint64_t number, 
 				    .peak = s->peak };
 }
 
-/* `row`: the numbers of these rows in their matrix. */
+/* `row`: indices of these rows in their matrix. */
 static void encode(struct stretch *s, const struct xfp_peer *peer, const uint64_t *row, uint64_t count,
 		   struct xfp_row_error *result)
 {
@@ -123,7 +124,7 @@ static void encode(struct stretch *s, const struct xfp_peer *peer, const uint64_
 #pragma omp parallel for schedule(dynamic, 16)
 	for (uint64_t p = 0; p < pieces; p++) {
 		struct peer_piece piece = tiles ? piece_of_tile(s, p, row) : piece_of_run(s, p, weights);
-		uint8_t code[XFP_PEER_BYTES]; /* smaller blocks take no more together */
+		uint8_t code[XFP_PEER_BYTES]; /* enough for smaller blocks, too */
 
 		xfp_peer_encode(peer, piece.peak, s->source + piece.at, (size_t)piece.count, code);
 		xfp_peer_decode(peer, piece.peak, code, (size_t)piece.count, s->decoded + piece.at);
@@ -138,7 +139,7 @@ static void encode(struct stretch *s, const struct xfp_peer *peer, const uint64_
 	}
 }
 
-/* The rows that are encoded next are of this matrix. */
+/* Select the matrix of the next rows. */
 static void set_matrix(struct stretch *s, const struct xfp_ledger_unit *unit, const float *tile, uint32_t matrix)
 {
 	uint64_t tiles = xfp_tiles(unit->rows) * xfp_tiles(unit->cols);
@@ -172,7 +173,7 @@ static enum xfp_status go_through(struct stretch *s, const struct xfp_ledger_uni
 	return XFP_OK;
 }
 
-/* As a survey adds up: rows of the sample count for all others, those that were picked for themselves. */
+/* Sum errors the way a survey does: sampled rows stand for all others, rows picked individually for themselves. */
 static void sum_up(const struct stretch *s, const struct xfp_ledger_unit *unit, const struct xfp_survey *survey,
 		   unsigned p, double *cosine, struct xfp_compared *compared, double *norm)
 {
@@ -191,7 +192,7 @@ static void sum_up(const struct stretch *s, const struct xfp_ledger_unit *unit, 
 	compared->candidate.bytes = unit->experts * xfp_peer_matrix_size(&xfp_peers[p], unit->rows, unit->cols);
 	compared->candidate.error = *norm > 0 ? error / *norm : 0;
 	xfp_cosine_summary(cosine, survey->rows, &compared->candidate.cos_median, &compared->candidate.cos_p5);
-	/* Sources near the end of f32, which no scale of theirs reaches. */
+	/* Sources near the f32 maximum, which the format's scales cannot represent. */
 	if (!isfinite(compared->candidate.error)) {
 		compared->candidate.cos_median = compared->candidate.cos_p5 = -1;
 		compared->candidate.error = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare.c - xfp compare: every mode and every k beside common formats, on a model of the user's.
+ * compare.c - xfp compare: measure every mode and every k next to common formats, on the user's model.
  *
  * inspect writes the ledger into a folder that is gone at the end. Units are then measured one after the other, each
  * by all threads, in this process. No cache is read or written.
@@ -27,10 +27,10 @@
 #include "stages/quantize/threads.h"
 #include "stages/work/work.h"
 
-/* ---- which units ------------------------------------------------------------------------------- */
+/* ---- selecting units --------------------------------------------------------------------------- */
 
-/* What a TENSOR is to inspect: the wish that it be fitted. So kept matrices become units, named in full, and an
- * output head is fitted. The pattern is borrowed. */
+/* Turn a TENSOR argument into an override that asks inspect to fit it. Kept matrices then become units named in full,
+ * and an output head is fitted. The pattern is borrowed. */
 static struct xfp_override wish_of(const struct xfp_compare_request *request, uint32_t i)
 {
 	return (struct xfp_override){ .pattern = request->patterns[i],
@@ -51,7 +51,7 @@ static enum xfp_status add_wishes(struct xfp_compare_request *request, struct xf
 	return XFP_OK;
 }
 
-/* Each TENSOR must be something; what is said of an override is said of it. */
+/* Every TENSOR must match a unit. Errors are those of the override. */
 static enum xfp_status check_wishes(const struct xfp_comparison *comparison, struct xfp_error *err)
 {
 	const struct xfp_compare_request *request = &comparison->request;
@@ -103,7 +103,7 @@ static enum xfp_status read_ledger(struct xfp_comparison *comparison, const char
 	return status;
 }
 
-/* What xfp-inspect wrote. */
+/* Print the messages of xfp-inspect. */
 static void print_line(const struct xfp_notice *notice, void *context)
 {
 	(void)context;
@@ -113,7 +113,7 @@ static void print_line(const struct xfp_notice *notice, void *context)
 		xfp_screen_printf(stderr, "%s\n", notice->text);
 }
 
-/* inspect runs as it does for a conversion that has got no further; only why it fails is shown. */
+/* Run inspect as for a new conversion. Only the reason for a failure is shown. */
 static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_signals *signals, struct xfp_error *err)
 {
 	struct xfp_compare_request *request = &comparison->request;
@@ -151,8 +151,8 @@ static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_sig
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
-/* How far it is; elsewhere than on a terminal only what is begun is told: there is nothing to look up later. What is
- * looked at of a unit is so many rows, whose length is most of what it costs. */
+/* Progress. Without a terminal only the start is reported, since no state is kept that could be queried later. The cost
+ * of a unit is its number of sampled rows times their length. */
 struct progress {
 	struct xfp_meter meter;
 	uint32_t number, count;
@@ -164,7 +164,7 @@ static void begin(const struct xfp_comparison *c, const struct progress *progres
 {
 	if (!progress->meter.terminal && !c->request.quiet)
 		fprintf(stderr,
-			"xfp compare: measuring %" PRIu32 " unit%s in every mode and beside %d common formats; this "
+			"xfp compare: measuring %" PRIu32 " unit%s in every mode and in %d common formats; this "
 			"takes a while\n",
 			progress->count, progress->count == 1 ? "" : "s", XFP_PEERS);
 }
@@ -211,7 +211,7 @@ static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signal
 		status = xfp_compare_unit(ledger, unit, &c->request, signals, &c->units[c->count], err);
 		if (!status && !c->units[c->count].count) {
 			xfp_meter_clear(&progress.meter);
-			fprintf(stderr, "xfp: %s: has weights that are no numbers, and is left out\n",
+			fprintf(stderr, "xfp: %s: has NaN or infinite weights, and is left out\n",
 				xfp_printable(unit->name).text);
 			free(c->units[c->count].list);
 			c->left_out++;
@@ -226,7 +226,7 @@ static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signal
 	return status;
 }
 
-/* An hour of work must not end with that. */
+/* Check the output path first, so that an hour of work is not lost. */
 static enum xfp_status check_plot(const char *path, struct xfp_error *err)
 {
 	const char *slash = path ? strrchr(path, '/') : NULL;
@@ -239,10 +239,10 @@ static enum xfp_status check_plot(const char *path, struct xfp_error *err)
 	if (!folder)
 		status = xfp_no_memory(err);
 	else if (access(folder, W_OK | X_OK))
-		status =
-			errno == ENOENT
-				? xfp_fail(err, XFP_FAILED, "--output %s: its folder is not there; make it first", path)
-				: xfp_fail_errno(err, errno, "--output %s: the folder cannot be written", path);
+		status = errno == ENOENT
+				 ? xfp_fail(err, XFP_FAILED, "--output %s: its folder does not exist; create it first",
+					    path)
+				 : xfp_fail_errno(err, errno, "--output %s: the folder cannot be written", path);
 	free(folder);
 	return status;
 }
@@ -260,10 +260,10 @@ static enum xfp_status compare(struct xfp_comparison *c, struct xfp_signals *sig
 		status = check_wishes(c, err);
 	if (!status)
 		status = measure_units(c, signals, err);
-	/* Reserved for stages, whose units are made again; a comparison has nothing to go back to. */
+	/* XFP_CHANGED is reserved for stages, which repeat the unit. A comparison has nothing to repeat. */
 	if (status == XFP_CHANGED)
 		status = XFP_FAILED;
-	/* Files that changed meanwhile would have given a mixture. */
+	/* If files changed during the run, the figures would mix two models. */
 	if (!status)
 		status = xfp_ledger_check_files(c->ledger, err);
 	if (!status)
@@ -289,9 +289,9 @@ static void comparison_free(struct xfp_comparison *c)
 	xfp_compare_request_free(&c->request);
 }
 
-/* OpenMP's threads wait for each other by spinning unless the environment says otherwise before the program begins,
- * and where other programs want the processors they take what the one that is waited for needs. So it begins again;
- * where that cannot be, it is slower. */
+/* OpenMP threads spin while they wait, unless the environment says otherwise at program start; on a busy machine
+ * spinning takes time from the thread they wait for. So set the variable and execute the program again. If that fails,
+ * continue, only slower. */
 static void wait_passively(int argc, char **argv)
 {
 	char **words;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare.h - what xfp compare finds out: every way to store a unit, ours and those that people know, with bits and
- * error.
+ * compare.h - xfp compare: every way to store a unit, ours and common formats, with bits and error.
  *
  * compare.c runs it, options.c is told what to do, measure.c and by_peers.c look at one unit's
  * rows, sum.c adds units up and says who wins, answer.c picks the best setting for a size; table.c, data.c (CSV, JSON)
@@ -20,44 +19,45 @@
 #include "schemas/parameters.h"
 #include "stages/quantize/survey.h"
 
-/* ---- what is asked ----------------------------------------------------------------------------- */
+/* ---- request ----------------------------------------------------------------------------------- */
 
 struct xfp_compare_request {
 	char *model;        /* a path */
-	const char *given;  /* as the command line calls it */
-	const char *family; /* NULL: inspect finds it */
+	const char *given;  /* as given on the command line */
+	const char *family; /* NULL: detected by inspect */
 	char *const *patterns;
 	uint32_t pattern_count;
-	struct xfp_parameters parameters; /* as the fits see them, in all modes */
-	struct xfp_thresholds thresholds; /* none first, then falling */
-	bool refined, published;          /* libraries of v2a */
-	uint64_t rows;                    /* of a unit, 0: usual; UINT64_MAX: all */
+	struct xfp_parameters parameters; /* parameters of the fits, in all modes */
+	struct xfp_thresholds thresholds; /* "none" first, then descending */
+	bool refined, published;          /* which libraries of v2a */
+	uint64_t rows;                    /* per unit; 0: default, UINT64_MAX: all */
 	const char *plot;                 /* NULL: none */
 	bool json, csv, per_unit;
-	bool quiet; /* what is begun, and how far it is, are not told */
-	bool told;  /* --help or --version was asked for and printed, and nothing else looked at */
+	bool quiet; /* no progress on stderr */
+	bool told;  /* --help or --version was printed; exit now */
 };
 
-/* argv[0] is the name for messages. What is wrong is XFP_USAGE. The request borrows from argv. */
+/* Parse the command line. argv[0] is the program name in messages. Errors are XFP_USAGE. The request borrows from
+ * argv. */
 enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_request *request, struct xfp_error *err);
 void xfp_compare_request_free(struct xfp_compare_request *request);
 
-/* ---- what is found ----------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------- */
 
-/* One way to store a unit, or all units together: of those bytes and outliers are added up, the error is that of
- * all weights, and cosines are means. */
+/* One way to store a unit or, in the summary, all units: then bytes and outliers are sums, the error is over all
+ * weights, and cosines are means. */
 struct xfp_compared {
-	const struct xfp_peer *peer;    /* NULL: ours, and `candidate` says which */
-	bool published;                 /* v2a as its authors published it */
-	struct xfp_candidate candidate; /* of peers bytes, cosines and error only; cos_median -1: not to be chosen */
+	const struct xfp_peer *peer;    /* NULL: one of ours, described by `candidate` */
+	bool published;                 /* v2a as published by its authors */
+	struct xfp_candidate candidate; /* for peers bytes, cosines, error; cos_median -1: excluded */
 	uint64_t shared;                /* bytes of row scales, balance and library */
 };
 
 struct xfp_compared_unit {
-	const struct xfp_ledger_unit *unit; /* borrowed; NULL: all of them */
-	uint64_t weights, rows, sampled;    /* rows that there are, and that were looked at */
-	double norm;                        /* sum of squares of all weights, as the sample tells it */
-	struct xfp_compared *list;          /* as xfp_compared_order has them; peers last */
+	const struct xfp_ledger_unit *unit; /* borrowed; NULL: all units */
+	uint64_t weights, rows, sampled;    /* rows in total, and rows measured */
+	double norm;                        /* squared norm of all weights, estimated from the sample */
+	struct xfp_compared *list;          /* sorted by xfp_compared_order; peers last */
 	uint32_t count;
 };
 
@@ -65,62 +65,63 @@ struct xfp_comparison {
 	struct xfp_compare_request request;
 	struct xfp_ledger *ledger;
 	struct xfp_compared_unit *units;
-	uint32_t count, left_out; /* units that were measured; with weights that are no numbers */
+	uint32_t count, left_out; /* units measured; units left out for NaN or infinity */
 	struct xfp_compared_unit all;
 };
 
 /* ---- measuring --------------------------------------------------------------------------------- */
 
-/* Everything of one unit. A unit whose weights are no numbers, where those are not to fail, has an empty list. An
- * interrupt is XFP_FAILED. */
+/* Measure one unit. If NaN and infinity are tolerated, a unit that has them gets an empty list. XFP_FAILED on an
+ * interrupt. */
 enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
 				 const struct xfp_compare_request *request, struct xfp_signals *signals,
 				 struct xfp_compared_unit *compared, struct xfp_error *err);
-/* The peers alone, on the rows of a survey: XFP_PEERS of them, and the unit's squared norm as those rows tell it.
- * `tile`: the largest magnitudes of all its tiles (scan.h). */
+/* Measure the XFP_PEERS common formats on the rows of a survey, and estimate the unit's squared norm from these rows.
+ * `tile`: the largest magnitude of each of its tiles (scan.h). */
 enum xfp_status xfp_compare_peers(const struct xfp_ledger_unit *unit, const struct xfp_survey *survey,
 				  const float *tile, struct xfp_signals *signals, struct xfp_compared list[XFP_PEERS],
 				  double *norm, struct xfp_error *err);
 
-/* ---- sums and who wins ------------------------------------------------------------------------- */
+/* ---- sums and claims --------------------------------------------------------------------------- */
 
 double xfp_compared_bits(const struct xfp_compared_unit *unit, const struct xfp_compared *compared);
 /* "v2c, 16", "v2a published", "Q4_K" */
 const char *xfp_compared_mode(const struct xfp_compared *compared, char text[32]);
-/* The same with all that tells it from the others: "v2c, 16, k 3, 4.0 sigma" */
+/* The same with all parameters: "v2c, 16, k 3, 4.0 sigma" */
 const char *xfp_compared_name(const struct xfp_compared *compared, char text[64]);
-/* By mode, group, k and threshold; for qsort. */
+/* Order by mode, group, k and threshold; for qsort. */
 int xfp_compared_order(const void *a, const void *b);
 
-/* The end of the stretch that begins at `first` of what differs in its threshold alone (in k too, with `mode`). */
+/* Returns the end of the run of entries starting at `first` that differ only in threshold (with `mode`, also in k). */
 uint32_t xfp_compared_stretch(const struct xfp_compared_unit *unit, uint32_t first, bool mode);
-/* Of a stretch, what has the least error for its bits: a bit more is worth a quarter of the error. */
+/* The entry of a run with the least error for its bits; one more bit must reduce the error to a quarter. */
 const struct xfp_compared *xfp_compared_best(const struct xfp_compared_unit *unit, uint32_t first, uint32_t end);
 
-/* Fills in comparison->all, to be freed with the units. */
+/* Fill in comparison->all, which is freed with the units. */
 enum xfp_status xfp_compare_sum(struct xfp_comparison *comparison, struct xfp_error *err);
 
-/* Of a common format, published v2a among them: what of ours has the least error at no more bytes. */
+/* For one common format (or published v2a): our candidate with the least error at no more bytes. */
 struct xfp_claim_on {
-	const struct xfp_compared *peer, *ours; /* ours NULL: nothing is as small */
-	bool allowed;                           /* row scales, balance and library are not counted */
-	double ratio;                           /* of the squared errors, ours to the peer's */
-	/* Of all units, where each takes what is best for it: */
-	double each; /* ratio of the sums; negative: some unit has nothing as small */
+	const struct xfp_compared *peer, *ours; /* ours NULL: none is as small */
+	bool allowed;                           /* row scales, balance and library not counted */
+	double ratio;                           /* squared error, ours over the peer's */
+	/* Over all units, with the best candidate chosen per unit: */
+	double each; /* ratio of the sums; negative: some unit has none as small */
 	double worst;
 	uint32_t worst_unit;
 };
 #define XFP_MOST_CLAIMS (XFP_PEERS + 5)
-/* How many there are. `comparison` NULL: of that unit alone, `each` and `worst` are not told. */
+/* Returns the number of claims. `comparison` NULL: for that unit alone; `each` and `worst` are not set. */
 uint32_t xfp_compare_claims(const struct xfp_comparison *comparison, const struct xfp_compared_unit *unit,
 			    struct xfp_claim_on claims[XFP_MOST_CLAIMS]);
 
-/* The setting of least error within some bits per weight, and types of llama.cpp; all borrowed, NULL: none. */
+/* The setting with the least error within a number of bits, and llama.cpp types to compare with. All borrowed; NULL if
+ * none. */
 struct xfp_compare_answer {
 	double bits;
 	const struct xfp_compared *ours;
-	const struct xfp_compared *replaces; /* least error of those with no fewer bits and no less error than ours */
-	const struct xfp_compared *cheapest; /* fewest bits of those with no more error than ours */
+	const struct xfp_compared *replaces; /* least error among types with no fewer bits and no less error */
+	const struct xfp_compared *cheapest; /* fewest bits among types with no more error */
 };
 #define XFP_ANSWERS 7
 void xfp_compare_answers(const struct xfp_compared_unit *unit, struct xfp_compare_answer answers[XFP_ANSWERS]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * data.c - xfp compare: what it found, for programs: CSV and JSON.
+ * data.c - xfp compare: results as CSV and JSON.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 /* ---- CSV --------------------------------------------------------------------------------------- */
 
-/* RFC 4180: a quotation mark twice. On a terminal control characters are escapes. */
+/* RFC 4180: quotation marks are doubled. On a terminal, control characters are escaped. */
 static void print_quoted(const char *text)
 {
 	putchar('"');
@@ -55,7 +55,7 @@ static void print_rows(const struct xfp_compared_unit *unit)
 			printf("%s,", c->sigma_milli ? xfp_sigma_text(c->sigma_milli, sigma) : "none");
 		printf("%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.9g,%" PRIu64 ",", unit->weights, c->bytes, one->shared,
 		       xfp_compared_bits(unit, one), c->outliers);
-		/* A way that decodes to what is no number has neither. */
+		/* A format that decodes to NaN or infinity has neither. */
 		if (c->cos_median < 0)
 			puts(",,");
 		else
@@ -138,7 +138,7 @@ static json_t *answers_json(const struct xfp_compared_unit *unit)
 	return list;
 }
 
-/* `comparison` NULL: of one unit. */
+/* `comparison` NULL: one unit alone. */
 static json_t *unit_json(const struct xfp_comparison *comparison, const struct xfp_compared_unit *unit)
 {
 	struct xfp_claim_on claims[XFP_MOST_CLAIMS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * measure.c - xfp compare: our ways to store a unit, measured on its rows.
+ * measure.c - xfp compare: our modes, measured on a unit's rows.
  *
  * A survey (survey.h) with one threshold at a time: then libraries are trained for that threshold, as a conversion
  * trains them. What was published of v2a has neither balance nor outliers, and therefore a scan of its own.
@@ -17,7 +17,7 @@
 static uint64_t rows_of(const struct xfp_ledger_unit *unit, const struct xfp_compare_request *request)
 {
 	uint64_t all = unit->experts * unit->rows, least = xfp_survey_rows(unit);
-	/* Long rows tell as much as more of them: about as many weights as usual rows of 4096 have. */
+	/* Sample about as many weights as usual rows of 4096 have. */
 	uint64_t usual = USUAL_ROWS * 4096ull / unit->cols;
 
 	usual = usual > USUAL_ROWS ? USUAL_ROWS : usual;
@@ -26,7 +26,7 @@ static uint64_t rows_of(const struct xfp_ledger_unit *unit, const struct xfp_com
 	return usual < all ? usual : all;
 }
 
-/* Row scales, balance and library: what a format without them has not to pay for. */
+/* Bytes of row scales, balance and library, which a format without them does not store. */
 static uint64_t shared_bytes(const struct xfp_candidate *candidate, const struct xfp_outliers *known)
 {
 	uint64_t bytes[XFP_PARTS], shared;
@@ -46,7 +46,7 @@ static enum xfp_status interrupted(struct xfp_signals *signals, struct xfp_error
 	return xfp_signals_came(signals) ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
 }
 
-/* Candidates of the parameters' modes for each threshold, after those that are in the list. */
+/* Append candidates of the parameters' modes for each threshold. */
 static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters, uint32_t bits,
 			       const struct xfp_thresholds *thresholds, bool published, struct xfp_signals *signals,
 			       struct xfp_compared_unit *compared, struct xfp_error *err)
@@ -83,7 +83,7 @@ static enum xfp_status add_ours(const struct xfp_survey *survey, const struct xf
 	parameters.libfit = XFP_LIBFIT_REFINED;
 	status = measure(survey, &parameters, parameters.bits & ~XFP_FP8_BIT, &request->thresholds, false, signals,
 			 compared, err);
-	/* It has no thresholds. */
+	/* fp8 has no thresholds. */
 	if (!status && fp8)
 		status = measure(survey, &parameters, fp8, &no_outliers, false, signals, compared, err);
 	return status;
@@ -96,7 +96,7 @@ static enum xfp_status add_published(const struct xfp_survey *survey, const stru
 	return measure(survey, parameters, parameters->bits & ~XFP_FP8_BIT, &no_outliers, true, signals, compared, err);
 }
 
-/* What of the unit's rows is looked at. Nothing, where weights are no numbers and are not to fail. */
+/* The rows to measure; none if the unit has NaN or infinity and these are tolerated. */
 struct look {
 	float *tile; /* as in struct xfp_peaks, set before */
 	struct xfp_outliers known;

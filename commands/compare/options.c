@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.c - what xfp compare is asked: settings that decide fits, as xfp convert knows them, and its own.
+ * options.c - xfp compare: the command line. Settings that affect fits are those of xfp convert.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static enum xfp_status take_rows(const struct xfp_option *option, const char *wh
 	return XFP_OK;
 }
 
-/* Into its place: none first, then falling; what is there is not added again. */
+/* Insert in order, "none" first, then descending; duplicates are ignored. */
 static bool add_threshold(struct xfp_thresholds *list, uint32_t sigma)
 {
 	uint32_t at = 0;
@@ -67,7 +67,7 @@ static enum xfp_status take_thresholds(const struct xfp_option *option, const ch
 		while (good && (item = strsep(&rest, ","))) {
 			uint32_t sigma = 0;
 
-			/* No outliers are none, not 0. */
+			/* "none" means no outliers; 0 is invalid. */
 			good = xfp_sigma_parse(item, &sigma) && sigma != XFP_SIGMA_AUTO &&
 			       (sigma || !strcmp(item, "none")) && add_threshold(list, sigma);
 		}
@@ -94,7 +94,7 @@ static enum xfp_status take_libfit(const struct xfp_option *option, const char *
 	return XFP_OK;
 }
 
-/* A typing error must not cost a file of the model. */
+/* The suffix is required, so that a typing error cannot overwrite a model file. */
 static enum xfp_status take_plot(const struct xfp_option *option, const char *where, const char *text,
 				 struct xfp_error *err)
 {
@@ -114,7 +114,7 @@ static enum xfp_status take_setting(const struct xfp_option *option, const char 
 	return xfp_setting_set(option->context, xfp_setting_find(option->name), where, text, err);
 }
 
-/* A setting as xfp convert knows it; its own texts where they say something else here. */
+/* A setting of xfp convert, with its own help text if it means something else here. */
 static struct xfp_option setting_of(struct xfp_settings *settings, const char *name, const char *text)
 {
 	const struct xfp_setting *setting = &xfp_settings_table[xfp_setting_find(name)];
@@ -126,7 +126,7 @@ static struct xfp_option setting_of(struct xfp_settings *settings, const char *n
 				    .context = settings };
 }
 
-/* The settings that a conversion would take from there; where its bundle goes is nothing for a plot. */
+/* Read the settings that a conversion reads from the environment. The bundle's path does not apply to a plot. */
 static enum xfp_status from_environment(const struct xfp_option *options, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -199,11 +199,11 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	if ((status = from_environment(options, err)))
 		return status;
 	status = xfp_command_line_parse(line, argc, argv, err);
-	line->options = NULL; /* the table ends here */
+	line->options = NULL; /* end of the table */
 	return status;
 }
 
-/* What can be told of a TENSOR before there is a model. */
+/* Check the syntax of a TENSOR before the model is opened. */
 static enum xfp_status check_pattern(const char *pattern, struct xfp_error *err)
 {
 	const char *class = xfp_after(pattern, XFP_CLASS_PREFIX);
@@ -257,7 +257,7 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 	request->parameters = settings.parameters;
 	if (!settings.has_bits)
 		request->parameters.bits = xfp_bits_usual(XFP_AUTO_MODES);
-	/* Thresholds are told one by one, and none of them is to meet a cap that a conversion would not have. */
+	/* Thresholds are set one by one, and none may hit a cap that a conversion would not have. */
 	request->parameters.outlier_sigma = XFP_SIGMA_AUTO;
 	request->parameters.outlier_cap = XFP_CAP_AUTO;
 	request->given = line.arguments[0];

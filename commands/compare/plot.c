@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plot.c - xfp compare: bits against squared error, and against 1 - cosine, as one SVG that needs nothing else.
+ * plot.c - xfp compare: bits against squared error and against 1 - cosine, as one self-contained SVG.
  *
  * Our ways are small dots, one a threshold, and a line a mode through the best of each k; common formats are rings with
  * their names, set where they cover no other. The title has the model's name, the legend says what each mark is, and no
@@ -20,12 +20,12 @@
 
 enum { WIDTH = 1120, TOP = 70, BOTTOM = 494, PANEL = 480, LEFT = 66, PANELS_APART = 560 };
 enum { LEGEND = 556, LEGEND_ROW = 22, HEIGHT = 600 };
-#define LINES 6     /* v2, v2a, the same as published, v2c of two groups */
-#define MOST_BITS 8 /* what takes more is of small matrices, and would squeeze the rest */
+#define LINES 6     /* v2, v2a, v2a as published, v2c with two groups */
+#define MOST_BITS 8 /* more occurs only in small matrices, and would squeeze the rest */
 #define LETTER 6.6
-#define NAME_SIZE 12.0 /* of the font of names */
+#define NAME_SIZE 12.0 /* font size of names */
 #define TEXT_HEIGHT 14.0
-#define DESCENT 3.0 /* of it, below the line that letters stand on */
+#define DESCENT 3.0 /* below the baseline */
 
 struct box {
 	double left, top, right, bottom;
@@ -51,7 +51,7 @@ static double value_of(const struct panel *p, const struct xfp_compared *c)
 	return p->cosine ? 1 - c->candidate.cos_median : c->candidate.error;
 }
 
-/* What has no logarithm is not. */
+/* Zero has no logarithm and is not shown. */
 static bool shown(const struct panel *p, const struct xfp_compared *c)
 {
 	return c->candidate.cos_median >= 0 && value_of(p, c) > 1e-30 && xfp_compared_bits(p->unit, c) <= MOST_BITS;
@@ -121,14 +121,14 @@ static void draw_axes(const struct panel *p)
 				p->left - 7, y_of(p, log) + 4, steps[s], decade);
 		}
 	fprintf(p->out,
-		"<text class=\"faint\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">bits a weight, all that is stored"
+		"<text class=\"faint\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">bits per weight, all stored bits"
 		"</text>\n",
 		p->left + PANEL / 2., BOTTOM + 38);
 }
 
 /* ---- ours -------------------------------------------------------------------------------------- */
 
-/* fp8 is one point, of more bits than are shown. */
+/* fp8 is a single point, beyond the bits shown. */
 static bool has_line(const struct xfp_compared *first)
 {
 	return first->candidate.mode != XFP_MODE_FP8;
@@ -163,14 +163,14 @@ static void draw_lines(const struct panel *p)
 	}
 }
 
-/* Text at x, and where the next one may begin. */
+/* Draw text at x; returns the x after it. */
 static double draw_text(FILE *out, double x, double y, const char *text)
 {
 	fprintf(out, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", x, y, text);
 	return x + (double)strlen(text) * LETTER;
 }
 
-/* A row for the lines, and one for what the other marks are. */
+/* One row for the lines, one for the other marks. */
 static void draw_legend(FILE *out, const struct xfp_compared_unit *unit)
 {
 	const double middle = LEGEND - 4, below = LEGEND + LEGEND_ROW;
@@ -202,7 +202,7 @@ static bool overlap(const struct box *a, const struct box *b)
 	return a->left < b->right && b->left < a->right && a->top < b->bottom && b->top < a->bottom;
 }
 
-/* The part of a line between two edges: *begin to *end, as shares of the line. */
+/* Clip a line to [low, high]: *begin to *end, as fractions of the line. */
 static void clip(double at, double step, double low, double high, double *begin, double *end)
 {
 	double near, far;
@@ -227,7 +227,7 @@ static bool crosses(const struct segment *line, const struct box *box)
 	return begin < end;
 }
 
-/* A name as wide as in DejaVu Sans, which few fonts exceed. */
+/* Width of a name in DejaVu Sans, which few fonts exceed. */
 static double width_of(const char *name)
 {
 	double width = 0;
@@ -240,7 +240,7 @@ static double width_of(const char *name)
 	return width * NAME_SIZE;
 }
 
-/* From a ring to its name; without length when the name is next to the ring. */
+/* The leader from a ring to its name; of length 0 if the name is next to the ring. */
 static struct segment leader_of(double x, double y, const struct box *box)
 {
 	double middle = (box->top + box->bottom) / 2;
@@ -259,7 +259,7 @@ static bool has_length(const struct segment *line)
 	return fabs(line->x1 - line->x2) > 0 || fabs(line->y1 - line->y2) > 0;
 }
 
-/* Whether a name, with the line to it, covers no ring, no other name and no line to one. */
+/* Whether a name and its leader overlap no ring, no other name and no other leader. */
 static bool is_free(const struct panel *p, const struct box *box, const struct segment *leader)
 {
 	if (box->left < p->left || box->right > p->left + PANEL || box->top < TOP || box->bottom > BOTTOM)
@@ -273,7 +273,7 @@ static bool is_free(const struct panel *p, const struct box *box, const struct s
 	return true;
 }
 
-/* Next to the ring, or as near to it as nothing is covered. */
+/* Place a name next to its ring, or at the nearest position without overlap. */
 static struct box place(const struct panel *p, double x, double y, double width)
 {
 	struct box nearest = { x + 8, y + 4 + DESCENT - TEXT_HEIGHT, x + 8 + width, y + 4 + DESCENT };
@@ -335,7 +335,7 @@ static void draw_peers(struct panel *p)
 
 /* ---- the file ---------------------------------------------------------------------------------- */
 
-/* Colours that tell apart for most eyes, on white and on black. */
+/* Colours that most people can distinguish, on white and on black. */
 static void draw_style(FILE *out)
 {
 	static const char *const light[LINES] = { "#57606a", "#8250df", "#bf8700", "#1f6feb", "#1a7f37", "#953800" };
@@ -360,7 +360,7 @@ static void draw_style(FILE *out)
 	fputs("}</style>\n<rect class=\"back\" width=\"100%\" height=\"100%\"/>\n", out);
 }
 
-/* The model as it was called, without the folders before it: "Qwen3-0.6B: 196 units, 440 M weights". */
+/* The model's name without folders: "Qwen3-0.6B: 196 units, 440 M weights". */
 static void draw_title(FILE *out, const struct xfp_comparison *comparison)
 {
 	const char *given = comparison->request.given, *end = given + strlen(given), *name;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sum.c - xfp compare: all units together, and what of ours is best beside each common format.
+ * sum.c - xfp compare: totals over all units, and our best candidate for each common format.
  */
 #include <math.h>
 #include <stdio.h>
@@ -45,13 +45,13 @@ const char *xfp_compared_name(const struct xfp_compared *compared, char text[64]
 	return text;
 }
 
-/* None first, then falling. */
+/* "none" first, then descending. */
 static int by_threshold(uint32_t a, uint32_t b)
 {
 	return a && b ? COMPARE(b, a) : COMPARE(a, b);
 }
 
-/* By what a line of a plot has, and by k unless `mode`. */
+/* Order by the attributes of a plot line and, unless `mode`, by k. */
 static int by_kind(const struct xfp_compared *x, const struct xfp_compared *y, bool mode)
 {
 	int order = COMPARE(x->candidate.mode, y->candidate.mode);
@@ -149,20 +149,20 @@ enum xfp_status xfp_compare_sum(struct xfp_comparison *comparison, struct xfp_er
 	return XFP_OK;
 }
 
-/* ---- who wins ---------------------------------------------------------------------------------- */
+/* ---- claims ------------------------------------------------------------------------------------ */
 
 static bool is_rival(const struct xfp_compared *compared)
 {
 	return compared->peer || compared->published;
 }
 
-/* 4.25 bits: scales alone beside 4 bits, as ours of 4.25 has. */
+/* 4.25 bits: 4 bits and scales alone, as ours of 4.25 bits. */
 static bool is_allowed(const struct xfp_compared *rival)
 {
 	return rival->peer && rival->peer->bytes * 8 * 4 == rival->peer->weights * 17;
 }
 
-/* Of ours, what has the least error in no more bytes than number `rival` of the list; NULL: nothing. */
+/* Our candidate with the least error in no more bytes than entry `rival` of the list; NULL if none. */
 static const struct xfp_compared *beside(const struct xfp_compared_unit *unit, uint32_t rival)
 {
 	const struct xfp_compared *wanted = &unit->list[rival], *best = NULL;
@@ -180,13 +180,13 @@ static const struct xfp_compared *beside(const struct xfp_compared_unit *unit, u
 	return best;
 }
 
-/* Where both are exact there is nothing to win. */
+/* If both are exact, neither is better. */
 static double ratio_of(double ours, double theirs)
 {
 	return theirs > 0 ? ours / theirs : ours > 0 ? INFINITY : 1;
 }
 
-/* Every unit with what is best for it. */
+/* The best candidate of every unit. */
 static void each_unit(const struct xfp_comparison *comparison, uint32_t rival, struct xfp_claim_on *claim)
 {
 	double ours = 0, theirs = 0;
@@ -217,7 +217,7 @@ uint32_t xfp_compare_claims(const struct xfp_comparison *comparison, const struc
 {
 	uint32_t count = 0;
 
-	/* What people know best comes first. */
+	/* Best-known formats first. */
 	for (uint32_t n = 0; n < 2 * unit->count && count < XFP_MOST_CLAIMS; n++) {
 		uint32_t i = n % unit->count;
 		const struct xfp_compared *rival = &unit->list[i], *ours;

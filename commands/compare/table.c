@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.c - xfp compare: what it found, for people: a line a size, a line a mode and k, then a line a common format.
+ * table.c - xfp compare: results as text tables: a line per size, per mode and k, and per common format.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static const struct xfp_table_column ours_layout[OURS_COLUMNS + 1] = {
 
 enum { PEER, PEER_BITS, PEER_COSINE, PEER_ERROR, OURS, OURS_BITS, OURS_ERROR, RATIO, EACH, WORST, CLAIM_COLUMNS };
 
-/* Of one unit without the last two. */
+/* For a single unit the last two columns are omitted. */
 static const struct xfp_table_column claim_layout[CLAIM_COLUMNS + 1] = {
 	[PEER] = { "format", 1, 0, 0 },
 	[PEER_BITS] = { "bits/weight", 0, 2, 0 },
@@ -173,7 +173,7 @@ static void print_unit(const struct xfp_comparison *comparison, const struct xfp
 	print_claims(comparison, unit);
 }
 
-/* "128 x ", of a stack. */
+/* "128 x " for a stack. */
 static const char *experts_text(uint32_t experts, char text[32])
 {
 	*text = '\0';

@@ -497,7 +497,7 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 	grep -Eq $'\r\e\\[K 23% 3 of 9, about [0-9]+ s left: model' typescript # 128 of 560 columns are done
 	[[ $(sed $'s/.*\r\e\\[K//' typescript) == *units* && $(sed $'s/.*\r\e\\[K//' typescript) != *" of 9"* ]]
 	xfp compare m --rows 64 --bits 2 2>errors >table
-	[ "$(cat errors)" = "xfp compare: measuring 9 units in every mode and beside 14 common formats; this takes a while" ]
+	[ "$(cat errors)" = "xfp compare: measuring 9 units in every mode and in 14 common formats; this takes a while" ]
 	xfp compare m role:q --rows 64 --bits 2 2>errors >table
 	grep -q '^xfp compare: measuring 1 unit in' errors
 	xfp compare m --rows 64 --bits 2 -q 2>errors >table
