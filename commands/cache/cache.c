@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache.c - xfp cache: what is in a cache of artifacts, whether it is whole, and what of it may go. Each
- * command has a file of its own; this is the table of them and the frame that they run in.
+ * cache.c - xfp cache: list, check, rebuild and collect a cache of artifacts. Each subcommand has its own file; this
+ * one has the table of subcommands and what they share.
  */
 #include "commands/cache/cache.h"
 
@@ -19,7 +19,7 @@ static const struct xfp_cache_command *const commands[] = {
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
-/* ---- the frame --------------------------------------------------------------------------------- */
+/* ---- running a subcommand ---------------------------------------------------------------------- */
 
 static const char *default_folder(void)
 {
@@ -28,7 +28,7 @@ static const char *default_folder(void)
 	return folder && *folder ? folder : "xfp-cache";
 }
 
-/* True to go on; otherwise *status is what to end with. */
+/* Returns true to continue. Otherwise the caller exits with *status. */
 static bool parse(int argc, char **argv, const struct xfp_cache_command *command, struct xfp_cache_call *call,
 		  int *status)
 {
@@ -53,7 +53,7 @@ static bool parse(int argc, char **argv, const struct xfp_cache_command *command
 	if (!xfp_command_line_read(&line, argc, argv, status))
 		return false;
 	if (line.argument_count > (command->takes_operand ? 1 : 0)) {
-		*status = xfp_command_line_refuse(&line, "'%s' is one argument too many",
+		*status = xfp_command_line_refuse(&line, "'%s' is unexpected argument",
 						  xfp_printable(line.arguments[line.argument_count - 1]).text);
 		return false;
 	}
@@ -82,7 +82,7 @@ static int run(const struct xfp_cache_command *command, int argc, char **argv)
 	return status;
 }
 
-/* ---- which command ----------------------------------------------------------------------------- */
+/* ---- the table of subcommands ------------------------------------------------------------------ */
 
 static void print_usage(FILE *out)
 {

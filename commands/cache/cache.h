@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache.h - the frame that every `xfp cache` command runs in: options, the open cache, progress, times.
+ * cache.h - what every `xfp cache` subcommand uses: options, the open cache, progress, times.
  */
 #ifndef XFP_CACHE_H
 #define XFP_CACHE_H
@@ -17,9 +17,9 @@
 struct xfp_cache_call {
 	const char *program; /* "xfp cache ls" */
 	const char *folder;
-	const char *operand; /* NULL: none was given */
+	const char *operand; /* NULL if not given */
 	bool json;
-	/* of single commands */
+	/* used by single subcommands */
 	const char *kind, *unit, *sort; /* ls */
 	bool keys, reverse;             /* ls */
 	bool read, remove;              /* check */
@@ -30,17 +30,17 @@ struct xfp_cache_call {
 	bool dry_run;                   /* gc */
 };
 
-#define XFP_CACHE_OPTIONS 8 /* of its own that a command has, at most */
+#define XFP_CACHE_OPTIONS 8 /* most options of one subcommand */
 
 struct xfp_cache_command {
 	const char *name;
-	const char *usage;   /* from "xfp" on */
-	const char *text;    /* of it in a list of commands */
+	const char *usage;   /* starts with "xfp" */
+	const char *text;    /* one line for the list of subcommands */
 	const char *summary; /* sentences for --help */
 	bool takes_operand;
-	/* Fill in its own options, which write to `call`; NULL: it has none. Returns how many. */
+	/* Fill in the subcommand's own options, which write to `call`. Returns their number. NULL if there are none. */
 	size_t (*options)(struct xfp_cache_call *call, struct xfp_option own[XFP_CACHE_OPTIONS]);
-	/* Returns an exit status; what it could not do is in `err`. */
+	/* Returns an exit status; `err` has the failure, if any. */
 	int (*run)(const struct xfp_cache_call *call, struct xfp_error *err);
 };
 
@@ -50,32 +50,32 @@ extern const struct xfp_cache_command xfp_cache_ls, xfp_cache_check, xfp_cache_r
 
 struct xfp_cache {
 	struct xfp_store store;
-	struct xfp_manifest *manifest; /* to be read; NULL where there is none that can be */
+	struct xfp_manifest *manifest; /* opened for reading; NULL if missing or unusable */
 	enum xfp_manifest_state state;
 	struct xfp_census census;
 };
 
-/* Look at a cache as it is. A manifest that is of no use is not an error; a damaged one may be found to be
- * that only here, in which case `manifest` is NULL again. */
+/* Open a cache for reading, without changing it. An unusable manifest is not an error. Damage may be found only here;
+ * `manifest` is then NULL again. */
 enum xfp_status xfp_cache_open(const char *folder, struct xfp_cache *cache, struct xfp_error *err);
 void xfp_cache_close(struct xfp_cache *cache);
 
-/* "sound", "missing", ... , as in JSON; and what to do about it on stderr where it is not sound. */
+/* The state's name in JSON: "sound", "missing", ... If the manifest is not sound, the remedy is printed to stderr. */
 const char *xfp_cache_state_name(enum xfp_manifest_state state);
 void xfp_cache_mention_state(const struct xfp_cache_call *call, const struct xfp_cache *cache);
 
-/* A warning, where xfp_lock_alone found nothing to lock. */
+/* Print a warning if xfp_lock_alone found that the file system has no locks. */
 void xfp_cache_mention_lock(const struct xfp_cache_call *call, int lock);
 
-/* One artifact, all that is known of it. */
+/* Print everything known about one artifact. */
 enum xfp_status xfp_cache_explain(const struct xfp_cache_call *call, const struct xfp_cache *cache, uint32_t number,
 				  struct xfp_error *err);
 
 /* ---- printing ---------------------------------------------------------------------------------- */
 
-/* A row of the manifest as an object; NULL when out of memory. */
+/* Convert a row of the manifest to a JSON object. Returns NULL if out of memory. */
 json_t *xfp_json_row(const struct xfp_value *values, unsigned count);
-/* How far a long command is, on stderr: on a terminal a line that is rewritten, otherwise one now and then. */
+/* Progress of a long command on stderr: one line, redrawn, on a terminal; otherwise a line now and then. */
 struct xfp_cache_progress {
 	const char *program;
 	double started, printed;

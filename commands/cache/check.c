@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.c - xfp cache check: whether a cache is whole; and what is not, removed on request.
+ * check.c - xfp cache check: verify a cache and, on request, remove damaged artifacts.
  */
 #include "cache/check.h"
 
@@ -15,7 +15,7 @@
 #include "commands/cache/cache.h"
 #include "schemas/parameters.h"
 
-#define MOST_SHOWN 20 /* of findings that are no damage, of a kind */
+#define MOST_SHOWN 20 /* most lines printed per kind of harmless finding */
 
 static const char *const names[XFP_FINDINGS] = {
 	[XFP_FINDING_DAMAGED] = "damaged",   [XFP_FINDING_UNREADABLE] = "unreadable",
@@ -28,11 +28,11 @@ static const char *const names[XFP_FINDINGS] = {
 struct check_report {
 	const struct xfp_cache_call *call;
 	const struct xfp_store *store;
-	struct xfp_manifest *writable; /* for --remove; NULL: nothing is removed, or there is no manifest */
+	struct xfp_manifest *writable; /* for --remove; NULL without it, or without a manifest */
 	struct xfp_cache_progress progress;
 	struct xfp_check_result result;
 	uint64_t removed;
-	bool complained; /* of the manifest */
+	bool complained; /* a warning about the manifest was printed */
 	json_t *findings;
 };
 
@@ -51,8 +51,8 @@ static json_t *finding_json(const struct check_report *s, const struct xfp_findi
 			{ "removed", json_boolean(is_removed(s, finding)) });
 }
 
-/* The row goes first, as everywhere. Somebody may just have put a good one in its place: then that is made
- * again, too. */
+/* The row is removed before the file, as everywhere. If another process has just replaced the file with a good one,
+ * that one is recomputed, too. */
 static enum xfp_status remove_damaged(struct check_report *s, const char *key, struct xfp_error *err)
 {
 	enum xfp_status status = s->writable ? xfp_manifest_forget(s->writable, key, err) : XFP_OK;
@@ -125,7 +125,7 @@ static enum xfp_status check_manifest(struct check_report *s, const struct xfp_c
 	return status;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------- */
+/* ---- summary ----------------------------------------------------------------------------------- */
 
 static void print_remedies(const struct check_report *s)
 {
@@ -134,24 +134,26 @@ static void print_remedies(const struct check_report *s)
 	const char *folder = s->call->folder;
 
 	if (s->removed)
-		printf("%" PRIu64 " damaged, and removed: a conversion that wants them makes them again\n", s->removed);
+		printf("%" PRIu64 " damaged and removed; the next conversion that needs them recomputes them\n",
+		       s->removed);
 	else if (n[XFP_FINDING_DAMAGED])
 		xfp_screen_printf(stdout,
 				  "%" PRIu64 " damaged. Remedy: xfp cache check%s --remove --cache %s\n"
-				  "(a conversion that wants one finds it, too, and makes it again)\n",
+				  "(a conversion that needs one detects the damage and recomputes it)\n",
 				  n[XFP_FINDING_DAMAGED], s->call->read ? " --read-data" : "", folder);
 	if (n[XFP_FINDING_UNREADABLE])
-		printf("%" PRIu64 " cannot be read: see to their permissions, or to the disk\n",
-		       n[XFP_FINDING_UNREADABLE]);
+		printf("%" PRIu64 " cannot be read; check their permissions and the disk\n", n[XFP_FINDING_UNREADABLE]);
 	if (n[XFP_FINDING_MANIFEST])
 		xfp_screen_printf(stdout, "the manifest is damaged. Remedy: xfp cache rebuild --cache %s\n", folder);
 	else if (behind)
-		xfp_screen_printf(stdout,
-				  "the manifest is behind, which does no harm; xfp cache rebuild --cache %s mends it\n",
-				  folder);
-	if (n[XFP_FINDING_OTHER] + n[XFP_FINDING_DEBRIS])
 		xfp_screen_printf(
-			stdout, "what is of another version or left over goes with: xfp cache gc --cache %s\n", folder);
+			stdout,
+			"the manifest is out of date, which is harmless; xfp cache rebuild --cache %s updates it\n",
+			folder);
+	if (n[XFP_FINDING_OTHER] + n[XFP_FINDING_DEBRIS])
+		xfp_screen_printf(stdout,
+				  "to remove artifacts of other versions and leftovers: xfp cache gc --cache %s\n",
+				  folder);
 }
 
 static void print_sum(const struct check_report *s)
@@ -230,7 +232,7 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 	return status;
 }
 
-/* "2/7": the second of seven parts; "2.5%": so many of all, drawn at random. */
+/* Parse "2/7", the second of seven parts, or "2.5%", a random sample of that share. */
 static bool parse_subset(const char *text, struct xfp_cache_call *call)
 {
 	char number[32] = "";

@@ -23,7 +23,7 @@ enum xfp_status xfp_cache_open(const char *folder, struct xfp_cache *cache, stru
 		return status;
 	if (!(status = xfp_manifest_look(&cache->store, &cache->manifest, &cache->state, err)))
 		status = xfp_census_take(&cache->store, cache->manifest, &cache->census, err);
-	/* Damage inside a file shows where it is read. The folder says less, but says it. */
+	/* Damage inside the manifest shows when it is read. The folder alone then gives less detail. */
 	if (status && cache->manifest && xfp_manifest_is_damaged(cache->manifest)) {
 		xfp_manifest_close(cache->manifest);
 		cache->manifest = NULL;
@@ -68,12 +68,12 @@ void xfp_cache_mention_state(const struct xfp_cache_call *call, const struct xfp
 		[XFP_MANIFEST_EMPTY] = "the manifest is empty",
 		[XFP_MANIFEST_OTHER] = "the manifest is of another version of xfp",
 		[XFP_MANIFEST_DAMAGED] = "the manifest is damaged",
-		[XFP_MANIFEST_UNREADABLE] = "the manifest has a journal, which a read-only folder cannot take in",
+		[XFP_MANIFEST_UNREADABLE] =
+			"the manifest has a journal, which cannot be replayed in a read-only folder",
 	};
 
 	if (cache->state != XFP_MANIFEST_READY && (cache->census.count || cache->state == XFP_MANIFEST_DAMAGED))
-		xfp_screen_printf(stderr,
-				  "%s: %s: %s, so only files can be told of; xfp cache rebuild makes a new one\n",
+		xfp_screen_printf(stderr, "%s: %s: %s, so only files are listed; xfp cache rebuild makes a new one\n",
 				  call->program, cache->store.folder, what[cache->state]);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * explain.c - xfp cache ls KEY: one artifact, all that is known of it.
+ * explain.c - xfp cache ls KEY: everything known about one artifact.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,13 +16,14 @@
 struct explaining {
 	const struct xfp_cache *cache;
 	const struct xfp_census_item *item;
-	struct xfp_manifest *manifest; /* of the cache, or one that holds this artifact alone */
+	struct xfp_manifest *manifest; /* the cache's, or a scratch one with only this artifact */
 	char *kind, *unit, *key_text;
 	double seconds;
-	bool first; /* no row was printed yet */
+	bool first; /* no row printed yet */
 };
 
-/* One that the manifest does not know is read: into a manifest of its own, so that all else is the same. */
+/* Read an artifact that the manifest does not list into a scratch manifest, so that the rest of the code sees one
+ * case. */
 static enum xfp_status find_label(struct explaining *e, struct xfp_manifest **scratch, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -113,7 +114,7 @@ static enum xfp_status print_text(struct explaining *e, struct xfp_error *err)
 		printf("size      %s\nmade      %s, in %.3f s\n", xfp_human((double)item->bytes, "B", size),
 		       xfp_utc(item->made, time), e->seconds);
 	else
-		puts("size      gone; it will be made again when it is wanted");
+		puts("size      missing; recomputed when it is needed");
 	printf("current   %s\n", item->current ? "yes" : "no");
 	while ((line = strsep(&rest, "\n")))
 		if (*line) {

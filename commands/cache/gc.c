@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gc.c - xfp cache gc: remove what no recent run uses.
+ * gc.c - xfp cache gc: remove artifacts that no recent run uses.
  */
 #include "cache/gc.h"
 
@@ -28,14 +28,14 @@ static struct xfp_gc_rules rules_of(const struct xfp_cache_call *call)
 	};
 }
 
-/* ---- what is told ------------------------------------------------------------------------------ */
+/* ---- output ------------------------------------------------------------------------------------ */
 
 static const char *const reasons[XFP_GC_WHYS] = {
-	[XFP_GC_RUN] = "recent runs use them",
-	[XFP_GC_UNFINISHED] = "of runs that may be gone on with",
-	[XFP_GC_UNRECORDED] = "older than all known runs, so that nothing tells who uses them",
+	[XFP_GC_RUN] = "used by recent runs",
+	[XFP_GC_UNFINISHED] = "of runs that can be resumed",
+	[XFP_GC_UNRECORDED] = "older than all known runs, so their use is unknown",
 	[XFP_GC_YOUNG] = "not old enough",
-	[XFP_GC_FITS] = "enough goes without them",
+	[XFP_GC_FITS] = "within --max-size",
 };
 static const char *const names[XFP_GC_WHYS] = {
 	[XFP_GC_RUN] = "recent",
@@ -45,7 +45,7 @@ static const char *const names[XFP_GC_WHYS] = {
 	[XFP_GC_FITS] = "fits",
 };
 
-/* Whether something goes that an output would have kept, were it not gone. Afterwards nothing is told of it. */
+/* Whether an artifact is removed only because the output of its run was deleted. The run is not reported afterwards. */
 static bool is_forgotten(const struct xfp_census *census, const struct xfp_gc_plan *plan, uint32_t run)
 {
 	if (!census->runs[run].gone || !census->runs[run].latest)
@@ -97,16 +97,16 @@ static void print_text(const struct xfp_cache_call *call, const struct xfp_cache
 		print_list(cache, plan);
 	for (uint32_t i = 0; i < cache->census.other_count; i++)
 		if (cache->census.others[i].what == XFP_STORE_UNKNOWN)
-			printf("left alone, not made by xfp: %s\n", xfp_printable(cache->census.others[i].path).text);
+			printf("kept, not made by xfp: %s\n", xfp_printable(cache->census.others[i].path).text);
 	for (uint32_t i = 0; i < cache->census.run_count; i++)
 		if (is_forgotten(&cache->census, plan, i))
-			printf("gone, so that nothing is kept for it: %s\n",
+			printf("output deleted, nothing is kept for it: %s\n",
 			       xfp_printable(cache->census.runs[i].output).text);
 	print_sum("artifacts: ", &plan->artifacts);
 	print_sum("leftovers of dead processes: ", &plan->debris);
 	print_sum("files of superseded manifests: ", &plan->superseded);
 	if (plan->rows)
-		printf("rows of artifacts that were gone: %" PRIu64 "\n", plan->rows);
+		printf("rows of missing artifacts: %" PRIu64 "\n", plan->rows);
 	for (int why = 1; why < XFP_GC_WHYS; why++)
 		if (plan->stays[why].count)
 			printf("%" PRIu64 " artifacts stay, %s: %s\n", plan->stays[why].count,
@@ -151,17 +151,18 @@ static enum xfp_status print_json(const struct xfp_cache_call *call, const struc
 
 /* ---- the work ---------------------------------------------------------------------------------- */
 
-/* Without a manifest nothing tells what is in use. */
+/* Only the manifest records which artifacts are in use. */
 static enum xfp_status check_state(const struct xfp_cache_call *call, const struct xfp_cache *cache,
 				   struct xfp_error *err)
 {
 	if (cache->store.read_only && !call->dry_run)
 		return xfp_fail(err, XFP_FAILED, "%s: is read-only, so nothing can be removed from it", call->folder);
 	if (cache->state != XFP_MANIFEST_READY && cache->census.count)
-		return xfp_fail(err, XFP_FAILED,
-				"%s: its manifest is %s, and only that tells what is in use; first run xfp cache "
-				"rebuild --cache %s",
-				call->folder, xfp_cache_state_name(cache->state), call->folder);
+		return xfp_fail(
+			err, XFP_FAILED,
+			"%s: its manifest is %s, so it is unknown which artifacts are in use; first run xfp cache "
+			"rebuild --cache %s",
+			call->folder, xfp_cache_state_name(cache->state), call->folder);
 	return XFP_OK;
 }
 
@@ -173,7 +174,7 @@ static enum xfp_status remove_all(struct xfp_cache *cache, const struct xfp_gc_p
 
 	if (status)
 		return status;
-	xfp_manifest_close(cache->manifest); /* which on a full disk was had alone */
+	xfp_manifest_close(cache->manifest); /* opened on its own if the disk is full */
 	cache->manifest = NULL;
 	if (!(status = xfp_manifest_open(&cache->store, &manifest, NULL, &why)))
 		status = xfp_gc_forget(manifest, &cache->census, plan, &why);
@@ -184,7 +185,7 @@ static enum xfp_status remove_all(struct xfp_cache *cache, const struct xfp_gc_p
 	return status;
 }
 
-/* The census is taken under the lock: what it does not know of a run that has begun since, there is none. */
+/* The census is taken under the lock, so no run can have started that it does not list. */
 static enum xfp_status collect(const struct xfp_cache_call *call, struct xfp_cache *cache, struct xfp_gc_plan *plan,
 			       struct xfp_error *err)
 {
@@ -202,10 +203,11 @@ static enum xfp_status collect(const struct xfp_cache_call *call, struct xfp_cac
 	else if ((status = print_json(call, cache, plan, err)))
 		return status;
 	if (call->max_size && plan->after > call->max_size)
-		return xfp_fail(err, XFP_UNMET,
-				"%s: still larger than --max-size, by what may not go; a smaller --keep-runs or "
-				"--older-than lets more go",
-				call->folder);
+		return xfp_fail(
+			err, XFP_UNMET,
+			"%s: still larger than --max-size, because the rest is in use; a smaller --keep-runs or "
+			"--older-than removes more",
+			call->folder);
 	return XFP_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ls.c - xfp cache ls: the artifacts of a cache, a line each.
+ * ls.c - xfp cache ls: list the artifacts of a cache, one per line.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,17 +18,17 @@
 
 #define SHORT_KEY 12
 #define LONG_KEY 32
-#define BESIDE_KEY 48 /* the other columns */
-#define INDENT 2      /* of what is below its unit's name */
+#define BESIDE_KEY 48 /* width of the other columns */
+#define INDENT 2      /* of lines below their unit's name */
 
-/* ---- which, and in what order ------------------------------------------------------------------ */
+/* ---- selecting and sorting --------------------------------------------------------------------- */
 
 static const char *const orders[] = { "unit", "key", "kind", "size", "made", NULL };
 enum { BY_UNIT, BY_KEY, BY_KIND, BY_SIZE, BY_MADE };
 
 struct listed {
 	const struct xfp_census_item *item;
-	unsigned kind; /* its place among kinds */
+	unsigned kind; /* index of the kind */
 };
 
 struct listing {
@@ -51,7 +51,7 @@ static int compare(const void *a, const void *b, void *context)
 	const struct xfp_census_item *x = listed_x->item, *y = listed_y->item;
 	int result = 0;
 
-	if (l->order == BY_SIZE) /* the largest first, the newest first */
+	if (l->order == BY_SIZE) /* largest first, newest first */
 		result = by_number(y->bytes, x->bytes);
 	else if (l->order == BY_MADE)
 		result = by_number((uint64_t)y->made, (uint64_t)x->made);
@@ -101,8 +101,8 @@ static void print_key_text(const struct listing *l, const char *key)
 	free(text);
 }
 
-/* Whether the names of units fit behind the rest; otherwise each has a line above the artifacts that are its. There may
- * be a hundred thousand, so no table is made of them. */
+/* Whether unit names fit after the other columns. If not, each name gets a line of its own above the unit's artifacts.
+ * Lines are printed directly, not through a table, since there may be a hundred thousand. */
 static bool names_fit(const struct listing *l, int key)
 {
 	size_t longest = 0, length;
@@ -182,7 +182,7 @@ static json_t *item_json(const struct listing *l, const struct xfp_census_item *
 	return root;
 }
 
-/* Object by object: there may be a hundred thousand. */
+/* Objects are printed one by one: there may be a hundred thousand. */
 static enum xfp_status print_json(const struct listing *l, struct xfp_error *err)
 {
 	uint64_t bytes = 0, current = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rebuild.c - xfp cache rebuild: the manifest, made again from the artifacts.
+ * rebuild.c - xfp cache rebuild: rebuild the manifest from the artifacts.
  */
 #include "cache/rebuild.h"
 
@@ -48,7 +48,8 @@ static enum xfp_status print_json(const struct xfp_cache_call *call, const struc
 
 static void print_text(const struct xfp_cache_call *call, const struct xfp_rebuilt *r)
 {
-	xfp_screen_printf(stdout, "%s: the manifest was made of %" PRIu64 " artifacts", call->folder, r->artifacts);
+	xfp_screen_printf(stdout, "%s: the manifest was rebuilt from %" PRIu64 " artifacts", call->folder,
+			  r->artifacts);
 	if (r->left_out)
 		printf("; %" PRIu64 " were left out, see above: xfp cache check --read-data --remove", r->left_out);
 	putchar('\n');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats.c - xfp cache stats: what a cache holds in figures.
+ * stats.c - xfp cache stats: statistics of a cache.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "commands/cache/cache.h"
 #include "stages/work/stages.h"
 
-#define MOST_RUNS 10 /* as text; in JSON all */
+#define MOST_RUNS 10 /* in text; JSON lists all */
 
 struct sum {
 	uint64_t artifacts, bytes, current, current_bytes;
@@ -25,8 +25,8 @@ struct sum {
 
 struct figures {
 	const struct xfp_cache *cache;
-	struct sum kind[XFP_STAMPS + 1], all; /* by their places; that behind the last is of what is not known */
-	uint64_t weights;                     /* of what is current and packed */
+	struct sum kind[XFP_STAMPS + 1], all; /* by stamp; the last entry is for unknown ones */
+	uint64_t weights;                     /* in current packed artifacts */
 	uint64_t unknown, other_bytes;
 	int64_t oldest, newest;
 	struct xfp_gc_plan gc;
@@ -67,7 +67,7 @@ static void count(struct figures *f)
 	}
 }
 
-/* Findings are counted; xfp cache check tells them. */
+/* Findings are only counted; xfp cache check prints them. */
 static enum xfp_status overlook(const struct xfp_finding *finding, void *context, struct xfp_error *err)
 {
 	(void)finding;
@@ -84,7 +84,7 @@ static enum xfp_status find_damage(struct figures *f, struct xfp_error *err)
 	return xfp_check_cache(&f->cache->store, &f->cache->census, false, &rules, &hooks, &f->check, err);
 }
 
-/* Stored bytes against two bytes a weight, of what is current. */
+/* Stored bytes over two bytes per weight, for current artifacts. */
 static double share(const struct figures *f, uint64_t bytes)
 {
 	return f->weights ? (double)bytes / (2.0 * (double)f->weights) : 0;

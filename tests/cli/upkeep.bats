@@ -441,7 +441,7 @@ gc_on_full_disk() { # COMMAND...: that runs gc on one
 	mkdir away
 	mv two.xfp away
 	cache gc -n >text
-	grep -qx "gone, so that nothing is kept for it: $PWD/two.xfp" text
+	grep -qx "output deleted, nothing is kept for it: $PWD/two.xfp" text
 	[ "$(artifacts | wc -l)" = "$total" ]
 	[ "$(cache gc --json | json 'len(o["removed"]) > 8, o["gone"]')" = "(True, ['$PWD/two.xfp'])" ]
 	[ "$(artifacts | wc -l)" -lt "$total" ]
