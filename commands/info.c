@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * info.c - `xfp info`: what is inside a bundle, from its index alone.
+ * info.c - `xfp info`: describe a bundle from its index alone.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -25,7 +25,8 @@
 
 /* ---- JSON -------------------------------------------------------------------------------------- */
 
-/* Who decided, and how: null where the bundle does not say (`recorded` is NULL), or nothing but the defaults did. */
+/* What decided the unit's format: null if the bundle does not record it (`recorded` is NULL), or if only defaults
+ * applied. */
 static json_t *policy_json(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
 {
 	struct xfp_policy policy = { .fixed = false };
@@ -46,7 +47,7 @@ static json_t *policy_json(const struct xfp_recorded *recorded, const struct xfp
 	return json;
 }
 
-/* null where the mode has no such thing */
+/* null if the mode does not have it */
 static json_t *size_or_null(uint32_t size)
 {
 	return size ? json_integer(size) : json_null();
@@ -82,7 +83,7 @@ static json_t *tensor_json(const struct xfp_tensor_info *tensor)
 			{ "dtype", xfp_json_text(tensor->dtype_name) }, { "shape", shape });
 }
 
-/* `device` NULL: nothing of one. */
+/* `device` NULL: no device section. */
 static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded,
 				  const struct xfp_cuda_device *device, struct xfp_error *err)
 {
@@ -103,7 +104,7 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 	}
 	for (uint32_t t = 0; t < info.tensors; t++)
 		xfp_json_add(&tensors, xfp_bundle_tensor(bundle, t, &tensor) ? tensor_json(&tensor) : NULL);
-	/* xfp.json as it is; null when it is no JSON, which libxfp does not look at. */
+	/* xfp.json unchanged; null if it is not valid JSON, which libxfp does not check. */
 	method = json_loadb(info.json, info.json_bytes, 0, NULL);
 	root = XFP_JSON({ "version", json_integer((json_int_t)info.version) }, { "family", xfp_json_text(info.family) },
 			{ "weights", json_integer((json_int_t)info.weights) },
@@ -116,7 +117,7 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 
 /* ---- text -------------------------------------------------------------------------------------- */
 
-/* " NAME=VALUE", as convert's parameters are called in the bundle. */
+/* " NAME=VALUE", with the parameter names of the bundle. */
 static void print_value(FILE *out, const char *prefix, const char *name, const json_t *value)
 {
 	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
@@ -126,7 +127,7 @@ static void print_value(FILE *out, const char *prefix, const char *name, const j
 	free(text);
 }
 
-/* Floors are decimals, as text. */
+/* Floors are decimal strings. */
 static bool is_zero(const json_t *floor)
 {
 	const char *text = json_string_value(floor);
@@ -146,7 +147,7 @@ static bool all_zero(json_t *floors)
 	return true;
 }
 
-/* Where a goal decides, floors are off unless given. */
+/* With a goal, floors are off unless given. */
 static void print_conditions(FILE *out, json_t *floors)
 {
 	const char *name;
@@ -162,7 +163,7 @@ static void print_conditions(FILE *out, json_t *floors)
 	}
 }
 
-/* What only some classes or units are given. */
+/* Parameters of single classes or units. */
 static void print_exceptions(FILE *out, const char *name, json_t *value)
 {
 	json_t *format;
@@ -177,7 +178,7 @@ static void print_exceptions(FILE *out, const char *name, json_t *value)
 	}
 }
 
-/* Whether any member is not what it is by default; each of those is printed. */
+/* Print each member that differs from its default. Returns whether any does. */
 static bool print_changes(FILE *out, const char *prefix, json_t *parameters, json_t *defaults)
 {
 	bool any = false;
@@ -194,7 +195,7 @@ static bool print_changes(FILE *out, const char *prefix, json_t *parameters, jso
 			fputs(" no floors", out);
 			any = true;
 		} else if (!strcmp(name, "assigned")) {
-			any = true; /* what each unit was assigned, the units themselves show */
+			any = true; /* the units themselves show their assignments */
 		} else if (json_is_object(value) && json_is_object(usual)) {
 			any |= print_changes(out, "floor:", value, usual);
 		} else if (!json_equal(value, usual)) {
@@ -208,7 +209,7 @@ static bool print_changes(FILE *out, const char *prefix, json_t *parameters, jso
 	return any;
 }
 
-/* The defaults of a bundle's mode: as what it does not say otherwise was asked for. */
+/* The defaults of a bundle's mode, for what the bundle does not state. */
 static json_t *usual_parameters(json_t *parameters)
 {
 	const char *mode = json_string_value(json_object_get(parameters, "mode")),
@@ -231,7 +232,7 @@ static json_t *usual_parameters(json_t *parameters)
 	return root;
 }
 
-/* A line, or as many as it takes. What the bundle holds may be anything, and must not reach the terminal as it is. */
+/* Print the method, on one or more lines. The bundle's text is untrusted and must be escaped for the terminal. */
 static void print_method(const struct xfp_bundle_info *info)
 {
 	json_t *root = json_loadb(info->json, info->json_bytes, 0, NULL);
@@ -313,7 +314,7 @@ int xfp_main_info(int argc, char **argv)
 		return xfp_command_line_refuse(&line, "%s", err.text);
 	xfp_mapped_begin(argv[0], path, NULL);
 	status = (int)xfp_bundle_open(path, &bundle, &err);
-	/* One of another version may say what this one does not understand; the units are there all the same. */
+	/* A bundle of another version may have parameters unknown here; its units are still printed. */
 	if (!status)
 		told = !xfp_recorded_read(bundle, path, &recorded, NULL);
 	if (!status && json)

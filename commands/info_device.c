@@ -28,11 +28,11 @@ enum xfp_status xfp_info_device(const char *name, const struct xfp_cuda_device *
 		names[i] = xfp_cuda_devices[i].name;
 		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
 	}
-	return xfp_fail(err, XFP_USAGE, "--device %s: there is no such device%s (of: %s)", xfp_printable(name).text,
+	return xfp_fail(err, XFP_USAGE, "--device %s: unknown device%s (known: %s)", xfp_printable(name).text,
 			xfp_did_you_mean("", name, names, xfp_cuda_device_count, meant), list);
 }
 
-/* Whether kernels can run: shared memory is all that a shape asks of a device. */
+/* Whether kernels can run: they need only enough shared memory. */
 static bool fits(const struct xfp_cuda_plan *plan, enum xfp_cuda_form form, const struct xfp_cuda_device *device)
 {
 	return xfp_cuda_shared_bytes(plan->method, plan->k, plan->codebooks, form) <= device->shared_bytes;
@@ -56,7 +56,7 @@ static const struct xfp_table_column layout[] = {
 	{ 0 },
 };
 
-/* "v2c32_k4"; "v2_k3-4" where matrices have different ones. */
+/* "v2c32_k4"; "v2_k3-4" if matrices differ in k. */
 static void path_of(const struct xfp_cuda_plan *plan, char text[XFP_TABLE_CELL])
 {
 	static const char prefix[] = "xfp_multiply_";
@@ -87,7 +87,7 @@ static void shared_cell(const struct xfp_cuda_plan *plan, enum xfp_cuda_form for
 		snprintf(text, XFP_TABLE_CELL, "%" PRIu32, bytes);
 }
 
-/* The kernel for several vectors, but not many, that takes the most shared memory: of integers, if they fit. */
+/* The kernel for a small batch that needs the most shared memory: the integer one, if it fits. */
 static enum xfp_cuda_form form_of_some(const struct xfp_cuda_plan *plan, const struct xfp_cuda_device *device)
 {
 	unsigned vectors = 0;
@@ -108,7 +108,7 @@ static void add_row(struct xfp_table *table, const struct xfp_cuda_plan *plan, c
 	snprintf(row[C_COLS], sizeof row[0], "%" PRIu32, plan->cols);
 	snprintf(row[C_TILES], sizeof row[0], "%" PRIu32, xfp_cuda_tiles(plan->rows));
 	snprintf(row[C_PARTS], sizeof row[0], "%" PRIu32, xfp_cuda_parts_of_one(plan, plan->k));
-	shared_cell(plan, XFP_CUDA_LIST, device, row[C_ONE]); /* one vector takes no more */
+	shared_cell(plan, XFP_CUDA_LIST, device, row[C_ONE]); /* one vector needs no more */
 	shared_cell(plan, form_of_some(plan, device), device, row[C_SOME]);
 	shared_cell(plan, XFP_CUDA_WIDE, device, row[C_MANY]);
 	xfp_human((double)plan->bytes, "B", row[C_MEMORY]);
@@ -116,7 +116,7 @@ static void add_row(struct xfp_table *table, const struct xfp_cuda_plan *plan, c
 		       *role ? ")" : "");
 }
 
-/* A tensor that was kept as a whole and can be multiplied by. */
+/* A kept tensor that can be multiplied. */
 static bool is_kept_matrix(const struct xfp_tensor_info *tensor)
 {
 	return tensor->data && tensor->rank == 2 && tensor->elements && xfp_dtype_is_weight(tensor->dtype);
@@ -153,7 +153,7 @@ enum xfp_status xfp_info_device_print(const struct xfp_bundle *bundle, const str
 	       device->capability / 10, device->capability % 10, device->processors,
 	       xfp_human(device->shared_bytes, "B", shared));
 	xfp_table_print(stdout, &table);
-	printf("device memory of all: %s\n", xfp_human(all, "B", memory));
+	printf("total device memory: %s\n", xfp_human(all, "B", memory));
 	return XFP_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * info_device.h - `xfp info --device`: what a bundle becomes on a GPU, whether there is one or not.
+ * info_device.h - `xfp info --device`: memory and kernels of a bundle on a GPU, which need not be present.
  */
 #ifndef XFP_INFO_DEVICE_H
 #define XFP_INFO_DEVICE_H
@@ -10,14 +10,14 @@
 #include "runtime/cuda/devices.h"
 #include "runtime/xfp.h"
 
-/* The device of that name; XFP_USAGE lists those that there are. */
+/* Find a device by name. XFP_USAGE, with a list of the known devices, if there is no such name. */
 enum xfp_status xfp_info_device(const char *name, const struct xfp_cuda_device **device, struct xfp_error *err);
 
-/* A line for the device, one for every unit and kept matrix, and one for all of them. */
+/* Print a line for the device, one for every unit and kept matrix, and one with the totals. */
 enum xfp_status xfp_info_device_print(const struct xfp_bundle *bundle, const struct xfp_cuda_device *device,
 				      struct xfp_error *err);
 
-/* The device as an object, and what a unit is on it. */
+/* The device as a JSON object, with each unit's memory and kernel. */
 json_t *xfp_info_device_json(const struct xfp_bundle *bundle, const struct xfp_cuda_device *device);
 json_t *xfp_info_device_unit_json(const struct xfp_bundle *bundle, uint32_t unit);
 

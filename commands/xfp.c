@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xfp.c - the front end: one table of commands. To add one, declare it in commands.h, list it here and
- * write man/xfp-NAME.1.
+ * xfp.c - the front end: one table of commands. To add a command, declare it in commands.h, list it here and write
+ * man/xfp-NAME.1.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -22,8 +22,8 @@
 struct command {
 	const char *name;
 	int (*main)(int argc, char **argv);
-	const char *text; /* NULL: plumbing, not shown */
-	bool converts;    /* and so looks at the environment itself, with its options */
+	const char *text; /* NULL: plumbing, not listed */
+	bool converts;    /* parses its environment itself, with its options */
 };
 
 static const struct command commands[] = {
@@ -117,7 +117,7 @@ static int run(const struct command *command, int argc, char **argv)
 
 static int refuse(const char *word)
 {
-	/* What other programs call these commands. */
+	/* Names that other programs use for these commands. */
 	static const struct {
 		const char *word, *command;
 	} others[] = {
@@ -175,7 +175,7 @@ static int dispatch(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	xfp_standard_files();
-	/* A file that becomes too large is an error like a full disk, not a reason to die. */
+	/* Exceeding the file size limit is an error like a full disk, not a reason to die. */
 	signal(SIGXFSZ, SIG_IGN);
 	return xfp_output_finish("xfp", dispatch(argc, argv));
 }

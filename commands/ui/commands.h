@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * commands.h - the commands of `xfp`. Each takes its own arguments, argv[0] being the name for messages
- * ("xfp info"), and returns an exit status.
+ * commands.h - the commands of `xfp`. Each parses its own arguments and returns an exit status; argv[0] is the name in
+ * messages ("xfp info").
  */
 #ifndef XFP_COMMANDS_H
 #define XFP_COMMANDS_H

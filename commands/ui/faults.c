@@ -59,11 +59,11 @@ void xfp_faults_free(struct xfp_faults *faults)
 
 /* ---- bytes ------------------------------------------------------------------------------------- */
 
-/* A member that was found wrong as `first` says, once more: what is damaged is wrong every time. */
+/* Check a member again after the error `first`: real damage is found every time. */
 static enum xfp_status confirm(const struct xfp_bundle *bundle, uint32_t member, const char *first,
 			       struct xfp_faults *faults, struct xfp_error *err)
 {
-	const char *remedy = strrchr(first, ';'); /* which is that of damage */
+	const char *remedy = strrchr(first, ';'); /* the remedy for damage */
 	struct xfp_error again;
 
 	if (xfp_bundle_check_member(bundle, member, &again))
@@ -76,7 +76,7 @@ static enum xfp_status confirm(const struct xfp_bundle *bundle, uint32_t member,
 enum xfp_status xfp_verify_bytes(const struct xfp_bundle *bundle, struct xfp_faults *faults, struct xfp_error *err)
 {
 	uint32_t members = xfp_bundle_members(bundle);
-	char **wrong = calloc(members + (size_t)1, sizeof *wrong); /* what is wrong with each; NULL: nothing */
+	char **wrong = calloc(members + (size_t)1, sizeof *wrong); /* error of each; NULL if none */
 	enum xfp_status status = XFP_OK;
 	bool no_memory = !wrong;
 
@@ -91,7 +91,7 @@ enum xfp_status xfp_verify_bytes(const struct xfp_bundle *bundle, struct xfp_fau
 	}
 	if (no_memory)
 		status = xfp_no_memory(err);
-	/* In order, however the threads came to them. */
+	/* In member order, whatever the threads did. */
 	for (uint32_t i = 0; wrong && i < members; i++) {
 		if (!status && wrong[i])
 			status = confirm(bundle, i, wrong[i], faults, err);

@@ -12,7 +12,7 @@
 #include "schemas/json_print.h"
 #include "schemas/layout/classes.h"
 
-/* First what it takes, then what it comes to: 80 columns break it there. */
+/* Sizes first, then quality: 80 columns break there. */
 enum { CLASS, UNITS, WEIGHTS, MODE, GROUP, BITS, STORED, SIZE, OUTLIERS, FLOOR, MEDIAN, P5, WORST, COLUMNS };
 
 static const struct xfp_table_column layout[COLUMNS + 1] = {
@@ -73,11 +73,11 @@ const char *xfp_ways_bits(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT])
 
 /* ---- sums -------------------------------------------------------------------------------------- */
 
-/* What a line of the table sums up. */
+/* One line of the table. */
 struct group {
 	uint32_t units, missed;
 	uint64_t weights, bytes, outliers;
-	double least_floor, most_floor; /* of units with a floor; 0: none */
+	double least_floor, most_floor; /* over units with a floor; 0 if none */
 	struct xfp_ways ways;
 	uint32_t kept;       /* units at source precision */
 	double *median, *p5; /* of each unit */
@@ -126,7 +126,7 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts; the lower of the two middle values. */
+/* Sort; returns the lower median. */
 static double middle(double *value, uint32_t count)
 {
 	qsort(value, count, sizeof *value, ascending);
@@ -187,7 +187,7 @@ static void add_rest(struct xfp_table *table, const struct xfp_bundle *bundle, c
 	xfp_human((double)info->file_bytes, "B", row[SIZE]);
 }
 
-/* The units of a class. Without memory for them the cosines are lacking. */
+/* Sum up the units of a class. Without memory, cosines are missing. */
 static struct group group_of(const struct xfp_bundle *bundle, uint32_t units, unsigned class_)
 {
 	struct group group = { .median = malloc((units + (size_t)1) * sizeof(double)),
@@ -234,7 +234,7 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 			add_unit(&all, &unit);
 	add_group(&table, "all units", &all);
 	if (table.rows)
-		*table.row[table.rows - 1].cell[FLOOR] = 0; /* they are the classes' */
+		*table.row[table.rows - 1].cell[FLOOR] = 0; /* floors are per class */
 	add_rest(&table, bundle, &info);
 	xfp_table_print(out, &table);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
@@ -248,14 +248,14 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 		putc('\n', out);
 }
 
-/* NULL: no memory. */
+/* NULL if out of memory. */
 static json_t *group_json(struct group *group, enum xfp_class class_)
 {
 	double median;
 
 	if (!group->median)
 		return NULL;
-	median = middle(group->median, group->units); /* which sorts them */
+	median = middle(group->median, group->units); /* sorts them */
 	return XFP_JSON(
 		{ "class", xfp_json_text(xfp_class_name(class_)) }, { "units", json_integer(group->units) },
 		{ "weights", json_integer((json_int_t)group->weights) },
@@ -309,9 +309,9 @@ const char *xfp_report_missed(const struct xfp_recorded *recorded, const struct 
 	if (policy.format.form == XFP_FORM_KEEP)
 		return NULL;
 	if (policy.format.form == XFP_FORM_FP8)
-		return "at source precision: fp8 would not hold it, or take no less";
+		return "at source precision: fp8 cannot represent it, or is not smaller";
 	if (policy.fixed)
-		return "at source precision: these bits would take no less";
+		return "at source precision: these bits are not smaller";
 	if (recorded->parameters.on_nonfinite == XFP_NONFINITE_KEEP)
 		return "at source precision: no smaller candidate meets its floor, or it has NaN or infinity";
 	return "at source precision: no smaller candidate meets its floor";
@@ -348,7 +348,7 @@ static void say_by(FILE *out, const char *what, char *by)
 	free(by);
 }
 
-/* What an option said of this unit and not of all. */
+/* Print the option that applies to this unit and not to all. */
 static void say_why(FILE *out, const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
 {
 	struct xfp_policy policy = xfp_recorded_policy(recorded, unit);
@@ -360,7 +360,7 @@ static void say_why(FILE *out, const struct xfp_recorded *recorded, const struct
 		fprintf(out, "; %" PRIu32 " of %" PRIu32 " experts decided", sample, unit->experts);
 }
 
-/* Allocated; NULL without memory. */
+/* Allocated; NULL if out of memory. */
 static char *unit_text(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
 {
 	const char *missed = xfp_report_missed(recorded, unit);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - what a bundle holds, as people read it. Shared by convert, info and verify.
+ * report.h - the text report of a bundle. Shared by convert, info and verify.
  */
 #ifndef XFP_REPORT_H
 #define XFP_REPORT_H
@@ -13,21 +13,22 @@
 #include "runtime/xfp.h"
 #include "stages/settings/recorded.h"
 
-/* One line a class: units, weights, bits, floors, cosines, stored bits a weight, size, share of outliers;
- * then what is stored beside units, the whole, and which units are below their floor. A class's cosines
- * are medians over its units, and worst unit is the lowest median of a unit. */
+/* Print one line per class: units, weights, bits, floors, cosines, stored bits per weight, size, share of outliers;
+ * then the bytes outside units, the total, and the units below their floor. A class's cosines are medians over its
+ * units; the worst unit is the one with the lowest median. */
 void xfp_report_table(FILE *out, const struct xfp_bundle *bundle);
 
-/* The classes' lines as a list of objects; NULL when out of memory. */
+/* The lines of the classes as a JSON array; NULL if out of memory. */
 json_t *xfp_report_classes(const struct xfp_bundle *bundle);
 
-/* One line a unit; with what decided its format and floor, where `recorded` is not NULL and tells of something. */
+/* Print one line per unit. With `recorded` not NULL, add the option that decided the unit's format and floor, if
+ * any. */
 void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded);
 
-/* Why a unit is not what was asked for: below its floor, or at source precision for want of a candidate. NULL: it is
- * as asked for. `recorded` may be NULL. */
+/* Why a unit misses its request: below its floor, or at source precision because no candidate qualified. NULL if it
+ * does not. `recorded` may be NULL. */
 const char *xfp_report_missed(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit);
-/* A line for each of the first `most` such units, with its reason, and how many more there are. */
+/* Print the first `most` such units with their reasons, and the number of the rest. */
 void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t most);
 
 /* struct xfp_ways as text. */
@@ -37,7 +38,7 @@ const char *xfp_ways_mode(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT])
 const char *xfp_ways_group(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT]);
 const char *xfp_ways_bits(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT]);
 
-/* Stored bits a weight, padding and codebooks included. */
+/* Stored bits per weight, including padding and codebooks. */
 double xfp_true_bits(const struct xfp_unit_info *unit);
 
 #endif

@@ -10,7 +10,7 @@
 #include "model/tokenizer/tokenizer.h"
 
 #define TOKENIZER "tokenizer.json"
-#define LARGEST ((size_t)256 << 20) /* of a file that is carried along */
+#define LARGEST ((size_t)256 << 20) /* largest file copied into a bundle */
 
 /* The path of the tokenizer.json that goes into the bundle; NULL if there is none. The caller frees it. */
 static char *find_tokenizer(const struct xfp_ledger *ledger)

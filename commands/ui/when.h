@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * when.h - points in time as programs are told them.
+ * when.h - timestamps in JSON.
  */
 #ifndef XFP_WHEN_H
 #define XFP_WHEN_H

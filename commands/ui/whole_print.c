@@ -4,7 +4,7 @@
 #include "base/text/size.h"
 #include "schemas/json_print.h"
 
-#define MUCH 0.1     /* of the file: kept tensors that are worth a remark */
+#define MUCH 0.1     /* share of the file from which kept tensors get a remark */
 #define LONG_ROW 768 /* columns: 6/8 of that, 64 entries of a codebook and outliers are less than a byte each */
 
 static double percent(uint64_t part, uint64_t whole)
@@ -12,7 +12,7 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100 * (double)part / (double)whole : 0;
 }
 
-/* The class whose kept matrices take most; XFP_CLASSES: none is worth a word. */
+/* The class whose kept matrices need the most bytes; XFP_CLASSES if none is worth a remark. */
 static enum xfp_class largest_kept(const struct xfp_whole *whole)
 {
 	enum xfp_class largest = XFP_CLASSES;
@@ -24,8 +24,8 @@ static enum xfp_class largest_kept(const struct xfp_whole *whole)
 	return largest;
 }
 
-/* What makes matrices of a class smaller, whatever the mode. Six bits an index take less than fp8 and have a better
- * cosine, but not where a row's codebook is longer than what it spares. */
+/* The format that makes matrices of a class smaller in any mode. Six bits per index need less than fp8 and have a
+ * better cosine, unless a row's codebook outweighs the saving. */
 static const char *remedy(const struct xfp_whole *whole, enum xfp_class class_)
 {
 	return whole->compact || whole->cols[class_] >= LONG_ROW ? "6" : "fp8";
@@ -35,7 +35,7 @@ static void print_remark(FILE *out, const struct xfp_whole *whole)
 {
 	enum xfp_class class_ = largest_kept(whole);
 
-	/* The line above has the share: it is said again only with what can be done about it. */
+	/* The line above has the share already, so repeat it only together with a remedy. */
 	if ((double)whole->kept < MUCH * (double)whole->bytes || class_ == XFP_CLASSES)
 		return;
 	fprintf(out, "kept tensors are %.0f %% of the bundle; --format %s=%s quantizes %.0f %%\n",
@@ -43,7 +43,7 @@ static void print_remark(FILE *out, const struct xfp_whole *whole)
 		percent(whole->could[class_], whole->bytes));
 }
 
-/* What the source takes where its weights are packed: people compare the bundle with that. */
+/* The size of a packed source, with which users compare the bundle. */
 static void print_stored(FILE *out, const struct xfp_whole *whole)
 {
 	char stored[32];
@@ -52,7 +52,7 @@ static void print_stored(FILE *out, const struct xfp_whole *whole)
 		return;
 	xfp_human((double)whole->stored, "B", stored);
 	if (whole->bytes <= whole->stored)
-		fprintf(out, "packed as it is, the source takes %s; the bundle is %.1f %% of that\n", stored,
+		fprintf(out, "the packed source has %s; the bundle is %.1f %% of that\n", stored,
 			percent(whole->bytes, whole->stored));
 	else
 		fprintf(out,

@@ -10,11 +10,11 @@
 
 #include "conversion/whole.h"
 
-/* Two lines; another where the source is packed, with a warning where it has fewer bits than the bundle; and another
- * where kept tensors are much of the file and something would make them smaller. `what` begins the first line:
+/* Print two lines; a third if the source is packed, with a warning if it has fewer bits than the bundle; another if
+ * kept tensors are a large share of the file and an option would make them smaller. `what` begins the first line:
  * "OUT.xfp: ". */
 void xfp_whole_print(FILE *out, const char *what, const struct xfp_whole *whole);
-/* The same figures as an object; NULL without memory. */
+/* The same figures as a JSON object; NULL if out of memory. */
 json_t *xfp_whole_json(const struct xfp_whole *whole);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.c - members are taken out of the text, and not out of a tree: whoever compares config.json with the one that
- * was published sees just that.
+ * config.c - members are cut out of the text without building a tree, so that a diff with the published config.json
+ * shows only their removal.
  */
 #include "commands/unpack/config.h"
 
 #include <string.h>
 
-/* What is read, and what of it stays. */
+/* The input, and the output so far. */
 struct config_text {
 	const char *at, *end;
 	char *to;
@@ -20,7 +20,7 @@ static const char *skip_blanks(const char *at, const char *end)
 	return at;
 }
 
-/* Behind a string that begins here. */
+/* Skip a string. Returns the position after it. */
 static const char *skip_string(const char *at, const char *end)
 {
 	if (at >= end || *at != '"')
@@ -34,7 +34,7 @@ static const char *skip_string(const char *at, const char *end)
 	return NULL;
 }
 
-/* Behind a value: brackets are counted, and nothing else of what is between them. */
+/* Skip a value. Returns the position after it. Only brackets and strings are parsed. */
 static const char *skip_value(const char *at, const char *end)
 {
 	size_t depth = 0;
@@ -79,7 +79,7 @@ static void keep(struct config_text *t, const char *from, const char *behind)
 
 static bool object(struct config_text *t, bool top);
 
-/* A member whose text begins behind a bracket or a comma, unless it goes. */
+/* Copy or drop a member, with the bracket or comma before it. */
 static bool member(struct config_text *t, bool top, bool *first)
 {
 	const char *begin = t->at, *key = skip_blanks(begin, t->end), *behind = skip_string(key, t->end), *value;
@@ -103,7 +103,7 @@ static bool member(struct config_text *t, bool top, bool *first)
 	return true;
 }
 
-/* One that begins here. */
+/* Copy an object, without the dropped members. */
 static bool object(struct config_text *t, bool top)
 {
 	bool first = true, kept = false;

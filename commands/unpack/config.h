@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.h - config.json without what it says of packed weights.
+ * config.h - config.json without the description of packed weights.
  */
 #ifndef XFP_UNPACK_CONFIG_H
 #define XFP_UNPACK_CONFIG_H
@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A text of `size` bytes without quantization_config and compression_config, of the model and of its text_config; all
- * else is as it was, byte for byte. `out` has room for as many. False: there is neither, or the text is no JSON object,
- * and what is in `out` is of no use. */
+/* Remove quantization_config and compression_config from a JSON text of `size` bytes and from its text_config;
+ * everything else is copied byte for byte. `out` has room for `size` bytes. Returns false if neither is present or the
+ * text is not a JSON object; `out` is then undefined. */
 bool xfp_config_unpack(const char *text, size_t size, char *out, size_t *out_size);
 
 #endif

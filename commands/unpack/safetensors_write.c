@@ -29,7 +29,7 @@ static json_t *describe(const struct xfp_safetensor *tensor)
 			{ "data_offsets", offsets });
 }
 
-/* Give every tensor its place, counted from the end of the header, and describe them all. */
+/* Assign every tensor an offset from the end of the header, and build the header. */
 static char *make_header(struct xfp_safetensor *tensors, uint32_t count, uint64_t *data_bytes)
 {
 	struct xfp_safetensor **sorted = malloc((count + (size_t)1) * sizeof *sorted);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * safetensors_write.h - a safetensors file, filled in at any place and in any order.
+ * safetensors_write.h - write a safetensors file whose data may be filled in in any order.
  */
 #ifndef XFP_SAFETENSORS_WRITE_H
 #define XFP_SAFETENSORS_WRITE_H
@@ -16,12 +16,12 @@ struct xfp_safetensor {
 	uint32_t rank;
 	uint64_t shape[8];
 	uint64_t bytes;
-	uint64_t offset; /* of its data in the file; set by xfp_safetensors_begin */
+	uint64_t offset; /* of the data in the file; set by xfp_safetensors_begin */
 };
 
-/* Open `path` as a pending file of the right size and write its header. Data go in the order that the
- * format's own library uses, so that all are aligned: larger elements first, then by name. `tensors`
- * keep their order. The caller writes all data to file->fd and publishes the file. */
+/* Open `path` as a pending file of the final size and write its header. Data are ordered as in the format's own
+ * library, larger elements first, then by name, so that all are aligned. The order of `tensors` does not change. The
+ * caller writes all data to file->fd and publishes the file. */
 enum xfp_status xfp_safetensors_begin(const char *path, struct xfp_safetensor *tensors, uint32_t count,
 				      struct xfp_pending *file, struct xfp_error *err);
 

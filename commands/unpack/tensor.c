@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensor.c - matrices decoded block by block and put back where their view says.
+ * tensor.c - decode matrices block by block and write them where their view in the tensor is.
  *
  * A tensor may be several matrices: experts of a stack, gate and up side by side or row by row in
  * turn, and any of it stored transposed. Elements of a row or a column of a matrix lie at a constant stride in
@@ -33,7 +33,7 @@ enum xfp_status xfp_tensor_views(const struct xfp_bundle *bundle, struct xfp_ten
 		xfp_tensor_views_free(views);
 		return xfp_no_memory(err);
 	}
-	/* Counted one place up, so that filling the list moves each start to where it belongs. */
+	/* Counts are stored one entry further, so that filling the list moves each start to its final value. */
 	for (uint32_t m = 0; xfp_bundle_matrix(bundle, m, &matrix); m++)
 		views->first[matrix.tensor + 2]++;
 	for (uint32_t t = 1; t <= info.tensors; t++)
@@ -52,7 +52,7 @@ void xfp_tensor_views_free(struct xfp_tensor_views *views)
 
 /* ---- values ------------------------------------------------------------------------------------ */
 
-/* False when a value is beyond what the dtype holds. */
+/* Returns false if a value is beyond the range of the dtype. */
 static bool encode(const float *w, uint64_t count, enum xfp_dtype dtype, uint8_t *out)
 {
 	bool fits = true;
@@ -87,7 +87,7 @@ static bool encode(const float *w, uint64_t count, enum xfp_dtype dtype, uint8_t
 	}
 }
 
-/* Where a tensor goes, and a buffer for a block of it. */
+/* The tensor's place in the file, and buffers for one block. */
 struct target {
 	const struct xfp_bundle *bundle;
 	const char *name; /* of the tensor */
@@ -102,7 +102,7 @@ struct target {
 	struct xfp_signals *signals;
 };
 
-/* Rows of a matrix into t->out. */
+/* Decode rows of a matrix into t->out. */
 static enum xfp_status fill_block(struct target *t, uint32_t number, const struct xfp_matrix_info *matrix,
 				  uint64_t first, uint64_t count, struct xfp_error *err)
 {
@@ -111,7 +111,7 @@ static enum xfp_status fill_block(struct target *t, uint32_t number, const struc
 	bool fits = true;
 
 	if (matrix->mode == XFP_MODE_KEEP && matrix->index_bytes == matrix->rows * cols * t->element) {
-		/* source precision; a fused tensor's dtype may be another one, of another size or not */
+		/* source precision; a fused tensor's dtype may differ, in size too */
 		struct xfp_unit_info unit;
 
 		xfp_bundle_unit(t->bundle, matrix->unit, &unit);
@@ -195,7 +195,7 @@ static enum xfp_status go_on(const struct target *t, struct xfp_error *err)
 	return xfp_signals_came(t->signals) ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
 }
 
-/* As it is, through a copy: of a page of the bundle that cannot be read, write would say "bad address". */
+/* Write bytes unchanged, through a copy: write() would report an unreadable page of the bundle as "bad address". */
 static enum xfp_status put_data(const struct target *t, const uint8_t *data, uint64_t bytes, struct xfp_error *err)
 {
 	uint8_t *copy = malloc(BLOCK_BYTES);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack.c - `xfp unpack`: a bundle as a folder of safetensors that any engine loads.
+ * unpack.c - `xfp unpack`: convert a bundle to a folder of safetensors that any engine loads.
  *
  * input    a bundle
  * output   DIR: model.safetensors or its shards and their index, and the small files
@@ -42,7 +42,7 @@ struct unpack_request {
 	const char *bundle, *folder;
 	bool source_dtype, json, unchecked;
 	enum xfp_dtype dtype;
-	const char *dtype_name; /* as configurations call it; NULL: each tensor's own */
+	const char *dtype_name; /* as in config.json; NULL: each tensor's own */
 	uint64_t shard_bytes;
 	const char *program;
 };
@@ -53,18 +53,18 @@ struct unpacking {
 	struct xfp_bundle *bundle;
 	struct xfp_bundle_info info;
 	struct xfp_tensor_views views;
-	struct xfp_safetensor *tensors; /* those written, in the bundle's order */
-	uint32_t *from;                 /* number of the tensor that each is a copy of */
-	uint32_t *shard;                /* of each; never falls */
-	uint32_t count, shards, kept;   /* kept: of those, not decoded */
+	struct xfp_safetensor *tensors; /* tensors to write, in the bundle's order */
+	uint32_t *from;                 /* index of the tensor that each is a copy of */
+	uint32_t *shard;                /* of each; never decreases */
+	uint32_t count, shards, kept;   /* kept: those not decoded */
 	uint64_t bytes;
-	struct xfp_made made; /* to be removed after a failure */
-	json_t *files;        /* names of the files */
-	bool stripped;        /* of what config.json said of packed weights */
+	struct xfp_made made; /* removed after a failure */
+	json_t *files;        /* their names */
+	bool stripped;        /* config.json lost its description of packed weights */
 	struct xfp_signals signals;
 };
 
-/* ---- what goes where --------------------------------------------------------------------------- */
+/* ---- assigning tensors to shards --------------------------------------------------------------- */
 
 static enum xfp_status lay_out(struct unpacking *u, struct xfp_error *err)
 {
@@ -111,7 +111,7 @@ static char *shard_name(const struct unpacking *u, uint32_t shard)
 
 /* ---- files --------------------------------------------------------------------------------------- */
 
-/* The folders of DIR that a file's name asks for. */
+/* Create the folders of DIR that a file's name needs. */
 static enum xfp_status make_parents(struct unpacking *u, const char *name, struct xfp_error *err)
 {
 	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -162,7 +162,7 @@ static enum xfp_status write_shard(struct unpacking *u, uint32_t shard, uint32_t
 	enum xfp_status status;
 
 	status = path ? xfp_safetensors_begin(path, u->tensors + first, count, &file, err) : xfp_no_memory(err);
-	if (!status) /* by the name that it has until then, too */
+	if (!status) /* its temporary name, too */
 		status = xfp_made_add(&u->made, strdup(file.path), err);
 	for (uint32_t i = first; !status && i < first + count; i++)
 		status = xfp_unpack_tensor(u->bundle, &u->views, u->from[i], u->tensors[i].dtype, file.fd,
@@ -191,7 +191,7 @@ static enum xfp_status write_shards(struct unpacking *u, struct xfp_error *err)
 	return status;
 }
 
-/* Where each tensor is, in the form of Hugging Face. */
+/* The index of shards, in the format of Hugging Face. */
 static enum xfp_status write_index(struct unpacking *u, struct xfp_error *err)
 {
 	json_t *map = json_object(), *root;
@@ -213,7 +213,7 @@ static enum xfp_status write_index(struct unpacking *u, struct xfp_error *err)
 	return status;
 }
 
-/* A file of the checkpoint as it was, but for what it says of weights that are not packed any more. */
+/* Write a file of the checkpoint unchanged, except that config.json loses its description of packed weights. */
 static enum xfp_status write_file(struct unpacking *u, const char *name, const char *data, size_t size,
 				  struct xfp_error *err)
 {
@@ -238,11 +238,11 @@ static enum xfp_status write_files(struct unpacking *u, struct xfp_error *err)
 	void *copy;
 
 	for (uint32_t f = 0; !status && xfp_bundle_file(u->bundle, f, &file); f++) {
-		/* A file of that name would take the place of weights, whoever put it there. */
+		/* A file with such a name would replace the weights. */
 		if (strstr(file.name, ".safetensors"))
-			return xfp_fail(err, XFP_BAD_INPUT, "%s: its file '%s' is not one that goes with a checkpoint",
+			return xfp_fail(err, XFP_BAD_INPUT, "%s: its file '%s' does not belong to a checkpoint",
 					u->request->bundle, xfp_printable(file.name).text);
-		/* From a copy: of a page that cannot be read, write says "bad address", which nobody understands. */
+		/* From a copy: write() would report an unreadable page as "bad address". */
 		if (!(copy = malloc(file.bytes + 1)))
 			return xfp_no_memory(err);
 		memcpy(copy, file.data, file.bytes);
@@ -252,7 +252,7 @@ static enum xfp_status write_files(struct unpacking *u, struct xfp_error *err)
 	return status;
 }
 
-/* A broken model that loads is worse than none. */
+/* Check the bundle's digests first: a damaged model that loads is worse than none. */
 static enum xfp_status check_bytes(const struct unpacking *u, struct xfp_error *err)
 {
 	struct xfp_faults faults = { .program = u->request->program };
@@ -266,7 +266,7 @@ static enum xfp_status check_bytes(const struct unpacking *u, struct xfp_error *
 	return status;
 }
 
-/* Configurations come back as they were, so one may name another type than the weights now have. */
+/* config.json is copied, so it may name another dtype than the weights now have. */
 static void note_config(const struct unpacking *u)
 {
 	uint32_t number = xfp_bundle_find_file(u->bundle, "config.json");
@@ -275,8 +275,7 @@ static void note_config(const struct unpacking *u)
 	json_t *config;
 
 	if (u->stripped)
-		fprintf(stderr,
-			"%s: note: config.json is without quantization_config: the weights are not packed any more\n",
+		fprintf(stderr, "%s: note: config.json has no quantization_config: the weights are no longer packed\n",
 			u->request->program);
 	if (!u->request->dtype_name || !xfp_bundle_file(u->bundle, number, &file))
 		return;
@@ -290,7 +289,7 @@ static void note_config(const struct unpacking *u)
 	json_decref(config);
 }
 
-/* A failure leaves nothing behind, and that this cannot be told is one: main() says why. */
+/* Print the result. Failing to print is a failure, too, and nothing is left behind; main() prints the reason. */
 static enum xfp_status print_result(const struct unpacking *u, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -301,7 +300,7 @@ static enum xfp_status print_result(const struct unpacking *u, struct xfp_error 
 				  u->request->folder, u->count, xfp_human((double)u->bytes, "B", bytes), u->shards,
 				  u->shards == 1 ? "file" : "files", u->info.files);
 		if (!u->request->source_dtype)
-			printf("decoded weights are %s; %" PRIu32 " tensors that were kept are as they were\n",
+			printf("decoded weights are %s; %" PRIu32 " kept tensors are unchanged\n",
 			       xfp_dtype_name(u->request->dtype), u->kept);
 	} else {
 		status = xfp_json_print(XFP_JSON({ "files", json_incref(u->files) },
@@ -312,8 +311,8 @@ static enum xfp_status print_result(const struct unpacking *u, struct xfp_error 
 	return status || xfp_output_flush() ? status : XFP_FAILED;
 }
 
-/* A signal goes to whichever thread does not hold it back, and threads keep what they were born with: all
- * there will be are made while signals are held. Until there is something to tidy up, they may come. */
+/* A signal is delivered to any thread that does not block it, and threads inherit the mask they are created with. So
+ * create all threads while signals are blocked, and unblock them until there are files to remove. */
 static void make_threads(struct xfp_signals *signals)
 {
 	int threads = 0;
@@ -338,7 +337,7 @@ static enum xfp_status unpack(const struct unpack_request *request, struct xfp_e
 	    (status = xfp_new_folder_check(request->folder, err)) ||
 	    (!request->unchecked && (status = check_bytes(&u, err))))
 		goto done;
-	/* From here on there is something to tidy up. The index, which makes a checkpoint of the shards, last. */
+	/* From here on there are files to remove. The index, which completes the checkpoint, is written last. */
 	xfp_signals_hold(&u.signals);
 	if ((status = xfp_new_folder_make(&u.made, request->folder, err)) || (status = write_files(&u, err)) ||
 	    (status = write_shards(&u, err)) || (u.shards > 1 && (status = write_index(&u, err))) ||
@@ -347,7 +346,7 @@ static enum xfp_status unpack(const struct unpack_request *request, struct xfp_e
 	else
 		note_config(&u);
 	if (u.signals.interrupted)
-		xfp_screen_printf(stderr, "\n%s: interrupted; %s is as it was\n", request->program, request->folder);
+		xfp_screen_printf(stderr, "\n%s: interrupted; %s is unchanged\n", request->program, request->folder);
 	xfp_signals_release(&u.signals);
 done:
 	xfp_mapped_end();
@@ -394,7 +393,7 @@ static enum xfp_status take_dtype(const struct xfp_option *option, const char *w
 	return xfp_fail(err, XFP_USAGE, "%s '%s': expected bf16, f16, f32 or source", where, value);
 }
 
-/* A name that is meant for a file would become a folder that no program opens as one. Says so. */
+/* Whether DIR looks like a file name, such as out.gguf, which no program would open as a folder. Prints the error. */
 static bool names_a_file(const struct unpack_request *request)
 {
 	static const char *const suffixes[] = { ".gguf", ".safetensors", ".bin", ".pt",  ".pth", ".ckpt",
@@ -410,7 +409,7 @@ static bool names_a_file(const struct unpack_request *request)
 		return false;
 	if (!stat(request->folder, &st) && S_ISDIR(st.st_mode))
 		return false;
-	xfp_screen_printf(stderr, "%s: -o %s: names a file, and a checkpoint is a folder; name that%s\n",
+	xfp_screen_printf(stderr, "%s: -o %s: is a file name, but a checkpoint is a folder; name a folder%s\n",
 			  request->program, request->folder,
 			  which ? "" : ", and make a GGUF file of it with llama.cpp's converter");
 	return true;
@@ -456,7 +455,7 @@ int xfp_main_unpack(int argc, char **argv)
 	if (!xfp_command_line_read(&line, argc, argv, &status))
 		return status;
 	if (!request.folder || !*request.folder)
-		return xfp_command_line_refuse(&line, "no folder given to write to: -o DIR");
+		return xfp_command_line_refuse(&line, "no output folder given: -o DIR");
 	if (names_a_file(&request) || !(request.bundle = xfp_command_line_bundle(&line)))
 		return XFP_USAGE;
 	status = (int)unpack(&request, &err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack.h - a tensor of a bundle as the checkpoint had it, written into a file.
+ * unpack.h - restore a tensor of a bundle to its original form and write it into a file.
  */
 #ifndef XFP_UNPACK_H
 #define XFP_UNPACK_H
@@ -9,7 +9,7 @@
 #include "base/system/signals.h"
 #include "runtime/xfp.h"
 
-/* The matrices of every tensor: list[first[t]] ... list[first[t + 1] - 1]. */
+/* Matrices by tensor: tensor t has list[first[t]] ... list[first[t + 1] - 1]. */
 struct xfp_tensor_views {
 	uint32_t *first, *list;
 };
@@ -17,9 +17,9 @@ enum xfp_status xfp_tensor_views(const struct xfp_bundle *bundle, struct xfp_ten
 				 struct xfp_error *err);
 void xfp_tensor_views_free(struct xfp_tensor_views *views);
 
-/* Write the elements of tensor `number` as `dtype` at `offset` of a file whose data region exists already:
- * bytes that were kept are copied, others decoded. Memory is bounded whatever the tensor. A value
- * that `dtype` cannot hold is XFP_FAILED naming the tensor; so, within milliseconds, is a signal. */
+/* Write tensor `number` as `dtype` at `offset` of a file of full size: kept bytes are copied, others decoded. Memory
+ * use does not depend on the tensor. XFP_FAILED, naming the tensor, if `dtype` cannot represent a value; XFP_FAILED
+ * within milliseconds of a signal. */
 enum xfp_status xfp_unpack_tensor(const struct xfp_bundle *bundle, const struct xfp_tensor_views *views,
 				  uint32_t number, enum xfp_dtype dtype, int fd, uint64_t offset, const char *path,
 				  struct xfp_signals *signals, struct xfp_error *err);

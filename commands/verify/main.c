@@ -6,6 +6,6 @@
 int main(int argc, char **argv)
 {
 	xfp_standard_files();
-	argv[0] = (char *)"xfp-verify"; /* as messages begin */
+	argv[0] = (char *)"xfp-verify"; /* the name in messages */
 	return xfp_output_finish("xfp-verify", xfp_main_verify(argc, argv));
 }

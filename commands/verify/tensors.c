@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensors.c - the tensors of a bundle against those of a checkpoint.
+ * tensors.c - compare the tensors of a bundle with those of a checkpoint.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ static enum xfp_status verify_tensor(const struct xfp_bundle *bundle, const stru
 		put_kind(ours, (enum xfp_dtype)tensor->dtype, tensor->shape, tensor->rank);
 		put_kind(of_source, theirs->dtype, theirs->shape, theirs->rank);
 		return xfp_faults_add(faults, err, XFP_UNMET,
-				      "tensor %s: the bundle was made of %s, and the checkpoint has %s", name.text,
+				      "tensor %s: the bundle was made from %s, but the checkpoint has %s", name.text,
 				      ours, of_source);
 	}
 	*same = true;
@@ -84,7 +84,7 @@ static enum xfp_status verify_tensor(const struct xfp_bundle *bundle, const stru
 	xfp_bundle_tensor(bundle, tensor->tied, &equal);
 	other = xfp_checkpoint_find(source, equal.name);
 	if (other < 0 || source->tensors[other].bytes != theirs->bytes)
-		return XFP_OK; /* said when it was that tensor's turn */
+		return XFP_OK; /* reported with the other tensor */
 	status = xfp_source_tensors_equal(source, theirs, &source->tensors[other], &equals, err);
 	if (!status && !equals)
 		status = xfp_faults_add(faults, err, XFP_UNMET, "tensor %s: differs from %s in the checkpoint",

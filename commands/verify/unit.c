@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unit.c - one unit decoded through the runtime, row by row beside its source.
+ * unit.c - decode a unit with libxfp and compare it row by row with its source.
  *
  * Blocks of rows are independent and a thread takes one at a time; what follows from all rows is
  * computed afterwards, in their order, so no result depends on the threads.
@@ -18,13 +18,13 @@
 
 #define BLOCK_BYTES ((uint64_t)1 << 20)
 
-/* A unit being compared. */
+/* State of the comparison of one unit. */
 struct comparison {
 	const struct xfp_bundle *bundle;
-	const struct xfp_checkpoint *source; /* NULL: there is none */
+	const struct xfp_checkpoint *source; /* NULL if not given */
 	struct xfp_unit_info unit;
-	size_t element;             /* bytes of a source element */
-	uint64_t block;             /* rows of a block */
+	size_t element;             /* bytes per source element */
+	uint64_t block;             /* rows per block */
 	struct xfp_row_error *rows; /* [experts * rows]; NULL without a source */
 	uint8_t *wrong;             /* [experts * rows]: not finite, or not the same bytes */
 };
@@ -51,7 +51,7 @@ static bool all_finite(const float *w, uint64_t count)
 	return true;
 }
 
-/* Buffers for a block in all its forms. */
+/* Buffers for a block in each representation. */
 struct decode_buffers {
 	float *decoded, *w;
 	uint8_t *raw;
@@ -109,7 +109,7 @@ static enum xfp_status compare_block(struct comparison *c, uint64_t number, stru
 	return status;
 }
 
-/* Whether a matrix of the checkpoint is the one that was converted. */
+/* Whether a matrix of the checkpoint has the digest recorded in the bundle. */
 static enum xfp_status digest_matrix(const struct comparison *c, uint32_t number, bool *same, struct xfp_error *err)
 {
 	struct xfp_matrix_info matrix;
@@ -140,7 +140,7 @@ static enum xfp_status digest_matrix(const struct comparison *c, uint32_t number
 	return status;
 }
 
-/* All blocks and digests, each by some thread; of failures the first in order is reported. */
+/* Compare all blocks and digests in parallel. Of several failures the first in order is reported. */
 static enum xfp_status compare_all(struct comparison *c, bool *same, struct xfp_error *err)
 {
 	uint64_t blocks = c->unit.experts * ((c->unit.rows + c->block - 1) / c->block);
@@ -168,7 +168,7 @@ static enum xfp_status compare_all(struct comparison *c, bool *same, struct xfp_
 	return status;
 }
 
-/* ---- what follows from all rows ---------------------------------------------------------------- */
+/* ---- results of all rows ----------------------------------------------------------------------- */
 
 static enum xfp_status find_rows(const struct comparison *c, struct xfp_faults *faults, struct xfp_error *err)
 {
@@ -220,7 +220,7 @@ static enum xfp_status find_lie(const struct comparison *c, const char *what, do
 			      xfp_printable(c->unit.name).text, xfp_printable(c->unit.role).text, what, is, stated);
 }
 
-/* Measure anew and compare with what the bundle states. */
+/* Measure again and compare with the values in the bundle. */
 static enum xfp_status measure(const struct comparison *c, struct xfp_quality *quality, struct xfp_faults *faults,
 			       struct xfp_error *err)
 {

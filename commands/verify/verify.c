@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.c - `xfp verify` and xfp-verify: a finished bundle, reopened as a stranger would.
+ * verify.c - `xfp verify` and xfp-verify: check a finished bundle independently of the conversion.
  *
  * input    a bundle; with --source the checkpoint it was made from
  * output   what is wrong, on stderr; a table per class, or JSON; the verdict, last
@@ -34,9 +34,9 @@ struct verify_request {
 	bool floors_given;
 };
 
-/* Of the units of a bundle. */
+/* Counts of a bundle's units. */
 struct verify_tally {
-	uint32_t units, held, unmet, strangers; /* held: to a floor above 0 */
+	uint32_t units, held, unmet, strangers; /* held: units with a floor above 0 */
 };
 
 /* ---- options ----------------------------------------------------------------------------------- */
@@ -80,9 +80,9 @@ static enum xfp_status take_floor(const struct xfp_option *option, const char *w
 							: refuse_floor(where, value, ", after a class and '='", err);
 }
 
-/* What a unit must reach: the option for its class, else the general one, else its own floor. A unit that was to be
- * fp8 was promised nothing, so only an option that names its class counts; nor was one whose bits were fixed,
- * which has a floor all the same. */
+/* A unit's floor: the option for its class, else the general option, else the floor in the bundle. A unit requested as
+ * fp8 or with fixed bits was promised no floor (the latter records one nevertheless), so only an option naming its
+ * class applies. */
 static double floor_of(const struct verify_request *request, const struct xfp_recorded *recorded,
 		       const struct xfp_unit_info *unit)
 {
@@ -97,7 +97,7 @@ static double floor_of(const struct verify_request *request, const struct xfp_re
 
 /* ---- the work ---------------------------------------------------------------------------------- */
 
-/* On a terminal, so that nobody waits for silence. */
+/* Progress, on a terminal. */
 static void show(struct xfp_meter *meter, const char *what, uint64_t done, uint64_t total)
 {
 	xfp_meter_draw(meter, "%s %3" PRIu64 " %%", what, total ? done * 100 / total : 0);
@@ -121,7 +121,7 @@ static void count_strangers(const struct xfp_bundle *bundle, const bool *same, s
 		tally->strangers += !comparable(bundle, &unit, same);
 }
 
-/* Whether it is hardly the checkpoint that the bundle was made from. */
+/* Whether the bundle was probably made from another checkpoint. */
 static bool another_checkpoint(const struct verify_tally *tally)
 {
 	return tally->strangers > tally->units / 2;
@@ -194,7 +194,7 @@ static void praise(const struct verify_request *request, const struct verify_tal
 		puts("no unit has a floor");
 }
 
-/* In one line what all faults come to. */
+/* Summarize all faults in one line. */
 static enum xfp_status blame(const struct verify_request *request, const struct verify_tally *tally,
 			     const struct xfp_faults *faults, struct xfp_error *err)
 {
@@ -206,7 +206,7 @@ static enum xfp_status blame(const struct verify_request *request, const struct 
 				request->bundle, faults->count, s);
 	if (faults->status == XFP_FAILED)
 		return xfp_fail(err, faults->status,
-				"%s: read twice, with two results (%" PRIu32
+				"%s: two reads gave different results (%" PRIu32
 				" fault%s); check the disk and memory of this machine",
 				request->bundle, faults->count, s);
 	if (another_checkpoint(tally))
@@ -219,11 +219,11 @@ static enum xfp_status blame(const struct verify_request *request, const struct 
 				"%s: floors are not met: %" PRIu32 " of %" PRIu32 " units are below theirs (%" PRIu32
 				" fault%s in all)",
 				request->bundle, tally->unmet, tally->units, faults->count, s);
-	return xfp_fail(err, faults->status, "%s: not as the checkpoint has it (%" PRIu32 " fault%s)", request->bundle,
+	return xfp_fail(err, faults->status, "%s: differs from the checkpoint (%" PRIu32 " fault%s)", request->bundle,
 			faults->count, s);
 }
 
-/* *judged: the status is a verdict on the bundle, not one on the command line's checkpoint. */
+/* *judged: the status is a verdict on the bundle, not an error with the checkpoint given. */
 static enum xfp_status verify(const struct verify_request *request, bool *judged, struct xfp_error *err)
 {
 	struct xfp_faults faults = { .program = request->program, .meter = request->meter };
@@ -254,13 +254,13 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 	show(request->meter, "bytes", 0, 1);
 	if ((status = xfp_verify_bytes(bundle, &faults, err)))
 		goto done;
-	if (!faults.status) { /* damaged weights need no comparison */
+	if (!faults.status) { /* damaged weights are not compared */
 		if (source) {
 			if ((status = xfp_verify_tensors(bundle, source, same, &faults, err)))
 				goto done;
 			count_strangers(bundle, same, &tally);
 		}
-		/* nor do those of another model */
+		/* nor with another model's */
 		if (!another_checkpoint(&tally) &&
 		    (status = verify_units(request, bundle, source, same, &units, &tally, &faults, err)))
 			goto done;
@@ -272,7 +272,7 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 		xfp_report_table(stdout, bundle);
 	if (!request->json && !request->quiet && !faults.status)
 		praise(request, &tally);
-	xfp_output_flush(); /* the verdict comes last, wherever both streams go */
+	xfp_output_flush(); /* the verdict comes last, even if both streams are the same file */
 	if (!status && faults.status)
 		status = blame(request, &tally, &faults, err);
 done:
@@ -287,8 +287,8 @@ done:
 	return status;
 }
 
-/* Verify, and with --work leave a record of it. Where there is nothing to leave it to, that is said, and is no fault
- * of the bundle. */
+/* Verify and, with --work, record the outcome. If there is no run to record it for, print so; that is not a fault of
+ * the bundle. */
 static enum xfp_status verify_and_record(const struct verify_request *request, struct xfp_error *err)
 {
 	struct xfp_verification verification;
@@ -304,9 +304,9 @@ static enum xfp_status verify_and_record(const struct verify_request *request, s
 	recorded = judged ? xfp_verification_record(&verification, status, err->text, &why)
 			  : xfp_fail(&why, XFP_BAD_INPUT, "%s: cannot be compared with", request->source);
 	if (recorded == XFP_FAILED && !status)
-		return xfp_fail(err, XFP_FAILED, "cannot record it: %s", why.text);
+		return xfp_fail(err, XFP_FAILED, "cannot record the outcome: %s", why.text);
 	if (recorded)
-		fprintf(stderr, "%s: nothing is recorded: %s\n", request->program, why.text);
+		fprintf(stderr, "%s: outcome not recorded: %s\n", request->program, why.text);
 	return status;
 }
 

@@ -318,11 +318,11 @@ refused() { # STATUS COMMAND...; what it says is in $output
 @test "unpack: names of files are refused as folders" {
 	for name in x.gguf x.safetensors x.GGUF x.bin x.PT x.xfp; do
 		refused 2 xfp unpack -o "$own/$name" fused.xfp
-		[[ $stderr == "xfp unpack: -o $own/$name: names a file, and a checkpoint is a folder; name that"* ]]
+		[[ $stderr == "xfp unpack: -o $own/$name: is a file name, but a checkpoint is a folder; name a folder"* ]]
 		[ ! -e "$own/$name" ]
 	done
 	refused 2 xfp unpack -o - fused.xfp
-	[[ $stderr == "xfp unpack: -o -: names a file"* ]]
+	[[ $stderr == "xfp unpack: -o -: is a file name"* ]]
 	[ ! -e ./- ]
 	refused 2 xfp unpack -o "$own/x.GGUF" fused.xfp
 	[[ $stderr == *"make a GGUF file of it with llama.cpp's converter"* ]]
@@ -336,7 +336,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 import json, sys
 print(sum(t["fate"] in ("kept", "tied") for t in json.load(sys.stdin)["tensors"]))')
 	[ "$kept" -gt 0 ]
-	[ "${lines[1]}" = "decoded weights are F32; $kept tensors that were kept are as they were" ]
+	[ "${lines[1]}" = "decoded weights are F32; $kept kept tensors are unchanged" ]
 	run -0 --separate-stderr xfp unpack -o "$own/source" fused.xfp
 	[ ${#lines[@]} = 1 ]
 }

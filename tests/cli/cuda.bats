@@ -21,7 +21,7 @@ pkg_config() {
 	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +1\ +86848\ +159744\ +61760\ +12.3\ kB ]]
 	[[ "$output" =~ mlp.experts.\*.down_proj.weight\ \(down\)[[:space:]]+v2c32_k3\ +2\ +32\ +32\ +2 ]]
 	[[ "$output" =~ model.embed_tokens.weight[[:space:]]+bf16\ +1\ +48\ +32\ +3\ +1\ +-\ +-\ +61440\ +3.33\ kB ]]
-	[ "${lines[-1]}" = 'device memory of all: 98.3 kB' ]
+	[ "${lines[-1]}" = 'total device memory: 98.3 kB' ]
 	# products of integers for several vectors do not fit there
 	run -0 env COLUMNS=80 xfp info --device l4 moe.xfp
 	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +1\ +86848\ +18752\ +61760\ +12.3\ kB ]]
@@ -49,7 +49,7 @@ pkg_config() {
 
 @test "info --device: a name that there is not" {
 	run -2 xfp info --device h20 moe.xfp
-	[[ "$output" == *'--device h20: there is no such device; did you mean h200? (of: a10, a100, '*'rtx-pro-6000)'* ]]
+	[[ "$output" == *'--device h20: unknown device; did you mean h200? (known: a10, a100, '*'rtx-pro-6000)'* ]]
 }
 
 @test "the example of xfp_cuda.h builds, in C and in C++" {

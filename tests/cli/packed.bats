@@ -57,7 +57,7 @@ setup() {
 	run -0 --separate-stderr xfp convert packed -o out.xfp --format attention=keep
 	[[ $stderr != *"not carried"* ]] # they are about how weights were packed, which they are no more
 	run -0 --separate-stderr xfp unpack out.xfp -o copy
-	[[ $stderr == *"config.json is without quantization_config"* ]]
+	[[ $stderr == *"config.json has no quantization_config"* ]]
 	cmp copy/config.json plain/config.json
 	[ ! -e copy/hf_quant_config.json ]
 	"$PYTHON" - <<-'EOF'
@@ -183,7 +183,7 @@ assert codecs["gate_up_proj"] == codecs["down_proj"] == "mxfp4" and codecs["sink
 	run -0 --separate-stderr xfp plan packed -o out.xfp --format routed_expert=fp8
 	[[ $output == *"warning: the bundle has more bits than the source"* ]]
 	run -0 --separate-stderr xfp convert packed -o small.xfp --bits 2 --on-miss best --format embedding=2 --lm-head quant
-	[[ $output == *"packed as it is, the source takes"* ]] || [[ $output == *"warning: the bundle has more bits"* ]]
+	[[ $output == *"the packed source has"* ]] || [[ $output == *"warning: the bundle has more bits"* ]]
 	run -0 --separate-stderr xfp convert plain -o plain.xfp
 	[[ $output != *"source takes"* ]]
 	[[ $output != *"more bits than the source"* ]]

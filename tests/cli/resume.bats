@@ -204,7 +204,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' xfp unpack large.xfp -o $folder --dtype f3
 				[ $status = 0 ] || break
 			done
 			[ $status = $((128 + $(kill -l $signal))) ] || { echo "$signal $folder: $status"; return 1; }
-			grep -q "xfp unpack: interrupted; $folder is as it was" errors
+			grep -q "xfp unpack: interrupted; $folder is unchanged" errors
 			if [ $folder = new ]; then [ ! -e new ]; else rmdir empty; fi
 		done
 	done

@@ -92,19 +92,19 @@ damage() { # FILE
 	mkdir empty
 	cp out.xfp.work/events before
 	run -0 --separate-stderr xfp verify -q --work out.xfp.work copy.xfp
-	[ "$stderr" = "xfp verify: nothing is recorded: copy.xfp: not the file that the run of out.xfp.work wrote" ]
+	[ "$stderr" = "xfp verify: outcome not recorded: copy.xfp: not the file that the run of out.xfp.work wrote" ]
 	run -0 --separate-stderr xfp verify -q --work empty out.xfp
-	[ "$stderr" = "xfp verify: nothing is recorded: empty: not the work folder of a run that wrote a bundle" ]
+	[ "$stderr" = "xfp verify: outcome not recorded: empty: not the work folder of a run that wrote a bundle" ]
 	[ -z "$(ls -A empty)" ]
 	damage copy.xfp
 	run -3 xfp verify -q --work out.xfp.work copy.xfp
-	[[ $output == *"nothing is recorded: copy.xfp: not the file"* ]]
+	[[ $output == *"outcome not recorded: copy.xfp: not the file"* ]]
 	# of a checkpoint that is not there, nothing is known of the bundle
 	run -3 xfp verify -q --work out.xfp.work --source ./missing out.xfp
-	[[ $output == *"nothing is recorded: missing: cannot be compared with"* ]]
+	[[ $output == *"outcome not recorded: missing: cannot be compared with"* ]]
 	touch out.xfp
 	run -0 xfp verify -q --work out.xfp.work out.xfp
-	[[ $output == *"nothing is recorded: out.xfp: changed since the run of out.xfp.work wrote it"* ]]
+	[[ $output == *"outcome not recorded: out.xfp: changed since the run of out.xfp.work wrote it"* ]]
 	cmp before out.xfp.work/events
 }
 
@@ -113,9 +113,9 @@ damage() { # FILE
 	rm out.xfp.work/events
 	mkdir out.xfp.work/events
 	run -1 xfp verify -q --work out.xfp.work out.xfp
-	[[ $output == "xfp verify: cannot record it: out.xfp.work/events: cannot open: "* ]]
+	[[ $output == "xfp verify: cannot record the outcome: out.xfp.work/events: cannot open: "* ]]
 	run -4 xfp verify -q --work out.xfp.work --min-cos-strict 0.9999 out.xfp
-	[[ $output == *"nothing is recorded: out.xfp.work/events: cannot open: "* ]]
+	[[ $output == *"outcome not recorded: out.xfp.work/events: cannot open: "* ]]
 }
 
 @test "a run that was killed has lasted no longer for it that an earlier bundle was verified since" {

@@ -191,7 +191,7 @@ static void verify_says_that_two_reads_differ(void **state)
 		EXPECT(r, XFP_FAILED);
 		assert_non_null(strstr(r.err, said));
 		assert_non_null(
-			strstr(r.err, ": read twice, with two results (1 fault); check the disk and memory of"));
+			strstr(r.err, ": two reads gave different results (1 fault); check the disk and memory of"));
 		assert_string_equal(r.out, "");
 	}
 	flawed = 0;
@@ -251,7 +251,7 @@ static void verify_finds_what_differs_from_the_source(void **state)
 	fixture_write(f->file.path, data, size);
 	RUN(f, &r, xfp_main_verify, "--source", f->model, f->out);
 	EXPECT(r, XFP_UNMET);
-	assert_non_null(strstr(r.err, "tensor embed: the bundle was made of"));
+	assert_non_null(strstr(r.err, "tensor embed: the bundle was made from"));
 	assert_non_null(strstr(r.err, "tensor ids: not in the checkpoint"));
 	assert_non_null(strstr(r.err, "tensor idx: in the checkpoint, not in the bundle"));
 	free(data);
