@@ -77,13 +77,13 @@ static inline uint64_t xfp_align(uint64_t n, uint64_t unit)
 	return (n + unit - 1) & ~(unit - 1);
 }
 
-/* How many units hold `n`, the last of which may be cut off. */
+/* The number of units that cover `n`; the last one may be partial. */
 static inline uint64_t xfp_divide_up(uint64_t n, uint64_t unit)
 {
 	return n / unit + (n % unit != 0);
 }
 
-/* Two lower-case digits for each byte, and a 0 behind them. */
+/* Write two lower-case hexadecimal digits for each byte, and a terminating NUL. */
 static inline void xfp_hex(const uint8_t *bytes, size_t size, char *text)
 {
 	static const char digits[] = "0123456789abcdef";

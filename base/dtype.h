@@ -14,7 +14,7 @@ enum xfp_dtype {
 	XFP_F64,
 	XFP_F32,
 	XFP_F16,
-	XFP_BF16, /* the ones that can be quantized */
+	XFP_BF16, /* these three can be quantized */
 	XFP_BOOL,
 	XFP_U8,
 	XFP_I8,
@@ -40,9 +40,9 @@ enum xfp_dtype {
 unsigned xfp_dtype_bits(enum xfp_dtype dtype);
 /* "BF16" and so on; static storage. */
 const char *xfp_dtype_name(enum xfp_dtype dtype);
-/* The dtype of that exact, case-sensitive name; false when there is none. */
+/* Look up a dtype by its exact, case-sensitive name; false if the name is unknown. */
 bool xfp_dtype_parse(const char *name, enum xfp_dtype *dtype);
-/* Whether weights of this dtype can be read as numbers here (F64, F32, F16, BF16). */
+/* Whether weights of this dtype can be read as numbers (F64, F32, F16, BF16). */
 static inline bool xfp_dtype_is_weight(enum xfp_dtype dtype)
 {
 	return dtype <= XFP_BF16;

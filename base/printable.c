@@ -69,7 +69,8 @@ struct xfp_printable xfp_printable(const char *name)
 {
 	static const char ellipsis[] = "...";
 	struct xfp_printable out;
-	size_t used = 0, complete = 0; /* `complete`: end of the last character that leaves room for the ellipsis */
+	size_t used = 0, complete = 0; /* `complete`: end of the last character that still leaves space for the
+				        * ellipsis */
 
 	for (const char *end = name + strlen(name); name < end;) {
 		char piece[XFP_ESCAPED] = "\\\\";

@@ -63,13 +63,13 @@ static void blocks_plain(uint32_t state[8], const uint8_t *data, size_t count)
 	}
 }
 
-/* The processor's own instructions: blocks_own, and whether this one has them. */
+/* The processor's SHA instructions: blocks_own, and whether this processor has them. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define OWN_INSTRUCTIONS
 #include <cpuid.h>
 #include <immintrin.h>
 
-/* Four rounds a step; the instructions want the state as ABEF and CDGH. */
+/* Four rounds a step; the instructions need the state as ABEF and CDGH. */
 __attribute__((target("sha,sse4.1,ssse3"))) static void blocks_own(uint32_t state[8], const uint8_t *data, size_t count)
 {
 	const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
@@ -111,7 +111,7 @@ static bool has_own(void)
 		return false;
 	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
 }
-/* Clang has them only in files that are compiled for them altogether, at least before its version 16. */
+/* Clang, at least before version 16, has these intrinsics only in files compiled with +sha2 throughout. */
 #elif defined(__aarch64__) && defined(__linux__) && \
 	(defined(__ARM_FEATURE_SHA2) || (defined(__GNUC__) && !defined(__clang__)))
 #define OWN_INSTRUCTIONS
@@ -159,7 +159,7 @@ static bool has_own(void)
 #ifdef OWN_INSTRUCTIONS
 static void blocks(uint32_t state[8], const uint8_t *data, size_t count)
 {
-	static int known; /* 1: no, 2: yes; whoever finds out finds the same */
+	static int known; /* 1: no, 2: yes; all threads find the same answer */
 	int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
 
 	if (!answer) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sha256.h - SHA-256 (FIPS 180-4), so that libxfp needs no library, and a stage that starts a thousand times
- * loads none. With the processor's own instructions where it has them, of x86-64 and of AArch64.
+ * sha256.h - SHA-256 (FIPS 180-4), implemented here so that libxfp depends on no library and a stage that starts a
+ * thousand times loads none. Uses the SHA instructions of x86-64 and AArch64 if the processor has them.
  */
 #ifndef XFP_SHA256_H
 #define XFP_SHA256_H
@@ -11,18 +11,18 @@
 
 struct xfp_sha256 {
 	uint32_t state[8];
-	uint64_t size;     /* bytes taken in */
-	uint8_t block[64]; /* the last size % 64 of them */
+	uint64_t size;     /* bytes hashed so far */
+	uint8_t block[64]; /* the last size % 64 bytes */
 };
 
 void xfp_sha256_init(struct xfp_sha256 *sha);
 void xfp_sha256_update(struct xfp_sha256 *sha, const void *data, size_t size);
 void xfp_sha256_final(struct xfp_sha256 *sha, uint8_t digest[32]);
 
-/* All of it at once. */
+/* Hash a whole buffer in one call. */
 void xfp_sha256(const void *data, size_t size, uint8_t digest[32]);
 
-/* The same in plain C, whatever the processor: what the tests hold the instructions against. */
+/* xfp_sha256 in plain C on any processor; the tests compare the SHA instructions with it. */
 void xfp_sha256_plain(const void *data, size_t size, uint8_t digest[32]);
 
 #endif

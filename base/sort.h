@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sort.h - sorting of what mostly is in order already.
+ * sort.h - sort arrays that are usually sorted already.
  */
 #ifndef XFP_SORT_H
 #define XFP_SORT_H
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* As qsort, which is left out where nothing is out of order: names in files mostly are sorted, and looking costs a
- * fraction of sorting. `items` may be NULL where there are none. */
+/* qsort, skipped if `items` is sorted already: names in files usually are, and checking costs a fraction of sorting.
+ * `items` may be NULL if `count` is 0. */
 static inline void xfp_sort(void *items, size_t count, size_t size, int (*compare)(const void *a, const void *b))
 {
 	const char *item = items;

@@ -51,7 +51,7 @@ enum xfp_status xfp_fail_errno(struct xfp_error *err, int errnum, const char *fo
 	xfp_escape_message(err->text, sizeof err->text);
 	used = strlen(err->text);
 	snprintf(err->text + used, sizeof err->text - used, ": %s%s", strerror(errnum),
-		 errnum == EACCES ? "; get the right to it (ls -ld tells who has it), or choose another place" : "");
+		 errnum == EACCES ? "; change its permissions (see ls -ld), or choose another place" : "");
 	return XFP_FAILED;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clock.h - how much time has passed.
+ * clock.h - monotonic time.
  */
 #ifndef XFP_CLOCK_H
 #define XFP_CLOCK_H
 
-double xfp_now(void); /* monotonic seconds, from an arbitrary beginning */
+double xfp_now(void); /* monotonic seconds since an arbitrary start */
 
 #endif

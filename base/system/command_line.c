@@ -18,11 +18,11 @@
 
 enum { HELP = 256, VERSION, FIRST };
 
-/* ---- what --help prints -------------------------------------------------------------------------- */
+/* ---- the text of --help -------------------------------------------------------------------------- */
 
-#define USAGE_FURTHER 11 /* columns before what does not fit a line of the usage */
+#define USAGE_FURTHER 11 /* indentation of usage lines that are continued */
 
-/* Columns up to where a line may be broken: no blank of what stands in brackets. */
+/* The number of columns up to the next possible line break: never a blank inside brackets. */
 static size_t usage_word(const char *text)
 {
 	int depth = 0;
@@ -41,7 +41,7 @@ void xfp_print_usage(FILE *out, const char *label, const char *text)
 	while (*text) {
 		size_t blanks = strspn(text, " \n"), word = usage_word(text + blanks);
 
-		/* Another way to say it has a line of its own; other lines go on. */
+		/* An alternative ("or:") starts a line of its own; other lines are joined. */
 		if (*text == '\n' && !strncmp(text + blanks, "or:", 3)) {
 			fputs("\n   ", out);
 			at = 3;
@@ -61,7 +61,8 @@ void xfp_print_usage(FILE *out, const char *label, const char *text)
 	putc('\n', out);
 }
 
-/* Lines of the source are not those of the screen. What begins with a blank is a list, and stays as it is. */
+/* Join the lines of the source, to be broken again for the screen. Lines that begin with a blank are lists and stay
+ * unchanged. */
 static void join_lines(char *text)
 {
 	for (char *p = text; (p = strchr(p, '\n')); p++)
@@ -87,7 +88,7 @@ static void print_summary(const char *text)
 	free(copy);
 }
 
-/* "  -o, --output OUT.xfp"; returns its columns. */
+/* Write "  -o, --output OUT.xfp"; returns its width in columns. */
 static unsigned left_of(const struct xfp_option *option, char text[64])
 {
 	char letter[] = "    ";
@@ -108,7 +109,7 @@ static void print_option(const struct xfp_option *option, unsigned column)
 		putchar('\n');
 		at = 0;
 	} else if (at + 1 == column) {
-		at--; /* two blanks, though the text begins late */
+		at--; /* at least two blanks, even if the text then starts late */
 	}
 	printf("%*s", (int)(column - at), "");
 	if (copy)
@@ -166,7 +167,8 @@ void xfp_option_variable(const char *option, char name[XFP_OPTION_VARIABLE])
 
 /* ---- reading ------------------------------------------------------------------------------------- */
 
-/* As getopt wants them: numbers from FIRST on are those of the table. What it is to say of letters is in `letters`. */
+/* Convert the table for getopt_long: values from FIRST on are indices into the table. The string for short options is
+ * returned in `letters`. */
 static struct option *names_of(const struct xfp_option *options, size_t count, char **letters)
 {
 	struct option *names = calloc(count + 3, sizeof *names);
@@ -249,7 +251,7 @@ static enum xfp_status use(const struct xfp_option *option, const char *value, s
 	return option->take ? option->take(option, where, value, err) : XFP_OK;
 }
 
-/* *misread: what is wrong is no value of an option, but the line. */
+/* *misread: the command line is wrong, not the value of an option. */
 static enum xfp_status parse(struct xfp_command_line *line, int argc, char **argv, bool *misread, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -264,7 +266,7 @@ static enum xfp_status parse(struct xfp_command_line *line, int argc, char **arg
 		count++;
 	if (!(names = names_of(line->options, count, &letters)))
 		return xfp_no_memory(err);
-	optind = 0; /* whatever was parsed before */
+	optind = 0; /* restart getopt */
 	while (!status && !line->told && (id = xfp_next_option(argc, argv, letters, names, err)) != -1) {
 		if (id == '?') {
 			*misread = true;
@@ -335,8 +337,8 @@ const char *xfp_command_line_bundle(const struct xfp_command_line *line)
 	if (line->argument_count == 1)
 		return line->arguments[0];
 	if (line->argument_count)
-		xfp_command_line_refuse(line, "one BUNDLE at a time, not '%s', too", line->arguments[1]);
+		xfp_command_line_refuse(line, "expected one BUNDLE, got '%s' as well", line->arguments[1]);
 	else
-		xfp_command_line_refuse(line, "no BUNDLE given");
+		xfp_command_line_refuse(line, "missing BUNDLE");
 	return NULL;
 }

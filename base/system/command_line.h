@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_line.h - the frame in which every tool reads its command line: a table of options, --help and --version,
- * what is unknown or lacks a value, and the arguments that are left.
+ * command_line.h - parse the command line of every tool: a table of options, --help and --version, errors for unknown
+ * options and missing values, and the remaining arguments.
  *
- * A tool fills a table on its stack, each row of which says where its value goes. --help is made of the same rows,
- * so an option cannot be without a text.
+ * A tool fills a table on its stack; each row says where its value is stored. --help is generated from the same rows,
+ * so every option has a text.
  */
 #ifndef XFP_COMMAND_LINE_H
 #define XFP_COMMAND_LINE_H
@@ -37,44 +37,44 @@ struct xfp_option {
 	 * XFP_USAGE where the value is no good. */
 	enum xfp_status (*take)(const struct xfp_option *option, const char *where, const char *value,
 				struct xfp_error *err);
-	void *context; /* for `take` */
+	void *context; /* argument for `take` */
 };
 
 struct xfp_command_line {
-	const char *usage;                /* from the command's name on; another way begins with "\n   or: " */
-	const char *summary;              /* sentences for --help; lines that begin with a blank stay as they are */
-	const struct xfp_option *options; /* ended by one without a name; --help and --version are not among them */
-	unsigned column;                  /* of the texts in --help; 0: two beyond the widest option */
-	/* The usage line names no options: help is terse, and what is wrong is followed by a pointer to it. */
+	const char *usage;                /* starts with the command's name; alternatives start with "\n   or: " */
+	const char *summary;              /* sentences for --help; lines that begin with a blank stay unchanged */
+	const struct xfp_option *options; /* ends with an entry without a name; --help and --version are added */
+	unsigned column;                  /* column of the texts in --help; 0: two beyond the widest option */
+	/* The usage line names no options: help is terse, and errors end with a pointer to --help. */
 	bool brief;
 
-	/* Once it is read: */
-	const char *program; /* argv[0], as messages begin */
-	char **arguments;    /* what is not an option, in argv; paths that exist are cleaned (path.h) */
+	/* Set by parsing: */
+	const char *program; /* argv[0], the prefix of messages */
+	char **arguments;    /* the arguments that are not options, in argv; existing paths are cleaned (path.h) */
 	int argument_count;
-	bool told; /* --help or --version was asked for and printed, and nothing else looked at */
+	bool told; /* --help or --version was given and printed; nothing else was parsed */
 };
 
-/* "min-cos-lazy" -> "XFP_MIN_COS_LAZY", the variable of the environment that may hold an option's default. */
+/* Convert "min-cos-lazy" to "XFP_MIN_COS_LAZY", the environment variable that may hold an option's default. */
 #define XFP_OPTION_VARIABLE 40
 void xfp_option_variable(const char *option, char name[XFP_OPTION_VARIABLE]);
 
-/* Read it; the caller tells what is wrong. XFP_USAGE, or what `take` returned. */
+/* Parse the command line without printing errors. Returns XFP_USAGE, or the status of `take`. */
 enum xfp_status xfp_command_line_parse(struct xfp_command_line *line, int argc, char **argv, struct xfp_error *err);
 
-/* The same, and says on stderr what is wrong. True to go on; otherwise *status is what the command ends with. */
+/* Parse the command line and print errors to stderr. Returns true to continue; otherwise *status is the exit status. */
 bool xfp_command_line_read(struct xfp_command_line *line, int argc, char **argv, int *status);
 
-/* For what only the command can know: a message (NULL: none), then the usage. Returns XFP_USAGE. */
+/* Report an error that only the command can detect: the message (NULL: none), then the usage. Returns XFP_USAGE. */
 int xfp_command_line_refuse(const struct xfp_command_line *line, const char *format, ...) XFP_PRINTF(2, 3);
 
-/* The only argument, a bundle; NULL, with what is wrong said, when there is none or more than one. */
+/* The only argument, a bundle; NULL, after printing an error, if there is none or more than one. */
 const char *xfp_command_line_bundle(const struct xfp_command_line *line);
 
-/* Lines of a usage, "usage:" or "   or:" before them, broken between what stands in brackets to fit the screen. */
+/* Print usage lines, prefixed with "usage:" or "   or:" and wrapped to the screen between bracketed groups. */
 void xfp_print_usage(FILE *out, const char *label, const char *usage);
 
-/* Of brief commands, to end a message about the command line with. */
+/* Print "Try 'PROGRAM --help'" after an error, for brief commands. */
 void xfp_point_to_help(const char *program);
 
 #endif

@@ -19,14 +19,15 @@
 #include "base/system/process.h"
 
 #define DEBRIS_SECONDS (24 * 60 * 60)
-#define LONGEST_KEPT 200 /* of a final name in a pending one, which adds to it and may have 255 bytes */
+#define LONGEST_KEPT 200 /* bytes of the final name kept in a pending name, which is longer and may have 255 bytes */
 #define MOST_LINKS 40
 
-/* A failed write, sync, close, create or rename: a full disk is the failure that a user can do something about. */
+/* Report a failed write, sync, close, create or rename; a full disk gets its own message, because the user can fix
+ * it. */
 static enum xfp_status write_failed(struct xfp_error *err, int errnum, const char *verb, const char *path)
 {
 	if (errnum == ENOSPC || errnum == EDQUOT)
-		return xfp_fail(err, XFP_FAILED, "%s: %s; free some room and run again", path, strerror(errnum));
+		return xfp_fail(err, XFP_FAILED, "%s: %s; free some space and run again", path, strerror(errnum));
 	return xfp_fail_errno(err, errnum, "%s: cannot %s", path, verb);
 }
 
@@ -100,7 +101,7 @@ char *xfp_path(const char *folder, const char *name)
 	return xfp_formatted("%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
 }
 
-/* The part of `path` before its last name, in a new string. */
+/* The folder part of `path`, in a new string. */
 static char *folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -118,7 +119,7 @@ enum xfp_status xfp_follow_links(const char *path, char **target, struct xfp_err
 	for (unsigned links = 0; at && (length = readlink(at, name, sizeof name - 1)) >= 0; links++) {
 		if (links == MOST_LINKS) {
 			free(at);
-			return xfp_fail(err, XFP_USAGE, "%s: is a link that leads back to itself; remove it", path);
+			return xfp_fail(err, XFP_USAGE, "%s: symbolic link loop; remove it", path);
 		}
 		name[length] = 0;
 		folder = *name == '/' ? NULL : folder_of(at);
@@ -136,7 +137,7 @@ enum xfp_status xfp_follow_links(const char *path, char **target, struct xfp_err
 enum xfp_status xfp_remove_file(const char *path, struct xfp_error *err)
 {
 	if (unlink(path) && errno != ENOENT)
-		return xfp_fail_errno(err, errno, "%s: cannot be removed", path);
+		return xfp_fail_errno(err, errno, "%s: cannot remove", path);
 	return XFP_OK;
 }
 
@@ -157,7 +158,7 @@ enum xfp_status xfp_mkdirs(const char *path, struct xfp_error *err)
 		kept = *end;
 		last = !kept;
 		*end = '\0';
-		/* Existing first: mkdir on a read-only file system says EROFS of a folder that is there. */
+		/* Check for an existing folder first: on a read-only file system, mkdir fails with EROFS even then. */
 		if ((stat(partial, &st) || !S_ISDIR(st.st_mode)) && mkdir(partial, 0777)) {
 			int errnum = errno;
 
@@ -179,7 +180,7 @@ enum xfp_status xfp_sync_folder(const char *folder, struct xfp_error *err)
 
 	if (fd < 0)
 		return xfp_fail_errno(err, errno, "%s: cannot open", folder);
-	/* EINVAL: a file system that does not know how. */
+	/* EINVAL: the file system does not support fsync of folders. */
 	if (fsync(fd) && errno != EINVAL)
 		status = write_failed(err, errno, "sync", folder);
 	close(fd);
@@ -199,7 +200,7 @@ enum xfp_status xfp_sync_folder_of(const char *path, struct xfp_error *err)
 
 enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pending, struct xfp_error *err)
 {
-	static atomic_uint counter; /* two pending files of one process never share a name */
+	static atomic_uint counter; /* no two pending files of a process share a name */
 	const char *slash = strrchr(final_path, '/');
 	const char *name = slash ? slash + 1 : final_path;
 	enum xfp_status status = XFP_OK;
@@ -210,7 +211,7 @@ enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pen
 
 	*pending = made;
 	if (!*name) {
-		status = xfp_fail(err, XFP_FAILED, "%s: names a folder, not a file", final_path);
+		status = xfp_fail(err, XFP_FAILED, "%s: is a folder, not a file", final_path);
 		goto done;
 	}
 	made.final_path = strdup(final_path);
@@ -220,7 +221,7 @@ enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pen
 	}
 	do {
 		free(made.path);
-		/* A name is at most 255 bytes, and the final one may be that long: it is cut. */
+		/* A name is at most 255 bytes, and the final name may be that long: cut it. */
 		made.path = xfp_formatted("%s/.%.200s.%ld-%08x-%u.tmp", folder, name, (long)getpid(), space,
 					  atomic_fetch_add(&counter, 1));
 		if (!made.path) {
@@ -251,7 +252,7 @@ char *xfp_pending_kept_path(const char *final_path)
 	char *folder = folder_of(final_path), *path, digest[2 + 2 * 16] = "";
 	uint8_t sha256[32];
 
-	/* What is cut off distinguishes outputs, too. */
+	/* The part cut off distinguishes outputs: keep its digest. */
 	if (strlen(name) > LONGEST_KEPT) {
 		xfp_sha256(name, strlen(name), sha256);
 		*digest = '-';
@@ -279,12 +280,12 @@ enum xfp_status xfp_pending_keep(const char *final_path, struct xfp_pending *pen
 	pending->fd = open(made.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
 	if (pending->fd < 0)
 		return write_failed(err, errno, "create", made.path);
-	/* ENOLCK and the like: a file system without locks, where the work folder's has to do. */
+	/* ENOLCK and similar: the file system has no locks; the lock of the work folder has to do. */
 	if (flock(pending->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-		return xfp_fail(err, XFP_FAILED, "%s: another process is writing it", made.path);
+		return xfp_fail(err, XFP_FAILED, "%s: another process is writing this file", made.path);
 	if (fstat(pending->fd, &held) || lstat(made.path, &named) || held.st_ino != named.st_ino ||
 	    held.st_dev != named.st_dev || !S_ISREG(held.st_mode))
-		return xfp_fail(err, XFP_FAILED, "%s: another process took it away; run again", made.path);
+		return xfp_fail(err, XFP_FAILED, "%s: another process removed this file; run again", made.path);
 	return XFP_OK;
 }
 
@@ -301,7 +302,7 @@ void xfp_pending_kept_remove(const char *final_path)
 	free(path);
 }
 
-/* Forget everything about `pending` but not the file. */
+/* Reset `pending`, leaving the file in place. */
 static void finish(struct xfp_pending *pending)
 {
 	if (pending->fd >= 0)
@@ -334,7 +335,7 @@ enum xfp_status xfp_pending_publish(struct xfp_pending *pending, bool durable, s
 		status = write_failed(err, errno, "sync", pending->final_path);
 		goto done;
 	}
-	/* Network file systems report a full disk only here. The descriptor is gone whatever close says. */
+	/* Network file systems report a full disk only on close, which releases the descriptor even if it fails. */
 	pending->fd = -1;
 	if (close(fd)) {
 		status = write_failed(err, errno, "close", pending->final_path);
@@ -371,7 +372,7 @@ enum xfp_status xfp_write_file(const char *path, const void *data, size_t size, 
 	return xfp_pending_publish(&pending, durable, err);
 }
 
-/* Takes ".NAME.PID-SPACE-N.tmp" apart from its end; NAME may hold anything. */
+/* Parse ".NAME.PID-SPACE-N.tmp" from its end; NAME may contain anything. */
 static bool parse_pending(const char *name, pid_t *pid, uint32_t *space)
 {
 	static const char digits[] = "0123456789", hex[] = "0123456789abcdef", suffix[] = ".tmp";
@@ -436,7 +437,7 @@ void xfp_sweep_pending(const char *folder)
 
 static int64_t nanoseconds(struct timespec time)
 {
-	/* Unsigned, so that an absurd time stamp wraps instead of being undefined. */
+	/* Unsigned, so that an absurd timestamp wraps instead of overflowing. */
 	return (int64_t)((uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file_read.c - the reading half of file.h: exact reads, whole files, and what a path is.
+ * file_read.c - the reading half of file.h: exact reads, whole files, file types.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,14 +34,14 @@ enum xfp_status xfp_pread(int fd, void *buf, size_t size, uint64_t offset, const
 	return XFP_OK;
 
 truncated:
-	return xfp_fail(err, XFP_BAD_INPUT, "%s: truncated: it ends before byte %llu; download or make it again", path,
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: truncated: ends before byte %llu; download or create it again", path,
 			(unsigned long long)offset + size);
 }
 
 enum xfp_status xfp_open_regular(const char *path, int *out, struct stat *st, struct xfp_error *err)
 {
 	const char *what = "a pipe or a device";
-	/* Opening a pipe would wait for somebody to write to it. */
+	/* A blocking open of a pipe would wait for a writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), errnum = fd < 0 ? errno : 0;
 
 	if (fd >= 0 && fstat(fd, st))
@@ -53,15 +53,15 @@ enum xfp_status xfp_open_regular(const char *path, int *out, struct stat *st, st
 	if (fd >= 0)
 		close(fd);
 	if (errnum == ELOOP)
-		what = "a link that leads back to itself";
+		what = "a symbolic link loop";
 	else if (errnum && errnum != ENXIO)
 		return xfp_fail_errno(err, errnum, "%s: cannot open", path);
 	else if (!errnum && S_ISDIR(st->st_mode))
 		what = "a folder";
-	return xfp_fail(err, XFP_BAD_INPUT, "%s: is %s; there has to be a file", path, what);
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: is %s, not a regular file", path, what);
 }
 
-/* All that can be read from `fd`, which is closed. */
+/* Read everything from `fd`, and close it. */
 static enum xfp_status slurp(int fd, const struct stat *st, const char *path, size_t limit, char **text, size_t *size,
 			     struct xfp_error *err)
 {
@@ -72,7 +72,7 @@ static enum xfp_status slurp(int fd, const struct stat *st, const char *path, si
 	if (S_ISREG(st->st_mode) && (uint64_t)st->st_size > limit)
 		goto too_large;
 	if (S_ISREG(st->st_mode))
-		capacity = (size_t)st->st_size + 2; /* the NUL, and one more to meet the end of the file */
+		capacity = (size_t)st->st_size + 2; /* the NUL, and one byte more to detect the end of the file */
 	buf = malloc(capacity);
 	for (;;) {
 		ssize_t got;
@@ -109,7 +109,7 @@ static enum xfp_status slurp(int fd, const struct stat *st, const char *path, si
 	goto done;
 
 too_large:
-	status = xfp_fail(err, XFP_BAD_INPUT, "%s: larger than the %zu bytes that such a file may have", path, limit);
+	status = xfp_fail(err, XFP_BAD_INPUT, "%s: larger than the limit of %zu bytes", path, limit);
 done:
 	free(buf);
 	close(fd);
@@ -150,7 +150,7 @@ enum xfp_status xfp_slurp_input(const char *path, size_t limit, char **text, siz
 	struct stat st;
 
 	if (fd < 0 && errno == ENOENT)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: there is no such file", name);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: no such file", name);
 	if (fd < 0 || fstat(fd, &st)) {
 		int errnum = errno;
 

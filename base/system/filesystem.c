@@ -10,7 +10,7 @@
 
 struct xfp_filesystem xfp_filesystem_of_type(uint32_t type)
 {
-	/* From linux/magic.h and the sources of those that are not in it. */
+	/* From linux/magic.h, and from the sources of the file systems that it lacks. */
 	static const struct {
 		uint32_t type;
 		struct xfp_filesystem is;
@@ -20,7 +20,7 @@ struct xfp_filesystem xfp_filesystem_of_type(uint32_t type)
 		{ 0xfe534d42, { true, true } },  /* SMB 2 */
 		{ 0xff534d42, { true, true } },  /* CIFS */
 		{ 0x01021997, { true, true } },  /* 9p */
-		{ 0x65735546, { true, true } },  /* FUSE, of which sshfs, s3fs and virtiofs are */
+		{ 0x65735546, { true, true } },  /* FUSE, including sshfs, s3fs and virtiofs */
 		{ 0x00c36400, { true, false } }, /* Ceph */
 		{ 0x0bd00bd0, { true, false } }, /* Lustre */
 		{ 0x47504653, { true, false } }, /* GPFS */
@@ -32,8 +32,8 @@ struct xfp_filesystem xfp_filesystem_of_type(uint32_t type)
 		{ 0x73757245, { true, false } }, /* Coda */
 		{ 0x01161970, { true, false } }, /* GFS2 */
 		{ 0x7461636f, { true, false } }, /* OCFS2 */
-		{ 0x786f4256, { true, true } },  /* folders that VirtualBox shares */
-		{ 0xbacbacbc, { true, true } },  /* folders that VMware shares */
+		{ 0x786f4256, { true, true } },  /* VirtualBox shared folders */
+		{ 0xbacbacbc, { true, true } },  /* VMware shared folders */
 		{ 0x00004d44, { false, true } }, /* FAT */
 		{ 0x2011bab0, { false, true } }, /* exFAT */
 	};
@@ -72,7 +72,8 @@ bool xfp_free_bytes(const char *folder, uint64_t *bytes)
 
 	if (statvfs(folder, &fs))
 		return false;
-	/* What a file system holds back for root keeps the machine running, and in a container root may not have it. */
+	/* f_bavail, not f_bfree: blocks reserved for root keep the machine running, and root in a container may not use
+	 * them. */
 	*bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 	return true;
 }

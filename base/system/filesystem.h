@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * filesystem.h - what the file system of a path cannot be trusted with.
+ * filesystem.h - guarantees that the file system of a path does not give.
  */
 #ifndef XFP_FILESYSTEM_H
 #define XFP_FILESYSTEM_H
@@ -11,25 +11,25 @@
 #include "base/system/file.h"
 
 struct xfp_filesystem {
-	bool shared;        /* other hosts, or a process of its own, may write behind the kernel's back: memory that is
-			     * mapped there is not shared with them */
-	bool inodes_change; /* the same file may have another inode number the next time */
+	bool shared;        /* other hosts, or a process of its own, may write without the kernel's knowledge, so mapped
+			     * memory is not coherent with them */
+	bool inodes_change; /* inode numbers are not stable */
 };
 
-/* By the type that statfs gives; an unknown type is taken for local and steady. */
+/* Look up the type reported by statfs; an unknown type is assumed to be local with stable inode numbers. */
 struct xfp_filesystem xfp_filesystem_of_type(uint32_t type);
 struct xfp_filesystem xfp_filesystem_at(const char *path);
 
-/* Who the file at `path` is, for comparing with who it was or will be. Where the file system makes inode numbers up
- * (FUSE, SMB, 9p, FAT) they say nothing and are left out: device, size and both times have to do. */
+/* The identity of the file at `path`, to compare with an earlier or later one. On file systems that invent inode
+ * numbers (FUSE, SMB, 9p, FAT) the inode is left out, and only device, size and both times are compared. */
 struct xfp_identity xfp_identity_at(const char *path, const struct stat *st);
 
-/* xfp_open_regular, of a file that must be the one of this identity; NULL: whichever is there. Links may lead elsewhere
- * than before, so it is the open file that counts. Another one is XFP_FAILED. On failure nothing is open, *fd is -1. */
+/* Open a regular file that must have this identity (NULL: any). The open file is checked, because links may have
+ * changed. XFP_FAILED: another file. On failure nothing is open and *fd is -1. */
 enum xfp_status xfp_open_identified(const char *path, const struct xfp_identity *identity, int *fd, struct stat *st,
 				    struct xfp_error *err);
 
-/* What this user may still write to the file system of a folder; false (and errno) when that cannot be told. */
+/* The space that this user may still write on the file system of a folder, in bytes; false (with errno) if unknown. */
 bool xfp_free_bytes(const char *folder, uint64_t *bytes);
 
 #endif

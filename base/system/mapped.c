@@ -15,18 +15,18 @@
 
 #define MOST 2
 
-/* A handler gets no argument from us, so this is process-wide; nothing here allocates once it is set up. */
+/* Process-wide, because a signal handler gets no argument from us; nothing here allocates after set-up. */
 static struct {
 	struct bundle {
 		const char *path;
-		size_t prefix;              /* bytes of a message up to the path */
-		char *cut_off, *unreadable; /* messages; NULL: no memory */
+		size_t prefix;              /* bytes of a message before the path */
+		char *cut_off, *unreadable; /* messages; NULL: out of memory */
 		const struct xfp_made *made;
 		int fd;
 		off_t bytes;
 	} bundle[MOST];
 	int count;
-	atomic_flag taken; /* by the first thread that met it */
+	atomic_flag taken; /* set by the first thread to fault */
 	struct sigaction before;
 	void (*note)(int status, const char *message, size_t size);
 } reading = { .taken = ATOMIC_FLAG_INIT };
@@ -41,23 +41,23 @@ static void remove_made(const struct xfp_made *made)
 static bool is_of_a_page(int code)
 {
 #ifdef BUS_MCEERR_AR
-	if (code == BUS_MCEERR_AR) /* memory itself is broken there */
+	if (code == BUS_MCEERR_AR) /* the memory itself has failed at this address */
 		return true;
 #endif
 	return code == BUS_ADRERR || code == BUS_OBJERR;
 }
 
-/* Calls only what a signal handler may. */
+/* Calls only async-signal-safe functions. */
 static void give_up(int number, siginfo_t *info, void *context)
 {
-	const struct bundle *last = &reading.bundle[reading.count - 1]; /* nothing tells which of them it is */
+	const struct bundle *last = &reading.bundle[reading.count - 1]; /* the address does not say which bundle */
 	const char *text = last->unreadable;
 	size_t prefix = last->prefix;
 	int status = XFP_FAILED;
 	struct stat st;
 
 	(void)context;
-	/* Sent by somebody, or an address that is wrong in itself: not about the file. It comes again on return. */
+	/* Sent by a process, or an invalid address: not caused by the file. The signal recurs on return. */
 	if (!is_of_a_page(info->si_code)) {
 		sigaction(number, &reading.before, NULL);
 		raise(number);
@@ -76,7 +76,7 @@ static void give_up(int number, siginfo_t *info, void *context)
 		remove_made(bundle->made);
 	}
 	if (!text) {
-		text = "xfp: a bundle cannot be read any more\n";
+		text = "xfp: a bundle is no longer readable\n";
 		prefix = strlen("xfp: ");
 	}
 	if (reading.note)
@@ -87,7 +87,7 @@ static void give_up(int number, siginfo_t *info, void *context)
 
 void xfp_mapped_begin(const char *program, const char *path, const struct xfp_made *made)
 {
-	const char *clear = isatty(STDERR_FILENO) ? "\r\033[K" : ""; /* of progress */
+	const char *clear = isatty(STDERR_FILENO) ? "\r\033[K" : ""; /* erases a progress line */
 	const char *other = reading.count ? reading.bundle[0].path : NULL;
 	struct bundle *bundle = &reading.bundle[reading.count];
 	struct sigaction action = { .sa_sigaction = give_up, .sa_flags = SA_SIGINFO };
@@ -98,14 +98,13 @@ void xfp_mapped_begin(const char *program, const char *path, const struct xfp_ma
 	bundle->prefix = strlen(clear) + strlen(program) + strlen(": ");
 	bundle->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	bundle->bytes = bundle->fd >= 0 && !fstat(bundle->fd, &st) ? st.st_size : 0;
-	bundle->cut_off = xfp_formatted("%s%s: %s: truncated while it was read; copy or convert it again\n", clear,
-					program, path);
-	bundle->unreadable =
-		xfp_formatted("%s%s: %s%s%s: cannot be read: its disk reports an error, or is full where the file "
-			      "has holes; check the disk, then try again or copy the file again\n",
-			      clear, program, other ? other : "", other ? " or " : "", path);
+	bundle->cut_off =
+		xfp_formatted("%s%s: %s: truncated while being read; copy or convert it again\n", clear, program, path);
+	bundle->unreadable = xfp_formatted("%s%s: %s%s%s: cannot read: disk error, or no space for a hole in the file; "
+					   "check the disk, then try again or copy the file again\n",
+					   clear, program, other ? other : "", other ? " or " : "", path);
 	sigemptyset(&action.sa_mask);
-	/* If that fails, the process ends as it would without us. */
+	/* If this fails, SIGBUS ends the process as it would without a handler. */
 	if (!reading.count++)
 		(void)sigaction(SIGBUS, &action, &reading.before);
 }

@@ -12,7 +12,7 @@
 
 #include "base/system/file.h"
 
-/* How much of a path names the folder that it is in; 0: the current one. */
+/* The length of the parent folder's part of a path; 0: the current folder. */
 static int parent_length(const char *path)
 {
 	size_t length = strlen(path);
@@ -26,7 +26,7 @@ static int parent_length(const char *path)
 	return (int)length;
 }
 
-/* In a new string; NULL: out of memory. */
+/* The parent folder in a new string; NULL: out of memory. */
 static char *parent_of(const char *path)
 {
 	int length = parent_length(path);
@@ -57,7 +57,7 @@ enum xfp_status xfp_made_sync(const struct xfp_made *made, struct xfp_error *err
 
 		if (!parent)
 			status = xfp_no_memory(err);
-		else if (!last || strcmp(parent, last)) /* files of one folder come one after the other, more or less */
+		else if (!last || strcmp(parent, last)) /* files of one folder are mostly consecutive */
 			status = xfp_sync_folder(parent, err);
 		free(last);
 		last = parent;
@@ -90,9 +90,9 @@ static enum xfp_status no_folder(const char *path, int errnum, struct xfp_error 
 
 	if (errnum == ENOENT)
 		return xfp_fail(err, XFP_FAILED,
-				"%s: no folder can be made in %.*s, which is not there; make that first", path, length,
-				path);
-	return xfp_fail_errno(err, errnum, "%s: no folder can be made in %.*s", path, length ? length : 1,
+				"%s: cannot create this folder, as %.*s does not exist; create that first", path,
+				length, path);
+	return xfp_fail_errno(err, errnum, "%s: cannot create a folder in %.*s", path, length ? length : 1,
 			      length ? path : ".");
 }
 
@@ -103,7 +103,7 @@ enum xfp_status xfp_new_folder_check(const char *path, struct xfp_error *err)
 	DIR *folder = opendir(path);
 
 	if (!folder && errno == ENOTDIR)
-		return xfp_fail(err, XFP_USAGE, "%s: a file is there; name a new folder", path);
+		return xfp_fail(err, XFP_USAGE, "%s: is a file; name a new folder", path);
 	if (!folder && errno != ENOENT)
 		return xfp_fail_errno(err, errno, "%s", path);
 	if (!folder) {

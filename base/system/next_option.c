@@ -19,7 +19,8 @@ static bool is_letter_of(int option, const struct option *options)
 	return true;
 }
 
-/* Names that begin with a word, as in "--outlier-sigma, --outlier-cap"; false when there are fewer than two. */
+/* List the options that begin with a word, as in "--outlier-sigma, --outlier-cap"; false if there are fewer than
+ * two. */
 static bool list_beginning(const char *word, const struct option *options, char *list, size_t size)
 {
 	size_t length = strlen(word), used = 0;
@@ -36,7 +37,7 @@ static bool list_beginning(const char *word, const struct option *options, char 
 	return count > 1;
 }
 
-/* What other tools of the trade call something of ours, which no count of letters would find. */
+/* Our name for an option of other tools that edit distance would not find. */
 static const char *elsewhere(const char *word, const struct option *options)
 {
 	static const struct {
@@ -55,7 +56,7 @@ static const char *elsewhere(const char *word, const struct option *options)
 	return NULL;
 }
 
-/* A long one that getopt did not take: it is unknown, or too short. */
+/* Report a long option that getopt rejected: unknown or ambiguous. */
 static void say_unknown(const char *given, const struct option *options, struct xfp_error *err)
 {
 	const char *names[MOST_OPTIONS];
@@ -65,7 +66,7 @@ static void say_unknown(const char *given, const struct option *options, struct 
 
 	snprintf(word, sizeof word, "%.*s", (int)length, given + 2);
 	if (length && list_beginning(word, options, list, sizeof list)) {
-		xfp_fail(err, XFP_USAGE, "option --%s could be any of %s", xfp_printable(word).text, list);
+		xfp_fail(err, XFP_USAGE, "option --%s is ambiguous: it could be %s", xfp_printable(word).text, list);
 		return;
 	}
 	if ((other = elsewhere(word, options))) {
@@ -99,9 +100,9 @@ int xfp_next_option(int argc, char **argv, const char *letters, const struct opt
 		optopt = 'h';
 	}
 	if (option == ':')
-		xfp_fail(err, XFP_USAGE, "%s needs a value", xfp_printable(argv[optind - 1]).text);
+		xfp_fail(err, XFP_USAGE, "%s requires a value", xfp_printable(argv[optind - 1]).text);
 	else if (option == '?' && optopt && !is_letter_of(optopt, options))
-		xfp_fail(err, XFP_USAGE, "%s: the option takes no value", xfp_printable(argv[optind - 1]).text);
+		xfp_fail(err, XFP_USAGE, "%s takes no value", xfp_printable(argv[optind - 1]).text);
 	else if (option == '?' && optopt)
 		xfp_fail(err, XFP_USAGE, "unknown option -%s", xfp_printable((char[2]){ (char)optopt, '\0' }).text);
 	else if (option == '?')

@@ -12,8 +12,8 @@ bool xfp_output_flush(void)
 	return !fflush(stdout) && !ferror(stdout);
 }
 
-/* Why an earlier write failed is no longer known, but the next will fail for the same reason. If it succeeds
- * (somebody freed space), one more byte at the end of output that lacks a piece does no harm. */
+/* The reason for an earlier failed write is lost, but the next write fails for the same reason. If it succeeds (space
+ * was freed), one extra byte at the end of incomplete output does no harm. */
 static int ask_again(void)
 {
 	clearerr(stdout);
@@ -32,7 +32,7 @@ int xfp_output_finish(const char *program, int status)
 		errnum = errno;
 		lost = true;
 	}
-	/* Network file systems tell of a full disk only here. */
+	/* Network file systems report a full disk only on close. */
 	if (fclose(stdout) && !lost) {
 		errnum = errno;
 		lost = true;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Where the last component of path[0, length) begins. */
+/* The offset of the last component of path[0, length). */
 static size_t last_component(const char *path, size_t length)
 {
 	while (length && path[length - 1] != '/')
@@ -14,7 +14,7 @@ static size_t last_component(const char *path, size_t length)
 	return length;
 }
 
-/* Whether ".." after path[0, length) only removes its last component: a real folder, or the root. */
+/* Whether ".." after path[0, length) only removes its last component: that is a real folder, or the root. */
 static bool can_go_up(char *path, size_t length)
 {
 	size_t last = last_component(path, length);

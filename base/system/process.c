@@ -46,7 +46,7 @@ bool xfp_process_gone(pid_t pid)
 	if (got <= 0)
 		return false;
 	text[got] = 0;
-	/* "PID (NAME) STATE ...", and a name may hold parentheses. */
+	/* The format is "PID (NAME) STATE ...", and NAME may contain parentheses. */
 	state = strrchr(text, ')');
 	return state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read_through.h - a file, or a piece of one, read from end to end in blocks.
+ * read_through.h - read a file, or a range of it, in blocks.
  */
 #ifndef XFP_READ_THROUGH_H
 #define XFP_READ_THROUGH_H
@@ -13,8 +13,9 @@
 
 #define XFP_TO_THE_END UINT64_MAX
 
-/* `bytes` bytes from `offset` on, handed to `take` one block after the other, each but the last of the same size. The
- * file must be a regular one. `signals` (NULL: none) are asked before each block; one that came is XFP_FAILED. */
+/* Read `bytes` bytes from `offset` on, and pass them to `take` block by block; all blocks but the last have the same
+ * size. The file must be a regular one. XFP_FAILED also if one of `signals` (NULL: none), polled before each block, has
+ * arrived. */
 enum xfp_status xfp_read_through(const char *path, uint64_t offset, uint64_t bytes, struct xfp_signals *signals,
 				 void (*take)(void *context, const void *data, size_t size), void *context,
 				 struct xfp_error *err);

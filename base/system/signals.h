@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signals.h - SIGINT, SIGTERM and SIGHUP are held back while there is something to tidy up.
+ * signals.h - block SIGINT, SIGTERM and SIGHUP while there is something to clean up.
  *
- * They are blocked, and polled where the work can stop: no handler, no process-wide state. A signal that whoever
- * started us wants ignored (nohup) stays ignored.
+ * The signals are blocked, and polled at points where the work can stop, without a handler or process-wide state. A
+ * signal that the parent ignores (nohup) stays ignored.
  */
 #ifndef XFP_SIGNALS_H
 #define XFP_SIGNALS_H
@@ -12,18 +12,17 @@
 #include <stdbool.h>
 
 struct xfp_signals {
-	sigset_t waited, before; /* waited: SIGCHLD too, for those who wait for children */
-	int interrupted;         /* the signal that came, 0: none */
+	sigset_t waited, before; /* waited: also SIGCHLD, for callers that wait for children */
+	int interrupted;         /* the signal that arrived; 0: none */
 };
 
 void xfp_signals_hold(struct xfp_signals *signals);
-/* Restore what was blocked before, then end by the signal that came, if one did. */
+/* Restore the previous signal mask, then end by the signal that arrived, if any. */
 void xfp_signals_release(struct xfp_signals *signals);
 
-/* Whether a signal has come, now or before. */
+/* Whether a signal has arrived, now or earlier. */
 bool xfp_signals_came(struct xfp_signals *signals);
-/* The same for one that comes within `milliseconds`, but not of those before; a child's end ends the
- * wait too. Returns the signal, 0: none. */
+/* Wait up to `milliseconds` for a new signal; the end of a child ends the wait as well. Returns the signal; 0: none. */
 int xfp_signals_wait(struct xfp_signals *signals, unsigned milliseconds);
 
 #endif

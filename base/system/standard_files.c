@@ -12,7 +12,7 @@ void xfp_standard_files(void)
 	for (int fd = 0; fd <= 2; fd++) {
 		if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
 			continue;
-		/* open returns the lowest free number, which is this one. Read-only, so that printing fails. */
+		/* open returns the lowest free descriptor, which is this one. Read-only, so that printing fails. */
 		if (open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
 			_exit(XFP_FAILED);
 	}

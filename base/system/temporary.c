@@ -17,7 +17,7 @@ char *xfp_temporary_folder(struct xfp_error *err)
 
 	if (path && mkdtemp(path))
 		return path;
-	xfp_fail_errno(err, errno, "%s: no temporary folder", path ? path : "xfp");
+	xfp_fail_errno(err, errno, "%s: cannot create a temporary folder", path ? path : "xfp");
 	free(path);
 	return NULL;
 }

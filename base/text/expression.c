@@ -16,13 +16,13 @@ enum xfp_status xfp_expression_compile(regex_t *expression, const char *text, co
 	return xfp_fail(err, code == REG_ESPACE ? XFP_FAILED : XFP_BAD_INPUT, "\"%s\": %s", shown, why);
 }
 
-/* What it means that regexec did not find a match. */
+/* The meaning of a regexec that found no match. */
 enum answer { NO_MATCH, MATCH, NO_ANSWER };
 
 static enum answer ask_again(const regex_t *expression, const char *text, int code)
 {
 #ifdef __GLIBC__
-	/* That library returns REG_NOMATCH whatever stopped it; its own interface tells the difference. */
+	/* The library returns REG_NOMATCH for every failure; its own interface distinguishes them. */
 	size_t length = strlen(text);
 	regoff_t at;
 
@@ -43,7 +43,7 @@ enum xfp_status xfp_expression_match(const regex_t *expression, const char *text
 	int code = regexec(expression, text, count, groups, 0);
 	enum answer answer = code ? ask_again(expression, text, code) : MATCH;
 
-	/* To know that there is a match does not help a caller who has to know where. */
+	/* A match without its positions is of no use to a caller that asked for them. */
 	if (answer == NO_ANSWER || (code && answer == MATCH && count))
 		return xfp_no_memory(err);
 	*matches = answer == MATCH;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expression.h - POSIX extended regular expressions that tell "no" from "no memory".
+ * expression.h - POSIX extended regular expressions that distinguish "no match" from "out of memory".
  */
 #ifndef XFP_EXPRESSION_H
 #define XFP_EXPRESSION_H
@@ -11,10 +11,12 @@
 
 #include "base/xfp_error.h"
 
-/* What is not an expression is XFP_BAD_INPUT, quoted as `shown`. The caller releases it with regfree. */
+/* Compile an expression; the caller releases it with regfree. XFP_BAD_INPUT: invalid; the message quotes it as
+ * `shown`. */
 enum xfp_status xfp_expression_compile(regex_t *expression, const char *text, const char *shown, struct xfp_error *err);
 
-/* Whether it matches, and then the places of `count` groups, 0 being the whole. XFP_FAILED: it cannot tell. */
+/* Match `text`, and store the positions of `count` groups, group 0 being the whole match. XFP_FAILED: memory ran out,
+ * so the answer is unknown. */
 enum xfp_status xfp_expression_match(const regex_t *expression, const char *text, size_t count, regmatch_t *groups,
 				     bool *matches, struct xfp_error *err);
 

@@ -11,7 +11,7 @@ static bool between(unsigned char c, char low, char high)
 	return c >= (unsigned char)low && c <= (unsigned char)high;
 }
 
-/* The classes of the C locale. */
+/* The character classes of the C locale. */
 static bool in_class(unsigned char c, const char *name, size_t length)
 {
 	bool lower = between(c, 'a', 'z'), upper = between(c, 'A', 'Z'), digit = between(c, '0', '9');
@@ -40,7 +40,7 @@ static bool in_class(unsigned char c, const char *name, size_t length)
 	return false;
 }
 
-/* One member of a set, or one end of a range, at *at, which is moved behind it; false: the pattern ends. */
+/* Parse one member of a set, or one end of a range, at *at, and advance *at past it; false: the pattern ends. */
 static bool take_member(const char **at, unsigned char *member)
 {
 	const char *p = *at;
@@ -56,7 +56,7 @@ static bool take_member(const char **at, unsigned char *member)
 	return *p;
 }
 
-/* The end of the class name "[:...:]" at p, NULL: there is none. */
+/* The end of the class name "[:...:]" at p; NULL: not a class. */
 static const char *class_end(const char *p)
 {
 	const char *end;
@@ -67,13 +67,14 @@ static const char *class_end(const char *p)
 	return end > p + 2 && end[0] == ':' && end[1] == ']' ? end : NULL;
 }
 
-/* What follows the set at `set`, which is behind its [; NULL: it does not end. */
+/* Match `c` with the set at `set`, which points past its [. Returns the rest of the pattern; NULL: the set is not
+ * closed. */
 static const char *match_set(const char *set, unsigned char c, bool *in)
 {
 	bool others = *set == '!' || *set == '^', found = false;
 	const char *first = set + others, *p = first;
 
-	/* A ] that comes first is a member. */
+	/* A ] in first position is a member. */
 	while (p == first || *p != ']') {
 		const char *end = class_end(p);
 		unsigned char low, high;
@@ -99,7 +100,8 @@ static const char *match_set(const char *set, unsigned char c, bool *in)
 
 /* ---- names ------------------------------------------------------------------------------------- */
 
-/* Whether the beginning of *pattern, which is not a star, takes the character; *pattern is then moved behind it. */
+/* Whether the first element of *pattern, which is not a star, matches the character; if so, *pattern is advanced past
+ * it. */
 static bool take_one(const char **pattern, unsigned char c)
 {
 	const char *p = *pattern, *behind;
@@ -121,7 +123,8 @@ static bool take_one(const char **pattern, unsigned char c)
 
 bool xfp_glob_matches(const char *pattern, const char *name)
 {
-	/* Behind the last star, and what it has left: an earlier star need not take more than it did. */
+	/* The pattern after the last star, and the text not yet matched by it: backtracking to an earlier star is never
+	 * needed. */
 	const char *star = NULL, *left = NULL;
 
 	for (;;) {

@@ -16,7 +16,7 @@ static size_t least(size_t a, size_t b)
 
 size_t xfp_distance(const char *a, const char *b)
 {
-	/* Three rows of the table over all prefixes: this one, the one before, and the one before that. */
+	/* Three rows of the table over all prefixes: the current one and the two before it. */
 	size_t rows[3][LONGEST + 1], across = strlen(a), down = strlen(b);
 	size_t *now = rows[0], *before = rows[1], *earlier = rows[2], *spare;
 
@@ -48,7 +48,7 @@ const char *xfp_meant(const char *word, const char *const *names, size_t count, 
 		size_t distance = xfp_distance(word, names[i]);
 		bool begun = !strncmp(word, names[i], strlen(names[i]));
 
-		/* Of equally near ones, that which the word begins with. */
+		/* Among equally near names, prefer one that is a prefix of the word. */
 		if (distance > most || (nearest && distance == most && (begins || !begun)))
 			continue;
 		nearest = names[i];
@@ -69,7 +69,7 @@ size_t xfp_slip(const char *word)
 
 #define NEAREST 3
 
-/* Without capitals; false when it is longer than distances are told of. */
+/* Convert to lower case; false if the word is too long for a distance. */
 static bool lower(const char *word, char text[LONGEST + 1])
 {
 	size_t length = strlen(word);
@@ -79,7 +79,7 @@ static bool lower(const char *word, char text[LONGEST + 1])
 	return length <= LONGEST;
 }
 
-/* Whether the letters of `word` come in `name`, in their order, the first of both being the same. */
+/* Whether the letters of `word` are a subsequence of `name` that starts with its first letter. */
 static bool abbreviates(const char *word, const char *name)
 {
 	if (*word != *name)
@@ -89,7 +89,7 @@ static bool abbreviates(const char *word, const char *name)
 	return !*word;
 }
 
-/* Less is nearer; SIZE_MAX: not near. Names that are misspelt come before those that are abbreviated. */
+/* The rank of a suggestion: smaller is nearer, SIZE_MAX is not near. Misspellings rank before abbreviations. */
 static size_t farness(const char *given, const char *of)
 {
 	char word[LONGEST + 1], name[LONGEST + 1];
@@ -131,7 +131,7 @@ const char *xfp_did_you_mean(const char *before, const char *word, const char *c
 		far[at] = distance;
 	}
 	*text = '\0';
-	/* Where one is only misspelt, what the word might abbreviate besides is no help. */
+	/* If a name is one misspelling away, abbreviations are not suggested. */
 	while (found > 1 && far[0] < LONGEST && far[found - 1] >= LONGEST)
 		found--;
 	for (size_t i = 0; i < found && used < XFP_DID_YOU_MEAN; i++)

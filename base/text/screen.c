@@ -42,7 +42,7 @@ void xfp_screen_vprintf(FILE *out, const char *format, va_list args)
 
 	va_copy(again, args);
 	if (vsnprintf(most, sizeof most, format, args) >= (int)sizeof most && vasprintf(&text, format, again) < 0)
-		text = most; /* out of memory: all but its end */
+		text = most; /* out of memory: truncate */
 	va_end(again);
 	xfp_screen_put(out, text, strlen(text));
 	if (text != most)

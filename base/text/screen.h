@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * screen.h - the width of a terminal, and text from a stranger on it.
+ * screen.h - the width of a terminal, and printing untrusted text to it.
  */
 #ifndef XFP_SCREEN_H
 #define XFP_SCREEN_H
@@ -12,17 +12,17 @@
 
 #define XFP_SCREEN_LEAST 80u
 
-/* Characters of a line on standard output: what COLUMNS says, else the terminal that it is, and never fewer than
- * XFP_SCREEN_LEAST, which is also what a pipe or a file gets. */
+/* Columns of a line on standard output: COLUMNS, else the width of the terminal, at least XFP_SCREEN_LEAST. A pipe or a
+ * file gets XFP_SCREEN_LEAST. */
 unsigned xfp_screen_width(void);
 
-/* Print a text of whole characters, such as a model's or a field of CSV, to standard output. On a terminal control
+/* Print a text of whole characters, such as a model's output or a CSV field, to standard output. On a terminal, control
  * characters other than newline and tab, and bytes that are not UTF-8, become "\xNN"; a pipe or a file gets every byte
  * unchanged, as does a terminal if `raw`. */
 void xfp_screen_print(const char *text, size_t size, bool raw);
 
-/* Print `size` bytes that may come from a file, with control characters other than newline and tab, and bytes that are
- * not UTF-8, as "\xNN", even if `out` is no terminal. */
+/* Print `size` bytes of untrusted text. Control characters other than newline and tab, and bytes that are not UTF-8,
+ * become "\xNN", even if `out` is not a terminal. */
 void xfp_screen_put(FILE *out, const char *text, size_t size);
 
 /* fprintf with the escapes of xfp_screen_put, for paths, which xfp_printable would cut. */

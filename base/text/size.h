@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * size.h - sizes, as a command line gives them and as people read them.
+ * size.h - parse and print sizes.
  */
 #ifndef XFP_SIZE_H
 #define XFP_SIZE_H
@@ -8,21 +8,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "5000000", "5G" or "5GB" (powers of 1000), "5GiB" (of 1024); any letter in either case, and blanks may stand before
- * the unit: "14 gb". Not 0. */
+/* Parse "5000000", "5G" or "5GB" (powers of 1000), or "5GiB" (powers of 1024); in either case, with optional blanks
+ * before the unit: "14 gb". False for 0 and for anything else. */
 bool xfp_size_parse(const char *text, uint64_t *size);
-/* Whether a size was perhaps meant in a larger unit: it was given without one, and is less than a MiB. What messages
- * then say of it is XFP_SIZE_UNITS. */
+/* Whether a size may lack its unit: it was given without one and is less than 1 MiB. Messages then append
+ * XFP_SIZE_UNITS. */
 bool xfp_size_is_bare(const char *text, uint64_t size);
 #define XFP_SIZE_UNITS "units are K, M, G, T (of 1000) and KiB, MiB, GiB, TiB"
 
-/* Whether a size, as it was given, ends in a unit of 1024: "14GiB". */
+/* Whether a size was given with a binary unit, as "14GiB". */
 bool xfp_size_is_binary(const char *given);
-/* In units of 1024 ("24 GiB", four digits), for sizes next to one that the user gave so; otherwise as xfp_human. */
+/* Print in binary units ("24 GiB", four digits), for comparison with a size that the user gave so; otherwise like
+ * xfp_human. */
 const char *xfp_size_text(uint64_t bytes, bool binary, char text[32]);
-/* The same, rounded up to a multiple of 4 MB or MiB: what is enough, in a form that xfp_size_parse reads. */
+/* Like xfp_size_text, but rounded up to a multiple of 4 MB or MiB, in a form that xfp_size_parse reads. */
 const char *xfp_size_enough(uint64_t bytes, bool binary, char text[32]);
-/* "12.3 M", "1.5 GB" (unit "B") and the like, at most 15 characters. */
+/* "12.3 M", "1.5 GB" (unit "B") and so on, at most 15 characters. */
 const char *xfp_human(double value, const char *unit, char text[32]);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/text/screen.h"
 #include "base/utf8.h"
 
-#define INDENT 2 /* of figures below their text, and of a text's further lines */
+#define INDENT 2 /* indentation of figures below their text, and of continuation lines of a text */
 
 static const char dots[] = "...";
 
@@ -59,7 +59,7 @@ static unsigned width_of(const char *text)
 	return width;
 }
 
-/* Where character number `count` begins, or the end. */
+/* The start of character number `count`, or the end of the text. */
 static const char *after(const char *text, unsigned count)
 {
 	for (; *text; text++)
@@ -68,7 +68,7 @@ static const char *after(const char *text, unsigned count)
 	return text;
 }
 
-/* Row 0 is the headings'. */
+/* Row 0 holds the headings. */
 static const char *text_of(const struct xfp_table *table, unsigned row, unsigned column)
 {
 	return row ? table->row[row - 1].cell[column] : table->column[column].heading;
@@ -77,10 +77,10 @@ static const char *text_of(const struct xfp_table *table, unsigned row, unsigned
 struct shape {
 	unsigned line, columns, keys;
 	unsigned width[XFP_TABLE_COLUMNS];
-	bool apart; /* texts have lines of their own */
+	bool apart; /* texts are printed on lines of their own */
 };
 
-/* Columns with their gaps, [first, end). */
+/* The width of columns [first, end) with their gaps. */
 static unsigned span(const struct xfp_table *table, const struct shape *shape, unsigned first, unsigned end)
 {
 	unsigned width = 0;
@@ -90,7 +90,7 @@ static unsigned span(const struct xfp_table *table, const struct shape *shape, u
 	return width;
 }
 
-/* The widest key, again and again, until they leave as much for figures as they take. */
+/* Narrow the widest key repeatedly until the keys take at most half of the line. */
 static void narrow_keys(const struct xfp_table *table, struct shape *shape)
 {
 	while (span(table, shape, 0, shape->keys) > shape->line / 2) {
@@ -137,7 +137,7 @@ static void print_blanks(FILE *out, unsigned count)
 	fprintf(out, "%*s", (int)count, "");
 }
 
-/* `begun`: the first line's indentation is written. */
+/* `begun`: the indentation of the first line is already written. */
 static void fold_to(FILE *out, const char *text, unsigned indent, unsigned further, unsigned line, bool begun)
 {
 	while (*text) {
@@ -190,7 +190,7 @@ static void print_cell(FILE *out, const char *text, unsigned width, bool left, b
 		print_blanks(out, width - own);
 }
 
-/* The keys and columns [first, end) of a row. Blanks at the end of a line are left out. */
+/* Print the keys and the columns [first, end) of a row. Trailing blanks are left out. */
 static void print_row(FILE *out, const struct xfp_table *table, const struct shape *shape, unsigned first, unsigned end,
 		      unsigned row)
 {
@@ -223,7 +223,7 @@ static bool says_something(const struct xfp_table *table, unsigned row, unsigned
 	return false;
 }
 
-/* Columns [first, end) of all rows, behind the keys. */
+/* Print the keys and the columns [first, end) of all rows. */
 static void print_block(FILE *out, const struct xfp_table *table, const struct shape *shape, unsigned first,
 			unsigned end)
 {
@@ -232,7 +232,7 @@ static void print_block(FILE *out, const struct xfp_table *table, const struct s
 
 		if (first > shape->keys && !says_something(table, r, first, end))
 			continue;
-		/* Rows of one text, one after the other, say it once. */
+		/* Print a text shared by consecutive rows once. */
 		if (shape->apart && text &&
 		    (r < 2 || !table->row[r - 2].text || strcmp(text, table->row[r - 2].text) != 0))
 			fold(out, text, 0, shape->line + INDENT);
@@ -240,7 +240,7 @@ static void print_block(FILE *out, const struct xfp_table *table, const struct s
 	}
 }
 
-/* Of the block that begins with `first`: as much as fits, up to the last part that fits whole. */
+/* The end of the block that begins with `first`: as many columns as fit, up to the last part that fits completely. */
 static unsigned end_of_block(const struct xfp_table *table, const struct shape *shape, unsigned first)
 {
 	unsigned keys = span(table, shape, 0, shape->keys), end = first, part;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.h - a table for people: cells of text, columns as wide as what is in them, and no line wider than the screen.
+ * table.h - print a table of text cells: columns are as wide as their contents, and no line is wider than the screen.
  *
- * Nothing is left out where it is narrow. Columns that do not fit follow in a second block, with the keys of its rows
- * before them; a text of any length, a unit's name say, gets lines of its own above its row.
+ * A narrow screen hides nothing. Columns that do not fit follow in a second block, with the keys of its rows before
+ * them; a long text, such as a unit's name, gets lines of its own above its row.
  */
 #ifndef XFP_TABLE_H
 #define XFP_TABLE_H
@@ -17,9 +17,9 @@
 
 struct xfp_table_column {
 	const char *heading;
-	int left; /* words to the left, numbers to the right */
-	int gap;  /* blanks before it: headings of two words need two */
-	int part; /* a table that is too wide is rather broken before this one than further on */
+	int left; /* left-aligned (words); otherwise right-aligned (numbers) */
+	int gap;  /* blanks before the column: headings of two words need two */
+	int part; /* prefer to break a table that is too wide before this column */
 };
 
 struct xfp_table_row {
@@ -27,31 +27,32 @@ struct xfp_table_row {
 	char *text; /* NULL: none */
 };
 
-/* Zeroed but for `column`, and what else of the first four is wanted, it is empty. */
+/* Empty if zeroed apart from `column` and any of the next three members. */
 struct xfp_table {
-	const struct xfp_table_column *column; /* up to the first without a heading */
-	unsigned keys;    /* how many of the first columns tell rows apart; 0 is 1. Long ones are cut to half a line */
-	const char *text; /* heading of the texts; NULL: there are none */
-	unsigned width;   /* of a line; 0: the screen's */
+	const struct xfp_table_column *column; /* ends at the first column without a heading */
+	unsigned keys;    /* number of leading columns that identify a row; 0 means 1. Long keys are cut to half a
+			   * line */
+	const char *text; /* heading of the texts; NULL: no texts */
+	unsigned width;   /* width of a line; 0: that of the screen */
 	struct xfp_table_row *row;
 	unsigned rows, capacity;
-	struct xfp_table_row nowhere; /* a row that there is no memory for, */
-	unsigned lost;                /* and how many there were */
+	struct xfp_table_row nowhere; /* stands in for a row that could not be allocated */
+	unsigned lost;                /* number of such rows */
 };
 
-/* A new row whose first cell is `name`, cut to fit; the others are empty. Without memory the row is not shown, and the
- * table ends by saying so. */
+/* Add a row whose first cell is `name`, cut to fit; the other cells are empty. If memory runs out, the row is not
+ * shown, and the table ends with a note about it. */
 char (*xfp_table_row(struct xfp_table *table, const char *name))[XFP_TABLE_CELL];
-/* The text of the last row. Without memory it has none. */
+/* Set the text of the last row. If memory runs out, the row has no text. */
 void xfp_table_text(struct xfp_table *table, const char *format, ...) XFP_PRINTF(2, 3);
-/* Headings, then rows. Frees the rows. */
+/* Print the headings and the rows, then free the rows. */
 void xfp_table_print(FILE *out, struct xfp_table *table);
 
-/* A text in as many lines of the screen as it takes, broken at blanks where there are any. Each is indented, all but
- * the first by XFP_FOLD_MORE more. */
+/* Print a text wrapped to the screen, broken at blanks if possible. Every line is indented, all but the first by
+ * XFP_FOLD_MORE more. */
 #define XFP_FOLD_MORE 4
 void xfp_fold(FILE *out, const char *text, unsigned indent);
-/* The same of a text that begins where the caller has written up to `column`: what is left of it begins there, too. */
+/* Like xfp_fold, but the caller has already written up to `column`, and further lines are indented to it. */
 void xfp_fold_in(FILE *out, const char *text, unsigned column);
 
 #endif

@@ -27,7 +27,7 @@ static bool grow(struct xfp_text *text, size_t more)
 	return true;
 }
 
-/* After a failure nothing more is taken, as a text with a gap looks like one without. */
+/* After a failure, nothing more is stored: a text with a gap would look complete. */
 static ssize_t take(void *context, const char *bytes, size_t size)
 {
 	struct xfp_text *text = context;

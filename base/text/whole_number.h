@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * whole_number.h - whole numbers, as a command line gives them: digits alone.
+ * whole_number.h - parse whole numbers from the command line: digits only.
  */
 #ifndef XFP_WHOLE_NUMBER_H
 #define XFP_WHOLE_NUMBER_H
@@ -10,13 +10,14 @@
 
 #include "base/xfp_error.h"
 
-/* Whether all of `text` is a number from `least` to `most`. Otherwise `number` is left as it was. */
+/* Whether `text` is a number from `least` to `most`. Otherwise `number` is unchanged. */
 bool xfp_whole_number_parse(const char *text, uint64_t least, uint64_t most, uint64_t *number);
 
-/* The same, for options: XFP_USAGE says that at `where` was expected `what`, "a number of jobs", from least to most. */
+/* xfp_whole_number_parse for options. XFP_USAGE: not such a number; the message names the option `where`, the expected
+ * value `what` ("a number of jobs") and the range. */
 enum xfp_status xfp_whole_number(const char *where, const char *text, const char *what, uint64_t least, uint64_t most,
 				 uint64_t *number, struct xfp_error *err);
-/* Likewise into 32 bits. */
+/* xfp_whole_number for 32-bit values. */
 enum xfp_status xfp_whole_number_32(const char *where, const char *text, const char *what, uint32_t least,
 				    uint32_t most, uint32_t *number, struct xfp_error *err);
 

@@ -211,13 +211,13 @@ refused_at_once() { # MODEL WHAT IT SAYS
 		sharded/model-00001-of-00002.safetensors; do
 		mv "$file" "$BATS_TEST_TMPDIR/aside"
 		mkfifo "$file"
-		refused_at_once "${file%%/*}" "$file: is a pipe or a device; there has to be a file"
+		refused_at_once "${file%%/*}" "$file: is a pipe or a device, not a regular file"
 		rm "$file"
 		mkdir "$file"
-		refused_at_once "${file%%/*}" "$file: is a folder; there has to be a file"
+		refused_at_once "${file%%/*}" "$file: is a folder, not a regular file"
 		rmdir "$file"
 		ln -s "$(basename "$file")" "$file"
-		refused_at_once "${file%%/*}" "$file: is a link that leads back to itself; there has to be a file"
+		refused_at_once "${file%%/*}" "$file: is a symbolic link loop, not a regular file"
 		rm "$file"
 		mv "$BATS_TEST_TMPDIR/aside" "$file"
 	done

@@ -269,7 +269,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 
 @test "unpack makes DIR, not the folders above it, and writes to no other place" {
 	refused 1 xfp unpack -o "$own/absent/copy" fused.xfp
-	[[ $stderr == *"$own/absent"*"which is not there; make that first"* ]]
+	[[ $stderr == *"$own/absent"*"does not exist; create that first"* ]]
 	[ ! -e "$own/absent" ]
 	touch "$own/file"
 	refused 2 xfp unpack -o "$own/file" fused.xfp

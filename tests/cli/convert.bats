@@ -518,7 +518,7 @@ out.xfp" ]
 	[ "$(cat note)" = text ]
 	ln -s circle.xfp circle.xfp
 	run -2 xfp convert m -o circle.xfp -q
-	[[ $output == *"circle.xfp: is a link that leads back to itself; remove it"* ]]
+	[[ $output == *"circle.xfp: symbolic link loop; remove it"* ]]
 	ln -s nowhere/out.xfp lost.xfp
 	run -1 xfp convert m -o lost.xfp -q
 	[[ $output == *"$PWD/nowhere: the output folder must exist"*"mkdir -p"* ]]

@@ -462,7 +462,7 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	[ "$(said predicted --text one m)" = 1 ] # behind the token that begins it
 	sed -i 's/"post_processor": {.*}, "decoder"/"post_processor": null, "decoder"/' m/tokenizer.json
 	refused 3 'one: is a single token' --text one m
-	refused 3 'nothere: there is no such file' --text nothere m
+	refused 3 'nothere: no such file' --text nothere m
 	refused 3 "longer than the model's context of 1024" --text text --length 1025 m
 	refused 2 "expected a number of tokens" --text text --length 1 m
 	refused 2 '--length is for --text' --tokens t.npy --length 4 m

@@ -131,7 +131,7 @@ slash or ending in .family"* ]]
 	[[ $output == *"there are llama, mine, bert, deepseek, "* ]]
 	[ "$(grep -ow 'llama' <<<"$output" | wc -l)" = 1 ]
 	run -2 xfp-inspect --family ./qwen.family m
-	[[ $output == *"--family ./qwen.family: there is no such file"* ]]
+	[[ $output == *"--family ./qwen.family: no such file"* ]]
 	run -2 xfp compare m --family qwen
 }
 

@@ -37,7 +37,7 @@ evaluate() { # ARGUMENT...
 	run -3 --separate-stderr xfp eval --text m m
 	[[ $stderr == *"m: is a folder; name a file"* ]]
 	run -3 --separate-stderr xfp eval --tokens nothere m
-	[[ $stderr == *"nothere: there is no such file"* ]]
+	[[ $stderr == *"nothere: no such file"* ]]
 	printf 'x%.0s' {1..300} >large.txt
 	run -0 xfp eval --text - --length 100 m <large.txt
 }

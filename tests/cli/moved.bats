@@ -221,7 +221,7 @@ as_half() {
 	exec 9>.out.xfp.pending
 	flock 9
 	run -1 xfp convert m -o out.xfp --drop-cache 9>&-
-	[[ $output == *".out.xfp.pending: another process is writing it"* ]]
+	[[ $output == *".out.xfp.pending: another process is writing this file"* ]]
 	exec 9>&-
 	[ "$(converted m out.xfp --drop-cache)" = "$expected" ]
 }

@@ -136,10 +136,10 @@ static void what_is_wrong_is_said_and_ends_it(void **state)
 	assert_string_equal(o.taken, "");
 	READ(&o, "-w");
 	assert_int_equal(o.status, XFP_USAGE);
-	assert_string_equal(o.err.text, "-w needs a value");
+	assert_string_equal(o.err.text, "-w requires a value");
 	READ(&o, "--quiet=3");
 	assert_int_equal(o.status, XFP_USAGE);
-	assert_string_equal(o.err.text, "--quiet=3: the option takes no value");
+	assert_string_equal(o.err.text, "--quiet=3 takes no value");
 	READ(&o, "-x");
 	assert_int_equal(o.status, XFP_USAGE);
 	assert_string_equal(o.err.text, "unknown option -x");

@@ -80,7 +80,7 @@ static void test_full_disk(void **state)
 	(void)state;
 	if (fd < 0)
 		skip();
-	expect(xfp_write(fd, "a", 1, "out.xfp", &err), XFP_FAILED, "out.xfp: No space left on device; free some room");
+	expect(xfp_write(fd, "a", 1, "out.xfp", &err), XFP_FAILED, "out.xfp: No space left on device; free some space");
 	close(fd);
 }
 
@@ -150,7 +150,7 @@ static void test_removes(void **state)
 	assert_false(scratch_has(state, "a"));
 	assert_int_equal(xfp_remove_file(path, &err), XFP_OK); /* somebody else was faster */
 	scratch_mkdir(state, "a");
-	expect(xfp_remove_file(path, &err), XFP_FAILED, "/a: cannot be removed: ");
+	expect(xfp_remove_file(path, &err), XFP_FAILED, "/a: cannot remove: ");
 	free(path);
 }
 
@@ -209,7 +209,7 @@ static void test_failure_leaves_nothing(void **state)
 	assert_null(pending.path);
 	expect(xfp_pending_open(nowhere, &pending, &err), XFP_FAILED, nowhere);
 	assert_null(pending.path);
-	expect(xfp_pending_open("folder/", &pending, &err), XFP_FAILED, "names a folder");
+	expect(xfp_pending_open("folder/", &pending, &err), XFP_FAILED, "is a folder");
 	expect(xfp_write_file(nowhere, "x", 1, false, &err), XFP_FAILED, nowhere);
 	assert_int_equal(entries(*state), 1);
 	free(path);

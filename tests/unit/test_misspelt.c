@@ -109,12 +109,12 @@ static void a_wrong_option_is_told_what_it_could_be(void **state)
 		{ "--hlep", "unknown option --hlep; did you mean --help?" },
 		{ "--outlier-sgima=3", "unknown option --outlier-sgima; did you mean --outlier-sigma?" },
 		{ "--colour", "unknown option --colour" },
-		{ "--outlier=3", "option --outlier could be any of --outlier-sigma, --outlier-cap" },
-		{ "--outlier-cap", "--outlier-cap needs a value" },
-		{ "-o", "-o needs a value" },
+		{ "--outlier=3", "option --outlier is ambiguous: it could be --outlier-sigma, --outlier-cap" },
+		{ "--outlier-cap", "--outlier-cap requires a value" },
+		{ "-o", "-o requires a value" },
 		{ "-x", "unknown option -x" },
 		{ "-\033", "unknown option -\\x1b" },
-		{ "--quiet=yes", "--quiet=yes: the option takes no value" },
+		{ "--quiet=yes", "--quiet=yes takes no value" },
 		{ "--c\nlour", "unknown option --c\\x0alour" },
 	};
 	const char *text;

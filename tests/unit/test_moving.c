@@ -137,7 +137,7 @@ static void kept_file(void **state)
 	assert_int_equal(xfp_pwrite(pending.fd, "abc", 3, 0, kept, &err), XFP_OK);
 	/* One at a time, and nobody removes it under a process that writes. */
 	assert_int_equal(xfp_pending_keep(out, &other, &err), XFP_FAILED);
-	assert_non_null(strstr(err.text, "another process is writing it"));
+	assert_non_null(strstr(err.text, "another process is writing this file"));
 	xfp_pending_discard(&other);
 	xfp_pending_kept_remove(out);
 	assert_int_equal(access(kept, F_OK), 0);

@@ -225,8 +225,8 @@ static void a_failure_leaves_the_old_file(void **state)
 		const char *calls, *text;
 	} cases[] = {
 		{ 'S', true, EIO, "Sc", "/a: cannot sync: " },
-		{ 'S', true, ENOSPC, "Sc", "/a: No space left on device; free some room and run again" },
-		{ 'c', true, EDQUOT, "Sc", "; free some room and run again" },
+		{ 'S', true, ENOSPC, "Sc", "/a: No space left on device; free some space and run again" },
+		{ 'c', true, EDQUOT, "Sc", "; free some space and run again" },
 		{ 'c', false, EIO, "c", "/a: cannot close: " },
 		{ 'r', true, EACCES, "Scr", "/a: cannot rename a finished file to this name: Permission denied; " },
 		{ 'r', false, EIO, "cr", "/a: cannot rename a finished file to this name: " },
@@ -256,7 +256,7 @@ static void a_write_that_fails_leaves_the_old_file(void **state)
 	watch('W', ENOSPC, 0);
 	assert_int_equal(xfp_write_file(path, "new", 3, false, &err), XFP_FAILED);
 	watch_no_more();
-	assert_non_null(strstr(err.text, "/a: No space left on device; free some room and run again"));
+	assert_non_null(strstr(err.text, "/a: No space left on device; free some space and run again"));
 	assert_int_equal(entries(*state), 1);
 	assert_int_equal(descriptors(), before);
 	expect_text(path, "old");
@@ -323,7 +323,7 @@ static void a_little_at_a_time(void **state)
 	free(found);
 	/* nor is the end of the file an error that comes early */
 	assert_int_equal(xfp_pread(fd, buf, 10, sizeof text - 10, path, &err), XFP_BAD_INPUT);
-	assert_non_null(strstr(err.text, "truncated: it ends before byte 44"));
+	assert_non_null(strstr(err.text, "truncated: ends before byte 44"));
 	watch_no_more();
 	assert_true(interrupted > 10);
 	close(fd);
@@ -352,11 +352,11 @@ static void errors_in_the_middle(void **state)
 		interrupted = 1;
 		watch('W', ENOSPC, after);
 		assert_int_equal(xfp_write(fd, buf, 8, path, &err), XFP_FAILED);
-		assert_non_null(strstr(err.text, "free some room and run again"));
+		assert_non_null(strstr(err.text, "free some space and run again"));
 		interrupted = 1;
 		watch('W', EDQUOT, after);
 		assert_int_equal(xfp_pwrite(fd, buf, 8, 0, path, &err), XFP_FAILED);
-		assert_non_null(strstr(err.text, "free some room and run again"));
+		assert_non_null(strstr(err.text, "free some space and run again"));
 		interrupted = 1;
 		watch('W', EIO, after);
 		assert_int_equal(xfp_pwrite(fd, buf, 8, 0, path, &err), XFP_FAILED);
@@ -445,7 +445,7 @@ static void files_that_are_longer_than_they_say(void **state)
 	free(text);
 	text = NULL;
 	assert_int_equal(xfp_slurp("/proc/self/status", 100, &text, &size, &err), XFP_BAD_INPUT);
-	assert_non_null(strstr(err.text, "larger than the 100 bytes"));
+	assert_non_null(strstr(err.text, "larger than the limit of 100 bytes"));
 	assert_null(text);
 	assert_int_equal(descriptors(), before);
 }

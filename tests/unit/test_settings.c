@@ -275,7 +275,7 @@ static void bad_profiles(void **state)
 		{ "floor = lm_head=0.9\nlm-head = keep\n", "x.profile: --floor lm_head needs" },
 		{ "bits = 2\nprofile = small\n",
 		  "x.profile:2: profile: what a profile builds on is its first setting" },
-		{ "profile = nothing.profile\n", "x.profile:1: profile nothing.profile: there is no such file" },
+		{ "profile = nothing.profile\n", "x.profile:1: profile nothing.profile: no such file" },
 	};
 	struct xfp_settings s;
 	struct xfp_error err;

@@ -246,7 +246,7 @@ static void new_folders(void **state)
 	char *deep = xfp_path(f->folder, "gone/new");
 
 	assert_int_equal(xfp_new_folder_make(&made, deep, &err), XFP_FAILED);
-	assert_non_null(strstr(err.text, "no folder can be made in "));
+	assert_non_null(strstr(err.text, "cannot create a folder in "));
 	assert_int_equal(xfp_new_folder_make(&made, f->folder, &err), XFP_OK);
 	assert_int_equal(made.count, 0);
 	xfp_made_free(&made);
