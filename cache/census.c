@@ -29,10 +29,10 @@ struct taking {
 	struct xfp_census *c;
 	struct xfp_manifest *m;
 	uint32_t item_capacity, run_capacity, other_capacity;
-	uint32_t files, next; /* items with a file; where among them the rows are */
+	uint32_t files, next; /* files: items with a file; next: search position among them */
 	uint32_t inputs, input_capacity;
-	uint32_t at;    /* number of the run whose units are read */
-	uint32_t *seen; /* [items] 1 + the run that was last found to use it */
+	uint32_t at;    /* number of the run whose units are being read */
+	uint32_t *seen; /* [items] 1 + the last run found to use the item */
 	struct use *uses;
 	uint32_t use_count, use_capacity;
 	bool failed; /* out of memory */
@@ -63,7 +63,7 @@ static const char *keep(struct taking *t, const char *text)
 	return kept;
 }
 
-/* One more element of an array, zeroed; NULL when out of memory. */
+/* Append a zeroed element to an array; NULL if memory runs out. */
 static void *grow(struct taking *t, void **array, uint32_t *count, uint32_t *capacity, size_t size)
 {
 	if (*count == *capacity) {
@@ -109,7 +109,7 @@ static enum xfp_status note_entry(const struct xfp_store_entry *entry, void *con
 
 /* ---- the manifest ------------------------------------------------------------------------------ */
 
-/* Calls `each` with every row of a query. */
+/* Call `each` for every row of a query. */
 static enum xfp_status rows(struct taking *t, const char *sql, void (*each)(struct taking *t, sqlite3_stmt *row),
 			    struct xfp_error *err)
 {
@@ -135,7 +135,7 @@ static const char *text(sqlite3_stmt *row, int column)
 	return value ? value : "";
 }
 
-/* The item of a key, or UINT32_MAX. */
+/* The number of the item with this key, or UINT32_MAX. */
 static uint32_t find(const struct xfp_census *c, const char *key)
 {
 	uint32_t low = 0, high = c->count;
@@ -161,8 +161,8 @@ static const char *kind_name(struct taking *t, const char *kind)
 	return known ? known : keep(t, kind);
 }
 
-/* Rows ascend like the files before `files`, and nearly all have one; a row whose file is gone is added at
- * the end, to be sorted in later. */
+/* Rows ascend like the files before `files`, and nearly all have a file; a row whose file is missing is appended, to be
+ * sorted in later. */
 static void note_artifact(struct taking *t, sqlite3_stmt *row)
 {
 	struct xfp_census *c = t->c;
@@ -196,7 +196,7 @@ static void note_weights(struct taking *t, sqlite3_stmt *row)
 		t->c->items[number].weights = (uint64_t)sqlite3_column_int64(row, 1);
 }
 
-/* Ordered by key, so that an item's inputs are next to each other. */
+/* Rows are ordered by key, so that an item's inputs are adjacent. */
 static void note_input(struct taking *t, sqlite3_stmt *row)
 {
 	uint32_t from = find(t->c, text(row, 0)), to = find(t->c, text(row, 1)), at = t->inputs, *slot;
@@ -210,7 +210,7 @@ static void note_input(struct taking *t, sqlite3_stmt *row)
 		t->c->items[from].input = at;
 }
 
-/* A folder that is not there may be on a disk that is not mounted, or another host's. */
+/* A missing folder may be on a disk that is not mounted, or on another host. */
 static bool is_gone(const char *output)
 {
 	const char *slash = strrchr(output, '/');
@@ -252,7 +252,7 @@ struct use {
 	uint32_t item, run;
 };
 
-/* The run at t->at uses an item, and what that was made from. */
+/* Record that the run at t->at uses an item and the inputs that the item was made from. */
 static void use(struct taking *t, uint32_t number)
 {
 	struct xfp_census_item *item = &t->c->items[number];
@@ -270,7 +270,7 @@ static void use(struct taking *t, uint32_t number)
 		use(t, t->c->input[item->input + i]);
 }
 
-/* Ordered by run. */
+/* Rows are ordered by run. */
 static void note_use(struct taking *t, sqlite3_stmt *row)
 {
 	int64_t run = sqlite3_column_int64(row, 0);
@@ -287,7 +287,7 @@ static void note_use(struct taking *t, sqlite3_stmt *row)
 	}
 }
 
-/* From one list by run to a list an item. */
+/* Regroup the list of uses by item. */
 static enum xfp_status sort_uses(struct taking *t, struct xfp_error *err)
 {
 	struct xfp_census *c = t->c;
@@ -315,7 +315,7 @@ static int by_key(const void *a, const void *b)
 	return strcmp(((const struct xfp_census_item *)a)->key, ((const struct xfp_census_item *)b)->key);
 }
 
-/* What was added since the folder was listed has a file after all. */
+/* Items added after the folder was listed may have a file by now. */
 static enum xfp_status look_again(const struct taking *t, const struct xfp_store *store, struct xfp_error *err)
 {
 	for (uint32_t i = t->files; i < t->c->count; i++) {
@@ -355,7 +355,7 @@ static enum xfp_status read_manifest(struct taking *t, const struct xfp_store *s
 	return status ? status : sort_uses(t, err);
 }
 
-/* All of it as it is at one moment, whoever writes meanwhile. */
+/* Read everything in one transaction, for a consistent snapshot while others write. */
 static enum xfp_status take_manifest(struct taking *t, const struct xfp_store *store, struct xfp_error *err)
 {
 	int rc = sqlite3_exec(t->m->db, "BEGIN", NULL, NULL, NULL);
@@ -408,7 +408,7 @@ enum xfp_status xfp_census_find(const struct xfp_census *census, const char *pre
 
 	if (length > 32 || length < 4 || strspn(prefix, "0123456789abcdef") != length)
 		return xfp_fail(err, XFP_USAGE,
-				"'%s' is no key: 4 to 32 hexadecimal digits, as xfp cache ls shows them",
+				"'%s' is not a key; give 4 to 32 hexadecimal digits, as xfp cache ls prints them",
 				xfp_printable(prefix).text);
 	for (uint32_t i = 0; i < census->count; i++) {
 		if (strncmp(census->items[i].key, prefix, length))

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * census.h - everything in a cache at one moment: what the folder holds, what the manifest knows of it,
- * and which runs use it.
+ * census.h - a snapshot of a cache: the files in the folder, their rows in the manifest, and the runs that use them.
  *
- * A run uses the artifacts that it recorded for its units, and those that these were made from. An artifact
- * is current when the last successful run of some output uses it. Others may add and remove while the
- * census is taken; what it says may be out of date by as much.
+ * A run uses the artifacts recorded for its units, and the artifacts that these were made from. An artifact is current
+ * if the last successful run of some output uses it. Other processes may add and remove artifacts while the census is
+ * taken, so it may be slightly out of date.
  */
 #ifndef XFP_CENSUS_H
 #define XFP_CENSUS_H
@@ -14,30 +13,29 @@
 
 struct xfp_census_item {
 	char key[33];
-	const char
-		*kind; /* "survey", "outliers", "fit", "choice" or "packed"; "" where the manifest does not know it */
-	const char *unit;       /* "" likewise */
-	uint64_t bytes;         /* of the file; where that is gone, as the manifest has it */
-	uint64_t known_bytes;   /* as the manifest has it */
-	int64_t made;           /* seconds since 1970, of the file; 0: gone */
-	double seconds;         /* that its making took */
-	uint64_t weights;       /* of a packed artifact */
-	bool there, known;      /* a file in the folder; a row in the manifest */
-	bool current;           /* see above */
+	const char *kind; /* "survey", "outliers", "fit", "choice" or "packed"; "" if the manifest has no row for it */
+	const char *unit; /* "" if unknown */
+	uint64_t bytes;   /* size of the file; without a file, as recorded in the manifest */
+	uint64_t known_bytes;   /* size recorded in the manifest */
+	int64_t made;           /* time of the file, seconds since 1970; 0: no file */
+	double seconds;         /* time that it took to make */
+	uint64_t weights;       /* number of weights of a packed artifact */
+	bool there, known;      /* there: has a file in the folder; known: has a row in the manifest */
+	bool current;           /* defined above */
 	uint32_t run, runs;     /* the runs that use it: census->use[run ... run + runs - 1], ascending */
-	uint32_t input, inputs; /* what it was made from and is known: census->input[...], numbers of items */
+	uint32_t input, inputs; /* its inputs that are known: census->input[...], numbers of items */
 };
 
 struct xfp_census_run {
 	int64_t run;
-	const char *model, *output, *bundle; /* bundle: SHA-256, "" when none was written */
-	int64_t started, ended;              /* seconds since 1970; ended 0: running, or killed */
-	int status;                          /* exit status, -1: running, or killed */
-	bool latest;                         /* the last successful one of its output */
-	bool gone; /* that output is not there any more, while the folder that it was in still is */
+	const char *model, *output, *bundle; /* bundle: SHA-256, "" if none was written */
+	int64_t started, ended;              /* seconds since 1970; ended is 0 if the run is running or was killed */
+	int status;                          /* exit status; -1: running or killed */
+	bool latest;                         /* the last successful run of its output */
+	bool gone;                           /* the output no longer exists, but its parent folder does */
 };
 
-/* What is there beside artifacts. */
+/* Other files in the cache. */
 struct xfp_census_other {
 	enum xfp_store_what what;
 	const char *path;
@@ -56,17 +54,17 @@ struct xfp_census {
 	struct xfp_census_text *text;
 };
 
-/* `manifest` NULL: what the folder alone tells. */
+/* Take a census; `manifest` NULL: of the folder alone. */
 enum xfp_status xfp_census_take(const struct xfp_store *store, struct xfp_manifest *manifest, struct xfp_census *census,
 				struct xfp_error *err);
 void xfp_census_free(struct xfp_census *census);
 
-/* The artifact whose key begins with `prefix`. XFP_FAILED when there is none, XFP_USAGE when it is no part
- * of a key or more than one begins with it. */
+/* Find the artifact whose key begins with `prefix`. XFP_FAILED: there is none. XFP_USAGE: `prefix` is not part of a
+ * key, or several keys begin with it. */
 enum xfp_status xfp_census_find(const struct xfp_census *census, const char *prefix, uint32_t *number,
 				struct xfp_error *err);
 
-/* When it was last made or used, seconds since 1970. */
+/* The time of the last creation or use, seconds since 1970. */
 int64_t xfp_census_last_use(const struct xfp_census *census, const struct xfp_census_item *item);
 
 #endif

@@ -22,8 +22,8 @@ struct checking {
 	const struct xfp_check_rules *rules;
 	const struct xfp_check_hooks *hooks;
 	struct xfp_check_result *result;
-	uint64_t seed, highest; /* what is drawn: items whose digest with the seed is not above `highest` */
-	uint64_t done, total;   /* for the progress */
+	uint64_t seed, highest; /* the sample: items whose digest with the seed is at most `highest` */
+	uint64_t done, total;   /* for the progress callback */
 };
 
 static enum xfp_status tell(const struct checking *c, const struct xfp_finding *finding, struct xfp_error *err)
@@ -46,7 +46,7 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Another lot each time, so that many small checks come to see everything. */
+/* Draw a different sample each time, so that many small checks eventually cover everything. */
 static enum xfp_status draw(struct checking *c, struct xfp_error *err)
 {
 	const struct xfp_census *census = c->census;
@@ -59,7 +59,7 @@ static enum xfp_status draw(struct checking *c, struct xfp_error *err)
 		return XFP_OK;
 	count += (double)count < share;
 	if (getrandom(&c->seed, sizeof c->seed, 0) != sizeof c->seed)
-		return xfp_fail_errno(err, errno, "no random numbers");
+		return xfp_fail_errno(err, errno, "cannot read random numbers");
 	if (!(lots = malloc(census->count * sizeof *lots)))
 		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < census->count; i++)
@@ -78,7 +78,7 @@ static bool is_read(const struct checking *c, const struct xfp_census_item *item
 		return false;
 	if (!c->rules->of)
 		return c->rules->percent == 0 || lot(c, item->key) <= c->highest;
-	/* Keys are digests: their first digits are as good as random. */
+	/* Keys are digests, so their first digits are effectively random. */
 	memcpy(front, item->key, 8);
 	front[8] = 0;
 	return strtoul(front, NULL, 16) % c->rules->of == c->rules->part - 1;
@@ -86,7 +86,7 @@ static bool is_read(const struct checking *c, const struct xfp_census_item *item
 
 /* ---- one artifact ------------------------------------------------------------------------------ */
 
-/* The digest, and all that the label says of itself. *what says what is wrong where it is not OK. */
+/* Check the digest, label and key of an artifact. *what is the kind of problem if the status is not XFP_OK. */
 static enum xfp_status read_whole(const struct checking *c, const struct xfp_census_item *item, const char *path,
 				  enum xfp_finding_what *what, struct xfp_error *err)
 {
@@ -104,16 +104,16 @@ static enum xfp_status read_whole(const struct checking *c, const struct xfp_cen
 	xfp_key_of_text(label.key_text, key);
 	if (strcmp(key, item->key)) {
 		status = xfp_fail(err, XFP_DAMAGED,
-				  "%s: damaged artifact (its key does not follow from its ingredients); it will be "
+				  "%s: damaged artifact (its key does not match its key text); it will be "
 				  "made again",
 				  path);
 	} else if (!xfp_manifest_takes(label.kind, label.version)) {
 		*what = XFP_FINDING_OTHER;
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: an artifact of another version of xfp (%s %" PRIu32 ")",
-				  path, xfp_printable(label.kind).text, label.version);
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: made by another version of xfp (%s %" PRIu32 ")", path,
+				  xfp_printable(label.kind).text, label.version);
 	} else if (c->known && item->known && strcmp(item->kind, label.kind)) {
 		*what = XFP_FINDING_DIFFERS;
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: of kind %s, and the manifest says %s", path,
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: kind %s, but the manifest says %s", path,
 				  xfp_printable(label.kind).text, xfp_printable(item->kind).text);
 	}
 	xfp_artifact_label_free(&label);
@@ -131,7 +131,7 @@ static enum xfp_status check_file(struct checking *c, const struct xfp_census_it
 	size_t skip = strlen(path) + 2;
 
 	status = read ? read_whole(c, item, path, &what, &why) : xfp_artifact_check_header(path, &why);
-	/* Others may remove it meanwhile. */
+	/* Another process may remove the artifact in the meantime. */
 	if (status == XFP_FAILED && access(path, F_OK))
 		return XFP_OK;
 	c->result->artifacts++;
@@ -140,8 +140,8 @@ static enum xfp_status check_file(struct checking *c, const struct xfp_census_it
 	c->result->read_bytes += read ? item->bytes : 0;
 	if (!status && c->known && item->known && item->bytes != item->known_bytes) {
 		what = XFP_FINDING_DIFFERS;
-		status = xfp_fail(&why, XFP_BAD_INPUT, "%s: %" PRIu64 " bytes long, and the manifest says %" PRIu64,
-				  path, item->bytes, item->known_bytes);
+		status = xfp_fail(&why, XFP_BAD_INPUT, "%s: %" PRIu64 " bytes, but the manifest says %" PRIu64, path,
+				  item->bytes, item->known_bytes);
 	}
 	if (!status)
 		return XFP_OK;
@@ -163,7 +163,7 @@ static enum xfp_status check_item(struct checking *c, const struct xfp_census_it
 		status = check_file(c, item, path, err);
 	if (!status && c->known && item->known && !item->there) {
 		finding.what = XFP_FINDING_GONE;
-		finding.message = "gone, and the manifest still has it";
+		finding.message = "missing, but listed in the manifest";
 		status = tell(c, &finding, err);
 	} else if (!status && c->known && !item->known) {
 		finding.what = XFP_FINDING_UNKNOWN;
@@ -189,10 +189,10 @@ static enum xfp_status check_others(const struct checking *c, struct xfp_error *
 			finding.message = "not made by xfp";
 		} else if (other->what == XFP_STORE_DEBRIS) {
 			finding.what = XFP_FINDING_DEBRIS;
-			finding.message = "left by a process that is gone";
+			finding.message = "left by a process that has ended";
 		} else if (other->what == XFP_STORE_SUPERSEDED) {
 			finding.what = XFP_FINDING_DEBRIS;
-			finding.message = "a manifest that was set aside";
+			finding.message = "an old manifest";
 		} else {
 			continue;
 		}

@@ -32,7 +32,8 @@ static enum xfp_status complain(struct xfp_manifest *m, const char *sql, const c
 	return rc == SQLITE_DONE ? XFP_OK : xfp_manifest_fail(m, rc, err);
 }
 
-/* Rows whose seal (cache/seal.h) does not fit: a conversion does not believe them, and reads what they are of. */
+/* Rows whose seal (cache/seal.h) does not match. A conversion ignores such a row and reads the artifact or file
+ * instead. */
 static enum xfp_status check_candidates(struct xfp_manifest *m, FILE *out, struct xfp_error *err)
 {
 	static const char all[] = "SELECT key FROM artifacts WHERE kind IN ('fit', 'survey') ORDER BY key";
@@ -46,8 +47,7 @@ static enum xfp_status check_candidates(struct xfp_manifest *m, FILE *out, struc
 			const char *key = (const char *)sqlite3_column_text(row, 0);
 
 			if (key && !xfp_manifest_get_candidates(m, key, XFP_MOST_SURVEYED, list, &count))
-				fprintf(out, "the candidates of %s are not what its seal says\n",
-					xfp_printable(key).text);
+				fprintf(out, "the candidates of %s do not match their seal\n", xfp_printable(key).text);
 		}
 	sqlite3_finalize(row);
 	free(list);
@@ -75,7 +75,7 @@ static enum xfp_status check_sources(struct xfp_manifest *m, FILE *out, struct x
 			};
 
 			if (path && region && !xfp_manifest_get_source(m, path, &identity, region, digest))
-				fprintf(out, "what is remembered of %s is not what its seal says\n",
+				fprintf(out, "the recorded digest of %s does not match its seal\n",
 					xfp_printable(path).text);
 		}
 	sqlite3_finalize(row);
@@ -93,8 +93,8 @@ enum xfp_status xfp_check_manifest(struct xfp_manifest *m, char **complaints, st
 		return xfp_no_memory(err);
 	status = complain(m, "PRAGMA integrity_check(" MOST_COMPLAINTS ")", "", out, err);
 	if (!status)
-		status = complain(m, "SELECT DISTINCT \"table\" FROM pragma_foreign_key_check", "rows of nothing in ",
-				  out, err);
+		status = complain(m, "SELECT DISTINCT \"table\" FROM pragma_foreign_key_check",
+				  "rows without a parent in ", out, err);
 	if (!status && !fflush(out) && !text.size && !(status = check_candidates(m, out, err)))
 		status = check_sources(m, out, err);
 	if (!xfp_text_end(&text) && !status)

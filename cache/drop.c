@@ -50,10 +50,10 @@ void xfp_key_list_free(struct xfp_key_list *list)
 	*list = (struct xfp_key_list){ 0 };
 }
 
-/* ---- what runs used ---------------------------------------------------------------------------- */
+/* ---- artifacts used by runs -------------------------------------------------------------------- */
 
-/* The fit that was not chosen is known through the choice alone. The first row tells a list without keys
- * from a failure. */
+/* A fit that was not chosen is found only through the choice. The first, empty row distinguishes an empty list from a
+ * failure. */
 #define KEYS_OF(outputs)                                                                                   \
 	"WITH used AS (SELECT u.* FROM run_units AS u JOIN runs AS r ON r.run = u.run WHERE " outputs ") " \
 	"SELECT '' AS key UNION SELECT outliers_key FROM used WHERE outliers_key IS NOT NULL "             \
@@ -82,7 +82,7 @@ enum xfp_status xfp_manifest_output_keys(struct xfp_manifest *m, const char *out
 		const char *key = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(row, 0) : NULL;
 
 		if (!key)
-			status = xfp_manifest_fail(m, rc, err); /* half of what others need is no list */
+			status = xfp_manifest_fail(m, rc, err); /* an incomplete list must not be used */
 		else if (strlen(key) == 32)
 			status = xfp_key_list_add(list, key, err);
 	}
@@ -121,7 +121,7 @@ static enum xfp_status remove_artifact(const struct xfp_store *store, const char
 		*bytes += (uint64_t)st.st_size;
 	if (!status && (slash = strrchr(path, '/'))) {
 		*slash = '\0';
-		rmdir(path); /* which only an empty folder allows */
+		rmdir(path); /* succeeds only if the folder is empty */
 	}
 	free(path);
 	return status;
@@ -133,8 +133,8 @@ enum xfp_status xfp_store_drop(const struct xfp_store *store, struct xfp_manifes
 	enum xfp_status status = XFP_OK;
 
 	*bytes = 0;
-	/* Files first: until they are gone, the rows of the runs must still name them for the next attempt. A
-	 * row without a file is forgotten by whoever looks for that. */
+	/* Remove files first: until they are gone, the rows of the runs must still name them for the next attempt. A
+	 * row without a file is removed by the next process that looks for the file. */
 	for (size_t i = 0; !status && i < keys->count; i++)
 		status = remove_artifact(store, keys->key[i], bytes, err);
 	if (status || (status = xfp_manifest_begin(m, err)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drop.h - what a bundle that is finished leaves in the cache, and taking it away.
+ * drop.h - remove the artifacts of a finished bundle from the cache.
  */
 #ifndef XFP_DROP_H
 #define XFP_DROP_H
@@ -11,7 +11,7 @@
 #include "cache/manifest.h"
 #include "cache/store.h"
 
-/* Keys, ascending. */
+/* Keys in ascending order. */
 struct xfp_key_list {
 	char (*key)[33];
 	size_t count, capacity;
@@ -21,28 +21,29 @@ void xfp_key_list_sort(struct xfp_key_list *list);
 bool xfp_key_list_has(const struct xfp_key_list *sorted, const char *key);
 void xfp_key_list_free(struct xfp_key_list *list);
 
-/* The artifacts that runs into `output` used, as far as they were recorded; or, with `others`, those that
- * runs into any other output did, whether they came to a bundle yet or not. */
+/* List the artifacts recorded as used by runs into `output` or, with `others`, by runs into any other output, whether
+ * or not these have written a bundle. */
 enum xfp_status xfp_manifest_output_keys(struct xfp_manifest *manifest, const char *output, bool others,
 					 struct xfp_key_list *list, struct xfp_error *err);
-/* Whether a run into another output has begun and not ended: it is at work, or was killed. */
+/* Whether a run into another output has begun and not ended: it is running, or was killed. */
 bool xfp_manifest_has_open_runs(struct xfp_manifest *manifest, const char *output);
 /* Whether the manifest has runs with another number, ended or not. */
 bool xfp_manifest_has_other_runs(struct xfp_manifest *manifest, int64_t run);
 
-/* The caller has the lock alone (lock.h). Remove these artifacts, then forget them, and that runs into `output`
- * needed any: after a kill in between, it can be done again. *bytes is what that freed. */
+/* Remove these artifacts, then their rows and the references of the runs into `output`. Can be repeated after a kill.
+ * The caller must have the exclusive lock (lock.h). *bytes is the space freed. */
 enum xfp_status xfp_store_drop(const struct xfp_store *store, struct xfp_manifest *manifest, const char *output,
 			       const struct xfp_key_list *keys, uint64_t *bytes, struct xfp_error *err);
 
-/* The same of one artifact, without a word of runs; one that is gone already is fine. *bytes is added to. */
+/* Remove one artifact and its rows, leaving the runs unchanged; a missing artifact is not an error. The space freed is
+ * added to *bytes. */
 enum xfp_status xfp_store_drop_one(const struct xfp_store *store, struct xfp_manifest *manifest, const char *key,
 				   uint64_t *bytes, struct xfp_error *err);
-/* Differs from what it was once anybody else has written to the manifest. */
+/* A number that changes whenever another connection has written to the manifest. */
 int64_t xfp_manifest_version(struct xfp_manifest *manifest);
 
-/* Remove a cache without artifacts: the files that xfp made there, then the folder if nothing else is in
- * it. The manifest must be closed, and the lock held alone. True when the folder is gone. */
+/* Remove a cache without artifacts: the files that xfp created there, then the folder if nothing else is in it. The
+ * manifest must be closed, and the caller must have the exclusive lock. Returns true if the folder is gone. */
 bool xfp_store_dismantle(const struct xfp_store *store);
 
 #endif

@@ -4,21 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Clocks of hosts that share a folder differ a little, and a run is entered in the manifest a moment
- * after it began. */
+/* Clocks of hosts that share a folder differ a little, and a run is entered in the manifest shortly after it began. */
 #define SLACK_S 600
 
-/* Rows that go in one transaction. */
+/* Rows per transaction. */
 #define BATCH 8192
 
 /* ---- runs -------------------------------------------------------------------------------------- */
 
-/* Of each output that is still there the last `keep` successful runs; of any, all after the last that succeeded: what
- * was cut short has written none yet. */
+/* Keep the last `keep` successful runs of each output that still exists, and of any output all runs after the last
+ * successful one: an interrupted run has not written an output yet. */
 static void choose_runs(const struct xfp_census *c, uint32_t keep, bool *kept, bool *unfinished)
 {
 	for (uint32_t i = 0; i < c->run_count; i++) {
-		uint32_t later = 0; /* successful runs of the same output that came after */
+		uint32_t later = 0; /* successful later runs of the same output */
 
 		for (uint32_t j = i + 1; j < c->run_count && later <= keep; j++)
 			later += !c->runs[j].status && !strcmp(c->runs[j].output, c->runs[i].output);
@@ -29,7 +28,7 @@ static void choose_runs(const struct xfp_census *c, uint32_t keep, bool *kept, b
 	}
 }
 
-/* Made while a run that was never finished was at work. */
+/* Whether the artifact was made while a run that never finished was running. */
 static bool made_by_unfinished(const struct xfp_census *c, const bool *unfinished, const struct xfp_census_item *item)
 {
 	for (uint32_t r = 0; r < c->run_count; r++)
@@ -39,7 +38,7 @@ static bool made_by_unfinished(const struct xfp_census *c, const bool *unfinishe
 	return false;
 }
 
-/* A manifest that was rebuilt knows nothing of the runs before that. */
+/* Whether the artifact is older than all runs of a manifest that was rebuilt and has lost earlier ones. */
 static bool is_unrecorded(const struct xfp_census *c, const struct xfp_census_item *item)
 {
 	return !item->runs && (!c->run_count || item->made < c->runs[0].started - SLACK_S);
@@ -68,7 +67,7 @@ struct aged {
 	uint32_t item;
 };
 
-/* Longest unused first; of the same age by key, so that it is always the same. */
+/* Least recently used first; ties are broken by key, so that the order is deterministic. */
 static int by_age(const void *a, const void *b)
 {
 	const struct aged *x = a, *y = b;
@@ -78,7 +77,7 @@ static int by_age(const void *a, const void *b)
 	return x->item < y->item ? -1 : 1;
 }
 
-/* Take back what need not go for the folder to have its size. */
+/* Spare artifacts that need not go for the folder to shrink to its limit. */
 static enum xfp_status spare(const struct xfp_census *c, uint64_t size, uint64_t most, uint8_t *why,
 			     struct xfp_error *err)
 {
@@ -146,7 +145,7 @@ enum xfp_status xfp_gc_plan(const struct xfp_census *c, const struct xfp_gc_rule
 	for (uint32_t i = 0; i < c->count; i++) {
 		const struct xfp_census_item *item = &c->items[i];
 
-		/* A row without a file is good for nothing, whoever used it. */
+		/* A row without a file is useless, even if a run uses it. */
 		plan->why[i] = item->there ? why_kept(c, item, rules->keep_runs, kept, unfinished) : XFP_GC_GOES;
 		if (plan->why[i] == XFP_GC_GOES && item->there && xfp_census_last_use(c, item) >= rules->older_than)
 			plan->why[i] = XFP_GC_YOUNG;

@@ -17,8 +17,8 @@
 #include "schemas/receipt.h"
 #include "schemas/surveyed.h"
 
-/* Up to here a key text lists the matrices' digests; beyond, it has one digest over them, so that it
- * always fits an attribute of the artifact. */
+/* A key text lists up to this many digests of matrices; beyond, it has one digest over all of them, so that it always
+ * fits an attribute of the artifact. */
 #define LISTED_MATRICES 16
 
 const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
@@ -119,7 +119,7 @@ bool xfp_key_is_of(const char *text, const struct xfp_key_source *source)
 	return is;
 }
 
-/* What decides the codebooks of rows. */
+/* Add the parameters that affect codebooks of rows. */
 static void add_codebooks(struct xfp_text *text, const struct xfp_parameters *p)
 {
 	if (p->fit == XFP_FIT_OPTIMAL)
@@ -137,7 +137,7 @@ static void add_modes(struct xfp_text *text, uint32_t modes)
 	add(text, "\n");
 }
 
-/* What decides the libraries of units. */
+/* Add the parameters that affect libraries of units. */
 static void add_libraries(struct xfp_text *text, const struct xfp_parameters *p)
 {
 	if (p->group_size)
@@ -155,7 +155,7 @@ enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct
 	char set[24];
 
 	add_source(text_begin(&text, XFP_SURVEY_KIND, XFP_ALGORITHM_SURVEY, XFP_SURVEY_VERSION), source);
-	/* Where it is to say which threshold it tries them all. */
+	/* With an automatic threshold, the survey tries all of them. */
 	if (p->outlier_sigma != XFP_SIGMA_AUTO)
 		add(&text, "sigma_milli %" PRIu32 "\n", p->outlier_sigma);
 	add(&text, "cap_nano %" PRIu32 "\nbalance_nano %" PRIu32 "\n", p->outlier_cap, p->balance);
@@ -173,7 +173,7 @@ enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const stru
 
 	add_source(text_begin(&text, XFP_OUTLIERS_KIND, XFP_ALGORITHM_OUTLIERS, XFP_OUTLIERS_VERSION), source);
 	add(&text, "sigma_milli %" PRIu32 "\n", parameters->outlier_sigma);
-	if (parameters->outlier_sigma) /* without outliers there is nothing to cap */
+	if (parameters->outlier_sigma) /* the cap only matters if there are outliers */
 		add(&text, "cap_nano %" PRIu32 "\n", parameters->outlier_cap);
 	add(&text, "balance_nano %" PRIu32 "\n", parameters->balance);
 	return text_end(&text, key, err);
@@ -258,7 +258,7 @@ enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp
 	text_begin(&text, XFP_PACKED_KIND, XFP_ALGORITHM_PACKED, XFP_PACKED_VERSION);
 	add(&text, "mode %s\n", xfp_mode_name(c->mode));
 	if (c->mode == XFP_MODE_KEEP)
-		add_source(&text, source); /* what was tried before does not matter to what is kept */
+		add_source(&text, source); /* for KEEP, the candidates tried before do not matter */
 	else
 		add(&text, "k %" PRIu32 "\nsigma_milli %" PRIu32 "\nfit %s\n", c->k, c->sigma_milli, choice->fit);
 	if (c->group)
@@ -294,7 +294,7 @@ enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_pl
 	struct xfp_text text;
 	char *json, hex[33], bits[24], measured[24], format[24], form[XFP_ASSIGNMENT_TEXT];
 
-	/* Classes and overrides speak of the unit through its policy alone. */
+	/* Classes and overrides affect the unit only through its policy. */
 	own.overrides = NULL;
 	own.override_count = 0;
 	own.assigned = NULL;

@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * key.h - what decides an artifact's content, and nothing else.
+ * key.h - the cache key of an artifact: a digest of exactly the inputs that determine its content.
  *
  * A key is the XXH3-128 of a key text, 32 lower-case hex digits. The text is kept in the artifact and
- * can be printed: one "name value" line an ingredient, in a fixed order, beginning with the kind and
- * the version of the algorithm that makes it. A source path, a file's time, a thread count, a host
- * or a floor that does not matter to the content is never an ingredient.
+ * can be printed: one "name value" line per ingredient, in a fixed order, beginning with the kind and
+ * the version of the algorithm that makes it. A source path, a file's time, a thread count, a host, or a floor without
+ * effect on the content is never an ingredient.
  *
- *   digest of a matrix  XXH3-128 of its rows in the source dtype, row-major, as readers normalise them:
- *                       re-sharding, fusing, transposing or renaming changes none
- *   survey              dtype, shape, digest of every matrix; sigma, where it is given; cap, balance; modes, bits;
- *                       start and iterations, or "fit optimal"; group, library and libfit as of a fit of libraries
+ *   digest of a matrix  XXH3-128 of its rows in the source dtype, row-major, as normalized by readers:
+ *                       independent of sharding, fusing, transposing and names
+ *   survey              dtype, shape, digest of every matrix; sigma, if it is given; cap, balance; modes, bits;
+ *                       start and iterations, or "fit optimal"; group, library and libfit as for a fit of libraries
  *   outliers            dtype, shape, digest of every matrix; sigma, cap, balance
  *   fit                 of codebooks: key of the outliers; bits; start and iterations, or "fit optimal"
- *                       of libraries: key of the outliers; modes, v2a and v2c; bits; where they are not as usual
+ *                       of libraries: key of the outliers; modes, v2a and v2c; bits; if not default:
  *                       the size of groups and, for v2a, that of the library and libfit: "libfit published", and
  *                       with it iterations
- *   choice              keys of the fits that it was made from, one to four, and with each the seal of the candidates
- *                       that were read from it (cache/seal.h), so that a choice among wrong ones is not found under
- *                       the key of a right one; key of the survey, if there was one;
- *                       floor, mode, the bits that may be chosen, on-miss (where the bits are not fixed; "fixed 1"
- *                       where they are; "assigned" with what a goal was solved to, where one decides), on-nonfinite;
- *                       dtype; the sample, where it is not the whole stack
+ *   choice              keys of the fits that it was made from, one to four, each with the seal of the candidates
+ *                       that were read from it (cache/seal.h), so that a choice among damaged candidates is never
+ *                       found under the key of a valid one; key of the survey, if there was one;
+ *                       floor, mode, the allowed bits, on-miss (if the bits are not fixed; "fixed 1" if they are;
+ *                       "assigned" with the unit's assignment if a goal decides), on-nonfinite;
+ *                       dtype; the sample, unless it is the whole stack
  *   packed              the chosen candidate (mode, k, sigma and, with a library, its group size) and the key of the
- *                       fit that measured it; for KEEP and FP8, chosen or asked for, dtype, shape and digest of every
+ *                       fit that measured it; for KEEP and FP8, chosen or requested, dtype, shape and digest of every
  *                       matrix (FP8: and on-nonfinite)
  *
- *   receipt             of a unit, whatever it came to: dtype, shape, digest of every matrix; what the pipeline does
- *                       with it; its policy; all parameters but what others say of other units; every algorithm and
- *                       layout that has a say. It keys no artifact of the cache, but a file of the work folder
- *                       (schemas/receipt.h), and is the stricter for that: what it leaves out is what cannot matter.
+ *   receipt             of a unit, for any result: dtype, shape, digest of every matrix; its plan in the pipeline; its
+ *                       policy; all parameters except those for other units; every algorithm and layout with an effect.
+ *                       It is the key of a file of the work folder (schemas/receipt.h), not of a cached artifact, and
+ *                       is stricter: it leaves out only what cannot matter.
  *
  * Digests of up to 16 matrices are listed, "source HEX" each; a larger stack has one line, "sources
  * HEX": the XXH3-128 of its matrices' digests, 16 bytes each, by expert number. The cap is left out
- * where no outliers are marked. An ingredient that is itself a key has the line name of its kind
- * ("outliers", "fit"); in a choice there are "fit" and "extended" of lloyd-fit, "library" and "extended-library" of
+ * if no outliers are marked. An ingredient that is itself a key is named after its kind
+ * ("outliers", "fit"); a choice has "fit" and "extended" of lloyd-fit, "library" and "extended-library" of
  * libfit, and "survey".
  *
- * Algorithm versions: bump one when the same input would give other bytes. That of the survey stands for what is made
- * of it too (stages/quantize/aim.h).
+ * Algorithm versions: bump one if the same input would give other bytes. The version of the survey also covers the
+ * selection based on it (stages/quantize/aim.h).
  */
 #ifndef XFP_KEY_H
 #define XFP_KEY_H
@@ -66,19 +66,19 @@
 #define XFP_ALGORITHM_GGUF 1
 #define XFP_ALGORITHM_PYTORCH 1
 
-/* They are recorded in bundles, for xfp convert --like, in this order. One that is not recorded is 1. */
+/* Recorded in bundles in this order, for xfp convert --like. A missing entry means version 1. */
 struct xfp_algorithm {
 	const char *name;
 	unsigned version;
 };
 #define XFP_ALGORITHMS 7
-/* What made files that a checkpoint has none of, by the name of its format: a GGUF's config and tokenizer
- * (checkpoints/gguf/made.h), the config of Meta's shards (checkpoints/pytorch/meta_config.c). It has no say in units,
- * and is recorded where such a file was made. */
+/* Makers synthesize files that a checkpoint lacks, and are named after its format: a GGUF's config and tokenizer
+ * (checkpoints/gguf/made.h), the config of Meta's shards (checkpoints/pytorch/meta_config.c). They do not affect units,
+ * and are recorded only if they made such a file. */
 #define XFP_MAKERS 2
 extern const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS], xfp_makers[XFP_MAKERS];
-/* Whether it has a say at all where these are the parameters: one that has none is not recorded, so that another
- * version of it makes no other bytes. */
+/* Whether an algorithm affects the output at all with these parameters. One that does not is not recorded, so that a
+ * new version of it does not change the bundle. */
 bool xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct xfp_parameters *parameters);
 
 struct xfp_key {
@@ -86,10 +86,10 @@ struct xfp_key {
 	char *text; /* allocated; xfp_key_free */
 };
 void xfp_key_free(struct xfp_key *key);
-/* The key that follows from a key text. */
+/* Compute the key of a key text. */
 void xfp_key_of_text(const char *text, char hex[33]);
 
-/* What a unit's keys begin with. `source` is [matrices][16]. */
+/* The first lines of all key texts of a unit. `source` is [matrices][16], the digest of each matrix. */
 struct xfp_key_source {
 	enum xfp_dtype dtype;
 	uint32_t matrices;
@@ -99,37 +99,38 @@ struct xfp_key_source {
 
 struct xfp_key_source xfp_key_source_of(const struct xfp_ledger_unit *unit, uint8_t (*source)[16]);
 
-/* Whether a key text begins with just these, whatever its kind and whatever follows. */
+/* Whether a key text of any kind begins with the ingredients of `source`. */
 bool xfp_key_is_of(const char *text, const struct xfp_key_source *source);
 
 enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			       struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err);
-/* `bits`: the set that this fit measures. */
+/* `bits`: the set of widths that this fit measures. */
 enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
 			    struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
 				struct xfp_key *key, struct xfp_error *err);
 
-/* Of one of them, which measures `bits`. */
+/* The key of a fit of any kind; `parameters` holds the bits that it measures. */
 enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err);
-/* `fits` that it is made from, as they were read, in the order of enum xfp_fit_kind. `survey`: of the unit, where that
- * said which threshold to fit with; otherwise NULL or "". */
+/* `fits`: the fits that were read for the choice, indexed by enum xfp_fit_kind. `survey`: key of the unit's survey if
+ * it selected the outlier threshold; otherwise NULL or "". */
 enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], const char *survey,
 			       const struct xfp_policy *policy, enum xfp_dtype dtype, uint32_t experts,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
-/* `source` decides where the choice is KEEP or FP8; with FP8 it is xfp_key_fp8. */
+/* `source` is an ingredient if the choice is KEEP or FP8; for FP8 the key is that of xfp_key_fp8. */
 enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp_key_source *source,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			    struct xfp_key *key, struct xfp_error *err);
-/* Of all that a unit can come to: `parameters` as its fits see them before its survey has a say. */
+/* The key of a unit's receipt, which covers every possible result. `parameters` are those of its fits before its survey
+ * narrows them. */
 enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_plan plan,
 				const struct xfp_policy *policy, const struct xfp_parameters *parameters,
 				struct xfp_key *key, struct xfp_error *err);
-/* Of a unit that is packed without a choice: as fp8, or as it is. */
+/* The key of a unit that is packed without a choice: as fp8, or kept in source precision. */
 enum xfp_status xfp_key_alone(enum xfp_plan plan, const struct xfp_key_source *source,
 			      const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 

@@ -15,7 +15,7 @@
 
 #define PATIENCE_S 10
 #define LONGEST 65536
-#define WHO 640 /* bytes for the text that says who has it */
+#define WHO 640 /* bytes for the description of a lock holder */
 
 /* ---- who has it -------------------------------------------------------------------------------- */
 
@@ -42,7 +42,7 @@ static void sign(int fd, const char *what)
 	free(line);
 }
 
-/* "xfp convert -o /x/out.xfp (process 12)" of one line; false when that process is known to be gone. */
+/* Format a line as "xfp convert -o /x/out.xfp (process 12)"; false if that process is known to have ended. */
 static bool describe(const char *line, char text[WHO])
 {
 	char host[65], what[300], ours[65];
@@ -70,7 +70,7 @@ static enum xfp_status busy(const struct xfp_store *store, const char *path, str
 	while ((line = strsep(&rest, "\n"))) {
 		char one[WHO];
 
-		/* Of several, the last to come is named. */
+		/* Among several holders, name the latest. */
 		if (!describe(line, one))
 			continue;
 		memcpy(who, one, sizeof who);
@@ -79,7 +79,7 @@ static enum xfp_status busy(const struct xfp_store *store, const char *path, str
 	free(text);
 	if (!count)
 		return xfp_fail(err, XFP_FAILED,
-				"%s: in use, by stages of a conversion that has ended or by another "
+				"%s: in use by stages of a conversion that has ended, or by another "
 				"host; wait for them",
 				store->folder);
 	return xfp_fail(err, XFP_FAILED, "%s: in use by %s%s; wait for it to end", store->folder, who,
@@ -88,7 +88,7 @@ static enum xfp_status busy(const struct xfp_store *store, const char *path, str
 
 /* ---- taking it --------------------------------------------------------------------------------- */
 
-/* Some network file systems have no locks, or none through a descriptor like this. */
+/* Some network file systems have no locks, or none for a read-only descriptor. */
 static bool knows_no_locks(int errnum)
 {
 	return errnum == ENOLCK || errnum == ENOSYS || errnum == EOPNOTSUPP || errnum == EBADF || errnum == EINVAL;
@@ -102,7 +102,8 @@ static int take(int fd, int how)
 	return 0;
 }
 
-/* What came of `take`: where it failed the descriptor is closed, and where there are no locks nothing is said. */
+/* Convert the result of `take` into a status. On failure the descriptor is closed; a file system without locks is not
+ * an error. */
 static enum xfp_status settle(const struct xfp_store *store, const char *path, int fd, int failed,
 			      struct xfp_error *err)
 {
@@ -114,7 +115,7 @@ static enum xfp_status settle(const struct xfp_store *store, const char *path, i
 	return knows_no_locks(failed) ? XFP_OK : xfp_fail_errno(err, failed, "%s: cannot lock", path);
 }
 
-/* Without those lines whose processes must be gone, as the lock is ours alone. */
+/* Remove the lines of processes; they must have ended, because the lock is exclusively ours. */
 static void clear(int fd)
 {
 	(void)!ftruncate(fd, 0);

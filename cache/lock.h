@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lock.h - CACHE/lock: conversions share it, who removes artifacts or replaces the manifest has it alone.
+ * lock.h - CACHE/lock: shared by conversions, exclusive for removing artifacts and replacing the manifest.
  *
- * The lock (flock) goes with the file descriptor, which children inherit: a conversion's lock is held
- * until the last of its stages has ended, however that came. Whoever takes it writes a line into the
- * file, "PID SPACE HOST WHAT", so that others can say whom they wait for; a line decides nothing, and
- * those of processes that are gone are left out. Stages that are run by hand take no lock: at worst an
- * artifact that they counted on is gone, which they report like a damaged one.
+ * The lock (flock) belongs to the file descriptor, which children inherit: a conversion holds the lock until the last
+ * of its stages has ended, for whatever reason. A holder writes the line "PID SPACE HOST WHAT" into the file, so that
+ * others can report the process they wait for. Lines are informational only; those of ended processes are ignored.
+ * Stages run by hand take no lock: at worst an artifact that they need is removed, which they report like a damaged
+ * one.
  */
 #ifndef XFP_LOCK_H
 #define XFP_LOCK_H
 
 #include "cache/store.h"
 
-/* Share the lock; `what` says who we are, "xfp convert -o /x/out.xfp". Waits some seconds for somebody
- * who has it alone, unless the store's wait is over before. *fd -1 with XFP_OK: there is nothing to lock here, since
- * the store is read-only or its file system knows no locks. */
+/* Take the lock shared; `what` describes the holder: "xfp convert -o /x/out.xfp". Waits some seconds for an exclusive
+ * holder, or until the store's wait is over. *fd -1 with XFP_OK: no lock is needed because the store is read-only, or
+ * none is available on its file system. */
 enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, int *fd, struct xfp_error *err);
 
-/* Have it alone, or XFP_FAILED at once, naming who uses the cache. *fd -1 with XFP_OK: its file system
- * knows no locks; the caller should mention that. */
+/* Take the lock exclusively. XFP_FAILED, without waiting: the cache is in use; the message names the holder. *fd -1
+ * with XFP_OK: the file system has no locks; the caller should warn. */
 enum xfp_status xfp_lock_alone(const struct xfp_store *store, const char *what, int *fd, struct xfp_error *err);
 
-/* Make a lock that is shared one that is had alone, for a moment: false at once where others share it, or where there
- * is none (-1). Children that inherited it are not others. Then share it again, as xfp_lock_share; between the two
- * nobody else can have taken it, but in the moment of a change somebody may, and is waited for. */
+/* xfp_lock_have_alone converts a shared lock to an exclusive one: false, without waiting, if others share it or there
+ * is no lock (-1); children that inherited it do not count. The other function converts it back, like xfp_lock_share.
+ * While the lock is exclusive nobody else can take it; during a conversion another process may, and is waited for. */
 bool xfp_lock_have_alone(int fd);
 enum xfp_status xfp_lock_share_again(const struct xfp_store *store, int fd, struct xfp_error *err);
 
-/* Whether a lock that was taken is still the store's: while one waits, a whole cache may be removed
- * (cache/drop.h). -1 is. */
+/* Whether a lock is still the lock of this store's folder: the whole cache may have been removed during a wait
+ * (cache/drop.h). True for -1. */
 bool xfp_lock_is_of(const struct xfp_store *store, int fd);
 
-/* -1 is fine. */
+/* Release the lock; -1 is accepted. */
 void xfp_lock_release(int fd);
 
 #endif

@@ -12,15 +12,15 @@
 #include "base/system/filesystem.h"
 #include "base/text/text.h"
 #include "cache/manifest_db.h"
-#include "schemas/manifest_sql.h" /* made from schemas/manifest.sql */
+#include "schemas/manifest_sql.h" /* generated from schemas/manifest.sql */
 
-#define VERSION 5 /* of schemas/manifest.sql; bump it with every change to a table or view */
+#define VERSION 5 /* version of schemas/manifest.sql; bump it with every change to a table or view */
 #define TEXT_OF(number) #number
 #define SET_VERSION(number) "PRAGMA user_version = " TEXT_OF(number)
 
 /* ---- opening a file ---------------------------------------------------------------------------- */
 
-/* SQLite takes "?", "#" and "%" in a URI for its own, and "//host" for a host. */
+/* In a URI, SQLite interprets "?", "#" and "%", and "//host" as a host. */
 char *xfp_manifest_uri(const char *path, bool immutable)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
@@ -61,7 +61,7 @@ enum xfp_status xfp_manifest_open_file(struct xfp_manifest *m, const char *uri, 
 	return rc == SQLITE_OK ? XFP_OK : xfp_manifest_fail(m, rc, err);
 }
 
-/* What a connection has to be told; it reads the file, which has been found to be sound. */
+/* Configure a connection. This reads the file, which has been checked. */
 static enum xfp_status configure(struct xfp_manifest *m, struct xfp_error *err)
 {
 	int rc = sqlite3_exec(m->db, "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
@@ -114,7 +114,7 @@ enum xfp_status xfp_manifest_create(struct xfp_manifest *m, struct xfp_error *er
 	return rc == SQLITE_OK ? XFP_OK : xfp_manifest_fail(m, rc, err);
 }
 
-/* Schema and all artifacts there are, in one transaction: it is complete or not there. */
+/* Create the schema and ingest all artifacts in one transaction: the manifest is complete or does not exist. */
 static enum xfp_status fill(struct xfp_manifest *m, const struct xfp_store *store, int64_t *found,
 			    struct xfp_error *err)
 {
@@ -123,7 +123,7 @@ static enum xfp_status fill(struct xfp_manifest *m, const struct xfp_store *stor
 
 	if ((status = xfp_manifest_begin(m, err)))
 		return status;
-	/* Somebody else may have been faster where folders cannot be locked. */
+	/* Another process may have been faster if folders cannot be locked. */
 	if ((status = xfp_manifest_inspect(m, true, &state, err)) || state == XFP_MANIFEST_READY)
 		goto done;
 	if (!(status = xfp_manifest_create(m, err)))
@@ -214,17 +214,16 @@ static enum xfp_status open_writable(struct xfp_manifest *m, const struct xfp_st
 			goto done;
 		state = XFP_MANIFEST_EMPTY;
 	}
-	/* Where a file system has no WAL, or hosts share it, another will do. One that was just rebuilt has
-	 * none yet. */
+	/* Use another journal mode if the file system has no WAL or hosts share it. A rebuilt manifest has no WAL
+	 * yet. */
 	xfp_manifest_ask(
 		m, xfp_filesystem_at(m->path).shared ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL",
 		mode, &rc);
 	if (xfp_filesystem_at(m->path).shared && !strcmp(mode, "wal")) {
-		status = xfp_fail(
-			err, XFP_FAILED,
-			"%s: on a file system that hosts share, and still open with a journal that they cannot "
-			"share; close it in other programs and run again",
-			m->path);
+		status = xfp_fail(err, XFP_FAILED,
+				  "%s: on a file system shared by hosts, but open with a journal that they cannot "
+				  "share; close it in other programs and run again",
+				  m->path);
 		goto done;
 	}
 	if ((status = configure(m, err)))
@@ -261,9 +260,9 @@ static bool has_content(const char *path)
 	return !stat(path, &st) && st.st_size > 0;
 }
 
-/* As it is, to be read. Where nothing may be written and there is no journal, the file alone is all there
- * is; one that has a journal, because it is being written or its writer was killed, is read together with
- * it, as long as that takes no new file. */
+/* Open the manifest unchanged, for reading. Without write access and without a journal, the file alone is complete;
+ * with a journal, because the manifest is being written or its writer was killed, both are read together, provided that
+ * this creates no file. */
 static enum xfp_status open_to_read(struct xfp_manifest *m, bool read_only, bool thorough,
 				    enum xfp_manifest_state *state, struct xfp_error *err)
 {
@@ -285,7 +284,7 @@ static enum xfp_status open_to_read(struct xfp_manifest *m, bool read_only, bool
 	if (!status)
 		status = xfp_manifest_inspect(m, thorough, state, err);
 	if (status && m->full && !read_only) {
-		/* The index of the journal needs space on the disk, unless nobody else is to see it. */
+		/* The index of the journal needs disk space, except in exclusive mode. */
 		xfp_manifest_close_file(m);
 		if (!(status = xfp_manifest_open_file(m, uri, SQLITE_OPEN_READWRITE, err)) &&
 		    sqlite3_exec(m->db, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL) == SQLITE_OK)
@@ -300,7 +299,7 @@ done:
 	return status;
 }
 
-/* A read-only cache: as it is when it is sound, otherwise what the artifacts say, in memory. */
+/* Open the manifest of a read-only cache: unchanged if it is sound, otherwise rebuilt from the artifacts in memory. */
 static enum xfp_status open_read_only(struct xfp_manifest *m, const struct xfp_store *store, int64_t *rebuilt,
 				      struct xfp_error *err)
 {

@@ -145,7 +145,7 @@ const char *xfp_manifest_kind(const char *name)
 	return NULL;
 }
 
-/* The lines of a key text whose value is a key. */
+/* Add the lines of a key text whose value is a key. */
 static enum xfp_status add_inputs(struct xfp_manifest *m, const struct xfp_artifact_label *label, const char *key,
 				  struct xfp_error *err)
 {
@@ -179,7 +179,7 @@ static enum xfp_status add_artifact(struct xfp_manifest *m, struct xfp_artifact 
 	if ((status = xfp_artifact_get_label(a, &label, err)))
 		return status;
 	if (!(kind = find_kind(label.kind, label.version)))
-		status = xfp_fail(err, XFP_DAMAGED, "%s: an artifact of another version (%s %u); it will be made again",
+		status = xfp_fail(err, XFP_DAMAGED, "%s: artifact of another version (%s %u); it will be made again",
 				  a->path, xfp_printable(label.kind).text, label.version);
 	else if (stat(a->path, &st))
 		status = xfp_fail(err, XFP_FAILED, "%s: cannot stat", a->path);
@@ -192,7 +192,7 @@ static enum xfp_status add_artifact(struct xfp_manifest *m, struct xfp_artifact 
 	return status;
 }
 
-/* Rows of a key: in all tables, since one that is damaged may have lost those that it belongs to. */
+/* Delete the rows of a key from all tables, since damage may have removed parent rows. */
 static enum xfp_status drop_rows(struct xfp_manifest *m, const char *key, struct xfp_error *err)
 {
 	static const char *const drops[] = {
@@ -223,7 +223,7 @@ static enum xfp_status ingest(struct xfp_manifest *m, const struct xfp_store *st
 	if (status)
 		return status;
 	if (!(status = xfp_manifest_enter(m, err))) {
-		/* Another process may have come first since we looked. */
+		/* Another process may have added it since the first check. */
 		if ((anew || !xfp_manifest_has(m, key)) && !(status = drop_rows(m, key, err)))
 			status = add_artifact(m, &a, key, err);
 		status = xfp_manifest_leave(m, status, err);
@@ -255,8 +255,8 @@ static enum xfp_status ingest_one(const char *key, const char *path, void *conte
 	struct all *all = context;
 	enum xfp_status status = xfp_manifest_ingest(all->m, all->store, key, err);
 
-	/* A damaged one is left for the stage that will want it; one that has just gone, or that this user
-	 * may not read, is none of ours. */
+	/* A damaged artifact is left to the stage that needs it; one that was just removed, or that this user may not
+	 * read, is skipped. */
 	if (status == XFP_DAMAGED || (status && access(path, R_OK)))
 		return XFP_OK;
 	all->count += !status;
@@ -291,7 +291,7 @@ enum xfp_status xfp_manifest_forget(struct xfp_manifest *m, const char *key, str
 	return status ? status : xfp_manifest_leave(m, drop_rows(m, key, err), err);
 }
 
-/* The first ten columns: mode, k, sigma_milli, group, library, bytes, outliers, cos_median, cos_p5, error. */
+/* Read the first ten columns: mode, k, sigma_milli, group, library, bytes, outliers, cos_median, cos_p5, error. */
 static bool take_candidate(sqlite3_stmt *row, struct xfp_candidate *c)
 {
 	const char *name = (const char *)sqlite3_column_text(row, 0);
@@ -314,7 +314,7 @@ static bool take_candidate(sqlite3_stmt *row, struct xfp_candidate *c)
 	return true;
 }
 
-/* The seal of a fit's or survey's candidates. */
+/* Read the seal of the candidates of a fit or survey. */
 static bool get_seal(struct xfp_manifest *m, const char *key, uint8_t seal[16])
 {
 	sqlite3_stmt *row = xfp_manifest_query(m, "SELECT seal FROM artifacts WHERE key = ?", "t", key);

@@ -12,16 +12,15 @@ enum xfp_status xfp_manifest_fail(struct xfp_manifest *m, int rc, struct xfp_err
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 		m->damaged = true;
-		return xfp_fail(err, XFP_FAILED,
-				"%s: damaged (%s); xfp cache rebuild makes it again from the artifacts", m->path, text);
+		return xfp_fail(err, XFP_FAILED, "%s: damaged (%s); rebuild it with xfp cache rebuild", m->path, text);
 	case SQLITE_BUSY:
-		return xfp_fail(err, XFP_FAILED, "%s: another xfp keeps it busy; try again when that has ended",
+		return xfp_fail(err, XFP_FAILED, "%s: locked by another xfp process; try again when that has ended",
 				m->path);
 	default:
 		m->full = (rc & 0xff) == SQLITE_FULL ||
 			  (m->db && (sqlite3_system_errno(m->db) == ENOSPC || sqlite3_system_errno(m->db) == EDQUOT));
 		if (m->full)
-			return xfp_fail(err, XFP_FAILED, "%s: no room left; free some and run again", m->path);
+			return xfp_fail(err, XFP_FAILED, "%s: disk full; free some space and run again", m->path);
 		return xfp_fail(err, XFP_FAILED, "%s: %s", m->path, text);
 	}
 }
@@ -41,7 +40,7 @@ static int prepare(struct xfp_manifest *m, const char *sql, sqlite3_stmt **out)
 	while (i < XFP_MANIFEST_STATEMENTS && m->statement[i].sql && m->statement[i].sql != sql)
 		i++;
 	if (i == XFP_MANIFEST_STATEMENTS)
-		return SQLITE_MISUSE; /* the table is made for all statements there are */
+		return SQLITE_MISUSE; /* the table has an entry for every statement */
 	if (!m->statement[i].sql) {
 		rc = sqlite3_prepare_v3(m->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &m->statement[i].prepared, NULL);
 		if (rc != SQLITE_OK)
@@ -119,8 +118,8 @@ sqlite3_stmt *xfp_manifest_query(struct xfp_manifest *m, const char *sql, const 
 
 /* ---- transactions ------------------------------------------------------------------------------ */
 
-/* A transaction that will write says so at once: one that read first could find that another writer
- * had come between, which no waiting mends. */
+/* Writing transactions begin IMMEDIATE: one that reads first can find that another writer has committed in between, and
+ * then waiting cannot help. */
 enum xfp_status xfp_manifest_begin(struct xfp_manifest *m, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_manifest_exec(m, err, "BEGIN IMMEDIATE", "");
@@ -142,7 +141,7 @@ enum xfp_status xfp_manifest_commit(struct xfp_manifest *m, struct xfp_error *er
 	return status;
 }
 
-/* A savepoint inside a transaction; its own transaction outside one. */
+/* Begin a savepoint inside a transaction, or a transaction outside one. */
 enum xfp_status xfp_manifest_enter(struct xfp_manifest *m, struct xfp_error *err)
 {
 	return m->begun ? xfp_manifest_exec(m, err, "SAVEPOINT step", "")
@@ -156,7 +155,7 @@ enum xfp_status xfp_manifest_leave(struct xfp_manifest *m, enum xfp_status statu
 				  : xfp_manifest_exec(m, err, "COMMIT", "");
 	if (!status)
 		return XFP_OK;
-	/* What went wrong is in `err`; a rollback that fails too has nothing to add. */
+	/* `err` holds the first error; a failed rollback adds nothing. */
 	if (m->begun) {
 		xfp_manifest_exec(m, NULL, "ROLLBACK TO step", "");
 		xfp_manifest_exec(m, NULL, "RELEASE step", "");

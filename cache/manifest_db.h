@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_db.h - the open manifest and how its sources talk to SQLite. Private to cache/.
+ * manifest_db.h - the open manifest and its SQLite helpers. Private to cache/.
  */
 #ifndef XFP_MANIFEST_DB_H
 #define XFP_MANIFEST_DB_H
@@ -14,10 +14,10 @@
 struct xfp_manifest {
 	sqlite3 *db;
 	char *path;
-	struct xfp_wait wait; /* of the store it is of */
+	struct xfp_wait wait; /* the store's wait */
 	bool read_only;       /* writes are silently skipped */
-	bool damaged;         /* SQLite said so */
-	bool full;            /* a call failed for want of space on the disk */
+	bool damaged;         /* SQLite reported damage */
+	bool full;            /* a call failed because the disk is full */
 	bool begun;           /* between xfp_manifest_begin and xfp_manifest_commit */
 	struct {
 		const char *sql; /* compared by address: every statement is a static string */
@@ -25,44 +25,44 @@ struct xfp_manifest {
 	} statement[XFP_MANIFEST_STATEMENTS];
 };
 
-/* "file:PATH" for SQLite to open, NULL when out of memory. `immutable`: without a look at a journal. */
+/* "file:PATH" for SQLite to open; NULL if memory runs out. `immutable`: ignore a journal. */
 char *xfp_manifest_uri(const char *path, bool immutable);
 enum xfp_status xfp_manifest_open_file(struct xfp_manifest *m, const char *uri, int flags, struct xfp_error *err);
 void xfp_manifest_close_file(struct xfp_manifest *m);
-/* What an open file is; `thorough`: damage inside it, too. */
+/* Determine the state of an open file; `thorough`: also check for damage inside it. */
 enum xfp_status xfp_manifest_inspect(struct xfp_manifest *m, bool thorough, enum xfp_manifest_state *state,
 				     struct xfp_error *err);
-/* Make the tables and views in an empty file. */
+/* Create the tables and views in an empty file. */
 enum xfp_status xfp_manifest_create(struct xfp_manifest *m, struct xfp_error *err);
-/* Move a file that is no good, with its journal, out of the way; *where (may be NULL) is its new path. */
+/* Rename an unusable manifest, together with its journal; *where (may be NULL) is its new path. */
 enum xfp_status xfp_manifest_set_aside(const char *path, char **where, struct xfp_error *err);
-/* One process at a time decides what the file is and puts it right: a descriptor, closing it unlocks.
- * Where a folder cannot be locked (some network file systems) transactions still keep two creators apart. */
+/* Lock the folder while one process examines and repairs the manifest. Returns a descriptor; closing it unlocks. If the
+ * folder cannot be locked (some network file systems), transactions still serialize two creators. */
 int xfp_manifest_lock_folder(const struct xfp_store *store);
 
-/* Turn SQLite's last error, or `rc` when there is no database, into a message; XFP_FAILED. */
+/* Convert SQLite's last error, or `rc` if there is no database, into a message; returns XFP_FAILED. */
 enum xfp_status xfp_manifest_fail(struct xfp_manifest *m, int rc, struct xfp_error *err);
 
 /*
- * Parameters follow in the order of `types`, a letter each:
+ * Parameters follow in the order of `types`, one letter each:
  *   t const char * (NULL: NULL)   i int64_t   d double   b 16 bytes   n NULL, without an argument
  */
 
 /* Run a statement that returns no rows. Skipped on a read-only manifest. */
 enum xfp_status xfp_manifest_exec(struct xfp_manifest *m, struct xfp_error *err, const char *sql, const char *types,
 				  ...);
-/* The first row of a query, or NULL when there is none or it fails. Step on for more rows; reset the
- * statement when done with it, since a pending one holds the others up. */
+/* The first row of a query, or NULL if there is none or the query fails. Call sqlite3_step for more rows; reset the
+ * statement afterwards, since a pending one blocks others. */
 sqlite3_stmt *xfp_manifest_query(struct xfp_manifest *m, const char *sql, const char *types, ...);
 
-/* The first value of a query as text; *rc is SQLITE_ROW when there is one. */
+/* The first value of a query as text; *rc is SQLITE_ROW if there is one. */
 void xfp_manifest_ask(struct xfp_manifest *m, const char *sql, char answer[64], int *rc);
 
-/* Several writes as one, inside a transaction or not: all of them are kept if `status` is XFP_OK. */
+/* Group several writes, inside or outside a transaction: all of them are kept if `status` is XFP_OK, otherwise none. */
 enum xfp_status xfp_manifest_enter(struct xfp_manifest *m, struct xfp_error *err);
 enum xfp_status xfp_manifest_leave(struct xfp_manifest *m, enum xfp_status status, struct xfp_error *err);
 
-/* Ingest every artifact of a store; those that are damaged are left out. */
+/* Ingest every artifact of a store, skipping damaged ones. */
 enum xfp_status xfp_manifest_ingest_all(struct xfp_manifest *m, const struct xfp_store *store, int64_t *count,
 					struct xfp_error *err);
 

@@ -18,7 +18,7 @@ static const char add_source[] = "INSERT OR REPLACE INTO sources SELECT id, ?, ?
 static const char drop_source[] = "DELETE FROM sources WHERE region = ? AND file IN "
 				  "(SELECT id FROM source_files WHERE path = ?)";
 
-/* SQLite's integers are signed; the bits are what matters. */
+/* SQLite's integers are signed; only the bits matter. */
 #define IDENTITY(i) (int64_t)(i)->device, (int64_t)(i)->inode, (int64_t)(i)->size, (i)->mtime_ns, (i)->ctime_ns
 
 bool xfp_manifest_get_source(struct xfp_manifest *m, const char *path, const struct xfp_identity *identity,
@@ -48,7 +48,7 @@ enum xfp_status xfp_manifest_put_source(struct xfp_manifest *m, const char *path
 	if ((status = xfp_manifest_enter(m, err)))
 		return status;
 	xfp_seal_source(path, identity, region, digest, seal);
-	/* What was known of the file as it used to be goes with it. */
+	/* Rows of the file's earlier identities are deleted. */
 	(void)((status = xfp_manifest_exec(m, err, drop_changed_file, "tiiiii", path, IDENTITY(identity))) ||
 	       (status = xfp_manifest_exec(m, err, add_file, "tiiiii", path, IDENTITY(identity))) ||
 	       (status = xfp_manifest_exec(m, err, add_source, "tbbt", region, digest, seal, path)));
@@ -96,7 +96,7 @@ enum xfp_status xfp_manifest_run_unit(struct xfp_manifest *m, int64_t run, const
 {
 	const struct xfp_choice *choice = u->choice;
 	const struct xfp_candidate *c = choice ? &choice->candidate : NULL;
-	/* Of two fits of a unit, the one that holds what was chosen. */
+	/* If the unit has two fits, record the one that contains the chosen candidate. */
 	const char *fit = c && c->mode != XFP_MODE_KEEP ? choice->fit : u->fit;
 	int64_t number = u->number;
 	enum xfp_status status;

@@ -13,7 +13,7 @@
 
 #define RETIRE_MILLISECONDS 3000
 
-/* Where SQLite keeps its locks in a database file; see its file format. */
+/* The offset of SQLite's locks in a database file; see its file format. */
 #define SQLITE_LOCKS_AT 0x40000000
 #define SQLITE_LOCKS 512
 
@@ -50,8 +50,8 @@ static enum xfp_status take_one(const char *key, const char *path, void *context
 		b->result->artifacts++;
 		return XFP_OK;
 	}
-	/* One that is no good is left for the stage that will want it; one that has just gone is nobody's. A
-	 * database that cannot be written is another matter. */
+	/* A damaged artifact is left to the stage that needs it; one that was just removed is skipped. A database that
+	 * cannot be written is an error. */
 	if (status != XFP_DAMAGED && !access(path, R_OK)) {
 		*err = why;
 		return status;
@@ -66,7 +66,7 @@ static enum xfp_status take_one(const char *key, const char *path, void *context
 
 /* ---- from the old manifest --------------------------------------------------------------------- */
 
-/* The columns that a table has in both, since the old manifest may be of another version. */
+/* The columns that a table has in both manifests; the old one may be of another version. */
 static char *common_columns(struct xfp_manifest *m, const char *table)
 {
 	char *sql = xfp_formatted("SELECT group_concat('\"' || name || '\"') FROM (SELECT a.name FROM "
@@ -84,7 +84,7 @@ static char *common_columns(struct xfp_manifest *m, const char *table)
 	return columns;
 }
 
-/* Rows that were copied, or -1 with the reason in `why`. */
+/* The number of rows copied, or -1 with the reason in `why`. */
 static int64_t copy_table(struct xfp_manifest *m, const char *table, char *why, size_t capacity)
 {
 	char *columns = common_columns(m, table), *sql = NULL;
@@ -92,7 +92,7 @@ static int64_t copy_table(struct xfp_manifest *m, const char *table, char *why, 
 
 	if (!columns)
 		snprintf(why, capacity, "%s: %s", table,
-			 sqlite3_errcode(m->db) == SQLITE_DONE ? "no such table there" : sqlite3_errmsg(m->db));
+			 sqlite3_errcode(m->db) == SQLITE_DONE ? "no such table" : sqlite3_errmsg(m->db));
 	else if (!(sql = xfp_formatted("SAVEPOINT old; INSERT INTO main.%s (%s) SELECT %s FROM old.%s", table, columns,
 				       columns, table)))
 		snprintf(why, capacity, "out of memory");
@@ -107,7 +107,7 @@ static int64_t copy_table(struct xfp_manifest *m, const char *table, char *why, 
 	return count;
 }
 
-/* What belongs together is taken over together or not at all. */
+/* Copy related tables together or not at all. */
 static uint64_t copy_tables(struct xfp_manifest *m, const char *const *tables, char *lost, size_t capacity)
 {
 	int64_t first = 0;
@@ -155,7 +155,7 @@ done:
 
 /* ---- the exchange ------------------------------------------------------------------------------ */
 
-/* SQLite's readers and writers hold record locks, and the kernel knows whose they are. */
+/* SQLite's readers and writers hold record locks, for which the kernel reports the owner. */
 static enum xfp_status in_use(const char *path, struct xfp_error *err)
 {
 	struct flock lock = {
@@ -172,9 +172,9 @@ static enum xfp_status in_use(const char *path, struct xfp_error *err)
 			path, (long)lock.l_pid);
 }
 
-/* A database must not be renamed away under somebody who has it open with a journal: the journal goes by
- * name, and would come to belong to the new one. Leaving WAL mode takes that nobody else has it open, and
- * removes the journal; who opens it from then on has none. */
+/* A database must not be renamed while another process has it open with a journal: the journal is found by name, and
+ * would be applied to the new database. Leaving WAL mode succeeds only if nobody else has the database open, and
+ * removes the journal; a process that opens it afterwards has none. */
 static enum xfp_status retire(const char *path, struct xfp_error *err)
 {
 	struct xfp_manifest m = { .path = (char *)path };
@@ -196,14 +196,14 @@ static enum xfp_status retire(const char *path, struct xfp_error *err)
 	return status;
 }
 
-/* Put the new one in the place of the old one. One that is damaged, or was not all taken over, is kept. */
+/* Replace the old manifest with the new one. An old one that is damaged, or was not copied completely, is kept. */
 static enum xfp_status exchange(const struct xfp_store *store, const char *path, struct xfp_pending *pending,
 				struct xfp_rebuilt *result, struct xfp_error *err)
 {
 	int lock = xfp_manifest_lock_folder(store);
 	enum xfp_status status = XFP_OK;
 
-	/* One that is damaged may not answer, and is moved together with its journal. */
+	/* A damaged manifest may not respond, and is moved together with its journal. */
 	if (result->old != XFP_MANIFEST_ABSENT && result->old != XFP_MANIFEST_DAMAGED)
 		status = retire(path, err);
 	if (!status && (result->old == XFP_MANIFEST_DAMAGED || *result->lost))
@@ -217,7 +217,7 @@ static enum xfp_status exchange(const struct xfp_store *store, const char *path,
 
 /* ---- all of it --------------------------------------------------------------------------------- */
 
-/* Nobody sees it before it is complete, so it needs no journal on disk. */
+/* Other processes cannot see the file before it is complete, so it needs no journal on disk. */
 static enum xfp_status build(struct building *b, const char *old, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_manifest_create(b->m, err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rebuild.h - a new manifest from the artifacts.
+ * rebuild.h - rebuild the manifest from the artifacts.
  *
- * It is built aside and renamed: until then, and if anything fails, the old one is as it was. What only
- * the old one knows, sources and runs, is taken over where it can be read, whatever its version.
+ * The new manifest is built in a temporary file and renamed; until then, and on any failure, the old one is unchanged.
+ * Sources and runs exist only in the old manifest; they are copied if it can be read, whatever its version.
  */
 #ifndef XFP_REBUILD_H
 #define XFP_REBUILD_H
@@ -11,21 +11,21 @@
 #include "cache/manifest.h"
 
 struct xfp_rebuild_hooks {
-	void (*left_out)(const char *message, void *context);           /* an artifact that is damaged or unreadable */
-	void (*progress)(uint64_t done, uint64_t total, void *context); /* artifacts */
+	void (*left_out)(const char *message, void *context);           /* a damaged artifact was skipped */
+	void (*progress)(uint64_t done, uint64_t total, void *context); /* counts artifacts */
 	void *context;
 };
 
 struct xfp_rebuilt {
 	enum xfp_manifest_state old;
 	uint64_t artifacts, left_out;
-	uint64_t runs, sources; /* taken over */
-	char lost[512];         /* why not all of these were, "" when all were */
-	char *aside;            /* where the old manifest is, NULL: it is replaced. The caller frees */
+	uint64_t runs, sources; /* copied from the old manifest */
+	char lost[512];         /* the reason if some were not copied, otherwise "" */
+	char *aside;            /* path of the old manifest; NULL: it was replaced. The caller frees it */
 };
 
-/* The caller has the cache's lock alone. Another program that has the manifest open, such as sqlite3, makes it
- * XFP_FAILED, naming the process where the system tells it. */
+/* Rebuild the manifest; the caller must have the exclusive lock of the cache. XFP_FAILED also if another program, such
+ * as sqlite3, has the manifest open; the message names its process if the system reports it. */
 enum xfp_status xfp_manifest_rebuild(const struct xfp_store *store, const struct xfp_rebuild_hooks *hooks,
 				     struct xfp_rebuilt *result, struct xfp_error *err);
 

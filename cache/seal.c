@@ -11,7 +11,7 @@
 
 #define CANDIDATE_BYTES 56
 
-/* XXH3-128 of some bytes in its canonical order. */
+/* XXH3-128 in canonical byte order. */
 static void hash(const void *data, size_t size, uint8_t out[16])
 {
 	XXH128_canonical_t canonical;
@@ -20,7 +20,7 @@ static void hash(const void *data, size_t size, uint8_t out[16])
 	memcpy(out, canonical.digest, 16);
 }
 
-/* Not the struct as it lies in memory, which is the compiler's affair. */
+/* Serialize a candidate: the struct's layout in memory depends on the compiler. */
 static void store_candidate(const struct xfp_candidate *c, uint8_t bytes[CANDIDATE_BYTES])
 {
 	const double real[] = { c->cos_median, c->cos_p5, c->error };

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seal.h - digests that go with what is kept outside an artifact, so that nothing damaged decides anything.
+ * seal.h - checksums of data stored outside artifacts, so that damaged data never affects the output.
  *
- * SQLite does not checksum its pages, and a line of a text file has nobody to vouch for it. What decides bytes is
- * therefore sealed: rows of the manifest with an XXH3-128 over what they say and what they say it of, lines of the
- * work folder with an XXH3-64. Where a seal does not fit, the row or line is not believed, and what it said is read
- * from where it came from.
+ * SQLite does not checksum its pages, and text files have no checksums. Data that affects the output is therefore
+ * sealed: rows of the manifest with an XXH3-128 over their values and the object that they describe, lines of the work
+ * folder with an XXH3-64. If a seal does not match, the row or line is ignored, and the data is read again from its
+ * origin.
  *
- * A row's seal is over fields of fixed size, integers little-endian, strings as their XXH3-128 (canonical form).
+ * A row's seal covers fields of fixed size: integers are little-endian, strings are replaced by their XXH3-128
+ * (canonical form).
  */
 #ifndef XFP_SEAL_H
 #define XFP_SEAL_H
@@ -18,16 +19,16 @@
 #include "base/system/file.h"
 #include "schemas/fit.h"
 
-/* Of the candidates that the fit or survey of this key measured, in their order: over key, count (32 bits) and every
- * field of each. No more than XFP_MOST_SURVEYED are there to be sealed. */
+/* Seal the candidates that the fit or survey of this key measured, in their order: key, count (32 bits) and every field
+ * of each. `count` is at most XFP_MOST_SURVEYED. */
 void xfp_seal_candidates(const char *key, const struct xfp_candidate *candidates, uint32_t count, uint8_t seal[16]);
 
-/* Of what a region of a file digests to, while the file is what it was: over path, region, the five fields of the
- * identity as 64 bits each, and the digest. */
+/* Seal the digest of a region of a file with this identity: path, region, the five fields of the identity as 64 bits
+ * each, and the digest. */
 void xfp_seal_source(const char *path, const struct xfp_identity *identity, const char *region,
 		     const uint8_t digest[16], uint8_t seal[16]);
 
-/* Of a line of text: 16 lower-case hex digits and a NUL. */
+/* Seal a line of text: 16 lower-case hex digits and a NUL. */
 void xfp_seal_line(const char *text, size_t size, char seal[17]);
 
 #endif

@@ -24,7 +24,7 @@ static bool is_writable(const char *path)
 	return !faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS);
 }
 
-/* But for pending files: the tag that another xfp is writing, or was killed while it wrote. */
+/* Pending files do not count: another xfp may be writing the tag, or was killed while writing it. */
 static bool is_empty(const char *folder)
 {
 	DIR *dir = opendir(folder);
@@ -40,7 +40,7 @@ static bool is_empty(const char *folder)
 	return empty;
 }
 
-/* First use of CACHE: its folders, and the tag if the folder is ours alone. */
+/* First use of CACHE: create its folders, and the tag if the folder contains nothing else. */
 static enum xfp_status make_cache(const char *folder, const char *artifacts, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -90,9 +90,9 @@ enum xfp_status xfp_store_look(const char *folder, struct xfp_store *store, stru
 	if (!artifacts)
 		return xfp_no_memory_for(err, folder);
 	if (stat(folder, &st))
-		status = xfp_fail_errno(err, errno, "%s: no cache there; name one with --cache", folder);
+		status = xfp_fail_errno(err, errno, "%s: no such cache; name one with --cache", folder);
 	else if (!S_ISDIR(st.st_mode) || stat(artifacts, &st) || !S_ISDIR(st.st_mode))
-		status = xfp_fail(err, XFP_FAILED, "%s: is no cache of xfp; name one with --cache", folder);
+		status = xfp_fail(err, XFP_FAILED, "%s: is not an xfp cache; name one with --cache", folder);
 	else
 		status = xfp_store_open(folder, store, err);
 	free(artifacts);

@@ -48,7 +48,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* What is in a folder, ascending; nothing when there is no such folder. The caller frees. */
+/* List a folder in ascending order; empty if the folder does not exist. The caller frees the list. */
 static enum xfp_status list_folder(const char *folder, struct names *names, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -74,7 +74,7 @@ static bool is_hex(const char *text, size_t digits)
 	return strspn(text, "0123456789abcdef") >= digits;
 }
 
-/* Whether a file's name is that of an artifact in folder `number`; anything else is not ours. */
+/* Whether a file's name is that of an artifact in folder `number`; other files are not ours. */
 static bool is_artifact(const char *name, unsigned number)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -84,7 +84,7 @@ static bool is_artifact(const char *name, unsigned number)
 	       name[1] == digits[number & 15];
 }
 
-/* "manifest.sqlite" and its journals; the same with ".old-N" is one that was set aside. */
+/* "manifest.sqlite" and its journals are the current manifest; with ".old-N" appended, an old one. */
 static enum xfp_store_what what_of_manifest(const char *name)
 {
 	static const char *const tails[] = { "", "-wal", "-shm", "-journal" };
@@ -99,7 +99,7 @@ static enum xfp_store_what what_of_manifest(const char *name)
 	return XFP_STORE_UNKNOWN;
 }
 
-/* The index of the manifest's journal is there while somebody has the manifest open, such as we. */
+/* The index of the manifest's journal exists while any process, including this one, has the manifest open. */
 static bool is_transient(const char *name)
 {
 	return !strcmp(name, MANIFEST "-shm");
@@ -114,7 +114,7 @@ static enum xfp_store_what what_in_cache(const char *name)
 
 /* ---- artifacts --------------------------------------------------------------------------------- */
 
-/* The 256 folders need no listing: their names are known, and in order. */
+/* The names and the order of the 256 folders are known, so they need not be listed. */
 static char *folder_number(const struct xfp_store *store, unsigned number)
 {
 	return xfp_formatted("%s/" XFP_STORE_ARTIFACTS "/%02x", store->folder, number);
@@ -191,7 +191,7 @@ static enum xfp_status show(const struct store_walk *walk, const char *folder, c
 		return xfp_no_memory_for(err, folder);
 	entry.path = path;
 	if (lstat(path, &st)) {
-		/* Others remove and rename while we look. */
+		/* Other processes may remove and rename files during the walk. */
 		if (errno != ENOENT)
 			status = xfp_fail_errno(err, errno, "%s: cannot stat", path);
 		goto done;
@@ -208,7 +208,7 @@ done:
 	return status;
 }
 
-/* Artifacts, folder by folder. */
+/* Visit the artifacts, folder by folder. */
 static enum xfp_status walk_artifacts(const struct xfp_store *store, const struct store_walk *walk,
 				      struct xfp_error *err)
 {
@@ -228,7 +228,7 @@ static enum xfp_status walk_artifacts(const struct xfp_store *store, const struc
 	return status;
 }
 
-/* What is beside the folders of artifacts, and beside the folder of those. */
+/* Visit everything next to the folders of artifacts, and next to their parent folder. */
 static enum xfp_status walk_rest(const char *folder, bool top, const struct store_walk *walk, struct xfp_error *err)
 {
 	struct names names = { 0 };

@@ -27,7 +27,7 @@ bool xfp_wait_a_moment(const struct xfp_wait *wait)
 	return pause_for(wait, MOMENT_MS);
 }
 
-/* Writers mostly are through in no time. */
+/* Most writers finish very quickly. */
 int xfp_wait_busy(void *wait, int tries)
 {
 	return tries < BUSY_S * 1000 / MOMENT_MS && pause_for(wait, tries < MOMENT_MS ? tries + 1 : MOMENT_MS);

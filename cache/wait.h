@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wait.h - waiting for others that use the cache: for its locks, and for a manifest that one of them is writing.
+ * wait.h - wait for other users of the cache: for its locks, and for a manifest that is being written.
  *
- * A conversion holds signals back (base/system/signals.h), so whatever waits has to ask whether one came.
+ * A conversion blocks signals (base/system/signals.h), so every wait must poll for them.
  */
 #ifndef XFP_WAIT_H
 #define XFP_WAIT_H
 
 #include <stdbool.h>
 
-/* Whose waiting it is. Zeroed: nobody ends it but time. */
+/* When to stop waiting. Zeroed: only after a timeout. */
 struct xfp_wait {
-	bool (*is_over)(void *context); /* once true, it stays so */
+	bool (*is_over)(void *context); /* must stay true once it is true */
 	void *context;
 };
 
-/* Whether there is to be no more waiting. */
+/* Whether waiting must stop. */
 bool xfp_wait_is_over(const struct xfp_wait *wait);
-/* A moment, a twentieth of a second; false when the waiting is over. */
+/* Wait for a twentieth of a second; false if waiting must stop. */
 bool xfp_wait_a_moment(const struct xfp_wait *wait);
-/* For sqlite3_busy_handler, with a struct xfp_wait as the context: goes on for a minute. */
+/* For sqlite3_busy_handler, with a struct xfp_wait as the context: retries for a minute. */
 int xfp_wait_busy(void *wait, int tries);
 
 #endif

@@ -71,12 +71,12 @@ fresh() { # OPTION...
 	fit=$(query "SELECT min(fit_key) FROM candidates")
 	change "UPDATE candidates SET bytes = bytes + 1 WHERE fit_key = '$fit' AND number = 0"
 	run -3 xfp cache check
-	[[ $output == *"manifest.sqlite"*"the candidates of $fit are not what its seal says"* ]]
+	[[ $output == *"manifest.sqlite"*"the candidates of $fit do not match their seal"* ]]
 	xfp cache rebuild >/dev/null
 	xfp cache check >/dev/null
 	change "UPDATE source_files SET mtime_ns = mtime_ns + 1"
 	run -3 xfp cache check
-	[[ $output == *"what is remembered of $PWD/m/model.safetensors is not what its seal says"* ]]
+	[[ $output == *"the recorded digest of $PWD/m/model.safetensors does not match its seal"* ]]
 	[ "$(converted m out.xfp)" = "$(fresh)" ]
 	xfp cache check >/dev/null
 }

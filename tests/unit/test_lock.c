@@ -140,10 +140,10 @@ static void lines_of_others(void **state)
 	held = share(&store, "xfp convert -o one");
 	assert_int_equal(ftruncate(held, 0), 0);
 	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
-	assert_non_null(strstr(err.text, "by stages of a conversion that has ended or by another host"));
+	assert_non_null(strstr(err.text, "by stages of a conversion that has ended, or by another host"));
 	assert_int_equal(pwrite(held, rubbish, strlen(rubbish), 0), strlen(rubbish));
 	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
-	assert_non_null(strstr(err.text, "that has ended or by another host"));
+	assert_non_null(strstr(err.text, "that has ended, or by another host"));
 	line = xfp_formatted("%ld %08x %s xfp convert -o x\n", (long)child, xfp_process_space(), "here");
 	assert_int_equal(pwrite(held, line, strlen(line), 0), strlen(line));
 	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
