@@ -69,7 +69,7 @@ bool xfp_assignment_parse(const char *text, struct xfp_assignment *assignment)
 		a = (struct xfp_assignment){ .mode = XFP_MODE_FP8, .k = XFP_FP8_BITS, .bits = XFP_FP8_BIT };
 	else if (strcmp(text, "-") && !parse_candidate(text, &a))
 		return false;
-	/* One text for each, so that a bundle's is the one that would be written. */
+	/* Only the canonical text is accepted, so that the text recorded in a bundle is unique. */
 	if (strcmp(text, xfp_assignment_text(&a, again)))
 		return false;
 	*assignment = a;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle.c - streaming a planned bundle into its file.
+ * bundle.c - stream a planned bundle into its file.
  *
- * xfp.idx stands near the front and holds digests of what comes after it. Those of units were taken when
- * they were packed; those of small files and kept tensors are taken first, which reads them twice, so that
- * the file is written front to back and its own digest is known when it ends.
+ * xfp.idx is near the start of the file and holds digests of the data after it. Digests of units were computed when
+ * they were packed; those of small files and kept tensors are computed first, which reads these twice, so that the file
+ * is written front to back and its own digest is complete at the end.
  */
 #include "schemas/bundle.h"
 
@@ -17,7 +17,7 @@
 #include "schemas/bundle_plan.h"
 #include "schemas/bundle_writer.h"
 
-/* Write a stretch whose digest is in the index already: it must still be the same. */
+/* Write an extent whose digest is already in the index, and check that it still matches. */
 static enum xfp_status put_extent(struct xfp_bundle_writer *w, const struct xfp_stretch *from, const uint8_t want[16])
 {
 	uint8_t xxh3[16];
@@ -43,7 +43,7 @@ static struct xfp_stretch tensor_extent(const struct xfp_bundle_input *input, co
 	};
 }
 
-/* Complete the index: digests of what goes into the bundle as it is. */
+/* Complete the index: compute the digests of everything that goes into the bundle unchanged. */
 static enum xfp_status digest_sources(struct xfp_bundle_writer *w, const struct xfp_bundle_input *input,
 				      struct xfp_bundle_plan *plan)
 {
@@ -79,8 +79,7 @@ static enum xfp_status digest_sources(struct xfp_bundle_writer *w, const struct 
 	return status;
 }
 
-/* UINT64_MAX: it is not there. What a file has grown by since its size was taken is not read, and both digests of what
- * is read are the same. */
+/* The size of a file; UINT64_MAX: missing. Bytes appended later are not read, so both passes read the same bytes. */
 static uint64_t file_size(const char *path)
 {
 	struct stat st;
@@ -107,9 +106,9 @@ static enum xfp_status put_files(struct xfp_bundle_writer *w, const struct xfp_l
 		if (!status && file_size(path) != file->size)
 			status = XFP_DAMAGED;
 		if (status == XFP_DAMAGED)
-			status =
-				xfp_fail(w->err, XFP_BAD_INPUT,
-					 "%s: it changed while the bundle was written; run the conversion again", path);
+			status = xfp_fail(w->err, XFP_BAD_INPUT,
+					  "%s: changed while the bundle was being written; run the conversion again",
+					  path);
 		free(path);
 	}
 	return status;
@@ -122,8 +121,9 @@ static enum xfp_status put_unit_part(struct xfp_bundle_writer *w, const struct x
 	enum xfp_status status = put_extent(w, &from, unit->packed->digest[part->kind].xxh3);
 
 	if (status == XFP_DAMAGED)
-		status = xfp_fail(w->err, status, "%s: damaged: the packed weights of unit %s fail their digest",
-				  unit->path, xfp_printable(unit->unit->name).text);
+		status =
+			xfp_fail(w->err, status, "%s: damaged: the packed weights of unit %s do not match their digest",
+				 unit->path, xfp_printable(unit->unit->name).text);
 	return status;
 }
 
@@ -136,7 +136,7 @@ static enum xfp_status put_tensor(struct xfp_bundle_writer *w, const struct xfp_
 
 	if (status == XFP_DAMAGED)
 		return xfp_fail(w->err, XFP_BAD_INPUT,
-				"%s: tensor %s changed while the bundle was written; run the conversion again",
+				"%s: tensor %s changed while the bundle was being written; run the conversion again",
 				from.path, name.text);
 	return status ? xfp_context(w->err, status, "tensor %s", name.text) : status;
 }
@@ -167,10 +167,10 @@ static enum xfp_status put_parts(struct xfp_bundle_writer *w, const struct xfp_b
 	return status;
 }
 
-/* xfp.sum: digests of the two members. */
+/* xfp.sum: digests of xfp.json and xfp.idx. */
 static enum xfp_status put_sum(struct xfp_bundle_writer *w, const char *json, const struct xfp_bundle_plan *plan)
 {
-	static const uint8_t zeros[XFP_DATA_ALIGN]; /* the member ends less than these after its index */
+	static const uint8_t zeros[XFP_DATA_ALIGN]; /* the member's padding after the index is shorter than this */
 	uint8_t json_sha[32], idx_sha[32];
 	char text[XFP_SUM_BYTES + 1];
 	struct xfp_sha256 sha;
@@ -194,7 +194,7 @@ static void digest_text(struct xfp_bundle_writer *w, char sha256_hex[65])
 	xfp_hex(sha, sizeof sha, sha256_hex);
 }
 
-/* What goes into the bundle as it is goes through our hands twice. */
+/* Data that goes into the bundle unchanged is read twice. */
 static uint64_t bytes_to_read(const struct xfp_ledger *ledger, const struct xfp_bundle_plan *plan)
 {
 	uint64_t bytes = 0;
@@ -230,7 +230,7 @@ enum xfp_status xfp_bundle_write(const char *path, const struct xfp_bundle_input
 	if ((status = xfp_writer_written(&w, archive_write_close(w.archive) == ARCHIVE_OK)))
 		goto done;
 	digest_text(&w, sha256_hex);
-	/* What was read of the checkpoint must be what the units were made from. */
+	/* The checkpoint's files must still be those from which the units were made. */
 	if ((status = xfp_ledger_check_files(input->ledger, err)))
 		goto done;
 	if (input->moving && (status = xfp_moved_complete(&w, input->moving, sha256_hex)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_index.c - the plan of a bundle: its index tables, and the place of every member.
+ * bundle_index.c - the plan of a bundle: its index tables, and the offset of every member.
  */
 #include "schemas/bundle_plan.h"
 
@@ -20,7 +20,7 @@ void xfp_bundle_plan_free(struct xfp_bundle_plan *plan)
 
 /* ---- sizes ------------------------------------------------------------------------------------- */
 
-/* What the rules of the layout ask of a unit. */
+/* The fields of a unit that determine the sizes of its parts. */
 static struct xfp_idx_unit unit_shape(const struct xfp_ledger_unit *unit, const struct xfp_packed *packed)
 {
 	return (struct xfp_idx_unit){
@@ -34,7 +34,7 @@ static struct xfp_idx_unit unit_shape(const struct xfp_ledger_unit *unit, const 
 	};
 }
 
-/* A packed artifact must be of its unit, and its parts must be what their mode makes of them. */
+/* Check that a packed artifact belongs to its unit and that the sizes of its parts match its mode. */
 static enum xfp_status check_packed(const struct xfp_bundle_unit *in, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = in->unit;
@@ -63,11 +63,11 @@ static enum xfp_status check_packed(const struct xfp_bundle_unit *in, struct xfp
 	for (int p = 0; good && p < XFP_PARTS; p++)
 		good = total[p] == packed->bytes[p];
 	return good ? XFP_OK
-		    : xfp_fail(err, XFP_DAMAGED, "%s: its parts are not those of unit %s; remove it and run again",
+		    : xfp_fail(err, XFP_DAMAGED, "%s: parts do not match unit %s; remove the file and run again",
 			       in->path, xfp_printable(unit->name).text);
 }
 
-/* Which tensors go in whole: those that are kept and that no unit holds. */
+/* Mark the tensors stored whole: those that are kept and belong to no unit. */
 static bool *raw_tensors(const struct xfp_ledger *ledger)
 {
 	bool *raw = calloc(ledger->tensor_count + (size_t)1, sizeof *raw);
@@ -91,7 +91,7 @@ static enum xfp_status count_string(struct index_tally *tally, const char *text,
 
 	tally->strings += length + 1;
 	return xfp_utf8_valid(text, length) ? XFP_OK
-					    : xfp_fail(err, XFP_BAD_INPUT, "the name '%s' is not UTF-8; rename it",
+					    : xfp_fail(err, XFP_BAD_INPUT, "invalid name '%s': not UTF-8; rename it",
 						       xfp_printable(text).text);
 }
 
@@ -104,7 +104,8 @@ static enum xfp_status count(const struct xfp_bundle_input *input, const bool *r
 
 	for (uint32_t u = 0; !status && u < ledger->unit_count; u++) {
 		if (ledger->units[u].first_matrix != matrices)
-			return xfp_fail(err, XFP_FAILED, "the ledger's matrices are not in the order of its units");
+			return xfp_fail(err, XFP_FAILED,
+					"the matrices of the ledger are not in the order of its units");
 		matrices += ledger->units[u].experts;
 		for (int p = 0; p < XFP_PARTS; p++)
 			tally->parts += input->units[u].packed->bytes[p] > 0;
@@ -259,7 +260,7 @@ static void put_tensors(struct xfp_bundle_plan *plan, const struct xfp_ledger *l
 	}
 }
 
-/* Of a small file. */
+/* The size of a small file. */
 static enum xfp_status file_size(const struct xfp_ledger *ledger, uint32_t f, uint64_t *size, struct xfp_error *err)
 {
 	char *path = xfp_ledger_extra_path(ledger, f);
@@ -293,9 +294,9 @@ static enum xfp_status put_files(struct xfp_bundle_plan *plan, const struct xfp_
 
 /* ---- places ------------------------------------------------------------------------------------ */
 
-/* Offsets of all members. A data member's padding depends on the header after it, and the size of a
- * header on its member's padded size, hence backwards first; xfp.sum has a header of one block. Returns where that
- * header begins. */
+/* Compute the offsets of all members. A data member's padding depends on the size of the next header, which depends on
+ * the padded size of its own member; hence the first pass runs backwards. xfp.sum has a header of one block. Returns
+ * the offset of that header. */
 static uint64_t place_members(struct xfp_bundle_plan *plan, uint64_t json_bytes, uint32_t files)
 {
 	uint64_t next_header = XFP_TAR_BLOCK, files_bytes = 0, end;
@@ -361,7 +362,7 @@ done:
 
 /* ---- its size ---------------------------------------------------------------------------------- */
 
-/* Names and reasons, with their NULs. */
+/* Bytes of names and reasons, with their NULs. */
 static uint64_t string_bytes(const struct xfp_ledger *ledger, uint64_t reasons)
 {
 	uint64_t bytes = strlen(ledger->family) + 1 + reasons + ledger->tensor_count;
@@ -375,7 +376,7 @@ static uint64_t string_bytes(const struct xfp_ledger *ledger, uint64_t reasons)
 	return bytes;
 }
 
-/* The parts in their order, of which the plan then has the sizes alone. */
+/* List the parts in order; the plan then holds only their sizes. */
 static void list_parts(struct xfp_bundle_plan *plan, const struct xfp_bundle_sizes *sizes, const bool *raw,
 		       struct xfp_bundle_makeup *makeup)
 {

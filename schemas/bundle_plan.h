@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_plan.h - where every byte of a bundle will be, before one is written. Private to schemas/.
+ * bundle_plan.h - the offset of every byte of a bundle, computed before writing. Private to schemas/.
  */
 #ifndef XFP_BUNDLE_PLAN_H
 #define XFP_BUNDLE_PLAN_H
@@ -8,13 +8,13 @@
 #include "schemas/bundle.h"
 
 struct xfp_bundle_plan {
-	/* The index, complete but for the digests that are known once the sources have been read:
-	 * `source` of raw tensors, and the SHA-256 of raw tensors and files. */
+	/* The index, complete except for digests that need the sources to be read: `source` of raw tensors, and the
+	 * SHA-256 of raw tensors and files. */
 	uint8_t *index;
 	uint64_t index_bytes;
-	uint64_t idx_offset, idx_bytes; /* content of the member xfp.idx; zero padding included */
+	uint64_t idx_offset, idx_bytes; /* content of the member xfp.idx, including zero padding */
 
-	/* Its tables. */
+	/* Pointers to the tables of the index. */
 	struct xfp_idx_header *header;
 	struct xfp_idx_unit *units;
 	struct xfp_idx_matrix *matrices;
@@ -27,7 +27,7 @@ struct xfp_bundle_plan {
 	uint64_t *padded; /* content size of each part's member */
 };
 
-/* The file system is asked for the sizes of the small files. The caller frees the plan either way. */
+/* Plan a bundle; the sizes of the small files are read with stat. The caller frees the plan even after a failure. */
 enum xfp_status xfp_bundle_plan(const struct xfp_bundle_input *input, struct xfp_bundle_plan *plan,
 				struct xfp_error *err);
 void xfp_bundle_plan_free(struct xfp_bundle_plan *plan);

@@ -11,9 +11,9 @@
 #include "base/system/filesystem.h"
 
 #define BLOCK XFP_WRITER_BLOCK
-#define WRITE_BACK ((uint64_t)8 << 20) /* handed to the disk at a time */
+#define WRITE_BACK ((uint64_t)8 << 20) /* flush to disk in steps of this size */
 
-/* libarchive is never told of a failure, since it would then leak memory: `written` asks for it. */
+/* libarchive never sees a failure, since it would then leak memory: xfp_writer_written checks for it. */
 static la_ssize_t on_write(struct archive *archive, void *context, const void *data, size_t size)
 {
 	struct xfp_bundle_writer *w = context;
@@ -54,7 +54,7 @@ enum xfp_status xfp_writer_open(struct xfp_bundle_writer *w, const char *path, b
 	if (!w->archive || !w->entry || !w->xxh || !w->block[0] || !w->block[1])
 		return xfp_no_memory(err);
 	xfp_sha256_init(&w->whole);
-	/* Blocks of no fixed size: writes pass through uncopied, and two zero blocks end the file. */
+	/* Blocks of no fixed size: writes pass through uncopied, and the file ends with two zero blocks. */
 	return xfp_writer_written(w, archive_write_set_format_pax_restricted(w->archive) == ARCHIVE_OK &&
 					     archive_write_add_filter_none(w->archive) == ARCHIVE_OK &&
 					     archive_write_set_bytes_per_block(w->archive, 0) == ARCHIVE_OK &&
@@ -65,7 +65,7 @@ enum xfp_status xfp_writer_open(struct xfp_bundle_writer *w, const char *path, b
 void xfp_writer_close(struct xfp_bundle_writer *w)
 {
 	if (!w->status)
-		w->status = XFP_FAILED; /* closing an abandoned archive shall not write */
+		w->status = XFP_FAILED; /* closing an abandoned archive must not write */
 	archive_write_free(w->archive);
 	archive_entry_free(w->entry);
 	XXH3_freeState(w->xxh);
@@ -88,7 +88,7 @@ enum xfp_status xfp_writer_begin(struct xfp_bundle_writer *w, const char *name, 
 	if (xfp_writer_written(w, archive_write_header(w->archive, w->entry) == ARCHIVE_OK))
 		return w->status;
 	if (w->position != offset)
-		return xfp_fail(w->err, XFP_FAILED, "%s: this libarchive (%s) writes another header for member %s",
+		return xfp_fail(w->err, XFP_FAILED, "%s: this libarchive (%s) writes a different header for member %s",
 				w->file.final_path, archive_version_string(), name);
 	return XFP_OK;
 }
@@ -123,10 +123,10 @@ enum xfp_status xfp_writer_text(struct xfp_bundle_writer *w, const char *name, c
 	return status;
 }
 
-/* An open stretch. */
+/* An open extent. */
 struct source {
 	const struct xfp_stretch *from;
-	void *elements; /* of a tensor's, */
+	void *elements; /* elements of a tensor */
 	int fd;         /* or of a file */
 };
 
@@ -140,7 +140,7 @@ static enum xfp_status open_source(struct xfp_bundle_writer *w, const struct xfp
 	return xfp_open_identified(from->path, from->identity, &source->fd, &st, w->err);
 }
 
-/* The block that begins after `done` bytes. */
+/* Read the block that begins after `done` bytes. */
 static enum xfp_status read_source(struct xfp_bundle_writer *w, const struct source *source, uint64_t done, void *block)
 {
 	const struct xfp_stretch *from = source->from;
@@ -206,7 +206,7 @@ enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_
 
 /* ---- units that move --------------------------------------------------------------------------- */
 
-/* Where which bytes of units are: a file of another layout holds none of them. */
+/* Hash the places of all bytes of units: a file with another layout holds none of them. */
 static void digest_layout(const struct xfp_bundle_plan *plan, char hex[33])
 {
 	XXH128_canonical_t canonical;
@@ -224,9 +224,9 @@ enum xfp_status xfp_moved_begin(struct xfp_bundle_writer *w, const struct xfp_bu
 
 	digest_layout(plan, layout);
 	status = moving->begin(moving->own, layout, &fresh, w->err);
-	/* Whatever comes of it, its room is wanted. */
+	/* The space is needed even if the callback failed. */
 	if (fresh && ftruncate(w->file.fd, 0) && !status)
-		status = xfp_fail_errno(w->err, errno, "%s: cannot be cut", w->file.path);
+		status = xfp_fail_errno(w->err, errno, "%s: cannot truncate", w->file.path);
 	return status;
 }
 
@@ -238,7 +238,7 @@ enum xfp_status xfp_moved_complete(struct xfp_bundle_writer *w, const struct xfp
 	return moving->complete(moving->own, sha256_hex, w->err);
 }
 
-/* Go on over a part that is in the file already; *same: its bytes are those that the index says. */
+/* Skip a part that is already in the file; *same: its bytes match the index. */
 static enum xfp_status pass_moved(struct xfp_bundle_writer *w, const struct xfp_idx_part *part, bool *same)
 {
 	struct xfp_stretch from = { .path = w->file.path, .offset = part->offset, .size = part->size };
@@ -270,11 +270,11 @@ static enum xfp_status pass_moved(struct xfp_bundle_writer *w, const struct xfp_
 	}
 	xfp_sha256_final(&own, sha256);
 	*same = !status && !memcmp(sha256, part->sha256, sizeof sha256);
-	/* A file that ends before it is one that lost it. */
+	/* A file that ends before the part has lost it. */
 	return status == XFP_BAD_INPUT ? XFP_OK : status;
 }
 
-/* Part `first` is lost: whatever else is comes out now, so that all of it is made again at once. */
+/* Part `first` is lost: check all other parts, too, so that all lost ones are made again at once. */
 static enum xfp_status find_lost(struct xfp_bundle_writer *w, const struct xfp_bundle_input *input,
 				 const struct xfp_bundle_plan *plan, uint32_t first)
 {
@@ -296,7 +296,8 @@ static enum xfp_status find_lost(struct xfp_bundle_writer *w, const struct xfp_b
 	}
 	return status ? status
 		      : xfp_fail(w->err, XFP_DAMAGED,
-				 "%s: what was moved there of %" PRIu32 " units fails its SHA-256; they are made again",
+				 "%s: the parts moved there of %" PRIu32
+				 " units do not match their SHA-256; they are made again",
 				 w->file.path, lost);
 }
 
@@ -312,7 +313,7 @@ enum xfp_status xfp_moved_put(struct xfp_bundle_writer *w, const struct xfp_bund
 	return status || same ? status : find_lost(w, input, plan, i);
 }
 
-/* Every so often, where a unit ends: what is in the file is made durable, and may go elsewhere. */
+/* Sync the file at intervals, at the end of a unit; afterwards the artifacts of its units may be removed. */
 enum xfp_status xfp_moved_sync(struct xfp_bundle_writer *w, const struct xfp_bundle_moving *moving,
 			       const struct xfp_bundle_plan *plan, uint32_t i)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * choice.h - the artifact of autoselect: which candidate a unit is stored as, and why.
+ * choice.h - the artifact of autoselect: the selected candidate of a unit, and the reason.
  *
  *   attributes of the root group only: mode, k, sigma_milli, group, library, bytes, outliers, cos_median, cos_p5,
  *   error, floor (billionths), met (0 or 1), fixed (0 or 1), fit (key of the fit artifact that holds the
  *   candidate); and sample, the number of experts that decided, with sample_median and sample_p5 over their
- *   rows: 0 where all of them did
+ *   rows: 0 if all experts decided
  */
 #ifndef XFP_CHOICE_H
 #define XFP_CHOICE_H
@@ -18,9 +18,9 @@
 
 struct xfp_choice {
 	struct xfp_candidate candidate; /* mode KEEP: source precision, cosines 1, error 0 */
-	uint32_t floor;                 /* what was asked for, billionths */
-	uint32_t met;                   /* by all rows, whoever decided */
-	uint32_t fixed;                 /* the bits were asked for, whatever the floor */
+	uint32_t floor;                 /* the requested floor, billionths */
+	uint32_t met;                   /* whether all rows together meet the floor */
+	uint32_t fixed;                 /* the bits were requested explicitly, and the floor does not apply */
 	uint32_t sample;
 	double sample_median, sample_p5;
 	char fit[33]; /* key of the fit artifact; of outliers for KEEP */

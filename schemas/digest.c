@@ -15,7 +15,7 @@ struct xfp_digest *xfp_digest_new(void)
 
 	if (!digest)
 		return NULL;
-	/* The state wants more alignment than malloc promises. */
+	/* The state needs stricter alignment than malloc guarantees. */
 	digest->state = XXH3_createState();
 	if (!digest->state || XXH3_128bits_reset(digest->state) != XXH_OK) {
 		xfp_digest_final(digest, NULL);

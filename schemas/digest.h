@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * digest.h - the XXH3-128 of bytes that come piece by piece: of matrices, tensors and whatever decides a bundle.
+ * digest.h - streaming XXH3-128 of matrices, tensors and everything else that affects a bundle.
  */
 #ifndef XFP_DIGEST_H
 #define XFP_DIGEST_H
@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 struct xfp_digest;                       /* opaque */
-struct xfp_digest *xfp_digest_new(void); /* NULL when out of memory */
+struct xfp_digest *xfp_digest_new(void); /* NULL if memory runs out */
 void xfp_digest_update(struct xfp_digest *digest, const void *data, size_t size);
-/* Frees it; `out` may be NULL. */
+/* Finish the digest and free it; `out` may be NULL. */
 void xfp_digest_final(struct xfp_digest *digest, uint8_t out[16]);
 
 #endif

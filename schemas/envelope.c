@@ -22,7 +22,7 @@
 #define AT_ZERO 40
 #define BUFFER (1u << 20)
 
-/* A file that ends before its size is damaged; one that cannot be read is not. */
+/* Read exactly `size` bytes. A file that ends early is damaged; a read error is not damage. */
 static enum xfp_status read_at(int fd, const struct xfp_artifact *a, void *buf, size_t size, uint64_t offset,
 			       struct xfp_error *err)
 {
@@ -71,7 +71,7 @@ enum xfp_status xfp_envelope_seal(const char *path, struct xfp_error *err)
 	int fd;
 
 	if ((fd = open(path, O_RDWR | O_CLOEXEC)) < 0)
-		return xfp_fail_errno(err, errno, "%s: cannot reopen it to seal it", path);
+		return xfp_fail_errno(err, errno, "%s: cannot reopen to write its envelope", path);
 	if (fstat(fd, &st)) {
 		status = xfp_fail_errno(err, errno, "%s: cannot stat", path);
 		goto done;
@@ -88,7 +88,7 @@ done:
 	return status;
 }
 
-/* Everything but the digest, which goes to `want`. */
+/* Check everything but the digest, which is returned in `want`. */
 static enum xfp_status check_header(int fd, const struct xfp_artifact *a, uint64_t *size, uint8_t want[16],
 				    struct xfp_error *err)
 {
@@ -110,13 +110,13 @@ static enum xfp_status check_header(int fd, const struct xfp_artifact *a, uint64
 	if (xfp_load32(block + AT_VERSION) != VERSION)
 		return xfp_h5_damaged(a, err, "envelope version %u", xfp_load32(block + AT_VERSION));
 	if (xfp_load32(block + AT_BLOCK) != sizeof block)
-		return xfp_h5_damaged(a, err, "another envelope size");
+		return xfp_h5_damaged(a, err, "wrong envelope size");
 	if (*size != (uint64_t)st.st_size)
 		return xfp_h5_damaged(a, err, "%lld bytes long instead of %llu", (long long)st.st_size,
 				      (unsigned long long)*size);
 	for (size_t i = AT_ZERO; i < sizeof block; i++)
 		if (block[i])
-			return xfp_h5_damaged(a, err, "envelope is not zero where it must be");
+			return xfp_h5_damaged(a, err, "nonzero padding in the envelope");
 	memcpy(want, block + AT_DIGEST, 16);
 	return XFP_OK;
 }

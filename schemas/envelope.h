@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * envelope.h - the block in front of an HDF5 file that says whether it is whole (artifact.h has its
- * layout). libhdf5 does not survive every damaged file, so it is shown none. Private to schemas/.
+ * envelope.h - the header of an artifact, which allows to check the file before libhdf5, which does not survive every
+ * damaged file, reads it (layout in artifact.h). Private to schemas/.
  */
 #ifndef XFP_ENVELOPE_H
 #define XFP_ENVELOPE_H
@@ -12,9 +12,8 @@
 
 /* Fill in the envelope of a finished file. */
 enum xfp_status xfp_envelope_seal(const char *path, struct xfp_error *err);
-/* Check a->path, which need not be open: size and header, and with `digest` every byte. Damage is
- * reported as a->remedy says; a file that cannot be opened or read is XFP_FAILED with the system's reason,
- * which says nothing against it. */
+/* Check a->path, which need not be open: size and header, and with `digest` every byte. Damage is reported according to
+ * a->remedy. XFP_FAILED: the file cannot be opened or read, for the system's reason; it may be sound. */
 enum xfp_status xfp_envelope_check(const struct xfp_artifact *a, bool digest, struct xfp_error *err);
 
 #endif

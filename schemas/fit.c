@@ -143,7 +143,7 @@ enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, s
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
-/* Groups and libraries that the mode can have. */
+/* Whether the mode allows this group size and library size. */
 static bool is_possible(const struct xfp_candidate *c)
 {
 	uint32_t mode = (uint32_t)1 << (c->mode & 31);
@@ -167,7 +167,7 @@ enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t most, struc
 	if (status)
 		return status;
 	if (claimed > most)
-		return xfp_h5_damaged(a, err, "more candidates than there are");
+		return xfp_h5_damaged(a, err, "too many candidates");
 	if ((type = candidate_type()) < 0)
 		return xfp_no_memory_for(err, a->path);
 	status = xfp_h5_read(a, "candidate", type, claimed, list, err);
@@ -184,7 +184,7 @@ enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t most, struc
 	return status;
 }
 
-/* The datasets that a candidate promises. */
+/* Check that the datasets of a candidate exist with the right sizes. */
 static enum xfp_status check_candidate(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t total_rows,
 				       struct xfp_error *err)
 {

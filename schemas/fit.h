@@ -2,13 +2,13 @@
 /*
  * fit.h - the artifact of lloyd-fit and libfit: codebooks or libraries, and measurements of every candidate of a unit.
  *
- * R = matrices * rows, counted through the stack. Candidates ascend by mode, then group, then k, and fp8 is the last;
- * NAME is MODE-K of v2 and fp8, as in v2-3 and fp8-8, and MODE-GROUP-K of the others, as in v2c-32-3.
+ * R = matrices * rows of the whole stack. Candidates ascend by mode, then group, then k, and fp8 is the last; NAME is
+ * MODE-K for v2 and fp8, as in v2-3 and fp8-8, and MODE-GROUP-K for the others, as in v2c-32-3.
  *   attributes      matrices, rows, cols, candidates, outliers (key of the artifact that it was made from)
  *   /candidate      compound [candidates], struct xfp_candidate
  *   /codebook-NAME  v2: uint16 [R * 2^K] fp16 entries, ascending within a row; v2a, v2c: the unit's library as the
  *                   bundle has it (schemas/layout/bundle_layout.h, part CODE)
- *   /hints-NAME     v2a: float32 [2 * L] where the search of a group's entry begins (kernels/encode/scaled.h):
+ *   /hints-NAME     v2a: float32 [2 * L], the starting point for searching a group's entry (kernels/encode/scaled.h):
  *                   mean and deviation of each entry
  *   /cosine-NAME    float64 [R] between the source row and its reconstruction as stored
  */
@@ -25,16 +25,16 @@
 /* One way to store a unit, measured. */
 struct xfp_candidate {
 	uint32_t mode;        /* enum xfp_mode */
-	uint32_t k;           /* bits an index; of fp8 XFP_FP8_BITS */
+	uint32_t k;           /* bits an index; XFP_FP8_BITS for fp8 */
 	uint32_t sigma_milli; /* outlier threshold in thousandths; 0: none */
 	uint16_t group;       /* columns of a group, 0 without groups */
 	uint16_t library;     /* entries of the library, 0 without one */
-	uint64_t bytes;       /* everything stored for the unit */
+	uint64_t bytes;       /* stored size of the unit in this form */
 	uint64_t outliers;
-	double cos_median; /* lower median over all rows of the unit; -1: some row decodes to what is no
-	                    * number, and the candidate must not be chosen */
+	double cos_median; /* lower median over all rows of the unit; -1: some row decodes to NaN or infinity, and the
+			    * candidate must not be chosen */
 	double cos_p5;     /* 5th percentile, nearest rank */
-	double error;      /* squared error / squared norm, whole unit */
+	double error;      /* squared error / squared norm of the whole unit */
 };
 
 #define XFP_MOST_CANDIDATES 16
@@ -46,20 +46,20 @@ struct xfp_fit {
 	struct xfp_candidate candidates[XFP_MOST_CANDIDATES];
 };
 
-/* uint16 of a row's codebook, or of the unit's library; float of its hints. 0 where it has none. */
+/* The number of elements of a row's codebook or a unit's library (uint16), and of its hints (float); 0: it has none. */
 uint64_t xfp_candidate_code(const struct xfp_candidate *candidate);
 uint64_t xfp_candidate_hints(const struct xfp_candidate *candidate);
 
-/* The table alone, "candidate" and "candidates", of whatever artifact has one. Reading checks that each is possible;
- * no more than `most` are taken. */
+/* Read or write only the table, "candidate" and "candidates", of any artifact that has one. Reading checks each
+ * candidate, and that there are at most `most`. */
 enum xfp_status xfp_candidates_write(struct xfp_artifact *a, const struct xfp_candidate *list, uint32_t count,
 				     struct xfp_error *err);
 enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t most, struct xfp_candidate *list, uint32_t *count,
 				    struct xfp_error *err);
 
-/* The fits that a unit may have: of codebooks and of libraries; the extended one of each, where it was asked for. */
+/* The kinds of fits of a unit: codebooks and libraries, and the extended one of each if it was requested. */
 enum xfp_fit_kind { XFP_FIT_BASE, XFP_FIT_LIBRARY, XFP_FIT_EXTENDED, XFP_FIT_EXTENDED_LIBRARY, XFP_FIT_KINDS };
-/* Whether the modes have candidates in it. */
+/* Whether the modes have candidates in this kind of fit. */
 static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum xfp_fit_kind kind)
 {
 	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_EXTENDED_LIBRARY;
@@ -67,19 +67,20 @@ static inline bool xfp_fit_wanted(const struct xfp_parameters *parameters, enum 
 	return parameters->modes & (library ? XFP_LIBRARY_MODES : 1u << XFP_MODE_V2);
 }
 
-/* The bits that it measures. fp8, for which nothing is fitted, is measured by one of them: with the libraries where
- * there are any. */
+/* The bits that a fit measures. fp8, which needs no fitting, is measured by one of them: with the libraries if there
+ * are any. */
 uint32_t xfp_fit_bits(const struct xfp_parameters *parameters, enum xfp_fit_kind kind);
 
-/* What one of them measured. Key NULL or "": there is none of the kind. */
+/* The measurements of one fit. Key NULL or "": there is no fit of this kind. */
 struct xfp_fit_set {
 	const char *key;
 	const struct xfp_candidate *candidates;
 	uint32_t count;
 };
 
-/* Writing: reserve the datasets of the candidates, by mode, group, library and k; codebooks (NULL for library modes)
- * and cosines of rows [first, first + count) of one, in any order; a library; then the table. */
+/* Writing: reserve the datasets of the candidates, by mode, group, library and k; write the codebooks (NULL for library
+ * modes) and cosines of rows [first, first + count) of one candidate, in any order; write a library; then write the
+ * table. */
 enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, const struct xfp_candidate *candidates,
 			      uint32_t count, struct xfp_error *err);
 enum xfp_status xfp_fit_write_rows(struct xfp_artifact *a, const struct xfp_candidate *candidate, uint64_t first,
@@ -89,7 +90,7 @@ enum xfp_status xfp_fit_write_library(struct xfp_artifact *a, const struct xfp_c
 				      const uint16_t *library, const float *hints, struct xfp_error *err);
 enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, struct xfp_error *err);
 
-/* Reading: the table; then codebooks (cosines) of a range of rows; either pointer may be NULL. A library. */
+/* Reading: the table; codebooks and cosines of a range of rows, where either pointer may be NULL; a library. */
 enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct xfp_error *err);
 enum xfp_status xfp_fit_read_rows(struct xfp_artifact *a, const struct xfp_candidate *candidate, uint64_t first,
 				  uint64_t count, uint16_t *codebook, double *cosine, struct xfp_error *err);

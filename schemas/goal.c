@@ -135,9 +135,9 @@ enum xfp_status xfp_goal_add_weights(struct xfp_goal *goal, const char *text, st
 	return status;
 }
 
-/* What a unit's relative error does to a model's output, beside that of a projection of attention: measured one unit at
- * a time on a sentence encoder and a mixture of experts. An embedding and a head are at the ends of all layers, and
- * their errors are added to no others'. */
+/* The effect of a unit's relative error on the model's output, relative to a projection of attention: measured one unit
+ * at a time on a sentence encoder and a mixture of experts. Embedding and head are the first and last layer, so their
+ * errors do not accumulate with others. */
 static const uint32_t usual_milli[XFP_CLASSES] = {
 	[XFP_CLASS_DENSE_MLP] = 3000,
 	[XFP_CLASS_ROUTED_EXPERT] = 700,

@@ -12,11 +12,11 @@
 #include "base/bytes.h"
 #include "schemas/envelope.h"
 
-/* Native types equal the little-endian standard ones on every host that bytes.h lets through, so one
- * type serves for memory and file, and H5Tequal against it is the whole type check. */
+/* Native types equal the little-endian standard ones on every host supported by bytes.h, so one type serves for memory
+ * and file, and H5Tequal with it is the whole type check. */
 
-#define CHUNK_ELEMENTS 1024  /* of an extendable dataset: small beside any real one */
-#define MAX_TEXT (1u << 20)  /* longest text attribute that a reader takes */
+#define CHUNK_ELEMENTS 1024  /* chunk of an extendable dataset: small compared with any real one */
+#define MAX_TEXT (1u << 20)  /* longest text attribute accepted by a reader */
 #define MAX_ATTRIBUTE 64000u /* libhdf5 stores attributes below 64 KiB, header included */
 
 enum xfp_status xfp_h5_damaged(const struct xfp_artifact *a, struct xfp_error *err, const char *why, ...)
@@ -62,8 +62,8 @@ static hid_t access_list(void)
 {
 	hid_t list;
 
-	/* Everything is closed, checked, before a process ends; an exit handler that tries again to write
-	 * a file which could not be written only adds noise to a full disk. */
+	/* Everything is closed explicitly before exit. An exit handler that retries a failed write only adds noise
+	 * after a full disk. */
 	H5dont_atexit();
 	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 	if ((list = H5Pcreate(H5P_FILE_ACCESS)) < 0)
@@ -121,7 +121,7 @@ enum xfp_status xfp_h5_open_file(struct xfp_artifact *a, struct xfp_error *err)
 	int errnum;
 
 	if (access < 0)
-		return xfp_fail(err, XFP_FAILED, "%s: libhdf5 cannot be set up; is there memory left?", a->path);
+		return xfp_fail(err, XFP_FAILED, "%s: cannot initialize libhdf5; memory may be exhausted", a->path);
 	errno = 0;
 	a->file = H5Fopen(a->path, H5F_ACC_RDONLY, access);
 	errnum = errno;
@@ -137,13 +137,13 @@ enum xfp_status xfp_h5_open_file(struct xfp_artifact *a, struct xfp_error *err)
 static enum xfp_status write_failed(const struct xfp_artifact *a, const char *name, struct xfp_error *err)
 {
 	if (errno == ENOSPC || errno == EDQUOT)
-		return xfp_fail(err, XFP_FAILED, "%s: %s; free some room and run again", a->path, strerror(errno));
+		return xfp_fail(err, XFP_FAILED, "%s: %s; free some space and run again", a->path, strerror(errno));
 	if (errno)
 		return xfp_fail_errno(err, errno, "%s: cannot write \"%s\"", a->path, name);
-	return xfp_fail(err, XFP_FAILED, "%s: cannot write \"%s\"; is the disk full?", a->path, name);
+	return xfp_fail(err, XFP_FAILED, "%s: cannot write \"%s\"; check the free disk space", a->path, name);
 }
 
-/* Create a dataset of `count` elements, or an empty one that can grow. */
+/* Create a dataset of `count` elements, or an empty extendable one. */
 static hid_t create_dataset(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count, bool grows)
 {
 	hsize_t dims = count, unlimited = H5S_UNLIMITED, chunk = CHUNK_ELEMENTS;
@@ -157,8 +157,8 @@ static hid_t create_dataset(struct xfp_artifact *a, const char *name, hid_t type
 		if (H5Pset_chunk(list, 1, &chunk) < 0)
 			goto done;
 	} else if (H5Pset_layout(list, H5D_CONTIGUOUS) < 0 ||
-		   /* Allocated now, so that the layout does not depend on which range is written first; what is
-		    * not written reads as zero, since the file is extended by truncation. */
+		   /* Allocate now, so that the layout does not depend on the order of writes; unwritten elements read
+		    * as zero, since the file is extended by truncation. */
 		   H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) < 0 ||
 		   H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) < 0) {
 		goto done;
@@ -179,7 +179,7 @@ enum xfp_status xfp_h5_has(struct xfp_artifact *a, const char *name, bool *has, 
 	errno = 0;
 	found = H5Lexists(a->file, name, H5P_DEFAULT);
 	*has = found > 0;
-	return found < 0 ? refused(a, errno, err, "its root group cannot be read") : XFP_OK;
+	return found < 0 ? refused(a, errno, err, "cannot read its root group") : XFP_OK;
 }
 
 /* What libhdf5 says of a dataset, each value negative if it fails. */
@@ -251,8 +251,8 @@ static enum xfp_status open_dataset(struct xfp_artifact *a, const char *name, hi
 	return XFP_OK;
 }
 
-/* Move elements [first, first + count) of an open dataset between the file and `data`; errno is of the failure, 0
- * where the system had none. */
+/* Transfer elements [first, first + count) of an open dataset between the file and `data`. On failure errno is the
+ * system's error, or 0. */
 static bool transfer(hid_t set, hid_t type, uint64_t first, uint64_t count, void *in, const void *out)
 {
 	hsize_t start = first, length = count;
@@ -439,7 +439,7 @@ static enum xfp_status write_attribute(struct xfp_artifact *a, const char *name,
 	return good ? XFP_OK : write_failed(a, name, err);
 }
 
-/* Open a scalar attribute and its type; both are closed by the caller. */
+/* Open a scalar attribute and its type; the caller closes both. */
 static enum xfp_status open_attribute(struct xfp_artifact *a, const char *name, hid_t *out, hid_t *type,
 				      struct xfp_error *err)
 {
@@ -518,7 +518,7 @@ enum xfp_status xfp_h5_write_text(struct xfp_artifact *a, const char *name, cons
 		return xfp_fail(err, XFP_FAILED, "%s: text of \"%s\" is too long (%zu bytes)", a->path, name, size);
 	if ((type = H5Tcopy(H5T_C_S1)) < 0)
 		return write_failed(a, name, err);
-	/* A string type has at least one byte: the empty text is one NUL. */
+	/* A string type has at least one byte: an empty text is stored as one NUL. */
 	if (H5Tset_size(type, size ? size : 1) < 0 || H5Tset_strpad(type, H5T_STR_NULLPAD) < 0 ||
 	    H5Tset_cset(type, H5T_CSET_UTF8) < 0)
 		status = write_failed(a, name, err);

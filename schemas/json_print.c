@@ -8,7 +8,7 @@
 #include "base/printable.h"
 #include "base/utf8.h"
 
-#define DIGITS 15 /* what is a decimal of so many stays that */
+#define DIGITS 15 /* decimals with at most this many digits print unchanged */
 
 json_t *xfp_json_text(const char *text)
 {
@@ -74,14 +74,14 @@ json_t *xfp_json_object(const struct xfp_json_field fields[])
 {
 	json_t *object = json_object();
 
-	/* Without it, the values are released all the same. */
+	/* The values must be released even if there is no object. */
 	for (; fields->name; fields++)
 		xfp_json_put(&object, fields->name, fields->value);
 	return object;
 }
 
-/* jansson escapes C0 only. DEL and C1 (U+0080 to U+009F, whose first byte is c2) occur within strings only, where
- * "\\u00NN" is the same character. jansson writes strings in pieces of whole characters. */
+/* jansson escapes C0 only. DEL and C1 (U+0080 to U+009F, whose first byte is c2) occur only in strings, where "\\u00NN"
+ * is the same character. jansson writes strings in pieces of whole characters. */
 static int put(const char *text, size_t size, void *context)
 {
 	FILE *out = context;

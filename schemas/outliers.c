@@ -67,7 +67,7 @@ enum xfp_status xfp_outliers_end(struct xfp_artifact *a, const struct xfp_outlie
 	return status;
 }
 
-/* Positions of each matrix begin where those of the one before end, and all are there. */
+/* Check that the positions of each matrix follow those of the previous one, and that all are present. */
 static enum xfp_status check_first(struct xfp_artifact *a, const struct xfp_outliers *o, struct xfp_error *err)
 {
 	uint64_t each = o->rows * o->cols, total;
@@ -94,7 +94,7 @@ enum xfp_status xfp_outliers_read(struct xfp_artifact *a, struct xfp_outliers *o
 	    (status = xfp_h5_read_u64(a, "sigma_milli", &sigma, err)) ||
 	    (status = xfp_h5_count(a, "first", &first, err)) || (status = xfp_h5_count(a, "balance", &balance, err)))
 		return status;
-	/* The tables are as long as the shape says before anything is allocated for it. */
+	/* Check that the tables match the shape before allocating memory for it. */
 	if (m >= UINT32_MAX || sigma > UINT32_MAX || !xfp_mul(rows, cols, &each) || first != m + 1 || balance != cols)
 		return xfp_h5_damaged(a, err, "impossible shape");
 	if ((status = xfp_outliers_init(&read, (uint32_t)m, rows, cols, err)))

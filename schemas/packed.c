@@ -75,7 +75,7 @@ enum xfp_status xfp_packed_end(struct xfp_artifact *a, const struct xfp_packed *
 	return status;
 }
 
-/* Every matrix is of a mode there is, begins inside the parts, and the outliers add up. */
+/* Check that every matrix has a valid mode, begins inside the parts, and that the outliers add up. */
 static enum xfp_status check_matrices(struct xfp_artifact *a, const struct xfp_packed *packed, struct xfp_error *err)
 {
 	uint64_t outliers = 0;
@@ -105,7 +105,7 @@ static bool possible_mode(uint64_t mode, uint64_t k, uint64_t group, uint64_t li
 	       xfp_unit_part_bytes(&unit, false, bytes);
 }
 
-/* How large the parts are: of a receipt, that is all there is of them. */
+/* Read the sizes of the parts; a receipt contains only the sizes. */
 static enum xfp_status read_bytes(struct xfp_artifact *a, bool receipt, uint64_t bytes[XFP_PARTS],
 				  struct xfp_error *err)
 {
@@ -201,7 +201,7 @@ void xfp_packed_free(struct xfp_packed *packed)
 
 #define CHOICE_GROUP "choice"
 
-/* The choice's attributes have names that the packed unit's have too, hence a group of their own. */
+/* The choice's attributes share names with those of the packed unit, hence a group of their own. */
 static struct xfp_artifact in_group(const struct xfp_artifact *a, hid_t group)
 {
 	struct xfp_artifact inner = *a;
@@ -220,7 +220,7 @@ static enum xfp_status write_choice(struct xfp_artifact *a, const struct xfp_cho
 		return xfp_no_memory_for(err, a->path);
 	status = xfp_choice_write(&inner, choice, err);
 	if (H5Gclose(group) < 0 && !status)
-		status = xfp_fail(err, XFP_FAILED, "%s: cannot be written", a->path);
+		status = xfp_fail(err, XFP_FAILED, "%s: cannot write", a->path);
 	return status;
 }
 

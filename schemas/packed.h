@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * packed.h - the artifact of pack: a unit's parts, byte for byte as the bundle will hold them.
+ * packed.h - the artifact of pack: a unit's parts, byte for byte as in the bundle.
  *
  *   attributes   mode, k, group, library, matrices, rows, cols, outliers, cos_median, cos_p5, error (squared
  *                error / squared norm)
@@ -22,39 +22,40 @@ struct xfp_packed_matrix {
 	int32_t exponent;
 	uint32_t reserved;
 	uint64_t outliers;
-	uint64_t offset[XFP_PARTS]; /* of this matrix's bytes in each part */
+	uint64_t offset[XFP_PARTS]; /* offset of this matrix's bytes in each part */
 	uint8_t source[16];         /* XXH3-128 of its source rows */
 };
 
-/* SHA-256 goes into the bundle; XXH3-128 in canonical form tells, at a tenth of the cost, that the bytes copied there
- * are still those. */
+/* The SHA-256 goes into the bundle; the XXH3-128 in canonical form checks, at a tenth of the cost, that the bytes
+ * copied there are unchanged. */
 struct xfp_part_digest {
 	uint8_t sha256[32], xxh3[16];
 };
 
 struct xfp_packed {
 	uint32_t mode, k;
-	uint32_t group, library; /* log2, as in struct xfp_idx_unit; 0 but in v2a and v2c */
+	uint32_t group, library; /* log2, as in struct xfp_idx_unit; 0 except in v2a and v2c */
 	uint32_t matrices;
 	uint64_t rows, cols, outliers;
 	double cos_median, cos_p5, error;
-	uint64_t bytes[XFP_PARTS]; /* true size of each part, 0: absent */
+	uint64_t bytes[XFP_PARTS]; /* true size of each part; 0: absent */
 	struct xfp_part_digest digest[XFP_PARTS];
 	struct xfp_packed_matrix *matrix; /* [matrices], owned */
 };
 
-/* Writing: reserve the parts by packed->bytes; fill them in order or by range; end writes the
- * tables (packed->digest is the caller's). */
+/* Writing: reserve the parts by packed->bytes; fill them in order or by range; end writes the tables (the caller fills
+ * in packed->digest). */
 enum xfp_status xfp_packed_begin(struct xfp_artifact *a, const struct xfp_packed *packed, struct xfp_error *err);
 enum xfp_status xfp_packed_write(struct xfp_artifact *a, enum xfp_part part, uint64_t offset, uint64_t bytes,
 				 const void *data, struct xfp_error *err);
 enum xfp_status xfp_packed_end(struct xfp_artifact *a, const struct xfp_packed *packed, struct xfp_error *err);
 
-/* Reading: tables (allocates packed->matrix); where a part's bytes are in the artifact's file. */
+/* Reading: the tables (allocates packed->matrix); the location of a part's bytes in the artifact's file. */
 enum xfp_status xfp_packed_read(struct xfp_artifact *a, struct xfp_packed *packed, struct xfp_error *err);
 enum xfp_status xfp_packed_extent(struct xfp_artifact *a, enum xfp_part part, uint64_t *offset, uint64_t *bytes,
 				  struct xfp_error *err);
-/* The tables alone, with the parts' sizes in /bytes, uint64 [XFP_PARTS]: what a receipt has of it (receipt.h). */
+/* Write only the tables, with the parts' sizes in /bytes, uint64 [XFP_PARTS]: the form used in a receipt
+ * (receipt.h). */
 enum xfp_status xfp_packed_write_tables(struct xfp_artifact *a, const struct xfp_packed *packed, struct xfp_error *err);
 enum xfp_status xfp_packed_read_tables(struct xfp_artifact *a, struct xfp_packed *packed, struct xfp_error *err);
 void xfp_packed_free(struct xfp_packed *packed);

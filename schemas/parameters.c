@@ -12,9 +12,10 @@
 
 #define TEN_THOUSANDTH (XFP_NANO / 10000)
 
-/* Four bits for most weights in groups of 16, and five where few weights carry much: in attention, in embeddings, whose
- * rows are looked up one at a time, and in the output head, whose errors go straight into the answer. Of each expert
- * only some tokens know. Measured in docs/results.md; pipelines/profiles/balanced.profile says the same. */
+/* Default floors: four bits for most weights in groups of 16, and five for few but important weights: attention,
+ * embeddings, whose rows are looked up one at a time, and the output head, whose errors directly affect the logits.
+ * Each expert sees only some tokens. Measured in docs/results.md; pipelines/profiles/balanced.profile has the same
+ * floors. */
 #define USUAL_FLOOR (9980 * TEN_THOUSANDTH)
 static const uint32_t usual_floor[XFP_CLASSES] = {
 	[XFP_CLASS_ATTENTION] = 9995 * TEN_THOUSANDTH,     [XFP_CLASS_LINEAR_ATTENTION] = 9995 * TEN_THOUSANDTH,
@@ -66,7 +67,7 @@ uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters)
 bool xfp_decimal_parse(const char *text, uint32_t scale, uint32_t *value)
 {
 	uint64_t number = 0;
-	uint32_t unit = scale; /* what a digit is worth, in units of 1/scale */
+	uint32_t unit = scale; /* value of the current digit, in units of 1/scale */
 	bool digits = false;
 
 	for (; *text >= '0' && *text <= '9'; text++, digits = true)

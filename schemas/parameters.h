@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parameters.h - everything an operator can choose that decides bytes, as one value.
+ * parameters.h - all user settings that affect the output, as one value.
  *
- * Fractions are integers in billionths (XFP_NANO is 1), so that text, keys and bundles never
- * depend on the formatting of floats or the locale. They are stored as parameters.json in the work folder
- * and inside xfp.json of a bundle: an object with one member per field, in the order below. The members
- * "formats", "overrides", "moe_sample", "group_size", "library_size", "libfit", "fit", "moe_lloyd_iterations" and
- * "assigned" are left out where nothing is asked for: bundles made without them have the bytes that they had before
- * there were such parameters. So does what an older bundle leaves out mean what it meant then: "bits" without 8 is
- * without fp8 as a candidate, and without "embeddings", which is "units" since, the rules of families keep them all.
+ * Fractions are integers in billionths (XFP_NANO is 1), so that text, keys and bundles never depend on the formatting
+ * of floats or the locale. They are stored as parameters.json in the work folder and inside xfp.json of a bundle: an
+ * object with one member per field, in the order below. The members "formats", "overrides", "moe_sample", "group_size",
+ * "library_size", "libfit", "fit", "moe_lloyd_iterations" and "assigned" are omitted at their defaults, so that bundles
+ * without them have the same bytes as before these parameters existed. Members missing from an older bundle keep their
+ * meaning of that time: "bits" without 8 excludes fp8 as a candidate, and without "embeddings" (now "units") the rules
+ * of families keep all embeddings.
  *
- * What these come to for one unit is in policy.h.
+ * policy.h derives the settings of one unit.
  */
 #ifndef XFP_PARAMETERS_H
 #define XFP_PARAMETERS_H
@@ -31,82 +31,82 @@ enum xfp_on_miss { XFP_MISS_KEEP, XFP_MISS_BEST, XFP_MISS_FAIL };
 enum xfp_on_nonfinite { XFP_NONFINITE_FAIL, XFP_NONFINITE_KEEP };
 enum xfp_lm_head { XFP_LM_HEAD_FP8, XFP_LM_HEAD_KEEP, XFP_LM_HEAD_QUANT };
 
-/* How weights are to be stored, where that is said. */
+/* The storage form of weights, if one is requested. */
 enum xfp_form {
-	XFP_FORM_AUTO, /* as usual: the fewest bits that meet the floor */
+	XFP_FORM_AUTO, /* default: the fewest bits that meet the floor */
 	XFP_FORM_KEEP, /* at source precision */
 	XFP_FORM_FP8,  /* e4m3 with one scale per row */
-	XFP_FORM_BITS  /* of `bits`, in any mode; a single number of bits is fixed, and the floor no condition */
+	XFP_FORM_BITS  /* one of `bits`, in any mode; a single number of bits is fixed, and the floor does not apply */
 };
 struct xfp_format {
 	enum xfp_form form;
-	uint32_t bits; /* of BITS: bit k set as below; otherwise 0 */
+	uint32_t bits; /* for BITS: bit k set as below; otherwise 0 */
 };
 
-/* fp8 as one candidate among others, in sets of bits: 8-bit floats (e4m3), with a scale a row. Nothing is fitted for
- * it, and no outlier is left out; its mode is XFP_MODE_FP8, whatever the modes are. */
+/* The member of bit sets for fp8 as one candidate among others: 8-bit floats (e4m3) with a scale a row. It needs no
+ * fitting and has no outliers; its mode is XFP_MODE_FP8, whatever the modes are. */
 #define XFP_FP8_BITS 8u
 #define XFP_FP8_BIT (1u << XFP_FP8_BITS)
 
-/* How the pattern of an override begins that is not a glob for names. */
+/* Prefixes of override patterns that are not globs for names. */
 #define XFP_ROLE_PREFIX "role:"
 #define XFP_CLASS_PREFIX "class:"
-/* What follows `prefix` in `text`, or NULL. */
+/* The rest of `text` after `prefix`, or NULL. */
 const char *xfp_after(const char *text, const char *prefix);
 
-/* An exception for the units that `pattern` names: their format or their floor. See policy.h. */
+/* An exception for the units that match `pattern`: their format or their floor. See policy.h. */
 struct xfp_override {
 	char *pattern; /* allocated: a glob for names, "role:GLOB" or "class:NAME" */
 	bool is_floor;
-	struct xfp_format format; /* where !is_floor */
-	uint32_t floor;           /* where is_floor */
+	struct xfp_format format; /* if !is_floor */
+	uint32_t floor;           /* if is_floor */
 };
 
-/* Which experts of a stack decide for all. */
+/* The experts of a stack that decide for all of its experts. */
 struct xfp_moe_sample {
-	uint32_t experts; /* 0: all of them */
+	uint32_t experts; /* number of experts; 0: all */
 	bool first;       /* the first ones; otherwise evenly spread */
 };
 
 struct xfp_parameters {
 	uint32_t modes;                        /* bit m set: mode m, V2 to V2C, is a candidate */
 	uint32_t bits;                         /* bit k set: k bits per index are a candidate; k = 2..6, or 8: fp8 */
-	uint32_t floor[XFP_CLASSES];           /* least median cosine, billionths */
-	struct xfp_format format[XFP_CLASSES]; /* of lm_head AUTO or BITS, the rest is in `lm_head` */
-	struct xfp_override *overrides;        /* allocated; the last one that matches counts */
+	uint32_t floor[XFP_CLASSES];           /* minimum median cosine, billionths */
+	struct xfp_format format[XFP_CLASSES]; /* for lm_head only AUTO or BITS; `lm_head` has the rest */
+	struct xfp_override *overrides;        /* allocated; the last match applies */
 	uint32_t override_count;
 	uint32_t outlier_sigma;  /* c in thousandths: 4 sigma is 4000; 0: no outliers; or XFP_SIGMA_AUTO */
-	uint32_t outlier_cap;    /* most outliers, share of a matrix's weights, billionths */
+	uint32_t outlier_cap;    /* maximum share of outliers among a matrix's weights, billionths */
 	uint32_t balance;        /* exponent of the column rms, billionths; 0: no balance */
-	enum xfp_fit_method fit; /* how v2 codebooks are made; OPTIMAL has no start and no iterations */
+	enum xfp_fit_method fit; /* how v2 codebooks are fitted; OPTIMAL has no start and no iterations */
 	uint32_t lloyd_iterations;
-	uint32_t moe_lloyd_iterations; /* of routed experts; 0: as of all */
+	uint32_t moe_lloyd_iterations; /* rounds for routed experts; 0: as for all */
 	enum xfp_start start;
 	enum xfp_lm_head lm_head;
-	bool keep_embeddings; /* embeddings are left to the families' rules as older bundles had them: policy.h */
+	bool keep_embeddings; /* rules of families decide about embeddings, as in older bundles (policy.h) */
 	enum xfp_on_miss on_miss;
 	enum xfp_on_nonfinite on_nonfinite;
 	struct xfp_moe_sample moe_sample;
-	uint32_t group_size;    /* columns of a group, a power of two; 0: as usual, 128 of v2a, 16 and 32 of v2c */
-	uint32_t library_size;  /* entries of a v2a library, a power of two; 0: as usual, 32 */
-	enum xfp_libfit libfit; /* how v2a libraries are made */
-	/* What a goal was solved to, of each unit in the ledger's order; allocated. NULL: floors decide. */
+	uint32_t group_size;    /* columns of a group, a power of two; 0: default, 128 for v2a, 16 and 32 for v2c */
+	uint32_t library_size;  /* entries of a v2a library, a power of two; 0: default, 32 */
+	enum xfp_libfit libfit; /* how v2a libraries are fitted */
+	/* The solution of a size goal, for each unit in the ledger's order; allocated. NULL: floors decide. */
 	struct xfp_assignment *assigned;
 	uint32_t assigned_count;
 };
 #define XFP_ALL_MODES (1u << XFP_MODE_V2 | 1u << XFP_MODE_V2A | 1u << XFP_MODE_V2C)
-/* Those of auto. A v2a candidate takes more bits than the v2c one with as many bits per index, and has more error. */
+/* The modes of auto. A v2a candidate has more bits than the v2c one with the same bits per index, and a larger
+ * error. */
 #define XFP_AUTO_MODES (1u << XFP_MODE_V2 | 1u << XFP_MODE_V2C)
 #define XFP_LIBRARY_MODES (1u << XFP_MODE_V2A | 1u << XFP_MODE_V2C)
 
-/* Each unit's own: what its survey finds cheapest for the floor (stages/quantize/aim.h). */
+/* The threshold is chosen per unit: the cheapest for the floor according to its survey (stages/quantize/aim.h). */
 #define XFP_SIGMA_AUTO UINT32_MAX
-/* The cap where the thresholds are a unit's own, and none is asked for: an outlier takes four bytes, so that more of
- * them never pay. */
+/* The default cap with thresholds per unit: an outlier costs four bytes, so more of them never pay off. */
 #define XFP_CAP_AUTO (XFP_NANO / 16)
-#define XFP_SIGMA_USUAL 4000u /* in the other modes */
+#define XFP_SIGMA_USUAL 4000u /* threshold in the other modes */
 #define XFP_CAP_USUAL (XFP_NANO / 50)
-/* What is meant where nothing is asked for: the bits of these modes, their threshold, the cap of that threshold. */
+/* Defaults: the bits of these modes, their threshold, the cap of that threshold. */
 uint32_t xfp_bits_usual(uint32_t modes);
 static inline uint32_t xfp_sigma_usual(uint32_t modes)
 {
@@ -121,37 +121,38 @@ static inline uint32_t xfp_cap_usual(uint32_t sigma)
 #define XFP_NO_CLASS (XFP_CLASS_LIST + 700)
 const char *xfp_no_such_class(const char *name, char text[XFP_NO_CLASS]);
 
-/* The defaults: auto, bits 2..6 and 8, floors as in balanced.profile, thresholds auto,
- * cap 1/16, balance 0.5, 20 rounds from companded starts, lm_head quant, on-miss keep, on-nonfinite fail; every format
- * auto, no override, all experts decide. */
+/* The defaults: auto, bits 2..6 and 8, floors as in balanced.profile, thresholds auto, cap 1/16, balance 0.5, 20 rounds
+ * from companded starts, lm_head quant, on-miss keep, on-nonfinite fail; every format auto, no override, all experts
+ * decide. */
 struct xfp_parameters xfp_parameters_default(void);
-void xfp_parameters_free(struct xfp_parameters *parameters); /* its overrides and assignments */
+void xfp_parameters_free(struct xfp_parameters *parameters); /* frees its overrides and assignments */
 
-/* Give a class a format. For lm_head this sets `lm_head` too, and is the way to set that. */
+/* Set the format of a class. For lm_head this sets `lm_head` as well; use it instead of setting that directly. */
 void xfp_parameters_set_format(struct xfp_parameters *parameters, enum xfp_class class_, struct xfp_format format);
-/* Append an override, whose pattern is then the parameters'. False: no memory, and it is still the caller's. */
+/* Append an override, taking ownership of its pattern. False: out of memory, and the caller keeps the pattern. */
 bool xfp_parameters_add_override(struct xfp_parameters *parameters, const struct xfp_override *override);
 
-/* Bits measured first, and those measured only when none of the first meets the floor with less than fp8 takes. */
-uint32_t xfp_parameters_base_bits(const struct xfp_parameters *parameters);     /* of 2, 3, 4 */
-uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters); /* of 5, 6; and fp8 */
-/* Where there is none of 2, 3, 4, those of 5 and 6 are the base set; where there is none of these either, fp8 is. */
+/* The bits measured first, and those measured only if no candidate of the first meets the floor with less space than
+ * fp8. */
+uint32_t xfp_parameters_base_bits(const struct xfp_parameters *parameters);     /* those among 2, 3, 4 */
+uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters); /* those among 5, 6; and fp8 */
+/* Without any of 2, 3, 4, the base set is those of 5 and 6; without these either, it is fp8. */
 
-/* "0.985" or "1e-3"-free decimal text <-> integer in units of 1/scale (scale a power of ten, at most
- * XFP_NANO); more digits than fit, signs, exponents, blanks: false. */
+/* Parse or format a decimal such as "0.985" as an integer in units of 1/scale (scale is a power of ten, at most
+ * XFP_NANO). False for too many digits, signs, exponents and blanks. */
 bool xfp_decimal_parse(const char *text, uint32_t scale, uint32_t *value);
-/* Shortest text, always with a point: "0.985", "1.0". `buf` holds at least 24 bytes. */
+/* Format the shortest text, always with a point: "0.985", "1.0". `buf` has at least 24 bytes. */
 const char *xfp_decimal_format(uint32_t value, uint32_t scale, char buf[24]);
 
-/* "4.0", "none" or "auto" <-> an outlier threshold. */
+/* Parse or format an outlier threshold: "4.0", "none" or "auto". */
 bool xfp_sigma_parse(const char *text, uint32_t *sigma);
 const char *xfp_sigma_text(uint32_t sigma, char buf[24]);
 
-/* "2,3,4" or "2-6,8" <-> bit set. */
+/* Parse or format a bit set: "2,3,4" or "2-6,8". */
 bool xfp_bits_parse(const char *text, uint32_t *bits);
 const char *xfp_bits_format(uint32_t bits, char buf[24]);
 
-/* "auto", "keep", "fp8" (or "8", which is the same) or bits <-> a format. */
+/* Parse or format a format: "auto", "keep", "fp8" (or "8", which is the same) or bits. */
 bool xfp_format_parse(const char *text, struct xfp_format *format);
 const char *xfp_format_text(struct xfp_format format, char buf[24]);
 static inline bool xfp_format_is_fixed(struct xfp_format format)
@@ -159,27 +160,28 @@ static inline bool xfp_format_is_fixed(struct xfp_format format)
 	return format.form == XFP_FORM_BITS && !(format.bits & (format.bits - 1));
 }
 
-/* "PATTERN=FORMAT" or "PATTERN=floor:X" <-> an override; the pattern ends at the last "=". What is wrong is
- * XFP_USAGE without a place; the pattern (the text) is allocated, the text NULL without memory. */
+/* Parse or format an override: "PATTERN=FORMAT" or "PATTERN=floor:X"; the pattern ends at the last "=". XFP_USAGE:
+ * invalid; the message lacks the option's name. The caller frees the pattern, and the text, which is NULL if memory
+ * runs out. */
 enum xfp_status xfp_override_parse(const char *text, struct xfp_override *override, struct xfp_error *err);
 char *xfp_override_text(const struct xfp_override *override);
 
-/* "4" or "first:4"; "0" is all. */
+/* Parse or format a sample: "4" or "first:4"; "0" is all. */
 bool xfp_moe_sample_parse(const char *text, struct xfp_moe_sample *sample);
 const char *xfp_moe_sample_text(struct xfp_moe_sample sample, char buf[24]);
 
-/* JSON text of the parameters (the caller frees it; NULL when out of memory), and back, to be freed with
- * xfp_parameters_free. Unknown, missing or impossible members are XFP_BAD_INPUT naming `where`, and so are assignments
- * of more than `units` units. */
+/* Convert the parameters to JSON text (the caller frees it; NULL if memory runs out), and back, to be freed with
+ * xfp_parameters_free. XFP_BAD_INPUT: unknown, missing or invalid members, or assignments of more than `units` units;
+ * the message names `where`. */
 char *xfp_parameters_to_json(const struct xfp_parameters *parameters);
 enum xfp_status xfp_parameters_from_json(const char *text, const char *where, uint32_t units,
 					 struct xfp_parameters *out, struct xfp_error *err);
 
-/* Whether the modes can have groups of so many columns, and a library so many entries; 0 is as usual. */
+/* Whether the modes support groups of this many columns, or a library of this many entries; 0 is the default. */
 bool xfp_group_size_fits(uint32_t columns, uint32_t modes);
 bool xfp_library_size_fits(uint32_t entries);
 
-/* "auto" (XFP_AUTO_MODES), "v2", "v2a" or "v2c" <-> a set of modes. */
+/* Parse or format a set of modes: "auto" (XFP_AUTO_MODES), "v2", "v2a" or "v2c". */
 bool xfp_modes_parse(const char *text, uint32_t *modes);
 const char *xfp_modes_name(uint32_t modes);
 

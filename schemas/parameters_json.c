@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EMBEDDINGS_UNITS "units" /* what "embeddings" says, in bundles that say something */
+#define EMBEDDINGS_UNITS "units" /* value of "embeddings", in bundles that have the member */
 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
@@ -28,7 +28,7 @@ static void put_decimal(json_t *object, const char *name, uint32_t value, uint32
 	put_text(object, name, xfp_decimal_format(value, scale, text), failed);
 }
 
-/* The formats that are asked for; nothing without any. */
+/* Write the formats that are not default, if any. */
 static void put_formats(json_t *object, const struct xfp_parameters *p, bool *failed)
 {
 	json_t *formats = json_object();
@@ -119,8 +119,8 @@ done:
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
-/* An object whose members are taken one by one; whatever is left in the end is unknown. The first
- * complaint stays. */
+/* A JSON object whose members are removed as they are read; those left at the end are unknown. The first error is
+ * kept. */
 struct parameter_reader {
 	json_t *object;
 	const char *where;
@@ -134,7 +134,7 @@ static void complain(struct parameter_reader *r, const char *name, const char *w
 		r->status = xfp_fail(r->err, XFP_BAD_INPUT, "%s: \"%s\" %s", r->where, name, what);
 }
 
-/* A text member, which stays valid until the next call with its name. NULL after a complaint. */
+/* A text member, valid until the next call with its name. NULL after an error. */
 static const char *get_text(struct parameter_reader *r, const char *name)
 {
 	json_t *value = json_object_get(r->object, name);
@@ -191,7 +191,7 @@ static void get_floors(struct parameter_reader *r, uint32_t floor[XFP_CLASSES])
 	json_object_del(r->object, "floors");
 }
 
-/* Absent where nothing is asked for. */
+/* The member is absent if all formats are default. */
 static void get_formats(struct parameter_reader *r, struct xfp_format format[XFP_CLASSES])
 {
 	struct parameter_reader formats = { json_object_get(r->object, "formats"), r->where, XFP_OK, r->err };
@@ -282,7 +282,7 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, ui
 	json_error_t problem;
 
 	errno = 0;
-	/* jansson calls it a syntax error when memory runs out. */
+	/* When memory runs out, jansson reports a syntax error. */
 	if (!(r.object = json_loads(text, JSON_REJECT_DUPLICATES, &problem)))
 		return errno == ENOMEM ? xfp_no_memory_for(err, where)
 				       : xfp_fail(err, XFP_BAD_INPUT, "%s: not JSON (line %d: %s)", where, problem.line,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parameters_policy.c - formats, overrides and samples among the parameters, and their texts.
+ * parameters_policy.c - formats, overrides and samples among the parameters: parsing and formatting.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -106,9 +106,9 @@ enum xfp_status xfp_override_parse(const char *text, struct xfp_override *overri
 		return xfp_fail(err, XFP_USAGE,
 				"expected PATTERN=keep|fp8|BITS|auto|floor:X, as in '*.o_proj.weight=5'");
 	if (strpbrk(text, " \t\n"))
-		return xfp_fail(err, XFP_USAGE, "blanks separate overrides; a ? in the pattern matches one");
+		return xfp_fail(err, XFP_USAGE, "blanks separate overrides; match one with ? in the pattern");
 	if (!xfp_utf8_valid(text, strlen(text)))
-		return xfp_fail(err, XFP_USAGE, "the pattern is not UTF-8, which all names are");
+		return xfp_fail(err, XFP_USAGE, "the pattern is not UTF-8, but all names are");
 	if (floor ? !xfp_decimal_parse(floor, XFP_NANO, &read.floor) || read.floor > XFP_NANO
 		  : !xfp_format_parse(value, &read.format))
 		return xfp_fail(err, XFP_USAGE,
@@ -169,7 +169,7 @@ bool xfp_moe_sample_parse(const char *text, struct xfp_moe_sample *sample)
 		if (read.experts > MOST_EXPERTS)
 			return false;
 	}
-	if (!read.experts) /* all of them have no order */
+	if (!read.experts) /* there is no order if all experts decide */
 		read.first = false;
 	*sample = read;
 	return true;

@@ -9,7 +9,7 @@
 
 /* ---- matching ---------------------------------------------------------------------------------- */
 
-/* A name may hold characters that mean something in a pattern. */
+/* A name may contain characters that are special in a pattern. */
 static bool matches_glob(const char *pattern, const char *name)
 {
 	return !strcmp(pattern, name) || xfp_glob_matches(pattern, name);
@@ -27,7 +27,7 @@ static bool is_tied(const char *role, enum xfp_class class_)
 	return class_ == XFP_CLASS_EMBEDDING && !strcmp(role, XFP_ROLE_TIED);
 }
 
-/* What patterns see of a unit, or of one of the two things that a tied one is. */
+/* The properties of a unit that patterns match; a tied unit has two sets of them. */
 struct subject {
 	const char *name, *role;
 	enum xfp_class class_;
@@ -65,7 +65,7 @@ bool xfp_override_matches(const struct xfp_override *override, const char *name,
 
 /* ---- one unit ---------------------------------------------------------------------------------- */
 
-/* What the class alone says. */
+/* The policy of a class, before overrides. */
 static struct xfp_policy of_class(const struct xfp_parameters *p, enum xfp_class class_)
 {
 	struct xfp_policy policy = {
@@ -84,9 +84,9 @@ static struct xfp_policy of_class(const struct xfp_parameters *p, enum xfp_class
 	return policy;
 }
 
-/* Measure once, choose often: a format limits what is chosen, not what is measured, so that
- * one fit serves every policy. What the format allows beyond --bits is measured, too. fp8, for which nothing is
- * fitted, is measured only where it is allowed. */
+/* Measure once, choose often: a format restricts the choice, not the measurements, so that one fit serves every policy.
+ * Bits that the format allows in addition to --bits are also measured. fp8, which needs no fitting, is measured only if
+ * it is allowed. */
 static uint32_t measured_bits(const struct xfp_parameters *p, uint32_t allowed)
 {
 	uint32_t fp8 = allowed & XFP_FP8_BIT, fitted = allowed & ~XFP_FP8_BIT;
@@ -129,7 +129,7 @@ static struct xfp_policy policy_of(const struct xfp_parameters *p, const struct 
 	return policy;
 }
 
-/* How much a format asks for: bits that were asked for more than those that are as usual, and the more the more. */
+/* The rank of a format: explicitly requested bits rank above default ones, and more bits above fewer. */
 static uint32_t asks(const struct xfp_policy *policy)
 {
 	switch (policy->format.form) {
@@ -155,7 +155,7 @@ struct xfp_policy xfp_policy_of(const struct xfp_parameters *p, const char *name
 	if (head.format_by == XFP_BY_DEFAULT && head.format.form != XFP_FORM_AUTO)
 		head.format_by = XFP_BY_HEAD;
 	both = asks(&head) > asks(&words) ? head : words;
-	/* What is kept or goes to fp8 has no floor, and asks for more than what has one. */
+	/* keep and fp8 have no floor, and rank above formats that have one. */
 	if (xfp_policy_plan(&both) == XFP_PLAN_FIT) {
 		both.floor = head.floor > words.floor ? head.floor : words.floor;
 		both.floor_by = head.floor > words.floor ? head.floor_by : words.floor_by;
@@ -201,7 +201,7 @@ static bool stores_smaller(const struct xfp_format *format)
 	return format->form == XFP_FORM_FP8 || format->form == XFP_FORM_BITS;
 }
 
-/* Whether an override reaches a kept matrix that has no unit yet. */
+/* Whether an override applies to a kept matrix that has no unit yet. */
 static bool reaches(const struct xfp_parameters *p, const struct xfp_override *o, const char *name,
 		    enum xfp_class class_)
 {
@@ -224,7 +224,7 @@ bool xfp_policy_takes(const struct xfp_parameters *parameters, const char *name,
 	return stores_smaller(&policy.format);
 }
 
-/* ---- who said so ------------------------------------------------------------------------------- */
+/* ---- origin of a setting ----------------------------------------------------------------------- */
 
 static char *quoted(const struct xfp_override *override)
 {
@@ -263,7 +263,7 @@ uint32_t xfp_sample_experts(const struct xfp_moe_sample *sample, uint32_t expert
 	return sample->experts < experts ? sample->experts : 0;
 }
 
-/* Spread: the middles of equal stretches. */
+/* Evenly spread experts are the middles of equal ranges. */
 uint32_t xfp_sample_expert(const struct xfp_moe_sample *sample, uint32_t experts, uint32_t i)
 {
 	return sample->first ? i : (uint32_t)((2 * (uint64_t)i + 1) * experts / (2 * (uint64_t)sample->experts));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * policy_check.c - whether formats and overrides are possible for what a ledger holds.
+ * policy_check.c - check formats and overrides against the tensors of a ledger.
  *
- * A user who misspells a name must hear of it at once, and not find out from the finished bundle.
+ * A misspelled name must be reported at once, not discovered in the finished bundle.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,11 +13,11 @@
 #include "schemas/policy.h"
 
 #define NEAREST 3
-#define LONGEST 256 /* of a name, as far as nearness goes */
+#define LONGEST 256 /* longest name for which distances are computed */
 
 /* ---- nearness ---------------------------------------------------------------------------------- */
 
-/* Letters to change, add or leave out until the pattern matches; what * and ? take costs nothing. */
+/* The number of letters to change, add or remove until the pattern matches; characters matched by * and ? are free. */
 static unsigned distance(const char *pattern, const char *name)
 {
 	unsigned before[LONGEST + 1], row[LONGEST + 1];
@@ -46,7 +46,7 @@ struct nearest {
 	unsigned distance[NEAREST], count;
 };
 
-/* Keeps the nearest names, nearest first, none of them twice. */
+/* Insert a name into the list of nearest names, nearest first, without duplicates. */
 static void consider(struct nearest *nearest, const char *pattern, const char *name)
 {
 	unsigned far = distance(pattern, name), at = nearest->count;
@@ -77,8 +77,8 @@ static void add_text(char *list, size_t size, const char *separator, const char 
 
 /* ---- the output head --------------------------------------------------------------------------- */
 
-/* The matrix that a model without an output head of its own may multiply by instead: of several embeddings, the
- * one that is a unit, or else that of the vocabulary, which is the largest. */
+/* The matrix that a model without an output head of its own may use instead: the embedding that is a unit or, without
+ * one, the largest, which is that of the vocabulary. */
 static const struct xfp_ledger_tensor *find_embedding(const struct xfp_ledger *ledger)
 {
 	const struct xfp_ledger_tensor *found = NULL;
@@ -124,13 +124,13 @@ enum xfp_status xfp_policy_check_head(const struct xfp_ledger *ledger, const cha
 	name = xfp_printable(embedding->name);
 	if (tied)
 		return xfp_fail(err, XFP_USAGE,
-				"%s: the model stores no output head of its own: %s is tied to %s, which is kept as it "
-				"is; to have that stored otherwise say --format embedding=FORMAT, or --override "
+				"%s: the model has no output head of its own: %s is tied to %s, which is kept "
+				"unchanged; to change that, use --format embedding=FORMAT or --override "
 				"'%s=FORMAT'",
 				asked, xfp_printable(tied->name).text, name.text, name.text);
 	return xfp_fail(err, XFP_USAGE,
-			"%s: the model stores no output head; where %s serves as one, say how that is to be stored: "
-			"--format embedding=FORMAT, or --override '%s=FORMAT'",
+			"%s: the model has no output head; if %s serves as one, give its format: "
+			"--format embedding=FORMAT or --override '%s=FORMAT'",
 			asked, name.text, name.text);
 }
 
@@ -153,7 +153,7 @@ static bool has_unit(const struct xfp_ledger *ledger, const struct xfp_override 
 	return false;
 }
 
-/* The tensor of that full name, or else the first that the pattern speaks of. */
+/* The tensor with exactly that name, or else the first that the pattern matches. */
 static const struct xfp_ledger_tensor *find_tensor(const struct xfp_ledger *ledger, const struct xfp_override *override)
 {
 	const struct xfp_ledger_tensor *found = NULL;
@@ -170,7 +170,7 @@ static const struct xfp_ledger_tensor *find_tensor(const struct xfp_ledger *ledg
 	return found;
 }
 
-/* The unit that the tensor is a matrix of: an expert's stack. NULL: none. */
+/* The unit of which the tensor is a matrix (an expert's stack). NULL: none. */
 static const struct xfp_ledger_unit *unit_of(const struct xfp_ledger *ledger, const struct xfp_ledger_tensor *tensor)
 {
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
@@ -180,7 +180,7 @@ static const struct xfp_ledger_unit *unit_of(const struct xfp_ledger *ledger, co
 	return NULL;
 }
 
-/* Whether an embedding may be kept because it is the output head, of which that is asked. */
+/* Whether an embedding may be kept because it is the output head, for which keep was requested. */
 static bool is_kept_as_head(const struct xfp_parameters *parameters, const char *name)
 {
 	struct xfp_policy policy = xfp_policy_of(parameters, name, XFP_ROLE_TIED, XFP_CLASS_EMBEDDING);
@@ -188,7 +188,7 @@ static bool is_kept_as_head(const struct xfp_parameters *parameters, const char 
 	return xfp_policy_plan(&policy) == XFP_PLAN_KEEP;
 }
 
-/* Why an override that matches a tensor, but no unit, has no effect. */
+/* Explain why an override that matches a tensor, but no unit, has no effect. */
 static enum xfp_status explain(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
 			       const struct xfp_override *override, const struct xfp_ledger_tensor *tensor,
 			       const char *text, struct xfp_error *err)
@@ -198,41 +198,44 @@ static enum xfp_status explain(const struct xfp_parameters *parameters, const st
 
 	if (unit)
 		return xfp_fail(err, XFP_USAGE,
-				"--override '%s': matches only parts of stacks, and the experts of a stack share one "
+				"--override '%s': matches only parts of stacks, but the experts of a stack share one "
 				"decision; name the stack, as in %s",
 				text, xfp_printable(unit->name).text);
 	if (!override->is_floor && (override->format.form == XFP_FORM_KEEP || override->format.form == XFP_FORM_AUTO))
-		return XFP_OK; /* which it is */
+		return XFP_OK; /* this branch names it */
 	if (tensor->fate == XFP_FATE_TIED)
-		return xfp_fail(err, XFP_USAGE,
-				"--override '%s': %s is not stored by itself (%s); say it of what it is tied to, or of "
-				"class:lm_head",
-				text, xfp_printable(tensor->name).text, tensor->reason);
+		return xfp_fail(
+			err, XFP_USAGE,
+			"--override '%s': %s is not stored by itself (%s); name the tensor that it is tied to, or "
+			"class:lm_head",
+			text, xfp_printable(tensor->name).text, tensor->reason);
 	if (tensor->fate == XFP_FATE_DROPPED)
 		return xfp_fail(err, XFP_USAGE, "--override '%s': %s is not stored by itself (%s)", text,
 				xfp_printable(tensor->name).text, tensor->reason);
 	if (override->is_floor)
-		return xfp_fail(err, XFP_USAGE, "--override '%s': %s is kept as it is and needs no floor (%s)", text,
+		return xfp_fail(err, XFP_USAGE, "--override '%s': %s is kept unchanged and needs no floor (%s)", text,
 				xfp_printable(tensor->name).text, tensor->reason);
 	if (tensor->class_ == XFP_CLASS_EMBEDDING && strstr(tensor->reason, "as asked for") &&
 	    is_kept_as_head(parameters, tensor->name))
 		return xfp_fail(err, XFP_USAGE,
-				"--override '%s': %s is the output head, too, and of one of the two it is said that "
-				"it is kept, which counts: see --lm-head and --format",
+				"--override '%s': %s is also the output head, and one of the two is set to keep, "
+				"which takes precedence: see --lm-head and --format",
 				text, xfp_printable(tensor->name).text);
 	if (tensor->rank == 2 && xfp_dtype_is_weight(tensor->dtype) && !named &&
 	    !xfp_policy_extends(parameters, tensor->class_))
-		return xfp_fail(err, XFP_USAGE,
-				"--override '%s': no unit matches, only what the family's rules keep, such as %s; to "
-				"have such a tensor stored otherwise give its full name",
-				text, xfp_printable(tensor->name).text);
+		return xfp_fail(
+			err, XFP_USAGE,
+			"--override '%s': matches no unit, only tensors that the family's rules keep, such as %s; to "
+			"change the format of such a tensor, give its full name",
+			text, xfp_printable(tensor->name).text);
 	if (tensor->rank == 2 && xfp_dtype_is_weight(tensor->dtype) && !named)
-		return xfp_fail(err, XFP_USAGE,
-				"--override '%s': no unit matches, only what the family's rules keep, such as %s; to "
-				"have such tensors stored otherwise give the full name, or --format %s=FORMAT",
-				text, xfp_printable(tensor->name).text, xfp_class_name(tensor->class_));
+		return xfp_fail(
+			err, XFP_USAGE,
+			"--override '%s': matches no unit, only tensors that the family's rules keep, such as %s; to "
+			"change their format, give the full name, or --format %s=FORMAT",
+			text, xfp_printable(tensor->name).text, xfp_class_name(tensor->class_));
 	return xfp_fail(err, XFP_USAGE,
-			"--override '%s': %s is no matrix of floating-point weights (%s, %" PRIu32
+			"--override '%s': %s is not a matrix of floating-point weights (%s, %" PRIu32
 			" dimension%s), and can only be kept",
 			text, xfp_printable(tensor->name).text, xfp_dtype_name(tensor->dtype), tensor->rank,
 			tensor->rank == 1 ? "" : "s");
@@ -259,16 +262,16 @@ static enum xfp_status nothing_matches(const struct xfp_ledger *ledger, const st
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
 		if (!strcmp(override->pattern, ledger->units[u].role))
 			return xfp_fail(err, XFP_USAGE,
-					"--override '%s': matches no unit by its name; for the role write role:%s",
+					"--override '%s': matches no unit by name; to match the role, use role:%s",
 					text, xfp_printable(override->pattern).text);
 	if (xfp_class_parse(wanted, &class))
-		return xfp_fail(err, XFP_USAGE, "--override '%s': matches no unit; for the class write class:%s", text,
-				xfp_class_name(class));
+		return xfp_fail(err, XFP_USAGE, "--override '%s': matches no unit; to match the class, use class:%s",
+				text, xfp_class_name(class));
 	for (uint32_t u = 0; !role && !strpbrk(wanted, "*?[") && u < ledger->unit_count; u++)
 		if (strstr(ledger->units[u].name, wanted))
 			return xfp_fail(err, XFP_USAGE,
-					"--override '%s': matches no unit; names that it is a part of match '*%s*'",
-					text, xfp_printable(wanted).text);
+					"--override '%s': matches no unit; names that contain it match '*%s*'", text,
+					xfp_printable(wanted).text);
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
 		consider(&nearest, wanted, role ? ledger->units[u].role : ledger->units[u].name);
 	for (unsigned i = 0; i < nearest.count; i++)
@@ -297,7 +300,7 @@ static enum xfp_status check_override(const struct xfp_parameters *parameters, c
 
 /* ---- formats ----------------------------------------------------------------------------------- */
 
-/* Classes that hold a unit, or a kept matrix that --format would make one. */
+/* Mark the classes that have a unit, or a kept matrix that --format would make a unit. */
 static void list_possible(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
 			  bool possible[XFP_CLASSES])
 {
@@ -312,7 +315,8 @@ static void list_possible(const struct xfp_parameters *parameters, const struct 
 	}
 }
 
-/* An embedding that the rules keep and formats do not reach: of positions, or of a family that says so. */
+/* Find an embedding that the rules keep and formats do not apply to: position embeddings, or embeddings that a family
+ * keeps. */
 static const char *find_kept(const struct xfp_ledger *ledger, enum xfp_class class_)
 {
 	for (uint32_t t = 0; class_ == XFP_CLASS_EMBEDDING && t < ledger->tensor_count; t++) {
@@ -325,7 +329,7 @@ static const char *find_kept(const struct xfp_ledger *ledger, enum xfp_class cla
 	return NULL;
 }
 
-/* Nothing is wrong with a class that the model does not have: profiles are for all models. */
+/* A class that the model does not have is not an error: profiles are for all models. */
 static enum xfp_status check_formats(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
 				     struct xfp_error *err)
 {
@@ -350,13 +354,13 @@ static enum xfp_status check_formats(const struct xfp_parameters *parameters, co
 			continue;
 		if (kept)
 			return xfp_fail(err, XFP_USAGE,
-					"--format %s=%s: the family's rules keep %s; to have that stored so say "
+					"--format %s=%s: the family's rules keep %s; to change that, use "
 					"--override '%s=%s'",
 					xfp_class_name((enum xfp_class)class_), format, xfp_printable(kept).text,
 					xfp_printable(kept).text, format);
 		return xfp_fail(err, XFP_USAGE,
-				"--format %s=%s: no tensor of this class is a matrix that could be stored so; "
-				"classes that have such matrices here: %s",
+				"--format %s=%s: no tensor of this class is a matrix that can have this format; "
+				"classes with such matrices: %s",
 				xfp_class_name((enum xfp_class)class_), format, *list ? list : "none");
 	}
 	return XFP_OK;

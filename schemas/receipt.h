@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * receipt.h - what a bundle's index needs of a unit, and what came of the unit, in a file of the work folder.
+ * receipt.h - the result of a unit, and its data for a bundle's index, in a file of the work folder.
  *
- * With --drop-cache a unit's fits go once it is packed, and its packed artifact once its parts are in the bundle. From
- * then on the receipt stands for all of them. It has the form of an artifact, digest included, and is kept in
- * WORK/u000012-receipt. Its key is of what everything in it follows from (cache/key.h): the unit's weights, its
- * parameters and the algorithms. While that is the current one, so is the receipt.
+ * With --drop-cache a unit's fits are removed once it is packed, and its packed artifact once its parts are in the
+ * bundle. From then on the receipt replaces all of them. It has the form of an artifact, including the digest, and is
+ * stored as WORK/u000012-receipt. Its key covers everything that its content depends on (cache/key.h): the unit's
+ * weights, its parameters and the algorithms. The receipt is valid while its key is the current one.
  *
- *   attributes   those of packed.h; chosen and nonfinite (0 or 1); files: 32 hex digits, of where the weights were
- *                read and who those files were, so that the receipt alone can tell that they are still the same;
- *                keys: of the artifacts that it stands for, in the order of the stages' table, a space between two,
+ *   attributes   those of packed.h; chosen and nonfinite (0 or 1); files: 32 hex digits, a digest of the locations of
+ *                the weights and the identities of their files, so that the receipt alone can detect changes;
+ *                keys: of the artifacts that it replaces, in the order of the stages' table, separated by spaces,
  *                "-" for none
  *   /matrix, /digest, /bytes   as in packed.h
  *   /choice      a group with the attributes of choice.h; absent for a unit without a choice
@@ -25,7 +25,7 @@
 
 struct xfp_receipt {
 	struct xfp_packed packed;
-	struct xfp_choice choice; /* where there is one: */
+	struct xfp_choice choice; /* if there is one: */
 	bool chosen;
 	bool nonfinite;
 	char files[33];

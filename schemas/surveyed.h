@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * surveyed.h - the artifact of survey: what is likely to become of a unit, for every outlier threshold.
+ * surveyed.h - the artifact of survey: the expected candidates of a unit for every outlier threshold.
  *
- * The tables of schemas/outliers.h but with no outliers in them (digests, balance, exponents; sigma -1 as there), and
+ * It has the tables of schemas/outliers.h without any outliers (digests, balance, exponents; sigma -1 as there), and
  *   attribute    candidates
- *   /candidate   compound [candidates], struct xfp_candidate: what some rows of the unit say of it; bytes and outliers
- *                are what the unit would have if all rows were as those
+ *   /candidate   compound [candidates], struct xfp_candidate: estimated from some rows of the unit; bytes and outliers
+ *                are those of the unit if all rows were like these
  */
 #ifndef XFP_SURVEYED_H
 #define XFP_SURVEYED_H
@@ -24,9 +24,9 @@ struct xfp_surveyed {
 };
 void xfp_surveyed_free(struct xfp_surveyed *surveyed);
 
-/* Write the whole of a new artifact. `known` has no outliers. */
+/* Write a complete new artifact. `known` has no outliers. */
 enum xfp_status xfp_surveyed_write(struct xfp_artifact *a, struct xfp_surveyed *surveyed, struct xfp_error *err);
-/* The caller frees it where this succeeds. */
+/* Read an artifact; on success, the caller frees it. */
 enum xfp_status xfp_surveyed_read(struct xfp_artifact *a, struct xfp_surveyed *surveyed, struct xfp_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_layout.c - the rules of the index that its writer and its reader both hold it to.
+ * bundle_layout.c - the rules of the index that both its writer and its reader enforce.
  */
 #include "schemas/layout/bundle_layout.h"
 
@@ -10,7 +10,7 @@
 #include "base/dtype.h"
 #include "schemas/layout/classes.h"
 
-/* Below this no product of a dimension and a small constant overflows. */
+/* Below this limit, the product of a dimension and a small constant cannot overflow. */
 #define SANE ((uint64_t)1 << 48)
 
 static bool is_library_mode(unsigned mode)
@@ -18,7 +18,7 @@ static bool is_library_mode(unsigned mode)
 	return mode == XFP_MODE_V2A || mode == XFP_MODE_V2C;
 }
 
-/* Whether there are such groups and libraries in this mode. */
+/* Whether the mode allows this group size and library size. */
 static bool groups_fit(const struct xfp_idx_unit *unit)
 {
 	switch (unit->mode) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * classes.h - the vocabulary that every format of xfp stores: tensor classes, fates, storage modes.
+ * classes.h - enumerations stored by all xfp formats: tensor classes, fates, storage modes.
  *
- * The numbers are stored in ledgers, artifacts and bundles and never change. The runtime reads
- * them too, so this header and its source need nothing but C.
+ * The numbers are stored in ledgers, artifacts and bundles and never change. The runtime reads them too, so this header
+ * and its source need nothing but C.
  */
 #ifndef XFP_CLASSES_H
 #define XFP_CLASSES_H
 
 #include <stdbool.h>
 
-/* What a tensor is in the network. */
+/* The function of a tensor in the network. */
 enum xfp_class {
 	XFP_CLASS_ATTENTION,
 	XFP_CLASS_LINEAR_ATTENTION,
@@ -27,27 +27,27 @@ enum xfp_class {
 	XFP_CLASSES
 };
 
-/* How a source tensor ended. Every one has exactly one fate, with a reason. */
+/* The fate of a source tensor. Every tensor has exactly one fate, with a reason. */
 enum xfp_fate {
 	XFP_FATE_QUANTIZED, /* at least one of its units is stored in a quantized mode */
-	XFP_FATE_KEPT,      /* stored as in the source */
-	XFP_FATE_TIED,      /* the same bytes as another tensor, which is stored */
-	XFP_FATE_DROPPED,   /* not stored: computed by every engine, or a buffer */
+	XFP_FATE_KEPT,      /* stored unchanged */
+	XFP_FATE_TIED,      /* not stored: its bytes equal those of another tensor, which is stored */
+	XFP_FATE_DROPPED,   /* not stored: a buffer, or computed by every engine */
 	XFP_FATES
 };
 
-/* How a unit (or one matrix of it) is stored. */
+/* The storage mode of a unit (or of one matrix of it). */
 enum xfp_mode {
 	XFP_MODE_KEEP, /* rows in the source dtype */
 	XFP_MODE_FP8,  /* e4m3 codes with one f32 scale per row */
 	XFP_MODE_V2,   /* k-bit indices into one codebook per row */
-	XFP_MODE_V2A,  /* k-bit indices into a library the unit shares; groups with scale and midpoint */
-	XFP_MODE_V2C,  /* the same, in compact groups of one byte each */
+	XFP_MODE_V2A,  /* k-bit indices into a library shared by the unit; groups with scale and midpoint */
+	XFP_MODE_V2C,  /* like v2a, but with compact groups of one byte each */
 	XFP_MODES
 };
 
 const char *xfp_class_name(enum xfp_class value);
-/* All of their names, for messages: "attention, linear_attention, ...". */
+/* The names of all classes, for messages: "attention, linear_attention, ...". */
 #define XFP_CLASS_LIST 400
 const char *xfp_class_list(char list[XFP_CLASS_LIST]);
 const char *xfp_fate_name(enum xfp_fate value);

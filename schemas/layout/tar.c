@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tar.c - names and headers of a bundle's members, byte for byte what libarchive's restricted pax
- * writer makes of them: the writer's output is checked against this, and readers accept nothing else.
+ * tar.c - names and headers of a bundle's members, identical byte for byte to those of libarchive's restricted pax
+ * writer: the writer's output is checked against them, and readers accept nothing else.
  *
- * A ustar header with octal numbers. A size of 8 GiB or more does not fit its 11 digits: a pax extended
- * header states it first, and the size field holds 12 digits, or from 64 GiB on the number itself,
- * big-endian, behind a byte 0x80.
+ * A header is a ustar header with octal numbers. A size of 8 GiB or more does not fit its 11 digits: a pax extended
+ * header states it first, and the size field holds 12 digits, or from 64 GiB on a byte 0x80 and the number itself,
+ * big-endian.
  */
 #include "base/bytes.h"
 #include "schemas/layout/bundle_layout.h"
@@ -75,7 +75,7 @@ void xfp_tar_header(const char *name, uint64_t size, uint8_t *block)
 	int length;
 
 	if (size >= OCTAL_11) {
-		/* "LENGTH size=SIZE\n": the length counts its own two digits. */
+		/* "LENGTH size=SIZE\n": the length includes its own two digits. */
 		length = snprintf(record, sizeof record, "00 size=%" PRIu64 "\n", size);
 		record[0] = (char)('0' + length / 10);
 		record[1] = (char)('0' + length % 10);

@@ -14,13 +14,13 @@
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
-/* What is being read: everything, or one unit. */
+/* State of a reader of the whole ledger or of one unit. */
 struct ledger_reader {
 	struct xfp_artifact a;
 	uint64_t total[XFP_LEDGER_TABLES];
 	struct xfp_ledger_slice slice[XFP_LEDGER_TABLES];
 	uint64_t first_unit, first_matrix;
-	uint64_t *tensor; /* numbers of the tensors that are read, ascending */
+	uint64_t *tensor; /* numbers of the tensors to read, ascending */
 	struct xfp_ledger *l;
 };
 
@@ -62,7 +62,7 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The tensors that the matrices in memory refer to. */
+/* Read the tensors that the matrices in memory refer to. */
 static enum xfp_status read_tensors_of_matrices(struct ledger_reader *r, uint64_t matrices, struct xfp_error *err)
 {
 	struct xfp_range *wanted = calloc(matrices + 1, sizeof *wanted);
@@ -89,7 +89,7 @@ static enum xfp_status read_tensors_of_matrices(struct ledger_reader *r, uint64_
 			      &r->slice[XFP_LEDGER_TENSORS], err);
 }
 
-/* The records of the whole ledger. */
+/* Read the records of the whole ledger. */
 static enum xfp_status read_all_records(struct ledger_reader *r, struct xfp_error *err)
 {
 	for (unsigned i = 0; i < XFP_LEDGER_TABLES; i++) {
@@ -106,7 +106,7 @@ static enum xfp_status read_all_records(struct ledger_reader *r, struct xfp_erro
 	return XFP_OK;
 }
 
-/* The strings that the records in memory refer to. */
+/* Read the strings that the records in memory refer to. */
 static enum xfp_status read_strings(struct ledger_reader *r, struct xfp_error *err)
 {
 	size_t count = 0, most = 2 * ((size_t)r->l->file_count + r->l->tensor_count + r->l->unit_count);
@@ -138,14 +138,14 @@ static enum xfp_status read_strings(struct ledger_reader *r, struct xfp_error *e
 			      &r->slice[XFP_LEDGER_STRINGS], err);
 }
 
-/* The records of one unit. */
+/* Read the records of one unit. */
 static enum xfp_status read_unit_records(struct ledger_reader *r, uint32_t unit, struct xfp_error *err)
 {
 	const struct xfp_unit_record *u;
 	enum xfp_status status;
 
 	if (unit >= r->total[XFP_LEDGER_UNITS])
-		return xfp_fail(err, XFP_USAGE, "%s: there is no unit %u; the ledger has %llu", r->a.path, unit,
+		return xfp_fail(err, XFP_USAGE, "%s: no unit %u; the ledger has %llu", r->a.path, unit,
 				(unsigned long long)r->total[XFP_LEDGER_UNITS]);
 	if ((status = xfp_slice_range(&r->a, XFP_LEDGER_UNITS, r->total[XFP_LEDGER_UNITS], unit, 1,
 				      &r->slice[XFP_LEDGER_UNITS], err)))
@@ -241,7 +241,7 @@ static enum xfp_status take_tensors(struct ledger_reader *r, struct xfp_error *e
 	return XFP_OK;
 }
 
-/* Index in the ledger being built of the tensor of that number, which is known to be there. */
+/* The index in the ledger of the tensor with this number, which must have been read. */
 static uint32_t tensor_index(const struct ledger_reader *r, uint64_t number)
 {
 	if (!r->tensor)
@@ -351,11 +351,10 @@ static enum xfp_status read_ledger(const char *path, const uint32_t *unit, struc
 	struct stat st;
 
 	if (stat(path, &st))
-		return errno == ENOENT
-			       ? xfp_fail(err, XFP_FAILED, "%s: there is no ledger; run xfp-inspect first", path)
-			       : xfp_fail_errno(err, errno, "%s: cannot open", path);
-	/* The whole of it, also for one unit: what it says about where weights are decides the unit's bytes. For a
-	 * model of 92,000 tensors that is 26 MB in the page cache, some milliseconds. */
+		return errno == ENOENT ? xfp_fail(err, XFP_FAILED, "%s: no ledger; run xfp-inspect first", path)
+				       : xfp_fail_errno(err, errno, "%s: cannot open", path);
+	/* Check the whole file, even for one unit: the locations of its weights determine the unit's bytes. For a model
+	 * of 92,000 tensors the ledger has 26 MB, which takes some milliseconds from the page cache. */
 	if ((status = xfp_envelope_check(&r.a, true, err)))
 		return status;
 	if (!(r.l = calloc(1, sizeof *r.l)))
@@ -396,7 +395,7 @@ enum xfp_status xfp_ledger_check_files(const struct xfp_ledger *ledger, struct x
 		struct stat st;
 
 		if (stat(file->path, &st))
-			return xfp_fail_errno(err, errno, "%s: part of the checkpoint is gone", file->path);
+			return xfp_fail_errno(err, errno, "%s: a file of the checkpoint is missing", file->path);
 		now = xfp_identity_at(file->path, &st);
 		if (!xfp_identity_equal(&file->identity, &now))
 			return xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again",

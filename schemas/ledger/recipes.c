@@ -8,13 +8,13 @@
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
-/* Records of a slice that are in memory, those between ranges that became one included. */
+/* The number of records of a slice in memory, including those between ranges that were joined. */
 static size_t slice_elements(const struct xfp_ledger_slice *slice)
 {
 	return slice->ranges ? slice->at[slice->ranges] : 0;
 }
 
-/* Records that others refer to; `wanted` is taken over. */
+/* Read records that others refer to; takes ownership of `wanted`. */
 static enum xfp_status read_referred(struct xfp_artifact *a, const uint64_t *total, struct xfp_ledger_slice *slice,
 				     enum xfp_ledger_table table, struct xfp_range *wanted, size_t count,
 				     struct xfp_error *err)
@@ -61,7 +61,7 @@ enum xfp_status xfp_recipes_read(struct xfp_artifact *a, const uint64_t *total, 
 
 /* ---- from records to recipes ------------------------------------------------------------------- */
 
-/* A range of a table, which this ledger has read; whether it can be. */
+/* Whether a range of a table is valid and has been read. */
 static bool has_range(const uint64_t *total, enum xfp_ledger_table table, uint64_t first, uint64_t count)
 {
 	return count <= total[table] && first <= total[table] - count;

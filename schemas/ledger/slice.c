@@ -20,7 +20,7 @@ static int by_first(const void *a, const void *b)
 	return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Sort the ranges and join those less than `gap` elements apart; returns how many are left. */
+/* Sort the ranges and join those less than `gap` elements apart; returns the number of ranges left. */
 static size_t join(struct xfp_range *range, size_t count, uint64_t gap)
 {
 	size_t last = 0;

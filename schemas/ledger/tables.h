@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tables.h - the records of ledger.h5 as they lie in the file.
+ * tables.h - the records of ledger.h5 in their file format.
  *
  * Records have no padding and are read and written without conversion.
  */
@@ -17,7 +17,7 @@
 
 struct xfp_ledger_text {
 	uint32_t offset, length;
-}; /* in the pool /strings, without a NUL */
+}; /* string in the pool /strings, without a NUL */
 
 struct xfp_file_record {
 	struct xfp_ledger_text name, path;
@@ -88,7 +88,8 @@ enum xfp_ledger_table {
 	XFP_LEDGER_TABLES
 };
 
-/* Name of the dataset, bytes of a record, and its HDF5 type (negative when out of memory; H5Tclose it). */
+/* The name of a table's dataset, the size of a record in bytes, and its HDF5 type (negative if memory runs out;
+ * H5Tclose it). */
 const char *xfp_ledger_table_name(enum xfp_ledger_table table);
 size_t xfp_ledger_record_size(enum xfp_ledger_table table);
 hid_t xfp_ledger_record_type(enum xfp_ledger_table table);

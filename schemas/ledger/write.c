@@ -11,8 +11,8 @@
 
 /* ---- the string pool --------------------------------------------------------------------------- */
 
-/* Texts that many tensors share (reasons) are stored once while they stay among the last few; a
- * stage then reads its own tensors' strings in one range. */
+/* Texts that many tensors share (reasons) are stored once as long as they are among the last few; a stage then reads
+ * the strings of its own tensors in one range. */
 #define RECENT 8
 
 struct pool {
@@ -114,7 +114,7 @@ static void *tensor_records(const struct xfp_ledger *l, struct pool *pool)
 	return out;
 }
 
-/* How many recipes, parts and components there are. */
+/* Count the recipes, parts and components. */
 static void count_recipes(const struct xfp_ledger *l, uint64_t count[XFP_LEDGER_TABLES])
 {
 	for (uint32_t i = 0; i < l->tensor_count; i++) {

@@ -130,7 +130,7 @@ as_half() {
 	    file.write(bytes([data[20000] ^ 255]))
 	END
 	run -0 xfp convert m -o out.xfp --drop-cache
-	[[ $output == *"what was moved there of 1 units fails its SHA-256; they are made again"* ]]
+	[[ $output == *"the parts moved there of 1 units do not match their SHA-256; they are made again"* ]]
 	[[ $output == *" 1 packed now, 7 from the cache"* ]]
 	[ "$(sha out.xfp)" = "$expected" ]
 	# all of it, at once

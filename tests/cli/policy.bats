@@ -98,14 +98,14 @@ changed() { # MODEL FOLDER
 	for asked in '--lm-head quant' '--format lm_head=4' '--override lm_head.weight=4' '--override class:lm_head=fp8' \
 		'--override *lm_head*=floor:0.9'; do
 		run -2 xfp convert bert -o out.xfp $asked
-		[[ $output == *"${asked%% *} '${asked#* }': the model stores no output head; where \
-embeddings.word_embeddings.weight serves as one, say how that is to be stored: --format embedding="* ]] ||
+		[[ $output == *"${asked%% *} '${asked#* }': the model has no output head; if \
+embeddings.word_embeddings.weight serves as one, give its format: --format embedding="* ]] ||
 			{ echo "$asked: $output"; return 1; }
 		[ ! -e out.xfp ]
 		run -2 xfp plan bert $asked
 	done
 	XFP_LM_HEAD=quant run -2 xfp convert bert -o out.xfp
-	[[ $output == *"XFP_LM_HEAD 'quant': the model stores no"* ]]
+	[[ $output == *"XFP_LM_HEAD 'quant': the model has no"* ]]
 	# the default, a profile for all models, and what is done anyway
 	printf 'lm-head = quant\nformat = lm_head=4\n' >every.profile
 	xfp convert bert -o out.xfp -q --profile ./every.profile --lm-head fp8
@@ -291,7 +291,7 @@ make_easy() { # MODEL EXPERT...
 	run -1 grep counts said
 	for pattern in model.embed_tokens.weight '*embed*'; do
 		run -2 xfp plan tied --cache none --lm-head keep --override "$pattern=6"
-		[[ $output == *"model.embed_tokens.weight is the output head, too, and "*" kept, which counts"* ]]
+		[[ $output == *"model.embed_tokens.weight is also the output head, and "*" keep, which takes precedence"* ]]
 	done
 }
 

@@ -248,7 +248,7 @@ static void a_small_file_that_grows_is_told(void **state)
 	assert_int_equal(fixture_write_bundle(&f, &err), XFP_BAD_INPUT);
 	assert_null(grows);
 	assert_non_null(strstr(err.text, path));
-	assert_non_null(strstr(err.text, "changed while the bundle was written"));
+	assert_non_null(strstr(err.text, "changed while the bundle was being written"));
 	nothing_is_left(&f);
 	free(path);
 	fixture_free(&f);

@@ -455,11 +455,11 @@ static void refused_overrides(void **state)
 		{ "class:vision=4", "the model has no tensor of this class" },
 		{ "model.layers.3.mlp.experts.0.gate_proj.weight=4", "name the stack, as in " GATE },
 		{ "*.experts.0.*=keep", "name the stack, as in " GATE },
-		{ "lm_head.weight=4", "is not stored by itself (tied to " EMBEDDING "); say it of what it is tied to" },
-		{ "model.norm.weight=4", "is no matrix of floating-point weights (F32, 1 dimension)" },
-		{ "positions=fp8", "is no matrix of floating-point weights (I64, 2 dimensions)" },
+		{ "lm_head.weight=4", "is not stored by itself (tied to " EMBEDDING "); name the tensor that it is tied to" },
+		{ "model.norm.weight=4", "is not a matrix of floating-point weights (F32, 1 dimension)" },
+		{ "positions=fp8", "is not a matrix of floating-point weights (I64, 2 dimensions)" },
 		{ EMBEDDING "=floor:0.9", "needs no floor (embedding: kept by rule)" },
-		{ "*embed*=4", "such as " EMBEDDING "; to have such a tensor stored otherwise give its full name" },
+		{ "*embed*=4", "such as " EMBEDDING "; to change the format of such a tensor, give its full name" },
 	};
 
 	(void)state;
@@ -482,12 +482,12 @@ static void refused_formats(void **state)
 	format(&p, XFP_CLASS_EMBEDDING, "fp8");
 	check(&p, XFP_USAGE,
 	      "--format embedding=fp8: the family's rules keep " EMBEDDING
-	      "; to have that stored so say --override '" EMBEDDING "=fp8'");
+	      "; to change that, use --override '" EMBEDDING "=fp8'");
 	p.keep_embeddings = true;
 	check(&p, XFP_OK, "");
 	format(&p, XFP_CLASS_NORM, "fp8");
 	check(&p, XFP_USAGE,
-	      "--format norm=fp8: no tensor of this class is a matrix that could be stored so; classes that have such "
+	      "--format norm=fp8: no tensor of this class is a matrix that can have this format; classes with such "
 	      "matrices here: attention, routed_expert, embedding");
 }
 
