@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * autoselect.c - xfp-autoselect: which candidate a unit is stored as.
+ * autoselect.c - xfp-autoselect: select the candidate that a unit is stored as.
  *
- * input    the unit's fit artifacts: of lloyd-fit, of libfit or of both, as the modes ask for; of each the base set,
- *          and the extended one when that was asked for
+ * input    the unit's fit artifacts, of lloyd-fit, libfit or both, depending on the modes: the base set of each,
+ *          and the extended one if it was requested
  * output   a choice artifact (schemas/choice.h)
- * key      keys of the fits, with the seals of their candidates; floor, mode, bits,
- *          on-miss or that the bits are fixed, on-nonfinite; dtype; the sample
+ * key      keys of the fits, with the seals of their candidates; floor, mode, bits, on-miss or that the bits are
+ *          fixed, on-nonfinite; dtype; the sample
  *
- * It only decides; everything was measured before. Where a sample of a stack's experts decides, medians are taken
- * over their rows, from the cosines that the fit holds. When no candidate meets the floor and the
- * extended set is allowed but not wholly measured, it ends with the reserved status 76 and the pipeline
- * runs xfp-lloyd-fit --extended, xfp-libfit --extended or both and comes back.
+ * This stage only decides; all measurements exist. If a sample of a stack's experts decides, medians are taken over
+ * their rows, from the cosines in the fit. If no candidate meets the floor, and the extended set is allowed but not
+ * completely measured, the stage ends with the reserved status 76; the pipeline then runs xfp-lloyd-fit --extended,
+ * xfp-libfit --extended or both, and retries.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@
 #include "stages/quantize/sample.h"
 #include "stages/stage.h"
 
-/* What the fits' artifacts measured. */
+/* The measurements of the fits' artifacts. */
 struct fit_reading {
 	struct xfp_job *job;
 	struct measured {
@@ -38,7 +38,7 @@ static enum xfp_status find(void *own, enum xfp_fit_kind kind, struct xfp_select
 	struct xfp_artifact artifact = { 0 };
 	enum xfp_status status = XFP_OK;
 
-	/* The extended ones are there once they were asked for. */
+	/* The extended fits exist if they were requested. */
 	if (kind >= XFP_FIT_EXTENDED) {
 		status = xfp_stamp_find(job->work, job->number, xfp_fit_stamp(kind), m->key, err);
 		if (!status && !*m->key)
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 {
 	static const struct xfp_stage stage = {
 		.step = XFP_STAMP_CHOICE,
-		.summary = "Chooses the candidate of fewest stored bytes that meets the unit's floor.",
+		.summary = "Chooses the smallest candidate that meets the unit's floor.",
 		.run = run,
 	};
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle.c - xfp-bundle: from all units' packed artifacts, kept tensors and small files to the bundle.
+ * bundle.c - xfp-bundle: write the bundle from all units' packed artifacts, kept tensors and small files.
  *
- * An executable of its own, so that the unit stages, which start thousands of times, do not load
- * libarchive. Fates and reasons become final here: a tensor whose units all stayed at source precision counts as
- * kept, whatever the ledger planned.
+ * This is a separate executable, so that the unit stages, which start thousands of times, do not load libarchive. Fates
+ * and reasons become final here: a tensor whose units all stayed at source precision counts as kept, whatever the
+ * ledger planned.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,13 +38,13 @@ struct assembly {
 	struct xfp_ledger *ledger;
 	struct xfp_packed *packed;      /* [units] */
 	struct xfp_bundle_unit *units;  /* [units] */
-	char (*choice)[33], (*key)[33]; /* [units] of the artifacts that it is made from; choice "": none */
+	char (*choice)[33], (*key)[33]; /* [units] keys of the artifacts that it is made from; choice "": none */
 	char **path;                    /* [units] of the packed artifacts */
 	char *json;
 	struct xfp_identity *files; /* [extras] */
 	char decided[33];
-	bool moves;   /* units are moved: told to, or some are already */
-	bool watched; /* by an xfp that removes what has moved, as far as we know */
+	bool moves;   /* units are moved: --move was given, or some have moved already */
+	bool watched; /* probably started by an xfp that removes moved artifacts */
 	struct xfp_pulse pulse;
 	struct xfp_moving moving;
 };
@@ -72,8 +72,8 @@ static void assembly_free(struct assembly *a)
 static enum xfp_status fail_changed(const struct assembly *a, struct xfp_error *err)
 {
 	return xfp_fail(err, XFP_DAMAGED,
-			"%s: %s or a unit's stamp is not what xfp wrote there, or a small file of the checkpoint "
-			"changed; no bundle is made of that",
+			"%s: %s or a unit's stamp is not as xfp wrote it, or a small file of the checkpoint "
+			"changed; no bundle was written",
 			a->work, XFP_PARAMETERS_FILE);
 }
 
@@ -82,7 +82,7 @@ static enum xfp_status load_work(struct assembly *a, const char *cache, const ch
 	char *path = xfp_path(a->work, XFP_LEDGER_FILE);
 	enum xfp_status status = path ? xfp_work_parameters(a->work, &a->parameters, err) : xfp_no_memory(err);
 
-	/* What is not even in form is no more what xfp wrote. */
+	/* A file with invalid syntax is not as xfp wrote it, either. */
 	if (status == XFP_DAMAGED && expected)
 		status = fail_changed(a, err);
 	if (!status)
@@ -102,7 +102,7 @@ static enum xfp_status load_work(struct assembly *a, const char *cache, const ch
 	return a->packed && a->units && a->choice && a->key && a->path ? XFP_OK : xfp_no_memory(err);
 }
 
-/* The keys that the units' stamps name, and whether they and the parameters are what xfp left there. */
+/* Read the keys from the units' stamps, and check that they and the parameters are as xfp wrote them. */
 static enum xfp_status read_stamps(struct assembly *a, const char *expected, struct xfp_error *err)
 {
 	struct xfp_digest *decided = xfp_decided_begin(&a->parameters);
@@ -129,7 +129,7 @@ static enum xfp_status read_stamps(struct assembly *a, const char *expected, str
 	return !status && expected && strcmp(a->decided, expected) ? fail_changed(a, err) : status;
 }
 
-/* From the artifacts. */
+/* Load a unit's packed artifact. */
 static enum xfp_status load_packed(struct assembly *a, uint32_t u, struct xfp_error *err)
 {
 	struct xfp_bundle_unit *out = &a->units[u];
@@ -163,7 +163,7 @@ static enum xfp_status load_choice(struct assembly *a, uint32_t u, struct xfp_ch
 	return status;
 }
 
-/* Of a unit whose artifacts, or some of them, are gone: what its receipt says, if that is of just these artifacts. */
+/* For a unit whose artifacts are partly or completely gone, find the receipt, if it is for these artifacts. */
 static enum xfp_status find_receipt(struct assembly *a, uint32_t u, struct xfp_receipt *receipt, bool *found,
 				    struct xfp_error *err)
 {
@@ -179,7 +179,7 @@ static enum xfp_status find_receipt(struct assembly *a, uint32_t u, struct xfp_r
 		 !strcmp(key[XFP_STAMP_PACKED], a->key[u]) && !strcmp(key[XFP_STAMP_CHOICE], a->choice[u]);
 	if (status == XFP_DAMAGED)
 		xfp_receipt_remove(a->work, u);
-	/* Without it, the artifacts are what is missing. */
+	/* Without a receipt, the missing artifacts are the error. */
 	return status == XFP_DAMAGED ? XFP_OK : status;
 }
 
@@ -216,7 +216,7 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 	return status;
 }
 
-/* What became of each tensor, as the artifacts say. */
+/* Set the final fate of each tensor, according to the artifacts. */
 static enum xfp_status settle_fates(struct assembly *a, struct xfp_error *err)
 {
 	struct xfp_form_taken *taken = calloc(a->ledger->unit_count + (size_t)1, sizeof *taken);
@@ -234,7 +234,7 @@ static enum xfp_status load_units(struct assembly *a, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
-	/* All of them even so: another run then makes everything that is damaged at once. */
+	/* Check all units: another run then makes all damaged ones again at once. */
 	for (uint32_t u = 0; (!status || status == XFP_DAMAGED) && u < a->ledger->unit_count; u++) {
 		enum xfp_status one = load_unit(a, u, err);
 
@@ -246,7 +246,7 @@ static enum xfp_status load_units(struct assembly *a, struct xfp_error *err)
 
 /* ---- units that move ----------------------------------------------------------------------------- */
 
-/* What was moved of a unit is not there any more: it is made again. */
+/* A moved unit is lost: it is made again. */
 static void lose(void *own, uint32_t u)
 {
 	const struct assembly *a = own;
@@ -262,7 +262,7 @@ static enum xfp_status begin(void *own, const char layout[33], bool *fresh, stru
 
 	*fresh = strcmp(a->moving.layout, layout);
 	memcpy(a->moving.decided, a->decided, sizeof a->moving.decided);
-	/* One that was complete, and never got its name, is gone through like any other. */
+	/* A pending file that was complete but not renamed is checked like any other. */
 	if (*fresh || *a->moving.sha256)
 		a->moving.units = 0;
 	*a->moving.sha256 = 0;
@@ -275,13 +275,13 @@ static enum xfp_status begin(void *own, const char layout[33], bool *fresh, stru
 			lost++;
 		}
 	return lost ? xfp_fail(err, XFP_DAMAGED,
-			       "the pending bundle is of other units: what was moved there of %" PRIu32
-			       " is made again, and the file begun anew",
+			       "the pending bundle has different units: %" PRIu32
+			       " moved units are made again, and the file is restarted",
 			       lost)
 		    : XFP_OK;
 }
 
-/* Until xfp has made room, so that the disk need not hold both. */
+/* Wait until xfp has removed moved artifacts, so that the disk need not hold both copies. */
 static void wait_for_room(struct assembly *a)
 {
 	for (int tries = PATIENCE_MS; a->watched && !xfp_moving_seen(a->work, a->moving.units); tries--) {
@@ -290,7 +290,7 @@ static void wait_for_room(struct assembly *a)
 	}
 }
 
-/* Receipts first: once the record says that units are there, their artifacts go. */
+/* Sync receipts first: once the record lists the units, their artifacts are removed. */
 static enum xfp_status synced(void *own, uint32_t units, struct xfp_error *err)
 {
 	struct assembly *a = own;
@@ -315,7 +315,7 @@ static enum xfp_status complete(void *own, const char sha256[65], struct xfp_err
 	return xfp_moving_write(a->work, &a->moving, err);
 }
 
-/* SHA-256 of a file, as sha256sum says it; "" where there is none. */
+/* The SHA-256 of a file in hexadecimal; "" if the file does not exist. */
 static enum xfp_status digest_file(const char *path, char hex[65], struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -346,7 +346,7 @@ static enum xfp_status digest_file(const char *path, char hex[65], struct xfp_er
 	return status;
 }
 
-/* A run that ended between the bundle getting its name and saying so has left nothing to do but that. */
+/* If an earlier run ended after renaming the bundle but before recording that, only the record is missing. */
 static enum xfp_status find_complete(struct assembly *a, const char *path, char sha256[65], struct xfp_error *err)
 {
 	char *pending = xfp_pending_kept_path(path), found[65];
@@ -407,7 +407,7 @@ static enum xfp_status write_bundle(struct assembly *a, const struct xfp_whole_j
 	moved = a->moving.units;
 	for (uint32_t u = 0; u < a->ledger->unit_count; u++)
 		moved |= a->units[u].moved;
-	/* Where nothing is in the file that is not elsewhere, it need not stay. */
+	/* If nothing exists only in the pending file, it can be removed. */
 	if (status && a->moves && !moved)
 		xfp_moving_discard(whole->work, whole->path);
 	return status;

@@ -22,12 +22,12 @@ struct unit_fit {
 /* ---- rows to train on -------------------------------------------------------------------------- */
 
 struct row_walk {
-	uint64_t n, next; /* numbers of all and of the next one */
+	uint64_t n, next; /* numbers of rows in total and of the next one */
 	void (*take)(void *own, const struct xfp_training_row *row, uint64_t i);
 	void *own;
 };
 
-/* Those of matrix m. */
+/* Visit the training rows of matrix m. */
 static enum xfp_status walk_matrix(struct unit_fit *u, uint32_t m, struct row_walk *walk, struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(u->job->ledger, m);
@@ -79,14 +79,14 @@ static enum xfp_status walk_unit(void *context, uint64_t n,
 
 /* ---- all rows ---------------------------------------------------------------------------------- */
 
-/* Rows do not see each other. */
+/* Rows are independent of each other. */
 static enum xfp_status fit_matrix(struct unit_fit *u, uint32_t m, struct xfp_artifact *artifact, struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(u->job->ledger, m);
 	struct xfp_fitting *fitting = &u->fitting;
 	struct xfp_marks marks = { 0 };
 	struct xfp_rows rows = { 0 };
-	bool wide = fitting->known.cols >= WIDE; /* a block of short rows is as much as one of those */
+	bool wide = fitting->known.cols >= WIDE; /* one long row has as much work as a block of short ones */
 	enum xfp_status status = xfp_marks_load(&u->outliers, &fitting->known, m, &marks, err);
 
 	xfp_fitting_matrix(fitting, m);
@@ -119,7 +119,7 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 	const struct xfp_outliers *known = &u->fitting.known;
 	enum xfp_status status = xfp_outliers_read(&u->outliers, &u->fitting.known, err);
 
-	/* A unit with weights that are no numbers has no candidates. */
+	/* A unit with NaN or infinite weights has no candidates. */
 	if (!status && !(known->sigma[0] < 0))
 		measure->count = xfp_candidates_of(u->kind, &job->parameters, measure->candidates);
 	u->fitting.training =

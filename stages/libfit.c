@@ -6,9 +6,9 @@
  * output   a fit artifact (schemas/fit.h) for the base set of k, or the extended one
  * key      key of the outliers; modes, bits, group and library sizes, libfit
  *
- * A library is trained on a sample of the unit's groups and measured on all of them, on the reconstruction as it is
- * stored: fp16 library, scales, midpoints and ratios, fp16 residuals, balance and exponent undone in f32. What is
- * stored of a group is not kept: xfp-pack finds the same again.
+ * A library is trained on a sample of the unit's groups and measured on all of them, on the reconstruction as stored:
+ * fp16 library, scales, midpoints and ratios, fp16 residuals, balance and exponent undone in f32. The codes of groups
+ * are not stored in the artifact: xfp-pack computes the same codes again.
  */
 #include "stages/fit_unit.h"
 

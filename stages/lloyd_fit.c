@@ -6,9 +6,9 @@
  * output   a fit artifact (schemas/fit.h) for the base set of k, or the extended one
  * key      key of the outliers; bits, start, rounds
  *
- * Every candidate is measured on the reconstruction as stored: fp16 entries, indices nearest to
- * them, fp16 residuals, balance and exponent undone in f32, exactly as the runtime decodes. No floor
- * plays a part, so that floors can change without a new fit.
+ * Every candidate is measured on the reconstruction as stored: fp16 entries, indices nearest to them, fp16 residuals,
+ * balance and exponent undone in f32, exactly as the runtime decodes. Floors have no effect here, so they can change
+ * without a new fit.
  */
 #include "stages/fit_unit.h"
 

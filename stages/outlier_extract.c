@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outlier_extract.c - xfp-outlier-extract: what is known of a unit's matrices before any fit.
+ * outlier_extract.c - xfp-outlier-extract: statistics of a unit's matrices, computed before any fit.
  *
  * input    the checkpoint's rows
  * output   an outliers artifact (schemas/outliers.h): digests, balance, exponents, moments, outliers
  * key      dtype, shape and digest of every matrix; sigma, cap, balance
  *
- * The unit's first stage, but for a survey: only reading can tell its key. One pass over the rows gives the digests and
- * the column statistics; when the key is known another gives the moments and the outliers.
+ * This is the unit's first stage, apart from a survey: its key is only known after reading the weights. One pass over
+ * the rows computes the digests and the column statistics; then the key is known, and another pass computes the moments
+ * and the outliers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@
 #include "stages/quantize/threads.h"
 #include "stages/stage.h"
 
-/* What a thread uses of one row after another. */
+/* A thread's buffers. */
 struct outlier_scan {
 	struct xfp_scaling scaling;
 	float *x;         /* one row */
@@ -68,7 +69,7 @@ static enum xfp_status reserve(struct outlier_scan *scan, uint64_t cols, struct 
 	return XFP_OK;
 }
 
-/* Note what lies outside the rule in a block, and add up its moments unless they are known (NULL). */
+/* Record the weights of a block outside the rule, and add up its moments unless they are known (NULL). */
 static enum xfp_status find_in_block(struct outlier_scan *scan, const struct xfp_rows *rows,
 				     const struct xfp_outlier_rule *rule, struct xfp_moments *moments,
 				     struct xfp_error *err)
@@ -93,8 +94,9 @@ static enum xfp_status find_in_block(struct outlier_scan *scan, const struct xfp
 	return status;
 }
 
-/* The moments of a matrix, and what lies outside rules that are guessed from the rows seen so far and somewhat too
- * wide. `certain`: their outermost bounds; a rule that reaches as far as those has missed nothing. */
+/* Compute the moments of a matrix and, in the same pass, collect the weights outside rules guessed from the rows read
+ * so far and somewhat too wide. `certain`: the outermost bounds of these guesses; a rule that is at least as wide as
+ * these has missed nothing. */
 static enum xfp_status find_once(struct outlier_scan *scan, const struct xfp_matrix_source *source,
 				 const uint8_t known[16], uint32_t sigma_milli, struct xfp_moments *moments,
 				 struct xfp_outlier_rule *certain, struct xfp_error *err)
@@ -120,7 +122,7 @@ static enum xfp_status find_once(struct outlier_scan *scan, const struct xfp_mat
 	return status;
 }
 
-/* What lies outside the true rule, read for that alone. */
+/* Collect the weights outside the true rule, in a second pass. */
 static enum xfp_status find_again(struct outlier_scan *scan, const struct xfp_matrix_source *source,
 				  const uint8_t known[16], const struct xfp_outlier_rule *rule, struct xfp_error *err)
 {
@@ -134,7 +136,7 @@ static enum xfp_status find_again(struct outlier_scan *scan, const struct xfp_ma
 	return status;
 }
 
-/* Moments and outliers of one matrix: in one pass where the guesses were wide enough, as they nearly always are. */
+/* The moments and outliers of one matrix: in one pass if the guesses were wide enough, which they nearly always are. */
 static enum xfp_status find_outliers(struct outlier_scan *scan, const struct xfp_matrix_source *source,
 				     const uint8_t known[16], uint32_t sigma_milli, struct xfp_outlier_rule *rule,
 				     struct xfp_error *err)
@@ -159,7 +161,7 @@ static enum xfp_status find_outliers(struct outlier_scan *scan, const struct xfp
 	return status;
 }
 
-/* Outliers of one matrix, capped: their positions, by distance, in *positions. */
+/* The capped outliers of one matrix: their positions, ordered by distance, in *positions. */
 static enum xfp_status extract(const struct xfp_job *job, struct xfp_outliers *known, struct outlier_scan *scan,
 			       uint32_t m, xfp_outlier **positions, struct xfp_error *err)
 {
@@ -190,7 +192,7 @@ static enum xfp_status extract(const struct xfp_job *job, struct xfp_outliers *k
 	return XFP_OK;
 }
 
-/* Matrices of a stack side by side; they are written in their order, by one thread at a time. */
+/* Process matrices of a stack concurrently; results are written in order, by one thread at a time. */
 static enum xfp_status extract_all(struct xfp_job *job, struct xfp_outliers *known, struct outlier_scan *scans,
 				   struct xfp_artifact *artifact, struct xfp_error *err)
 {
@@ -223,7 +225,7 @@ static enum xfp_status extract_all(struct xfp_job *job, struct xfp_outliers *kno
 	return all;
 }
 
-/* What an artifact is made of. */
+/* The input of an artifact. */
 struct outliers_making {
 	struct xfp_job *job;
 	struct xfp_outliers *known;
@@ -255,7 +257,7 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 	return status;
 }
 
-/* What every weight has to be read for: the survey has it where there was one. */
+/* Compute what requires reading every weight, unless a survey already has. */
 static enum xfp_status scan_unit(struct xfp_job *job, struct xfp_outliers *known, struct xfp_error *err)
 {
 	struct xfp_artifact survey = { 0 };
@@ -282,7 +284,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	enum xfp_status status;
 
 	if (unit->plan != XFP_PLAN_FIT)
-		return xfp_fail(err, XFP_USAGE, "is stored as fp8, which xfp-pack does alone");
+		return xfp_fail(err, XFP_USAGE, "is stored as fp8; only xfp-pack applies to it");
 	status = scan_unit(job, &known, err);
 	source = xfp_key_source_of(unit, known.source);
 	if (!status)

@@ -41,7 +41,7 @@ static const char *setting(const char *variable, const char *otherwise)
 	return value && *value ? value : otherwise;
 }
 
-/* Everything of the job but what the stage itself opens. */
+/* Open everything of the job that all stages need. */
 static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct xfp_error *err)
 {
 	char *path = xfp_path(job->work, XFP_LEDGER_FILE);
@@ -57,7 +57,7 @@ static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct x
 	return xfp_store_open(cache, &job->store, err);
 }
 
-/* What a goal was solved to narrows a unit's parameters; otherwise a threshold of its own follows from its survey. */
+/* Narrow the unit's parameters: by the assignment of a goal, or else by its survey if its threshold is automatic. */
 static enum xfp_status take_aim(struct xfp_job *job, struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
@@ -87,7 +87,7 @@ static enum xfp_status take_aim(struct xfp_job *job, struct xfp_error *err)
 	return status;
 }
 
-/* For those who watch; nothing depends on it. */
+/* For progress displays only. */
 static void announce(const struct xfp_job *job, const struct xfp_stage *stage)
 {
 	struct xfp_event event = { .unit = job->number, .outcome = "started" };
@@ -97,7 +97,7 @@ static void announce(const struct xfp_job *job, const struct xfp_stage *stage)
 	xfp_event_append(job->work, &event, &ignored);
 }
 
-/* Leave word of how it ended. */
+/* Record the outcome as an event. */
 static enum xfp_status record(struct xfp_job *job, const struct xfp_stage *stage, enum xfp_status status,
 			      struct xfp_error *err)
 {
@@ -114,7 +114,7 @@ static enum xfp_status record(struct xfp_job *job, const struct xfp_stage *stage
 	return status;
 }
 
-/* The weights are not those that the unit's stamps follow from. Where the files tell, that is what there is to say. */
+/* Handle weights that differ from those that the unit's stamps are based on: if the files have changed, report that. */
 static enum xfp_status begin_again(const struct xfp_job *job, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_ledger_check_files(job->ledger, err);
@@ -144,7 +144,7 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 		if (status)
 			xfp_context(err, status, "unit %s (%s)", job->unit->name, job->unit->role);
 	}
-	/* Wanting more is an answer, not an event of its own: the extended fit that follows is. */
+	/* XFP_WANT_EXTENDED is not an event of its own: the extended fit that follows is. */
 	return status == XFP_WANT_EXTENDED ? status : record(job, stage, status, err);
 }
 
@@ -161,7 +161,7 @@ static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stag
 	return record(job, stage, status, err);
 }
 
-/* HDF5 allocates and frees half a MiB for every file: it shall not go back to the system each time. */
+/* HDF5 allocates and frees half a MiB for every file: keep this memory in the process. */
 static void keep_memory(void)
 {
 #ifdef M_MMAP_THRESHOLD
@@ -170,14 +170,14 @@ static void keep_memory(void)
 #endif
 }
 
-/* What the command line says, or the environment. */
+/* The arguments from the command line or the environment. */
 struct stage_call {
 	const char *cache, *expected;
 	bool move;
 	const char *operand; /* UNIT or FILE */
 };
 
-/* Into the job and the call. True to go on; otherwise *status is what to end with. */
+/* Parse the command line into the job and the call. True to continue; otherwise *status is the exit status. */
 static bool read_line(int argc, char **argv, const struct xfp_stage *stage, struct xfp_job *job,
 		      struct stage_call *call, int *status)
 {
@@ -214,7 +214,7 @@ static bool read_line(int argc, char **argv, const struct xfp_stage *stage, stru
 		 stage->run ? "UNIT" : "FILE");
 	snprintf(summary, sizeof summary, "%s%s", stage->summary,
 		 stage->run ? "\n\nUNIT is a unit of the work folder's ledger, such as u000012." : "");
-	argv[0] = (char *)program_of(stage); /* as messages begin */
+	argv[0] = (char *)program_of(stage); /* the prefix of messages */
 	if (!xfp_command_line_read(&line, argc, argv, status))
 		return false;
 	call->operand = line.arguments[0];
@@ -238,7 +238,8 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 	if (!read_line(argc, argv, stage, &job, &call, &status))
 		return status;
 	if (*instructions && !xfp_encoder_use(instructions)) {
-		fprintf(stderr, "%s: XFP_INSTRUCTIONS=%s: plain, avx2, avx512 and neon, where the machine has them\n",
+		fprintf(stderr,
+			"%s: XFP_INSTRUCTIONS=%s: expected plain, avx2, avx512 or neon, if the processor has it\n",
 			program_of(stage), xfp_printable(instructions).text);
 		return XFP_USAGE;
 	}
@@ -270,7 +271,7 @@ enum xfp_status xfp_stamped_open(const struct xfp_store *store, const char *work
 		xfp_store_remove(store, key);
 	else if (status && !xfp_store_has(store, key))
 		status = XFP_DAMAGED;
-	/* Whatever else stops us from reading it says nothing against the artifact. */
+	/* Other errors do not mean that the artifact is damaged. */
 	if (status == XFP_DAMAGED)
 		xfp_stamp_remove(work, unit, stamp);
 	free(path);
@@ -298,7 +299,7 @@ enum xfp_status xfp_job_open(struct xfp_job *job, enum xfp_stamp stamp, struct x
 	return xfp_job_open_key(job, stamp, key, artifact, err);
 }
 
-/* Whether the artifact is there and sound. */
+/* Whether the artifact exists and is sound. */
 static enum xfp_status look(struct xfp_job *job, enum xfp_stamp stamp, const char *key, bool *hit,
 			    struct xfp_error *err)
 {

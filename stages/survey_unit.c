@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * survey_unit.c - xfp-survey: what candidates of a unit would come to, told from some of its rows.
+ * survey_unit.c - xfp-survey: estimate the candidates of a unit from some of its rows.
  *
  * input    the checkpoint's rows
  * output   a survey artifact (schemas/surveyed.h), and u000012-fits.mk in the work folder: the fits worth making
- * key      dtype, shape and digest of every matrix; the threshold where it is given; cap, balance, modes, bits, and
- *          what decides fits
+ * key      dtype, shape and digest of every matrix; the threshold if it is given; cap, balance, modes, bits, and
+ *          the parameters of fits
  *
- * The first stage of a unit whose threshold is its own (--outlier-sigma auto), and of every unit where a goal decides.
- * Every candidate is fitted and measured on a sample of rows for every threshold (survey.h), or for the one that is
- * given. Neither floor nor goal is in the key: what is aimed at (aim.h), and what a goal is solved to, follow from what
- * was measured and from the floor or goal of the day.
+ * This is the first stage of a unit whose threshold is automatic (--outlier-sigma auto), and of every unit with a size
+ * goal. Every candidate is fitted and measured on a sample of rows for every threshold (survey.h), or for the given
+ * one. Neither floor nor goal is in the key: the target (aim.h) and the solution of a goal follow from the measurements
+ * and from the current floor or goal.
  */
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ static enum xfp_status measure(const struct xfp_job *job, const struct xfp_peaks
 	return status;
 }
 
-/* What an artifact is made of, and whether it was. */
+/* The input of an artifact, and whether it was made. */
 struct survey_making {
 	struct xfp_job *job;
 	const struct xfp_peaks *peaks;
@@ -57,7 +57,7 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 	return status ? status : xfp_surveyed_write(artifact, making->surveyed, err);
 }
 
-/* Of an artifact that is there. */
+/* Read an existing artifact. */
 static enum xfp_status read_again(struct xfp_job *job, struct xfp_surveyed *surveyed, const struct xfp_key *key,
 				  struct xfp_error *err)
 {
@@ -120,7 +120,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (!surveyed)
 		return xfp_no_memory(err);
 	if (job->unit->plan != XFP_PLAN_FIT)
-		status = xfp_fail(err, XFP_USAGE, "is not fitted, so that there is nothing to survey");
+		status = xfp_fail(err, XFP_USAGE, "is not fitted, so there is nothing to survey");
 	else
 		status = survey(job, surveyed, err);
 	xfp_surveyed_free(surveyed);

@@ -16,20 +16,20 @@
 #include "stages/inspect/projection.h"
 #include "stages/inspect/units.h"
 
-#define WORTH_TELLING 65536 /* weights of a tensor that may be a projection, and is kept */
+#define WORTH_TELLING 65536 /* weights of a tensor above which keeping a possible projection is reported */
 
-/* One run: what there is, what was found. */
+/* One run: input and results. */
 struct run {
 	const struct xfp_checkpoint *checkpoint;
 	struct xfp_model_config *config;
 	const struct xfp_family *family;
 	const struct xfp_parameters *policy;
-	const struct xfp_rule **rules; /* that each tensor is read by, NULL: none */
+	const struct xfp_rule **rules; /* [tensors] the rule that matches each tensor; NULL: none */
 	struct xfp_rule_match *matches;
-	struct xfp_rule matrix_rules[XFP_CLASSES];      /* for matrices that only the policy quantizes, */
-	struct xfp_rule_part matrix_parts[XFP_CLASSES]; /* and what they point to */
-	uint32_t layout;                                /* the alternative that fused tensors are stored in */
-	uint32_t tied; /* the word embedding that is the output head as well; UINT32_MAX: none */
+	struct xfp_rule matrix_rules[XFP_CLASSES];      /* rules for matrices quantized only because of the policy, */
+	struct xfp_rule_part matrix_parts[XFP_CLASSES]; /* and the parts that they point to */
+	uint32_t layout;                                /* the alternative layout of fused tensors */
+	uint32_t tied; /* the word embedding that is also the output head; UINT32_MAX: none */
 	struct xfp_claim *claims;
 	uint32_t claim_count, claim_capacity;
 	struct xfp_ledger *ledger;
@@ -118,7 +118,7 @@ static enum xfp_status decide(const struct run *run, uint32_t t, enum xfp_class 
 	return tensor->reason ? XFP_OK : xfp_no_memory(run->err);
 }
 
-/* ---- what has to be known before single tensors are decided ------------------------------------ */
+/* ---- decisions about the whole checkpoint ------------------------------------------------------ */
 
 static enum xfp_status match_all(const struct run *run)
 {
@@ -135,7 +135,7 @@ static enum xfp_status match_all(const struct run *run)
 	return status;
 }
 
-/* Without config.json the embedding still tells the model's width. */
+/* Without config.json, the embedding gives the model's width. */
 static enum xfp_status assume_width(const struct run *run)
 {
 	uint64_t width;
@@ -159,7 +159,7 @@ static enum xfp_status assume_width(const struct run *run)
 	return XFP_OK;
 }
 
-/* Fused tensors that fit several layouts agree on one: a checkpoint was written by one program. */
+/* All fused tensors have the same layout, since a checkpoint is written by one program. */
 static enum xfp_status choose_layout(struct run *run)
 {
 	const struct xfp_source_tensor *witness = NULL;
@@ -187,15 +187,15 @@ static enum xfp_status choose_layout(struct run *run)
 	run->layout = rule ? (uint32_t)__builtin_ctz(possible) : 0;
 	if (rule && possible & (possible - 1))
 		return xfp_notes_add(&run->findings->notes, true, run->err,
-				     "the shapes do not tell in which orientation "
-				     "fused experts are stored; the first that %s.family gives is used",
+				     "the orientation of fused experts is ambiguous from "
+				     "their shapes; using the first one in %s.family",
 				     run->family->name);
 	return XFP_OK;
 }
 
 /* ---- embedding and lm_head -------------------------------------------------------------------- */
 
-/* The embedding that an lm_head stored beside it equals, or UINT32_MAX. */
+/* Find the embedding that a stored lm_head equals; UINT32_MAX: none. */
 static enum xfp_status find_tied(const struct run *run, uint32_t head, uint32_t *tied)
 {
 	const struct xfp_source_tensor *h = &run->checkpoint->tensors[head];
@@ -219,11 +219,11 @@ static enum xfp_status find_tied(const struct run *run, uint32_t head, uint32_t 
 	return xfp_notes_add_tensor(
 		&run->findings->notes, true, h->name, weights_of(h),
 		"config.json ties it to the "
-		"embedding, but it equals none that is stored; it is treated as a matrix of its own",
+		"embedding, but it equals none in the checkpoint; it is treated as a separate matrix",
 		run->err);
 }
 
-/* A word embedding that the rules make a unit. */
+/* Whether the rules make this word embedding a unit. */
 static bool is_word_embedding(const struct run *run, uint32_t t)
 {
 	const struct xfp_rule *rule = run->rules[t];
@@ -231,7 +231,7 @@ static bool is_word_embedding(const struct run *run, uint32_t t)
 	return rule && rule->action == XFP_RULE_QUANTIZE && rule->class_ == XFP_CLASS_EMBEDDING;
 }
 
-/* Whether the architecture ends at the last hidden state: BertModel, but no GPT2LMHeadModel. */
+/* Whether the architecture ends at the last hidden state: BertModel, but not GPT2LMHeadModel. */
 static bool is_headless(const struct xfp_model_config *config)
 {
 	const char *name = xfp_model_config_architecture(config, 0);
@@ -239,8 +239,7 @@ static bool is_headless(const struct xfp_model_config *config)
 	return name && xfp_ends_with(name, "Model") && !strstr(name, "LMHead");
 }
 
-/* Heads that are stored, and the matrices that they equal. Where none is stored, the largest word embedding is the
- * head. */
+/* Find stored heads and the matrices that they equal. Without a stored head, the largest word embedding is the head. */
 static enum xfp_status find_ties(struct run *run)
 {
 	uint32_t largest = UINT32_MAX, heads = 0;
@@ -266,7 +265,7 @@ static enum xfp_status find_ties(struct run *run)
 	}
 	if (!heads && !is_headless(run->config))
 		run->tied = largest;
-	/* Then nothing obeys the settings of a head that is not stored by itself. */
+	/* A head that is not stored separately then has no settings. */
 	if (run->policy->keep_embeddings)
 		run->tied = UINT32_MAX;
 	return status;
@@ -339,7 +338,7 @@ static enum xfp_status decide_projection(struct run *run, uint32_t t)
 		if (!status && fault != XFP_FAULT_EMPTY) {
 			char text[320];
 
-			snprintf(text, sizeof text, "%s; kept as it is", why);
+			snprintf(text, sizeof text, "%s; kept unchanged", why);
 			status = xfp_notes_add_tensor(&run->findings->notes, true, tensor->name, weights_of(tensor),
 						      text, run->err);
 		}
@@ -358,7 +357,7 @@ static enum xfp_status decide_by_rule(const struct run *run, uint32_t t)
 	return decide(run, t, class, XFP_FATE_KEPT, "%s: kept by rule", xfp_class_name(class));
 }
 
-/* Whether --lm-head keep holds, and no override says otherwise. */
+/* Whether --lm-head keep applies and no override replaces it. */
 static bool keeps_lm_head(const struct run *run, uint32_t t)
 {
 	struct xfp_policy policy = xfp_policy_of(run->policy, run->checkpoint->tensors[t].name,
@@ -398,8 +397,8 @@ static enum xfp_status decide_embedding(struct run *run, uint32_t t)
 	return status;
 }
 
-/* What looks like a projection and is kept without a class of its own has no floor to answer to: that
- * is told, as a warning where no rule even saw it. */
+/* Keep a tensor without a class. If it may be a projection, it is quantized by no floor, so report it: as a warning if
+ * no rule matched. */
 static enum xfp_status decide_other(struct run *run, uint32_t t, const char *reason, bool warning, const char *note)
 {
 	const struct xfp_source_tensor *tensor = &run->checkpoint->tensors[t];
@@ -415,7 +414,7 @@ static enum xfp_status decide_other(struct run *run, uint32_t t, const char *rea
 	return decide(run, t, XFP_CLASS_OTHER, XFP_FATE_KEPT, "%s", reason);
 }
 
-/* A matrix that no rule quantizes, as a unit of its own: a rule that says so takes it, whose role is the class. */
+/* Make a matrix that the rules keep a unit of its own, by a synthetic rule whose role is the class. */
 static enum xfp_status extend(struct run *run, uint32_t t, enum xfp_class class)
 {
 	static const struct xfp_rule_layout matrix = { .rank = 2, .dim = { 'N', 'K' } };
@@ -433,7 +432,7 @@ static enum xfp_status extend(struct run *run, uint32_t t, enum xfp_class class)
 	if (!run->rules[t])
 		run->matches[t].layer = -1;
 	run->rules[t] = rule;
-	run->matches[t].expert_at = run->matches[t].expert_end = 0; /* no stack, whatever its name */
+	run->matches[t].expert_at = run->matches[t].expert_end = 0; /* not a stack, whatever its name */
 	return decide_projection(run, t);
 }
 
@@ -455,11 +454,12 @@ static enum xfp_status decide_tensor(struct run *run, uint32_t t)
 	if (extends(run, t))
 		return extend(run, t, rule ? rule->class_ : XFP_CLASS_OTHER);
 	if (!rule)
-		return decide_other(run, t, "no rule matches", true, "no rule matches; kept as it is");
+		return decide_other(run, t, "no rule matches", true, "no rule matches; kept unchanged");
 	switch (rule->action) {
 	case XFP_RULE_KEEP:
 		if (rule->class_ == XFP_CLASS_OTHER)
-			return decide_other(run, t, "other: kept by rule", false, "a rule keeps it as it is, as other");
+			return decide_other(run, t, "other: kept by rule", false,
+					    "a rule keeps it unchanged, as other");
 		return decide_by_rule(run, t);
 	case XFP_RULE_DROP:
 		return decide(run, t, rule->class_, XFP_FATE_DROPPED, "computed by every engine: dropped by rule");
@@ -472,7 +472,7 @@ static enum xfp_status decide_tensor(struct run *run, uint32_t t)
 
 /* ---- after that ------------------------------------------------------------------------------- */
 
-/* Stacks that are not what config.json says: not found, or of another size. */
+/* Report stacks that contradict config.json: missing ones, or a different number of experts. */
 static enum xfp_status report_experts(const struct run *run, const char *key, uint64_t experts)
 {
 	struct xfp_notes *notes = &run->findings->notes;
@@ -510,7 +510,7 @@ static enum xfp_status report(const struct run *run)
 
 		if (rule->optional || run->findings->taken[i])
 			continue;
-		status = xfp_notes_add(notes, false, run->err, "%s.family:%u: the rule takes no tensor: %s",
+		status = xfp_notes_add(notes, false, run->err, "%s.family:%u: the rule matches no tensor: %s",
 				       run->family->name, rule->line, rule->pattern);
 		if (!status)
 			notes->list[notes->count - 1].idle = true;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * classify.h - from a checkpoint's headers and a family's rules to the ledger.
+ * classify.h - apply a family's rules to a checkpoint's headers, producing the ledger.
  *
- * Every tensor gets exactly one fate, with the reason; those that can be quantized become units.
- * What the user should know besides goes into the findings. Reasons name no rule or line, since they
- * are stored in bundles: a comment in a rule file must not change a bundle's bytes.
+ * Every tensor gets exactly one fate, with the reason; those that can be quantized become units. Anything else that the
+ * user should know goes into the findings. Reasons contain no rule or line number, since they are stored in bundles: a
+ * comment in a rule file must not change a bundle's bytes.
  */
 #ifndef XFP_CLASSIFY_H
 #define XFP_CLASSIFY_H
@@ -18,15 +18,14 @@
 
 struct xfp_findings {
 	struct xfp_notes notes;
-	uint32_t *taken;               /* tensors that each rule of the family took */
-	const struct xfp_rule **rules; /* that took each tensor of the ledger, NULL: none did */
+	uint32_t *taken;               /* number of tensors that matched each rule of the family */
+	const struct xfp_rule **rules; /* [ledger tensors] the rule that matched each, NULL: none */
 };
 
-/* Formats and overrides of `policy`, and its lm_head, decide what becomes a unit and what the pipeline does with it.
- *
- * Reads no weights, with one exception: where config.json ties the lm_head to the embedding and both
- * are stored, their bytes are compared. A hidden_size that config.json lacks is filled in from the
- * embedding's shape. The caller frees both results; on failure there are none. */
+/* Create the ledger. `policy` supplies the formats, overrides and lm_head setting that determine units and plans. Reads
+ * no weights, with one exception: if config.json ties the lm_head to the embedding and both are stored, their bytes are
+ * compared. A hidden_size that config.json lacks is filled in from the embedding's shape. The caller frees both
+ * results; on failure there are none. */
 enum xfp_status xfp_classify(const struct xfp_checkpoint *checkpoint, struct xfp_model_config *config,
 			     const struct xfp_family *family, const struct xfp_parameters *policy,
 			     struct xfp_ledger **ledger, struct xfp_findings *findings, struct xfp_error *err);

@@ -26,7 +26,7 @@ struct family_parser {
 	uint32_t definition_count;
 };
 
-/* Move past the first word of *text and the blanks behind it; the word gets its end. */
+/* Return the first word of *text, NUL-terminated, and advance *text past it and the blanks after it. */
 static char *take_word(char **text)
 {
 	char *word = *text;
@@ -48,8 +48,8 @@ static const struct definition *find_definition(const struct family_parser *pars
 	return NULL;
 }
 
-/* Replace every <NAME> that is defined; the others are left to the rule. Definitions hold no others
- * by then, so one pass is enough. */
+/* Replace every <NAME> that is defined; others are left for the rule. Definitions are already expanded, so one pass is
+ * enough. */
 static char *expand(const struct family_parser *parser, const char *text)
 {
 	struct xfp_text out;
@@ -79,7 +79,7 @@ static enum xfp_status add_definition(struct family_parser *parser, char *rest, 
 	struct definition *more, *to;
 
 	if (!*name || name[strspn(name, NAME_CHARACTERS)] || !*rest)
-		return xfp_fail(err, XFP_BAD_INPUT, "a definition is: define NAME TEXT");
+		return xfp_fail(err, XFP_BAD_INPUT, "invalid definition; write: define NAME TEXT");
 	if (find_definition(parser, name, strlen(name)) || !strcmp(name, "layer") || !strcmp(name, "extra-layer") ||
 	    !strcmp(name, "expert"))
 		return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is defined already", name);
@@ -155,7 +155,7 @@ static enum xfp_status parse_line(struct family_parser *parser, unsigned number,
 
 		family->tied = !strcmp(value, "yes");
 		if (!family->tied && strcmp(value, "no"))
-			return xfp_fail(err, XFP_BAD_INPUT, "tied is yes or no");
+			return xfp_fail(err, XFP_BAD_INPUT, "invalid value of tied; write yes or no");
 		return XFP_OK;
 	}
 	if (!strcmp(word, "define"))
@@ -167,10 +167,10 @@ static enum xfp_status parse_line(struct family_parser *parser, unsigned number,
 	for (unsigned i = 0; i < sizeof actions / sizeof *actions; i++)
 		if (!strcmp(word, actions[i]))
 			return add_rule(parser, number, (enum xfp_rule_action)i, optional, line, err);
-	return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no statement; see xfp-family(5)", word);
+	return xfp_fail(err, XFP_BAD_INPUT, "unknown statement \"%s\"; see xfp-family(5)", word);
 }
 
-/* Rules with alternative layouts are decided together, so they must have equally many. */
+/* The alternative layouts of all rules are chosen together, so each rule must have the same number of them. */
 static enum xfp_status check_layouts(const struct xfp_family *family, const char *path, struct xfp_error *err)
 {
 	uint32_t count = 0;
@@ -183,7 +183,7 @@ static enum xfp_status check_layouts(const struct xfp_family *family, const char
 		if (count && rule->layout_count != count)
 			return xfp_fail(err, XFP_BAD_INPUT,
 					"%s:%u: rules with alternative layouts must all have "
-					"equally many",
+					"the same number of them",
 					path, rule->line);
 		count = rule->layout_count;
 	}
@@ -243,7 +243,7 @@ enum xfp_status xfp_family_load(const char *path, bool header_only, struct xfp_f
 	if ((status = xfp_slurp(path, LARGEST_FILE, &text, &size, err)))
 		return status;
 	if (strlen(text) != size)
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is no text file", path);
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is not a text file", path);
 	else
 		status = xfp_family_parse(text, path, header_only, out, err);
 	free(text);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * family.h - rule files: what the tensors of a model family are and what becomes of them.
+ * family.h - rule files: the classes and fates of the tensors of a model family.
  *
- * One text file a family, NAME.family, in the language of xfp-family(5): data only, so that a model
- * is added without a compiler. The first rule whose pattern matches a tensor's name takes it.
+ * One text file a family, NAME.family, in the language of xfp-family(5): data only, so that a model is added without a
+ * compiler. The first rule whose pattern matches a tensor's name applies.
  */
 #ifndef XFP_FAMILY_H
 #define XFP_FAMILY_H
@@ -16,27 +16,28 @@
 #include "stages/inspect/rule.h"
 
 #define XFP_FAMILY_SUFFIX ".family"
-#define XFP_FAMILY_GENERAL "general" /* used when no family claims a model */
+#define XFP_FAMILY_GENERAL "general" /* used if no family claims a model */
 
 struct xfp_family {
 	char *name;  /* the file's, without its suffix */
 	char *about; /* one line, may be NULL */
 	char **model_types, **architectures;
 	uint32_t model_type_count, architecture_count;
-	bool tied; /* what a missing tie_word_embeddings means */
+	bool tied; /* default of a missing tie_word_embeddings */
 	struct xfp_rule *rules;
 	uint32_t rule_count;
 };
 
-/* Read a family. A line that is no rule is XFP_BAD_INPUT naming file and line. With `header_only`
- * the rules are left alone. */
+/* Read a family. XFP_BAD_INPUT: a line is invalid; the message names file and line. With `header_only`, the rules are
+ * not read. */
 enum xfp_status xfp_family_load(const char *path, bool header_only, struct xfp_family **out, struct xfp_error *err);
-/* The same from text; `path` gives the name and is for messages. */
+/* xfp_family_load from a text; `path` gives the name and is used in messages. */
 enum xfp_status xfp_family_parse(const char *text, const char *path, bool header_only, struct xfp_family **out,
 				 struct xfp_error *err);
-void xfp_family_free(struct xfp_family *family); /* NULL is fine */
+void xfp_family_free(struct xfp_family *family); /* NULL is accepted */
 
-/* *rule is that which takes a tensor of this name, or NULL. `layers` and failure as for xfp_rule_matches. */
+/* Find the rule that matches a tensor of this name; *rule is NULL if there is none. For `layers` and failures see
+ * xfp_rule_matches. */
 enum xfp_status xfp_family_match(const struct xfp_family *family, const char *name, uint64_t layers,
 				 const struct xfp_rule **rule, struct xfp_rule_match *match, struct xfp_error *err);
 

@@ -13,7 +13,7 @@
 #include "base/text/misspelt.h"
 #include "stages/settings/data.h"
 
-#define MOST_NAMES 64 /* of families that are looked at for what was meant */
+#define MOST_NAMES 64 /* maximum number of families considered for suggestions */
 
 /* ---- the families of one folder ----------------------------------------------------------------- */
 
@@ -35,7 +35,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Load the headers of all families of a folder, in the order of their names. */
+/* Load the headers of all families of a folder, sorted by name. */
 static enum xfp_status load_headers(const char *folder, struct xfp_family ***out, uint32_t *count,
 				    struct xfp_error *err)
 {
@@ -45,7 +45,7 @@ static enum xfp_status load_headers(const char *folder, struct xfp_family ***out
 	int found = scandir(folder, &entries, is_family_file, by_name);
 
 	if (found < 0)
-		return xfp_fail_errno(err, errno, "%s: no folder of families; see --families and " XFP_FAMILY_PATH,
+		return xfp_fail_errno(err, errno, "%s: not a folder of families; see --families and " XFP_FAMILY_PATH,
 				      folder);
 	*count = 0;
 	if (!(families = calloc((size_t)found + 1, sizeof *families)))
@@ -85,7 +85,7 @@ static enum xfp_status claimant(struct xfp_family *const *families, uint32_t cou
 			continue;
 		if (*out)
 			return xfp_fail(err, XFP_BAD_INPUT,
-					"%s: families %s and %s both claim \"%s\"; name one with "
+					"%s: families %s and %s both claim \"%s\"; select one with "
 					"--family",
 					folder, (*out)->name, f->name, word);
 		*out = f;
@@ -93,7 +93,7 @@ static enum xfp_status claimant(struct xfp_family *const *families, uint32_t cou
 	return XFP_OK;
 }
 
-/* The name of the folder's family for this model, and by what; both NULL when it has none. */
+/* The name of the folder's family for this model, and the reason; both NULL if it has none. */
 static enum xfp_status choose_in(const char *folder, const struct xfp_model_config *config, char **name, char **why,
 				 struct xfp_error *err)
 {
@@ -130,7 +130,7 @@ static char *file_in(const char *folder, const char *name)
 	return xfp_formatted("%s/%s" XFP_FAMILY_SUFFIX, folder, name);
 }
 
-/* The first folder's file of this name that is there, else the last folder's. NULL: out of memory. */
+/* The first folder's file of this name that exists, else the path in the last folder. NULL: out of memory. */
 static char *file_of(char *const *folders, uint32_t count, const char *name)
 {
 	char *path = NULL;
@@ -174,7 +174,7 @@ static void free_folders(char **folders, uint32_t count)
 	free(folders);
 }
 
-/* The wished one, or those of the environment and xfp's own. */
+/* The requested folder, or those of the environment and xfp's own. */
 static enum xfp_status list_folders(const char *only, char ***out, uint32_t *count, struct xfp_error *err)
 {
 	const char *path = getenv(XFP_FAMILY_PATH);
@@ -206,7 +206,7 @@ static enum xfp_status list_folders(const char *only, char ***out, uint32_t *cou
 	return XFP_OK;
 }
 
-/* In "bert, gemma, llama". */
+/* Whether a name is in a list such as "bert, gemma, llama". */
 static bool is_in_list(const char *list, const char *name)
 {
 	size_t length = strlen(name);
@@ -217,7 +217,7 @@ static bool is_in_list(const char *list, const char *name)
 	return false;
 }
 
-/* Of the names in a list, those that were perhaps meant. */
+/* Suggest names from a list. */
 static void find_near(const char *list, const char *name, char meant[XFP_DID_YOU_MEAN])
 {
 	const char *names[MOST_NAMES];
@@ -230,7 +230,7 @@ static void find_near(const char *list, const char *name, char meant[XFP_DID_YOU
 	xfp_did_you_mean("", name, names, count, meant);
 }
 
-/* All names in all folders, each once; one of the user's own may hide one of ours. */
+/* Report an unknown family with the names from all folders, each once: a user's family may hide one of ours. */
 static enum xfp_status no_such_family(char *const *folders, uint32_t count, const char *name, struct xfp_error *err)
 {
 	char list[600] = "", shown[80], meant[XFP_DID_YOU_MEAN];
@@ -253,7 +253,7 @@ static enum xfp_status no_such_family(char *const *folders, uint32_t count, cons
 	}
 	find_near(list, name, meant);
 	return xfp_fail(err, XFP_USAGE,
-			"no family '%s'%s%s there are %s, and files: a name with a slash or ending in %s",
+			"no family '%s'%s%s families are %s, and files: a name with a slash or ending in %s",
 			xfp_printable(name).text, meant, *meant ? "" : ";", *list ? list : "none", XFP_FAMILY_SUFFIX);
 }
 
@@ -278,7 +278,7 @@ enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct
 			status = errno != ENOENT
 					 ? xfp_fail_errno(err, errno, "--family %s", xfp_printable(choice->path).text)
 				 : folders ? no_such_family(folders, count, wish->family, err)
-					   : xfp_fail(err, XFP_USAGE, "--family %s: there is no such file",
+					   : xfp_fail(err, XFP_USAGE, "--family %s: no such file",
 						      xfp_printable(choice->path).text);
 	}
 	if (!status)

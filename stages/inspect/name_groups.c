@@ -21,7 +21,7 @@ static int compare(const void *a, const void *b)
 	return order ? order : strcmp(x->names, y->names);
 }
 
-/* Equal neighbours become one; the first keeps its name. */
+/* Merge equal neighbors; the first one's name is kept. */
 static void join(struct xfp_name_groups *groups)
 {
 	uint32_t kept = 0;

@@ -35,7 +35,7 @@ static struct reading read_as(const struct xfp_rule_layout *layout, const struct
 	return r;
 }
 
-/* The first dimension that is not what the layout says, or the rank when all are. */
+/* The first dimension that contradicts the layout, or the rank if all agree. */
 static uint32_t misfit(const struct xfp_rule_layout *layout, const struct xfp_source_tensor *tensor,
 		       const struct xfp_model_config *config)
 {
@@ -65,7 +65,7 @@ uint32_t xfp_projection_fit(const struct xfp_rule *rule, const struct xfp_source
 	return fit;
 }
 
-/* Rows of one part, 0 when config.json does not tell. */
+/* Rows of one part; 0 if config.json does not give them. */
 static uint64_t part_rows(const struct xfp_rule *rule, uint32_t part, uint64_t rows,
 			  const struct xfp_model_config *config)
 {

@@ -8,13 +8,14 @@
 #include "base/system/file.h"
 #include "base/text/suffix.h"
 
-/* Endings that only packed weights and their scales have, of those that are left when a checkpoint is open. */
+/* Name endings that only packed weights and their scales have, among the tensors that remain after opening a
+ * checkpoint. */
 static const char *const endings[] = {
 	".qweight",      ".qzeros",  ".q_weight",  ".weight_packed", "_scale_inv",
 	".weight_scale", ".trellis", ".quant_map", ".SCB",           "_proj_blocks",
 };
 
-/* What those do who have a model in a form that nobody publishes it in. */
+/* Remedies for quantized forms in which models are rarely published. */
 static const struct {
 	const char *method, *ending, *remedy;
 } advice[] = {
@@ -47,11 +48,11 @@ static enum xfp_status refuse_unread(const struct xfp_checkpoint *checkpoint, st
 		const struct xfp_source_tensor *tensor = &checkpoint->tensors[i];
 
 		if (tensor->unread)
-			return xfp_fail(
-				err, XFP_BAD_INPUT,
-				"%s: tensor %s: is %s, which can be listed but not read; use a file of the model "
-				"in another type",
-				checkpoint->files[tensor->file].path, xfp_printable(tensor->name).text, tensor->unread);
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s: tensor %s: %s, which can be listed but not read; use a file of the model "
+					"in another type",
+					checkpoint->files[tensor->file].path, xfp_printable(tensor->name).text,
+					tensor->unread);
 	}
 	return checkpoint->unread ? xfp_fail(err, XFP_BAD_INPUT, "%s: is %s; use the model as it was published",
 					     checkpoint->files[0].path, checkpoint->unread)
@@ -61,7 +62,7 @@ static enum xfp_status refuse_unread(const struct xfp_checkpoint *checkpoint, st
 enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, const struct xfp_model_config *config,
 				     struct xfp_error *err)
 {
-	/* Of what was unpacked, config.json still tells the method. */
+	/* For an unpacked checkpoint, config.json still names the method. */
 	const char *method = checkpoint->packed ? NULL : xfp_model_config_quantized(config), *tensor = NULL;
 	enum xfp_status status = refuse_unread(checkpoint, err);
 	char *by, *shown;
@@ -76,8 +77,8 @@ enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, co
 	by = method ? xfp_formatted("quant_method %s in config.json", xfp_printable(method).text) : strdup("");
 	shown = tensor ? xfp_formatted("%stensor %s", method ? ", " : "", xfp_printable(tensor).text) : strdup("");
 	if (by && shown)
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is quantized already (%s%s), %s", checkpoint->folder, by,
-				  shown, remedy(method, tensor));
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: already quantized (%s%s), %s", checkpoint->folder, by, shown,
+				  remedy(method, tensor));
 	else
 		status = xfp_no_memory(err);
 	free(by);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refuse.h - checkpoints that are quantized already.
+ * refuse.h - reject checkpoints that are already quantized in an unsupported form.
  */
 #ifndef XFP_REFUSE_H
 #define XFP_REFUSE_H
@@ -9,7 +9,7 @@
 #include "checkpoints/checkpoint.h"
 #include "stages/inspect/model_config.h"
 
-/* XFP_BAD_INPUT naming the method and a tensor, as far as there is either; XFP_OK when it is not quantized. */
+/* XFP_BAD_INPUT: quantized; the message names the method and a tensor, as far as known. XFP_OK: not quantized. */
 enum xfp_status xfp_refuse_quantized(const struct xfp_checkpoint *checkpoint, const struct xfp_model_config *config,
 				     struct xfp_error *err);
 

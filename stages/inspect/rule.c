@@ -59,12 +59,12 @@ static enum xfp_status parse_parts(struct xfp_rule *rule, char *text, struct xfp
 		if (rule->part_count == MOST_PARTS)
 			return xfp_fail(err, XFP_BAD_INPUT, "more than %d roles", MOST_PARTS);
 		if (!*part || part[strspn(part, word_characters)])
-			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no role; roles are words such as gate", part);
+			return xfp_fail(err, XFP_BAD_INPUT, "invalid role \"%s\"; roles are words such as gate", part);
 		for (uint32_t i = 0; i < rule->part_count; i++)
 			if (!strcmp(rule->parts[i].role, part))
 				return xfp_fail(err, XFP_BAD_INPUT, "role \"%s\" occurs twice", part);
 		if (rows && !is_product(rows))
-			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no product of config.json fields", rows);
+			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is not a product of config.json fields", rows);
 		rule->part_count++;
 		sized += rows != NULL;
 		to->role = strdup(part);
@@ -74,7 +74,7 @@ static enum xfp_status parse_parts(struct xfp_rule *rule, char *text, struct xfp
 	}
 	if (sized && (sized != rule->part_count || rule->interleaved))
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"either every role has a number of rows or none; interleaved ones "
+				"give a number of rows for every role or for none; interleaved roles "
 				"have none");
 	return XFP_OK;
 }
@@ -90,11 +90,11 @@ static enum xfp_status parse_layout(struct xfp_rule_layout *layout, char *text, 
 			return xfp_fail(err, XFP_BAD_INPUT, "a layout has two or three dimensions");
 		if (!*dim || dim[1] || !strchr("ENK", *dim) || memchr(layout->dim, *dim, layout->rank))
 			return xfp_fail(err, XFP_BAD_INPUT,
-					"\"%s\" is no dimension, or is there twice; they are E "
+					"invalid or repeated dimension \"%s\"; dimensions are E "
 					"(expert), N (row) and K (column)",
 					dim);
 		if (equals && !is_product(equals))
-			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is no product of config.json fields", equals);
+			return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is not a product of config.json fields", equals);
 		layout->dim[layout->rank] = *dim;
 		if (equals && !(layout->equals[layout->rank] = strdup(equals)))
 			return xfp_no_memory(err);
@@ -123,16 +123,16 @@ static enum xfp_status parse_layouts(struct xfp_rule *rule, char *text, struct x
 	return XFP_OK;
 }
 
-/* A pattern being read: the expression without our marks, its groups, and its literal strings. */
+/* Parser state of a pattern: the expression without marks, its groups, and its literal strings. */
 struct rule_scan {
 	struct xfp_rule *rule;
 	char *regex; /* output */
 	size_t regex_size;
-	size_t run; /* start of the literal string being gathered in rule->literals */
+	size_t run; /* start of the current literal string in rule->literals */
 	unsigned groups, depth;
-	bool alternatives; /* at the top: then no string is certain */
-	bool after_mark;   /* what comes next stands right behind a mark */
-	bool more_digits;  /* digits of a name may be matched by something else than one of its marks each */
+	bool alternatives; /* alternatives at the top level: then no string is certain */
+	bool after_mark;   /* the next element directly follows a mark */
+	bool more_digits;  /* something other than a single mark may match digits of a name */
 };
 
 static void emit(struct rule_scan *scan, const char *text, size_t size)
@@ -157,7 +157,7 @@ static void literal(struct rule_scan *scan, char c)
 		scan->rule->literals[scan->rule->literals_size++] = c;
 }
 
-/* "<layer>", "<extra-layer>" or "<expert>" at p; its length, 0: none. */
+/* The length of a mark "<layer>", "<extra-layer>" or "<expert>" at p; 0: none. */
 static size_t mark(struct rule_scan *scan, const char *p, struct xfp_error *err)
 {
 	static const char *const marks[] = { "<layer>", "<extra-layer>", "<expert>" };
@@ -179,11 +179,11 @@ static size_t mark(struct rule_scan *scan, const char *p, struct xfp_error *err)
 		emit(scan, NUMBER_GROUP, strlen(NUMBER_GROUP));
 		return length;
 	}
-	xfp_fail(err, XFP_BAD_INPUT, "\"%.32s\": no such mark or define; a plain < is written [<]", p);
+	xfp_fail(err, XFP_BAD_INPUT, "unknown mark or definition \"%.32s\"; write a literal < as [<]", p);
 	return 0;
 }
 
-/* Length of the bracket expression at p, 0: it does not end. */
+/* Length of the bracket expression at p; 0: it is not closed. */
 static size_t bracket(const char *p)
 {
 	const char *q = p + 1;
@@ -227,7 +227,7 @@ static enum xfp_status scan_pattern(struct rule_scan *scan, const char *text, st
 		case '\\':
 			if (!p[1] || !strchr("^.[]$()|*+?{}\\", p[1]))
 				return xfp_fail(err, XFP_BAD_INPUT,
-						"\\%.1s is no POSIX extended expression; write "
+						"\\%.1s is not supported by POSIX extended expressions; write "
 						"[0-9] for a digit",
 						p + 1);
 			literal(scan, p[1]);
@@ -312,7 +312,7 @@ static enum xfp_status parse_pattern(struct xfp_rule *rule, const char *text, st
 		return xfp_fail(err, XFP_BAD_INPUT, "the pattern is missing");
 	rule->pattern = strndup(text, length);
 	rule->literals = malloc(2 * length + 1);
-	scan.regex = malloc(2 * length + 1); /* a mark grows by at most a character */
+	scan.regex = malloc(2 * length + 1); /* a mark grows by at most one character */
 	if (!rule->pattern || !rule->literals || !scan.regex) {
 		status = xfp_no_memory(err);
 		goto done;
@@ -348,7 +348,8 @@ enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct x
 			goto done;
 		}
 		if (!*roles || !*layout) {
-			status = xfp_fail(err, XFP_BAD_INPUT, "a rule is: quantize CLASS ROLES LAYOUT PATTERN");
+			status = xfp_fail(err, XFP_BAD_INPUT,
+					  "invalid rule; write: quantize CLASS ROLES LAYOUT PATTERN");
 			goto done;
 		}
 		if ((status = parse_parts(rule, roles, err)) || (status = parse_layouts(rule, layout, err)))
@@ -358,7 +359,7 @@ enum xfp_status xfp_rule_parse(struct xfp_rule *rule, const char *text, struct x
 		goto done;
 	if (rule->expert_group && rule->layouts && memchr(rule->layouts->dim, 'E', rule->layouts->rank))
 		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "experts are numbered by <expert> in the name or by E in the shape, "
+				  "number experts by <expert> in the name or by E in the shape, "
 				  "not by both");
 done:
 	free(class);
@@ -384,10 +385,10 @@ void xfp_rule_clear(struct xfp_rule *rule)
 		regfree(&rule->regex);
 }
 
-/* Cheap, and false for nearly every name that the expression would refuse. */
+/* A cheap test that is false for nearly every name that the expression would reject. */
 static bool has_literals(const struct xfp_rule *rule, const char *name)
 {
-	if (rule->ends) { /* the end first: most rules differ there, and it takes no search */
+	if (rule->ends) { /* the end first: most rules differ there, and it needs no search */
 		size_t length = strlen(name), tail = rule->literals_size - rule->tail - 1;
 
 		if (length < tail || memcmp(name + length - tail, rule->literals + rule->tail, tail))
@@ -402,7 +403,7 @@ static bool has_literals(const struct xfp_rule *rule, const char *name)
 	return true;
 }
 
-/* A number of nine digits or more is as good as the largest. */
+/* Numbers of nine digits or more are clamped to the largest. */
 static uint32_t number(const char *text, size_t length)
 {
 	uint32_t value = 0;
@@ -415,12 +416,12 @@ static uint32_t number(const char *text, size_t length)
 	return value;
 }
 
-/* A number's place in a name; at equals end: none. */
+/* The position of a number in a name; empty if equal to its end: none. */
 struct rule_place {
 	size_t at, end;
 };
 
-/* The places of the marks' numbers as the expression's groups give them, in a name that matches. */
+/* Find the positions of the marks' numbers from the expression's groups, in a name that matches. */
 static enum xfp_status find_groups(const struct xfp_rule *rule, const char *name, struct rule_place *layer,
 				   struct rule_place *expert, struct xfp_error *err)
 {
@@ -442,8 +443,8 @@ static enum xfp_status find_groups(const struct xfp_rule *rule, const char *name
 	return XFP_OK;
 }
 
-/* The same for a name that matches a rule whose numbers are plain, and a tenth of the time: the name's
- * runs of digits are the marks' numbers, in order. */
+/* find_groups for a name that matches a rule with plain numbers, in a tenth of the time: the name's runs of digits are
+ * the marks' numbers, in order. */
 static bool find_digits(const struct xfp_rule *rule, const char *name, struct rule_place *layer,
 			struct rule_place *expert)
 {

@@ -9,7 +9,7 @@
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* The order of roles within a class: as data flows. Others follow by name. */
+/* The order of roles within a class: in the direction of data flow. Others follow by name. */
 static const char *const role_order[] = { "q", "q_a", "q_b", "k", "kv_a", "kv_b", "v", "o", "gate", "up", "down" };
 #define ROLES (sizeof role_order / sizeof *role_order)
 
@@ -26,7 +26,7 @@ static int compare_roles(const char *a, const char *b)
 {
 	size_t x, y;
 
-	if (!strcmp(a, b)) /* as most are that are compared */
+	if (!strcmp(a, b)) /* true for most pairs compared */
 		return 0;
 	x = role_rank(a);
 	y = role_rank(b);
@@ -59,7 +59,7 @@ static bool alike(const struct xfp_ledger_tensor *a, const struct xfp_ledger_ten
 	return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->shape, b->shape, a->rank * sizeof *a->shape);
 }
 
-/* The claims of one unit: one tensor, or experts 0, 1, 2 ... that are alike. */
+/* Check the claims of one unit: one tensor, or experts 0, 1, 2 ... of the same shape. */
 static enum xfp_status check_unit(const struct xfp_claim *claims, uint32_t count, const struct xfp_ledger *ledger,
 				  struct xfp_error *err)
 {
@@ -86,7 +86,7 @@ static enum xfp_status check_unit(const struct xfp_claim *claims, uint32_t count
 	return XFP_OK;
 }
 
-/* Stacks of one layer and class must have equally many experts. */
+/* Stacks of one layer and class must have the same number of experts. */
 static enum xfp_status check_layer(const struct xfp_claim *before, uint32_t experts_before,
 				   const struct xfp_claim *claims, uint32_t experts, struct xfp_error *err)
 {

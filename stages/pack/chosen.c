@@ -15,7 +15,7 @@ static enum xfp_status open_fit(struct xfp_job *job, const struct xfp_choice *ch
 	enum xfp_status status;
 	char key[33];
 
-	/* The one whose stamp goes when it is damaged. */
+	/* Find the step whose stamp must be removed if the fit is damaged. */
 	for (int i = 0; i < XFP_FIT_KINDS; i++)
 		if (xfp_stamp_read(job->work, job->number, xfp_fit_stamp((enum xfp_fit_kind)i), key) &&
 		    !strcmp(key, choice->fit))

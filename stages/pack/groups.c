@@ -2,7 +2,7 @@
 /*
  * groups.c - the parts of a v2a or v2c unit: packed indices, library, groups, balance, outliers.
  *
- * The library is that of the fit; what groups take from it is found again, the same.
+ * The library comes from the fit; the codes of groups are computed again, with the same result.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +17,9 @@ struct group_packing {
 	struct xfp_group_library library;
 	struct xfp_grouping grouping;
 	struct xfp_library_code stored;
-	uint8_t *entry, *row;          /* of the matrix: by group; v2c: by row */
+	uint8_t *entry, *row;          /* codes of the matrix: by group; v2c: by row */
 	uint16_t *pair;                /* v2a: scale and midpoint by group */
-	struct group_buffers *buffers; /* one a thread */
+	struct group_buffers *buffers; /* one per thread */
 };
 
 /* One thread's buffers for a row. */
@@ -58,7 +58,7 @@ static void pack_row(void *own, int thread, const struct xfp_rows *rows, const s
 			xfp_residual(buffers->marked[i], buffers->value[column[i]]);
 }
 
-/* Groups of a matrix, as bundle_layout.h lays them out. */
+/* Write the groups of a matrix in the layout of bundle_layout.h. */
 static enum xfp_status write_groups(void *own, struct xfp_error *err)
 {
 	static const uint8_t zeros[XFP_ROW_ALIGN];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.c - xfp-pack: a unit's parts as the bundle will hold them.
+ * pack.c - xfp-pack: create a unit's parts as stored in the bundle.
  *
  * input    the checkpoint's rows, the unit's choice, the fit and the outliers it was chosen from
  * output   a packed artifact (schemas/packed.h)
- * key      the chosen candidate and the key of the fit that measured it; for units that are kept and
- *          for fp8 units, whether or not an earlier stage chose that, dtype, shape and digests
+ * key      the chosen candidate and the key of the fit that measured it; for kept and for fp8 units, whether or not
+ *          an earlier stage chose that, dtype, shape and digests
  */
 #include "stages/pack/pack.h"
 
@@ -18,11 +18,10 @@
 #include "stages/quantize/rows.h"
 #include "stages/quantize/scan.h"
 
-/* What reading a unit that no earlier stage has read tells, beside its matrices' digests: what stands
- * against fp8. */
+/* Obstacles to fp8, found while reading a unit without an earlier stage. */
 struct obstacles {
-	uint64_t nonfinite; /* weights that are no numbers */
-	uint64_t vanishing; /* rows that are not zero but whose fp8 scale would be */
+	uint64_t nonfinite; /* weights that are NaN or infinite */
+	uint64_t vanishing; /* nonzero rows whose fp8 scale would be zero */
 };
 
 static void check_row(struct obstacles *found, const float *w, uint64_t cols)
@@ -72,7 +71,7 @@ static enum xfp_status check_unit(struct xfp_job *job, struct xfp_packed *packed
 	return status;
 }
 
-/* Digests of the unit's matrices, out of an outliers artifact. */
+/* Copy the digests of the unit's matrices from an outliers artifact. */
 static enum xfp_status copy_digests(struct xfp_artifact *artifact, struct xfp_packed *packed, struct xfp_error *err)
 {
 	struct xfp_outliers known = { 0 };
@@ -84,7 +83,7 @@ static enum xfp_status copy_digests(struct xfp_artifact *artifact, struct xfp_pa
 	return status;
 }
 
-/* What an artifact is made of. */
+/* The input of an artifact. */
 struct pack_making {
 	struct xfp_job *job;
 	const struct xfp_choice *choice;
@@ -130,7 +129,7 @@ static enum xfp_status read_choice(struct xfp_job *job, struct xfp_choice *choic
 	return status;
 }
 
-/* What decides the parts of a unit that was read as a whole: its digests, which `packed` carries. */
+/* The key source of a unit that was read completely, from the digests in `packed`. */
 static enum xfp_status source_of(const struct xfp_ledger_unit *unit, const struct xfp_packed *packed,
 				 struct xfp_key_source *source, struct xfp_error *err)
 {
@@ -144,8 +143,8 @@ static enum xfp_status source_of(const struct xfp_ledger_unit *unit, const struc
 	return XFP_OK;
 }
 
-/* A unit that has no earlier stage: one that is kept, or fp8. What fp8 would not hold, or not make smaller, is
- * kept, too. */
+/* Decide about a unit without an earlier stage: kept, or fp8. If fp8 cannot represent it, or would not make it smaller,
+ * it is kept. */
 static enum xfp_status decide_alone(struct xfp_job *job, struct xfp_packed *packed, struct xfp_error *err)
 {
 	uint64_t element = xfp_dtype_bits(job->unit->dtype) / 8;
@@ -160,8 +159,7 @@ static enum xfp_status decide_alone(struct xfp_job *job, struct xfp_packed *pack
 	return status;
 }
 
-/* A unit for which there is a choice. Where nothing that was fitted is needed its digests are, those of the outliers
- * that were chosen from. */
+/* Follow the choice of a unit. If nothing fitted is needed, copy its digests from the outliers of the choice. */
 static enum xfp_status follow_choice(struct xfp_job *job, struct xfp_choice *choice, struct xfp_packed *packed,
 				     struct xfp_error *err)
 {

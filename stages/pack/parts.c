@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parts.c - parts written in order with their digests, and the two modes that fit nothing.
+ * parts.c - write parts in order with their digests; and the two modes that need no fit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,12 +67,12 @@ enum xfp_status xfp_pack_keep(struct xfp_job *job, struct xfp_artifact *artifact
 	return status;
 }
 
-/* What fp8 packing carries from matrix to matrix. */
+/* State of fp8 packing that is carried from matrix to matrix. */
 struct fp8 {
 	struct xfp_part_writer index, code;
-	uint8_t *codes; /* of a block */
+	uint8_t *codes; /* codes of a block */
 	float *scales, *w, *decoded;
-	double *cosine; /* of all rows of the unit */
+	double *cosine; /* cosines of all rows of the unit */
 	double error, norm;
 	uint64_t done; /* rows */
 };

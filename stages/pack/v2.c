@@ -9,16 +9,16 @@
 #include "kernels/encode/encode.h"
 #include "stages/pack/fitted.h"
 
-#define CODEBOOKS 1024 /* about as many are worth a call of HDF5 */
+#define CODEBOOKS 1024 /* about this many per HDF5 call are efficient */
 
 struct v2 {
 	struct xfp_packing packing;
 	unsigned k;
 	const struct xfp_candidate *candidate;
-	uint16_t *codebook; /* of rows [codebook_first, codebook_end) of the matrix */
+	uint16_t *codebook; /* codebooks of rows [codebook_first, codebook_end) of the matrix */
 	uint64_t codebook_first, codebook_end;
 	uint64_t codebooks;          /* read at once: whole blocks */
-	struct row_buffers *buffers; /* one a thread */
+	struct row_buffers *buffers; /* one per thread */
 };
 
 /* One thread's buffers for a row. */
@@ -46,7 +46,7 @@ static void pack_row(void *own, int thread, const struct xfp_rows *rows, const s
 	}
 }
 
-/* Have the codebooks of a block; they become part of the unit as they are read, many at a time. */
+/* Provide the codebooks of a block; they are written to the unit as they are read, many at a time. */
 static enum xfp_status copy_codebooks(void *own, uint32_t m, const struct xfp_rows *rows, struct xfp_error *err)
 {
 	struct v2 *v2 = own;
@@ -56,7 +56,7 @@ static enum xfp_status copy_codebooks(void *own, uint32_t m, const struct xfp_ro
 
 	if (rows->first && rows->first + rows->count <= v2->codebook_end)
 		return XFP_OK;
-	/* Blocks are all of one size but the last, and so many of them are read at once. */
+	/* All blocks but the last have the same size, and a fixed number of them is read at once. */
 	v2->codebook_first = rows->first;
 	v2->codebook_end = rows->first + count;
 	status = xfp_fit_read_rows(&p->chosen.fit, v2->candidate, m * p->packed->rows + rows->first, count,

@@ -5,9 +5,9 @@
 
 const struct xfp_thresholds xfp_aim_thresholds = { 7, { 0, 5000, 4000, 3500, 3000, 2700, 2500 } };
 
-/* Of what misses its floor by the survey, some would meet it; of what meets it narrowly, some would miss. The second
- * costs more: a larger candidate is then taken. */
-#define MARGIN 0.01 /* of 1 - floor */
+/* Some candidates that miss their floor in the survey would meet it; some that meet it narrowly would miss it. The
+ * second error costs more: a larger candidate is then chosen. */
+#define MARGIN 0.01 /* share of 1 - floor */
 
 double xfp_aim_floor(const struct xfp_policy *policy)
 {
@@ -35,7 +35,7 @@ static const struct xfp_candidate *cheapest(const struct xfp_candidate *list, ui
 	return met ? met : best;
 }
 
-/* log2 of a number above 0, to about 1e-13: the same everywhere, which libm does not promise. */
+/* log2 of a number above 0, accurate to about 1e-13: identical on every platform, which libm does not guarantee. */
 static double log2_of(double x)
 {
 	int exponent;
@@ -46,14 +46,14 @@ static double log2_of(double x)
 	return exponent + 2 * t * sum * (1 / 0.69314718055994530942);
 }
 
-/* Bits a weight of a candidate and of what its error is worth: as an index goes, a bit for a factor of four. */
+/* Bits per weight of a candidate, plus the equivalent of its error: one bit of index for a factor of four. */
 static double worth(const struct xfp_candidate *c, double weights)
 {
 	return 8 * (double)c->bytes / weights + log2_of(c->error > 1e-30 ? c->error : 1e-30) / 2;
 }
 
-/* The same candidate with the threshold that pays: outliers that remove more error than their bytes would as indices.
- * Medians do not see the few rows that hold a unit's largest weights; outputs do. */
+/* The same candidate with the best threshold: outliers that remove more error than their bytes would as index bits.
+ * Medians do not show the few rows with a unit's largest weights, but outputs do. */
 static const struct xfp_candidate *best_paid(const struct xfp_candidate *list, uint32_t count,
 					     const struct xfp_candidate *aim, double weights, uint64_t most,
 					     const struct xfp_policy *policy)
@@ -71,7 +71,7 @@ static const struct xfp_candidate *best_paid(const struct xfp_candidate *list, u
 	return best;
 }
 
-/* fp8, should it come to that, where the survey knows it as a way to store the unit. */
+/* The bit of fp8 if the survey has fp8 as a candidate for the unit, else 0. */
 static uint32_t fp8_of(const struct xfp_candidate *list, uint32_t count, const struct xfp_policy *policy)
 {
 	bool known = false;
@@ -99,10 +99,10 @@ void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_
 	measured->outlier_sigma = aim ? aim->sigma_milli : XFP_SIGMA_USUAL;
 	if (!aim)
 		return;
-	/* fp8 is measured with any fit, and alone with that of the fewest settings. */
+	/* fp8 is measured with any fit; if it is the only candidate, with the simplest one. */
 	measured->modes = 1u << (aim->mode == XFP_MODE_FP8 ? XFP_MODE_V2 : aim->mode);
 	measured->group_size = aim->group;
-	/* One more than is aimed at, since the sample may have been kind. */
+	/* Also measure one bit more than the target, since the sample may have been favorable. */
 	more = policy->format.bits & ~XFP_FP8_BIT & ~((2u << aim->k) - 1);
 	measured->bits = 1u << aim->k | (more & -more) | fp8_of(list, count, policy);
 }

@@ -8,7 +8,7 @@
 #define V2A_GROUP 128
 #define V2A_LIBRARY 32
 
-/* The library size of 0 is what v2c has. */
+/* v2c has a library size of 0. */
 static uint32_t add(enum xfp_mode mode, uint32_t group, uint32_t library, uint32_t bits, struct xfp_candidate *list,
 		    uint32_t count)
 {

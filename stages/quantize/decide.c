@@ -27,7 +27,7 @@ uint32_t xfp_decide_fits(const struct xfp_parameters *parameters, const struct x
 	return fits;
 }
 
-/* All that the modes have of the kinds [first, end). */
+/* Find all fits of the kinds [first, end) that the modes need. */
 static enum xfp_status find_fits(struct xfp_select_input *input, const struct xfp_decide_means *means, void *own,
 				 enum xfp_fit_kind first, enum xfp_fit_kind end, struct xfp_error *err)
 {

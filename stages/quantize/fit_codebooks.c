@@ -14,20 +14,20 @@
 #include "stages/quantize/fit_rows.h"
 
 struct codebook_fit {
-	unsigned k[XFP_MAX_K + 1]; /* of the candidates */
+	unsigned k[XFP_MAX_K + 1]; /* k of each candidate */
 	bool optimal;
 	int start;
 	unsigned rounds;
-	struct codebook_buffers *buffers; /* one a thread */
+	struct codebook_buffers *buffers; /* one per thread */
 	int threads;
 };
 
 /* One thread's buffers for a row, all padded. */
 struct codebook_buffers {
 	struct xfp_lloyd_row *lloyd;
-	struct xfp_optimal_buffers *optimal; /* where that is asked for */
+	struct xfp_optimal_buffers *optimal; /* used for --fit optimal */
 	float *w, *x, *value;
-	float *marked_w, *marked_x; /* of the outliers, in their order */
+	float *marked_w, *marked_x; /* the outliers' values, in their order */
 };
 
 static void buffers_free(struct codebook_buffers *buffers)
@@ -58,14 +58,14 @@ static bool buffers_init(struct codebook_buffers *buffers, uint64_t cols, bool o
 	return true;
 }
 
-/* A row as the fit sees it. */
+/* The input of the fit for one row. */
 struct codebook_row {
-	const uint32_t *column; /* of its outliers */
+	const uint32_t *column; /* columns of its outliers */
 	uint64_t outliers;
 	double norm;
 };
 
-/* Outliers are zeros in w and x until they are measured by themselves. */
+/* Outliers are zeros in w and x until they are measured separately. */
 static void set_outliers_aside(const struct codebook_row *row, struct codebook_buffers *buffers)
 {
 	for (uint64_t i = 0; i < row->outliers; i++) {
@@ -77,7 +77,7 @@ static void set_outliers_aside(const struct codebook_row *row, struct codebook_b
 	}
 }
 
-/* In units of 2^-s, where undoing the exponent rounds nothing. */
+/* Measure in units of 2^-s, so that undoing the exponent does not round. */
 static struct xfp_row_error measure(const struct xfp_fitting *fitting, const struct codebook_row *row,
 				    struct codebook_buffers *buffers, const struct xfp_quantizer *quantizer)
 {
@@ -94,13 +94,13 @@ static struct xfp_row_error measure(const struct xfp_fitting *fitting, const str
 		sums.error += (double)d * d - (double)none * none;
 		sums.square += (double)value * value - (double)none * none;
 	}
-	/* What may be left of the zeros' share. */
+	/* Clamp the rounding error of subtracting the zeros' share. */
 	sums.error = sums.error < 0 ? 0 : sums.error * fitting->unit.back;
 	sums.square = sums.square < 0 ? 0 : sums.square * fitting->unit.back;
 	return xfp_row_result(row->norm, sums);
 }
 
-/* The same where it may round: of the weights as they are. */
+/* measure() if undoing the exponent may round: compare the original weights. */
 static struct xfp_row_error measure_wide(const struct xfp_fitting *fitting, const struct codebook_row *row,
 					 struct codebook_buffers *buffers, const struct xfp_quantizer *quantizer)
 {

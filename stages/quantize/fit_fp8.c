@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fit_fp8.c - rows as 8-bit floats with a scale each: nothing is fitted, only measured what xfp-pack would store.
+ * fit_fp8.c - measure rows stored as 8-bit floats with one scale each; nothing is fitted.
  *
- * It is the last candidate of a fit, and sees the weights as they are, not balanced, outliers among them.
+ * fp8 is the last candidate of a fit, and uses the original weights: not balanced, outliers included.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,23 +12,23 @@
 #include "kernels/encode/encode.h"
 #include "stages/quantize/fit_rows.h"
 
-#define LARGEST 448.0f          /* that e4m3 holds */
-#define LEAST_NORMAL 0x1p-6f    /* below it numbers are as far apart as here: 2^-9, */
-#define TO_2_9 (1.5f * 0x1p14f) /* which f32 rounds to when this is added and taken away */
-#define DROPPED 20              /* bits of an f32's mantissa that e4m3 has no place for */
+#define LARGEST 448.0f          /* the largest number of e4m3 */
+#define LEAST_NORMAL 0x1p-6f    /* below it numbers are spaced equally by 2^-9, */
+#define TO_2_9 (1.5f * 0x1p14f) /* to which f32 rounds when this is added and subtracted */
+#define DROPPED 20              /* mantissa bits of f32 that e4m3 lacks */
 
 struct fp8_fit {
-	struct fp8_buffers *buffers; /* one a thread */
+	struct fp8_buffers *buffers; /* one per thread */
 	int threads;
 };
 
-/* One thread's, for a row. */
+/* One thread's buffers for a row. */
 struct fp8_buffers {
 	float *w, *decoded;
 };
 
-/* The nearest that e4m3 holds, ties to even: what xfp_encode_fp8 and xfp_decode_fp8 together make of it, without
- * branches, so that compilers take several at once. */
+/* The nearest e4m3 number, ties to even: equal to xfp_encode_fp8 followed by xfp_decode_fp8, but without branches, so
+ * that compilers can vectorize it. */
 static inline float nearest(float v)
 {
 	uint32_t bits, rounded;
@@ -70,7 +70,7 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 	xfp_rows_load(rows, r, buffers->w);
 	scale = xfp_fp8_row(buffers->w, rows->cols, buffers->decoded);
 	*result = xfp_row_compare(buffers->w, buffers->decoded, rows->cols);
-	/* Weights so small that their scale would be none: such a unit is not to be stored so. */
+	/* The weights are so small that their scale would be zero: the unit must not be stored as fp8. */
 	if (scale == 0 && result->error > 0)
 		result->error = INFINITY;
 }

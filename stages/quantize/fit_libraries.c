@@ -16,10 +16,10 @@
 struct library_fit {
 	struct xfp_grouping groupings[MOST_GROUPINGS];
 	uint32_t grouping_count;
-	uint32_t grouping_of[XFP_MOST_CANDIDATES], count; /* of the candidates */
+	uint32_t grouping_of[XFP_MOST_CANDIDATES], count; /* index of each candidate's grouping */
 	struct xfp_library_code code[XFP_MOST_CANDIDATES];
 	struct xfp_group_library libraries[XFP_MOST_CANDIDATES];
-	struct library_buffers *buffers; /* one a thread */
+	struct library_buffers *buffers; /* one per thread */
 	int threads;
 };
 
@@ -31,7 +31,7 @@ struct library_buffers {
 	struct xfp_group_codes codes[MOST_GROUPINGS];
 };
 
-/* Candidates of the same groups see the same rows. */
+/* Candidates with the same groups share the rows cut into groups. */
 static void list_groupings(struct library_fit *fit, const struct xfp_fitting *fitting)
 {
 	fit->count = fitting->measure.fitted;
@@ -90,7 +90,7 @@ static enum xfp_status make_libraries(const struct xfp_fitting *fitting, struct 
 
 /* ---- rows -------------------------------------------------------------------------------------- */
 
-/* The reconstruction, residuals added, against the source. */
+/* Compare the reconstruction, residuals included, with the source. */
 static struct xfp_row_error measure(const struct xfp_fitting *fitting, struct library_buffers *buffers, double norm)
 {
 	const struct xfp_row_encoder *encoder = xfp_encoder()->rows;

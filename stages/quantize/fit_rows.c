@@ -7,7 +7,7 @@
 #include "stages/quantize/library_train.h"
 #include "stages/quantize/threads.h"
 
-#define WEIGHT_WORK 4 /* of a candidate, beside reading the weight */
+#define WEIGHT_WORK 4 /* work of a candidate, relative to reading the weight */
 
 enum xfp_status xfp_fitting_init(struct xfp_fitting *fitting, struct xfp_error *err)
 {

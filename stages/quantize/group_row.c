@@ -167,7 +167,7 @@ void xfp_group_codes_free(struct xfp_group_codes *codes)
 	free(codes->codebook);
 }
 
-/* The published recipe: a group by itself, then the entry nearest to its codebook. */
+/* The published recipe: fit a group by itself, then find the nearest library entry to its codebook. */
 static void publish(const struct xfp_group_library *library, const struct xfp_group_row *row,
 		    struct xfp_group_codes *codes)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * group_row.h - rows of a unit against a library, in either of the modes that have one: what xfp-libfit measures and
- * xfp-pack stores.
+ * group_row.h - encode rows of a unit with a library, in either of the modes that have one: what xfp-libfit measures
+ * and xfp-pack stores.
  *
- *     xfp_grouping   how rows are cut into groups, the same for every k
- *     xfp_group_row  one row, cut: one a thread
- *     xfp_group_library  a candidate's library, ready for rows; they only read it
+ *     xfp_grouping       how rows are cut into groups, the same for every k
+ *     xfp_group_row      one row, cut: one per thread
+ *     xfp_group_library  a candidate's library, prepared for encoding rows; read-only
  */
 #ifndef XFP_GROUP_ROW_H
 #define XFP_GROUP_ROW_H
@@ -18,7 +18,7 @@
 struct xfp_grouping {
 	enum xfp_mode mode;
 	unsigned group; /* columns */
-	bool fine;      /* of v2a, as its k needs it */
+	bool fine;      /* v2a: resolution as needed for its k */
 	uint64_t cols, groups;
 };
 struct xfp_grouping xfp_grouping_of(const struct xfp_candidate *candidate, uint64_t cols);
@@ -31,30 +31,30 @@ struct xfp_group_row {
 	uint64_t marks;
 	/* v2c */
 	struct xfp_compact_groups compact;
-	uint16_t *mark; /* a bit for every column that is marked */
+	uint16_t *mark; /* one bit per marked column */
 	uint8_t row;
 	/* v2a */
 	struct xfp_scaled_row scaled;
-	void *buffer; /* what it points into */
+	void *buffer; /* memory that it points into */
 };
-/* False without memory; to be freed either way. */
+/* False if memory runs out; the caller frees the row even then. */
 bool xfp_group_row_init(struct xfp_group_row *row, const struct xfp_grouping *grouping);
 void xfp_group_row_free(struct xfp_group_row *row);
-/* Take in a padded row, with zeros where it is marked, and the marked columns, ascending: both must stay. */
+/* Load a padded row, with zeros at marked columns, and the marked columns, ascending; both are borrowed. */
 void xfp_group_row_load(struct xfp_group_row *row, const float *x, const uint32_t *marked, uint64_t marks);
 
 struct xfp_group_library {
 	const struct xfp_candidate *candidate;
-	unsigned published; /* rounds of the published recipe for groups of v2a; 0: they are searched */
-	float *entries;     /* [L][2^k] for that */
+	unsigned published; /* rounds of the published recipe for groups of v2a; 0: search */
+	float *entries;     /* [L][2^k] entries for that */
 	struct xfp_compact_book *compact;
 	struct xfp_scaled_library *scaled;
 };
 bool xfp_library_init(struct xfp_group_library *library, const struct xfp_candidate *candidate, unsigned published);
-/* Rounds of the recipe that the parameters ask for. */
+/* The rounds of the published recipe that the parameters request. */
 unsigned xfp_library_published(const struct xfp_parameters *parameters);
 void xfp_library_free(struct xfp_group_library *library);
-/* A library as it is stored (part CODE of schemas/layout/bundle_layout.h), and its hints (schemas/fit.h). */
+/* A library as stored (part CODE of schemas/layout/bundle_layout.h), and its hints (schemas/fit.h). */
 struct xfp_library_code {
 	uint16_t *code;
 	float *hints;
@@ -63,18 +63,18 @@ bool xfp_library_code_init(struct xfp_library_code *code, const struct xfp_candi
 void xfp_library_code_free(struct xfp_library_code *code);
 void xfp_library_open(struct xfp_group_library *library, const struct xfp_library_code *code);
 
-/* What is stored of a row. */
+/* The stored codes of a row. */
 struct xfp_group_codes {
-	uint8_t *entry;             /* [groups] of v2c the byte of a group */
-	uint16_t *scale, *midpoint; /* [groups] of v2a */
-	uint8_t row;                /* of v2c */
-	uint8_t *index;             /* [padded cols, and a group] */
-	float *codebook;            /* [groups][2^k] of v2a, for the published recipe */
+	uint8_t *entry;             /* [groups] v2c: the byte of a group */
+	uint16_t *scale, *midpoint; /* [groups] v2a */
+	uint8_t row;                /* v2c */
+	uint8_t *index;             /* [padded cols + one group] */
+	float *codebook;            /* [groups][2^k] v2a, for the published recipe */
 };
 bool xfp_group_codes_init(struct xfp_group_codes *codes, const struct xfp_grouping *grouping);
 void xfp_group_codes_free(struct xfp_group_codes *codes);
 
-/* A loaded row against a library: its codes, and what they decode to (padded). */
+/* Encode a loaded row with a library: its codes, and the values they decode to (padded). */
 void xfp_group_encode(const struct xfp_group_library *library, const struct xfp_group_row *row,
 		      struct xfp_group_codes *codes, float *value);
 

@@ -11,35 +11,36 @@
 #include "kernels/encode/scaled_published.h"
 
 #define COMPACT_ROUNDS 3
-#define COMPACT_LEAST 2048 /* groups of a sample: a 64th of all, in these bounds */
+#define COMPACT_LEAST 2048 /* groups of a sample: a 64th of all, within these bounds */
 #define PUBLISHED_GROUPS 8192
 
-/* What a weight of a sampled row takes: to be read, and to have codebooks of its groups fitted as published. */
+/* Work per weight of a sampled row: for reading it, and for fitting codebooks of its groups with the published
+ * recipe. */
 #define READING_WORK 1
 #define PUBLISHING_WORK 16
-#define TRAINING_WORK ((uint64_t)1 << 22) /* a library, of a sample of any size */
+#define TRAINING_WORK ((uint64_t)1 << 22) /* a library, for a sample of any size */
 
-/* Which groups are looked at. */
+/* The groups in the sample. */
 struct sampling {
-	uint64_t rows; /* of the sample */
+	uint64_t rows; /* rows of the sample */
 	uint64_t each; /* groups of a sampled row */
 };
 
 struct sample {
 	struct xfp_grouping grouping;
 	struct sampling sampling;
-	uint64_t count; /* groups that are in */
-	/* Who is told of the work, and what a row and a library are of it. */
+	uint64_t count; /* groups collected so far */
+	/* Receiver of progress, and the work of a row and of a library. */
 	struct xfp_watcher *watcher;
 	uint64_t row_work, library_work;
 	/* v2c */
-	struct xfp_group_row row, sampled; /* the row at hand; the sample, as if it were one */
+	struct xfp_group_row row, sampled; /* the current row; the sample in the form of a row */
 	float *weight;                     /* [groups] square of the row scale */
 	uint64_t peaks[XFP_COMPACT_PEAKS];
 	/* v2a */
 	struct xfp_scaled_sample scaled;
 	void *scaled_buffer;
-	/* v2a as published: codebooks of the row at hand, and of the sample, by candidate */
+	/* v2a with the published recipe: codebooks of the current row, and of the sample, by candidate */
 	unsigned published; /* rounds; 0: refined */
 	struct xfp_group_codes codes;
 	const struct xfp_candidate *const *candidates;
@@ -115,13 +116,13 @@ static void sample_free(struct sample *s)
 	free(s->scaled_buffer);
 }
 
-/* The ith group that is looked at of sampled row `number`. */
+/* The ith sampled group of sampled row `number`. */
 static uint64_t group_of(const struct sample *s, uint64_t i, uint64_t number)
 {
 	return (i * s->grouping.groups / s->sampling.each + number) % s->grouping.groups;
 }
 
-/* Codebooks of the groups of a row, for every candidate. */
+/* Fit codebooks of the groups of a row, for every candidate. */
 static void publish_row(struct sample *s, const struct xfp_training_row *row, uint64_t number)
 {
 	const struct xfp_grouping *grouping = &s->grouping;

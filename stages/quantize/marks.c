@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_ONCE 16384 /* positions read at a time: they come by distance and are more than what is kept of them */
+#define AT_ONCE 16384 /* positions per read: they are ordered by distance, and more than are kept */
 
-/* Read all positions, either to count those of each row r in first[r + 1] or, where first[r] is where the row's next
- * column goes, to put them there. */
+/* Read all positions, either to count those of each row r in first[r + 1] or, if first[r] is the index of the row's
+ * next column, to store them. */
 static enum xfp_status walk(struct xfp_artifact *artifact, const struct xfp_outliers *outliers, uint32_t matrix,
 			    struct xfp_marks *marks, uint64_t *position, bool put, struct xfp_error *err)
 {
@@ -30,7 +30,7 @@ static enum xfp_status walk(struct xfp_artifact *artifact, const struct xfp_outl
 	return status;
 }
 
-/* Each row's columns in rising order, by way of a bit for every column. */
+/* Sort each row's columns, using one bit per column. */
 static enum xfp_status order(struct xfp_marks *marks, uint64_t rows, uint64_t *set, struct xfp_error *err)
 {
 	for (uint64_t row = 0; row < rows; row++) {
@@ -74,7 +74,7 @@ enum xfp_status xfp_marks_load(struct xfp_artifact *artifact, const struct xfp_o
 	if (!status)
 		status = walk(artifact, outliers, matrix, marks, buffer, true, err);
 	if (!status && marks->count) {
-		/* Each has moved on to where the next one began. */
+		/* Each element now equals the start of the next row. */
 		memmove(marks->first + 1, marks->first, rows * sizeof *marks->first);
 		marks->first[0] = 0;
 		memset(buffer, 0, (outliers->cols / 64 + 1) * sizeof *buffer);

@@ -58,7 +58,7 @@ enum xfp_status xfp_measure_flush(struct xfp_measure *measure, struct xfp_artifa
 	return status;
 }
 
-/* Median and 5th percentile of the cosines of all rows, a block of them in memory at a time. */
+/* Compute the median and 5th percentile of the cosines of all rows, with one block in memory at a time. */
 static enum xfp_status summarize_cosines(struct xfp_artifact *artifact, uint64_t rows, struct xfp_candidate *candidate,
 					 struct xfp_error *err)
 {
@@ -71,7 +71,7 @@ static enum xfp_status summarize_cosines(struct xfp_artifact *artifact, uint64_t
 		for (uint64_t first = 0; !status && first < rows; first += block) {
 			uint64_t count = rows - first < block ? rows - first : block;
 
-			/* One that fits is read once. */
+			/* A single block is read once. */
 			if (block < rows || !summary.known)
 				status = xfp_fit_read_rows(artifact, candidate, first, count, NULL, cosine, err);
 			if (!status)
@@ -106,7 +106,8 @@ enum xfp_status xfp_measure_end(struct xfp_measure *measure, const struct xfp_ou
 			candidate->outliers = known->first[table.matrices];
 		}
 		candidate->error = measure->norm > 0 ? measure->error[i] / measure->norm : 0;
-		/* Near the end of f32 a rounded entry can decode to infinity: never to be chosen. */
+		/* Near the maximum of f32 a rounded entry can decode to infinity: the candidate must never be
+		 * chosen. */
 		if (!(candidate->error <= DBL_MAX)) {
 			candidate->cos_median = candidate->cos_p5 = -1;
 			candidate->error = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * measure.h - what the rows of a unit come to with each candidate, gathered into a fit artifact.
+ * measure.h - collect the measurements of a unit's rows for each candidate in a fit artifact.
  *
  *     xfp_measure_begin(&measure, ...);
  *     ... for rows, in any order and by several threads: measure.row[i][measure.held + r] = ...
@@ -14,31 +14,31 @@
 #include "schemas/fit.h"
 #include "schemas/outliers.h"
 
-#define XFP_MEASURE_HELD 1024 /* rows whose results are worth a write */
+#define XFP_MEASURE_HELD 1024 /* rows of results that are worth one write */
 
 struct xfp_measure {
 	struct xfp_candidate candidates[XFP_MOST_CANDIDATES];
-	uint32_t count, fitted; /* all; the first ones, for which something is fitted: all but fp8 */
-	uint64_t held, done;    /* rows whose results are in memory; that are written */
-	struct xfp_row_error *row[XFP_MOST_CANDIDATES]; /* by candidate, of the held ones */
-	uint16_t *codebook[XFP_MOST_CANDIDATES];        /* the same, of v2; NULL for libraries */
+	uint32_t count, fitted; /* fitted: the first candidates, which need fitting (all but fp8) */
+	uint64_t held, done;    /* rows of results in memory, and rows already written */
+	struct xfp_row_error *row[XFP_MOST_CANDIDATES]; /* results of the held rows, by candidate */
+	uint16_t *codebook[XFP_MOST_CANDIDATES];        /* codebooks of the held rows, for v2; NULL for libraries */
 	double *cosine;
 	double error[XFP_MOST_CANDIDATES], norm; /* sums over the unit */
 };
 
-/* `candidates` and `count` are set, and `fitted` follows; memory for `most` held rows is allocated. To be freed either
- * way. */
+/* Allocate memory for `most` held rows. `candidates` and `count` must be set; `fitted` is derived. The caller frees the
+ * struct even after a failure. */
 enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t most, struct xfp_error *err);
 void xfp_measure_free(struct xfp_measure *measure);
 
-/* Write what is held. */
+/* Write the held results. */
 enum xfp_status xfp_measure_flush(struct xfp_measure *measure, struct xfp_artifact *artifact, struct xfp_error *err);
 
-/* The table of candidates, from what was measured row by row. */
+/* Write the table of candidates, computed from the measurements of all rows. */
 enum xfp_status xfp_measure_end(struct xfp_measure *measure, const struct xfp_outliers *known, const char *outliers,
 				struct xfp_artifact *artifact, struct xfp_error *err);
 
-/* 2^s as weights are measured in, and 4^-s; both 1 and 0 where undoing the exponent may round. */
+/* The unit of measured weights, 2^s, and 4^-s; 1 and 0 if undoing the exponent may round. */
 struct xfp_measure_unit {
 	float unit;
 	double back;

@@ -36,7 +36,7 @@ uint32_t xfp_offers_of(const struct xfp_candidate *list, uint32_t count, const s
 			.library = c->library,
 			.mode = (uint8_t)c->mode,
 			.k = (uint8_t)c->k,
-			.exact = !c->sigma_milli, /* without outliers the shape says all */
+			.exact = !c->sigma_milli, /* without outliers the shape determines the size */
 		};
 	}
 	return found;
@@ -44,7 +44,7 @@ uint32_t xfp_offers_of(const struct xfp_candidate *list, uint32_t count, const s
 
 /* ---- parts ------------------------------------------------------------------------------------- */
 
-/* Without outliers. Returns the sum. */
+/* The sizes of parts without outliers. Returns the sum. */
 static uint64_t shape_parts(const struct xfp_ledger_unit *unit, const struct xfp_offer *offer, bool balanced,
 			    uint64_t parts[XFP_PARTS])
 {
@@ -98,7 +98,7 @@ struct xfp_assignment xfp_offer_assignment(const struct xfp_offer *offer, const 
 
 	if (offer->mode < XFP_MODE_V2)
 		return (struct xfp_assignment){ .mode = offer->mode, .k = offer->k, .bits = bit };
-	while (smaller & (smaller - 1)) /* the largest of them */
+	while (smaller & (smaller - 1)) /* the largest smaller number of bits */
 		smaller &= smaller - 1;
 	return (struct xfp_assignment){ .mode = offer->mode,
 					.k = offer->k,
@@ -115,7 +115,7 @@ void xfp_assignment_narrow(const struct xfp_assignment *assignment, struct xfp_p
 	policy->format.bits = 1u << assignment->k;
 	policy->measured = assignment->bits | policy->format.bits;
 	parameters->bits = policy->measured;
-	/* fp8 is measured with any fit, and alone with that of the fewest settings. */
+	/* fp8 is measured with any fit; if it is the only candidate, with the simplest one. */
 	parameters->modes = 1u << (assignment->mode == XFP_MODE_FP8 ? XFP_MODE_V2 : assignment->mode);
 	parameters->group_size = assignment->group;
 	parameters->outlier_sigma = assignment->sigma_milli;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offers.h - what a unit may be stored as where a goal decides, and what that makes of its parameters.
+ * offers.h - the options of a unit when a size goal decides, and the parameters that follow from the chosen option.
  *
- * Offers are a survey's candidates that the unit's format allows, that are smaller than the source and that are likely
- * to meet its floor, where it has one. What a goal was solved to is one of them: the unit is then measured on all rows
- * with its mode, group size and threshold, and with the next smaller number of bits too, so that less can be taken
- * without another fit where all units together turn out larger than expected.
+ * Offers are the candidates of a survey that the unit's format allows, that are smaller than the source and that are
+ * likely to meet its floor, if it has one. The solution of the goal assigns one of them. The unit is then measured on
+ * all rows with its mode, group size and threshold, and also with the next smaller number of bits, so that a smaller
+ * candidate is available without another fit if all units together exceed the goal.
  */
 #ifndef XFP_OFFERS_H
 #define XFP_OFFERS_H
@@ -18,37 +18,37 @@
 #include "stages/quantize/survey.h"
 
 struct xfp_offer {
-	uint64_t bytes; /* all parts; an estimate where outliers were counted on a sample */
+	uint64_t bytes; /* all parts; an estimate if outliers were counted on a sample */
 	double error;   /* squared error / squared norm */
 	double cosine;  /* median */
 	uint32_t sigma_milli;
 	uint16_t group, library;
 	uint8_t mode, k;
-	bool exact; /* `bytes` are what the unit takes */
-	bool unfit; /* measured on all rows it does not meet the unit's floor */
+	bool exact; /* `bytes` is exact */
+	bool unfit; /* measured on all rows, it misses the unit's floor */
 };
 
-/* What a survey tries: every threshold where it is to say which, or the one that is asked for; and none, which tells
- * what a unit takes beside its outliers. */
+/* The thresholds that a survey tries: every one if it selects the threshold, else the given one; and none, which gives
+ * the size of a unit without outliers. */
 struct xfp_thresholds xfp_survey_thresholds(const struct xfp_parameters *parameters);
 
-/* In no order; `offers` holds `count`. `sigma_milli`: the threshold that is asked for, or XFP_SIGMA_AUTO. Returns how
- * many there are. */
+/* List the offers in no order; `offers` has space for `count`. `sigma_milli`: the requested threshold, or
+ * XFP_SIGMA_AUTO. Returns their number. */
 uint32_t xfp_offers_of(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
 		       const struct xfp_policy *policy, uint32_t sigma_milli, struct xfp_offer *offers);
 
-/* Bytes of each part of the unit, stored so; `balanced`: it has a part BALANCE. All outliers are what the shape does
- * not take of offer->bytes. */
+/* The size of each part of the unit stored in this form; `balanced`: it has a part BALANCE. Outliers account for the
+ * rest of offer->bytes. */
 void xfp_offer_parts(const struct xfp_ledger_unit *unit, const struct xfp_offer *offer, bool balanced,
 		     uint64_t parts[XFP_PARTS]);
-/* Whether the unit has a part BALANCE, as the candidates of its survey without outliers tell, whether or not they are
- * offers; `otherwise` where there are none. */
+/* Whether the unit has a part BALANCE, according to the surveyed candidates without outliers, whether or not they are
+ * offers; `otherwise` if there are none. */
 bool xfp_survey_balanced(const struct xfp_ledger_unit *unit, const struct xfp_candidate *list, uint32_t count,
 			 bool otherwise);
 
 struct xfp_assignment xfp_offer_assignment(const struct xfp_offer *offer, const struct xfp_policy *policy);
 
-/* Narrow policy and parameters of a unit, as its fits see them, to what it was assigned; `assignment` is borrowed. */
+/* Narrow the policy and parameters of a unit's fits to its assignment; `assignment` is borrowed. */
 void xfp_assignment_narrow(const struct xfp_assignment *assignment, struct xfp_policy *policy,
 			   struct xfp_parameters *parameters);
 

@@ -75,14 +75,13 @@ enum xfp_status xfp_rows_open_again(const struct xfp_matrix_source *source, cons
 
 enum xfp_status xfp_rows_changed(const struct xfp_rows *rows, struct xfp_error *err)
 {
-	return xfp_fail(
-		err, XFP_CHANGED,
-		"%s: tensor %s: its weights are not those that were read at first: they changed while they were "
-		"being converted, and the file's times do not tell; let nothing write to it, and run again",
-		rows->path, xfp_printable(rows->tensor).text);
+	return xfp_fail(err, XFP_CHANGED,
+			"%s: tensor %s: weights changed during the conversion, without a change of the file's times; "
+			"make sure that nothing writes to the file, and run again",
+			rows->path, xfp_printable(rows->tensor).text);
 }
 
-/* All rows were seen. */
+/* Finish the digest after all rows were read. */
 static enum xfp_status tell_digest(struct xfp_rows *rows, struct xfp_error *err)
 {
 	uint8_t found[16];
@@ -103,7 +102,7 @@ enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err)
 
 	rows->first += rows->count;
 	left = rows->rows - rows->first;
-	/* Of the block before: what was read is then worked on. */
+	/* Report the previous block, which has been processed. */
 	if (rows->count)
 		xfp_watch_done(rows->watcher, rows->count * rows->cols);
 	rows->count = left < rows->block ? left : rows->block;

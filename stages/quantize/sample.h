@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample.h - stacks are measured whole; on request only some experts' rows decide (--moe-sample).
+ * sample.h - let a sample of a stack's experts decide for the stack (--moe-sample); without it all rows decide.
  */
 #ifndef XFP_SAMPLE_H
 #define XFP_SAMPLE_H
@@ -8,7 +8,7 @@
 #include "schemas/fit.h"
 #include "stages/quantize/select.h"
 
-/* Whether a sample decides on the unit. */
+/* Whether a sample decides about the unit. */
 bool xfp_sample_decides(const struct xfp_parameters *parameters, const struct xfp_policy *policy,
 			const struct xfp_ledger_unit *unit);
 

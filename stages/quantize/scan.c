@@ -14,7 +14,7 @@
 #include "stages/quantize/rows.h"
 #include "stages/quantize/threads.h"
 
-#define MOST_WORKERS 8 /* reading is one's at a time, and takes a fourth of it all */
+#define MOST_WORKERS 8 /* only one worker reads at a time, and reading takes a fourth of the time */
 
 struct unit_scan {
 	float *largest; /* [matrices][cols] largest |w| */
@@ -25,19 +25,19 @@ struct unit_scan {
 	int count;
 };
 
-/* What a thread has of its own. */
+/* A thread's own state. */
 struct worker {
-	void *spare;    /* a block; NULL where there is one worker only, which counts where it reads */
+	void *spare;    /* a block; NULL with a single worker, which processes data in place */
 	double *chunk;  /* [chunks of a block][cols] sums of squares over a chunk of rows */
-	float *largest; /* [cols] of a matrix; of the first worker the unit's own */
+	float *largest; /* [cols] of a matrix; for the first worker the unit's */
 	float *peak;    /* [rows of a block] largest |w| of a row */
-	float *tile;    /* [rows of a block][tiles] the same of its stretches; NULL: not wanted */
-	float *row;     /* one, padded */
+	float *tile;    /* [rows of a block][tiles] largest |w| of each tile of a row; NULL: not needed */
+	float *row;     /* one row, padded */
 	size_t nonfinite;
 };
 
-/* One matrix on its way. Blocks are read and digested one after another, counted side by side, and what was counted is
- * added up one after another again: neither digests nor sums depend on how many threads there are. */
+/* A matrix being scanned. Blocks are read and digested sequentially, processed concurrently, and their results are
+ * added sequentially again: neither digests nor sums depend on the number of threads. */
 struct line {
 	struct unit_scan *scan;
 	uint64_t matrix;
@@ -45,9 +45,9 @@ struct line {
 	uint64_t taken; /* blocks */
 	enum xfp_status status;
 	struct xfp_error *err;
-	pthread_mutex_t reading; /* of all these */
+	pthread_mutex_t reading; /* protects all of the above */
 	uint64_t added;
-	pthread_mutex_t adding; /* of this, and of what is added to */
+	pthread_mutex_t adding; /* protects this, and the sums */
 	pthread_cond_t turn;
 };
 
@@ -82,7 +82,7 @@ static int workers_for(const struct xfp_ledger_unit *unit, uint64_t block)
 	return blocks < (uint64_t)count ? (int)blocks : count;
 }
 
-/* The first worker raises the unit's own; it is set for each matrix. */
+/* The first worker updates the unit's array directly; it is set for each matrix. */
 static bool worker_init(struct worker *worker, const struct unit_scan *scan, const struct xfp_ledger_unit *unit,
 			uint64_t block, bool first)
 {
@@ -116,7 +116,7 @@ static enum xfp_status scan_init(struct unit_scan *scan, const struct xfp_ledger
 	return good ? XFP_OK : xfp_no_memory(err);
 }
 
-/* Of magnitudes, NaN above infinity, which are in the order of their bits. */
+/* Maximum of magnitudes, which compare like their bits, with NaN above infinity. */
 static void raise_to(float *largest, const float *other, uint64_t cols)
 {
 	for (uint64_t c = 0; c < cols; c++) {
@@ -129,8 +129,8 @@ static void raise_to(float *largest, const float *other, uint64_t cols)
 	}
 }
 
-/* Row r of the block, number `row` of the unit. They come in rising order, so that of equal ones the first stays in
- * front. */
+/* Note row r of the block, number `row` of the unit. Rows arrive in ascending order, so that among equal ones the first
+ * is kept. */
 static void note_peak(struct xfp_peaks *peaks, const struct xfp_rows *rows, uint64_t r, uint64_t row, float largest)
 {
 	uint32_t at = peaks->count;
@@ -148,7 +148,7 @@ static void note_peak(struct xfp_peaks *peaks, const struct xfp_rows *rows, uint
 	peaks->print[at] = xfp_rows_print(rows, r);
 }
 
-/* What a survey will want to know of a block of matrix m; `largest` |w| of each of its rows. */
+/* Collect what a survey needs from a block of matrix m; `largest` is the largest |w| of each of its rows. */
 static void note_rows(struct unit_scan *scan, uint64_t m, const struct xfp_rows *block, const float *largest)
 {
 	struct xfp_peaks *peaks = scan->peaks;
@@ -163,7 +163,7 @@ static void note_rows(struct unit_scan *scan, uint64_t m, const struct xfp_rows 
 	}
 }
 
-/* Rows of a block may be of a tile that others have rows of, too. `tile` of each row. */
+/* A tile may have rows in several blocks. `tile`: the maxima of each row's tiles. */
 static void raise_tiles(float *unit, uint64_t m, const struct xfp_rows *block, const float *tile)
 {
 	uint64_t across = xfp_tiles(block->cols);
@@ -173,7 +173,7 @@ static void raise_tiles(float *unit, uint64_t m, const struct xfp_rows *block, c
 		raise_to(matrix + (block->first + r) / XFP_TILE * across, tile + r * across, across);
 }
 
-/* The next block, and its number; false after the last. What is read next goes where this worker's last one was. */
+/* Take the next block and its number; false after the last. The next read uses this worker's spare buffer. */
 static bool take_block(struct line *line, struct worker *worker, struct xfp_rows *block, uint64_t *number)
 {
 	struct xfp_rows *rows = &line->rows;
@@ -218,7 +218,7 @@ static void count_block(const struct unit_scan *scan, struct worker *worker, con
 	}
 }
 
-/* In the order of the rows, which is what the sums and the peaks are defined by. */
+/* Add in the order of the rows, which defines the sums and the peaks. */
 static void add_block(struct line *line, const struct worker *worker, const struct xfp_rows *block, uint64_t number)
 {
 	struct unit_scan *scan = line->scan;
@@ -244,14 +244,14 @@ static void work(struct line *line, struct worker *worker)
 	struct xfp_rows block;
 	uint64_t number;
 
-	/* Whoever takes a block adds it, so that nobody waits for ever. */
+	/* The worker that takes a block also adds it, so that none waits forever. */
 	while (take_block(line, worker, &block, &number)) {
 		count_block(line->scan, worker, &block);
 		add_block(line, worker, &block, number);
 	}
 }
 
-/* Digest of one matrix, its largest weights and its share of the column sums. */
+/* Scan one matrix: its digest, its largest weights and its share of the column sums. */
 static enum xfp_status scan_matrix(struct unit_scan *scan, const struct xfp_matrix_source *source, uint32_t m,
 				   uint8_t digest_of[16], size_t *nonfinite, struct xfp_error *err)
 {
@@ -313,7 +313,7 @@ enum xfp_status xfp_scan_unit(const struct xfp_ledger *ledger, const struct xfp_
 			known->exponent[m] =
 				(int16_t)xfp_matrix_exponent(scan.largest + m * unit->cols, known->balance, unit->cols);
 	}
-	/* Said by a standard deviation that is none; such a unit has no candidates. */
+	/* Indicated by a negative standard deviation; such a unit has no candidates. */
 	for (uint32_t m = 0; !status && nonfinite && m < unit->experts; m++)
 		known->sigma[m] = -1;
 	scan_free(&scan);
@@ -323,7 +323,8 @@ enum xfp_status xfp_scan_unit(const struct xfp_ledger *ledger, const struct xfp_
 enum xfp_status xfp_fail_nonfinite(struct xfp_error *err, const char *tensor, uint64_t count)
 {
 	return xfp_fail(err, XFP_BAD_INPUT,
-			"tensor %s: %" PRIu64 " weights are NaN or infinite; mend the checkpoint, or keep such tensors "
-			"as they are with --on-nonfinite keep",
+			"tensor %s: %" PRIu64
+			" weights are NaN or infinite; repair the checkpoint, or keep such tensors "
+			"unchanged with --on-nonfinite keep",
 			xfp_printable(tensor).text, count);
 }

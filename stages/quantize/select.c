@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a unit costs at source precision. */
+/* The cost of a unit at source precision. */
 static struct xfp_candidate source_precision(const struct xfp_ledger_unit *unit)
 {
 	struct xfp_candidate keep = { .mode = XFP_MODE_KEEP, .cos_median = 1, .cos_p5 = 1 };
@@ -13,7 +13,7 @@ static struct xfp_candidate source_precision(const struct xfp_ledger_unit *unit)
 	return keep;
 }
 
-/* A candidate, what it is judged by, and the fit that holds it. */
+/* A candidate, its measurements, and the fit that contains it. */
 struct option {
 	const struct xfp_candidate *candidate; /* NULL: none */
 	struct xfp_sampled judged;
@@ -22,8 +22,8 @@ struct option {
 
 struct choice_search {
 	const struct xfp_policy *policy;
-	uint64_t most;           /* bytes at source precision: nothing larger is chosen */
-	struct option met, best; /* fewest bytes that meet; highest median of all */
+	uint64_t most;           /* size at source precision: a larger candidate is never chosen */
+	struct option met, best; /* met: the smallest that meets the floor; best: the highest median of all */
 };
 
 /* Fewer bytes win, then the higher median, then the earlier candidate. */
@@ -86,14 +86,14 @@ static enum xfp_status fail_unmet(const struct choice_search *search, struct xfp
 
 	xfp_decimal_format(search->policy->floor, XFP_NANO, floor);
 	return xfp_fail(err, XFP_UNMET,
-			"no candidate reaches the floor %s; the best, %s, has median cosine %.6f. Lower the floor,%s "
+			"no candidate meets the floor %s: the best, %s, has median cosine %.6f; lower the floor,%s "
 			"or choose --on-miss keep",
 			floor, name_of(search->best.candidate, name), search->best.judged.median,
 			search->policy->format.bits >> 6 & 1 ? "" : " allow more bits,");
 }
 
-/* Whether the extended set may serve where nothing does so far, or fp8, which is in it, better than what takes no
- * less. */
+/* Whether the extended set may help: no candidate meets the floor so far, or only ones that are no smaller than fp8,
+ * which is in that set. */
 static bool wants_more(const struct xfp_select_input *input, const struct choice_search *search,
 		       const struct xfp_parameters *seen)
 {
@@ -115,8 +115,8 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 		measured |= input->fits[i].count;
 	if (!measured && input->parameters->on_nonfinite == XFP_NONFINITE_FAIL)
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"has NaN or infinite weights; mend the checkpoint, or keep such tensors as "
-				"they are with --on-nonfinite keep");
+				"has NaN or infinite weights; repair the checkpoint, or keep such tensors "
+				"unchanged with --on-nonfinite keep");
 	for (int i = 0; i < XFP_FIT_KINDS; i++)
 		if (input->fits[i].key)
 			consider(&search, &input->fits[i], input->sampled[i]);

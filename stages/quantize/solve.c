@@ -4,22 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOKS 30000000u /* at steps, by branch and bound */
-#define PASSES 64       /* over all units, to fill what is left */
+#define LOOKS 30000000u /* limit of steps examined by branch and bound */
+#define PASSES 64       /* passes over all units to use up the remaining budget */
 #define NONE UINT32_MAX
 
-/* An option that no other of its unit undercuts in both cost and error. They ascend by cost. */
+/* An option that no other option of its unit dominates in both cost and error. Points ascend by cost. */
 struct point {
 	uint64_t cost;
 	double error;
-	uint32_t option; /* its number, as the caller has it */
+	uint32_t option; /* the caller's number of the option */
 };
 
-/* From one corner of a unit's hull to the next. */
+/* A step from one corner of a unit's hull to the next. */
 struct step {
-	uint64_t cost; /* more */
-	double error;  /* less */
-	double worth;  /* what it saves a byte */
+	uint64_t cost; /* increase */
+	double error;  /* decrease */
+	double worth;  /* error saved per byte */
 	uint32_t unit, from, to;
 };
 
@@ -30,9 +30,9 @@ struct problem {
 	uint32_t *first; /* [count + 1] of a unit's points */
 	struct step *steps;
 	uint32_t step_count;
-	uint32_t *fixed; /* [count] point that a branch gave the unit, or NONE */
-	uint32_t *at;    /* [count] a solution at work: points */
-	uint32_t *best;  /* [count] */
+	uint32_t *fixed; /* [count] point that a branch assigned to the unit, or NONE */
+	uint32_t *at;    /* [count] the current solution: points */
+	uint32_t *best;  /* [count] the best solution */
 	double best_error;
 	uint64_t looks;
 	bool cut_short;
@@ -56,8 +56,8 @@ static double worth(const struct point *from, const struct point *to)
 	return (from->error - to->error) / (double)(to->cost - from->cost);
 }
 
-/* What is saved a byte, most first; then by unit and place, so that sorting knows no ties. It is one number of each
- * step, which a hull's corners are told by as well: no rounding can put a unit's second step before its first. */
+/* Sort by error saved per byte, descending, then by unit and position, so that there are no ties. The same number per
+ * step defines a hull's corners, so that no rounding can put a unit's second step before its first. */
 static int by_worth(const void *a, const void *b)
 {
 	const struct step *x = a, *y = b;
@@ -69,7 +69,7 @@ static int by_worth(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Sorted, and without what another point is no worse than. Returns how many are left. */
+/* Sort the points and remove the dominated ones. Returns the number of points left. */
 static uint32_t prune(struct point *points, uint32_t count)
 {
 	uint32_t kept = 0;
@@ -87,7 +87,7 @@ static bool is_dull(const struct point *a, const struct point *b, const struct p
 	return worth(a, b) <= worth(b, c);
 }
 
-/* The steps of a unit's hull; its points are [first, end). `corner` has room for all of them. */
+/* Add the steps of a unit's hull; its points are [first, end). `corner` has space for all of them. */
 static void add_steps(struct problem *p, uint32_t unit, uint32_t *corner)
 {
 	const struct point *points = p->points;
@@ -153,14 +153,14 @@ static bool problem_begin(struct problem *p, const struct xfp_solve_unit *units)
 /* ---- the relaxed problem ----------------------------------------------------------------------- */
 
 struct relaxed {
-	uint64_t cost;    /* of p->at */
-	double bound;     /* of the relaxed problem */
-	uint32_t between; /* the unit that stands between two options; NONE: none, and p->at is the optimum */
+	uint64_t cost;    /* total cost of p->at */
+	double bound;     /* optimum of the LP relaxation */
+	uint32_t between; /* the unit that is split between two options; NONE: none, and p->at is optimal */
 	bool feasible;
 };
 
-/* The optimum where units that are fixed have what they have. In p->at is what it comes to rounded down, with such
- * later steps as still fit. */
+/* Solve the LP relaxation with the fixed units at their points. p->at is then the solution rounded down, plus later
+ * steps that still fit. */
 static struct relaxed relax(struct problem *p)
 {
 	struct relaxed r = { .between = NONE };
@@ -205,7 +205,7 @@ static double error_of(const struct problem *p)
 	return error;
 }
 
-/* What is left goes where it saves most, whether or not that is on a hull. */
+/* Spend the remaining budget on the most effective changes, on a hull or not. */
 static void fill(struct problem *p, uint64_t cost)
 {
 	bool changed = true;
@@ -252,12 +252,12 @@ static void keep_best(struct problem *p)
 
 /* ---- branch and bound -------------------------------------------------------------------------- */
 
-/* A unit on the way, and which of its points is tried. */
+/* A unit that was branched on, and the point that is tried. */
 struct branch {
 	uint32_t unit, next;
 };
 
-/* Whether there may be better solutions with what is fixed, and on which unit to branch then. */
+/* Whether a better solution may exist with the fixed units, and on which unit to branch then. */
 static bool look(struct problem *p, uint32_t *between)
 {
 	struct relaxed r = relax(p);

@@ -12,7 +12,7 @@
 #include "stages/quantize/rows.h"
 #include "stages/quantize/threads.h"
 
-#define LEAST_ROWS 16 /* of rows however long */
+#define LEAST_ROWS 16 /* minimum for rows of any length */
 
 uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit)
 {
@@ -27,7 +27,8 @@ uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit)
 
 /* ---- the sample -------------------------------------------------------------------------------- */
 
-/* `count` rows of matrix m, by their numbers in it, as the next block. `print`: theirs when all were read, or NULL. */
+/* Load `count` rows of matrix m, given by their numbers in it, as the next block. `print`: their fingerprints from the
+ * first pass, or NULL. */
 static enum xfp_status load_block(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit, uint32_t m,
 				  const uint64_t *row, const uint64_t *print, uint64_t count, struct xfp_survey *survey,
 				  struct xfp_error *err)
@@ -86,7 +87,7 @@ static enum xfp_status load_picked(const struct xfp_ledger *ledger, const struct
 
 	for (uint32_t i = 0; !status && i < peaks->count; i++) {
 		uint64_t row = peaks->row[i], within = row % unit->rows;
-		/* The first of the sample that is not before it. */
+		/* The first row of the sample that is not before it. */
 		uint64_t number = (row * survey->rows + all - 1) / all;
 
 		if (number < survey->rows && xfp_sampled_row(number, all, survey->rows) == row)
@@ -98,13 +99,13 @@ static enum xfp_status load_picked(const struct xfp_ledger *ledger, const struct
 	return status;
 }
 
-/* Rows of the unit that each of a block stands for. */
+/* The number of rows of the unit that each row of a block represents. */
 static double weight_of(const struct xfp_survey *survey, const struct xfp_survey_block *block)
 {
 	return block->first < survey->rows ? survey->each : 1;
 }
 
-/* Mean and standard deviation of what is balanced, whatever the exponents of the matrices. */
+/* Compute mean and standard deviation of the balanced weights, with the matrices' exponents undone. */
 static enum xfp_status add_moments(struct xfp_survey *survey, struct xfp_error *err)
 {
 	const struct xfp_outliers *known = survey->known;
@@ -173,8 +174,8 @@ static int32_t clamped(double q)
 	return q <= INT32_MIN ? INT32_MIN : q >= INT32_MAX ? INT32_MAX : (int32_t)q;
 }
 
-/* What is further from the mean than `reach`. The mean of a stack may be far from all weights of one of its matrices,
- * which are then all below, or above. */
+/* The rule for weights further from the mean than `reach`. The mean of a stack may be far from all weights of one of
+ * its matrices, which are then all below, or all above it. */
 static struct xfp_outlier_rule rule_of(const struct xfp_survey *survey, const struct xfp_survey_block *block,
 				       double reach)
 {
@@ -185,10 +186,10 @@ static struct xfp_outlier_rule rule_of(const struct xfp_survey *survey, const st
 }
 
 struct sample_marks {
-	struct xfp_marks *block; /* of each */
+	struct xfp_marks *block; /* marks of each block */
 	uint64_t count;
 	double *distance; /* from the mean */
-	double all;       /* of the unit */
+	double all;       /* number of outliers of the unit */
 };
 
 static void marks_free(const struct xfp_survey *survey, struct sample_marks *marks)
@@ -274,7 +275,7 @@ static int by_falling_distance(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* The same, but about no more than the cap allows. */
+/* Mark outliers, but no more than the cap allows. */
 static enum xfp_status mark_capped(const struct xfp_survey *survey, uint32_t sigma_milli, uint32_t cap_nano,
 				   struct sample_marks *marks, struct xfp_error *err)
 {
@@ -293,7 +294,7 @@ static enum xfp_status mark_capped(const struct xfp_survey *survey, uint32_t sig
 
 /* ---- measuring --------------------------------------------------------------------------------- */
 
-/* A sample as a fit goes through it. */
+/* State of one measuring pass over a sample. */
 struct going {
 	const struct xfp_survey *survey;
 	const struct sample_marks *marks;
@@ -332,8 +333,8 @@ static enum xfp_status walk_sample(void *context, uint64_t n,
 	return XFP_OK;
 }
 
-/* Results of all sampled rows -> candidates as an artifact would have them. fp8, which has no outliers, is one of the
- * first threshold alone. */
+/* Convert the results of all sampled rows into candidates in the form of an artifact. fp8, which has no outliers, is
+ * listed with the first threshold only. */
 static void sum_up(const struct going *going, uint32_t sigma_milli, struct xfp_candidate *list, double *cosine)
 {
 	const struct xfp_measure *measure = &going->fitting.measure;
@@ -384,14 +385,15 @@ static void go_through(struct going *going)
 	}
 }
 
-/* Outliers as many in every matrix: all that is told of their number. */
+/* Distribute outliers equally over the matrices: only their total number is known. */
 static void spread(double total, struct xfp_outliers *known)
 {
 	for (uint32_t m = 0; m <= known->matrices; m++)
 		known->first[m] = (uint64_t)(total * m / known->matrices + 0.5);
 }
 
-/* Of one kind of fit. Libraries are trained once, with the threshold in the middle: they hardly depend on it. */
+/* Measure one kind of fit. Libraries are trained once, with the threshold in the middle, since they hardly depend on
+ * it. */
 static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters, bool library,
 			       uint32_t bits, const struct xfp_thresholds *thresholds, const struct sample_marks *marks,
 			       struct xfp_candidate *list, uint32_t *count, struct xfp_error *err)
@@ -428,7 +430,7 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	fitting->measure.count = all;
 	free(cosine);
 	free(fitting->known.first);
-	fitting->known = (struct xfp_outliers){ 0 }; /* the rest is borrowed */
+	fitting->known = (struct xfp_outliers){ 0 }; /* the other members are borrowed */
 	xfp_fitting_free(fitting);
 	return status;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * survey.h - what candidates would come to with outliers beyond one threshold or another, from some of a unit's rows.
+ * survey.h - estimate the candidates of a unit for several outlier thresholds from some of its rows.
  *
- * The sample, rows that are evenly spaced over all matrices of the unit, is fitted and measured as a unit would be that
- * had no others. Beside it stand the rows that hold the unit's largest weights: a single one of them can have most of
- * the unit's squared error where nothing is an outlier. They count for themselves, the sample for all others, in
- * errors and in numbers of outliers; cosines and libraries are the sample's alone. A unit that is no larger than its
- * sample is measured exactly but for one thing: outliers are told by the mean and the standard deviation of all
- * weights that are looked at instead of those of their matrix.
+ * The sample, rows that are evenly spaced over all matrices of the unit, is fitted and measured like a unit that
+ * consists of these rows. In addition, the rows with the unit's largest weights are measured: a single one of them can
+ * account for most of the unit's squared error if there are no outliers. These rows count for themselves, the sample
+ * for all others, in errors and in numbers of outliers; cosines and libraries come from the sample alone. A unit that
+ * is no larger than its sample is measured exactly, with one exception: the mean and the standard deviation that define
+ * outliers are those of all weights read, not of each matrix.
  *
  *     xfp_survey_load(ledger, unit, &known, &peaks, xfp_survey_rows(unit), &survey, err);
  *     xfp_survey_measure(&survey, parameters, bits, &thresholds, list, &count, err);
@@ -23,15 +23,15 @@
 #include "stages/quantize/rows.h"
 #include "stages/quantize/scan.h"
 
-#define XFP_SURVEY_ROWS 64            /* at the least, or all */
-#define XFP_SURVEY_WEIGHTS (1u << 16) /* short rows: as many as have these, */
-#define XFP_SURVEY_BYTES (8u << 20)   /* long ones: no more than these hold, but 16 */
+#define XFP_SURVEY_ROWS 64            /* minimum number of rows, or all */
+#define XFP_SURVEY_WEIGHTS (1u << 16) /* for short rows: enough rows for this many weights */
+#define XFP_SURVEY_BYTES (8u << 20)   /* for long rows: at most this many bytes, but 16 rows */
 
-/* Rows of one matrix, which `rows` holds as if they were its first ones: sampled ones, or one that was picked. */
+/* Rows of one matrix, stored in `rows` as if they were its first ones: sampled rows, or one of the peaks. */
 struct xfp_survey_block {
 	uint32_t matrix;
 	uint64_t *row;  /* [rows.count] their numbers in the matrix */
-	uint64_t first; /* number of the first: those of the sample come before those that were picked */
+	uint64_t first; /* number of the first row: rows of the sample come before the peaks */
 	struct xfp_rows rows;
 };
 
@@ -41,15 +41,16 @@ struct xfp_survey {
 	struct xfp_survey_block *blocks;
 	uint32_t block_count;
 	uint64_t rows, picked;
-	double each;        /* rows that one of the sample stands for */
-	double mean, sigma; /* of all weights, balanced, as far as can be told */
+	double each;        /* rows that a row of the sample represents */
+	double mean, sigma; /* estimated, of all balanced weights */
 };
 
-/* How many rows of a unit are looked at. */
+/* The number of rows of a unit to sample. */
 uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit);
 
-/* A sample of `rows`, or all that there are; `peaks` may be NULL. The unit's weights are all numbers. Rows that are not
- * those of the prints in `peaks`, where it has prints of as many, are XFP_CHANGED. To be freed either way. */
+/* Load a sample of `rows` rows, or all rows; `peaks` may be NULL. The unit's weights must be finite. XFP_CHANGED: a row
+ * does not match its fingerprint in `peaks`, if that has fingerprints for this sample. The caller frees the survey even
+ * after a failure. */
 enum xfp_status xfp_survey_load(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
 				const struct xfp_outliers *known, const struct xfp_peaks *peaks, uint64_t rows,
 				struct xfp_survey *survey, struct xfp_error *err);
@@ -61,13 +62,12 @@ struct xfp_thresholds {
 	uint32_t sigma_milli[8];
 };
 
-/* What measuring comes to, as those who watch the ledger are told of it. */
+/* The work of measuring, in the unit of struct xfp_watcher (schemas/ledger.h). */
 uint64_t xfp_survey_work(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters, uint32_t bits,
 			 const struct xfp_thresholds *thresholds);
 
-/* Every candidate of the parameters' modes with these bits, for every threshold, measured on the sampled rows; bytes
- * and outliers are those of a unit that has as many everywhere. `list` has a capacity of
- * 2 * XFP_MOST_CANDIDATES for each threshold. */
+/* Measure every candidate of the parameters' modes with these bits, for every threshold, on the sampled rows; bytes and
+ * outliers are extrapolated to the unit. `list` has space for 2 * XFP_MOST_CANDIDATES for each threshold. */
 enum xfp_status xfp_survey_measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters,
 				   uint32_t bits, const struct xfp_thresholds *thresholds, struct xfp_candidate *list,
 				   uint32_t *count, struct xfp_error *err);

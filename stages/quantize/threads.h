@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * threads.h - how many threads a stage's loops may use, and which one this is; one without OpenMP.
+ * threads.h - the number of threads for a stage's loops, and the number of the current one; 1 and 0 without OpenMP.
  */
 #ifndef XFP_THREADS_H
 #define XFP_THREADS_H

@@ -36,7 +36,7 @@ static bool is_folder(const char *path)
 	return path && !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* FOLDER/BELOW without its dots, if it holds families; else NULL. */
+/* FOLDER/BELOW in canonical form if it contains families; else NULL. */
 static char *root_at(const char *folder, const char *below)
 {
 	char *path = folder ? xfp_path(folder, below) : NULL, *root = path ? realpath(path, NULL) : NULL;

@@ -6,13 +6,13 @@
 
 #include "base/text/size.h"
 
-/* Two goals in one layer contradict each other; a later layer's replaces an earlier one's. */
+/* Two goals in one layer contradict each other; the goal of a later layer replaces an earlier one. */
 static enum xfp_status set_goal(struct xfp_settings *s, enum xfp_goal_kind kind, const char *where, const char *text,
 				struct xfp_error *err)
 {
 	if (s->has_goal && s->goal.kind != kind)
-		return xfp_fail(err, XFP_USAGE, "%s '%s': there is a goal already, %s; give one of the two", where,
-				text, s->goal.said);
+		return xfp_fail(err, XFP_USAGE, "%s '%s': contradicts %s; give only one of them", where, text,
+				s->goal.said);
 	s->has_goal = true;
 	s->goal.kind = kind;
 	s->goal.bare = kind != XFP_GOAL_BPW && xfp_size_is_bare(text, s->goal.bytes);
@@ -45,7 +45,7 @@ enum xfp_status xfp_set_envelope(struct xfp_settings *s, const char *where, cons
 	return set_goal(s, XFP_GOAL_ENVELOPE, where, text, err);
 }
 
-/* What a layer says is added up; a later layer's replaces it, and so does an option what the environment says. */
+/* Reserves of one layer are added up; those of a later layer, or an option after the environment, replace them. */
 enum xfp_status xfp_set_reserve(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
 {
 	bool environment = !strncmp(where, "XFP_", 4),
@@ -55,7 +55,8 @@ enum xfp_status xfp_set_reserve(struct xfp_settings *s, const char *where, const
 
 	if (!xfp_goal_parse_reserve(text, &bytes, &bare) || before + bytes < bytes)
 		return xfp_fail(err, XFP_USAGE,
-				"%s '%s': expected what each GPU needs besides, as in kv=8GiB,act=10GiB", where, text);
+				"%s '%s': expected the other memory that each GPU needs, as in kv=8GiB,act=10GiB",
+				where, text);
 	s->has_reserve = true;
 	s->reserve_by_environment = environment;
 	s->goal.reserve = before + bytes;
@@ -80,7 +81,7 @@ enum xfp_status xfp_finish_goal(struct xfp_settings *s, struct xfp_error *err)
 	s->has_goal = s->has_reserve = false;
 	if (goal->kind != XFP_GOAL_ENVELOPE) {
 		s->goal.reserve = 0;
-		return reserve ? xfp_fail(err, XFP_USAGE, "--reserve is of an --envelope, and there is none") : XFP_OK;
+		return reserve ? xfp_fail(err, XFP_USAGE, "--reserve requires --envelope") : XFP_OK;
 	}
 	if (goal->reserve >= goal->bytes)
 		return xfp_fail(err, XFP_USAGE,

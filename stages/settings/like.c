@@ -19,7 +19,7 @@ static enum xfp_status check_algorithms(const char *like, const struct xfp_recor
 {
 	if (recorded->unknown)
 		return xfp_fail(err, XFP_UNMET,
-				"%s: " XFP_MEMBER_JSON " differs: algorithm %s decided its bytes, which this xfp does "
+				"%s: " XFP_MEMBER_JSON " differs: it was made with algorithm %s, which this xfp does "
 				"not have; use a newer one",
 				like, xfp_printable(recorded->unknown).text);
 	for (int i = 0; i < XFP_MAKERS; i++)
@@ -27,7 +27,7 @@ static enum xfp_status check_algorithms(const char *like, const struct xfp_recor
 			return xfp_fail(
 				err, XFP_UNMET,
 				"%s: " XFP_MEMBER_JSON " differs: its config and tokenizer were made by version %u "
-				"of algorithm %s, and this xfp has version %u, which may make others; use an xfp "
+				"of algorithm %s, but this xfp has version %u, which may make others; use an xfp "
 				"whose bundles say \"%s\": %u",
 				like, recorded->made[i], xfp_makers[i].name, xfp_makers[i].version, xfp_makers[i].name,
 				recorded->made[i]);
@@ -37,7 +37,7 @@ static enum xfp_status check_algorithms(const char *like, const struct xfp_recor
 		if (xfp_algorithm_decides(ours, &recorded->parameters) && recorded->version[i] != ours->version)
 			return xfp_fail(
 				err, XFP_UNMET,
-				"%s: " XFP_MEMBER_JSON " differs: it was made by version %u of algorithm %s, and "
+				"%s: " XFP_MEMBER_JSON " differs: it was made by version %u of algorithm %s, but "
 				"this xfp has version %u, which gives other bytes; use an xfp whose bundles say "
 				"\"%s\": %u",
 				like, recorded->version[i], ours->name, ours->version, ours->name,
@@ -46,7 +46,7 @@ static enum xfp_status check_algorithms(const char *like, const struct xfp_recor
 	return XFP_OK;
 }
 
-/* The name of a family that is given by name or file. */
+/* Whether a family given as a name or a file has this name. */
 static bool is_family_named(const char *given, const char *name)
 {
 	const char *slash = strrchr(given, '/'), *base = slash ? slash + 1 : given, *dot = strchr(base, '.');
@@ -107,14 +107,14 @@ static enum xfp_status differs(const struct check *check, const char *member, co
 			xfp_printable(name).text, how);
 }
 
-/* Tensors of other names or shapes: not the same model with an edited file, but another one. */
+/* Report tensors with other names or shapes: another model, not an edited file of the same one. */
 static enum xfp_status another_model(const struct check *check, const char *member, const char *name, const char *how)
 {
 	return xfp_fail(check->err, XFP_UNMET, "%s: another model: %s differs: tensor %s %s", check->like, member,
 			xfp_printable(name).text, how);
 }
 
-/* Where kept tensors are members of their own, the member; else the index, which lists all. */
+/* The member of a kept tensor that has its own; else the index, which lists all tensors. */
 static const char *tensor_member(uint32_t number, bool kept, char member[24])
 {
 	if (!kept)
@@ -139,11 +139,12 @@ static enum xfp_status check_tensor(const struct check *check, uint32_t t)
 	}
 	member = tensor_member(t, theirs.data, buf);
 	if (ours->rank != theirs.rank || memcmp(ours->shape, theirs.shape, ours->rank * sizeof *ours->shape))
-		return another_model(check, member, ours->name, "is of another shape in the checkpoint");
+		return another_model(check, member, ours->name, "has another shape in the checkpoint");
 	if (ours->dtype != theirs.dtype)
-		return differs(check, member, "tensor", ours->name, "is of another dtype in the checkpoint");
+		return differs(check, member, "tensor", ours->name, "has another dtype in the checkpoint");
 	if (ours->class_ != theirs.class_)
-		return differs(check, XFP_MEMBER_IDX, "tensor", ours->name, "is of another class: other family rules");
+		return differs(check, XFP_MEMBER_IDX, "tensor", ours->name,
+			       "has another class: the family rules differ");
 	return XFP_OK;
 }
 
@@ -156,7 +157,7 @@ static enum xfp_status check_unit(const struct check *check, uint32_t u)
 	    strcmp(ours->role, theirs.role) || ours->rows != theirs.rows || ours->cols != theirs.cols ||
 	    ours->experts != theirs.experts)
 		return differs(check, XFP_MEMBER_IDX, "unit", ours->name,
-			       "is not in the bundle in its place: other family rules");
+			       "is not in its place in the bundle: the family rules differ");
 	return XFP_OK;
 }
 
@@ -178,13 +179,13 @@ static enum xfp_status check_file(const struct check *check, uint32_t f)
 		status = differs(check, member, "file", theirs.name, "is not in the checkpoint");
 	else if (!(status = xfp_slurp(path, LARGEST_FILE, &text, &size, check->err)) &&
 		 (size != theirs.bytes || memcmp(text, theirs.data, size)))
-		status = differs(check, member, "file", name, "holds something else in the checkpoint");
+		status = differs(check, member, "file", name, "has different content in the checkpoint");
 	free(text);
 	free(path);
 	return status;
 }
 
-/* What the bundle has and the checkpoint has not. */
+/* Check for contents of the bundle that the checkpoint lacks. */
 static enum xfp_status check_rest(const struct check *check)
 {
 	const struct xfp_ledger *ledger = check->ledger;
@@ -197,7 +198,8 @@ static enum xfp_status check_rest(const struct check *check)
 		return differs(check, member, "file", file.name, "is not in the checkpoint");
 	}
 	if (xfp_bundle_unit(check->bundle, ledger->unit_count, &unit))
-		return differs(check, XFP_MEMBER_IDX, "unit", unit.name, "is none here: other family rules");
+		return differs(check, XFP_MEMBER_IDX, "unit", unit.name,
+			       "does not exist here: the family rules differ");
 	return XFP_OK;
 }
 

@@ -16,21 +16,21 @@
 #define LARGEST_PROFILE ((size_t)1 << 20)
 #define BLANKS " \t\r"
 #define BASE "profile"
-#define MOST_BASES 8 /* of each other: more build on themselves */
+#define MOST_BASES 8 /* maximum depth: more suggest a cycle */
 
-/* A profile on its way into settings. */
+/* State of reading a profile into settings. */
 struct profile_reading {
 	struct xfp_settings *settings;
 	const char *path;
 	unsigned bases;
-	bool begun; /* there was a line, and what it builds on is said too late */
+	bool begun; /* a line was read, so that "profile" comes too late */
 	struct xfp_error *err;
 };
 
 static enum xfp_status read_profile(const char *name, const char *beside, unsigned bases, struct xfp_settings *settings,
 				    struct xfp_error *err);
 
-/* `text` without the blanks around it; cut off in place. */
+/* Cut the blanks around `text` off, in place. */
 static char *trimmed(char *text)
 {
 	size_t length;
@@ -47,25 +47,26 @@ static enum xfp_status no_such_setting(const char *where, const char *name, stru
 	char meant[XFP_DID_YOU_MEAN];
 
 	if (*xfp_setting_meant(name, meant))
-		return xfp_fail(err, XFP_USAGE, "%s: no setting '%s'%s", where, xfp_printable(name).text, meant);
-	return xfp_fail(err, XFP_USAGE,
-			"%s: no setting '%s'; a profile may hold the options of xfp convert that decide bytes, "
-			"without their dashes",
-			where, xfp_printable(name).text);
+		return xfp_fail(err, XFP_USAGE, "%s: unknown setting '%s'%s", where, xfp_printable(name).text, meant);
+	return xfp_fail(
+		err, XFP_USAGE,
+		"%s: unknown setting '%s'; a profile may contain the options of xfp convert that affect the output, "
+		"without their dashes",
+		where, xfp_printable(name).text);
 }
 
-/* The settings of another profile come first: all that follows is a layer above them. */
+/* Read the base profile: everything that follows is a layer above it. */
 static enum xfp_status take_base(const struct profile_reading *reading, const char *where, const char *name)
 {
 	enum xfp_status status;
 
 	if (reading->begun)
-		return xfp_fail(reading->err, XFP_USAGE,
-				"%s: " BASE ": what a profile builds on is its first setting, once", where);
+		return xfp_fail(reading->err, XFP_USAGE, "%s: " BASE ": must be the first setting, and only once",
+				where);
 	if (reading->bases == MOST_BASES)
 		return xfp_fail(reading->err, XFP_USAGE,
-				"%s: " BASE " '%s': more than %d profiles that build on each other; does one build "
-				"on itself?",
+				"%s: " BASE " '%s': more than %d nested profiles; check whether one is based "
+				"on itself",
 				where, xfp_printable(name).text, MOST_BASES);
 	status = read_profile(name, reading->path, reading->bases + 1, reading->settings, reading->err);
 	return status == XFP_USAGE ? xfp_context(reading->err, status, "%s", where) : status;
@@ -130,7 +131,7 @@ static int is_profile(const struct dirent *entry)
 	return *entry->d_name != '.' && xfp_names_file(entry->d_name, XFP_PROFILE_SUFFIX);
 }
 
-/* The profile for what a type of llama.cpp is known for, by how it begins: "Q4" of Q4_K_M. NULL: that is none. */
+/* The profile that corresponds to a type of llama.cpp, by its first letters: "Q4" of Q4_K_M. NULL: not such a type. */
 static const char *counterpart(const char *type)
 {
 	static const struct {
@@ -178,14 +179,14 @@ static enum xfp_status no_such_profile(const char *folder, const char *name, str
 	free(names);
 	if (known)
 		return xfp_fail(err, XFP_USAGE,
-				"no profile '%s': it is a type of llama.cpp, whose counterpart is %s: --profile %s",
-				xfp_printable(name).text, known, known);
+				"no profile '%s', which is a type of llama.cpp; use the corresponding --profile %s",
+				xfp_printable(name).text, known);
 	return xfp_fail(err, XFP_USAGE, "no profile '%s'%s%s are %s, and files: a name with a slash or ending in %s",
-			xfp_printable(name).text, meant, *meant ? " There" : "; there", *list ? list : "none",
+			xfp_printable(name).text, meant, *meant ? " Profiles" : "; profiles", *list ? list : "none",
 			XFP_PROFILE_SUFFIX);
 }
 
-/* A file is looked for in the folder of the one that it is named in. */
+/* Files are relative to the folder of the profile that names them. */
 static enum xfp_status find_file(const char *name, const char *beside, char **path, struct xfp_error *err)
 {
 	const char *slash = beside && *name != '/' ? strrchr(beside, '/') : NULL;
@@ -197,7 +198,7 @@ static enum xfp_status find_file(const char *name, const char *beside, char **pa
 		return XFP_OK;
 	free(*path);
 	*path = NULL;
-	return xfp_fail(err, XFP_USAGE, "%s%s: there is no such file", beside ? BASE " " : "--" BASE " ",
+	return xfp_fail(err, XFP_USAGE, "%s%s: no such file", beside ? BASE " " : "--" BASE " ",
 			xfp_printable(name).text);
 }
 
@@ -223,7 +224,7 @@ static enum xfp_status find_profile(const char *name, const char *beside, char *
 	return status;
 }
 
-/* `beside`: the profile that builds on it, or NULL. */
+/* `beside`: the profile that is based on this one, or NULL. */
 static enum xfp_status read_profile(const char *name, const char *beside, unsigned bases, struct xfp_settings *settings,
 				    struct xfp_error *err)
 {

@@ -9,7 +9,7 @@
 #include "base/system/file.h"
 #include "schemas/layout/bundle_layout.h"
 
-/* False: it is none. */
+/* False: not a maker. */
 static bool take_maker(const char *name, const json_t *value, struct xfp_recorded *recorded)
 {
 	for (int i = 0; i < XFP_MAKERS; i++)
@@ -39,7 +39,7 @@ static void read_algorithms(json_t *root, struct xfp_recorded *recorded)
 	}
 }
 
-/* A name of the families' folder, never a path. */
+/* Whether a family's name is a plain name, not a path. */
 static bool is_family(const char *name)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+";
@@ -64,9 +64,9 @@ enum xfp_status xfp_recorded_read(const struct xfp_bundle *bundle, const char *p
 	if (!where || (parameters && !text))
 		status = xfp_no_memory(err);
 	else if (!text)
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: does not say with what parameters it was made", where);
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: lacks the parameters that it was made with", where);
 	else if (!is_family(info.family))
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: '%s' is no name of a family", path,
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: invalid family name '%s'", path,
 				  xfp_printable(info.family).text);
 	else
 		status = xfp_parameters_from_json(text, where, info.units, &read.parameters, err);

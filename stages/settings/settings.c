@@ -38,7 +38,7 @@ static bool take_sigma(struct xfp_settings *s, const char *text)
 {
 	uint32_t sigma;
 
-	/* No outliers are none, not 0. */
+	/* No outliers must be given as "none", not 0. */
 	if (!xfp_sigma_parse(text, &sigma) || (!sigma && strcmp(text, "none")))
 		return false;
 	s->parameters.outlier_sigma = sigma;
@@ -144,7 +144,7 @@ static enum xfp_status no_such_class(const char *where, const char *name, struct
 	return xfp_fail(err, XFP_USAGE, "%s: %s", where, xfp_no_such_class(name, text));
 }
 
-/* The next "CLASS=VALUE" of *rest, cut off; a value may hold commas. */
+/* The next "CLASS=VALUE" of *rest, which is cut off; a value may contain commas. */
 static char *next_item(char **rest)
 {
 	char *item = *rest, *equals = item ? strchr(item, '=') : NULL, *next = equals ? strchr(equals + 1, '=') : NULL;
@@ -161,7 +161,7 @@ static char *next_item(char **rest)
 	return item;
 }
 
-/* "CLASS=VALUE,CLASS=VALUE"; `take` is told of each, and `wanted` says what a value is. */
+/* Parse "CLASS=VALUE,CLASS=VALUE" and call `take` for each; `wanted` describes a value for messages. */
 static enum xfp_status each_class(struct xfp_settings *s, const char *where, const char *text, const char *wanted,
 				  bool (*take)(struct xfp_settings *s, enum xfp_class class_, const char *value),
 				  struct xfp_error *err)
@@ -244,7 +244,7 @@ static enum xfp_status add_override(struct xfp_settings *s, const char *where, c
 	return status;
 }
 
-/* Several, separated by blanks, so that a makefile can give them. */
+/* Parse several overrides separated by blanks, so that a makefile can set them. */
 static enum xfp_status set_overrides(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
 {
 	char *copy = strdup(text), *rest = copy, *item;
@@ -264,7 +264,7 @@ static enum xfp_status set_overrides(struct xfp_settings *s, const char *where, 
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-/* In the order of --help: what decides the size first. */
+/* In the order of --help: settings that affect the size most come first. */
 enum {
 	TARGET_SIZE,
 	TARGET_BPW,
@@ -333,10 +333,10 @@ const struct xfp_setting xfp_settings_table[] = {
 	[SAMPLE] = { "moe-sample", "N|first:N", "experts that decide for a stack; 0: all [0]" },
 };
 
-/* What sets each: either of the two. */
+/* The function that sets a setting: one of two kinds. */
 static const struct {
 	bool (*take)(struct xfp_settings *settings, const char *text);
-	const char *wanted; /* where `take` refuses */
+	const char *wanted; /* expected value, if `take` returns false */
 	enum xfp_status (*set)(struct xfp_settings *settings, const char *where, const char *text,
 			       struct xfp_error *err);
 } setters[SETTINGS] = {
@@ -402,7 +402,7 @@ enum xfp_status xfp_setting_set(struct xfp_settings *settings, int setting, cons
 
 /* ---- layers ------------------------------------------------------------------------------------ */
 
-/* A floor that is asked for a class whose units have none. Overrides may give some of them one. */
+/* Check a floor that was requested for a class whose units have none. */
 static enum xfp_status check_floor(const struct xfp_parameters *p, enum xfp_class class_, struct xfp_error *err)
 {
 	const char *name = xfp_class_name(class_);
@@ -412,17 +412,17 @@ static enum xfp_status check_floor(const struct xfp_parameters *p, enum xfp_clas
 		return XFP_OK;
 	if (class_ == XFP_CLASS_LM_HEAD && p->lm_head != XFP_LM_HEAD_QUANT)
 		return xfp_fail(err, XFP_USAGE,
-				"--floor lm_head needs --lm-head quant, the default: an output head that is kept or "
-				"goes to fp8 has no floor");
+				"--floor lm_head requires --lm-head quant, the default: an output head that is kept or "
+				"stored as fp8 has no floor");
 	if (p->format[class_].form == XFP_FORM_KEEP || p->format[class_].form == XFP_FORM_FP8)
 		return xfp_fail(err, XFP_USAGE,
-				"--floor %s and --format %s=%s contradict: what is kept or goes to fp8 "
-				"has no floor",
+				"--floor %s contradicts --format %s=%s: units that are kept or stored as fp8 "
+				"have no floor",
 				name, name, xfp_format_text(p->format[class_], buf));
 	return XFP_OK;
 }
 
-/* What is asked for beside a mode that has no such thing: silence would be taken for consent. */
+/* Report settings that do not apply to the mode, instead of ignoring them silently. */
 static enum xfp_status check_modes(const struct xfp_settings *s, struct xfp_error *err)
 {
 	const struct xfp_parameters *p = &s->parameters;
@@ -430,31 +430,32 @@ static enum xfp_status check_modes(const struct xfp_settings *s, struct xfp_erro
 
 	if (s->has_group && !libraries)
 		return xfp_fail(err, XFP_USAGE,
-				"--group-size %u: --mode v2 has a codebook for each row, and no groups; leave one of "
-				"them out, or say --mode v2c",
+				"--group-size %u: --mode v2 has a codebook for each row and no groups; omit one of "
+				"them, or use --mode v2c",
 				p->group_size);
 	if (s->has_library && !v2a)
 		return xfp_fail(err, XFP_USAGE,
-				"--library-size %u: only libraries of v2a have a size to choose; leave it out, or say "
+				"--library-size %u: only libraries of v2a have a variable size; omit it, or use "
 				"--mode v2a",
 				p->library_size);
 	if (s->has_libfit && p->libfit == XFP_LIBFIT_PUBLISHED && !v2a)
 		return xfp_fail(err, XFP_USAGE,
-				"--libfit published: is about libraries of v2a; leave it out, or say --mode v2a");
+				"--libfit published: applies only to libraries of v2a; omit it, or use --mode v2a");
 	if (s->has_fit && p->fit == XFP_FIT_OPTIMAL && !(p->modes >> XFP_MODE_V2 & 1))
 		return xfp_fail(err, XFP_USAGE,
-				"--fit optimal: is about codebooks of v2; leave it out, or say --mode v2");
+				"--fit optimal: applies only to codebooks of v2; omit it, or use --mode v2");
 	return XFP_OK;
 }
 
-/* What decides nothing is not recorded, so that it does not make another bundle. */
+/* Settings without effect are not recorded, so that they do not change the bundle. */
 static enum xfp_status finish_modes(struct xfp_parameters *p, struct xfp_error *err)
 {
 	if (!(p->modes & XFP_LIBRARY_MODES))
 		p->group_size = 0;
 	if (!xfp_group_size_fits(p->group_size, p->modes))
 		return xfp_fail(err, XFP_USAGE, "--group-size %u: groups of v2c have 16, 32 or 64 columns%s",
-				p->group_size, p->modes == XFP_AUTO_MODES ? "; those of --mode v2a may have more" : "");
+				p->group_size,
+				p->modes == XFP_AUTO_MODES ? "; groups of --mode v2a may have more" : "");
 	if (!(p->modes >> XFP_MODE_V2A & 1)) {
 		p->library_size = 0;
 		p->libfit = XFP_LIBFIT_REFINED;
@@ -464,7 +465,7 @@ static enum xfp_status finish_modes(struct xfp_parameters *p, struct xfp_error *
 	return XFP_OK;
 }
 
-/* What is not asked for. Settings that repeat a bundle's have all that it has. */
+/* Set the defaults of settings that were not given. Settings copied from a bundle are complete. */
 static void finish_usual(struct xfp_settings *s)
 {
 	struct xfp_parameters *p = &s->parameters;
@@ -479,8 +480,8 @@ static void finish_usual(struct xfp_settings *s)
 		p->outlier_cap = xfp_cap_usual(p->outlier_sigma);
 }
 
-/* The floor of a class that has none of its own in this layer. That of embeddings and output heads is stricter than
- * others', and what is said of all raises it at most; not of a bundle that was made when it was one of all. */
+/* Set the floor of a class that has none of its own in this layer. Floors of embeddings and output heads are stricter
+ * than others, and a general floor can only raise them; not for a bundle made when all classes had one floor. */
 static void take_general(struct xfp_settings *s, enum xfp_class class_)
 {
 	bool words = (class_ == XFP_CLASS_EMBEDDING || class_ == XFP_CLASS_LM_HEAD) && !s->parameters.keep_embeddings;

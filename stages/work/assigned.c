@@ -13,7 +13,7 @@
 #include "cache/seal.h"
 
 #define RECORD 80u
-#define SEALED (RECORD - 17) /* the seal's digits and the newline are the rest */
+#define SEALED (RECORD - 17) /* the rest are the seal's digits and the newline */
 
 static void put_record(uint32_t unit, const struct xfp_assignment *a, char record[RECORD + 1])
 {
@@ -78,12 +78,12 @@ enum xfp_status xfp_assigned_write(const char *work, const struct xfp_parameters
 static enum xfp_status damaged(const char *path, uint32_t unit, struct xfp_error *err)
 {
 	return xfp_fail(err, XFP_DAMAGED,
-			"%s: damaged at unit u%06" PRIu32 "; run xfp convert again, which writes it "
-			"anew",
+			"%s: damaged at unit u%06" PRIu32 "; run xfp convert again, which rewrites "
+			"it",
 			path, unit);
 }
 
-/* -1: there is no such file, or *status says why it cannot be opened. */
+/* Open the file; -1: it does not exist, or *status is the error. */
 static int open_file(const char *path, enum xfp_status *status, struct xfp_error *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -10,7 +10,7 @@
 #include "cache/key.h"
 #include "stages/work/work.h"
 
-#define STAMP_BYTES 512 /* of its text, at most */
+#define STAMP_BYTES 512 /* maximum length of its text */
 
 static void format_stamp(const struct xfp_bundle_stamp *stamp, char text[STAMP_BYTES])
 {
@@ -45,7 +45,7 @@ static bool parse_stamp(const char *text, size_t size, struct xfp_bundle_stamp *
 	if (sscanf(text, "%32s %64s %32s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64, stamp->key,
 		   stamp->sha256, stamp->index, &id->size, &id->device, &id->inode, &id->mtime_ns, &id->ctime_ns) != 8)
 		return false;
-	/* Whatever was made of it, it must be just what would be written of that. */
+	/* Only the canonical text is accepted. */
 	format_stamp(stamp, again);
 	return size == strlen(again) && !memcmp(text, again, size);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_stamp.h - WORK/bundle: what OUT was when it was written, so that a run that changes nothing need not write
- * it again.
+ * bundle_stamp.h - WORK/bundle: the state of OUT after it was written, so that a run that changes nothing need not
+ * write it again.
  *
- * One line: "KEY SHA256 INDEX SIZE DEVICE INODE MTIME CTIME SELF". KEY is of everything that decides the bundle's
- * bytes, INDEX the XXH3-128 of its xfp.sum, on which the digests of all members hang
- * (schemas/layout/bundle_layout.h), and SELF that of the line up to there: a stamp vouches for the bundle only while
- * nothing of either has changed.
+ * One line: "KEY SHA256 INDEX SIZE DEVICE INODE MTIME CTIME SELF". KEY is a digest of everything that determines the
+ * bundle's bytes, INDEX the XXH3-128 of its xfp.sum, which covers the digests of all members
+ * (schemas/layout/bundle_layout.h), and SELF that of the line up to there: a stamp is valid only as long as neither it
+ * nor the bundle has changed.
  */
 #ifndef XFP_BUNDLE_STAMP_H
 #define XFP_BUNDLE_STAMP_H
@@ -19,8 +19,8 @@ struct xfp_bundle_stamp {
 };
 
 enum xfp_status xfp_bundle_stamp_write(const char *work, const struct xfp_bundle_stamp *stamp, struct xfp_error *err);
-/* *sound is false when there is none, or one that is not as it was written. That it cannot be read is a failure: for
- * want of it, a bundle whose artifacts were dropped would be made from nothing. */
+/* Read the stamp; *sound is false if it is missing or invalid. An unreadable stamp is a failure: without it, a bundle
+ * whose artifacts were dropped would be made from scratch. */
 enum xfp_status xfp_bundle_stamp_read(const char *work, struct xfp_bundle_stamp *stamp, bool *sound,
 				      struct xfp_error *err);
 

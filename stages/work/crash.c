@@ -21,11 +21,11 @@ static const struct {
 };
 #define FATAL (sizeof fatal / sizeof fatal[0])
 
-/* A handler gets no argument from us, so this is process-wide. */
+/* Process-wide, because a signal handler gets no argument from us. */
 static struct {
 	const char *program;
-	char *path; /* of the record; NULL: no run is watched */
-	off_t at;   /* where its entries end */
+	char *path; /* path of the record; NULL: no run is watched */
+	off_t at;   /* end of its entries */
 	struct sigaction before[FATAL];
 } watched;
 
@@ -34,7 +34,7 @@ struct entries {
 	char bytes[MOST_BYTES];
 };
 
-/* From here to `handle`: only what a signal handler may call. */
+/* From here to `handle`: only async-signal-safe functions. */
 
 static void append(struct entries *entries, const char *text, size_t size)
 {
@@ -45,7 +45,7 @@ static void append(struct entries *entries, const char *text, size_t size)
 	entries->size += size;
 }
 
-/* "NAME=NUMBER", with its NUL. */
+/* Append "NAME=NUMBER" with its NUL. */
 static void append_number(struct entries *entries, const char *name, int64_t number)
 {
 	char digits[24], *at = digits + sizeof digits;
@@ -103,7 +103,7 @@ void xfp_crash_watch(const char *program, const char *work, const struct xfp_run
 		return;
 	watched.program = program;
 	sigemptyset(&action.sa_mask);
-	/* Where that fails, a crash is what it is to any other command. */
+	/* If this fails, the signal ends the process without a record, as for any other command. */
 	for (size_t i = 0; i < FATAL; i++)
 		(void)sigaction(fatal[i].number, &action, &watched.before[i]);
 	xfp_mapped_note(note);

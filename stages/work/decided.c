@@ -11,7 +11,7 @@
 #include "base/system/filesystem.h"
 #include "schemas/digest.h"
 
-/* With its NUL, so that no two texts run into each other. */
+/* Add a text with its NUL, which separates it from the next. */
 static void add(struct xfp_digest *decided, const char *text)
 {
 	xfp_digest_update(decided, text, strlen(text) + 1);

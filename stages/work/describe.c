@@ -13,7 +13,7 @@
 
 /* ---- fates ------------------------------------------------------------------------------------- */
 
-/* Why the unit is stored at source precision; allocated. */
+/* The reason why the unit is stored at source precision; allocated. */
 static char *why_kept(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters, uint32_t u)
 {
 	const struct xfp_ledger_unit *unit = &ledger->units[u];
@@ -45,7 +45,7 @@ static char *why_kept(const struct xfp_ledger *ledger, const struct xfp_paramete
 	}
 }
 
-/* What the unit makes of a tensor; allocated. */
+/* The reason that a unit gives for the fate of its tensor; allocated. */
 static char *reason_of(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters, uint32_t u,
 		       const struct xfp_form_taken *taken)
 {
@@ -58,8 +58,8 @@ static char *reason_of(const struct xfp_ledger *ledger, const struct xfp_paramet
 	return xfp_formatted("%s: %s, %" PRIu32 " bits", class, xfp_mode_name(taken->mode), taken->k);
 }
 
-/* Goes through all units in their order and tells of each tensor what one of them makes of it, the last one that
- * quantizes it last. `quantized` is [tensors], all false. */
+/* Call `take` for each tensor of each unit, in order, with its fate and reason; for a tensor with several units, one
+ * that quantizes it is last. `quantized` is [tensors], all false. */
 static enum xfp_status each_fate(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
 				 const struct xfp_form_taken *taken, bool *quantized,
 				 void (*take)(void *own, uint32_t tensor, char *reason, bool quantized), void *own,
@@ -109,7 +109,7 @@ enum xfp_status xfp_fates_settle(struct xfp_ledger *ledger, const struct xfp_par
 		return xfp_no_memory(err);
 	for (uint32_t t = 0; t < ledger->tensor_count; t++)
 		if (ledger->tensors[t].fate == XFP_FATE_QUANTIZED)
-			ledger->tensors[t].fate = XFP_FATE_KEPT; /* until a unit says otherwise */
+			ledger->tensors[t].fate = XFP_FATE_KEPT; /* unless a unit quantizes it */
 	status = each_fate(ledger, parameters, taken, quantized, settle, ledger, err);
 	free(quantized);
 	return status;
@@ -151,7 +151,7 @@ static bool has_made(const struct xfp_ledger *ledger)
 	return false;
 }
 
-/* "pytorch" of "pytorch in a zip", too. */
+/* Also for "pytorch" in "pytorch in a zip". */
 static bool is_format(const char *format, const char *name)
 {
 	size_t length = strlen(name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * describe.h - what a bundle says of itself in words: why each tensor is stored as it is, and what it takes to make the
- * same bundle again. xfp-bundle writes both; who has to know a bundle's size beforehand needs their lengths.
+ * describe.h - the descriptive texts of a bundle: the reason for each tensor's fate, and the settings needed to make
+ * the same bundle again. xfp-bundle writes both; the size prediction needs their lengths.
  */
 #ifndef XFP_DESCRIBE_H
 #define XFP_DESCRIBE_H
@@ -9,21 +9,22 @@
 #include "schemas/ledger.h"
 #include "schemas/parameters.h"
 
-/* What a unit is stored as. */
+/* The form that a unit is stored in. */
 struct xfp_form_taken {
 	enum xfp_mode mode;
 	uint32_t k;
 };
 
-/* Fates and reasons become final: `taken` is [ledger->unit_count]. A tensor whose units all stayed at source precision
+/* Make fates and reasons final: `taken` is [ledger->unit_count]. A tensor whose units all stayed at source precision
  * counts as kept, whatever the ledger planned. */
 enum xfp_status xfp_fates_settle(struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
 				 const struct xfp_form_taken *taken, struct xfp_error *err);
-/* The bytes of all reasons as that would leave them, the ledger being left as it is. */
+/* The total size of all reasons after xfp_fates_settle, without changing the ledger. */
 enum xfp_status xfp_fates_bytes(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
 				const struct xfp_form_taken *taken, uint64_t *bytes, struct xfp_error *err);
 
-/* xfp.json: what it takes to make the same bundle again, and nothing else. Allocated; NULL without memory. */
+/* The text of xfp.json: everything needed to make the same bundle again, and nothing else. The caller frees it; NULL if
+ * memory runs out. */
 char *xfp_describe(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters);
 
 #endif

@@ -45,7 +45,7 @@ static bool parse(const char *text, struct xfp_moving *moving)
 		return false;
 	if (!strcmp(moving->sha256, "-"))
 		*moving->sha256 = 0;
-	/* Whatever was made of it, it must be just what would be written of that. */
+	/* Only the canonical text is accepted. */
 	format(moving, again);
 	return !strcmp(text, again);
 }
@@ -118,7 +118,7 @@ bool xfp_moving_seen(const char *work, uint32_t units)
 
 void xfp_moving_discard(const char *work, const char *out)
 {
-	/* The file first: a record without it is of no use, and whoever reads it looks for the file. */
+	/* Remove the file first: a record without the file is harmless, since its readers look for the file. */
 	xfp_pending_kept_remove(out);
 	xfp_moving_remove(work);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * produce.h - how an artifact comes to be: begun under a name of its own, filled, labelled, published.
+ * produce.h - create an artifact: begin under a temporary name, fill, label, publish.
  */
 #ifndef XFP_PRODUCE_H
 #define XFP_PRODUCE_H
@@ -14,17 +14,17 @@
 struct xfp_production {
 	const struct xfp_store *store;
 	const struct xfp_key *key;
-	enum xfp_stamp stamp; /* the step that makes it, which says of what kind it is */
-	const char *unit;     /* its name, for people */
-	double started;       /* xfp_now() when its making began, likewise */
-	/* Whose files the key speaks of: they must still be those when it is published, or it is not. NULL: none. */
+	enum xfp_stamp stamp; /* the step that makes it, which determines its kind */
+	const char *unit;     /* the unit's name, for people */
+	double started;       /* xfp_now() at the start, for people */
+	/* The files that the key depends on: the artifact is published only if they are unchanged. NULL: none. */
 	const struct xfp_ledger *ledger;
 };
 
-/* Writes what is to be in an artifact that was just created. */
+/* Writes the content of an artifact that was just created. */
 typedef enum xfp_status xfp_fill_fn(void *own, struct xfp_artifact *artifact, struct xfp_error *err);
 
-/* Create the artifact, have it filled by `fill(own, ...)`, and publish it. Where any of that fails nothing is left. */
+/* Create the artifact, fill it with `fill(own, ...)`, and publish it. On failure nothing is left. */
 enum xfp_status xfp_produce(const struct xfp_production *production, xfp_fill_fn *fill, void *own,
 			    struct xfp_error *err);
 

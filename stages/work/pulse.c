@@ -23,7 +23,7 @@ static void write_slot(const struct xfp_pulse *pulse)
 	int file = path ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
 
 	snprintf(slot, sizeof slot, SLOT_FORMAT, pulse->stage, (unsigned)((share < 1 ? share : 1) * WHOLE));
-	/* Whether it came to anything is nobody's concern. */
+	/* Success does not matter. */
 	if (file >= 0 && pwrite(file, slot, SLOT_BYTES, (off_t)pulse->unit * SLOT_BYTES) != SLOT_BYTES)
 		(void)ftruncate(file, 0);
 	if (file >= 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pulse.h - how far a stage is inside a unit, for those who watch: an embedding or a stack of experts takes minutes, in
- * which no step begins or ends. The bundle is another such thing: its slot is behind those of all units.
+ * pulse.h - progress of a stage within a unit, for display: an embedding or a stack of experts takes minutes without
+ * the start or end of a step. The bundle has a slot, too, after those of all units.
  *
- * The file `pulses` of the work folder has a slot of a few bytes for each unit, which the stage that is at work on it
- * writes again and again, twice a second at most and not before it has run so long. Nothing else is written, so that
- * the file does not grow with time. A slot says which stage it is of; one of another stage, or none, says nothing. All
- * that fails is passed over: pulses decide nothing.
+ * The file `pulses` of the work folder has a slot of a few bytes for each unit, which the running stage overwrites, at
+ * most twice a second and not in the first half second. Nothing is appended, so the file does not grow. A slot contains
+ * the stage's name; a slot of another stage, or an empty one, is ignored. All failures are ignored: pulses affect no
+ * result.
  */
 #ifndef XFP_PULSE_H
 #define XFP_PULSE_H
@@ -20,20 +20,20 @@
 #define XFP_PULSES_FILE "pulses"
 
 struct xfp_pulse {
-	struct xfp_watcher watcher; /* a ledger's: all its rows that are read count; first */
+	struct xfp_watcher watcher; /* a ledger's: counts all rows that are read; must be first */
 	const char *work, *stage;
 	uint32_t unit;
-	double all, done; /* of the work that there is, as the watcher is told of it */
-	double written;   /* when a slot was, or the stage began */
+	double all, done; /* total and finished work, as reported to the watcher */
+	double written;   /* time of the last write, or of the stage's start */
 	pthread_mutex_t lock;
 };
 
-/* A stage begins with a unit. There is so much work for all that is known: what comes to more says so to the watcher,
- * and does so early, since a share that was told is not to shrink. */
+/* Begin a stage of a unit, with `all` work known at the start. Additional work must be announced to the watcher early,
+ * since the share displayed should not shrink. */
 void xfp_pulse_begin(struct xfp_pulse *pulse, const char *work, uint32_t unit, const char *stage, uint64_t all);
 
-/* The file, to be closed; negative: there is none, which the next tolerates. And the share, from 0 to 1, that such a
- * stage has done of a unit; 0: it has not said. */
+/* Open the file, to be closed by the caller; negative: it does not exist, which xfp_pulse_share accepts. And the
+ * finished share, from 0 to 1, of such a stage of a unit; 0: unknown. */
 int xfp_pulses_open(const char *work);
 double xfp_pulses_read(int file, uint32_t unit, const char *stage);
 

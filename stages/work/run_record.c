@@ -46,8 +46,8 @@ int64_t xfp_wall_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Space for the message of a failure, should the disk have none left by then: a record of one size whatever it says,
- * unless its paths are very long. */
+/* Reserve space for a later error message, in case the disk is full by then: all records have the same size, unless
+ * paths are very long. */
 static void pad_out(struct xfp_text *text)
 {
 	size_t size;
@@ -59,7 +59,7 @@ static void pad_out(struct xfp_text *text)
 		fputc(0, text->stream);
 }
 
-/* As much of it as fits into the file as it is. */
+/* Overwrite the file in place with as much of the text as fits. */
 static enum xfp_status overwrite(const char *path, const char *text, size_t size, struct xfp_error *err)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);

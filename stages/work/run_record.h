@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run_record.h - what a run leaves in its work folder about itself, for `xfp status`.
+ * run_record.h - a run's record of itself in its work folder, for `xfp status`.
  *
- * WORK/run holds "NAME=VALUE" entries, each ended by a NUL, then NULs up to a round size, and is replaced as a whole.
- * Of two entries of the same name the later one counts.
- * It says what was started, never whether that still lives: the lock does (work.h). A record that says "running" while
- * nobody holds the lock is that of a run that was killed.
+ * WORK/run contains "NAME=VALUE" entries, each ended by a NUL, then NULs up to a round size, and is replaced as a
+ * whole. Of two entries of the same name the later one applies. The record states what was started, never whether it is
+ * still running: the lock does (work.h). If a record has the state "running" and nobody holds the lock, the run was
+ * killed.
  */
 #ifndef XFP_RUN_RECORD_H
 #define XFP_RUN_RECORD_H
@@ -18,7 +18,7 @@
 
 #define XFP_RUN_FILE "run"
 #define XFP_LOCK_FILE "lock"
-/* The state of a run that ended before it knew which units there are: what else the folder holds may be of another. */
+/* The state of a run that ended before it knew its units: other files of the folder may belong to another run. */
 #define XFP_RUN_REFUSED "refused"
 
 struct xfp_run_record {
@@ -27,17 +27,17 @@ struct xfp_run_record {
 	char *message;             /* of a failure; NULL: none */
 	char state[16];            /* "running", "finished", "failed", "refused", "interrupted", "prepared" */
 	char phase[16];            /* "inspecting", "checking CRCs", "preparing", "converting", "bundling"; "": ended */
-	int64_t pid, status;       /* status: as a shell sees it, once it is over */
+	int64_t pid, status;       /* status: exit status as seen by a shell, after the end */
 	int64_t started, ended;    /* milliseconds since 1970; 0: not yet */
 	int64_t working;           /* when stages began to run */
-	bool written;              /* by this run, before */
-	size_t text_bytes;         /* of what was last written, before the NULs: a crash appends there */
+	bool written;              /* this run has written the record before */
+	size_t text_bytes;         /* text of the last write, without the NULs: a crash appends there */
 };
 
-/* Where the disk is full by then, the record that this run wrote before, which has space for the end, is overwritten in
- * place. A failure of the first removes what is there: none is better than that of an earlier run. */
+/* Write the record. If the disk is full by then, this run's earlier record, which has reserved space, is overwritten in
+ * place. If the first write fails, an existing record is removed: none is better than that of an earlier run. */
 enum xfp_status xfp_run_record_write(const char *work, struct xfp_run_record *record, struct xfp_error *err);
-/* Frees what was in *record before. XFP_FAILED when there is none. */
+/* Read the record, freeing the previous contents of *record. XFP_FAILED: it does not exist. */
 enum xfp_status xfp_run_record_read(const char *work, struct xfp_run_record *record, struct xfp_error *err);
 void xfp_run_record_free(struct xfp_run_record *record);
 

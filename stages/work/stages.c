@@ -13,7 +13,7 @@ const struct xfp_step xfp_steps[XFP_STAMPS] = {
 			       .program = "xfp-survey",
 			       .said = "survey",
 			       .stamp = "survey",
-			       /* What make reads of it, which the stage writes after its stamp. */
+			       /* A file for make, which the stage writes after its stamp. */
 			       .target = "fits.mk",
 			       .kind = XFP_SURVEY_KIND,
 			       .version = XFP_SURVEY_VERSION,
@@ -108,7 +108,7 @@ bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_stamp sta
 	       (xfp_fit_wanted(parameters, xfp_step_fit(stamp)) && (extended || !xfp_steps[stamp].extended));
 }
 
-/* Steps whose artifacts are of one kind stand side by side. */
+/* Steps whose artifacts have the same kind are adjacent. */
 const char *xfp_kind_at(unsigned place)
 {
 	for (int s = 0; s < XFP_STAMPS; s++)

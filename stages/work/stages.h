@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stages.h - the table of stages: what is done with a unit, step by step, in its order.
+ * stages.h - the table of stages: the steps of a unit, in order.
  *
- * This is the one list of them. A step is one run of a stage's executable for one unit: it makes one artifact and
+ * This is the only list of them. A step is one run of a stage's executable for one unit: it makes one artifact and
  * leaves one stamp. A fit has two steps, since the extended set is measured by a second run of the same executable.
- * make has rules for the same steps (pipelines/graph.mk and unit.mk): tests/unit/test_stages.c holds them against this
+ * make has rules for the same steps (pipelines/graph.mk and unit.mk): tests/unit/test_stages.c compares them with this
  * table.
  *
- * Not in it are the stages that work on no unit: inspect, which comes before them all, and bundle, which comes after.
+ * The table does not contain the stages without a unit: inspect, which comes before them all, and bundle, which comes
+ * after.
  */
 #ifndef XFP_STAGES_H
 #define XFP_STAGES_H
@@ -20,15 +21,15 @@
 
 #define XFP_INSPECT_PROGRAM "xfp-inspect"
 #define XFP_BUNDLE_PROGRAM "xfp-bundle"
-#define XFP_BUNDLE_STAGE "bundle" /* as events name it */
+#define XFP_BUNDLE_STAGE "bundle" /* its name in events */
 
-/* The steps, named for their stamps. */
+/* The steps, named after their stamps. */
 enum xfp_stamp {
-	XFP_STAMP_SURVEY, /* where thresholds are a unit's own */
+	XFP_STAMP_SURVEY, /* if thresholds are automatic */
 	XFP_STAMP_OUTLIERS,
-	XFP_STAMP_FIT, /* as enum xfp_fit_kind from here on: what was measured first */
+	XFP_STAMP_FIT, /* from here on in the order of enum xfp_fit_kind: the base sets */
 	XFP_STAMP_LIBRARY,
-	XFP_STAMP_EXTENDED, /* and what was when asked for */
+	XFP_STAMP_EXTENDED, /* and the extended sets, if requested */
 	XFP_STAMP_EXTENDED_LIBRARY,
 	XFP_STAMP_CHOICE,
 	XFP_STAMP_PACKED,
@@ -36,21 +37,21 @@ enum xfp_stamp {
 };
 
 struct xfp_step {
-	const char *stage;   /* "lloyd-fit", as events name it */
+	const char *stage;   /* "lloyd-fit", its name in events */
 	const char *program; /* "xfp-lloyd-fit" */
 	const char *said;    /* "lloyd-fit --extended", for people */
 	const char *stamp;   /* "extended": its file is u000012-extended */
-	const char *target;  /* of make, likewise; NULL: made by the recipe of the choice, which asks for it */
-	const char *kind;    /* of its artifact, and that kind's version */
+	const char *target;  /* its target in make, named likewise; NULL: made by the recipe of the choice, on demand */
+	const char *kind;    /* kind and version of its artifact */
 	uint32_t version;
 	bool fit;      /* one of enum xfp_fit_kind (xfp_step_fit) */
 	bool extended; /* run with --extended */
 	bool weights;  /* reads the checkpoint's weights, which must be those that were inspected */
-	bool digests;  /* its artifact tells the digests of a unit that is fitted */
+	bool digests;  /* its artifact contains the digests of a fitted unit */
 };
 extern const struct xfp_step xfp_steps[XFP_STAMPS];
 
-/* A fit's stamp, and which fit a stamp is of. */
+/* The stamp of a fit, and the fit of a stamp. */
 static inline enum xfp_stamp xfp_fit_stamp(enum xfp_fit_kind kind)
 {
 	return (enum xfp_stamp)(XFP_STAMP_FIT + (int)kind);
@@ -60,17 +61,16 @@ static inline enum xfp_fit_kind xfp_step_fit(enum xfp_stamp stamp)
 	return (enum xfp_fit_kind)((int)stamp - XFP_STAMP_FIT);
 }
 
-/* The step of a stage, of those that are not extended; XFP_STAMPS: no stage of a unit has the name. And the extended
- * step of the same stage; XFP_STAMPS: it has none. */
+/* The step of a stage, among those that are not extended; XFP_STAMPS: unknown stage. And the extended step of the same
+ * stage; XFP_STAMPS: it has none. */
 enum xfp_stamp xfp_step_named(const char *stage);
 enum xfp_stamp xfp_step_extended(enum xfp_stamp stamp);
 
-/* Whether a unit that is fitted goes through a step, as far as parameters tell; `extended`: k = 5, 6 and fp8 are
- * measured too. */
+/* Whether a fitted unit needs a step, according to the parameters; `extended`: k = 5, 6 and fp8 are measured too. */
 bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_stamp stamp, bool extended);
 
-/* The kinds of artifacts in the order in which steps make them, each once: the name of one, NULL after the last; and
- * the place of a name, which is behind the last for one that is none. */
+/* The kinds of artifacts in the order of the steps that make them, each once: the name of one, NULL after the last; and
+ * the place of a name, one past the last if unknown. */
 const char *xfp_kind_at(unsigned place);
 unsigned xfp_kind_place(const char *kind);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unit_state.h - how far a unit is: which artifacts are the current ones, and whether they are there.
+ * unit_state.h - the state of a unit: which of its artifacts are current, and whether they exist.
  */
 #ifndef XFP_UNIT_STATE_H
 #define XFP_UNIT_STATE_H
@@ -12,36 +12,36 @@
 #include "stages/work/work.h"
 
 struct xfp_unit_state {
-	bool known;             /* the digests of all its matrices are known */
-	bool done;              /* packed as it should be, and the artifact is in the store */
-	bool decided;           /* `choice` says how */
-	bool unmet;             /* no candidate meets its floor, and that is a failure */
-	bool nonfinite;         /* NaN or infinity: no candidate at all */
-	bool receipt;           /* a receipt says what it came to, or would if its artifacts went */
-	bool moved;             /* that is all there is, but for its parts in the pending bundle */
-	bool stays;             /* runs into other outputs used its packed artifact: --drop-cache leaves it */
-	bool recorded;          /* in the manifest, as part of this run */
-	uint32_t fits;          /* bit F: its choice waits for that one of enum xfp_fit_kind; 0: its survey will tell */
-	uint32_t there;         /* bit S: the current artifact of stamp S is in the store */
-	uint32_t made;          /* bit S: it was made in this run */
-	double seconds;         /* that fresh work took */
-	double progress;        /* share of its work that is over, for the progress bar */
-	bool working;           /* a stage is at work on it, for the bar too: */
-	enum xfp_stamp at_work; /* its step */
-	uint8_t (*source)[16];  /* [experts] */
-	char key[XFP_STAMPS][33]; /* of the current artifacts, "" when not known */
+	bool known;               /* the digests of all its matrices are known */
+	bool done;                /* the current packed artifact is in the store */
+	bool decided;             /* `choice` is valid */
+	bool unmet;               /* no candidate meets its floor, and that is an error */
+	bool nonfinite;           /* NaN or infinity: no candidate at all */
+	bool receipt;             /* a receipt describes it, or will when its artifacts are removed */
+	bool moved;               /* only the receipt and its parts in the pending bundle exist */
+	bool stays;               /* used by runs into other outputs: --drop-cache keeps its packed artifact */
+	bool recorded;            /* recorded in the manifest, as part of this run */
+	uint32_t fits;            /* bit F: its choice depends on enum xfp_fit_kind F; 0: the survey decides */
+	uint32_t there;           /* bit S: the current artifact of stamp S is in the store */
+	uint32_t made;            /* bit S: it was made in this run */
+	double seconds;           /* time spent on it in this run */
+	double progress;          /* finished share of its work, for the progress bar */
+	bool working;             /* a stage is running for it, for the progress bar: */
+	enum xfp_stamp at_work;   /* its step */
+	uint8_t (*source)[16];    /* [experts] */
+	char key[XFP_STAMPS][33]; /* keys of the current artifacts; "" if unknown */
 	struct xfp_choice choice;
-	bool expected; /* as long as it is not decided: `candidate` is what its survey, or a goal, lets expect */
+	bool expected; /* until it is decided: `candidate` is what its survey, or a goal, predicts */
 	struct xfp_candidate candidate;
 };
 
-/* What is to be converted, and how far it is: all that estimates need to know. Borrowed. */
+/* The input of estimates: the units of a conversion, and their state. Borrowed. */
 struct xfp_extent {
 	const struct xfp_parameters *parameters;
 	const struct xfp_ledger *ledger;
-	const struct xfp_unit_state *units; /* [ledger->unit_count]; NULL: nothing is known of them yet */
+	const struct xfp_unit_state *units; /* [ledger->unit_count]; NULL: no state is known yet */
 	uint32_t todo;                      /* units that are not done */
-	unsigned dropping; /* with so many jobs, artifacts go as soon as nothing needs them; 0: they stay */
+	unsigned dropping; /* with this many jobs, artifacts are removed as soon as nothing needs them; 0: kept */
 };
 
 #endif

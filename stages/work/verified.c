@@ -10,7 +10,7 @@
 #include "base/text/utc.h"
 #include "stages/work/bundle_stamp.h"
 
-/* ---- telling it -------------------------------------------------------------------------------- */
+/* ---- recording --------------------------------------------------------------------------------- */
 
 static bool identity_of(const char *path, struct xfp_identity *identity)
 {
@@ -29,7 +29,7 @@ struct xfp_verification xfp_verification_begin(const char *work, const char *bun
 	return v;
 }
 
-/* Whether it is the file that the stamp is of; one that passes, as it was written and has been all the while. */
+/* Check that the file is the one of the stamp; one that passed must be unchanged since it was written. */
 static enum xfp_status check_file(const struct xfp_verification *v, const struct xfp_bundle_stamp *stamp, bool passed,
 				  struct xfp_error *err)
 {
@@ -60,7 +60,7 @@ enum xfp_status xfp_verification_record(const struct xfp_verification *v, enum x
 	if ((status = check_file(v, &stamp, !verdict, err)))
 		return status;
 	if (!strcmp(xfp_utc(time(NULL), when), "-"))
-		return xfp_fail(err, XFP_FAILED, "the clock of this machine tells no time");
+		return xfp_fail(err, XFP_FAILED, "cannot read the clock of this machine");
 	strcpy(event.outcome, verdict ? "failed" : "made");
 	event.seconds = xfp_now() - v->started;
 	snprintf(event.message, sizeof event.message, "%s %s%s%.900s", stamp.sha256, when, verdict ? " " : "",
@@ -68,7 +68,7 @@ enum xfp_status xfp_verification_record(const struct xfp_verification *v, enum x
 	return xfp_event_append(v->work, &event, err);
 }
 
-/* ---- being told -------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------- */
 
 bool xfp_event_is_verify(const struct xfp_event *event)
 {

@@ -22,7 +22,7 @@
 enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_parameters *parameters,
 					  struct xfp_error *err)
 {
-	/* What a stage reads when it starts must not grow with the model: assignments are in a file of their own. */
+	/* A stage's start must not slow down with the size of the model: assignments are in a separate file. */
 	struct xfp_parameters own = *parameters;
 	char *path = xfp_path(work, XFP_PARAMETERS_FILE), *plain, *text = NULL, seal[17];
 	enum xfp_status status;
@@ -42,7 +42,7 @@ enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_par
 	return status;
 }
 
-/* The parameters within a sealed text, cut to them in place; NULL when the text is of another form. */
+/* Find the parameters in a sealed text and cut it down to them in place; NULL if the text has another form. */
 static char *unwrap(char *text, char seal[17])
 {
 	int at = 0;
@@ -64,9 +64,9 @@ enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *par
 	if (!status && (plain = unwrap(text, want)))
 		xfp_seal_line(plain, strlen(plain), seal);
 	if (!status && (!plain || strcmp(seal, want)))
-		status = xfp_fail(
-			err, XFP_DAMAGED,
-			"%s: damaged, or of another version of xfp; run xfp convert again, which writes it anew", path);
+		status = xfp_fail(err, XFP_DAMAGED,
+				  "%s: damaged, or of another version of xfp; run xfp convert again, which rewrites it",
+				  path);
 	if (!status && (status = xfp_parameters_from_json(plain, path, 0, parameters, &problem)))
 		xfp_fail(err, status, "%s; remove the file and run xfp convert again", problem.text);
 	free(text);
@@ -124,7 +124,7 @@ static char *stamp_path(const char *work, uint32_t unit, enum xfp_stamp stamp)
 	return xfp_formatted("%s/u%06" PRIu32 "-%s", work, unit, xfp_steps[stamp].stamp);
 }
 
-/* What a stamp's seal is of: damage to either, or a stamp that got another's name, is noticed. */
+/* The seal of a stamp detects damage to key or seal, and a stamp under another's name. */
 static void seal_stamp(uint32_t unit, enum xfp_stamp stamp, const char *key, char seal[17])
 {
 	char text[80];
@@ -133,7 +133,7 @@ static void seal_stamp(uint32_t unit, enum xfp_stamp stamp, const char *key, cha
 	xfp_seal_line(text, (size_t)size, seal);
 }
 
-/* Of the file's bytes; "" where they are no stamp of this unit. */
+/* Parse the file's bytes; "" if they are not a stamp of this unit. */
 static void take_stamp(uint32_t unit, enum xfp_stamp stamp, char text[STAMP_BYTES + 1], ssize_t size, char key[33])
 {
 	char seal[17];
@@ -230,7 +230,7 @@ enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event
 	for (char *c = message; *c; c++)
 		if (*c == '\t' || *c == '\n')
 			*c = ' ';
-	/* Seconds as an integer count of microseconds: no locale has a say in it. */
+	/* Seconds as an integer number of microseconds: independent of the locale. */
 	size = (size_t)snprintf(line, sizeof line, "%s\t%s\t%s\t%s\t%" PRIu64 "\t%d\t%s", unit, event->stage,
 				event->outcome, *event->key ? event->key : "-", (uint64_t)(event->seconds * 1e6),
 				event->status, message);
@@ -240,7 +240,7 @@ enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event
 	if (fd < 0) {
 		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
 	} else {
-		/* One write below PIPE_BUF: lines of concurrent stages do not mix. */
+		/* A single write below PIPE_BUF: lines of concurrent stages do not mix. */
 		status = xfp_write(fd, line, strlen(line), path, err);
 		close(fd);
 	}
@@ -323,7 +323,7 @@ bool xfp_event_parse(const char *line, struct xfp_event *event)
 	event->seconds = (double)strtoull(micros, NULL, 10) / 1e6;
 	event->status = atoi(status);
 	strcpy(event->message, message);
-	/* All of these are printed, and anybody can compute the seal. */
+	/* These fields are printed, and anybody can compute the seal. */
 	xfp_escape_message(event->stage, sizeof event->stage);
 	xfp_escape_message(event->message, sizeof event->message);
 	return true;

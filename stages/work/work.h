@@ -4,26 +4,26 @@
  *
  *   ledger.h5           schemas/ledger.h, by xfp-inspect
  *   units.mk            "UNITS = u000000 u000001 ...", by xfp-inspect
- *   fits.mk             "FITS = fit library", what a choice waits for, or "SURVEY = survey", by xfp
- *   u000012-fits.mk     "FITS = library", what the survey aims at, with its stamp: by xfp-survey, and by xfp
+ *   fits.mk             "FITS = fit library", the fits a choice depends on, or "SURVEY = survey", by xfp
+ *   u000012-fits.mk     "FITS = library", selected by the survey, with its stamp: by xfp-survey, and by xfp
  *   parameters.json     {"parameters": schemas/parameters.h, "seal": of their text as xfp writes it}, by xfp
- *   assigned            what each unit is to be stored as, where a goal was solved: assigned.h, by xfp
+ *   assigned            the assignment of each unit, if there is a size goal: assigned.h, by xfp
  *   u000012-survey      stamps: the key of the unit's artifact of that stage, 32 hex digits, a space, a seal
  *   u000012-outliers    (cache/seal.h) over the stamp's name, a space and the key, and a newline. make sees
  *   u000012-fit         these names and no others. A stamp exists only while its artifact does and its key
- *   u000012-library     is the current one; `xfp prepare` sees to that.
- *   u000012-extended    (the extended set, k = 5 and 6, where it was asked for; fit and extended are of lloyd-fit,
- *   u000012-extended-library  library and extended-library of libfit, where the modes want them)
+ *   u000012-library     is the current one; `xfp prepare` ensures that.
+ *   u000012-extended    (the extended set, k = 5 and 6, if requested; fit and extended are of lloyd-fit,
+ *   u000012-extended-library  library and extended-library of libfit, if the modes need them)
  *   u000012-choice
  *   u000012-packed        (of packed: or its parts are in the pending bundle)
- *   u000012-receipt     what stands for a unit's artifacts, receipts.h
+ *   u000012-receipt     replaces a unit's artifacts, receipts.h
  *   moving              which units are in the pending bundle, and moving-seen: moving.h
- *   events              one line a step that began or ended, appended atomically, see struct xfp_event
- *   pulses              how far stages are inside their units, pulse.h
- *   log                 everything that make and the stages print
- *   bundle              what the bundle was when it was written: bundle_stamp.h
- *   run                 the run that is at work here, or was last: run_record.h
- *   lock                held, by flock(2), while one is: by xfp, make and the stages alike
+ *   events              one line per start or end of a step, appended atomically, see struct xfp_event
+ *   pulses              progress of stages within their units, pulse.h
+ *   log                 output of make and the stages
+ *   bundle              state of the bundle after it was written: bundle_stamp.h
+ *   run                 the current or last run: run_record.h
+ *   lock                held with flock(2) during a run, by xfp, make and the stages
  */
 #ifndef XFP_WORK_H
 #define XFP_WORK_H
@@ -47,21 +47,21 @@
 #define XFP_LOG_FILE "log"
 #define XFP_BUNDLE_STAMP "bundle"
 
-/* The parameters that xfp left in the work folder, without their assignments, and leaving them there. Ones whose seal
- * does not fit are XFP_DAMAGED: xfp writes them anew whenever it goes round. */
+/* Read the parameters that xfp wrote to the work folder, without their assignments, or write them. XFP_DAMAGED: the
+ * seal does not match; xfp rewrites them in its next round. */
 enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_parameters *parameters,
 					  struct xfp_error *err);
 enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *parameters, struct xfp_error *err);
 
 /* ---- stamps ----------------------------------------------------------------------------------- */
 
-/* Its key, or "" when there is no stamp, or one that is torn, damaged or another unit's. One that cannot be read is
- * XFP_FAILED: it may well be there. */
+/* The key of a stamp, or "" if there is no stamp, or one that is torn, damaged or another unit's. XFP_FAILED: it cannot
+ * be read; it may exist. */
 enum xfp_status xfp_stamp_find(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33],
 			       struct xfp_error *err);
-/* The same where it does not matter why there is none. */
+/* xfp_stamp_find for callers that treat an unreadable stamp as missing. */
 bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char key[33]);
-/* Whether there is a file of its name, which is all that make looks at. */
+/* Whether a file of its name exists, which is all that make looks at. */
 bool xfp_stamp_exists(const char *work, uint32_t unit, enum xfp_stamp stamp);
 enum xfp_status xfp_stamp_write(const char *work, uint32_t unit, enum xfp_stamp stamp, const char *key,
 				struct xfp_error *err);
@@ -70,25 +70,25 @@ void xfp_stamp_remove(const char *work, uint32_t unit, enum xfp_stamp stamp);
 
 /* ---- events ----------------------------------------------------------------------------------- */
 
-/* "UNIT\tSTAGE\tOUTCOME\tKEY\tMICROSECONDS\tSTATUS\tMESSAGE\tSEAL\n"; fields hold no tab or newline,
- * SEAL (cache/seal.h) is of what stands before its tab. Events are there to be told and timed by. They decide nothing:
- * what a unit is made of is read from its stamps and from the artifacts that those name. */
+/* "UNIT\tSTAGE\tOUTCOME\tKEY\tMICROSECONDS\tSTATUS\tMESSAGE\tSEAL\n"; fields contain no tab or newline, SEAL
+ * (cache/seal.h) covers everything before its tab. Events are for display and timing only. No result depends on them:
+ * the inputs of a unit are read from its stamps and the artifacts that these name. */
 struct xfp_event {
 	uint32_t unit;    /* XFP_NO_UNIT for a step of the whole run (the bundle) */
 	char stage[32];   /* "outlier-extract", "lloyd-fit", "autoselect", "pack" ... */
 	char outcome[16]; /* "started", then "made", "hit", "damaged" or "failed" */
-	char key[33];     /* of the artifact; "-" when there is none */
+	char key[33];     /* key of the artifact; "-" if there is none */
 	double seconds;
 	int status;         /* enum xfp_status */
-	char message[1024]; /* of a failure; the SHA-256 of a bundle that was made; of verify, verified.h; else empty */
+	char message[1024]; /* error; SHA-256 of a bundle that was made; of verify: see verified.h; or "" */
 };
 #define XFP_NO_UNIT UINT32_MAX
 
 enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event, struct xfp_error *err);
-/* The complete lines of the events file from *offset on, which is moved behind them: a text that the caller
- * frees, NULL when there are none. A file that has become shorter than that is read from its beginning. */
+/* Read the complete lines of the events file from *offset on, and advance *offset past them: a text owned by the
+ * caller, NULL if there are none. A file that has become shorter is read from its start. */
 enum xfp_status xfp_events_read(const char *work, uint64_t *offset, char **text, struct xfp_error *err);
-/* Parse one line (without its newline); false when it is torn or damaged. */
+/* Parse one line (without its newline); false if it is torn or damaged. */
 bool xfp_event_parse(const char *line, struct xfp_event *event);
 
 /* ---- units ------------------------------------------------------------------------------------ */
@@ -97,8 +97,9 @@ bool xfp_event_parse(const char *line, struct xfp_event *event);
 bool xfp_unit_parse(const char *text, uint32_t *unit);
 void xfp_unit_format(uint32_t unit, char text[16]);
 
-/* Where a matrix is, as the manifest names it (cache/manifest.h): in its file or, where it is packed, by a digest of
- * its recipe and of all files that this reads, so that another scale or another config.json is another source. */
+/* The location of a matrix, as the manifest identifies it (cache/manifest.h): its region in the file or, if it is
+ * packed, a digest of its recipe and of all files that this reads, so that another scale or another config.json is
+ * another source. */
 void xfp_region_format(const struct xfp_matrix_source *source, char text[160]);
 
 #endif

@@ -298,11 +298,11 @@ my.mk" ]
 		run -2 xfp plan m $options
 		[[ ${lines[0]} == *"$said"* ]] || { echo "$options: $output"; return 1; }
 	done <<-'END'
-		--mode v2 --group-size 32|--group-size 32: --mode v2 has a codebook for each row, and no groups; leave one of them out, or say --mode v2c
+		--mode v2 --group-size 32|--group-size 32: --mode v2 has a codebook for each row and no groups; omit one of them, or use --mode v2c
 		--group-size 32 --mode v2|--mode v2c
-		--mode v2c --library-size 16|--library-size 16: only libraries of v2a have a size to choose; leave it out, or say --mode v2a
+		--mode v2c --library-size 16|--library-size 16: only libraries of v2a have a variable size; omit it, or use --mode v2a
 		--mode auto --libfit published|--mode v2a
-		--mode v2c --fit optimal|--fit optimal: is about codebooks of v2; leave it out, or say --mode v2
+		--mode v2c --fit optimal|--fit optimal: applies only to codebooks of v2; omit it, or use --mode v2
 	END
 	xfp plan m --mode v2c --group-size 32 >plan
 	xfp plan m --mode v2a --library-size 16 --libfit published >plan
@@ -363,7 +363,7 @@ my.mk" ]
 	[ "$(ls -A)" = "m
 my.mk" ]
 	run -2 make -k -f my.mk ON_MISS=fail BITS=2
-	[ "$(grep -c "no candidate reaches" <<<"$output")" -gt 1 ]
+	[ "$(grep -c "no candidate meets" <<<"$output")" -gt 1 ]
 }
 
 @test "settings of the user's environment that are not ours do not matter" {
@@ -416,10 +416,10 @@ my.mk" ]
 	xfp convert m -o keep.xfp --bits 2 --cache cache | grep -q "^7 units stay at source precision: no candidate met"
 	[ "$(query "SELECT DISTINCT mode, met FROM run_units WHERE run = 2 AND class = 'attention'" cache)" = "v2|0" ]
 	run -4 xfp convert m -o fail.xfp --bits 2 --on-miss fail --cache cache
-	[[ $output == *"no candidate reaches the floor"*"allow more bits"* && $output == *fail.xfp.work/log* ]]
+	[[ $output == *"no candidate meets the floor"*"allow more bits"* && $output == *fail.xfp.work/log* ]]
 	# the unit's name once, and no advice that cannot be followed
 	run -4 xfp convert m -o fail.xfp --min-cos-strict 1 --on-miss fail --cache cache -j1
-	[[ $output == *"q_proj.weight (q): no candidate reaches the floor 1.0;"* && $output != *"more bits"* ]]
+	[[ $output == *"q_proj.weight (q): no candidate meets the floor 1.0: "* && $output != *"more bits"* ]]
 	no_output fail.xfp
 	[ "$(query "SELECT status FROM runs WHERE run = 4" cache)" = 4 ]
 }

@@ -157,7 +157,7 @@ own_family() { # FOLDER MODEL_TYPE
 	run -0 --separate-stderr xfp-inspect unknown
 	[[ $output == *"family  mine, by model_type brand_new"* ]]
 	[[ $output == *"rules   $PWD/own/families/mine.family"* ]]
-	[[ $stderr == *"mine.family:5: the rule takes no tensor: ^never"* ]]
+	[[ $stderr == *"mine.family:5: the rule matches no tensor: ^never"* ]]
 	run -0 xfp-inspect --family mine unknown
 	xfp convert unknown -o out.xfp -q
 	[ "$(xfp info --json out.xfp | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["family"])')" = mine ]
@@ -170,7 +170,7 @@ own_family() { # FOLDER MODEL_TYPE
 	run -0 xfp-inspect --families "$srcdir/pipelines/families" llama
 	[[ $output == *"family  llama, by"* ]]
 	XFP_FAMILIES=$PWD/nowhere run -1 --separate-stderr xfp-inspect llama
-	[[ $stderr == *"$PWD/nowhere: no folder of families"*XFP_FAMILIES* ]]
+	[[ $stderr == *"$PWD/nowhere: not a folder of families"*XFP_FAMILIES* ]]
 }
 
 @test "a family by its file, for inspect and for convert" {
@@ -220,7 +220,7 @@ assert o["family_by"] == "by model_type mixtral" and o["family_file"].endswith("
 	run -0 --separate-stderr xfp-inspect llama
 	[[ $stderr == *"warning: model.layers.*.odd_proj.weight (2 tensors, 131072 weights): no rule matches"* ]]
 	run -0 --separate-stderr xfp-inspect --family own/mine.family llama
-	[[ $stderr == *"note: model.layers.*.odd_proj.weight (2 tensors, 131072 weights): a rule keeps it as it is, as other"* ]]
+	[[ $stderr == *"note: model.layers.*.odd_proj.weight (2 tensors, 131072 weights): a rule keeps it unchanged, as other"* ]]
 }
 
 @test "experts that config.json promises and no tensor is are reported" {

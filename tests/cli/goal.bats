@@ -196,7 +196,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[[ $output == *"--target-size '0': expected a size"* ]]
 	run -2 xfp convert moe -o out.xfp --target-bpw four
 	run -2 xfp convert moe -o out.xfp --target-size 3MB --target-bpw 4
-	[[ $output == *"there is a goal already, --target-size 3MB"* ]]
+	[[ $output == *"contradicts --target-size 3MB"* ]]
 	run -2 xfp convert moe -o out.xfp --envelope 2x3MB --reserve kv=3MB
 	[[ $output == *"reserve less"* ]]
 	run -2 xfp convert moe -o out.xfp --envelope 2x3MB --reserve kv=2MB --reserve act=1MB

@@ -164,7 +164,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	printf 'model_type mine\nquantize attention q N,K ^blk\\.<layer>\\.wq$\nkeep norm ^never$\n' >own/mine.family
 	run -0 --separate-stderr xfp-inspect -v --family own/mine.family model
 	[[ $output == *"mine, as asked for"* ]]
-	[[ $stderr == *"mine.family:3: the rule takes no tensor: ^never$"* ]]
+	[[ $stderr == *"mine.family:3: the rule matches no tensor: ^never$"* ]]
 	[[ $output =~ u000000\ +attention\ +q ]]
 	run -0 xfp-inspect --families own model
 	[[ $output == *"mine, by model_type mine"* ]]

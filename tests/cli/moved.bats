@@ -192,7 +192,7 @@ as_half() {
 	as_half
 	other=$(converted m other.xfp --cache elsewhere --min-cos-lazy 0.9)
 	run -0 xfp convert m -o out.xfp --drop-cache --min-cos-lazy 0.9
-	[[ $output == *"the pending bundle is of other units: what was moved there of $(wc -l <gone) is made again"* ]]
+	[[ $output == *"the pending bundle has different units: $(wc -l <gone) moved units are made again"* ]]
 	[ "$(sha out.xfp)" = "$other" ]
 	[ ! -e .out.xfp.pending ]
 	[ ! -e xfp-cache ]

@@ -185,7 +185,7 @@ assert codecs["embed_tokens"][0] is None' <<<"$output"
 	packed gptq --spoil unpacked
 	sed -i 's/"quant_method": "gptq"/"quant_method": "bitsandbytes"/' packed/config.json
 	run -3 xfp convert packed -o out.xfp
-	[[ $output == *"is quantized already (quant_method bitsandbytes in config.json), by bitsandbytes, which rounds a published model as it is loaded: convert that one"* ]]
+	[[ $output == *"already quantized (quant_method bitsandbytes in config.json), by bitsandbytes, which rounds a published model as it is loaded: convert that one"* ]]
 	sed -i 's/"quant_method": "bitsandbytes"/"quant_method": "exl3"/' packed/config.json
 	run -3 xfp convert packed -o out.xfp
 	[[ $output == *"(quant_method exl3 in config.json), as EXL3, which only its kernels decode: convert the model that it was made from"* ]]

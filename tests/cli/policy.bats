@@ -267,15 +267,15 @@ make_easy() { # MODEL EXPERT...
 	EOF
 	printf '%s\n' 'bits = 2' 'sigma = 3' >bad.profile
 	run -2 xfp convert m -o no.xfp --profile bad.profile
-	[[ $output == *"bad.profile:2: no setting 'sigma'"* ]]
+	[[ $output == *"bad.profile:2: unknown setting 'sigma'"* ]]
 	printf '%s\n' 'bits = 7' >bad.profile
 	run -2 xfp convert m -o no.xfp --profile bad.profile
 	[[ $output == *"bad.profile:1: bits '7': expected bits from 2 to 6"* ]]
 	run -2 xfp convert m -o no.xfp --profile nothing
-	[[ $output == *"no profile 'nothing'; there are balanced, careful, near-lossless, paper-g, "*", small, smallest, and files"* ]]
+	[[ $output == *"no profile 'nothing'; profiles are balanced, careful, near-lossless, paper-g, "*", small, smallest, and files"* ]]
 	[[ $output == *", paper-h, paper-h1, paper-h1.5, paper-h1.7, paper-v2, "* ]]
 	run -2 xfp convert m -o no.xfp --profile Q4
-	[[ $output == *"whose counterpart is balanced"* ]]
+	[[ $output == *"use the corresponding --profile balanced"* ]]
 	run -2 xfp convert m -o no.xfp --profile nothing.profile
 	[[ $output == *"nothing.profile"* ]]
 }
@@ -357,7 +357,7 @@ make_easy() { # MODEL EXPERT...
 	[ "$(converted m a.xfp)" = "$(converted m b.xfp --profile balanced)" ]
 	while read -r type profile; do
 		run -2 xfp convert m -o no.xfp --profile "$type"
-		[[ $output == *"no profile '$type': it is a type of llama.cpp, whose counterpart is $profile: --profile $profile"* ]] || {
+		[[ $output == *"no profile '$type', which is a type of llama.cpp; use the corresponding --profile $profile"* ]] || {
 			echo "$type: $output"
 			return 1
 		}

@@ -116,7 +116,7 @@ flip() { # FILE OFFSET-FROM-END
 	cp -r m other
 	echo >>other/config.json
 	run -4 xfp convert other --like published.xfp -o again.xfp -q --cache none
-	[[ $output == *"published.xfp: files/config.json differs: file config.json holds something else"* ]]
+	[[ $output == *"published.xfp: files/config.json differs: file config.json has different content"* ]]
 	[ -z "$(artifacts none)" ]
 	cp m/config.json other/config.json
 	echo '{}' >other/tokenizer_config.json
@@ -125,7 +125,7 @@ flip() { # FILE OFFSET-FROM-END
 	make_model wider --intermediate 64
 	cp m/config.json wider/config.json
 	run -4 xfp convert wider --like published.xfp -o again.xfp -n
-	[[ $output == *"tensor model.layers.0.mlp.experts.0.down_proj.weight is of another shape"* ]]
+	[[ $output == *"tensor model.layers.0.mlp.experts.0.down_proj.weight has another shape"* ]]
 	make_model deeper --layers 2
 	cp m/config.json deeper/config.json
 	run -4 xfp convert deeper --like published.xfp -o again.xfp -q --cache none
@@ -141,11 +141,11 @@ flip() { # FILE OFFSET-FROM-END
 	edited published.xfp newer.xfp "\"fit\": $version" '"fit": 9'
 	xfp info newer.xfp >/dev/null
 	run -4 xfp convert m --like newer.xfp -o again.xfp -q --cache none
-	[[ $output == *"newer.xfp: xfp.json differs: it was made by version 9 of algorithm fit, and this xfp has version $version"* ]]
+	[[ $output == *"newer.xfp: xfp.json differs: it was made by version 9 of algorithm fit, but this xfp has version $version"* ]]
 	[[ $output == *"use an xfp whose bundles say \"fit\": 9"* ]]
 	edited published.xfp other.xfp '"choice"' '"choose"'
 	run -4 xfp convert m --like other.xfp -o again.xfp -q --cache none
-	[[ $output == *"algorithm choose decided its bytes, which this xfp does not have"* ]]
+	[[ $output == *"it was made with algorithm choose, which this xfp does not have"* ]]
 	edited published.xfp unknown.xfp '"balance"' '"ballast"'
 	run -3 xfp convert m --like unknown.xfp -o again.xfp -q --cache none
 	[[ $output == *"unknown.xfp: xfp.json: \"balance\" is missing"* ]]

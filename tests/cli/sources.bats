@@ -63,7 +63,7 @@ notices() { # STAGE UNIT
 	local before
 	before=$(artifacts)
 	run -77 "$@"
-	[[ $output == *"$file: tensor $tensor: its weights are not those that were read at first"* ]]
+	[[ $output == *"$file: tensor $tensor: weights changed during the conversion"* ]]
 	[ "$(artifacts)" = "$before" ]
 	[ -z "$(find xfp-cache -name '*.tmp')" ]
 	[ -z "$(find out.xfp.work -name "$2-*" ! -name '*-fits.mk')" ]
@@ -147,7 +147,7 @@ notices() { # STAGE UNIT
 		status=0
 		wait $pid || status=$?
 		[ $status = 77 ] || { echo "$stage: $status"; cat trace stderr; return 1; }
-		grep -q "$name: its weights are not those that were read at first" stderr
+		grep -q "$name: weights changed during the conversion" stderr
 		[ -z "$(artifacts)" ]
 		kill "$(cat mapper)"
 	done
@@ -227,7 +227,7 @@ turning() { # STAGE UNIT once|always
 		rm -rf did bin share out.xfp out.xfp.work xfp-cache
 		turning $stage u000001 once
 		[ "$(converted m out.xfp 2>stderr)" = "$want" ]
-		grep -q "q_proj.weight: its weights are not those that were read at first" stderr
+		grep -q "q_proj.weight: weights changed during the conversion" stderr
 		grep -q "weights changed while they were being converted; reading them once more" stderr
 		run ! grep -q damaged stderr
 		turn

@@ -106,7 +106,7 @@ chain() { # UNIT
 	run -2 xfp-lloyd-fit u000999
 	run -2 xfp-lloyd-fit u12x
 	run -2 xfp-outlier-extract u000000
-	[[ $output == *"xfp-pack does alone"* ]]
+	[[ $output == *"only xfp-pack applies to it"* ]]
 }
 
 @test "a checkpoint that changes between stages: nothing is published under the old key" {

@@ -143,7 +143,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	run -0 xfp status out.xfp
 	[[ $output == *"state    failed after "*", status 4"* ]]
 	[[ $output == *"8 of the 9 units left to do could not be converted"* ]]
-	[[ $output == *"u000002 autoselect: unit model.layers.0.self_attn."*": no candidate reaches the floor"* ]]
+	[[ $output == *"u000002 autoselect: unit model.layers.0.self_attn."*": no candidate meets the floor"* ]]
 	[[ ${lines[-1]} == "  xfp convert m -o out.xfp --bits 2 --min-cos-lazy 0.99 --on-miss fail --lm-head fp8 -k" ]]
 	[ "$(member 'len(failures), failures[0]["stage"], failures[0]["status"]' out.xfp)" = "(8, 'autoselect', 4)" ]
 	# a run that mends it has none

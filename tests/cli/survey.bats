@@ -282,7 +282,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	xfp-survey u000001
 	tail -n 1 out.xfp.work/events | grep -q "^u000001	survey	hit"
 	run -2 xfp-survey u000000
-	[[ $output == *"is not fitted, so that there is nothing to survey"* ]]
+	[[ $output == *"is not fitted, so there is nothing to survey"* ]]
 	run -2 xfp-survey u000999
 	run -2 xfp-survey
 	run -2 xfp-survey u000001 u000002

@@ -59,7 +59,7 @@ converts_truly() { # OPTION...
 exec "$real" "$@"'
 	bin/xfp convert m -o out.xfp -q 2>errors
 	[ "$(sha out.xfp)" = "$expected" ]
-	grep -q "stamp is not what xfp wrote there" errors
+	grep -q "stamp is not as xfp wrote it" errors
 	grep -q "making again what is missing" errors
 	[ "$(grep -c "^--expect$" words)" = 2 ]
 	# and by hand
@@ -75,7 +75,7 @@ exec "$real" "$@"'
 		return 1
 	fi
 	run -75 xfp-bundle --expect "$hex" again.xfp
-	[[ $output == *"is not what xfp wrote there"* ]]
+	[[ $output == *"is not as xfp wrote it"* ]]
 	truncate -s 20 out.xfp.work/parameters.json
 	run -75 xfp-bundle --expect "$hex" again.xfp
 	no_output again.xfp

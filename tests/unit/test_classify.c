@@ -196,7 +196,7 @@ static void test_unmatched(void **state)
 	assert_int_equal(warnings(&m), 2);
 	expect(&m, "$(shell touch pwned)\n", XFP_CLASS_OTHER, XFP_FATE_KEPT, "no rule matches");
 	/* rules without a tensor, but for the optional ones */
-	assert_true(says(&m, false, "llama.family:13: the rule takes no tensor"));
+	assert_true(says(&m, false, "llama.family:13: the rule matches no tensor"));
 	assert_false(says(&m, false, "bias"));
 	end(&m);
 

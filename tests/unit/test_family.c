@@ -96,14 +96,14 @@ static void test_errors_name_file_and_line(void **state)
 	static const struct {
 		const char *line, *says;
 	} cases[] = {
-		{ "quantise attention q N,K x", "\"quantise\" is no statement" },
+		{ "quantise attention q N,K x", "unknown statement \"quantise\"" },
 		{ "quantize attentoin q N,K x", "no class 'attentoin'; did you mean attention? Classes are " },
-		{ "quantize attention q", "a rule is" },
+		{ "quantize attention q", "invalid rule" },
 		{ "quantize attention q N,K", "the pattern is missing" },
-		{ "quantize attention q, N,K x", "is no role" },
+		{ "quantize attention q, N,K x", "invalid role" },
 		{ "quantize attention q,q N,K x", "occurs twice" },
-		{ "quantize attention q:h,k N,K x", "either every role" },
-		{ "quantize attention q:h~k:h N,K x", "either every role" },
+		{ "quantize attention q:h,k N,K x", "give a number of rows for every role" },
+		{ "quantize attention q:h~k:h N,K x", "give a number of rows for every role" },
 		{ "quantize attention q:h+1,k:h N,K x", "no product" },
 		{ "quantize attention q N,M x", "no dimension" },
 		{ "quantize attention q N,N x", "no dimension" },
@@ -113,13 +113,13 @@ static void test_errors_name_file_and_line(void **state)
 		{ "quantize attention q N,K|E,N,K x", "differ in rank" },
 		{ "quantize attention q E,N,K a<expert>b", "not by both" },
 		{ "keep norm <layer>.<layer>", "occurs twice" },
-		{ "keep norm <lair>", "no such mark" },
+		{ "keep norm <lair>", "unknown mark" },
 		{ "keep norm a(b", "a(b" },
 		{ "keep norm a[b", "[ without ]" },
 		{ "keep norm a\\d", "[0-9]" },
 		{ "keep norm", "the pattern is missing" },
 		{ "tied maybe", "yes or no" },
-		{ "define A", "a definition is" },
+		{ "define A", "invalid definition" },
 		{ "define layer x", "defined already" },
 	};
 	(void)state;

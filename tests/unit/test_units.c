@@ -202,7 +202,7 @@ static void test_orientation_where_shapes_are_ambiguous(void **state)
 	add3(&m, "layers.0.mlp.experts.down_proj", 2, 4, 4);
 	classify(&m, "qwen3_moe");
 	assert_int_equal(m.ledger->matrices[0].row_stride, 4);
-	assert_true(says(&m, true, "do not tell in which orientation"));
+	assert_true(says(&m, true, "the orientation of fused experts is ambiguous"));
 	end(&m);
 
 	begin(&m, "{\"hidden_size\": 4}");
