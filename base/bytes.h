@@ -57,7 +57,7 @@ static inline bool xfp_add(uint64_t a, uint64_t b, uint64_t *out)
 	return !__builtin_add_overflow(a, b, out);
 }
 
-/* `a op b`, or UINT64_MAX when the result does not fit. */
+/* `a op b`, or UINT64_MAX if the result does not fit. */
 static inline uint64_t xfp_mul_sat(uint64_t a, uint64_t b)
 {
 	uint64_t product;
@@ -71,7 +71,7 @@ static inline uint64_t xfp_add_sat(uint64_t a, uint64_t b)
 	return xfp_add(a, b, &sum) ? sum : UINT64_MAX;
 }
 
-/* The least multiple of `unit` (a power of two) that is not below `n`. */
+/* Round `n` up to a multiple of `unit` (a power of two). */
 static inline uint64_t xfp_align(uint64_t n, uint64_t unit)
 {
 	return (n + unit - 1) & ~(unit - 1);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * printable.h - make names from outside safe to print.
+ * printable.h - make names from untrusted files safe to print.
  *
- * Tensor and file names come from untrusted files. In a message they must neither break the line nor reach the terminal
- * as control sequences.
+ * In a message, tensor and file names must neither break the line nor reach the terminal as control sequences.
  */
 #ifndef XFP_PRINTABLE_H
 #define XFP_PRINTABLE_H
@@ -11,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A byte that is not text as "\xNN", and a 0 behind it; returns 4, the number of characters. */
+/* Write a byte that is not text as "\xNN" with a terminating NUL; returns 4, the number of characters. */
 size_t xfp_escape_byte(unsigned char byte, char out[5]);
 
 /* Write the first character of `text`, which has `size` > 0 bytes, in printable form: unchanged, or its bytes as "\xNN"

@@ -71,7 +71,7 @@ int xfp_utf8_length(const char *text, size_t size, size_t *bad)
 	if (t[0] < 0xc2 || t[0] > 0xf4)
 		return 0;
 	length = t[0] < 0xe0 ? 2 : t[0] < 0xf0 ? 3 : 4;
-	/* Neither longer than need be, nor a surrogate, nor beyond U+10FFFF. */
+	/* Reject overlong forms, surrogates, and values beyond U+10FFFF. */
 	if (t[0] == 0xe0)
 		low = 0xa0;
 	else if (t[0] == 0xed)

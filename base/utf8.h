@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * utf8.h - UTF-8: characters of a text, and whether it is well-formed.
+ * utf8.h - validate, decode and encode UTF-8.
  */
 #ifndef XFP_UTF8_H
 #define XFP_UTF8_H
@@ -22,7 +22,7 @@ size_t xfp_utf8_take(const char *text, uint32_t *character);
 /* Encode a character; returns its number of bytes. */
 size_t xfp_utf8_put(uint32_t character, char bytes[4]);
 
-/* Whether a byte continues a character, that is, whether it is not the first byte. */
+/* Whether a byte continues a character, that is, is not its first byte. */
 static inline bool xfp_utf8_continues(char byte)
 {
 	return ((unsigned char)byte & 0xc0) == 0x80;

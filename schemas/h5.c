@@ -212,8 +212,8 @@ static bool examine(hid_t file, const char *name, hid_t type, struct stored *s)
 	return s->class >= 0 && s->rank >= 0 && s->layout >= 0 && s->filters >= 0 && s->files >= 0 && s->same >= 0;
 }
 
-/* Open a dataset and check that it is one that we could have written: a hard link, one dimension,
- * stored in this file without filters, and of `type` (negative: any). */
+/* Open a dataset and check that xfp could have written it: a hard link, one dimension, stored in this file without
+ * filters, and of `type` (negative: any). */
 static enum xfp_status open_dataset(struct xfp_artifact *a, const char *name, hid_t type, hid_t *out, uint64_t *count,
 				    struct xfp_error *err)
 {

@@ -15,26 +15,26 @@
 
 #include "base/xfp_error.h"
 
-/* One option. One of the members from `set` to `take` says where its value goes. */
+/* One option. Exactly one of the members from `set` to `take` says where the value is stored. */
 struct xfp_option {
 	const char *name;           /* without "--" */
-	char letter;                /* its short form; 0: none */
-	const char *value;          /* what --help calls its value; NULL: a switch */
-	const char *text;           /* for --help, which breaks it to fit the screen */
-	bool path;                  /* the value is a path, and cleaned (path.h) */
-	bool *set;                  /* becomes true */
-	const char **into;          /* becomes the value, which is the caller's argv; the last one counts */
-	const char *const *choices; /* names that the value must be one of, ended by NULL; then `into`, or: */
-	unsigned *choice;           /* becomes the number of the name */
-	uint64_t *into_size;        /* becomes the value, a size (size.h) */
-	uint32_t *into_32;          /* becomes the value, a whole number within `range` */
-	uint64_t *into_64;          /* the same */
+	char letter;                /* short form; 0: none */
+	const char *value;          /* name of the value in --help; NULL: a switch */
+	const char *text;           /* for --help, which wraps it to the screen */
+	bool path;                  /* the value is a path and is cleaned (path.h) */
+	bool *set;                  /* set to true */
+	const char **into;          /* set to the value, a pointer into argv; the last one wins */
+	const char *const *choices; /* the allowed values, ended by NULL; stored in `into`, or in: */
+	unsigned *choice;           /* set to the index of the value */
+	uint64_t *into_size;        /* set to the value, a size (size.h) */
+	uint32_t *into_32;          /* set to the value, a whole number within `range` */
+	uint64_t *into_64;          /* set to the value, a whole number within `range` */
 	struct xfp_option_range {
 		const char *what; /* for messages: "a number of jobs" */
 		uint64_t least, most;
 	} range;
-	/* Anything else. `where` is the option (or the variable) for messages, `value` NULL for a switch. Fails with
-	 * XFP_USAGE where the value is no good. */
+	/* Parse any other value. `where` names the option (or environment variable) in messages; `value` is NULL for a
+	 * switch. Returns XFP_USAGE for an invalid value. */
 	enum xfp_status (*take)(const struct xfp_option *option, const char *where, const char *value,
 				struct xfp_error *err);
 	void *context; /* argument for `take` */

@@ -89,8 +89,7 @@ static enum xfp_status no_folder(const char *path, int errnum, struct xfp_error 
 	int length = parent_length(path);
 
 	if (errnum == ENOENT)
-		return xfp_fail(err, XFP_FAILED,
-				"%s: cannot create this folder, as %.*s does not exist; create that first", path,
+		return xfp_fail(err, XFP_FAILED, "%s: its parent folder %.*s does not exist; create that first", path,
 				length, path);
 	return xfp_fail_errno(err, errnum, "%s: cannot create a folder in %.*s", path, length ? length : 1,
 			      length ? path : ".");

@@ -56,7 +56,7 @@ void xfp_path_clean(char *path)
 	}
 	if (!used)
 		path[used++] = '.';
-	/* Room for two characters more: what was cut is at least "./". */
+	/* There is space for two more characters: the part removed is at least "./". */
 	if (*path == '-' && from - path >= (ptrdiff_t)used + 2) {
 		memmove(path + 2, path, used);
 		memcpy(path, "./", 2);

@@ -62,7 +62,7 @@ struct xfp_recipe *xfp_recipe_copy(const struct xfp_recipe *from)
 
 struct xfp_recipe *xfp_recipe_new(const struct xfp_recipe_part *part)
 {
-	/* It is copied, and not changed. */
+	/* Only copied, never modified. */
 	const struct xfp_recipe one = {
 		.parts = (struct xfp_recipe_part *)(uintptr_t)part,
 		.part_count = 1,
@@ -102,7 +102,7 @@ uint64_t xfp_recipe_bytes(const struct xfp_recipe *recipe)
 	return bytes;
 }
 
-/* Numbers, in little-endian form. */
+/* Add numbers in little-endian form. */
 static void add(struct xfp_sha256 *digest, const uint64_t *numbers, size_t count)
 {
 	xfp_sha256_update(digest, numbers, count * sizeof *numbers);

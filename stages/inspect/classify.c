@@ -149,7 +149,7 @@ static enum xfp_status assume_width(const struct run *run)
 			continue;
 		if (!xfp_model_config_assume(run->config, "hidden_size", tensor->shape[1]))
 			return xfp_no_memory(run->err);
-		/* That there is no config.json is a warning of its own. */
+		/* The missing config.json has a warning of its own. */
 		if (!xfp_model_config_present(run->config))
 			return XFP_OK;
 		return xfp_notes_add(&run->findings->notes, false, run->err,

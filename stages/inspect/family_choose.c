@@ -252,9 +252,9 @@ static enum xfp_status no_such_family(char *const *folders, uint32_t count, cons
 		free(entries);
 	}
 	find_near(list, name, meant);
-	return xfp_fail(err, XFP_USAGE,
-			"no family '%s'%s%s families are %s, and files: a name with a slash or ending in %s",
-			xfp_printable(name).text, meant, *meant ? "" : ";", *list ? list : "none", XFP_FAMILY_SUFFIX);
+	return xfp_fail(err, XFP_USAGE, "no family '%s'%s%s are %s, and files: a name with a slash or ending in %s",
+			xfp_printable(name).text, meant, *meant ? " Families" : "; families", *list ? list : "none",
+			XFP_FAMILY_SUFFIX);
 }
 
 enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct xfp_model_config *config,

@@ -16,7 +16,8 @@
 
 static const char word_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
-/* The next word of *text in a new string, "" at the end, NULL without memory; *text moves past it and its blanks. */
+/* The next word of *text in a new string, "" at the end, NULL if memory runs out; *text advances past it and the blanks
+ * after it. */
 static char *next_word(const char **text)
 {
 	const char *start = *text + strspn(*text, BLANKS);

@@ -25,8 +25,7 @@ struct xfp_packing {
 
 /* `own` is the methods' own state. */
 struct xfp_packing_methods {
-	/* Write parts shared by the whole unit, before any matrix; the methods then write no code per matrix. May be
-	 * NULL. */
+	/* Write parts shared by the whole unit, before any matrix; CODE is then one for all matrices. May be NULL. */
 	enum xfp_status (*begin)(void *own, struct xfp_error *err);
 	/* Prepare for the rows of a block of matrix m. May be NULL. */
 	enum xfp_status (*block)(void *own, uint32_t m, const struct xfp_rows *rows, struct xfp_error *err);

@@ -76,8 +76,8 @@ enum xfp_status xfp_rows_open_again(const struct xfp_matrix_source *source, cons
 enum xfp_status xfp_rows_changed(const struct xfp_rows *rows, struct xfp_error *err)
 {
 	return xfp_fail(err, XFP_CHANGED,
-			"%s: tensor %s: weights changed during the conversion, without a change of the file's times; "
-			"make sure that nothing writes to the file, and run again",
+			"%s: tensor %s: weights changed during the conversion, although the file's times did not; let "
+			"nothing write to the file, and run again",
 			rows->path, xfp_printable(rows->tensor).text);
 }
 

@@ -125,10 +125,10 @@ is_converted() { # MODEL
 	printf 'family mine\n' >mine/mine.family
 	cp mine/mine.family mine/llama.family
 	run -2 xfp convert m -o out.xfp --family qwen
-	[[ $output == *"no family 'qwen'; "*"there are bert, deepseek, ernie4_5, gemma, general, "*", qwen3_next, and files: a name with a \
+	[[ $output == *"no family 'qwen'; "*"amilies are bert, deepseek, ernie4_5, gemma, general, "*", qwen3_next, and files: a name with a \
 slash or ending in .family"* ]]
 	XFP_FAMILIES=$PWD/mine:/nowhere run -2 xfp-inspect --family qwen m
-	[[ $output == *"there are llama, mine, bert, deepseek, "* ]]
+	[[ $output == *"amilies are llama, mine, bert, deepseek, "* ]]
 	[ "$(grep -ow 'llama' <<<"$output" | wc -l)" = 1 ]
 	run -2 xfp-inspect --family ./qwen.family m
 	[[ $output == *"--family ./qwen.family: no such file"* ]]

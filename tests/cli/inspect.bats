@@ -169,7 +169,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	run -0 xfp-inspect --families own model
 	[[ $output == *"mine, by model_type mine"* ]]
 	run -2 xfp-inspect --families own --family other model
-	[[ $output == *"no family 'other'; there are mine, and files"* ]]
+	[[ $output == *"no family 'other'; families are mine, and files"* ]]
 	printf 'keep norm x\nkeep norm a(b\n' >own/mine.family
 	run -3 xfp-inspect --family own/mine.family model
 	[[ $output == *"own/mine.family:2: "* ]]

@@ -169,7 +169,7 @@ embeddings.word_embeddings.weight serves as one, give its format: --format embed
 	*.experts.1.up_proj.weight=4|name the stack, as in model.layers.0.mlp.experts.*.up_proj.weight
 	class:vision=4|no tensor of this class
 	*mlp.gate.weight=4|--format router=
-	model.norm.weight=4|no matrix of floating-point weights
+	model.norm.weight=4|not a matrix of floating-point weights
 	EOF
 	[ -z "$(find . -name '*.h5' -path '*artifacts*')" ]
 	[ ! -e out.xfp ]

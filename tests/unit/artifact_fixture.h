@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * artifact_fixture.h - small artifacts of every kind, with content that a test can recognise.
+ * artifact_fixture.h - small artifacts of every kind, with recognizable content.
  */
 #ifndef XFP_TEST_ARTIFACT_FIXTURE_H
 #define XFP_TEST_ARTIFACT_FIXTURE_H
@@ -30,7 +30,7 @@ static inline struct xfp_artifact_label fixture_label(const char *kind, uint32_t
 #define KEY "0123456789abcdef0123456789abcdef"
 #define OTHER "ffffffffffffffffffffffffffffffff"
 
-/* A label of the kind as it is now. */
+/* A label of the current version of a kind. */
 static inline struct xfp_artifact_label label_of(const char *kind)
 {
 	uint32_t version = !strcmp(kind, XFP_FIT_KIND)      ? XFP_FIT_VERSION
@@ -97,7 +97,7 @@ static inline void fixture_fit(const char *path, const struct xfp_artifact_label
 	OK(xfp_artifact_create(path, &a, &err));
 	OK(xfp_fit_begin(&a, rows, fit.candidates, 2, &err));
 	for (unsigned k = 2; k <= 3; k++)
-		for (uint64_t r = rows; r-- > 0;) { /* any order will do */
+		for (uint64_t r = rows; r-- > 0;) { /* the order does not matter */
 			double cosine = 1.0 / (1.0 + (double)r);
 			uint16_t codebook[8];
 

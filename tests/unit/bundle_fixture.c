@@ -14,7 +14,7 @@
 #include "base/sha256.h"
 #include "kernels/common/number.h"
 
-#define PART_OFFSET 100 /* where a part begins in its pretended artifact */
+#define PART_OFFSET 100 /* offset of a part in its fake artifact */
 
 /* ---- tensors ----------------------------------------------------------------------------------- */
 
@@ -38,7 +38,7 @@ static uint32_t add_tensor(struct fixture *f, const char *name, enum xfp_dtype d
 	}
 	f->data[t] = calloc(tensor->bytes + 1, 1);
 	for (uint64_t i = 0; i < tensor->bytes; i++)
-		f->data[t][i] = (uint8_t)(test_random(&f->random) & 0x3f); /* finite whatever the dtype */
+		f->data[t][i] = (uint8_t)(test_random(&f->random) & 0x3f); /* finite in every dtype */
 	return t;
 }
 
@@ -87,7 +87,7 @@ static uint64_t element(const struct xfp_ledger_matrix *m, uint64_t r, uint64_t 
 	return m->base + r * m->row_stride + c * m->col_stride;
 }
 
-/* The checkpoint's weights: near what the parts decode to (the same for KEEP, which is made last). */
+/* The checkpoint's weights: close to what the parts decode to (equal for KEEP, which is made last). */
 static void make_source(struct fixture *f, const struct xfp_ledger_matrix *m, const float *decoded)
 {
 	const struct xfp_ledger_tensor *tensor = &f->tensors[m->tensor];
@@ -105,7 +105,7 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Cosines and error by their definitions. */
+/* Compute cosines and error from their definitions. */
 static void measure(struct fixture *f, uint32_t u)
 {
 	const struct xfp_ledger_unit *unit = &f->units[u];
@@ -153,7 +153,7 @@ static void digest_source(struct fixture *f, const struct xfp_ledger_matrix *m, 
 	XXH3_freeState(state);
 }
 
-/* Parts into a pretended artifact, and everything that the writer wants to know of them. */
+/* Store parts in a fake artifact, and fill in the writer's description of them. */
 static void publish(struct fixture *f, uint32_t u, const struct fixture_buffer part[XFP_PARTS])
 {
 	struct xfp_bundle_unit *out = &f->bundle_units[u];
@@ -162,7 +162,7 @@ static void publish(struct fixture *f, uint32_t u, const struct fixture_buffer p
 	char name[32];
 
 	*out = (struct xfp_bundle_unit){ .unit = &f->units[u], .packed = packed, .floor = 0.5, .met = true };
-	if (packed->mode == XFP_MODE_FP8) /* that was asked for */
+	if (packed->mode == XFP_MODE_FP8) /* requested explicitly */
 		out->floor = 0;
 	for (int p = 0; p < XFP_PARTS; p++) {
 		for (int i = 0; i < PART_OFFSET; i++)
@@ -188,12 +188,12 @@ static void publish(struct fixture *f, uint32_t u, const struct fixture_buffer p
 struct shape {
 	uint32_t tensor, experts;
 	uint64_t rows, cols;
-	uint64_t base, step; /* of the first matrix; from one to the next */
+	uint64_t base, step; /* base of the first matrix; step to the next */
 	uint64_t row_stride, col_stride;
 	uint32_t group, library; /* log2 */
 };
 
-/* `outliers`: of the last matrix, 0 none, 1 few, 2 more than it has rows. */
+/* `outliers`: for the last matrix, 0 none, 1 few, 2 more than it has rows. */
 static void add_unit(struct fixture *f, const char *name, const char *role, enum xfp_mode mode, unsigned k, int balance,
 		     int outliers, const struct shape *shape)
 {
@@ -317,7 +317,7 @@ static void make_small(struct fixture *f, int small)
 
 	add_tensor(f, "table", XFP_BF16, XFP_CLASS_EMBEDDING, XFP_FATE_KEPT, 1, (uint64_t[]){ 5 });
 	shape.tensor = q;
-	if (modes[small - 1] != XFP_MODE_V2) { /* one group a row */
+	if (modes[small - 1] != XFP_MODE_V2) { /* one group per row */
 		shape.group = 4;
 		shape.library = 2;
 	}
@@ -325,7 +325,7 @@ static void make_small(struct fixture *f, int small)
 	add_file(f, "config.json", "{}\n");
 }
 
-/* One tensor, of one type, whose first rows have codebooks and whose last are kept at source precision. */
+/* One tensor, of one type, whose first rows have codebooks and whose last rows are kept at source precision. */
 static void make_half_kept(struct fixture *f)
 {
 	uint32_t qk =
@@ -346,8 +346,8 @@ static void make_two_sizes(struct fixture *f)
 	add_file(f, "config.json", "{}\n");
 }
 
-/* More rows than a tile of libxfp-cuda has, and no multiple of that; columns of whole chunks and not; groups of 16
- * columns and more. */
+/* More rows than a tile of libxfp-cuda, not a multiple of it; columns with and without whole chunks; groups of 16 and
+ * more columns. */
 static void make_tiles(struct fixture *f)
 {
 	static const struct {
@@ -418,7 +418,7 @@ static void make_full(struct fixture *f)
 	add_file(f, "\xd1\x81\xd0\xbb\xd0\xbe\xd0\xb2\xd0\xb0.txt", "words\n");
 }
 
-/* Groups that a row is and is not a multiple of, that are longer than a row, and the least and largest of each size. */
+/* Groups that divide a row and that do not, groups longer than a row, and the extremes of each size. */
 static void make_libraries(struct fixture *f)
 {
 	uint32_t gate = add_tensor(f, "x.gate", XFP_F32, XFP_CLASS_ROUTED_EXPERT, XFP_FATE_QUANTIZED, 3,

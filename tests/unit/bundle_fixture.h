@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_fixture.h - a checkpoint and the description of its bundle, made up by a test.
+ * bundle_fixture.h - a synthetic checkpoint and the description of its bundle.
  *
- * Weights are made backwards: random parts first, decoded here in the plainest way, and the
- * checkpoint's weights are those with some noise. So decoders have something to agree with, and the
- * cosines that the bundle states are true.
+ * Weights are generated backwards: random parts are decoded here by a simple reference decoder, and the checkpoint's
+ * weights are the result plus noise. Decoders can thus be compared with the reference, and the bundle's cosines are
+ * true.
  */
 #ifndef XFP_TEST_BUNDLE_FIXTURE_H
 #define XFP_TEST_BUNDLE_FIXTURE_H
@@ -32,28 +32,28 @@ struct fixture {
 	struct xfp_bundle_unit bundle_units[FIXTURE_UNITS];
 	struct xfp_bundle_input input;
 	uint64_t random;
-	uint32_t less; /* bits that every other matrix of a stack has less */
+	uint32_t less; /* number of bits by which every other matrix of a stack has less */
 };
 
 #define FIXTURE_HALF_KEPT 5
 #define FIXTURE_TWO_SIZES 6
 #define FIXTURE_TILES 7
 
-/* Small: one unit with all parts that its mode (1: v2, 2: v2a, 3: v2c) has, and one kept tensor; or one bf16 tensor,
- * one unit of which has codebooks and one is kept at source precision; or a stack of v2, every other expert of which
- * has a bit less; or units of more than sixteen rows (FIXTURE_TILES). Otherwise (0): every mode, dtype, view and
- * fate. */
+/* Small: one unit with all parts that its mode (1: v2, 2: v2a, 3: v2c) has, and one kept tensor; or one bf16 tensor
+ * with a unit that has codebooks and one kept at source precision; or a stack of v2 in which every other expert has a
+ * bit less; or units of more than sixteen rows (FIXTURE_TILES). Otherwise (0): every mode, dtype, view and fate. */
 void fixture_make(struct fixture *f, int small);
 void fixture_free(struct fixture *f);
 
-/* Its bundle, in f->out. */
+/* Write its bundle to f->out. */
 enum xfp_status fixture_write_bundle(struct fixture *f, struct xfp_error *err);
 void fixture_make_bundle(struct fixture *f, int small);
 struct xfp_bundle *fixture_open(const char *path);
-/* Open and check whole, as verify does. */
+/* Open the bundle and verify all of it, as verify does. */
 enum xfp_status fixture_accept(const char *path, struct xfp_error *err);
 
-/* What a command does with some words, the last of them NULL. Zeroed is empty; run frees what it holds. */
+/* The result of a command with these arguments, the last of them NULL. Empty if zeroed; run frees the previous
+ * result. */
 struct result {
 	int status;
 	char *out, *err;
@@ -68,7 +68,7 @@ void fixture_result_free(struct result *result);
 			fail_msg("status %d:\n%s%s", (result).status, (result).out, (result).err); \
 	} while (0)
 
-/* Whole files, by path. */
+/* Read and write whole files by path. */
 uint8_t *fixture_read(const char *path, size_t *size);
 void fixture_write(const char *path, const void *data, size_t size);
 void fixture_remove(const char *folder);

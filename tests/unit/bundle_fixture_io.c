@@ -46,7 +46,7 @@ enum xfp_status fixture_write_bundle(struct fixture *f, struct xfp_error *err)
 	char sha256[65];
 	struct stat st;
 
-	/* The checkpoint is as inspect saw it, whatever a test did to it. */
+	/* Record the checkpoint's current identity as the inspected one, whatever a test did to it. */
 	if (!stat(f->file.path, &st))
 		f->file.identity = xfp_identity_of(&st);
 	return xfp_bundle_write(f->out, &f->input, sha256, err);
@@ -98,7 +98,7 @@ void fixture_run(struct fixture *f, struct result *result, int (*command)(int, c
 	int argc = 1, status;
 	pid_t child;
 
-	/* Copies: a command may write to its arguments, as to those of main. */
+	/* Copy the arguments: a command may modify them, like those of main. */
 	for (; words[argc - 1]; argc++)
 		assert_non_null(argv[argc] = strdup(words[argc - 1]));
 	fflush(NULL);

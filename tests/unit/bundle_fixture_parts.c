@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_fixture_parts.c - random parts of a matrix, bit by bit, and what they decode to in the plainest way.
+ * bundle_fixture_parts.c - random parts of a matrix, bit by bit, and a simple reference decoder.
  */
 #include "tests/unit/unit.h"
 
@@ -32,7 +32,7 @@ void fixture_append_zeros(struct fixture_buffer *b, size_t unit)
 
 /* ---- codebooks and scales of rows ------------------------------------------------------------- */
 
-/* One row of random indices in lanes, bit by bit. */
+/* Write one row of random indices in lanes, bit by bit. */
 static void random_indices(struct fixture *f, unsigned k, uint64_t cols, uint8_t *index, struct fixture_buffer *out)
 {
 	size_t start = out->size, bytes = ((cols + 31) / 32 * 4 * k + 15) / 16 * 16;
@@ -55,7 +55,7 @@ static float random_half(struct fixture *f, double range, uint16_t *half)
 	return xfp_half_to_float(*half);
 }
 
-/* Two rows in three have outliers: few, as a list, or twice as many, with row pointers. */
+/* Two rows in three have outliers: few, stored as a list, or twice as many, with row pointers. */
 static void random_outliers(struct fixture *f, bool many, uint64_t rows, uint64_t cols, float *x,
 			    struct fixture_buffer *out, uint64_t *count)
 {
@@ -98,7 +98,7 @@ static int ascending_floats(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Outliers onto x', then back to the weights' range: what all modes with codebooks have in common. */
+/* Add outliers to x', then scale to the weights' range: common to all modes with codebooks. */
 static void finish(struct fixture *f, const struct xfp_packed *packed, struct xfp_packed_matrix *matrix,
 		   struct fixture_buffer part[XFP_PARTS], int outliers, float *out)
 {
@@ -158,7 +158,7 @@ void fixture_make_fp8(struct fixture *f, const struct xfp_packed *packed, struct
 
 		fixture_append(&part[XFP_PART_CODE], &scale, 4);
 		for (uint64_t c = 0; c < packed->cols; c++) {
-			uint8_t code = (uint8_t)test_random(&f->random) & 0xbf; /* no NaN */
+			uint8_t code = (uint8_t)test_random(&f->random) & 0xbf; /* not NaN */
 			int exponent = code >> 3 & 15;
 			double value = exponent ? ldexp(8 + (code & 7), exponent - 10) : ldexp(code & 7, -9);
 
@@ -193,7 +193,7 @@ static float code(const struct fixture_buffer part[XFP_PARTS], size_t i)
 	return xfp_half_to_float(half);
 }
 
-/* What the columns [c, end) of a row that share a group decode to. */
+/* The decoding of the columns [c, end) of a row that share a group. */
 struct group {
 	uint8_t codebook, ratio;
 	uint16_t scale, midpoint;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_fixture_parts.h - random parts of a matrix and what they decode to, for bundle_fixture.c.
+ * bundle_fixture_parts.h - random parts of a matrix and their decoded values, for bundle_fixture.c.
  */
 #ifndef XFP_TEST_BUNDLE_FIXTURE_PARTS_H
 #define XFP_TEST_BUNDLE_FIXTURE_PARTS_H
@@ -16,8 +16,8 @@ struct fixture_buffer {
 void fixture_append(struct fixture_buffer *b, const void *data, size_t size);
 void fixture_append_zeros(struct fixture_buffer *b, size_t unit);
 
-/* One matrix, appended to its unit's parts. `out` receives its weights, row by row. In the library modes
- * fixture_make_library comes first, once a unit. */
+/* Append one matrix to its unit's parts. `out` receives its weights, row by row. In the library modes,
+ * fixture_make_library must be called first, once per unit. */
 void fixture_make_v2(struct fixture *f, const struct xfp_packed *packed, struct xfp_packed_matrix *matrix,
 		     struct fixture_buffer part[XFP_PARTS], int outliers, float *out);
 void fixture_make_fp8(struct fixture *f, const struct xfp_packed *packed, struct xfp_packed_matrix *matrix,

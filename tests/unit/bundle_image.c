@@ -49,7 +49,7 @@ void image_make_header(const struct image_tables *t)
 
 /* ---- places ------------------------------------------------------------------------------------ */
 
-/* Of the index, by what there is in the tables, whatever the header says. */
+/* The size of an index, from its tables, ignoring the header. */
 static uint64_t index_bytes(const struct image_tables *t)
 {
 	uint64_t end = sizeof *t->header;

@@ -60,7 +60,7 @@ static inline void add_artifact(const struct xfp_store *store, unsigned i)
 	OK(xfp_pending_publish(&pending, false, &err));
 }
 
-/* The folder's name is one that a path in a URI or in SQL has to survive. */
+/* A name with characters that are special in a URI or in SQL. */
 #define CACHE "ca ch\xc3\xa9?a=b#1%20'q\""
 
 static inline struct xfp_store open_cache(void **state, unsigned artifacts)
@@ -85,7 +85,7 @@ static inline struct xfp_manifest *open_manifest(const struct xfp_store *store, 
 	return m;
 }
 
-/* First value of a query, asked as a user would: with SQLite alone. */
+/* The first value of a query, run with SQLite alone, as a user would. */
 static inline char *ask(void **state, const char *sql)
 {
 	char *path = scratch_path(state, CACHE "/manifest.sqlite"), *answer = NULL;

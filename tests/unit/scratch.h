@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scratch.h - a folder of its own for a test, and files in it.
+ * scratch.h - a temporary folder for a test, and files in it.
  */
 #ifndef XFP_TEST_SCRATCH_H
 #define XFP_TEST_SCRATCH_H
@@ -23,7 +23,7 @@ static inline int scratch_setup(void **state)
 
 	if (!folder || !mkdtemp(folder))
 		return -1;
-	real = realpath(folder, NULL); /* what the checkpoint reader will call it */
+	real = realpath(folder, NULL); /* the path that the checkpoint reader will use */
 	free(folder);
 	*state = real;
 	return real ? 0 : -1;
@@ -47,7 +47,7 @@ static inline int scratch_teardown(void **state)
 
 #define scratch_test(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
 
-/* Path of a name in the folder; the caller frees it. */
+/* The path of a file in the folder; the caller frees it. */
 static inline char *scratch_path(void **state, const char *name)
 {
 	char *path = xfp_path(*state, name);

@@ -21,7 +21,7 @@ static inline void seal_again(const char *path)
 		fail_msg("%s", err.text);
 }
 
-/* Bytes of a dataset, from `at` on. */
+/* Overwrite bytes of a dataset from `at` on. */
 static inline void sealed_lie(const char *path, const char *name, size_t at, const void *bytes, size_t size)
 {
 	hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), set, type, space;
@@ -47,7 +47,7 @@ static inline void sealed_lie(const char *path, const char *name, size_t at, con
 	seal_again(path);
 }
 
-/* A dataset of so many elements in the place of one, the first ones as they were. */
+/* Replace a dataset by one with another number of elements, copying the first ones. */
 static inline void sealed_resize(const char *path, const char *name, int by)
 {
 	hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), set, type, space, list;
@@ -78,7 +78,7 @@ static inline void sealed_resize(const char *path, const char *name, int by)
 	seal_again(path);
 }
 
-/* A number that is an attribute of the file. */
+/* Change a numeric attribute of the file. */
 static inline void sealed_number(const char *path, const char *name, uint64_t value)
 {
 	hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), attribute = H5Aopen(file, name, H5P_DEFAULT);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a survey says is worth measuring in full, over made-up surveys.
+ * Targets selected from synthetic surveys.
  */
 #include "stages/quantize/aim.h"
 #include "stages/work/fits.h"
@@ -10,7 +10,7 @@ static const struct xfp_ledger_unit matrix = {
 	.class_ = XFP_CLASS_ATTENTION, .dtype = XFP_BF16, .experts = 1, .rows = 10, .cols = 100
 }; /* 2,000 bytes */
 
-/* As they come: codebooks for one threshold after another, then libraries. */
+/* The usual order: codebooks for one threshold after another, then libraries. */
 static const struct xfp_candidate usual[] = {
 	{ .mode = XFP_MODE_V2, .k = 3, .sigma_milli = 0, .bytes = 600, .cos_median = 0.980 },
 	{ .mode = XFP_MODE_V2, .k = 4, .sigma_milli = 0, .bytes = 800, .cos_median = 0.995 },
@@ -30,7 +30,7 @@ static const struct xfp_candidate usual[] = {
 };
 #define USUAL (sizeof usual / sizeof usual[0])
 
-/* The parameters that a unit with this format and this floor is fitted with. */
+/* The parameters for fitting a unit with this format and this floor. */
 static struct xfp_parameters aimed(const struct xfp_candidate *list, size_t count, const struct xfp_ledger_unit *unit,
 				   const char *format, uint32_t floor)
 {
@@ -78,7 +78,7 @@ static void the_cheapest_that_meets(void **state)
 	expect(&p, XFP_MODE_V2, 3000, 0, B(5) | B(6));
 }
 
-/* A hundredth of what a floor leaves is the margin: what meets it by less is passed over. */
+/* The margin is a hundredth of 1 - floor: candidates that meet the floor by less are skipped. */
 static void a_margin_is_kept(void **state)
 {
 	struct xfp_candidate list[] = {
@@ -93,7 +93,7 @@ static void a_margin_is_kept(void **state)
 	list[0].cos_median = 0.98021;
 	p = aimed(list, 2, &matrix, "auto", 980000000);
 	expect(&p, XFP_MODE_V2, 0, 0, B(3) | B(4));
-	/* A floor of 1 leaves none. */
+	/* A floor of 1 leaves no margin. */
 	list[1].cos_median = 1;
 	p = aimed(list, 2, &matrix, "auto", XFP_NANO);
 	expect(&p, XFP_MODE_V2, 0, 0, B(4) | B(5));
@@ -106,7 +106,7 @@ static void the_best_where_none_meets(void **state)
 	(void)state;
 	p = aimed(usual, USUAL, &matrix, "auto", 999900000);
 	expect(&p, XFP_MODE_V2, 3000, 0, B(5) | B(6));
-	/* By cosine, whatever it takes, but of what is smaller than the source. */
+	/* The highest cosine, regardless of size, among the candidates smaller than the source. */
 	p = aimed(usual, USUAL,
 		  &(struct xfp_ledger_unit){
 			  .class_ = XFP_CLASS_ATTENTION, .dtype = XFP_BF16, .experts = 1, .rows = 10, .cols = 50 },
@@ -114,7 +114,7 @@ static void the_best_where_none_meets(void **state)
 	expect(&p, XFP_MODE_V2, 3000, 0, B(4) | B(5));
 }
 
-/* No floor tells thresholds apart: the usual one, and all modes. */
+/* No floor distinguishes thresholds: the default one, and all modes. */
 static void fixed_bits(void **state)
 {
 	struct xfp_parameters p;
@@ -126,7 +126,7 @@ static void fixed_bits(void **state)
 	assert_int_equal(p.group_size, 0);
 }
 
-/* So it is where nothing was measured: a unit with NaN, and one that nothing makes smaller. */
+/* The same if nothing was measured: a unit with NaN, and one that no candidate makes smaller. */
 static void nothing_to_aim_at(void **state)
 {
 	struct xfp_candidate broken[] = { { .mode = XFP_MODE_V2, .k = 3, .bytes = 600, .cos_median = -1 } };
@@ -146,7 +146,7 @@ static void nothing_to_aim_at(void **state)
 	assert_int_equal(p.outlier_sigma, XFP_SIGMA_USUAL);
 }
 
-/* Only bits that may be chosen are aimed at, and measured. */
+/* Only allowed bits are targets, and measured. */
 static void narrowed_bits(void **state)
 {
 	struct xfp_parameters p;
@@ -162,7 +162,7 @@ static void narrowed_bits(void **state)
 	expect(&p, XFP_MODE_V2, 3000, 0, B(5));
 }
 
-/* fp8, surveyed once: aimed at where it is the cheapest, and otherwise measured should it come to that. */
+/* fp8, surveyed once: the target if it is the smallest, otherwise measured in case it is needed. */
 static void fp8(void **state)
 {
 	struct xfp_candidate list[] = {
@@ -180,7 +180,8 @@ static void fp8(void **state)
 	expect(&p, XFP_MODE_V2C, 0, 16, B(6) | B(8));
 	p = aimed(list, 4, &matrix, "2-6", 999800000);
 	expect(&p, XFP_MODE_V2C, 0, 16, B(6));
-	/* In small matrices, of which libraries are much, it is cheaper than what would do. */
+	/* In small matrices, where libraries are a large share, it is smaller than the candidates that meet the
+	 * floor. */
 	list[3].bytes = 700;
 	p = aimed(list, 4, &matrix, "auto", 999000000);
 	expect(&p, XFP_MODE_V2, 0, 0, B(8));
@@ -188,13 +189,13 @@ static void fp8(void **state)
 	expect(&p, XFP_MODE_V2, 0, 0, B(8));
 	p = aimed(list, 4, &matrix, "4,5", 995000000);
 	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5));
-	/* Where it would turn weights into nothing it is none. */
+	/* If it would turn weights into zeros, it is not a candidate. */
 	list[3].cos_median = -1;
 	p = aimed(list, 4, &matrix, "auto", 995000000);
 	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5));
 }
 
-/* Of as many bytes the higher median; of equal ones, and of equally good misses, the first. */
+/* For equal sizes the higher median; for equal candidates, and for equal misses, the first. */
 static void ties(void **state)
 {
 	struct xfp_candidate list[] = {
@@ -214,7 +215,7 @@ static void ties(void **state)
 	expect(&p, XFP_MODE_V2C, 3000, 16, B(4) | B(5));
 }
 
-/* Half the error is worth half a bit a weight: outliers that take less pay, and those that take more do not. */
+/* Half the error is worth half a bit per weight: outliers that cost less pay off, and those that cost more do not. */
 static void outliers_that_pay(void **state)
 {
 	struct xfp_candidate list[] = {
@@ -235,7 +236,7 @@ static void outliers_that_pay(void **state)
 	list[1].bytes = 665;
 	p = aimed(list, 2, &matrix, "2-6", 990000000);
 	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5));
-	/* What is of other groups is another candidate, and what is as large as the source is none. */
+	/* Other groups make another candidate, and a candidate as large as the source is excluded. */
 	list[1].bytes = 610;
 	list[1].group = 32;
 	p = aimed(list, 2, &matrix, "2-6", 990000000);
@@ -256,7 +257,7 @@ static void thresholds_that_surveys_try(void **state)
 		assert_true(xfp_aim_thresholds.sigma_milli[i] < xfp_aim_thresholds.sigma_milli[i - 1]);
 }
 
-/* What make includes. */
+/* The fragment for make. */
 static void the_fragment(void **state)
 {
 	struct xfp_parameters p = xfp_parameters_default();

@@ -117,7 +117,7 @@ static void fit_round_trip(void **state)
 	free(path);
 }
 
-/* A fit that says there is nothing to choose from (weights that are not finite). */
+/* A fit without candidates (weights that are not finite). */
 static void empty_fit(void **state)
 {
 	char *path = scratch_path(state, "a.h5");
@@ -136,7 +136,7 @@ static void empty_fit(void **state)
 	free(path);
 }
 
-/* Candidates with libraries stand beside one another by mode and group. */
+/* Candidates with libraries are ordered by mode and group. */
 static void library_round_trip(void **state)
 {
 	char *path = scratch_path(state, "a.h5");
@@ -187,7 +187,7 @@ static void library_round_trip(void **state)
 	free(path);
 }
 
-/* fp8 is the last, and has cosines alone; with outliers or a group it is damage. */
+/* fp8 is the last, and only has cosines; with outliers or a group it is damage. */
 static void fp8_round_trip(void **state)
 {
 	char *path = scratch_path(state, "a.h5");
@@ -291,7 +291,7 @@ static void packed_round_trip(void **state)
 	assert_int_equal(p.matrix[1].offset[XFP_PART_OUTLIER], 5);
 	assert_int_equal(p.matrix[1].source[2], 6);
 	assert_true(p.cos_p5 == 0.97);
-	/* The extents are those of the file as it is. */
+	/* The extents are those in the file itself. */
 	file = slurp(path, &size);
 	OK(xfp_packed_extent(&a, XFP_PART_OUTLIER, &offset, &bytes, &err));
 	assert_int_equal(bytes, 10);
@@ -305,7 +305,7 @@ static void packed_round_trip(void **state)
 	free(path);
 }
 
-/* Group and library go with their modes. */
+/* Group and library must match the mode. */
 static void packed_groups(void **state)
 {
 	static const struct {
@@ -354,7 +354,7 @@ static void packed_groups(void **state)
 	free(path);
 }
 
-/* The same content gives the same bytes, a second later. */
+/* The same content gives the same bytes, even a second later. */
 static void reproducible(void **state)
 {
 	char *one = scratch_path(state, "a.h5"), *two = scratch_path(state, "b.h5");

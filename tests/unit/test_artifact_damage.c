@@ -99,7 +99,7 @@ static void wrong_identity(void **state)
 	free(missing);
 }
 
-/* Sealed as it should be, and yet nothing that libhdf5 can open: it was read, and is of the wrong form. */
+/* Validly sealed, but not readable by libhdf5: it was read, and has the wrong form. */
 static void wrong_form(void **state)
 {
 	char *path = scratch_path(state, "a.h5");
@@ -134,7 +134,7 @@ static void library_fails(void **state)
 	free(path);
 }
 
-/* What the system refuses says nothing against the file: the reason is told, and nobody is to make it again. */
+/* Errors of the system do not mean damage: the reason is reported, and the artifact must not be made again. */
 static void refused(void **state)
 {
 	char *path = scratch_path(state, "a.h5"), *loop = scratch_path(state, "b.h5");
@@ -158,7 +158,7 @@ static void refused(void **state)
 	free(loop);
 }
 
-/* Whole and sealed, but not what the schema says: each of these readers must refuse. */
+/* Complete and sealed, but contrary to the schema: each of these readers must reject it. */
 static void wrong_schema(void **state)
 {
 	char *path = scratch_path(state, "a.h5");
@@ -204,7 +204,7 @@ static void wrong_schema(void **state)
 		OK(xfp_artifact_finish(&a, &label, &err));
 		OK(xfp_artifact_open(path, XFP_OUTLIERS_KIND, 1, KEY, &a, &err));
 		status = xfp_outliers_read(&a, &o, NULL);
-		if (fault == 3 && !status) /* found when the positions are read */
+		if (fault == 3 && !status) /* detected when the positions are read */
 			status = xfp_outliers_positions(&a, &o, 1, 0, 1, got, NULL);
 		if (status != XFP_DAMAGED)
 			fail_msg("fault %u: status %d", fault, status);
@@ -266,8 +266,8 @@ static void impossible_numbers(void **state)
 
 /* ---- writing that fails ------------------------------------------------------------------------- */
 
-/* A file size limit is as good as a full disk. Wherever it strikes, the failure is reported, and the
- * process goes on and ends as it should. */
+/* A file size limit simulates a full disk. Wherever it strikes, the failure is reported, and the process continues and
+ * exits normally. */
 static void full_disk(void **state)
 {
 	char *path = scratch_path(state, "a.h5"), *whole = scratch_path(state, "b.h5");

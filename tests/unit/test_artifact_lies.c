@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Artifacts whose envelope is right and whose numbers are not: what is one past the end of something is refused, and
- * what is at the end of it is not.
+ * Artifacts with a valid envelope and invalid numbers: one past the end of something is rejected, the end itself is
+ * accepted.
  */
 #include <stddef.h>
 
@@ -32,7 +32,7 @@ static void write_one(const char *path, enum kind kind)
 	}
 }
 
-/* All that a reader reads of it. */
+/* Read everything that a reader reads. */
 static enum xfp_status read_outliers(struct xfp_artifact *a, struct xfp_error *err)
 {
 	struct xfp_outliers o = { 0 };
@@ -82,7 +82,7 @@ static void expect_one(const char *path, enum kind kind, const char *what)
 		fail_msg("%s: \"%s\", not \"%s\"", kinds[kind], err.text, what ? what : "nothing");
 }
 
-/* Bytes of a table: what is said of them, or NULL where that may be. */
+/* Change bytes of a table: the expected message, or NULL if the value is valid. */
 static void expect_lie(const char *path, enum kind kind, const char *table, size_t at, uint64_t value, size_t size,
 		       const char *what)
 {
@@ -98,7 +98,7 @@ static void expect_number(const char *path, enum kind kind, const char *name, ui
 	expect_one(path, kind, what);
 }
 
-/* first: 0, 0, 1, 3 of 20 weights a matrix. */
+/* first: 0, 0, 1, 3 for 20 weights per matrix. */
 static void outliers(void **state)
 {
 	char *path = scratch_path(state, "a.h5");
@@ -123,7 +123,8 @@ static void outliers(void **state)
 	free(path);
 }
 
-/* Two matrices of 30, 20 and 10 bytes of indices, codebooks and outliers; the first has two outliers, the other one. */
+/* Two matrices with 30, 20 and 10 bytes of indices, codebooks and outliers; the first has two outliers, the other
+ * one. */
 static void packed(void **state)
 {
 	static const size_t second = sizeof(struct xfp_packed_matrix);
@@ -135,7 +136,7 @@ static void packed(void **state)
 	file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	set = H5Dopen2(file, "matrix", H5P_DEFAULT);
 	type = H5Dget_type(set);
-	assert_int_equal(H5Tget_size(type), second); /* as it is in memory */
+	assert_int_equal(H5Tget_size(type), second); /* as in memory */
 	H5Tclose(type);
 	H5Dclose(set);
 	H5Fclose(file);
@@ -160,7 +161,7 @@ static void packed(void **state)
 	free(path);
 }
 
-/* Tables are of the length that the shape says, no shorter and no longer. */
+/* Tables have exactly the length that the shape requires. */
 static void fits(void **state)
 {
 	char *path = scratch_path(state, "a.h5");
@@ -181,14 +182,14 @@ static void fits(void **state)
 	free(path);
 }
 
-/* A weight that is marked twice is one that is counted twice. */
+/* A weight that is marked twice would be counted twice. */
 static void outliers_that_are_there_twice(void **state)
 {
 	char *path = scratch_path(state, "a.h5");
 	struct xfp_outliers o = { 0 };
 	struct xfp_artifact a;
 
-	for (uint64_t second = 0; second <= 6; second += 6) { /* of matrix 2 the first is at 6 */
+	for (uint64_t second = 0; second <= 6; second += 6) { /* the first one of matrix 2 is at 6 */
 		struct xfp_marks marks = { 0 };
 		struct xfp_error err = { 0 };
 		enum xfp_status status;
@@ -210,7 +211,7 @@ static void outliers_that_are_there_twice(void **state)
 	free(path);
 }
 
-/* Tables that have an element too many or too few. */
+/* Tables with one element too many or too few. */
 static void tables_of_another_length(void **state)
 {
 	static const struct {

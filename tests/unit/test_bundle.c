@@ -182,7 +182,7 @@ static void a_bundle_of_nothing(void **state)
 	f.ledger.unit_count = f.ledger.tensor_count = f.ledger.matrix_count = f.ledger.extra_count = 0;
 	assert_int_equal(fixture_write_bundle(&f, &err), XFP_OK);
 	assert_int_equal(fixture_accept(f.out, &err), XFP_OK);
-	f.ledger.unit_count = f.ledger.tensor_count = f.ledger.matrix_count = 1; /* back, for fixture_free */
+	f.ledger.unit_count = f.ledger.tensor_count = f.ledger.matrix_count = 1; /* restored for fixture_free */
 	f.ledger.tensor_count = 2;
 	fixture_free(&f);
 }
@@ -215,9 +215,9 @@ static void a_damaged_artifact_is_named(void **state)
 	fixture_free(&f);
 }
 
-static const char *grows; /* once its size is known */
+static const char *grows; /* after its size is known */
 
-/* The linker's --wrap puts this in the place of base's: the bundle is begun when all sizes are known. */
+/* Replaces the function of base/ through the linker's --wrap: the bundle is begun after all sizes are known. */
 enum xfp_status __real_xfp_pending_open(const char *path, struct xfp_pending *pending, struct xfp_error *err);
 enum xfp_status __wrap_xfp_pending_open(const char *path, struct xfp_pending *pending, struct xfp_error *err);
 
@@ -234,7 +234,7 @@ enum xfp_status __wrap_xfp_pending_open(const char *path, struct xfp_pending *pe
 	return __real_xfp_pending_open(path, pending, err);
 }
 
-/* What would be stored is its beginning. */
+/* Otherwise only its beginning would be stored. */
 static void a_small_file_that_grows_is_told(void **state)
 {
 	struct fixture f;
@@ -318,7 +318,7 @@ static void a_missing_source_is_named(void **state)
 	fixture_free(&f);
 }
 
-/* What goes along is a file, also where its name is that of one. */
+/* Extras must be files, even if a folder has the name of one. */
 static void a_folder_is_no_extra_file(void **state)
 {
 	struct fixture f;
@@ -355,7 +355,7 @@ static void who_watches_is_told_of_every_part(void **state)
 	fixture_free(&f);
 }
 
-/* The checkpoint's files are looked at once more when everything is written. */
+/* The checkpoint's files are checked once more after everything is written. */
 static void a_source_that_changed_meanwhile_is_named(void **state)
 {
 	char sha256[65];
@@ -477,7 +477,7 @@ static void what_is_no_bundle_is_refused(void **state)
 	assert_int_equal(fixture_accept(f.folder, &err), XFP_BAD_INPUT);
 	assert_int_equal(fixture_accept(f.file.path, &err), XFP_BAD_INPUT);
 	assert_int_equal(fixture_accept("/dev/null", &err), XFP_BAD_INPUT);
-	fifo = xfp_path(f.folder, "fifo"); /* that nobody writes to */
+	fifo = xfp_path(f.folder, "fifo"); /* without a writer */
 	assert_int_equal(mkfifo(fifo, 0600), 0);
 	assert_int_equal(fixture_accept(fifo, &err), XFP_BAD_INPUT);
 	assert_non_null(strstr(err.text, "not a file"));

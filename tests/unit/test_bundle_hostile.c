@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bundles whose digests are right and whose index lies.
+ * Bundles with valid digests and an invalid index.
  */
 #include "tests/unit/unit.h"
 
@@ -18,7 +18,7 @@
 
 static struct xfp_error err;
 
-/* A bundle in memory, for changes that its digests then confirm. */
+/* A bundle in memory, to be changed with matching digests. */
 struct forgery {
 	const char *path;
 	uint8_t *data;
@@ -48,7 +48,7 @@ static struct forgery forge(const char *path)
 	return g;
 }
 
-/* Make the digest right and see what the reader says; decode everything if it says yes. */
+/* Correct the digest, open the bundle, and if the reader accepts it, decode everything. */
 static enum xfp_status try_forgery(struct forgery *g)
 {
 	uint8_t json[32], idx[32];
@@ -82,8 +82,8 @@ static enum xfp_status try_forgery(struct forgery *g)
 	return XFP_OK;
 }
 
-/* Every 1, 2, 4 and 8 bytes of the index, at every place, as various absurd numbers: refused, or read
- * without harm (under the sanitizers, that says something). Nearly all must be refused. */
+/* Replace every 1, 2, 4 and 8 bytes of the index, at every offset, by various absurd numbers: the bundle is rejected,
+ * or read without harm (which the sanitizers check). Nearly all must be rejected. */
 static void trust_no_number(int small)
 {
 	static const uint64_t absurd[] = { 0, 1, 0xff, 0x7fffffff, UINT64_MAX, UINT64_C(1) << 63, UINT64_C(1) << 40 };
@@ -114,12 +114,12 @@ static void trust_no_number(int small)
 		}
 	}
 	for (uint64_t i = strings; i < end; i++) {
-		g.index[i] ^= 0x80; /* neither UTF-8 nor a NUL where one must be */
+		g.index[i] ^= 0x80; /* neither UTF-8 nor the required NUL */
 		assert_int_equal(try_forgery(&g), XFP_BAD_INPUT);
 		g.index[i] ^= 0x80;
 	}
 	assert_int_equal(try_forgery(&g), XFP_OK);
-	/* what may be anything: digests, cosines, floor, error, class, fate, exponents within reason */
+	/* fields that may have any value: digests, cosines, floor, error, class, fate, reasonable exponents */
 	assert_true(refused > harmless);
 	free(g.data);
 	fixture_free(&f);
@@ -259,8 +259,8 @@ static void each_lie_is_refused(void **state)
 	REFUSE(&g, tensor_of(&g, 5)->part, XFP_NONE);
 	REFUSE(&g, tensor_of(&g, 5)->tied, 1);
 	REFUSE(&g, tensor_of(&g, 10)->tied, 10); /* itself */
-	REFUSE(&g, tensor_of(&g, 10)->tied, 8);  /* dropped */
-	REFUSE(&g, tensor_of(&g, 10)->tied, 7);  /* of another size */
+	REFUSE(&g, tensor_of(&g, 10)->tied, 8);  /* a dropped tensor */
+	REFUSE(&g, tensor_of(&g, 10)->tied, 7);  /* a tensor of another size */
 	REFUSE(&g, tensor_of(&g, 10)->tied, XFP_NONE);
 	REFUSE(&g, tensor_of(&g, 10)->tied, 99);
 	REFUSE(&g, tensor_of(&g, 5)->reserved, 1);
@@ -274,7 +274,7 @@ static void each_lie_is_refused(void **state)
 	fixture_free(&f);
 }
 
-/* Of groups and libraries: units 7 to 9 are v2a, the others from there on v2c; matrices 10 and 11 are unit 7's. */
+/* Groups and libraries: units 7 to 9 are v2a, the others from there on v2c; matrices 10 and 11 belong to unit 7. */
 static void lies_about_groups_are_refused(void **state)
 {
 	struct fixture f;
@@ -309,7 +309,7 @@ static void lies_about_groups_are_refused(void **state)
 			REFUSE(&g, v2a->library, (uint8_t)log2);
 		if (log2 != v2c->library)
 			REFUSE(&g, v2c->library, (uint8_t)log2);
-		if (log2 > 10) { /* a group that is longer than the row may be so by any size there is */
+		if (log2 > 10) { /* a group longer than the row may have any valid size */
 			REFUSE(&g, unit_of(&g, 8)->group, (uint8_t)log2);
 			REFUSE(&g, unit_of(&g, 9)->group, (uint8_t)log2);
 		}
@@ -348,7 +348,7 @@ static void lies_about_groups_are_refused(void **state)
 	fixture_free(&f);
 }
 
-/* Rows without columns take next to no bytes, or none in other modes, so that there could be any number of them. */
+/* Rows without columns need almost no bytes, or none in other modes, so their number would be unlimited. */
 static void a_unit_without_weights_is_refused(void **state)
 {
 	struct many many = { .units = 1, .experts = 1, .rows = 1000, .cols = 64 };
@@ -424,7 +424,7 @@ static void names_of_files_stay_in_their_folder(void **state)
 	fixture_free(&f);
 }
 
-/* A first or second member that says it is larger than the file, by blocks or not. */
+/* A first or second member that claims to be larger than the file, by blocks or not. */
 static void members_larger_than_the_file_are_refused(void **state)
 {
 	struct fixture f;

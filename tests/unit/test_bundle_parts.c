@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_bundle_parts.c - parts that lie, behind an index that does not: what no opening sees, and decoding refuses.
+ * test_bundle_parts.c - invalid parts behind a valid index: opening does not detect them, decoding rejects them.
  */
 #include "tests/unit/unit.h"
 
@@ -13,14 +13,14 @@
 
 static struct xfp_error err;
 
-/* A number of OUTLIER that is changed in the mapped bundle, under the reader's eyes. */
+/* A number of OUTLIER that is changed in the mapped bundle while it is open. */
 struct outlier_lie {
 	size_t at;
 	uint64_t value;
 	size_t bytes;
 };
 
-/* Multiplying meets a column outside the matrix with every instruction set, the first such column too. */
+/* Multiplication detects a column outside the matrix with every instruction set, including the first such column. */
 static void refuse_products(const struct xfp_bundle *bundle)
 {
 	static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
@@ -106,7 +106,7 @@ static void outliers_outside_the_matrix_are_refused(void **state)
 	refuse_outliers(4, 6, pointers, sizeof pointers / sizeof *pointers);
 }
 
-/* Change one byte of the mapped bundle's GROUP part, see what decoding says, and change it back. */
+/* Change one byte of the mapped bundle's GROUP part, decode, and restore it. */
 static enum xfp_status decode_with(const struct fixture *f, size_t at, uint8_t value)
 {
 	struct xfp_bundle *bundle = fixture_open(f->out);
@@ -132,7 +132,7 @@ static enum xfp_status decode_with(const struct fixture *f, size_t at, uint8_t v
 	return status;
 }
 
-/* A digest is compared to its last byte. */
+/* A digest is compared up to its last byte. */
 static void digests_are_compared_whole(void **state)
 {
 	struct fixture f;
@@ -182,7 +182,7 @@ static void codebooks_beyond_the_library_are_refused(void **state)
 		assert_int_equal(decode_with(&f, 12 + r, 255), XFP_BAD_INPUT);
 	}
 	fixture_free(&f);
-	fixture_make_bundle(&f, 3); /* whatever a byte is, both its numbers are within */
+	fixture_make_bundle(&f, 3); /* every byte is valid: both of its numbers are in range */
 	for (unsigned value = 0; value < 256; value++)
 		for (size_t at = 0; at < 6; at++)
 			assert_int_equal(decode_with(&f, at, (uint8_t)value), XFP_OK);

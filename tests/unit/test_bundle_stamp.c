@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a work folder says of a bundle that is there already: believed only as long as nothing of it, and nothing of
- * the bundle that it is asked for, has changed.
+ * The stamp of an existing bundle is valid only as long as neither it nor the inputs of the requested bundle have
+ * changed.
  */
 #include "tests/unit/unit.h"
 
@@ -38,7 +38,7 @@ static void sha256_of(const char *path, char hex[65])
 	free(bytes);
 }
 
-/* A bundle, and the stamp of it in the folder where both are. */
+/* Create a bundle and its stamp, both in one folder. */
 static void stamped_make(struct stamped *s, bool alone)
 {
 	memset(s, 0, sizeof *s);
@@ -74,7 +74,7 @@ static bool matches(struct stamped *s, bool alone)
 	return yes;
 }
 
-/* Change a byte of OUT as a failing disk does: the stamp is made to name the file that it is now. */
+/* Change a byte of OUT as a failing disk does, and update the identity in the stamp. */
 static void rot(struct stamped *s, uint64_t at)
 {
 	struct stat st;
@@ -152,7 +152,7 @@ static void any_other_bit_of_the_stamp(void **state)
 	stamped_free(&s);
 }
 
-/* Where json and index end, from the archive's headers. */
+/* Find the ends of json and index in the archive's headers. */
 static uint64_t front_of(const char *path)
 {
 	size_t size;
@@ -166,7 +166,7 @@ static uint64_t front_of(const char *path)
 	return at;
 }
 
-/* What is neither json nor index shows only where everything is read. */
+/* Damage outside json and index is found only if everything is read. */
 static void any_byte_of_the_bundle(void **state)
 {
 	uint64_t size, front, tail;
@@ -193,7 +193,7 @@ static void any_byte_of_the_bundle(void **state)
 	stamped_free(&s);
 }
 
-/* An index that is sound in itself, and another: of a bundle put in the place of this one. */
+/* Another valid index: another bundle replaced this one. */
 static void another_index(void **state)
 {
 	struct stamped s;
@@ -206,7 +206,7 @@ static void another_index(void **state)
 	stamped_free(&s);
 }
 
-/* That neither can be opened is no reason to write the bundle again. */
+/* Failing to open either is no reason to write the bundle again. */
 static void no_descriptors_left(void **state)
 {
 	struct rlimit before, few;
@@ -228,7 +228,7 @@ static void no_descriptors_left(void **state)
 	stamped_free(&s);
 }
 
-/* The linker's --wrap puts this in the place of the real one. */
+/* Replaces the real function through the linker's --wrap. */
 static const char *left_out;
 bool __real_xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct xfp_parameters *parameters);
 bool __wrap_xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct xfp_parameters *parameters);
@@ -238,7 +238,7 @@ bool __wrap_xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const s
 	return __real_xfp_algorithm_decides(algorithm, parameters) && (!left_out || strcmp(algorithm->name, left_out));
 }
 
-/* A bundle that stands alone is one of the algorithms that made it, the survey among them. */
+/* The key of a bundle covers all algorithms that made it, including the survey. */
 static void every_algorithm_is_in_the_key(void **state)
 {
 	struct stamped s;

@@ -19,7 +19,7 @@
 static struct xfp_error err;
 static bool no_memory; /* for the next malloc */
 
-/* The linker's --wrap puts this in the place of libc's. */
+/* Replaces the function of libc through the linker's --wrap. */
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From names and shapes to classes and fates, with the families of the tree.
+ * From names and shapes to classes and fates, with the families of the source tree.
  */
 #include "tests/unit/unit.h"
 
@@ -54,7 +54,7 @@ static void test_llama(void **state)
 	assert_int_equal(m.ledger->units[1].plan, XFP_PLAN_FIT);
 	assert_int_equal(m.ledger->units[1].dtype, XFP_BF16);
 	assert_int_equal(m.ledger->matrix_count, 9);
-	for (uint32_t u = 0; u < 9; u++) { /* plain matrices: one each, read as they are */
+	for (uint32_t u = 0; u < 9; u++) { /* plain matrices: one each, read directly */
 		const struct xfp_ledger_matrix *x = &m.ledger->matrices[m.ledger->units[u].first_matrix];
 
 		assert_string_equal(m.ledger->tensors[x->tensor].name, m.ledger->units[u].name);
@@ -96,7 +96,7 @@ static void test_bert(void **state)
 	expect(&m, "pooler.dense.weight", XFP_CLASS_OTHER, XFP_FATE_KEPT, "other: kept by rule");
 	expect(&m, "encoder.layer.0.output.LayerNorm.beta", XFP_CLASS_NORM, XFP_FATE_KEPT, "norm: kept by rule");
 	assert_int_equal(warnings(&m), 0);
-	/* as large as a projection, and no class of its own: no warning, but not silent either */
+	/* as large as a projection, and without a class of its own: a note, not a warning */
 	assert_true(says(&m, false, "pooler.dense.weight (1 tensor, 120000 weights): a rule keeps it"));
 	end(&m);
 }
@@ -171,7 +171,7 @@ static void test_faults(void **state)
 	       "routed_expert: more than 65536 experts");
 	expect(&m, "layers.3.mlp.experts.1.up_proj.weight", XFP_CLASS_ROUTED_EXPERT, XFP_FATE_KEPT,
 	       "routed_expert: no weights");
-	/* said once for both layers; nothing is said of what has no weights */
+	/* reported once for both layers; tensors without weights are not reported */
 	assert_true(says(&m, true, "layers.*.self_attn.v_proj.weight (2 tensors, 32 weights): dtype I8"));
 	assert_int_equal(warnings(&m), 4);
 	end(&m);
@@ -195,7 +195,7 @@ static void test_unmatched(void **state)
 	assert_true(says(&m, true, "layers.*.mlp.stack (1 tensor, 65536 weights): no rule matches"));
 	assert_int_equal(warnings(&m), 2);
 	expect(&m, "$(shell touch pwned)\n", XFP_CLASS_OTHER, XFP_FATE_KEPT, "no rule matches");
-	/* rules without a tensor, but for the optional ones */
+	/* rules that match no tensor, except optional ones */
 	assert_true(says(&m, false, "llama.family:13: the rule matches no tensor"));
 	assert_false(says(&m, false, "bias"));
 	end(&m);
@@ -227,7 +227,7 @@ static void test_quantized_checkpoints_are_refused(void **state)
 	assert_non_null(strstr(m.err.text, "layers.0.self_attn.q_proj.qweight"));
 	end(&m);
 
-	/* advice by the method, and by a tensor where there is none */
+	/* the remedy follows from the method, or from a tensor if there is none */
 	begin(&m, "{\"quantization_config\": {\"quant_method\": \"exl3\"}}");
 	assert_int_equal(xfp_refuse_quantized(&m.checkpoint, m.config, &m.err), XFP_BAD_INPUT);
 	assert_non_null(strstr(m.err.text, "as EXL3, which only its kernels decode: convert the model"));
@@ -238,7 +238,7 @@ static void test_quantized_checkpoints_are_refused(void **state)
 	assert_non_null(strstr(m.err.text, "by bitsandbytes, which rounds a published model"));
 	end(&m);
 
-	/* both where there are both: the method, and a tensor that shows it */
+	/* both if available: the method, and a tensor that shows it */
 	begin(&m, "{\"quantization_config\": {\"quant_method\": \"fp8\"}}");
 	add(&m, "model.layers.0.self_attn.q_a_proj.weight", 4, 4);
 	add(&m, "model.layers.0.self_attn.q_a_proj.weight_scale_inv", 1, 1);
@@ -293,7 +293,7 @@ static void test_tied_lm_head(void **state)
 	for (int i = 0; i < 5; i++) {
 		static const struct {
 			const char *config;
-			uint64_t head; /* where its bytes begin */
+			uint64_t head; /* offset of its bytes */
 			uint64_t rows;
 			enum xfp_fate fate;
 			bool warns;

@@ -9,14 +9,14 @@
 
 #define MOST_WORDS 8
 
-/* What a command line of a few options became. */
+/* The result of parsing a command line with a few options. */
 struct outcome {
 	struct xfp_command_line line;
 	struct xfp_error err;
 	enum xfp_status status;
 	bool quiet, dry;
 	const char *work;
-	char where[64], taken[64]; /* by the option --count */
+	char where[64], taken[64]; /* set by the option --count */
 	uint32_t jobs;
 	uint64_t seed, size;
 	unsigned order;
@@ -85,7 +85,7 @@ static void values_go_where_the_table_says(void **state)
 	assert_false(o.quiet);
 	assert_int_equal(o.line.argument_count, 1);
 	assert_string_equal(o.line.arguments[0], "-q");
-	/* As often as there are lines, one after the other. */
+	/* Parsing can be repeated in one process. */
 	READ(&o, "x");
 	assert_null(o.work);
 	assert_int_equal(o.line.argument_count, 1);

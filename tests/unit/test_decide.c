@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a unit's choice is made, and among what: measurements come one by one, and some are not there.
+ * When a unit's choice is made, and from which fits: measurements become available one by one, and some are missing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,8 +26,8 @@ struct subject {
 	struct xfp_select_input input;
 	struct xfp_choice choice;
 	struct xfp_sampled sampled;
-	uint32_t there; /* bit F: what fit F measured is there */
-	bool decided;   /* as it was found to be before */
+	uint32_t there; /* bit F: the measurements of fit F exist */
+	bool decided;   /* the choice was made before */
 	enum xfp_status fault;
 	char asked[32];
 };
@@ -102,7 +102,7 @@ static void expect(struct subject *s, enum xfp_status want, const char *asked)
 	assert_string_equal(s->asked, asked);
 }
 
-/* Nobody asks for more than what the first fits have, where one of them meets the floor. */
+/* The extended set is not requested if one of the first fits meets the floor. */
 static void first_fits(void **state)
 {
 	struct subject s;
@@ -117,7 +117,7 @@ static void first_fits(void **state)
 	expect(&s, XFP_OK, "f0 ");
 }
 
-/* All that are missing are asked for, and nothing is decided upon some. */
+/* All missing fits are requested, and no decision is made from some. */
 static void missing(void **state)
 {
 	struct subject s;
@@ -130,7 +130,7 @@ static void missing(void **state)
 	expect(&s, XFP_FAILED, "f0 ");
 }
 
-/* The extended set is both fits': with one of them alone, as an interrupted run leaves it, there is no choice. */
+/* The extended set comprises both fits': with only one, as an interrupted run leaves it, there is no choice. */
 static void extended_fits(void **state)
 {
 	struct subject s;
@@ -145,7 +145,7 @@ static void extended_fits(void **state)
 	assert_string_equal(s.choice.fit, "f3");
 }
 
-/* Rows of some experts are looked at where they decide, and where that was not decided before. */
+/* Rows of sampled experts are read only if they decide, and if no earlier decision exists. */
 static void samples(void **state)
 {
 	struct subject s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bundle's bytes against their digests, before they are used.
+ * A bundle's bytes are compared with their digests before they are used.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static struct xfp_error err;
 static uint32_t restored = XFP_NOT_FOUND; /* before libxfp reads it again */
 static struct opened *opened;
 
-/* One bit in the middle of a member, in the file, which is mapped. */
+/* Flip one bit in the middle of a member of the mapped file. */
 static void flip(uint32_t member)
 {
 	struct xfp_member_info info;
@@ -89,7 +89,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Of what the member is, alone. */
+/* Check only the unit or tensor that owns the member. */
 static enum xfp_status check_owner(uint32_t member, const struct xfp_digest_reading *reading)
 {
 	struct xfp_member_info info;
@@ -110,7 +110,7 @@ static void each_member_is_held_against_its_digest(void **state)
 
 	(void)state;
 	assert_false(xfp_bundle_member(opened->bundle, opened->members, &info));
-	/* Those behind it of the same unit are sound by then. */
+	/* Later members of the same unit are restored by then. */
 	for (uint32_t member = opened->members; member--;) {
 		assert_true(xfp_bundle_member(opened->bundle, member, &info));
 		if (!info.bytes)
@@ -122,7 +122,7 @@ static void each_member_is_held_against_its_digest(void **state)
 	}
 	for (uint32_t member = 0; member < opened->members; member++)
 		assert_int_equal(check_owner(member, &letting_go), XFP_OK);
-	/* What was sound is not read again. */
+	/* Verified members are not read again. */
 	flip(opened->members - 1);
 	assert_int_equal(check_owner(opened->members - 1, &plain), XFP_OK);
 	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &plain, &err), XFP_OK);
@@ -180,7 +180,7 @@ static void who_watches_may_end_it(void **state)
 	assert_true(left < 1000000);
 }
 
-/* Opens the bundle and reads every tensor as xfp eval does, or checks all of it as xfp generate does. */
+/* Open the bundle and read every tensor like xfp eval, or check all of it like xfp generate. */
 static enum xfp_status use(const char *path, bool all)
 {
 	enum xfp_status status;
@@ -208,8 +208,8 @@ static void refused_by_all(const char *path, size_t byte, unsigned bit)
 		fail_msg("generate accepts a flip of bit %u of byte %zu", bit, byte);
 }
 
-/* One bit of each byte that is zero, as padding is; every bit of the other bytes of tar headers; of what a digest
- * covers, a bit of every seventh byte. */
+/* Flip one bit of each zero byte (padding), every bit of the other bytes of tar headers, and a bit of every seventh
+ * byte covered by a digest. */
 static void verify_eval_and_generate_refuse_the_same_flips(void **state)
 {
 	size_t size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers at the very edge where a kernel rounds the one way or the other.
+ * Numbers at the edge between rounding one way and the other.
  */
 #include "tests/unit/unit.h"
 
@@ -10,7 +10,7 @@
 #include "kernels/encode/compact.h"
 #include "kernels/encode/scaled.h"
 
-/* The first that is as near to infinity as to the largest number becomes infinity; not here. */
+/* The first number halfway between the largest and infinity would become infinity; here it must not. */
 static void scaled_numbers_stay_finite(void **state)
 {
 	(void)state;
@@ -42,7 +42,7 @@ static void halfway_between_two_row_scales(void **state)
 			assert_int_equal(xfp_compact_row_byte(nextafter(edge, 0)), 56 - 2 * octave - i);
 		}
 	}
-	/* The last bytes that there are. */
+	/* The extreme bytes. */
 	assert_int_equal(xfp_compact_row_byte(0x1p28), 0);
 	assert_int_equal(xfp_compact_row_byte(0x1p29), 0);
 	assert_int_equal(xfp_compact_row_byte(nextafter(ldexp(halfway[0], 27), 0)), 2);

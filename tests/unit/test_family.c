@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rule files: what is accepted, what a pattern takes, which family a model gets.
+ * Rule files: the syntax, the names that a pattern matches, the family of a model.
  */
 #include "tests/unit/unit.h"
 
@@ -104,12 +104,12 @@ static void test_errors_name_file_and_line(void **state)
 		{ "quantize attention q,q N,K x", "occurs twice" },
 		{ "quantize attention q:h,k N,K x", "give a number of rows for every role" },
 		{ "quantize attention q:h~k:h N,K x", "give a number of rows for every role" },
-		{ "quantize attention q:h+1,k:h N,K x", "no product" },
-		{ "quantize attention q N,M x", "no dimension" },
-		{ "quantize attention q N,N x", "no dimension" },
+		{ "quantize attention q:h+1,k:h N,K x", "not a product" },
+		{ "quantize attention q N,M x", "invalid or repeated dimension" },
+		{ "quantize attention q N,N x", "invalid or repeated dimension" },
 		{ "quantize attention q E,N x", "needs N and K" },
 		{ "quantize attention q E,N,K,K x", "two or three" },
-		{ "quantize attention q N,K= x", "no product" },
+		{ "quantize attention q N,K= x", "not a product" },
 		{ "quantize attention q N,K|E,N,K x", "differ in rank" },
 		{ "quantize attention q E,N,K a<expert>b", "not by both" },
 		{ "keep norm <layer>.<layer>", "occurs twice" },
@@ -195,7 +195,8 @@ static void test_patterns(void **state)
 		{ "\\$\\(x\\)", "$(x)", true, -1, -1 },
 		{ "^l<layer>e<expert>$", "l12e3", true, 12, 3 },
 		{ "^e<expert>l<layer>$", "e12l3", true, 3, 12 },
-		{ "^<layer><expert>$", "123", true, 12, 3 }, /* from here, digits that are no mark's alone */
+		{ "^<layer><expert>$", "123", true, 12, 3 }, /* from here on, digits matched by more than a single
+							      * mark */
 		{ "^l<layer>+$", "l12", true, 12, -1 },
 		{ "^l<layer>?\\.<expert>$", "l.4", true, -1, 4 },
 		{ "^(l<layer>|x)\\.<expert>$", "x.4", true, -1, 4 },
@@ -221,7 +222,7 @@ static void test_patterns(void **state)
 		{ "a\\$", "a$", true, -1, -1 },
 		{ "a\\$", "a$b", true, -1, -1 },
 		{ "<layer>", "99999999999999999999", true, 999999999, -1 },
-		/* of nine digits, as they are; of more, the largest that there is */
+		/* numbers of up to nine digits are exact; longer ones are clamped to the largest */
 		{ "<layer>", "99999999", true, 99999999, -1 },
 		{ "<layer>", "100000000", true, 100000000, -1 },
 		{ "<layer>", "123456789", true, 123456789, -1 },
@@ -278,7 +279,7 @@ static void test_extra_layers_go_by_number(void **state)
 	xfp_family_free(f);
 }
 
-/* Take all the memory that there is, to the last bytes. */
+/* Allocate all memory, down to the last bytes. */
 static void take_all_memory(void)
 {
 	struct rlimit none = { 0, 0 };
@@ -290,7 +291,7 @@ static void take_all_memory(void)
 			;
 }
 
-/* A rule that takes the tensor must not be said to leave it: what it says then is that it cannot say. */
+/* Without memory, a matching rule must not report a mismatch: the result is an error. */
 static void test_no_memory_is_no_answer(void **state)
 {
 	static const char *const patterns[] = { "^l\\.<layer>\\.x$", "(a|b)+[^c]*d$", "l.*x" };
@@ -473,7 +474,7 @@ static void test_two_claims_are_an_error(void **state)
 	remove_folder(folder);
 }
 
-/* The first folder with a family for the model decides, claims or names of later ones notwithstanding. */
+/* The first folder with a family for the model decides, whatever the claims or names of later ones. */
 static void test_folders_in_order(void **state)
 {
 	char *folders[] = { write_folder(), write_folder() };
@@ -508,7 +509,7 @@ static void test_folders_in_order(void **state)
 	remove_folder(folders[1]);
 }
 
-/* A family of the tree can be read, and it is chosen for all the models that it claims. */
+/* A shipped family can be read, and it is chosen for all the models that it claims. */
 static void check_shipped(char *folder, const char *file)
 {
 	char *path = xfp_path(folder, file), *chosen, *why;

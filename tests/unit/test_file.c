@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked I/O, pending files and what sweeps them, names made printable.
+ * Checked I/O, pending files and their removal, printable names.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -148,7 +148,7 @@ static void test_removes(void **state)
 	scratch_write(state, "a", "", 0);
 	assert_int_equal(xfp_remove_file(path, &err), XFP_OK);
 	assert_false(scratch_has(state, "a"));
-	assert_int_equal(xfp_remove_file(path, &err), XFP_OK); /* somebody else was faster */
+	assert_int_equal(xfp_remove_file(path, &err), XFP_OK); /* another process was faster */
 	scratch_mkdir(state, "a");
 	expect(xfp_remove_file(path, &err), XFP_FAILED, "/a: cannot remove: ");
 	free(path);
@@ -216,7 +216,7 @@ static void test_failure_leaves_nothing(void **state)
 	free(nowhere);
 }
 
-/* As on a disk that fills up in the middle: the last write is refused, what was there stays. */
+/* As on a disk that fills up in the middle: the last write fails, and the old file stays. */
 static void test_write_file_keeps_the_old(void **state)
 {
 	char *path = scratch_path(state, "a"), *text, data[4096] = "new";
@@ -293,7 +293,7 @@ static void test_sweeps_debris_only(void **state)
 	assert_int_equal(xfp_pending_open(path, &mine, &err), XFP_OK);
 	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
 		scratch_write(state, kept[i], "", 0);
-		/* Old enough, but only the first has the form. */
+		/* All are old enough, but only the first has the form. */
 		set_age(state, kept[i], i ? 30 * 24 * 3600 : 23 * 3600);
 	}
 	scratch_write(state, ".foreign.124-00000001-7.tmp", "", 0);
@@ -346,10 +346,10 @@ static void test_printable(void **state)
 	assert_string_equal(xfp_printable(" ~").text, " ~");
 	assert_string_equal(xfp_printable("a\nb\x1b[31m\x7f\\").text, "a\\x0ab\\x1b[31m\\x7f\\\\");
 	assert_string_equal(xfp_printable("\xc3\xbc \xe6\xa8\xa1 \xc2\x9b").text, "\xc3\xbc \xe6\xa8\xa1 \\xc2\\x9b");
-	/* What is not UTF-8: a C1 control as a terminal of 8 bits reads it, a character that is cut short. */
+	/* Invalid UTF-8: a C1 control as interpreted by an 8-bit terminal, a truncated character. */
 	assert_string_equal(xfp_printable("\x9bx\xe6\xa8").text, "\\x9bx\\xe6\\xa8");
 	assert_string_equal(xfp_printable("\xc2\x80\xc2\x9f\xc2\xa0").text, "\\xc2\\x80\\xc2\\x9f\xc2\xa0");
-	/* Cut at any length: it ends well, and never inside a character. */
+	/* Cut at any length: the result ends properly, and never inside a character. */
 	for (size_t lead = 0; lead < 4; lead++) {
 		memset(name, 'x', lead);
 		for (size_t i = lead; i + 3 < sizeof name; i += 3)
@@ -384,7 +384,7 @@ static void test_escapes_a_message(void **state)
 	escaped("", 1, "");
 	escaped("a\\b \xc3\xbc", 6 + 1, "a\\b \xc3\xbc");
 	escaped("a\x1b]0;x\x07 \xc2\x9b\n\x7f\x9b", 64, "a\\x1b]0;x\\x07 \\xc2\\x9b\\x0a\\x7f\\x9b");
-	/* What does not fit is left out, but no part of an escape is shown. */
+	/* Text that does not fit is cut, but never inside an escape. */
 	escaped("ab\x1b", 7, "ab\\x1b");
 	escaped("ab\x1b", 6, "ab");
 	escaped("ab\x1b"

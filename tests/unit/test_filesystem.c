@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done otherwise on file systems that hosts share, or that make up inode numbers.
+ * Special handling of file systems that are shared between hosts, or that invent inode numbers.
  */
 #include "base/system/filesystem.h"
 #include "checkpoints/checkpoint.h"
@@ -12,9 +12,9 @@
 #include "schemas/ledger.h"
 #include "tests/unit/scratch.h"
 
-static uint32_t type; /* of every file system; 0: as it is */
+static uint32_t type; /* type of every file system; 0: the real one */
 
-/* The linker's --wrap puts this in the place of libc's. */
+/* Replaces the function of libc through the linker's --wrap. */
 int __real_statfs(const char *path, struct statfs *fs);
 int __wrap_statfs(const char *path, struct statfs *fs);
 
@@ -59,7 +59,7 @@ static void journal_is(const char *folder, const char *mode)
 	free(path);
 }
 
-/* WAL takes memory that all who have the database open share: SQLite does not support it between hosts. */
+/* WAL needs memory shared by all who have the database open: SQLite does not support it between hosts. */
 static void manifest_of_many_hosts(void **state)
 {
 	static const uint32_t turns[] = { 0x6969, 0, 0xff534d42 }; /* a cache may also be moved */
@@ -81,7 +81,7 @@ static void manifest_of_many_hosts(void **state)
 	free(folder);
 }
 
-/* Whether a ledger that was made when the file was `then` still speaks of it, to those that check and that read. */
+/* Whether a ledger that was made when the file was `then` is still valid, for checking and for reading. */
 static bool still_holds(const char *path, const struct stat *then)
 {
 	struct xfp_identity identity = xfp_identity_at(path, then);
@@ -101,7 +101,7 @@ static bool still_holds(const char *path, const struct stat *then)
 	return holds;
 }
 
-/* Of a file whose inode number alone is another. */
+/* Only the inode number of the file differs. */
 static void made_up_inodes(void **state)
 {
 	char *path = scratch_path(state, "m.safetensors");
@@ -117,7 +117,7 @@ static void made_up_inodes(void **state)
 	assert_false(still_holds(path, &then));
 	type = 0x65735546;
 	assert_true(still_holds(path, &then));
-	/* Everything else must be the same all the more. */
+	/* Everything else must be equal. */
 	for (unsigned field = 0; field < 4; field++) {
 		then = st;
 		then.st_dev += field == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a cache is in use, what may go, and that a removal which is killed anywhere does no harm. The
- * program is linked with --wrap=unlink.
+ * Which artifacts are in use and which may be removed; and that a removal killed at any point does no harm. The program
+ * is linked with --wrap=unlink.
  */
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -14,8 +14,8 @@
 
 /* ---- fault injection --------------------------------------------------------------------------- */
 
-static int unlinks_left = -1; /* die at that many more; -1: never */
-static bool die_after;        /* the last of them is still done */
+static int unlinks_left = -1; /* exit at the n-th further call; -1: never */
+static bool die_after;        /* carry out the last of them before */
 
 int __real_unlink(const char *path);
 int __wrap_unlink(const char *path);
@@ -83,7 +83,7 @@ static struct xfp_census take(const struct xfp_store *store, struct xfp_manifest
 
 static const struct xfp_gc_rules usual = { .keep_runs = 1, .older_than = INT64_MAX };
 
-/* Why each of the four artifacts stays or goes. */
+/* Check the reasons for keeping or removing each of the four artifacts. */
 static void expect_fates(const struct xfp_store *store, struct xfp_manifest *m, const struct xfp_gc_rules *rules,
 			 const enum xfp_gc_why want[4])
 {
@@ -124,7 +124,7 @@ static void census_of_uses(void **state)
 		assert_true(c.items[i].there && c.items[i].known);
 		assert_int_equal(c.items[i].bytes, c.items[i].known_bytes);
 	}
-	/* A choice uses its fit, and that its outliers; a packed artifact likewise. */
+	/* A choice uses its fit, which uses its outliers; so does a packed artifact. */
 	assert_int_equal(c.items[0].runs, 3);
 	assert_int_equal(c.items[1].runs, 3);
 	assert_int_equal(c.items[2].runs, 2);
@@ -143,7 +143,7 @@ static void census_of_uses(void **state)
 	assert_int_equal(xfp_census_find(&c, "1b01", &number, NULL), XFP_FAILED);
 	xfp_census_free(&c);
 
-	/* A file that is gone, and one that the manifest does not know. */
+	/* A missing file, and one that the manifest does not know. */
 	path = xfp_store_path(&store, FIT);
 	assert_int_equal(__real_unlink(path), 0);
 	OK(xfp_manifest_forget(m, CHOICE, &err));
@@ -177,7 +177,7 @@ static void superseded_runs(void **state)
 	FATES(&rules, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN);
 	rules.keep_runs = 0;
 	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
-	/* Runs of another output take nothing from this one, failed ones neither. */
+	/* Runs of another output do not affect this one, not even failed ones. */
 	rules.keep_runs = 1;
 	add_run(m, "/nowhere/b.xfp", NULL, NULL, 0);
 	begin_run(m, "/nowhere/a.xfp");
@@ -193,22 +193,22 @@ static void unfinished_runs(void **state)
 	struct xfp_store store = open_cache(state, 4);
 	struct xfp_manifest *m = open_manifest(&store, 4);
 
-	/* Killed before it recorded anything: what was made since it began stays. */
+	/* Killed before it recorded anything: artifacts made since it began stay. */
 	begin_run(m, "/nowhere/a.xfp");
 	for (unsigned i = 0; i < 4; i++)
 		set_age(&store, i, i < 2 ? 5 * DAY : -5);
 	FATES(&usual, XFP_GC_UNRECORDED, XFP_GC_UNRECORDED, XFP_GC_UNFINISHED, XFP_GC_UNFINISHED);
-	/* It recorded some, before it failed. */
+	/* It recorded some artifacts before it failed. */
 	add_run(m, "/nowhere/a.xfp", CHOICE, NULL, 1);
 	FATES(&usual, XFP_GC_UNFINISHED, XFP_GC_UNFINISHED, XFP_GC_UNFINISHED, XFP_GC_UNFINISHED);
-	/* Then a run succeeded with other things. */
+	/* Then a run succeeded with other artifacts. */
 	add_run(m, "/nowhere/a.xfp", NULL, PACKED, 0);
 	FATES(&usual, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_GOES, XFP_GC_RUN);
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
 }
 
-/* A manifest that was rebuilt knows nothing of what came before. */
+/* A manifest that was rebuilt has no earlier runs. */
 static void unrecorded(void **state)
 {
 	struct xfp_gc_rules rules = usual;
@@ -253,10 +253,10 @@ static void age_and_size(void **state)
 	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
 	rules.max_size = UINT64_MAX;
 	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS);
-	/* One byte too many: the longest unused goes. */
+	/* One byte too many: the least recently used goes. */
 	rules.max_size = size_of(&store, m) - 1;
 	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_GOES);
-	/* A run uses it, and what it was made from: now those are the youngest. */
+	/* A run uses it and its inputs: now those are the most recently used. */
 	add_run(m, "/nowhere/a.xfp", NULL, PACKED, 0);
 	rules.max_size = size_of(&store, m) - 1;
 	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_GOES, XFP_GC_FITS);
@@ -264,8 +264,8 @@ static void age_and_size(void **state)
 	xfp_store_close(&store);
 }
 
-/* Of artifacts last used at the same time, those with the smaller keys go; and the very age that is asked for is not
- * yet older than that. */
+/* Among artifacts last used at the same time, those with the smaller keys go; an age equal to the limit is not older
+ * than it. */
 static void of_the_same_age(void **state)
 {
 	struct xfp_gc_rules rules = { .keep_runs = 0, .older_than = INT64_MAX };
@@ -401,7 +401,7 @@ static void killed_at(void **state, int unlinks, bool after, bool *reached)
 	*reached = WEXITSTATUS(ended) == 99;
 	assert_true(*reached || !WEXITSTATUS(ended));
 
-	/* Wherever that was: all that is in use is there with its row, and every file has one. */
+	/* Wherever it was killed: every artifact in use has its file and row, and every row has a file. */
 	OK(xfp_manifest_open(&store, &m, NULL, &err));
 	c = take(&store, m);
 	for (uint32_t i = 0; i < c.count; i++) {
@@ -413,7 +413,7 @@ static void killed_at(void **state, int unlinks, bool after, bool *reached)
 	if (*reached)
 		assert_in_range(files, after ? 2 : 3, 4);
 	xfp_census_free(&c);
-	/* What is left is of use: a conversion takes it as a hit. */
+	/* The rest is usable: a conversion takes it as a hit. */
 	for (unsigned i = 2; i < 4; i++)
 		if (xfp_store_has(&store, cache_keys[i])) {
 			OK(xfp_manifest_ingest(m, &store, cache_keys[i], &err));
@@ -461,7 +461,7 @@ static void killed(void **state)
 			killed_at(state, at, after, &reached);
 			deaths += reached;
 		}
-	assert_int_equal(deaths, 4); /* or the test has shown nothing */
+	assert_int_equal(deaths, 4); /* otherwise the test has shown nothing */
 }
 
 PROGRAM("test_gc")

@@ -43,14 +43,14 @@ static void by_hand(void **state)
 	yes("[[:digit:]_][[:alpha:]]", "_x");
 	yes("[\x80-\xff]", "\xc3");
 	no("[\x80-\xff]", "c");
-	/* A set that does not end is none. */
+	/* A set that is not closed is literal. */
 	yes("[", "[");
 	yes("a[b", "a[b");
 	yes("[a-", "[a-");
 	no("a\\", "a\\");
 }
 
-/* As libc has it, for patterns that say what they mean. */
+/* Compare with libc, for patterns without special cases. */
 static void as_fnmatch(void **state)
 {
 	static const char *const pieces[] = {
@@ -117,7 +117,7 @@ static void classes(void **state)
 		}
 }
 
-/* Neither memory nor time grows without bounds, whatever the name. */
+/* Memory and time are bounded for any name. */
 static void long_names(void **state)
 {
 	size_t length = 1 << 16;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goals as they are named, what they are solved to as text and as a file, and shares on GPUs.
+ * Parsing of goals, their solutions as text and as a file, and shares on GPUs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +49,8 @@ static void test_sizes(void **unused)
 					   "1e9",
 					   "nan",
 					   "18446744073709551616",
-					   "18446744073709551617", /* 1, if it were to wrap */
-					   "3000000T",             /* times eight it would */
+					   "18446744073709551617", /* 1 if it wrapped */
+					   "3000000T",             /* times eight would wrap */
 					   "9999999999T" };
 	uint64_t bytes;
 	uint32_t micro, gpus;
@@ -80,13 +80,13 @@ static void test_sizes(void **unused)
 	assert_true(xfp_goal_parse_reserve("kv=8 gib", &bytes, &bare) && bytes == (uint64_t)8 << 30 && !bare);
 	assert_false(xfp_goal_parse_reserve("8GiB", &bytes, &bare) || xfp_goal_parse_reserve("=8GiB", &bytes, &bare) ||
 		     xfp_goal_parse_reserve("kv=8GiB,", &bytes, &bare) || xfp_goal_parse_reserve("kv=", &bytes, &bare));
-	/* nine times the largest size, which 64 bits do not hold */
+	/* nine times the largest size overflows 64 bits */
 	assert_false(xfp_goal_parse_reserve("a=2000000T,b=2000000T,c=2000000T,d=2000000T,e=2000000T,f=2000000T,"
 					    "g=2000000T,h=2000000T,i=2000000T,j=2000000T",
 					    &bytes, &bare));
 }
 
-/* A tensor that is another one's, too, counts once. */
+/* A tensor that is tied to another counts once. */
 static void test_elements(void **unused)
 {
 	struct xfp_ledger_tensor tensors[] = {
@@ -121,7 +121,7 @@ static void test_weights(void **unused)
 	assert_true(xfp_goal_weight(&goal, &q) == 2);
 	assert_true(xfp_goal_weight(&goal, &down) == 1.5);
 	assert_int_equal(xfp_goal_add_weights(&goal, "dense_mlp=0.25", NULL), XFP_OK);
-	assert_true(xfp_goal_weight(&goal, &down) == 0.25); /* the last one that matches */
+	assert_true(xfp_goal_weight(&goal, &down) == 0.25); /* the last match applies */
 	assert_int_equal(xfp_goal_add_weights(&goal, "attentoin=2", &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "attentoin"));
 	assert_int_equal(xfp_goal_add_weights(&goal, "attention=0", NULL), XFP_USAGE);
@@ -144,7 +144,7 @@ static void test_layers(void **unused)
 	struct xfp_error err;
 
 	(void)unused;
-	/* A later layer's goal replaces an earlier one's; two of one layer are refused. */
+	/* A later layer's goal replaces an earlier one's; two goals in one layer are rejected. */
 	assert_int_equal(set(&s, "target-bpw", "4.25", NULL), XFP_OK);
 	assert_int_equal(xfp_settings_finish(&s, NULL), XFP_OK);
 	assert_int_equal(set(&s, "target-size", "14GiB", NULL), XFP_OK);
@@ -152,12 +152,12 @@ static void test_layers(void **unused)
 	assert_int_equal(set(&s, "envelope", "24GiB", &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "--target-size 14GiB"));
 	assert_int_equal(set(&s, "reserve", "kv=1GiB", NULL), XFP_OK);
-	assert_int_equal(xfp_settings_finish(&s, &err), XFP_USAGE); /* of no envelope */
+	assert_int_equal(xfp_settings_finish(&s, &err), XFP_USAGE); /* without an envelope */
 	assert_int_equal(set(&s, "envelope", "24GiB", NULL), XFP_OK);
 	assert_int_equal(set(&s, "reserve", "kv=24GiB", NULL), XFP_OK);
 	assert_int_equal(xfp_settings_finish(&s, &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "reserve less"));
-	/* What one layer reserves is added up, and replaces what an earlier one did. */
+	/* Reserves of one layer are added up, and replace those of an earlier layer. */
 	assert_int_equal(set(&s, "reserve", "kv=11GiB", NULL), XFP_OK);
 	assert_int_equal(set(&s, "reserve", "act=12GiB", NULL), XFP_OK);
 	assert_int_equal(xfp_settings_finish(&s, NULL), XFP_OK);
@@ -200,7 +200,7 @@ static void test_texts(void **unused)
 	assert_int_equal(list[3].k, 4);
 	assert_int_equal(list[3].sigma_milli, 2700);
 	assert_int_equal(list[6].mode, XFP_MODE_FP8);
-	/* what is measured is then that alone */
+	/* then only that is measured */
 	assert_int_equal(list[3].bits, 1u << 4);
 	assert_int_equal(list[6].bits, XFP_FP8_BIT);
 	assert_non_null(all = xfp_assignments_text(list, count));
@@ -211,7 +211,7 @@ static void test_texts(void **unused)
 		     xfp_assignments_parse("0*v2-3", 7, &list, &count) ||
 		     xfp_assignments_parse("03*v2-3", 7, &list, &count) ||
 		     xfp_assignments_parse("99999999999*v2-3", 7, &list, &count));
-	/* The list is not longer than what it is of, whatever the text says. */
+	/* The list cannot be longer than the number of units, whatever the text. */
 	assert_false(xfp_assignments_parse("8*v2-3", 7, &list, &count) ||
 		     xfp_assignments_parse("7*v2-3 -", 7, &list, &count) ||
 		     xfp_assignments_parse("99999999*v2-3", 7, &list, &count));
@@ -228,7 +228,7 @@ static void test_parameters(void **unused)
 
 	(void)unused;
 	assert_non_null(text = xfp_parameters_to_json(&p));
-	assert_null(strstr(text, "assigned")); /* without a goal all is as it was before there were any */
+	assert_null(strstr(text, "assigned")); /* without a goal the text is as before goals existed */
 	free(text);
 	assert_true(xfp_assignments_parse("2*v2-3 -", 7, &p.assigned, &p.assigned_count));
 	assert_non_null(text = xfp_parameters_to_json(&p));
@@ -270,7 +270,7 @@ static void test_file(void **state)
 	xfp_parameters_free(&read);
 	assert_int_equal(xfp_assigned_read_all(work, 2, &read, NULL), XFP_DAMAGED);
 	assert_int_equal(xfp_assigned_read_all(work, 4, &read, NULL), XFP_DAMAGED);
-	/* A change of any byte is noticed by the unit that it is of. */
+	/* A change of any byte is noticed by its unit. */
 	assert_int_equal(xfp_slurp(path, 1 << 20, &text, &size, NULL), XFP_OK);
 	assert_int_equal(size, 240);
 	for (size_t i = 0; i < size; i++) {
@@ -285,7 +285,7 @@ static void test_file(void **state)
 	assert_int_equal(xfp_write_file(path, text, size, false, NULL), XFP_OK);
 	assert_int_equal(xfp_assigned_read(work, 2, &one, &found, NULL), XFP_DAMAGED);
 	free(text);
-	/* Without a goal it goes. */
+	/* Without a goal the file is removed. */
 	xfp_parameters_free(&p);
 	assert_int_equal(xfp_assigned_write(work, &p, NULL), XFP_OK);
 	assert_int_equal(xfp_assigned_read(work, 0, &one, &found, NULL), XFP_OK);
@@ -293,7 +293,7 @@ static void test_file(void **state)
 	free(path);
 }
 
-/* What cannot be read or written is a failure, not damage, and not as if there were no goal. */
+/* A file that cannot be read or written is a failure, neither damage nor a missing goal. */
 static void test_no_file(void **state)
 {
 	struct xfp_parameters p = xfp_parameters_default(), read = { 0 };
@@ -340,14 +340,14 @@ static void test_narrow(void **unused)
 	(void)unused;
 	assert_int_equal(assignment.bits, 1u << 3 | 1u << 4); /* the next smaller too */
 	p = xfp_policy_parameters(&all, &policy);
-	policy.fixed = true; /* as bits that are asked for are; what is assigned is chosen among what is measured */
+	policy.fixed = true; /* as for bits given explicitly; the choice is made among the measured candidates */
 	xfp_assignment_narrow(&assignment, &policy, &p);
 	assert_int_equal(p.modes, 1u << XFP_MODE_V2C);
 	assert_int_equal(p.bits, 1u << 3 | 1u << 4);
 	assert_int_equal(p.group_size, 32);
 	assert_int_equal(p.outlier_sigma, 3000);
 	assert_false(policy.fixed);
-	/* It is stored as it was assigned, though neither meets the floor, and though fewer bits are measured. */
+	/* The unit is stored as assigned, although neither candidate meets the floor and fewer bits are measured. */
 	input.fits[XFP_FIT_LIBRARY] = (struct xfp_fit_set){ "l", measured, 2 };
 	assert_int_equal(xfp_select(&input, &choice, NULL), XFP_OK);
 	assert_int_equal(choice.candidate.k, 4);
@@ -364,8 +364,8 @@ static void test_offers(void **unused)
 		{ .mode = XFP_MODE_V2, .k = 2, .bytes = 1600, .cos_median = 0.93, .error = 0.1 },
 		{ .mode = XFP_MODE_V2, .k = 3, .bytes = 3136, .cos_median = 0.98, .error = 0.03 },
 		{ .mode = XFP_MODE_V2, .k = 3, .bytes = 3184, .cos_median = 0.985, .error = 0.02, .sigma_milli = 4000 },
-		{ .mode = XFP_MODE_V2, .k = 4, .bytes = 8192, .cos_median = 1, .error = 0 },         /* no smaller */
-		{ .mode = XFP_MODE_V2, .k = 4, .bytes = 4160, .cos_median = -1, .error = 1 },        /* no numbers */
+		{ .mode = XFP_MODE_V2, .k = 4, .bytes = 8192, .cos_median = 1, .error = 0 },         /* not smaller */
+		{ .mode = XFP_MODE_V2, .k = 4, .bytes = 4160, .cos_median = -1, .error = 1 },        /* not finite */
 		{ .mode = XFP_MODE_V2, .k = 5, .bytes = 5000, .cos_median = 0.999, .error = 0.001 }, /* not allowed */
 	};
 	struct xfp_parameters p = xfp_parameters_default();
@@ -383,18 +383,18 @@ static void test_offers(void **unused)
 	xfp_offer_parts(&unit, &offers[2], true, parts);
 	assert_int_equal(parts[XFP_PART_BALANCE], 64);
 	assert_int_equal(parts[XFP_PART_OUTLIER], 48);
-	p.floor[XFP_CLASS_ATTENTION] = 980000000; /* with a margin, since a sample may be kind */
+	p.floor[XFP_CLASS_ATTENTION] = 980000000; /* with a margin, since a sample may be favorable */
 	policy = xfp_policy_of_unit(&p, &unit);
 	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, XFP_SIGMA_AUTO, offers), 1);
 	assert_int_equal(offers[0].sigma_milli, 4000);
-	p.floor[XFP_CLASS_ATTENTION] = 0; /* of a threshold that is asked for, no other's */
+	p.floor[XFP_CLASS_ATTENTION] = 0; /* with a requested threshold, no others */
 	policy = xfp_policy_of_unit(&p, &unit);
 	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, 4000, offers), 1);
 	assert_int_equal(offers[0].sigma_milli, 4000);
 	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, 0, offers), 2);
 }
 
-/* It has no outliers, whatever threshold is asked for, and nothing is measured beside it. */
+/* fp8 has no outliers, whatever the requested threshold, and nothing else is measured. */
 static void test_fp8_is_offered(void **unused)
 {
 	const struct xfp_candidate fp8 = { .mode = XFP_MODE_FP8, .k = 8, .bytes = 4352, .cos_median = 0.9996 };
@@ -416,7 +416,7 @@ static void test_fp8_is_offered(void **unused)
 	assert_int_equal(p.modes, 1u << XFP_MODE_V2);
 }
 
-/* A candidate without outliers says whether there is a part of balance; one with outliers does not. */
+/* A candidate without outliers shows whether there is a part BALANCE; one with outliers does not. */
 static void test_balance_of_a_survey(void **unused)
 {
 	struct xfp_candidate list[] = {
@@ -433,7 +433,7 @@ static void test_balance_of_a_survey(void **unused)
 	assert_false(xfp_survey_balanced(&unit, list, 2, true));
 	assert_true(xfp_survey_balanced(&unit, list, 1, true));
 	assert_false(xfp_survey_balanced(&unit, list, 1, false));
-	/* Of a stack all but that is each matrix's own, and nothing is left to be outliers. */
+	/* For a stack, all parts per matrix multiply, and no bytes are left for outliers. */
 	stack.experts = 4;
 	xfp_offer_parts(&stack, &offer, true, parts);
 	for (int i = 0; i < XFP_PARTS; i++)
@@ -448,7 +448,7 @@ static void test_thresholds(void **unused)
 	struct xfp_thresholds t;
 
 	(void)unused;
-	p.outlier_sigma = 3300; /* and none, which tells what a unit takes beside its outliers */
+	p.outlier_sigma = 3300; /* and none, which shows the size of a unit without outliers */
 	t = xfp_survey_thresholds(&p);
 	assert_true(t.count == 2 && t.sigma_milli[0] == 0 && t.sigma_milli[1] == 3300);
 	p.outlier_sigma = 0;
@@ -471,7 +471,7 @@ static void test_gpus(void **unused)
 
 	(void)unused;
 	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_COLUMNS);
-	/* Rows' codebooks everywhere, all else halved; a library everywhere. */
+	/* Codebooks of rows are on every GPU, all else halved; so is a library. */
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, parts, 2), 500 + 80 + 50 + 32 + 20);
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2C, parts, 2), 500 + 80 + 50 + 32 + 20);
 	u.role = (char *)"gate";
@@ -492,13 +492,13 @@ static void test_gpus(void **unused)
 	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_EXPERTS);
 	assert_int_equal(xfp_gpu_most(&u), 8);
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2C, parts, 4), 250 + 80 + 25 + 64 + 10);
-	/* An odd byte is somebody's, and one expert is not cut as if there were others. */
+	/* An odd byte is rounded up, and a single expert is not split. */
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, (const uint64_t[XFP_PARTS]){ [XFP_PART_INDEX] = 1001 }, 4), 251);
 	u.experts = 1;
 	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_NONE);
 }
 
-/* Tensors that are no units: embeddings and heads are cut by rows, all else is on every GPU. */
+/* Tensors that are not units: embeddings and heads are split by rows, all others are on every GPU. */
 static void test_kept_on_gpus(void **unused)
 {
 	struct xfp_ledger_tensor tensors[] = {

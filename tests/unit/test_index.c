@@ -68,7 +68,7 @@ static void every_bit_is_where_it_is_said(void **state)
 	}
 }
 
-/* A decoder takes a row piece by piece: whole chunks, and what is left. */
+/* A decoder unpacks a row in pieces: whole chunks, and the rest. */
 static void a_row_unpacks_in_pieces(void **state)
 {
 	uint8_t index[2500], packed[2500], back[2500];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text of any bytes as a JSON string, objects and lists of what may be missing, and how all of it is printed.
+ * JSON strings from arbitrary bytes, objects and lists with missing values, and printing.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void other_bytes_are_escaped(void **state)
 	(void)state;
 	expect("m\377", "m\\xff");
 	expect("\200m\303\274", "\\x80m\303\274"); /* a stray continuation, then a character */
-	expect("\303", "\\xc3");                   /* cut off by the end */
+	expect("\303", "\\xc3");                   /* truncated at the end */
 	expect("\342\202", "\\xe2\\x82");
 	expect("\360\220\200x", "\\xf0\\x90\\x80x");
 	expect("\300\257", "\\xc0\\xaf");                   /* overlong */
@@ -44,7 +44,7 @@ static void other_bytes_are_escaped(void **state)
 	expect("\377\376\375\374", "\\xff\\xfe\\xfd\\xfc");
 }
 
-/* Of the longest path that there can be, nothing is cut. */
+/* The longest possible path is not cut. */
 static void long_text_is_whole(void **state)
 {
 	char bytes[4097], text[4 * 4096 + 1];
@@ -92,7 +92,7 @@ static void what_lacks_a_piece_is_nothing(void **state)
 	assert_null(object);
 }
 
-/* Print to a file in place of standard output; what was printed, in `text`. */
+/* Print to a file in place of standard output; `text` receives the output. */
 static enum xfp_status printed(json_t *root, bool line, char text[200])
 {
 	int output = dup(STDOUT_FILENO);

@@ -13,7 +13,7 @@
 #define BASE "11111111111111111111111111111111"
 #define MORE "22222222222222222222222222222222"
 
-/* Everything that any key is made from. */
+/* The ingredients of all keys. */
 struct ingredients {
 	struct xfp_parameters parameters;
 	struct xfp_policy policy;
@@ -23,7 +23,7 @@ struct ingredients {
 	uint64_t rows, cols;
 	uint8_t source[20][16];
 	const char *survey, *outliers, *base, *library, *extended;
-	struct xfp_candidate measured[2]; /* by the fit */
+	struct xfp_candidate measured[2]; /* measured by the fit */
 	uint32_t measured_count;
 	struct xfp_choice choice;
 };
@@ -87,7 +87,7 @@ static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
 	assert_int_equal(xfp_key_fp8(&source, &in->parameters, &key[FP8_KEY], NULL), 0);
 }
 
-/* Which keys (bit i: key i) differ from the usual ones. */
+/* The keys (bit i: key i) that differ from those of the unchanged ingredients. */
 static unsigned changed(const struct ingredients *in)
 {
 	struct xfp_key before[KEYS], after[KEYS];
@@ -108,7 +108,7 @@ static unsigned changed(const struct ingredients *in)
 	return set;
 }
 
-/* Each ingredient changes the keys of what depends on it and no other. */
+/* Each ingredient changes exactly the keys that depend on it. */
 static void exactly_what_depends(void **state)
 {
 	static const struct xfp_assignment assigned = { .mode = XFP_MODE_V2, .k = 3, .bits = 0xc };
@@ -147,13 +147,13 @@ static void exactly_what_depends(void **state)
 	EXPECT(in.parameters.lloyd_iterations = 19, S | F);
 	EXPECT(in.parameters.modes = 1u << XFP_MODE_V2C, S | L | C);
 	EXPECT(in.parameters.group_size = 64, S | L);
-	EXPECT(in.parameters.library_size = 8, 0u); /* of a mode that is not wanted */
+	EXPECT(in.parameters.library_size = 8, 0u); /* for a mode that is not requested */
 	EXPECT((in.parameters.modes = XFP_ALL_MODES, in.parameters.library_size = 8), S | L | C);
 	EXPECT(in.survey = MORE, C);
 	EXPECT(in.library = MORE, C);
 	EXPECT(in.base = MORE, C);
 	EXPECT(in.extended = MORE, C);
-	/* A choice among other measurements is another choice, whatever artifact they were taken for. */
+	/* A choice among other measurements is another choice, even for the same artifact. */
 	EXPECT(in.measured_count = 1, C);
 	EXPECT(in.measured[0].mode = XFP_MODE_V2C, C);
 	EXPECT(in.measured[0].k = 3, C);
@@ -169,24 +169,24 @@ static void exactly_what_depends(void **state)
 	EXPECT(in.policy.assigned = &assigned, C);
 	EXPECT(in.policy.format.bits = 0x1c, C);
 	EXPECT((in.policy.format.bits = 0x10, in.policy.fixed = true), C);
-	EXPECT(in.policy.format.form = XFP_FORM_BITS, 0u); /* who allowed the bits */
+	EXPECT(in.policy.format.form = XFP_FORM_BITS, 0u); /* the origin of the allowed bits */
 	EXPECT(in.policy.format_by = 3, 0u);
 	EXPECT(in.policy.floor_by = 3, 0u);
-	EXPECT(in.policy.measured = 0x1c, 0u); /* the fits' keys say so */
-	EXPECT(in.parameters.bits = 0x1c, S);  /* to fits and choices a unit's own bits are what counts */
+	EXPECT(in.policy.measured = 0x1c, 0u); /* covered by the fits' keys */
+	EXPECT(in.parameters.bits = 0x1c, S);  /* fits and choices depend on the unit's own bits */
 	EXPECT(in.parameters.on_miss = XFP_MISS_BEST, C);
 	EXPECT(in.parameters.on_nonfinite = XFP_NONFINITE_KEEP, C | E);
 	EXPECT(in.parameters.lm_head = XFP_LM_HEAD_KEEP, 0u);
 	EXPECT(in.parameters.moe_sample.experts = 1, C);
-	EXPECT(in.parameters.moe_sample.experts = 2, 0u); /* all that there are */
+	EXPECT(in.parameters.moe_sample.experts = 2, 0u); /* all there are */
 	EXPECT((in.parameters.moe_sample.experts = 9, in.parameters.moe_sample.first = true), 0u);
 	EXPECT(in.parameters.format[XFP_CLASS_ATTENTION].form = XFP_FORM_KEEP, 0u);
-	EXPECT(in.parameters.floor[XFP_CLASS_ATTENTION] = 1, 0u); /* a unit's own floor is what counts */
+	EXPECT(in.parameters.floor[XFP_CLASS_ATTENTION] = 1, 0u); /* only a unit's own floor matters */
 	EXPECT(in.choice.candidate.k = 4, P);
 	EXPECT(in.choice.candidate.sigma_milli = 0, P);
 	EXPECT(in.choice.candidate.mode = XFP_MODE_KEEP, P);
 	EXPECT(strcpy(in.choice.fit, MORE), P);
-	/* Why something was chosen does not change its bytes. */
+	/* The reason for a choice does not change its bytes. */
 	EXPECT(in.choice.floor = 1, 0u);
 	EXPECT(in.choice.met = 0, 0u);
 	EXPECT(in.choice.fixed = 1, 0u);
@@ -198,7 +198,7 @@ static void exactly_what_depends(void **state)
 
 /* ---- from parameters to keys ------------------------------------------------------------------- */
 
-/* Texts of a unit's keys, as its pipeline comes to them; of a unit that is packed alone only the last. */
+/* Key texts of a unit in the order of its pipeline; for a unit that is packed alone, only the last. */
 struct chain {
 	struct xfp_key key[KEYS];
 };
@@ -233,7 +233,7 @@ static struct chain chain_of(const struct xfp_parameters *p, const char *name, c
 	return c;
 }
 
-/* Which keys of a unit differ between two sets of parameters. */
+/* The keys of a unit that differ between two sets of parameters. */
 static unsigned between(const struct xfp_parameters *a, const struct xfp_parameters *b, const char *name,
 			const char *role, enum xfp_class class_, uint32_t experts)
 {
@@ -265,8 +265,8 @@ static void add_override(struct xfp_parameters *p, const char *text)
 	assert_true(xfp_parameters_add_override(p, &override));
 }
 
-/* Each parameter by itself, for a projection of attention, a stack of experts, the head and an embedding in fp8:
- * the keys of exactly what depends on it are others. A fit's key changes what is chosen from it, too. */
+/* Each parameter by itself, for a projection of attention, a stack of experts, the head and an fp8 embedding: exactly
+ * the keys that depend on it change. A fit's key changes the keys of choices made from it. */
 static void any_single_parameter(void **state)
 {
 	struct xfp_parameters a, b;
@@ -298,9 +298,9 @@ static void any_single_parameter(void **state)
 	EXPECT(b.start = XFP_START_MINMAX, F | C, F | C, 0, 0);
 	EXPECT(b.lloyd_iterations = 3, F | C, F | C, 0, 0);
 	EXPECT(b.moe_lloyd_iterations = 3, 0, F | C, 0, 0);
-	EXPECT(b.moe_lloyd_iterations = b.lloyd_iterations, 0, 0, 0, 0); /* as it was */
+	EXPECT(b.moe_lloyd_iterations = b.lloyd_iterations, 0, 0, 0, 0); /* unchanged */
 	EXPECT(b.bits = 0x0c, F | C, F | C, 0, 0);
-	EXPECT(b.bits = 0x1c, C, C, 0, 0); /* the base set is as it was */
+	EXPECT(b.bits = 0x1c, C, C, 0, 0); /* the base set is unchanged */
 	EXPECT(b.floor[XFP_CLASS_ATTENTION] = 1, C, 0, 0, 0);
 	EXPECT(b.floor[XFP_CLASS_ROUTED_EXPERT] = 1, 0, C, 0, 0);
 	EXPECT(b.floor[XFP_CLASS_LM_HEAD] = 1, 0, 0, 0, 0);
@@ -311,14 +311,14 @@ static void any_single_parameter(void **state)
 	EXPECT(b.moe_sample.experts = 4, 0, C, 0, 0);
 	EXPECT(b.moe_sample.experts = 8, 0, 0, 0, 0);
 	EXPECT(set_format(&b, XFP_CLASS_ATTENTION, "4"), C, 0, 0, 0);
-	EXPECT(set_format(&b, XFP_CLASS_ATTENTION, "2-6"), 0, 0, 0, 0); /* as it was */
+	EXPECT(set_format(&b, XFP_CLASS_ATTENTION, "2-6"), 0, 0, 0, 0); /* unchanged */
 	EXPECT(set_format(&b, XFP_CLASS_ATTENTION, "6"), F | C, 0, 0, 0);
 	EXPECT(set_format(&b, XFP_CLASS_ATTENTION, "keep"), ALL | P, 0, 0, 0);
 	EXPECT(set_format(&b, XFP_CLASS_ROUTED_EXPERT, "fp8"), 0, ALL | E, 0, 0);
 	EXPECT(set_format(&b, XFP_CLASS_EMBEDDING, "keep"), 0, 0, 0, E | P);
 	EXPECT(set_format(&b, XFP_CLASS_VISION, "fp8"), 0, 0, 0, 0);
 	EXPECT(add_override(&b, "role:q=floor:0.5"), C, 0, 0, 0);
-	EXPECT(add_override(&b, "role:q=floor:0.99"), 0, 0, 0, 0); /* as it was */
+	EXPECT(add_override(&b, "role:q=floor:0.99"), 0, 0, 0, 0); /* unchanged */
 	EXPECT(add_override(&b, "*.experts.*=4"), 0, C, 0, 0);
 	EXPECT(add_override(&b, "lm_head=keep"), 0, 0, E | P, 0);
 	EXPECT(add_override(&b, "layers.1.*=4"), 0, 0, 0, 0);
@@ -326,7 +326,7 @@ static void any_single_parameter(void **state)
 #undef ALL
 }
 
-/* Where the bits are fixed nobody misses, and no sample decides; where one does, which experts it is matters. */
+/* With fixed bits there is no miss, and no sample decides; if one does, the selection of experts matters. */
 static void fixed_and_sampled(void **state)
 {
 	struct ingredients fixed = usual(), other, sampled = usual(), first;
@@ -359,7 +359,7 @@ static void fixed_and_sampled(void **state)
 	}
 }
 
-/* The cap means nothing where nothing is marked, and k nothing to a unit that is kept. */
+/* The cap has no effect without marks, nor k for a kept unit. */
 static void idle_parameters(void **state)
 {
 	struct ingredients a = usual(), b = usual();
@@ -374,14 +374,14 @@ static void idle_parameters(void **state)
 	keys_of(&a, one);
 	keys_of(&b, two);
 	for (unsigned i = 0; i < KEYS; i++) {
-		if (i != SURVEY_KEY) /* which tries its own thresholds */
+		if (i != SURVEY_KEY) /* the survey tries its own thresholds */
 			assert_string_equal(one[i].text, two[i].text);
 		xfp_key_free(&one[i]);
 		xfp_key_free(&two[i]);
 	}
 }
 
-/* The texts and keys themselves: caches are full of them, so a change here is a new algorithm version. */
+/* The texts and keys themselves: caches contain them, so a change here is a new algorithm version. */
 static void texts(void **state)
 {
 #define SHAPE "dtype BF16\nmatrices 2\nrows 8\ncols 6\n"
@@ -413,7 +413,7 @@ static void texts(void **state)
 	struct xfp_key key[KEYS];
 
 	(void)state;
-	/* Where a survey is to say which threshold, it names none. */
+	/* If a survey selects the threshold, the key text has none. */
 	in.parameters.outlier_sigma = XFP_SIGMA_AUTO;
 	keys_of(&in, key);
 	assert_string_equal(key[SURVEY_KEY].hex, "8730afd5cbbfe21bd00c024d13f0a928");
@@ -456,7 +456,7 @@ static void large_stacks(void **state)
 	free(source);
 }
 
-/* XXH3-128 in canonical form, however the bytes come. */
+/* XXH3-128 in canonical form, for any split of the input. */
 static void digests(void **state)
 {
 	static const uint8_t of_nothing[16] = { 0x99, 0xaa, 0x06, 0xd3, 0x01, 0x47, 0x98, 0xd8,
@@ -485,7 +485,7 @@ static void digests(void **state)
 	xfp_digest_final(digest, NULL);
 }
 
-/* Groups of more columns than a digit says, in what is packed. */
+/* Group sizes of more than one digit are written in full. */
 static void groups_are_told_in_full(void **state)
 {
 	static const uint32_t columns[] = { 0, 16, 32, 128, 1024 };

@@ -23,7 +23,7 @@ static char *hostile(void)
 	return copy("layers.0.$(touch pwned)\n\t\"'\\ `x` \xc3\xa9\xe4\xb8\xad \xff.weight");
 }
 
-/* Of a tensor by its number, some of two parts; all numbers differ. */
+/* A recipe for a tensor number, some with two parts; all numbers differ. */
 static struct xfp_recipe *recipe(uint32_t number)
 {
 	struct xfp_component components[3];
@@ -89,7 +89,7 @@ static void add_matrix(struct xfp_ledger *l, uint32_t tensor)
 	l->matrix_count++;
 }
 
-/* `kept` tensors that belong to no unit come first, so that the units' lie apart from the rest. */
+/* `kept` tensors without a unit come first, so that those of units are apart from the rest. */
 static struct xfp_ledger *make(uint32_t kept)
 {
 	static const char *const roles[] = { "down", "gate", "up" };
@@ -144,7 +144,7 @@ static struct xfp_ledger *make(uint32_t kept)
 
 /* ---- comparing ----------------------------------------------------------------------------------- */
 
-/* Digests tell all that a recipe has; those of any two differ. */
+/* Digests cover the whole recipe; those of any two differ. */
 static void same_recipe(const struct xfp_recipe *a, const struct xfp_recipe *b)
 {
 	static const struct xfp_source_file files[2] = { { .path = (char *)"a" }, { .path = (char *)"b" } };
@@ -233,7 +233,7 @@ static void whole(void **state)
 	free(path);
 }
 
-/* What a stage reads of a unit is what the whole ledger says of it. */
+/* The ledger of one unit agrees with the whole ledger. */
 static void one_unit(void **state)
 {
 	char *path = scratch_path(state, XFP_LEDGER_FILE);
@@ -282,7 +282,7 @@ static void empty(void **state)
 	free(path);
 }
 
-/* Numbers that point nowhere, one at a time. */
+/* Invalid references, one at a time. */
 static void impossible(void **state)
 {
 	char *path = scratch_path(state, XFP_LEDGER_FILE);
@@ -381,8 +381,8 @@ static void no_ledger(void **state)
 	free(path);
 }
 
-/* Any byte turned round is noticed before libhdf5 sees it: by the front end always, by a stage in a
- * ledger of usual size. */
+/* Any inverted byte is detected before libhdf5 reads it: by the front end always, by a stage in a ledger of usual
+ * size. */
 static void flipped_bytes(void **state)
 {
 	char *path = scratch_path(state, XFP_LEDGER_FILE);

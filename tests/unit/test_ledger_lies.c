@@ -77,7 +77,8 @@ static void expect_fine(const char *path)
 	xfp_ledger_free(got);
 }
 
-/* Of the whole, and of a unit that is touched by it: a reference outside of a table may be met in other words there. */
+/* Read the whole ledger, and a unit affected by the change, where the message about a reference outside of a table may
+ * differ. */
 static void expect_refused(const char *path, const char *what, bool unit_too)
 {
 	struct xfp_ledger *got = NULL;
@@ -110,8 +111,8 @@ static void numbers(void **state)
 		enum xfp_ledger_table table;
 		size_t at, bytes;
 		uint64_t value;
-		const char *what; /* NULL: that may be */
-		bool whole_only;  /* it is nothing of the unit's */
+		const char *what; /* NULL: valid */
+		bool whole_only;  /* does not affect the unit */
 	} cases[] = {
 		{ TENSOR(0, dtype), 4, XFP_DTYPES, "impossible tensor 0", false },
 		{ TENSOR(0, dtype), 4, XFP_DTYPES - 1, NULL, false },
@@ -190,7 +191,7 @@ static uint32_t pool_size(const char *path)
 	return size;
 }
 
-/* Where the name of the first file lies, and how long it is. */
+/* The offset and length of the first file's name. */
 static void strings(void **state)
 {
 	static const size_t name = offsetof(struct xfp_file_record, name);
@@ -206,7 +207,7 @@ static void strings(void **state)
 	OK(xfp_ledger_read(path, &got, &err));
 	assert_int_equal(strlen(got->files[0].name), pool);
 	xfp_ledger_free(got);
-	/* a byte more; a byte further; and where the sum of both is small again */
+	/* one byte longer; one byte further; and where the sum of both wraps */
 	beyond[0] = (struct xfp_ledger_text){ 0, pool + 1 };
 	beyond[1] = (struct xfp_ledger_text){ 1, pool };
 	beyond[2] = (struct xfp_ledger_text){ UINT32_MAX, 2 };
@@ -237,7 +238,7 @@ static void strings(void **state)
 		lie(path, UNIT(role), &beyond[i], sizeof *beyond);
 		expect_refused(path, "string outside the pool", true);
 	}
-	/* A NUL would end a name early: there is none in a checkpoint's. */
+	/* A NUL would end a name early; names of checkpoints have none. */
 	write_ledger(path);
 	text = (struct xfp_ledger_text){ 0, 2 };
 	lie(path, XFP_LEDGER_FILES, name, &text, sizeof text);
@@ -247,7 +248,7 @@ static void strings(void **state)
 	free(path);
 }
 
-/* Files of another kind or version, which are sealed as well as any. */
+/* Files of another kind or version, validly sealed. */
 static void another_kind(void **state)
 {
 	char *path = scratch_path(state, XFP_LEDGER_FILE);

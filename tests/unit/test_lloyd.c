@@ -43,7 +43,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Lloyd's iteration as a textbook has it, on the sorted row in long double. */
+/* Lloyd's iteration from the textbook, on the sorted row in long double. */
 static void textbook(const float *x, size_t n, unsigned k, int start, unsigned rounds, uint16_t *codebook)
 {
 	unsigned m = 1u << k;
@@ -83,7 +83,7 @@ static void textbook(const float *x, size_t n, unsigned k, int start, unsigned r
 
 static struct xfp_lloyd_row row;
 
-/* As the fit counts a weight: eight significant bits, ties away from zero. */
+/* A weight as the fit counts it: eight significant bits, ties away from zero. */
 static float eight_bits(float x)
 {
 	int e;
@@ -226,7 +226,7 @@ static void a_single_weight_is_its_own_entry(void **state)
 	}
 }
 
-/* Sixteen octaves and more in one row: what is too small to count is zero, the rest is found. */
+/* Sixteen octaves and more in one row: weights too small to count become zero, the others are found. */
 static void small_weights_beside_large_ones(void **state)
 {
 	float x[PADDED] = { 0 };

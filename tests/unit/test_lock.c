@@ -33,7 +33,7 @@ static int share(const struct xfp_store *store, const char *what)
 	return fd;
 }
 
-/* Open descriptors, where the system tells. */
+/* The number of open descriptors, if the system reports it. */
 static unsigned descriptors(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -62,13 +62,13 @@ static void shared_or_alone(void **state)
 	xfp_lock_release(two);
 	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &fd, &err), XFP_OK);
 	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-	/* Those who had it before are forgotten. */
+	/* Earlier holders are removed. */
 	assert_int_equal(xfp_lock_alone(&store, "xfp cache drop", &two, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "in use by xfp cache gc (process "));
 	assert_null(strstr(err.text, "and others"));
 	xfp_lock_release(fd);
 	xfp_lock_release(-1);
-	/* Alone for a moment, a conversion forgets them, too. */
+	/* A conversion that takes the lock exclusively for a moment removes them, too. */
 	one = share(&store, "xfp convert -o three");
 	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &fd, &err), XFP_FAILED);
 	assert_null(strstr(err.text, "and others"));
@@ -78,7 +78,7 @@ static void shared_or_alone(void **state)
 	xfp_store_close(&store);
 }
 
-/* Who has it alone is waited for. */
+/* An exclusive holder is waited for. */
 static void sharing_waits(void **state)
 {
 	struct xfp_store store = open_cache(state);
@@ -90,7 +90,7 @@ static void sharing_waits(void **state)
 	assert_true(child >= 0);
 	if (!child) {
 		nanosleep(&(struct timespec){ 0, 300 * 1000 * 1000 }, NULL);
-		_exit(0); /* the last to have it */
+		_exit(0); /* the last holder */
 	}
 	close(held);
 	fd = share(&store, "xfp convert -o one");
@@ -100,7 +100,7 @@ static void sharing_waits(void **state)
 	xfp_store_close(&store);
 }
 
-/* What is held is then the lock of nothing: others have that of the file which is there now. */
+/* The lock held is then useless: others lock the new file. */
 static void made_anew_while_it_is_held(void **state)
 {
 	struct xfp_store store = open_cache(state);
@@ -110,9 +110,9 @@ static void made_anew_while_it_is_held(void **state)
 	assert_true(xfp_lock_is_of(&store, held));
 	assert_true(xfp_lock_is_of(&store, -1));
 	assert_int_equal(rename(path, old), 0);
-	assert_false(xfp_lock_is_of(&store, held)); /* there is none */
+	assert_false(xfp_lock_is_of(&store, held)); /* the file does not exist */
 	assert_int_equal(xfp_lock_alone(&store, "xfp cache drop", &alone, &err), XFP_OK);
-	assert_false(xfp_lock_is_of(&store, held)); /* there is another */
+	assert_false(xfp_lock_is_of(&store, held)); /* another file exists */
 	assert_true(xfp_lock_is_of(&store, alone));
 	assert_int_equal(rename(old, path), 0);
 	assert_true(xfp_lock_is_of(&store, held));
@@ -124,7 +124,8 @@ static void made_anew_while_it_is_held(void **state)
 	xfp_store_close(&store);
 }
 
-/* Lines decide nothing: those of the dead are left out, those of others and of other hosts are told as such. */
+/* Lines are informational: those of dead processes are left out, those of other processes and hosts are reported as
+ * such. */
 static void lines_of_others(void **state)
 {
 	static const char rubbish[] = "12 torn\n0 00000000 h xfp\nrubbish\n\n";
@@ -159,7 +160,7 @@ static void lines_of_others(void **state)
 	xfp_store_close(&store);
 }
 
-/* Where nothing can be written there is nothing to lock, but what is there is shared. */
+/* A cache that is not writable needs no lock, but an existing lock file is shared. */
 static void read_only(void **state)
 {
 	struct xfp_store store = open_cache(state);
@@ -178,7 +179,7 @@ static void read_only(void **state)
 	xfp_store_close(&store);
 }
 
-/* A conversion has its lock alone for a moment, where nobody else shares it; its children do not count. */
+/* A conversion converts its lock to exclusive for a moment if nobody else shares it; its children do not count. */
 static void alone_for_a_moment(void **state)
 {
 	struct xfp_store store = open_cache(state);

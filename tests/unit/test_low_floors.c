@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which floors are remarked on: those that are known to have ruined models, and no others.
+ * Warnings about floors: only for those known to have ruined models.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static struct xfp_ledger_unit units[] = {
 };
 static const struct xfp_ledger ledger = { .units = units, .unit_count = 3 };
 
-/* Of the three classes. */
+/* Floors of the three classes. */
 static struct xfp_parameters floors(uint32_t attention, uint32_t mlp, uint32_t routed)
 {
 	struct xfp_parameters p = xfp_parameters_default();
@@ -26,7 +26,7 @@ static struct xfp_parameters floors(uint32_t attention, uint32_t mlp, uint32_t r
 	return p;
 }
 
-/* `which`: what the line has in parentheses; NULL: there is none. */
+/* `which`: the text in parentheses; NULL: no warning. */
 static void expect(const struct xfp_parameters *p, bool goal, const char *which)
 {
 	char *line = xfp_low_floors(p, &ledger, goal);
@@ -49,7 +49,7 @@ static void low_floors_are_named(void **unused)
 
 	(void)unused;
 	expect(&p, false, NULL);
-	/* The floor that ruined models is low of all but routed experts, which are low below it. */
+	/* The floor that ruined models is low for all but routed experts, which are low below it. */
 	p = floors(980000001, 980000001, 980000000);
 	expect(&p, false, NULL);
 	p = floors(980000000, 990000000, 990000000);
@@ -63,7 +63,7 @@ static void low_floors_are_named(void **unused)
 	expect(&p, false, "attention 0.95");
 }
 
-/* Which asks for no floor where it has none. */
+/* A goal without a floor does not request a low one. */
 static void a_goal_takes_no_floor_for_a_low_one(void **unused)
 {
 	struct xfp_parameters p = floors(0, 0, 0);

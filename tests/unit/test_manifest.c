@@ -9,7 +9,7 @@ static void ingest_and_ask(void **state)
 	struct xfp_manifest *m = open_manifest(&store, -1);
 
 	assert_false(xfp_manifest_has(m, FIT));
-	assert_int_equal(xfp_manifest_ingest(m, &store, FIT, NULL), XFP_FAILED); /* not there yet */
+	assert_int_equal(xfp_manifest_ingest(m, &store, FIT, NULL), XFP_FAILED); /* does not exist yet */
 	OK(xfp_manifest_begin(m, &err));
 	for (unsigned i = 0; i < 4; i++) {
 		add_artifact(&store, i);
@@ -54,7 +54,7 @@ static void damaged_artifact(void **state)
 	xfp_manifest_close(m);
 	free(path);
 
-	/* One of another layout version is left alone, but not used. */
+	/* An artifact of another layout version is left unchanged, but not used. */
 	path = xfp_store_path(&store, FIT);
 	{
 		struct xfp_artifact_label label = { XFP_FIT_KIND, 99, FIT, "", "", 0 };
@@ -65,7 +65,7 @@ static void damaged_artifact(void **state)
 	assert_int_equal(xfp_manifest_ingest(m, &store, FIT, NULL), XFP_DAMAGED);
 	expect(state, "SELECT count(*) FROM artifacts", "3");
 
-	/* A failure half way leaves nothing behind, inside a transaction or not. */
+	/* A failure half way leaves nothing behind, inside a transaction or outside. */
 	{
 		struct xfp_artifact_label label = { XFP_FIT_KIND, XFP_FIT_VERSION, FIT, "", "", 0 };
 		struct xfp_choice choice = the_choice();
@@ -86,7 +86,7 @@ static void damaged_artifact(void **state)
 
 /* ---- seals ----------------------------------------------------------------------------------------- */
 
-/* A change to the file behind the manifest's back, as a damaged page is one. */
+/* Change the file behind the manifest's back, like a damaged page. */
 static void damage(void **state, const char *sql)
 {
 	char *path = scratch_path(state, CACHE "/manifest.sqlite");
@@ -101,7 +101,7 @@ static void damage(void **state, const char *sql)
 	free(path);
 }
 
-/* Whatever is wrong with what is remembered of a fit is noticed, and put right from the artifact. */
+/* Any change of the recorded candidates of a fit is detected, and repaired from the artifact. */
 static void sealed_candidates(void **state)
 {
 	static const char *const damages[] = {
@@ -117,7 +117,7 @@ static void sealed_candidates(void **state)
 		"UPDATE candidates SET cos_p5 = -cos_p5 WHERE number = 1",
 		"UPDATE candidates SET error = 'x' WHERE number = 1",
 		"UPDATE candidates SET number = 7 - number",
-		"UPDATE candidates SET number = 5 WHERE number = 0", /* after the other */
+		"UPDATE candidates SET number = 5 WHERE number = 0", /* reordered */
 		"PRAGMA foreign_keys = OFF; UPDATE candidates SET fit_key = '1a' WHERE number = 0",
 		"DELETE FROM candidates WHERE number = 1",
 		"DELETE FROM candidates",
@@ -144,7 +144,7 @@ static void sealed_candidates(void **state)
 		damage(state, "DELETE FROM artifacts WHERE key IN ('" FIT "', '1c')");
 		xfp_manifest_ingest(m, &store, FIT, NULL);
 	}
-	/* More than the list can hold are none, not some. */
+	/* If the list is too short, none are returned, not some. */
 	assert_false(xfp_manifest_get_candidates(m, FIT, 1, candidates, &count));
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
@@ -184,7 +184,7 @@ static void sealed_sources(void **state)
 		if (strstr(damages[i], "region = '1' WHERE"))
 			OK(xfp_manifest_forget_source(m, "/x", "1", &err));
 		damage(state, damages[i]);
-		/* Asked for as it was, and as the row now says that it is. */
+		/* Query with the old and with the new values of the row. */
 		for (unsigned field = 0; field < 6; field++) {
 			changed = identity;
 			changed.device += field == 1;
@@ -203,7 +203,7 @@ static void sealed_sources(void **state)
 	xfp_store_close(&store);
 }
 
-/* One row alone is forgotten. */
+/* Only one row is removed. */
 static void forgotten_source(void **state)
 {
 	struct xfp_identity identity = { 1, 2, 3, 4, 5 };
@@ -222,7 +222,7 @@ static void forgotten_source(void **state)
 	xfp_store_close(&store);
 }
 
-/* A line of a key is an input where its name is one, not where it begins with one. */
+/* A line of a key is an input if its name is that of one, not if it merely begins with one. */
 static void lines_that_are_no_input(void **state)
 {
 	struct xfp_artifact_label label = { XFP_PACKED_KIND,
@@ -285,7 +285,7 @@ static void sources(void **state)
 		if (xfp_manifest_get_source(m, path, &changed, region, got))
 			fail_msg("a change of field %u goes unnoticed", field);
 	}
-	/* A file that has changed takes all that was known of it along. */
+	/* If a file has changed, all its digests are removed. */
 	identity.mtime_ns = 7;
 	OK(xfp_manifest_put_source(m, path, &identity, region, other, &err));
 	assert_true(xfp_manifest_get_source(m, path, &identity, region, got));
@@ -348,7 +348,7 @@ static void runs(void **state)
 	       "SELECT true_bits || ' ' || weights || ' ' || outlier_share || ' ' || floor || ' ' || met || ' ' || "
 	       "cos_p5 || ' ' || seconds FROM latest_units WHERE class = 'attention'",
 	       "12.0 40 0.075 0.98 1 0.97 2.5");
-	/* Four artifacts of the unit, one of the head. */
+	/* Four artifacts for the unit, one for the head. */
 	expect(state, "SELECT group_concat(made_seconds, ' ') FROM (SELECT * FROM latest_units ORDER BY number)",
 	       "6.0 1.5");
 	expect(state,
@@ -372,7 +372,7 @@ static void runs(void **state)
 	OK(xfp_manifest_run_unit(m, second, &unit, &err));
 	OK(xfp_manifest_run_end(m, second, XFP_UNMET, NULL, 0, &err));
 	OK(xfp_manifest_run_begin(m, "/models/x", "x.xfp", "{}", &third, &err)); /* killed before its first unit */
-	/* Neither a run that failed nor one that was killed is an output's last. */
+	/* Neither a failed nor a killed run is the last one of an output. */
 	expect(state, "SELECT count(*) || ' ' || max(run) || ' ' || sum(seconds) FROM latest_units", "2 1 2.5");
 	expect(state, "SELECT count(*) FROM unit_results WHERE run = 2", "1");
 	expect(state,
@@ -389,7 +389,7 @@ static void runs(void **state)
 	expect(state, "SELECT group_concat(output || ' ' || class || ' ' || units, '; ') FROM latest_classes",
 	       "x.xfp attention 1; x.xfp lm_head 1; y.xfp lm_head 1");
 
-	/* A run that found everything: it made nothing, and what that once took is still told. */
+	/* A run in which everything was cached: it made nothing, and the original times are still reported. */
 	OK(xfp_manifest_run_begin(m, "/models/x", "x.xfp", "{}", &fifth, &err));
 	OK(xfp_manifest_run_unit(m, fifth, &unit, &err));
 	OK(xfp_manifest_run_end(m, fifth, XFP_OK, "00ff", 4096, &err));
@@ -422,24 +422,25 @@ static void verified(void **state)
 	a_run(m, "x.xfp", "00ff");
 	a_run(m, "x.xfp", "00ff");
 	a_run(m, "y.xfp", "00ff"); /* the same bytes elsewhere */
-	a_run(m, "x.xfp", NULL);   /* this one wrote none */
+	a_run(m, "x.xfp", NULL);   /* this run wrote none */
 	expect(state, VERIFIED, "- -; - -; - -; - -");
 	OK(xfp_manifest_verified(m, "x.xfp", "00ff", "2026-01-31T12:34:56Z", XFP_OK, &err));
 	expect(state, VERIFIED, "- -; 2026-01-31T12:34:56Z 0; - -; - -");
-	/* what no run wrote there */
+	/* not written there by any run */
 	OK(xfp_manifest_verified(m, "x.xfp", "11ff", "2026-02-01T00:00:00Z", XFP_OK, &err));
 	OK(xfp_manifest_verified(m, "z.xfp", "00ff", "2026-02-01T00:00:00Z", XFP_OK, &err));
 	expect(state, VERIFIED, "- -; 2026-01-31T12:34:56Z 0; - -; - -");
-	/* the last word counts */
+	/* the last result applies */
 	OK(xfp_manifest_verified(m, "x.xfp", "00ff", "2026-02-02T00:00:00Z", XFP_BAD_INPUT, &err));
 	expect(state, VERIFIED, "- -; 2026-02-02T00:00:00Z 3; - -; - -");
-	/* written again, it is not verified, although its bytes are the same; left as it was, it is what it was */
+	/* a bundle that was written again is not verified, although its bytes are the same; an unchanged one keeps its
+	 * result */
 	last = a_run(m, "x.xfp", "00ff");
 	expect(state, VERIFIED, "- -; 2026-02-02T00:00:00Z 3; - -; - -; - -");
 	OK(xfp_manifest_verified(m, "x.xfp", "00ff", "2026-02-03T00:00:00Z", XFP_UNMET, &err));
 	OK(xfp_manifest_still_verified(m, a_run(m, "x.xfp", "00ff"), &err));
 	OK(xfp_manifest_still_verified(m, a_run(m, "y.xfp", "00ff"), &err));
-	OK(xfp_manifest_still_verified(m, a_run(m, "x.xfp", "22ff"), &err)); /* others never */
+	OK(xfp_manifest_still_verified(m, a_run(m, "x.xfp", "22ff"), &err)); /* other bundles do not */
 	assert_int_equal(last, 5);
 	expect(state, VERIFIED,
 	       "- -; 2026-02-02T00:00:00Z 3; - -; - -; 2026-02-03T00:00:00Z 4; 2026-02-03T00:00:00Z 4; - -; - -");
@@ -470,7 +471,7 @@ static void add_other(const struct xfp_store *store, struct xfp_manifest *m, con
 	OK(xfp_manifest_ingest(m, store, key, &err));
 }
 
-/* A unit's candidates are those that its choice was made from, whatever else was measured. */
+/* A unit's candidates are those from which its choice was made, whatever else was measured. */
 static void candidates(void **state)
 {
 	struct xfp_store store = open_cache(state, 4);

@@ -53,9 +53,9 @@ static void rebuilt(void **state)
 			break;
 		case 5:
 			free(ask(state, "PRAGMA user_version = 0"));
-			break; /* tables of who knows what */
+			break; /* tables of another program */
 		case 7:
-			free(ask(state, "PRAGMA user_version = 1")); /* views by other names */
+			free(ask(state, "PRAGMA user_version = 1")); /* views with other names */
 			break;
 		}
 		aside += harm > 0;
@@ -74,7 +74,7 @@ static void rebuilt(void **state)
 	xfp_store_close(&store);
 }
 
-/* An empty file, as a full disk may leave it, is a new manifest. */
+/* An empty file, as left by a full disk, is a new manifest. */
 static void empty_file(void **state)
 {
 	struct xfp_store store = open_cache(state, 2);
@@ -89,7 +89,7 @@ static void empty_file(void **state)
 
 /* ---- several processes ----------------------------------------------------------------------------- */
 
-/* All at once: each opens, and adds what it can and its own run. */
+/* Concurrently: each process opens the manifest, and adds what it can and its own run. */
 static void together(void **state, const char *prepare)
 {
 	enum { PROCESSES = 4, SOURCES = 25 };
@@ -141,7 +141,7 @@ static void together(void **state, const char *prepare)
 	expect(state, "SELECT count(*) FROM artifacts", "4");
 	expect(state, "SELECT count(*) FROM runs WHERE ended IS NOT NULL", "4");
 	expect(state, "SELECT count(*) FROM sources", "25");
-	if (prepare) /* set aside once, not by each of them */
+	if (prepare) /* renamed once, not by each of them */
 		assert_false(scratch_has(state, CACHE "/manifest.sqlite.old-2"));
 	xfp_store_close(&store);
 }
@@ -206,7 +206,7 @@ static void lock_cache(void **state, bool locked)
 			assert_int_equal(chmod(path, locked ? (i ? 0555 : 0444) : 0755), 0);
 		free(path);
 	}
-	if (locked && !user) /* permissions mean nothing to root */
+	if (locked && !user) /* root ignores permissions */
 		assert_int_equal(seteuid(65534), 0);
 }
 
@@ -252,7 +252,7 @@ static void read_only(void **state)
 	}
 }
 
-/* Somebody else writes at the moment: the journal is not to be left out, and nothing new appears. */
+/* Another process is writing: the journal must be read as well, and no new file appears. */
 static void read_only_with_journal(void **state)
 {
 	struct xfp_identity identity = { 1, 2, 3, 4, 5 };
@@ -276,7 +276,7 @@ static void read_only_with_journal(void **state)
 	xfp_manifest_close(reader);
 	assert_true(xfp_manifest_has(m, PACKED));
 
-	/* A copy that was taken meanwhile lacks this one, which SQLite would have to make. */
+	/* A copy taken in the meantime lacks this file, which SQLite would have to create. */
 	assert_int_equal(rename(shared, aside), 0);
 	reader = open_manifest(&copy, 4);
 	everything_is_there(reader);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that ingest at the same time. The program is linked with --wrap=xfp_artifact_open, which comes between the
- * look whether an artifact is known and the transaction that enters it, and with --wrap=xfp_artifact_get_label, which
- * comes in the middle of that.
+ * Processes that ingest at the same time. The program is linked with --wrap=xfp_artifact_open, which runs between the
+ * check whether an artifact is known and the transaction that enters it, and with --wrap=xfp_artifact_get_label, which
+ * runs in the middle of that transaction.
  */
 #include <sys/wait.h>
 #include <time.h>
 
 #include "tests/unit/cache_fixture.h"
 
-static const struct xfp_store *racing; /* NULL: nobody comes first */
+static const struct xfp_store *racing; /* NULL: no other process comes first */
 
 enum xfp_status __real_xfp_artifact_open(const char *path, const char *kind, uint32_t version, const char *key,
 					 struct xfp_artifact *a, struct xfp_error *err);
@@ -18,7 +18,7 @@ enum xfp_status __wrap_xfp_artifact_open(const char *path, const char *kind, uin
 
 static const char *self;
 
-/* This program again, as SQLite wants it: a fork has what its parent holds. */
+/* Run this program again, as SQLite requires: a fork would share its parent's connections. */
 static pid_t another_process_ingests(const struct xfp_store *store, const char *key)
 {
 	pid_t child = fork();
@@ -66,7 +66,7 @@ enum xfp_status __wrap_xfp_artifact_open(const char *path, const char *kind, uin
 	return __real_xfp_artifact_open(path, kind, version, key, a, err);
 }
 
-static const struct xfp_store *crowded; /* NULL: nobody comes meanwhile */
+static const struct xfp_store *crowded; /* NULL: no other process comes in between */
 static const char *meanwhile;           /* what another process ingests */
 static pid_t late;
 
@@ -107,7 +107,7 @@ static void the_other_comes_first(void **state)
 	xfp_store_close(&store);
 }
 
-/* What was begun is not undone by what another process wants to write meanwhile: that one waits. */
+/* A transaction is not undone by another process that writes: that one waits. */
 static void another_comes_meanwhile(void **state)
 {
 	struct xfp_store store = open_cache(state, 0);
@@ -131,7 +131,7 @@ static void another_comes_meanwhile(void **state)
 	xfp_store_close(&store);
 }
 
-/* Several at once, of the same and of others. */
+/* Several at once, with the same and with other artifacts. */
 static void all_at_once(void **state)
 {
 	struct xfp_store store = open_cache(state, 4);

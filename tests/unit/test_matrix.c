@@ -224,7 +224,7 @@ static void test_file_trouble(void **state)
 		expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "shorter");
 		assert_int_equal(unlink(source.path), 0);
 		expect(xfp_matrix_open(&source, &reader, &err), XFP_FAILED, source.path);
-		assert_int_equal(mkfifo(source.path, 0600), 0); /* that nobody writes to */
+		assert_int_equal(mkfifo(source.path, 0600), 0); /* without a writer */
 		alarm(10);
 		expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "is a pipe");
 		alarm(0);

@@ -15,9 +15,9 @@ static void distances_count_letters(void **state)
 	assert_int_equal(xfp_distance("", ""), 0);
 	assert_int_equal(xfp_distance("floor", "floor"), 0);
 	assert_int_equal(xfp_distance("", "floor"), 5);
-	assert_int_equal(xfp_distance("floors", "floor"), 1);     /* too many */
-	assert_int_equal(xfp_distance("overide", "override"), 1); /* too few */
-	assert_int_equal(xfp_distance("fload", "floor"), 2);      /* others */
+	assert_int_equal(xfp_distance("floors", "floor"), 1);     /* inserted */
+	assert_int_equal(xfp_distance("overide", "override"), 1); /* removed */
+	assert_int_equal(xfp_distance("fload", "floor"), 2);      /* replaced */
 	assert_int_equal(xfp_distance("bist", "bits"), 1);        /* swapped */
 	assert_int_equal(xfp_distance("ibst", "bits"), 2);        /* swapped twice */
 	assert_int_equal(xfp_distance("ca", "abc"), 3);           /* no letter is touched twice */
@@ -71,7 +71,7 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-/* What the first option of a command line is, or why there is none. */
+/* Parse the first option of a command line, or return the error. */
 static int first(char *word, char *value, const char **text)
 {
 	static struct xfp_error err;
@@ -142,7 +142,7 @@ static void several_may_have_been_meant(void **state)
 		{ "plam", "; did you mean =plan?" },
 		{ "lan", "; did you mean =plan?" },
 		{ "xpert", "; did you mean =shared_expert or =routed_expert?" },
-		{ "xprt", "" }, /* what is left out is not at the beginning */
+		{ "xprt", "" }, /* the first letter is missing */
 		{ "e", "" },
 		{ "frobnicate", "" },
 		{ "", "" },

@@ -38,8 +38,8 @@ static void record(void **state)
 	assert_int_equal(xfp_moving_restart(*state, &err), XFP_OK);
 	assert_true(read_record(state, &read));
 	assert_int_equal(read.units, 0);
-	assert_false(xfp_moving_seen(*state, 1)); /* of the run before */
-	/* One that is complete stays as it is. */
+	assert_false(xfp_moving_seen(*state, 1)); /* recorded by the previous run */
+	/* A complete record is read back unchanged. */
 	memset(read.sha256, 'a', 64);
 	read.units = 3;
 	assert_int_equal(xfp_moving_write(*state, &read, &err), XFP_OK);
@@ -51,7 +51,7 @@ static void record(void **state)
 	assert_false(read_record(state, &read));
 }
 
-/* Every byte of it is under its seal. */
+/* The seal covers every byte. */
 static void damaged_record(void **state)
 {
 	char *path = scratch_path(state, XFP_MOVING_FILE), *text;
@@ -72,7 +72,7 @@ static void damaged_record(void **state)
 	free(path);
 }
 
-/* What cannot be read is no damage. */
+/* A read error is not damage. */
 static void no_record(void **state)
 {
 	char *file = scratch_path(state, "file");
@@ -85,7 +85,7 @@ static void no_record(void **state)
 	scratch_write(state, "file", "", 0);
 	assert_int_equal(xfp_receipts_sync(file, 0, 1, &err), XFP_FAILED);
 	free(file);
-	/* nor is a receipt that is there, and cannot be opened, one that is not there */
+	/* nor does a receipt that cannot be opened count as missing */
 	file = scratch_path(state, "u000000-receipt");
 	assert_int_equal(symlink("u000000-receipt", file), 0);
 	assert_int_equal(xfp_receipts_sync(*state, 0, 1, &err), XFP_FAILED);
@@ -135,13 +135,13 @@ static void kept_file(void **state)
 	assert_int_equal(xfp_pending_keep(out, &pending, &err), XFP_OK);
 	assert_string_equal(pending.path, kept);
 	assert_int_equal(xfp_pwrite(pending.fd, "abc", 3, 0, kept, &err), XFP_OK);
-	/* One at a time, and nobody removes it under a process that writes. */
+	/* Only one process may write it, and nobody removes it while one does. */
 	assert_int_equal(xfp_pending_keep(out, &other, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "another process is writing this file"));
 	xfp_pending_discard(&other);
 	xfp_pending_kept_remove(out);
 	assert_int_equal(access(kept, F_OK), 0);
-	/* It is no debris, stays when it is given up, and is found again with what it holds. */
+	/* It is not debris, stays when it is discarded, and is found again with its content. */
 	xfp_pending_discard(&pending);
 	xfp_sweep_pending(*state);
 	assert_int_equal(access(kept, F_OK), 0);
@@ -150,7 +150,7 @@ static void kept_file(void **state)
 	assert_int_equal(xfp_pending_publish(&pending, true, &err), XFP_OK);
 	assert_int_equal(access(out, F_OK), 0);
 	assert_int_not_equal(access(kept, F_OK), 0);
-	/* What cannot be published is kept, too. */
+	/* A file that cannot be published is kept, too. */
 	assert_int_equal(xfp_pending_keep(out, &pending, &err), XFP_OK);
 	unlink(out);
 	assert_int_equal(xfp_mkdirs(out, &err), XFP_OK);
@@ -162,7 +162,7 @@ static void kept_file(void **state)
 	free(out);
 }
 
-/* Outputs whose names differ only at the end have files of their own, and a name of 255 bytes has one. */
+/* Outputs whose names differ only at the end have different files, and a name of 255 bytes is possible. */
 static void kept_files_of_long_names(void **state)
 {
 	char name[256], other_name[256];
@@ -251,7 +251,7 @@ static void receipts(void **state)
 	assert_int_equal(xfp_receipt_find(*state, 4, &read, of, &err), XFP_OK);
 	assert_false(read.chosen);
 	xfp_receipt_free(&read);
-	assert_int_equal(xfp_receipts_sync(*state, 0, 9, &err), XFP_OK); /* of those that there are */
+	assert_int_equal(xfp_receipts_sync(*state, 0, 9, &err), XFP_OK); /* those that exist */
 	xfp_receipt_remove(*state, 3);
 	assert_false(xfp_receipt_exists(*state, 3));
 	assert_true(xfp_receipt_exists(*state, 4));
@@ -293,7 +293,7 @@ static void key_of(const struct xfp_parameters *parameters, const struct xfp_pol
 	xfp_key_free(&key);
 }
 
-/* Whatever may decide the unit's bytes changes it; what speaks of other units does not. */
+/* The key changes with everything that may affect the unit's bytes, not with settings of other units. */
 static void keys(void **state)
 {
 	struct xfp_parameters parameters = xfp_parameters_default(), other = parameters;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every call of libxfp when memory runs out, at every place where it asks for some: it fails, says so, and loses
- * nothing.
+ * Every call of libxfp when memory runs out, at every allocation: it fails with an error, and leaks nothing.
  */
 #include "tests/unit/unit.h"
 
@@ -17,7 +16,7 @@ static int refused(void)
 	return fails_at && ++asked == fails_at;
 }
 
-/* The linker's --wrap puts these in the place of libc's. */
+/* Replace the functions of libc through the linker's --wrap. */
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_aligned_alloc(size_t align, size_t size);
@@ -40,7 +39,7 @@ void *__wrap_aligned_alloc(size_t align, size_t size)
 	return refused() ? NULL : __real_aligned_alloc(align, size);
 }
 
-/* All that an engine does with a bundle. */
+/* Everything that an engine does with a bundle. */
 static enum xfp_status use(const char *path, float *x, float *y, struct xfp_error *err)
 {
 	struct xfp_bundle *bundle = NULL;
@@ -106,7 +105,7 @@ static void every_place(void **state)
 	fixture_free(&f);
 }
 
-/* A team that could not get the memory for a large call does the next one, as small as the one before. */
+/* A team that lacked the memory for a large call can run the next one of the earlier size. */
 static void a_team_goes_on(void **state)
 {
 	struct xfp_error err = { XFP_OK, "" };

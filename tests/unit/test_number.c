@@ -32,7 +32,7 @@ static void every_half_survives_a_round_trip(void **state)
 	}
 }
 
-/* Between neighbours: just below the midpoint down, the midpoint to even, just above up. */
+/* Between neighbors: just below the midpoint down, the midpoint to even, just above up. */
 static void halves_round_to_nearest_even(void **state)
 {
 	(void)state;

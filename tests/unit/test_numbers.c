@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the forward pass against libm in long double, and its products against their sum as it is stated.
+ * Functions of the forward pass compared with libm in long double, and its products compared with the specified sum.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define BOUND 0x1p-50
 
-/* Between `low` and `high`. */
+/* A random number between `low` and `high`. */
 static double between(uint64_t *state, double low, double high)
 {
 	return low + (high - low) * (double)(test_random(state) >> 11) / 9007199254740992.0;
@@ -90,7 +90,7 @@ static void ends_of_functions(void **unused)
 	expect_near("log", 0x1p-1060, xfp_log(0x1p-1060), logl(0x1p-1060L), 1060 * BOUND);
 }
 
-/* All columns one after the other, in double, whatever lies beside them. */
+/* Sum all columns in order, in double, ignoring the padding. */
 static void products_are_sums_in_order(void **unused)
 {
 	static const size_t counts[] = { 1, 7, 8, 9, 16, 29 }, widths[] = { 1, 2, 15, 33, 100 };

@@ -47,7 +47,7 @@ static double error_of(const float *x, size_t cols, unsigned k, const uint16_t *
 	return sum;
 }
 
-/* The least error of parting the sorted numbers [from, n) into runs. */
+/* The least error of splitting the sorted numbers [from, n) into runs. */
 static double by_force(const float *sorted, unsigned from, unsigned n, unsigned runs)
 {
 	double least = INFINITY, sum = 0, square = 0;
@@ -113,7 +113,7 @@ static void never_worse_than_lloyd(void **state)
 	}
 	for (int test = 0; test < 20; test++) {
 		for (size_t c = 0; c < COLS; c++) {
-			/* Eight significant bits: what is counted is the row. */
+			/* Eight significant bits are counted exactly. */
 			x[c] = xfp_bf16_to_float(xfp_float_to_bf16(test_gaussian(&seed) * 2000));
 			if (test % 2)
 				x[c] = xfp_bf16_to_float(xfp_float_to_bf16(x[c] * test_gaussian(&seed)));

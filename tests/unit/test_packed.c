@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed tensors: codecs against what their formats say, in doubles; and every way that a matrix or a whole tensor is
- * read, against the elements that its recipe stands for.
+ * Packed tensors: codecs compared with the definitions of their formats, in double; and every way to read a matrix or a
+ * whole tensor, compared with the elements that its recipe defines.
  */
 #include <math.h>
 
@@ -44,7 +44,7 @@ static double e5m2(unsigned code)
 	return (code & 124) != 124 ? minifloat(code, 5, 2, 15) : code & 3 ? NAN : code & 128 ? -INFINITY : INFINITY;
 }
 
-/* The bf16 nearest to a product as f32 has it; ties to even. */
+/* The bf16 nearest to a product in f32; ties to even. */
 static uint16_t rounded(double product)
 {
 	float value = (float)product, down, up;
@@ -60,11 +60,11 @@ static uint16_t rounded(double product)
 	memcpy(&down, &bits, sizeof down);
 	bits += 0x10000;
 	memcpy(&up, &bits, sizeof up);
-	if (isinf(up)) /* where its place in the row of numbers would be */
+	if (isinf(up)) /* the position of infinity in the sequence of numbers */
 		return (uint16_t)((fabs((double)value) < ldexp(511.0 / 256, 127) ? bits - 0x10000 : bits) >> 16);
 	below = fabs((double)value - down);
 	above = fabs((double)value - up);
-	/* `bits` is the upper one; of two that are as near, the even one counts. */
+	/* `bits` is the upper one; for ties, the even one counts. */
 	if (below < above || (below == above && bits >> 16 & 1))
 		bits -= 0x10000;
 	return (uint16_t)(bits >> 16);
@@ -85,7 +85,7 @@ struct packed {
 	struct xfp_recipe recipe;
 	struct xfp_source_file files[2];
 	struct xfp_identity identity;
-	uint16_t *stored; /* [rows, cols] as they are to come out */
+	uint16_t *stored; /* [rows, cols] expected elements */
 	uint64_t rows, cols;
 };
 
@@ -107,7 +107,7 @@ static void finish(struct packed *p)
 	free(p->files[1].path);
 }
 
-/* Codes go to the first file behind `skip` bytes, scales to the second behind as many. */
+/* Codes go to the first file after `skip` bytes, scales to the second after as many. */
 static void put(void **state, struct packed *p, const void *codes, size_t code_bytes, const void *scales,
 		size_t scale_bytes, enum xfp_dtype code_dtype, enum xfp_dtype scale_dtype)
 {
@@ -207,7 +207,7 @@ static void make_mxfp4(void **state, struct packed *p, uint64_t rows, uint64_t c
 
 	*p = (struct packed){ .rows = rows, .cols = cols };
 	p->stored = malloc(rows * cols * sizeof *p->stored);
-	/* All of the scales, those at both ends first. */
+	/* All scales, those at both ends first. */
 	for (uint64_t i = 0; i < rows * cols / 32; i++)
 		scales[i] = (uint8_t)(i % 2 ? 255 - i / 2 : i / 2);
 	for (uint64_t i = 0; i < rows * cols; i++) {
@@ -225,7 +225,7 @@ static void make_mxfp4(void **state, struct packed *p, uint64_t rows, uint64_t c
 
 /* ---- reading ------------------------------------------------------------------------------------- */
 
-/* Element n of the tensor, as the recipe says that its rows lie. */
+/* Element n of the tensor, according to the row order of the recipe. */
 static uint16_t element(const struct packed *p, uint64_t n)
 {
 	const struct xfp_recipe *r = &p->recipe;
@@ -274,7 +274,7 @@ static void check_view(struct packed *p, struct xfp_view view)
 	free(got);
 }
 
-/* Bytes of the whole tensor in pieces of odd sizes. */
+/* Compare the whole tensor, read in pieces of odd sizes. */
 static void check_elements(struct packed *p)
 {
 	struct xfp_matrix_source source = source_of(p);
@@ -355,7 +355,7 @@ static void mxfp4(void **state)
 	finish(&p);
 }
 
-/* More than a piece, so that rows are decoded in several. */
+/* More than a piece, so that rows are decoded in several pieces. */
 static void large(void **state)
 {
 	struct packed p;
@@ -368,7 +368,7 @@ static void large(void **state)
 	finish(&p);
 }
 
-/* Joined, permuted: of parts as they are and of packed ones. */
+/* Joined and permuted parts, plain and packed. */
 static void parts(void **state)
 {
 	struct xfp_matrix_source source;
@@ -381,7 +381,7 @@ static void parts(void **state)
 	check_all(&p, 24);
 	finish(&p);
 
-	/* Halves, one below the other. */
+	/* Two halves, one below the other. */
 	make_fp8(state, &p, 2, 24, 40, 8, 8, XFP_F8_E4M3, XFP_F32);
 	p.parts[1] = p.parts[0];
 	p.parts[0].rows = p.parts[1].rows = 24;
@@ -401,7 +401,7 @@ static void parts(void **state)
 	check_all(&p, 24);
 	p.recipe.outer = 0;
 
-	/* The same side by side: another matrix of the same bytes. */
+	/* The same halves side by side: another matrix of the same bytes. */
 	p.recipe.beside = true;
 	p.recipe.rows = p.rows = 24;
 	p.recipe.cols = p.cols = 80;
@@ -420,7 +420,7 @@ static void parts(void **state)
 }
 
 /* Plain parts of any dtype. */
-/* As they are, in another order, and those of a matrix of more columns. */
+/* Unchanged, in another order, and as parts of a matrix with more columns. */
 static void plain(void **state)
 {
 	uint16_t wide[12 * 20] = { 0 };
@@ -450,7 +450,8 @@ static void plain(void **state)
 
 static void refused(void **state)
 {
-	/* Neither rows nor columns are anywhere in stored rows, or both are on the same way; by one element, too. */
+	/* Neither rows nor columns are contiguous in stored rows, or both are in the same direction; also by one
+	 * element. */
 	static const struct {
 		struct xfp_view view;
 		uint64_t turned;
@@ -506,7 +507,7 @@ static void refused(void **state)
 		p.recipe.turned = crossing[i].turned;
 		expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "lies across");
 	}
-	/* Rows that are turned round in parts of five are no 24; and a part is as wide as all. */
+	/* Rows transposed in parts of five are not 24; and a part must be as wide as the whole. */
 	p.recipe.turned = 5;
 	source.view = (struct xfp_view){ 0, 40, 5, 5, 1 };
 	expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "do not make up its rows");
@@ -524,7 +525,7 @@ static void refused(void **state)
 	ok(xfp_matrix_open(&source, &reader, &err));
 	xfp_matrix_close(reader);
 
-	/* Either file being another one is noticed, and that it is too short. */
+	/* A change of either file is detected, and so is a short file. */
 	p.files[1].identity.mtime_ns++;
 	expect(xfp_matrix_open(&source, &reader, &err), XFP_FAILED, "scales: changed while it was being converted");
 	source.identity = NULL;

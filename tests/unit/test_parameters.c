@@ -72,7 +72,7 @@ static void decimals(void **state)
 	assert_string_equal(xfp_decimal_format(12, 1, buf), "12.0");
 }
 
-/* Every value has one text that gives it back. */
+/* Every value has a unique text that parses to it. */
 static void decimals_round_trip(void **state)
 {
 	uint64_t random = 1;
@@ -158,7 +158,7 @@ static void defaults(void **state)
 	assert_int_equal(p.lloyd_iterations, 20);
 }
 
-/* What is meant where no threshold and no cap is named. */
+/* The defaults if neither threshold nor cap is given. */
 static void usual_thresholds(void **state)
 {
 	(void)state;
@@ -231,7 +231,7 @@ static void formats(void **state)
 			fail_msg("%s is taken", bad[i]);
 	assert_true(xfp_format_parse("8", &format));
 	assert_string_equal(xfp_format_text(format, buf), "fp8");
-	/* The head's form is --lm-head's, one way or the other. */
+	/* The head's format is that of --lm-head, in either spelling. */
 	xfp_parameters_set_format(&p, XFP_CLASS_LM_HEAD, (struct xfp_format){ XFP_FORM_BITS, 0x20 });
 	assert_int_equal(p.lm_head, XFP_LM_HEAD_QUANT);
 	assert_int_equal(p.format[XFP_CLASS_LM_HEAD].bits, 0x20);
@@ -347,11 +347,11 @@ static void json(void **state)
 	char *text;
 
 	(void)state;
-	setlocale(LC_ALL, ""); /* whatever it is, it must not show */
+	setlocale(LC_ALL, ""); /* no locale may affect the result */
 	text = xfp_parameters_to_json(&p);
 	assert_non_null(text);
 	assert_non_null(strstr(text, "\"mode\": \"auto\""));
-	/* Bundles made without them have the bytes that they had before there were any. */
+	/* Without them, bundles have the bytes that they had before these parameters existed. */
 	assert_null(strstr(text, "formats"));
 	assert_null(strstr(text, "overrides"));
 	assert_null(strstr(text, "moe_sample"));
@@ -407,7 +407,7 @@ static void json(void **state)
 	xfp_parameters_free(&q);
 }
 
-/* `text` with the first `from` replaced by `to`. */
+/* Replace the first `from` in `text` by `to`. */
 static char *replaced(const char *text, const char *from, const char *to)
 {
 	const char *at = strstr(text, from);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Paths as they are printed and recorded: shorter, and of the same file.
+ * Cleaned paths: shorter, and naming the same file.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,9 +51,9 @@ static void paths_are_cleaned(void **state)
 		{ "real/../real/in", "real/in" },
 		{ "real/in/../..", "." },
 		{ "real/in/../../..", ".." },
-		{ "link/../real", "link/../real" }, /* .. of where the link leads */
+		{ "link/../real", "link/../real" }, /* .. is relative to the link's target */
 		{ "link/./..//real/", "link/../real" },
-		{ "none/../real", "none/../real" }, /* cannot be opened, and stays so */
+		{ "none/../real", "none/../real" }, /* cannot be opened, and must remain so */
 		{ ".hidden/..x/...", ".hidden/..x/..." },
 		{ "-", "-" },
 		{ "./-", "./-" }, /* not standard input */

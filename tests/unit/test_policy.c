@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What parameters come to for one unit, and what is refused.
+ * Settings derived for one unit, and rejected parameters.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,8 @@ static void patterns(void **state)
 		{ "class:mtp=4", Q, "q", XFP_CLASS_ATTENTION, false },
 		{ GATE "=4", GATE, "gate", XFP_CLASS_ROUTED_EXPERT, true },
 		{ "*.experts.7.gate_proj.weight=4", GATE, "gate", XFP_CLASS_ROUTED_EXPERT, false },
-		{ "gate_up[1]=4", "gate_up[1]", "up", XFP_CLASS_DENSE_MLP, true }, /* a name, whatever it looks like */
+		{ "gate_up[1]=4", "gate_up[1]", "up", XFP_CLASS_DENSE_MLP, true }, /* a name, even if it looks like a
+										    * pattern */
 		{ "gate_up[1]=4", "gate_up1", "up", XFP_CLASS_DENSE_MLP, true },
 	};
 
@@ -77,7 +78,7 @@ static void patterns(void **state)
 	}
 }
 
-/* Class first, then overrides, of which the last that matches counts; format and floor each by itself. */
+/* The class first, then overrides, the last match of which applies; format and floor separately. */
 static void precedence(void **state)
 {
 	struct xfp_parameters p = round_floors();
@@ -155,8 +156,7 @@ static void the_head(void **state)
 	xfp_parameters_free(&p);
 }
 
-/* An embedding that is the head as well: the stricter floor, the format of whichever asks for more; patterns match
- * either. */
+/* An embedding that is also the head: the stricter floor, the format of higher rank; patterns match either role. */
 static void tied(void **state)
 {
 	static const struct {
@@ -227,13 +227,13 @@ static void tied_floors(void **state)
 	by = xfp_policy_floor_by(&p, &policy);
 	assert_string_equal(by, "--override 'lm_head*=floor:0.95'");
 	free(by);
-	/* Neither of the two alone is touched by what is said of the other. */
+	/* Settings for one role do not affect a unit that has only the other. */
 	policy = xfp_policy_of(&p, EMBEDDING, "embedding", XFP_CLASS_EMBEDDING);
 	assert_int_equal(policy.floor, 900000000);
 	xfp_parameters_free(&p);
 }
 
-/* One fit serves every policy: what is measured changes only where a format wants what --bits leaves out. */
+/* One fit serves every policy: the measured bits change only if a format needs more than --bits. */
 static void measured(void **state)
 {
 	static const struct {
@@ -255,7 +255,7 @@ static void measured(void **state)
 		{ "5,6", "6", "5,6", "" },
 		{ "5,6", "4", "4", "" },
 		{ "2,5", "3,5", "2,3", "5" },
-		/* fp8, where it is allowed */
+		/* fp8, if it is allowed */
 		{ "2-6,8", "auto", "2,3,4", "5,6,8" },
 		{ "2-6,8", "4", "2,3,4", "" },
 		{ "2-6,8", "4,8", "2,3,4", "8" },
@@ -281,7 +281,7 @@ static void measured(void **state)
 	}
 }
 
-/* Routed experts may have rounds of their own. */
+/* Routed experts may have their own number of rounds. */
 static void rounds(void **state)
 {
 	struct xfp_parameters p = round_floors();
@@ -297,14 +297,14 @@ static void rounds(void **state)
 	}
 }
 
-/* A glob leaves alone what the rules keep; a class and a full name do not. */
+/* A glob does not apply to matrices that the rules keep; a class and a full name do. */
 static void taken(void **state)
 {
 	enum { KEPT = 2 };
 	static const struct {
 		const char *override; /* NULL: none */
 		enum xfp_class class_;
-		const char *format; /* of the class */
+		const char *format; /* format of the class */
 		const char *name;
 		int takes; /* KEPT: with keep_embeddings only */
 	} cases[] = {
@@ -441,7 +441,7 @@ static void check(const struct xfp_parameters *p, enum xfp_status want, const ch
 static void refused_overrides(void **state)
 {
 	static const struct {
-		const char *text, *says; /* NULL: it is taken */
+		const char *text, *says; /* NULL: it applies */
 	} cases[] = {
 		{ Q "=4", NULL },
 		{ "*=floor:0.9", NULL },
@@ -455,7 +455,8 @@ static void refused_overrides(void **state)
 		{ "class:vision=4", "the model has no tensor of this class" },
 		{ "model.layers.3.mlp.experts.0.gate_proj.weight=4", "name the stack, as in " GATE },
 		{ "*.experts.0.*=keep", "name the stack, as in " GATE },
-		{ "lm_head.weight=4", "is not stored by itself (tied to " EMBEDDING "); name the tensor that it is tied to" },
+		{ "lm_head.weight=4",
+		  "is not stored by itself (tied to " EMBEDDING "); name the tensor that it is tied to" },
 		{ "model.norm.weight=4", "is not a matrix of floating-point weights (F32, 1 dimension)" },
 		{ "positions=fp8", "is not a matrix of floating-point weights (I64, 2 dimensions)" },
 		{ EMBEDDING "=floor:0.9", "needs no floor (embedding: kept by rule)" },
@@ -476,7 +477,7 @@ static void refused_formats(void **state)
 	struct xfp_parameters p = round_floors();
 
 	(void)state;
-	format(&p, XFP_CLASS_VISION, "fp8"); /* a class that is not there */
+	format(&p, XFP_CLASS_VISION, "fp8"); /* a class that the model does not have */
 	format(&p, XFP_CLASS_NORM, "keep");
 	check(&p, XFP_OK, "");
 	format(&p, XFP_CLASS_EMBEDDING, "fp8");
@@ -488,7 +489,7 @@ static void refused_formats(void **state)
 	format(&p, XFP_CLASS_NORM, "fp8");
 	check(&p, XFP_USAGE,
 	      "--format norm=fp8: no tensor of this class is a matrix that can have this format; classes with such "
-	      "matrices here: attention, routed_expert, embedding");
+	      "matrices: attention, routed_expert, embedding");
 }
 
 PROGRAM("test_policy")

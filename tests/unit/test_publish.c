@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files when system calls fail, are interrupted or do half of what they were asked: in which order a file is published,
- * and what is left of it. The program is linked with --wrap of the calls below.
+ * Files when system calls fail, are interrupted or are partial: the order of publication, and the state afterwards. The
+ * program is linked with --wrap of the calls below.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,15 +15,15 @@ static struct xfp_error err;
 /* ---- system calls ------------------------------------------------------------------------------- */
 
 static bool watching;
-static char calls[32];         /* S: a file synced, D: a folder synced, c: closed, r: renamed */
-static char failing;           /* the call that fails, one of these or F: fstat, R: read, W: written */
+static char calls[32];         /* S: file synced, D: folder synced, c: closed, r: renamed */
+static char failing;           /* the failing call, one of these or F: fstat, R: read, W: write */
 static int failing_with;       /* errno */
-static unsigned failing_after; /* so many that go well */
-static bool once;              /* and after it all goes well again */
-static bool little;            /* reads and writes are of three bytes at most, every other one is interrupted */
+static unsigned failing_after; /* number of calls that succeed first */
+static bool once;              /* later calls succeed again */
+static bool little;            /* reads and writes transfer at most three bytes, every other one is interrupted */
 static unsigned interrupted;
 
-/* Note a call; false when it is to fail. */
+/* Record a call; false if it must fail. */
 static bool goes_well(char call)
 {
 	size_t length = strlen(calls);
@@ -44,7 +44,7 @@ static bool goes_well(char call)
 	return false;
 }
 
-/* How much of a read or write is done; 0: it fails. */
+/* The number of bytes that a read or write transfers; 0: it fails. */
 static size_t part(char call, size_t size)
 {
 	if (!goes_well(call))
@@ -87,7 +87,7 @@ int __wrap_fsync(int fd)
 	return __real_fstat(fd, &st) || !goes_well(S_ISDIR(st.st_mode) ? 'D' : 'S') ? -1 : __real_fsync(fd);
 }
 
-/* The descriptor is gone also when it fails, as on Linux. */
+/* The descriptor is closed even on failure, as on Linux. */
 int __wrap_close(int fd)
 {
 	bool well = goes_well('c');
@@ -160,7 +160,7 @@ static unsigned entries(const char *folder)
 	return count - 2;
 }
 
-/* Open descriptors, where the system tells. */
+/* The number of open descriptors, if the system reports it. */
 static unsigned descriptors(void)
 {
 	return access("/proc/self/fd", R_OK) ? 0 : entries("/proc/self/fd");
@@ -177,7 +177,7 @@ static void expect_text(const char *path, const char *text)
 
 /* ---- publishing --------------------------------------------------------------------------------- */
 
-/* Watched from when the file is open: what it takes to find its name is not of interest. */
+/* Watched from the time the file is open: the calls for finding its name do not matter. */
 static enum xfp_status publish(const char *path, const char *text, bool durable, char call, int errnum)
 {
 	struct xfp_pending pending;
@@ -263,7 +263,7 @@ static void a_write_that_fails_leaves_the_old_file(void **state)
 	free(path);
 }
 
-/* The file is there by then, and stays; that it may not be there after a crash is a failure all the same. */
+/* The renamed file stays; that it may be lost in a crash is still a failure. */
 static void a_folder_that_cannot_be_synced(void **state)
 {
 	char *path = scratch_path(state, "a");
@@ -281,7 +281,7 @@ static void a_folder_that_cannot_be_synced(void **state)
 	free(path);
 }
 
-/* A name that is taken, by what a dead process of this number left, is not used. */
+/* A name used by a dead process with the same id is not reused. */
 static void the_next_name_is_taken(void **state)
 {
 	char *path = scratch_path(state, "a"), *taken;
@@ -321,7 +321,7 @@ static void a_little_at_a_time(void **state)
 	assert_int_equal(size, sizeof text - 1);
 	assert_string_equal(found, text);
 	free(found);
-	/* nor is the end of the file an error that comes early */
+	/* nor is the end of the file an early error */
 	assert_int_equal(xfp_pread(fd, buf, 10, sizeof text - 10, path, &err), XFP_BAD_INPUT);
 	assert_non_null(strstr(err.text, "truncated: ends before byte 44"));
 	watch_no_more();
@@ -369,7 +369,7 @@ static void errors_in_the_middle(void **state)
 	free(path);
 }
 
-/* What cannot be looked at is not read, whatever happens to be in memory. */
+/* If a path cannot be examined, it is not read, whatever stale data memory holds. */
 static void a_file_that_cannot_be_looked_at(void **state)
 {
 	char *path = scratch_path(state, "a"), *found = NULL;
@@ -391,7 +391,7 @@ static void a_file_that_cannot_be_looked_at(void **state)
 	free(path);
 }
 
-/* Of many reads that make up the rows of a transposed matrix one fails, wherever, and those after it do not. */
+/* One of the many reads for the rows of a transposed matrix fails, at any position, and later ones succeed. */
 static void a_row_that_cannot_be_read(void **state)
 {
 	char *path = scratch_path(state, "a");
@@ -426,7 +426,7 @@ static void a_row_that_cannot_be_read(void **state)
 	free(path);
 }
 
-/* Files whose size is not what stat says: those of /proc have none. */
+/* Files with a wrong size in stat, such as those of /proc. */
 static void files_that_are_longer_than_they_say(void **state)
 {
 	char *text = NULL;

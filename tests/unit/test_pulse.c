@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far a stage is inside a unit: what it writes of it, and what is believed of that.
+ * Progress of a stage within a unit: what it writes, and what readers accept.
  */
 #include "stages/work/pulse.h"
 #include "tests/unit/scratch.h"
 
-/* As if it had been silent for as long. */
+/* Simulate that the last write was long ago. */
 static void read_some(struct xfp_pulse *pulse, uint64_t weights)
 {
 	pulse->written -= 1;
@@ -28,7 +28,7 @@ static void what_is_written_is_read(void **state)
 
 	assert_true(told(state, 0, "libfit") == 0); /* no file yet */
 	xfp_pulse_begin(&first, *state, 7, "libfit", 1000);
-	first.watcher.done(&first.watcher, 100); /* too soon to be worth a word */
+	first.watcher.done(&first.watcher, 100); /* too soon to write */
 	assert_true(told(state, 7, "libfit") == 0);
 	read_some(&first, 150);
 	assert_true(told(state, 7, "libfit") == 0.25);
@@ -37,7 +37,7 @@ static void what_is_written_is_read(void **state)
 	read_some(&second, 1000);
 	assert_true(told(state, 0, "outlier-extract") == 0.5);
 	assert_true(told(state, 7, "libfit") == 0.25);
-	read_some(&second, 5000); /* more than it thought */
+	read_some(&second, 5000); /* more than announced */
 	assert_true(told(state, 0, "outlier-extract") == 1);
 }
 
@@ -61,7 +61,7 @@ static void others_and_nonsense_say_nothing(void **state)
 	}
 }
 
-/* Where nothing can be written, nobody is told, and no stage minds. */
+/* Without write access there is no progress, and no stage fails. */
 static void no_folder_is_no_failure(void **state)
 {
 	char *work = scratch_path(state, "missing");

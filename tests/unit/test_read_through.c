@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file read in blocks, and what is made of its digest.
+ * A file read in blocks, and its digest.
  */
 #include "tests/unit/unit.h"
 
@@ -64,7 +64,7 @@ static void pieces_are_what_the_file_has(void **state)
 		assert_int_equal(heard->calls, cases[i].calls);
 		assert_memory_equal(heard->bytes, bytes + cases[i].first, cases[i].count);
 	}
-	/* What is not there is told of the file. */
+	/* A short file is reported with its name. */
 	assert_int_equal(xfp_read_through(path, BYTES - 3, 4, NULL, hear, heard, &err), XFP_BAD_INPUT);
 	assert_non_null(strstr(err.text, path));
 	unlink(path);

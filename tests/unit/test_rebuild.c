@@ -25,7 +25,7 @@ static struct xfp_rebuilt rebuild(const struct xfp_store *store)
 	return result;
 }
 
-/* A run, a bundle and a source that only a manifest knows. */
+/* A run, a bundle and a source that only a manifest records. */
 static void add_history(struct xfp_manifest *m)
 {
 	const struct xfp_identity identity = { 1, 2, 3, 4, 5 };
@@ -53,14 +53,14 @@ static void add_history(struct xfp_manifest *m)
 	"SELECT (SELECT count(*) FROM runs) || (SELECT count(*) FROM run_units) || (SELECT count(*) FROM " \
 	"bundles) || (SELECT count(*) FROM source_files) || (SELECT count(*) FROM sources)"
 
-/* What is there afterwards is a manifest that xfp takes as it is. */
+/* The result is a manifest that xfp accepts without changes. */
 static void check_result(void **state, const struct xfp_store *store, const char *history)
 {
 	struct xfp_manifest *m = open_manifest(store, -1);
 
 	everything_is_there(m);
 	expect(state, HISTORY, history);
-	add_history(m); /* and it can be written, with new numbers */
+	add_history(m); /* it is writable, with new numbers */
 	xfp_manifest_close(m);
 }
 
@@ -92,7 +92,7 @@ static void history_is_kept(void **state)
 	xfp_store_close(&store);
 }
 
-/* A table of another version that has columns this one does not know, and lacks some. */
+/* A table of another version with unknown columns, and without some others. */
 static void other_columns(void **state)
 {
 	struct xfp_store store = open_cache(state, 4);
@@ -109,7 +109,7 @@ static void other_columns(void **state)
 	assert_int_equal(r.runs, 1);
 	assert_int_equal(r.sources, 0);
 	assert_non_null(strstr(r.lost, "sources"));
-	assert_non_null(r.aside); /* since not all of it was taken */
+	assert_non_null(r.aside); /* because it was not copied completely */
 	assert_int_equal(access(r.aside, F_OK), 0);
 	free(r.aside);
 	check_result(state, &store, "11100");
@@ -157,7 +157,7 @@ static void damaged_artifact(void **state)
 	xfp_store_close(&store);
 }
 
-/* Somebody else has it open: nothing changes, and it is said who. */
+/* Another process has it open: nothing changes, and the message names that process. */
 static void busy(void **state)
 {
 	struct xfp_store store = open_cache(state, 4);
@@ -204,7 +204,7 @@ static void die(uint64_t done, uint64_t total, void *context)
 	assert_int_equal(total, 4);
 }
 
-/* Killed in the middle: the old one is as it was, and the next time the debris goes. */
+/* Killed in the middle: the old one is unchanged, and the debris is removed next time. */
 static void killed(void **state)
 {
 	struct xfp_store store = open_cache(state, 4);
@@ -256,9 +256,9 @@ static void locks(void **state)
 	assert_true(alone >= 0);
 	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &one, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "xfp cache gc (process "));
-	assert_null(strstr(err.text, "others")); /* those lines went with their locks */
+	assert_null(strstr(err.text, "others")); /* those lines disappeared with their locks */
 	xfp_lock_release(alone);
-	/* A line of a process that is gone names nobody. */
+	/* The line of a dead process names nobody. */
 	{
 		pid_t child = fork();
 

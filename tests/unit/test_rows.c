@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walking through a matrix: every row once, and a digest that tells whether they are those of another walk.
+ * Reading a matrix: every row once, and a digest that detects changes between passes.
  */
 #include "tests/unit/unit.h"
 
@@ -52,7 +52,7 @@ static void subject_free(struct subject *s)
 	free(s->weights);
 }
 
-/* To the end, or to the first failure. */
+/* Read to the end, or to the first failure. */
 static enum xfp_status walk(struct xfp_rows *rows, uint64_t *seen)
 {
 	enum xfp_status status;
@@ -77,7 +77,7 @@ static void a_walk_tells_its_digest(void **state)
 		assert_int_equal(walk(&rows, &seen), XFP_OK);
 		assert_int_equal(seen, shapes[i][0]);
 		assert_memory_equal(told, s.digest, 16);
-		/* and nothing more once it is over */
+		/* and no more rows after the end */
 		assert_int_equal(xfp_rows_next(&rows, &err), XFP_OK);
 		assert_int_equal(rows.count, 0);
 		xfp_rows_close(&rows);
@@ -88,7 +88,7 @@ static void a_walk_tells_its_digest(void **state)
 	}
 }
 
-/* One bit of any block, and one of the digest. */
+/* Flip one bit of any block, and one of the digest. */
 static void other_weights_are_told_at_the_end(void **state)
 {
 	static const size_t places[] = { 0, (size_t)ROWS * COLS, (size_t)ROWS * COLS * 2 - 1 };
@@ -116,7 +116,7 @@ static void other_weights_are_told_at_the_end(void **state)
 	subject_free(&s);
 }
 
-/* A walk that ends early says nothing, and neither does one without a digest to compare with. */
+/* An incomplete pass reports nothing, and neither does one without a digest to compare with. */
 static void what_is_not_walked_is_not_told(void **state)
 {
 	uint8_t other[16] = { 1 };
@@ -134,7 +134,7 @@ static void what_is_not_walked_is_not_told(void **state)
 	subject_free(&s);
 }
 
-/* The print of a row is that of its bytes, wherever it was read. */
+/* The fingerprint of a row is that of its bytes, wherever it was read. */
 static void rows_have_prints(void **state)
 {
 	struct xfp_rows rows, one;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokens that are drawn, against probabilities that are known.
+ * Sampled tokens compared with known probabilities.
  */
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define WORDS 6
 #define DRAWS 60000
 
-/* e^logit come to 1, 2, 3, 4, 5 and 5 parts of 20. */
+/* e^logit is 1, 2, 3, 4, 5 and 5 parts of 20. */
 static const float logits[WORDS] = { 0, 0.693147182f, 1.09861231f, 1.38629436f, 1.60943794f, 1.60943794f };
 
 static void draw(struct xfp_sampling sampling, double share[WORDS])
@@ -60,16 +60,16 @@ static void the_most_probable_are_kept(void **state)
 
 	(void)state;
 	expect_shares((struct xfp_sampling){ .temperature = 1, .top_p = 1, .top_k = 3 }, three);
-	/* Of equal ones that of the lower number. */
+	/* Ties go to the lower number. */
 	expect_shares((struct xfp_sampling){ .temperature = 1, .top_p = 1, .top_k = 1 }, one);
 	expect_shares((struct xfp_sampling){ .temperature = 1, .top_p = 1, .top_k = 6 }, all);
 	expect_shares((struct xfp_sampling){ .temperature = 1, .top_p = 1, .top_k = 99 }, all);
-	/* Half of all is what two have, up to rounding; a little more takes a third. */
+	/* Two words have half of the probability, up to rounding; slightly more needs a third. */
 	expect_shares((struct xfp_sampling){ .temperature = 1, .top_p = 0.4999 }, two);
 	expect_shares((struct xfp_sampling){ .temperature = 1, .top_p = 0.5001 }, three);
 	expect_shares((struct xfp_sampling){ .temperature = 1, .top_p = 0.2 }, one);
 	expect_shares((struct xfp_sampling){ .temperature = 1, .top_p = 1e-300 }, one);
-	/* A share of those that top-k left: 10 of 14 parts, and not of 20. */
+	/* A share of those that top-k left: 10 of 14 parts, not of 20. */
 	expect_shares((struct xfp_sampling){ .temperature = 1, .top_p = 0.71, .top_k = 3 }, two);
 	expect_shares((struct xfp_sampling){ .temperature = 1, .top_p = 0.72, .top_k = 3 }, three);
 }
@@ -87,7 +87,7 @@ static void without_a_temperature_the_largest_is_taken(void **state)
 	assert_int_equal(xfp_sample(&greedy, 0, 0, below, 1, room), 0);
 }
 
-/* Numbers of neighbouring seeds, sequences and positions have nothing to do with one another. */
+/* Random numbers of adjacent seeds, sequences and positions are independent. */
 static void numbers_are_spread(void **state)
 {
 	double sum = 0, squares = 0, products = 0, last = 0.5;

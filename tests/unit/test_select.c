@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decision itself, over made-up measurements.
+ * The selection of a candidate, with synthetic measurements.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@ static const struct xfp_candidate base[] = {
 };
 static const struct xfp_candidate extended[] = {
 	{ .mode = XFP_MODE_V2, .k = 5, .bytes = 700, .cos_median = 0.997, .cos_p5 = 0.99 },
-	{ .mode = XFP_MODE_V2, .k = 6, .bytes = 1600, .cos_median = 0.999, .cos_p5 = 0.99 }, /* no smaller */
+	{ .mode = XFP_MODE_V2, .k = 6, .bytes = 1600, .cos_median = 0.999, .cos_p5 = 0.99 }, /* not smaller */
 };
 
 struct decision {
@@ -81,7 +81,7 @@ static void fewest_that_meet(void **state)
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
 }
 
-/* fp8 is one candidate, in the extended set; of all that there are, none is chosen that is larger than it and worse. */
+/* fp8 is one candidate, in the extended set; a candidate that is both larger and worse than it is never chosen. */
 static void fp8_among_others(void **state)
 {
 	struct xfp_candidate more[3] = { extended[0],
@@ -102,7 +102,7 @@ static void fp8_among_others(void **state)
 	expect(&d, 3, true, BASE);
 	begin(&d, "auto", 995000000);
 	MEASURE_MORE();
-	expect(&d, 5, true, EXTENDED); /* which takes less */
+	expect(&d, 5, true, EXTENDED); /* smaller */
 	more[2].bytes = 650;
 	EXPECT_FP8(true);
 	begin(&d, "auto", 999900000);
@@ -113,7 +113,7 @@ static void fp8_among_others(void **state)
 	d.parameters.on_miss = XFP_MISS_FAIL;
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
 	assert_non_null(strstr(d.err.text, "the best, fp8, has median cosine 0.999500"));
-	/* Where bits are asked for it is none of them. */
+	/* With explicit bits it is excluded. */
 	begin(&d, "2-6", 998000000);
 	MEASURE_MORE();
 	expect(&d, 0, true, OUTLIERS);
@@ -124,7 +124,7 @@ static void fp8_among_others(void **state)
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_EXTENDED);
 	MEASURE_MORE();
 	EXPECT_FP8(true);
-	/* Nor where it is no smaller than the source. */
+	/* It is also excluded if it is no smaller than the source. */
 	more[2].bytes = xfp_unit_source_bytes(&stack);
 	begin(&d, "4,8", 995000000);
 	MEASURE_MORE();
@@ -133,7 +133,7 @@ static void fp8_among_others(void **state)
 #undef EXPECT_FP8
 }
 
-/* What meets the floor and takes no less than fp8 is not chosen before that is measured. */
+/* A candidate that meets the floor but is no smaller than fp8 is not chosen before fp8 is measured. */
 static void a_rival_of_fp8(void **state)
 {
 	struct xfp_candidate large[1] = { { .mode = XFP_MODE_V2, .k = 4, .cos_median = 0.9991 } };
@@ -147,11 +147,11 @@ static void a_rival_of_fp8(void **state)
 	large[0].bytes--;
 	expect(&d, 4, true, BASE);
 	large[0].bytes++;
-	d.policy.format.bits = 1u << 4; /* where it is not allowed there is nothing to wait for */
+	d.policy.format.bits = 1u << 4; /* if fp8 is not allowed, there is no need to wait for it */
 	expect(&d, 4, true, BASE);
 }
 
-/* What is measured beyond it is not chosen. */
+/* Measured candidates that are not allowed are not chosen. */
 static void allowed(void **state)
 {
 	struct decision d;
@@ -169,7 +169,7 @@ static void allowed(void **state)
 	expect(&d, 5, true, EXTENDED);
 }
 
-/* The floor is no condition, on-miss does not apply, and nothing as large as the source is taken. */
+/* With fixed bits the floor and on-miss do not apply, and a candidate as large as the source is not chosen. */
 static void fixed(void **state)
 {
 	struct decision d;
@@ -187,7 +187,7 @@ static void fixed(void **state)
 	expect(&d, 0, true, OUTLIERS);
 }
 
-/* The sample decides; whether the floor is met is for all rows to say. */
+/* The sample decides; `met` is determined from all rows. */
 static void sampled(void **state)
 {
 	static const struct xfp_sampled good[] = { { 0.95, 0.9 }, { 0.985, 0.95 }, { 0.99, 0.98 } },
@@ -212,7 +212,7 @@ static void sampled(void **state)
 	assert_non_null(strstr(d.err.text, "0.700000"));
 }
 
-/* Of as many bytes the one with the higher median; of that too, the one that was measured first. */
+/* For equal sizes the higher median; for equal medians the candidate measured first. */
 static void ties(void **state)
 {
 	static const struct xfp_candidate equal[] = {
@@ -231,7 +231,7 @@ static void ties(void **state)
 	expect(&d, 3, true, BASE);
 	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 1 };
 	expect(&d, 4, true, EXTENDED);
-	/* the floor itself is met; none is met by a hair less */
+	/* the floor itself is met; the slightest miss is a miss */
 	begin(&d, "2,3,4,5", 980000000);
 	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 3 };
 	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, equal, 0 };
@@ -240,7 +240,7 @@ static void ties(void **state)
 	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 3 };
 	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, equal, 0 };
 	d.parameters.on_miss = XFP_MISS_BEST;
-	expect(&d, 3, false, BASE); /* of equal medians, the first again */
+	expect(&d, 3, false, BASE); /* for equal medians, the first again */
 }
 
 /* As large as the source is not smaller. */
@@ -255,7 +255,7 @@ static void a_byte_less_than_the_source(void **state)
 	expect(&d, 0, true, OUTLIERS);
 	one.bytes = 1599;
 	expect(&d, 4, true, BASE);
-	/* one that could not be measured is none */
+	/* a candidate that could not be measured does not count */
 	one.cos_median = -1;
 	expect(&d, 0, true, OUTLIERS);
 	one.cos_median = 0;

@@ -31,7 +31,7 @@ static void begin(struct xfp_settings *s)
 	*s = (struct xfp_settings){ .parameters = round_floors() };
 }
 
-/* Within a layer a named class wins, in any order; a later layer wins over it. */
+/* Within a layer a named class has precedence, in any order; a later layer overrides it. */
 static void layers(void **state)
 {
 	struct xfp_settings s;
@@ -55,7 +55,7 @@ static void layers(void **state)
 	assert_int_equal(s.parameters.floor[XFP_CLASS_ROUTED_EXPERT], 900000000);
 }
 
-/* Commas part classes and bits alike. */
+/* Commas separate both classes and bits. */
 static void lists(void **state)
 {
 	struct xfp_settings s;
@@ -74,7 +74,7 @@ static void lists(void **state)
 	assert_int_equal(s.parameters.override_count, 3);
 	assert_string_equal(s.parameters.overrides[1].pattern, "b");
 	assert_string_equal(s.parameters.overrides[2].pattern, "c");
-	/* --lm-head and --format lm_head= are one: the last counts */
+	/* --lm-head and --format lm_head= are the same: the last one applies */
 	give(&s, "format", "lm_head=4");
 	give(&s, "lm-head", "keep");
 	assert_int_equal(s.parameters.lm_head, XFP_LM_HEAD_KEEP);
@@ -115,7 +115,7 @@ static void wrong(void **state)
 	assert_int_equal(xfp_setting_find(""), -1);
 }
 
-/* A floor for what has none. */
+/* A floor for a class without one. */
 static void idle_floors(void **state)
 {
 	struct xfp_settings s;
@@ -135,7 +135,7 @@ static void idle_floors(void **state)
 	assert_non_null(strstr(err.text, "--floor embedding contradicts --format embedding=fp8"));
 }
 
-/* The floors of embeddings and heads are stricter than others', and what is said of all classes only raises them. */
+/* The floors of embeddings and heads are stricter than others', and a general floor only raises them. */
 static void stricter_floors(void **state)
 {
 	struct xfp_settings s;
@@ -152,10 +152,10 @@ static void stricter_floors(void **state)
 	finish(&s);
 	assert_int_equal(s.parameters.floor[XFP_CLASS_EMBEDDING], 999500000);
 	assert_int_equal(s.parameters.floor[XFP_CLASS_LM_HEAD], 900000000);
-	/* A layer that says nothing takes nothing back. */
+	/* A layer without a setting does not reset it. */
 	finish(&s);
 	assert_int_equal(s.parameters.floor[XFP_CLASS_LM_HEAD], 900000000);
-	/* Of a bundle of a time when embeddings had no floor of their own. */
+	/* For a bundle from before embeddings had a floor of their own. */
 	begin(&s);
 	s.parameters.keep_embeddings = true;
 	give(&s, "min-cos-strict", "0.95");
@@ -163,7 +163,7 @@ static void stricter_floors(void **state)
 	assert_int_equal(s.parameters.floor[XFP_CLASS_EMBEDDING], 950000000);
 }
 
-/* What modes have where no bits are asked for: fp8 is one candidate of auto. */
+/* Default bits of modes: fp8 is one candidate of auto. */
 static void usual_bits(void **state)
 {
 	static const struct {
@@ -209,7 +209,7 @@ static void profile(void **state)
 	assert_int_equal(s.parameters.floor[XFP_CLASS_ATTENTION], 970000000);
 	assert_int_equal(s.parameters.floor[XFP_CLASS_OTHER], 960000000);
 	assert_int_equal(s.parameters.override_count, 2);
-	/* what comes after wins */
+	/* later layers have precedence */
 	give(&s, "min-cos-strict", "0.5");
 	finish(&s);
 	assert_int_equal(s.parameters.floor[XFP_CLASS_ATTENTION], 500000000);
@@ -221,7 +221,7 @@ static void put(void **state, const char *name, const char *text)
 	scratch_write(state, name, text, strlen(text));
 }
 
-/* The settings of another profile are a layer below: its floors of classes give way to a floor for all. */
+/* The settings of a base profile are a layer below: its floors of classes are overridden by a general floor. */
 static void based_profile(void **state)
 {
 	struct xfp_settings s;
@@ -241,7 +241,7 @@ static void based_profile(void **state)
 	assert_int_equal(xfp_profile_read(own, &s, &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "own.profile:2: "));
 	assert_non_null(strstr(err.text, "base.profile:2: unknown setting 'bitz'; did you mean bits or fit?"));
-	/* one on another on another, the last one by its whole path */
+	/* a chain of base profiles, the last one by its full path */
 	put(state, "base.profile", "bits = 2\n");
 	text = xfp_formatted("profile = %s/base.profile\nlloyd-iters = 5\n", (const char *)*state);
 	assert_non_null(text);
@@ -272,7 +272,7 @@ static void bad_profiles(void **state)
 		{ "--bits = 4\n", "x.profile:1: unknown setting '--bits'" },
 		{ "# x\nformat = attention=9\n", "x.profile:2: format 'attention=9': expected keep" },
 		{ "override = x\n", "x.profile:1: override 'x': expected PATTERN=" },
-		{ "floor = lm_head=0.9\nlm-head = keep\n", "x.profile: --floor lm_head needs" },
+		{ "floor = lm_head=0.9\nlm-head = keep\n", "x.profile: --floor lm_head requires" },
 		{ "bits = 2\nprofile = small\n", "x.profile:2: profile: must be the first setting" },
 		{ "profile = nothing.profile\n", "x.profile:1: profile nothing.profile: no such file" },
 	};

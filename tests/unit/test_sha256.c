@@ -16,7 +16,7 @@ static void assert_digest(const uint8_t digest[32], const char *want)
 	assert_string_equal(hex, want);
 }
 
-/* The examples of FIPS 180-4, and the message of no bits. */
+/* The examples of FIPS 180-4, and the empty message. */
 static void published_values(void **state)
 {
 	static const struct {
@@ -56,8 +56,8 @@ static void a_million_times_a(void **state)
 	free(data);
 }
 
-/* Of the first 0, 1, 2, ... 400 of the bytes 0, 1, 2, ..., 250, 0, 1, ...: plain C and the instructions agree, and what
- * they agree on, all digests one after the other, has the digest that Python's hashlib gives. */
+/* Hash the first 0, 1, 2, ... 400 of the bytes 0, 1, 2, ..., 250, 0, 1, ...: plain C and the SHA instructions agree,
+ * and the digest of all these digests is the one that Python's hashlib gives. */
 static void every_length(void **state)
 {
 	uint8_t data[400], digest[sizeof data + 1][32], plain[32], all[32];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sizes in the units that the user wrote: of 1000, unless the size that was given is of 1024.
+ * Sizes in the units that the user wrote: decimal, unless the given size is binary.
  */
 #include "tests/unit/unit.h"
 
@@ -30,7 +30,7 @@ static void sizes_are_printed(void **state)
 	assert_string_equal(xfp_size_text((uint64_t)3 << 29, true, text), "1.5 GiB");
 }
 
-/* What is printed as enough can be given, and is more than was asked for. */
+/* A size printed as sufficient can be entered, and is at least the requested one. */
 static void what_is_enough_can_be_given(void **state)
 {
 	uint64_t random = 1, size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The solver against all that there is to choose from, on small problems, and against its bound on a large one.
+ * The solver compared with exhaustive search on small problems, and with its bound on a large one.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ struct small {
 	uint64_t least, most, budget;
 };
 
-/* Costs and errors that often tie, are often off the hull, and rise here and there. */
+/* Costs and errors that often tie, are often off the hull, and sometimes increase. */
 static void generate(uint64_t seed, struct small *s)
 {
 	state = seed * 2654435761u + 1;
@@ -114,8 +114,8 @@ static void test_too_little_and_plenty(void **unused)
 	assert_true(solution.feasible && solution.exact);
 }
 
-/* Every byte saves as much, all costs are even and the budget is odd: no solution has the bound, and more of them are
- * as good than anybody can look at. What is told is then not called exact, and is still as good as can be. */
+/* Every byte saves the same, all costs are even and the budget is odd: no solution reaches the bound, and too many are
+ * equally good for an exhaustive search. The result is then not called exact, but is still optimal. */
 static void test_too_much_to_look_at(void **unused)
 {
 	struct xfp_solve_option options[60][2];
@@ -142,7 +142,7 @@ static void test_too_much_to_look_at(void **unused)
 	assert_true(solution.error - solution.bound <= 4000); /* a step */
 }
 
-/* Units of all sizes, whose errors fall by about four a bit, as measurements do. */
+/* Units of all sizes, whose errors fall by a factor of about four per bit, like measurements. */
 static void test_large(void **unused)
 {
 	struct xfp_solve_option *options = malloc(LARGE * (size_t)LARGE_OPTIONS * sizeof *options);
@@ -182,7 +182,7 @@ static void test_large(void **unused)
 			      solution.bound);
 		assert_true(solution.feasible && solution.cost <= budget);
 		assert_true(solution.bound <= solution.error);
-		/* No more above the bound than one step saves: less than a unit's largest error. */
+		/* The error exceeds the bound by at most one step: less than a unit's largest error. */
 		for (uint32_t u = 0; u < LARGE; u++)
 			largest = options[u * (size_t)LARGE_OPTIONS].error > largest
 					  ? options[u * (size_t)LARGE_OPTIONS].error

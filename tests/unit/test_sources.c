@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an artifact tells of a unit's weights, and which artifacts are not asked.
+ * Which artifacts provide the digests of a unit's weights.
  */
 #include "cache/key.h"
 #include "conversion/state/sources.h"
 #include "tests/unit/cache_fixture.h"
 
-/* A unit of some matrices of 4 x 5 weights, all of them in one file. */
+/* A unit of some matrices of 4 x 5 weights, all in one file. */
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_request request;
@@ -61,7 +61,7 @@ static void end(struct subject *s)
 	free(s->file.path);
 }
 
-/* The outliers of three matrices whose digests are 1, 2 and 3 throughout, under the key that follows. */
+/* Publish the outliers of three matrices whose digests consist of 1, 2 and 3, under the matching key. */
 static void publish(struct subject *s, struct xfp_key *key, bool under_another_key)
 {
 	uint8_t source[FIXTURE_MATRICES_OF_UNIT][16];
@@ -102,7 +102,7 @@ static void what_is_told_is_remembered(void **state)
 	OK(xfp_sources_find(&s.c, 0, &err));
 	assert_true(s.state.known);
 	assert_int_equal(s.state.source[2][0], 3);
-	/* of a file that is another by now, nothing is */
+	/* for a file that has changed, no digest is known */
 	s.state.known = false;
 	s.file.identity.mtime_ns++;
 	OK(xfp_sources_find(&s.c, 0, &err));
@@ -113,8 +113,8 @@ static void what_is_told_is_remembered(void **state)
 	end(&s);
 }
 
-/* An artifact of three matrices tells nothing of a unit of fewer or more: there would be more digests than places, or
- * no digest for the last one. */
+/* An artifact of three matrices is not used for a unit of fewer or more: there would be more digests than space, or too
+ * few. */
 static void another_number_of_matrices(void **state)
 {
 	static const uint32_t experts[] = { 1, 2, 4 };
@@ -135,7 +135,7 @@ static void another_number_of_matrices(void **state)
 	}
 }
 
-/* As many matrices, of other weights than its key is of. */
+/* The right number of matrices, but not those of its key. */
 static void another_key(void **state)
 {
 	struct xfp_key key = { 0 };
@@ -154,7 +154,7 @@ static void another_key(void **state)
 	assert_int_equal(xfp_sources_remember(&s.c, 0, XFP_FIT_KIND, XFP_FIT_VERSION, key.hex, &err), XFP_DAMAGED);
 	assert_false(s.state.known);
 	xfp_key_free(&key);
-	/* what its key was made from gives another key */
+	/* its content gives another key */
 	publish(&s, &key, true);
 	OK(xfp_sources_remember(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
 	assert_false(s.state.known);

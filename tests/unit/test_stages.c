@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of stages, and make's rules for the same steps: the rules are run with executables that only say that they
- * were called.
+ * The table of stages compared with make's rules for the same steps: the rules are run with stub executables that only
+ * report their calls.
  */
 #include "conversion/prepare.h"
 #include "stages/work/fits.h"
@@ -36,7 +36,7 @@ static void rows(void **state)
 	assert_int_equal(xfp_step_extended(XFP_STAMP_FIT), XFP_STAMP_EXTENDED);
 	assert_int_equal(xfp_step_extended(XFP_STAMP_LIBRARY), XFP_STAMP_EXTENDED_LIBRARY);
 	assert_int_equal(xfp_step_extended(XFP_STAMP_PACKED), XFP_STAMPS);
-	/* Manual pages and the tests of faults name these files. */
+	/* Manual pages and fault tests name these files. */
 	assert_string_equal(xfp_steps[XFP_STAMP_EXTENDED].stamp, "extended");
 	assert_string_equal(xfp_steps[XFP_STAMP_EXTENDED_LIBRARY].stamp, "extended-library");
 }
@@ -57,7 +57,7 @@ static void kinds(void **state)
 
 /* ---- make's rules ------------------------------------------------------------------------------ */
 
-/* Says that it was called. A survey leaves what make reads of it; the choice asks for more where the test says so. */
+/* Reports its call. A survey writes its make fragment; the choice requests more if the test says so. */
 static const char stub[] = "#!/bin/sh\n"
 			   "echo \"${0##*/} $*\" >>ran\n"
 			   "case ${0##*/} in\n"
@@ -78,7 +78,7 @@ static void add_stubs(void **state)
 	}
 }
 
-/* What was called, in order; the caller frees it. */
+/* The calls in order; the caller frees the text. */
 static char *run_make(void **state)
 {
 	static const char *const above[] = { "MAKEFLAGS", "MAKEFILES", "GNUMAKEFLAGS", "MAKELEVEL" };
@@ -147,7 +147,8 @@ static void follow(void **state, uint32_t modes, uint32_t aimed, bool extended, 
 				      stamp == XFP_STAMP_SURVEY ? strlen(xfp_fits_text(&own)) : 0);
 		else if (name)
 			scratch_unlink(state, name);
-		/* What the choice asks for comes after it, and it after that again. */
+		/* The extended fits are made after the choice that requests them, and the choice is repeated
+		 * afterwards. */
 		if (stamp >= from && through && xfp_steps[s].extended && !asked) {
 			add_call(want, sizeof want, XFP_STAMP_CHOICE);
 			asked = true;
@@ -173,7 +174,7 @@ static void rules_follow_the_table(void **state)
 		}
 }
 
-/* The targets have the names of the table: what is there is not made again. */
+/* The targets have the names of the table: existing ones are not made again. */
 static void rules_begin_where_a_unit_is(void **state)
 {
 	const uint32_t both = 1u << XFP_MODE_V2 | XFP_LIBRARY_MODES;

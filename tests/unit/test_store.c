@@ -66,7 +66,7 @@ static void put_find_remove(void **state)
 	xfp_store_close(&store);
 }
 
-/* Only what is known not to be there is absent. */
+/* Only artifacts known not to exist are absent. */
 static void cannot_tell(void **state)
 {
 	struct xfp_store store = open_cache(state, "c");
@@ -134,7 +134,7 @@ static void each_in_order(void **state)
 	xfp_store_close(&store);
 }
 
-/* A new or empty folder becomes a marked cache; somebody's own folder is not marked. */
+/* A new or empty folder becomes a marked cache; a user's own folder is not marked. */
 static void tag(void **state)
 {
 	struct xfp_store store = open_cache(state, "new");
@@ -164,7 +164,7 @@ static void tag(void **state)
 	assert_false(scratch_has(state, "home/CACHEDIR.TAG"));
 }
 
-/* Killed while it wrote the tag, once before there was anything else, once long after that. */
+/* Killed while writing the tag, once before any other file existed, once long after. */
 static void killed_tag(void **state)
 {
 	char *folder = scratch_path(state, "c"), *tag = scratch_path(state, "c/CACHEDIR.TAG");
@@ -246,7 +246,7 @@ static void read_only(void **state)
 	assert_int_equal(chmod(*state, 0755), 0);
 	assert_int_equal(chmod(artifacts, 0555), 0);
 	assert_int_equal(chmod(folder, 0555), 0);
-	if (!user) /* permissions mean nothing to root */
+	if (!user) /* root ignores permissions */
 		assert_int_equal(seteuid(65534), 0);
 	OK(xfp_store_open(folder, &store, &err));
 	assert_true(store.read_only);
@@ -255,7 +255,7 @@ static void read_only(void **state)
 	assert_non_null(strstr(err.text, folder));
 	assert_non_null(strstr(err.text, "--cache"));
 	xfp_store_close(&store);
-	/* One that cannot be made is an error. */
+	/* A cache that cannot be created is an error. */
 	assert_int_equal(xfp_store_open(missing, &store, &err), XFP_FAILED);
 	assert_int_equal(seteuid(user), 0);
 	assert_int_equal(chmod(folder, 0755), 0);

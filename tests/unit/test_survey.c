@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A survey of some rows against what the fits of all of them measure.
+ * A survey of some rows compared with the fits of all rows.
  */
 #include "stages/quantize/survey.h"
 
@@ -15,7 +15,7 @@
 #include "tests/unit/scratch.h"
 #include "tests/unit/watching.h"
 
-/* A unit of f32 matrices, one behind the other in a file, and the job of its fits. */
+/* A unit of f32 matrices, stored one after the other in a file, and the job of its fits. */
 struct subject {
 	struct xfp_ledger ledger;
 	struct xfp_source_file file;
@@ -34,7 +34,7 @@ static void expect(enum xfp_status status, const struct xfp_error *err)
 		fail_msg("status %d: %s", (int)status, err->text);
 }
 
-/* Near normal weights; `spoil` may change them before they are written. */
+/* Create nearly normal weights; `spoil` may change them before they are written. */
 static void begin(struct subject *s, void **state, uint32_t experts, uint64_t rows, uint64_t cols,
 		  void (*spoil)(float *weights, uint64_t count))
 {
@@ -114,7 +114,7 @@ static void who_watches_is_told_throughout(void **state)
 
 	begin(&s, state, 2, 96, 256, NULL);
 	rows = xfp_survey_rows(&s.unit);
-	assert_int_equal(rows, 192); /* all, so that no peak is beside them */
+	assert_int_equal(rows, 192); /* all rows, so that there are no additional peaks */
 	s.job.parameters.modes = 1u << XFP_MODE_V2 | XFP_LIBRARY_MODES;
 	work = xfp_survey_work(&s.unit, &s.job.parameters, s.job.parameters.bits, &thresholds);
 	s.ledger.watcher = &counter.watcher;
@@ -128,7 +128,7 @@ static void who_watches_is_told_throughout(void **state)
 
 /* ---- against a fit ----------------------------------------------------------------------------- */
 
-/* An outliers artifact without any, as outlier-extract makes it for threshold none. */
+/* An outliers artifact without outliers, as outlier-extract makes it for threshold none. */
 static enum xfp_status fill_nothing(void *own, struct xfp_artifact *artifact, struct xfp_error *err)
 {
 	struct subject *s = own;
@@ -168,8 +168,8 @@ static uint32_t fitted(struct subject *s, enum xfp_fit_kind kind, struct xfp_can
 	return fit.candidate_count;
 }
 
-/* A unit that is no larger than its sample: to the last bit what its fits measure, but that errors of a stack are added
- * up in another order. */
+/* A unit that is no larger than its sample: identical to the measurements of its fits, except that errors of a stack
+ * are added in another order. */
 static void all_rows_are_as_the_fits_have_them(void **state)
 {
 	static const struct {
@@ -213,8 +213,8 @@ static void all_rows_are_as_the_fits_have_them(void **state)
 	free(folder);
 }
 
-/* What is measured of fp8 is what is packed, bit for bit: near every number that e4m3 holds, at every step between two
- * of them, and of scales that are not normal. */
+/* The measurement of fp8 agrees bit for bit with what is packed: near every number of e4m3, at every step between two
+ * of them, and for scales that are not normal. */
 static void fp8_as_it_is_packed(void **state)
 {
 	enum { COLS = 4096 };
@@ -274,7 +274,7 @@ static void how_many_rows(void **state)
 	}
 }
 
-/* Evenly spread over all matrices, each row as its matrix has it. */
+/* Evenly spread over all matrices, each row from its own matrix. */
 static void rows_of_several_matrices(void **state)
 {
 	struct xfp_survey survey;
@@ -307,7 +307,7 @@ static void rows_of_several_matrices(void **state)
 	done_with(&s);
 }
 
-/* Mean and deviation are those of the weights, whatever the exponents of their matrices. */
+/* Mean and deviation are those of the weights, independent of the exponents of their matrices. */
 static void uneven(float *weights, uint64_t count)
 {
 	for (uint64_t i = 0; i < count / 2; i++)
@@ -339,14 +339,14 @@ static void moments(void **state)
 
 /* ---- outliers ---------------------------------------------------------------------------------- */
 
-/* One weight in a hundred is far out, to either side. */
+/* One weight in a hundred is an outlier, to either side. */
 static void heavy(float *weights, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i += 100)
 		weights[i] = (i / 100 & 1 ? -1 : 1) * (0.25f + 0.0005f * (float)(i / 100 % 640));
 }
 
-/* Those of candidates of a threshold. */
+/* Find the candidates of a threshold. */
 static const struct xfp_candidate *find(const struct xfp_candidate *list, uint32_t count, uint32_t sigma_milli,
 					enum xfp_mode mode, uint32_t k)
 {
@@ -378,17 +378,17 @@ static void lower_thresholds_have_more_outliers(void **state)
 	none = find(list, count, 0, XFP_MODE_V2, 3);
 	five = find(list, count, 5000, XFP_MODE_V2, 3);
 	least = find(list, count, 2500, XFP_MODE_V2, 3);
-	/* All that were made, and no other; four bytes each and four a row. */
+	/* Exactly the outliers that were created; four bytes each and four per row. */
 	assert_int_equal(none->outliers, 0);
 	assert_int_equal(five->outliers, 640);
 	assert_true(five->bytes >= none->bytes + 4 * 640 + 4 * 129 && five->bytes <= none->bytes + 4 * 640 + 4 * 133);
 	assert_true(five->error < 0.7 * none->error && five->cos_median > none->cos_median);
-	/* The rest reaches 2.5 of these deviations, but hardly. */
+	/* The other weights barely reach 2.5 of these deviations. */
 	assert_true(least->outliers < 2 * 640);
 	done_with(&s);
 }
 
-/* Half of the unit sampled has half of its outliers, and is told to have all. */
+/* Half of the unit sampled has half of its outliers; the estimate is all of them. */
 static void what_a_sample_has_all_rows_have(void **state)
 {
 	static struct xfp_candidate all[2 * XFP_MOST_CANDIDATES], half[2 * XFP_MOST_CANDIDATES];
@@ -407,7 +407,7 @@ static void what_a_sample_has_all_rows_have(void **state)
 	done_with(&s);
 }
 
-/* No more than the cap allows, and those that are furthest off. */
+/* No more than the cap allows, and the furthest ones. */
 static void capped(void **state)
 {
 	static const uint32_t caps[] = { 0, XFP_NANO / 1000, XFP_NANO / 200, XFP_NANO / 100, XFP_NANO / 16, XFP_NANO };
@@ -424,7 +424,7 @@ static void capped(void **state)
 		surveyed(&s, 100, &two, list);
 		if (caps[i] == XFP_NANO)
 			free_count = list[0].outliers;
-		/* Told by distance, so that equal ones go together. */
+		/* Selected by distance, so that equal ones are treated alike. */
 		most = most < free_count ? most : free_count;
 		assert_in_range(list[0].outliers, most - most / 50 - (most > 0), most + most / 50);
 	}
@@ -432,7 +432,7 @@ static void capped(void **state)
 	done_with(&s);
 }
 
-/* Matrices so unlike that the mean is beyond all numbers of the smaller ones: every weight of these is an outlier. */
+/* Matrices so different that the mean is beyond all weights of the smaller ones: each of these is an outlier. */
 static void constant_and_tiny(float *weights, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
@@ -455,7 +455,7 @@ static void far_from_the_mean(void **state)
 	done_with(&s);
 }
 
-/* A unit of one value, and one of zeros. */
+/* A unit with a constant value, and one with zeros only. */
 static void flat(float *weights, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
@@ -487,7 +487,7 @@ static void units_of_one_value(void **state)
 	}
 }
 
-/* Rows with the largest weights are looked at whatever the sample, and count for themselves. */
+/* Rows with the largest weights are measured in addition to any sample, and count for themselves. */
 static void peaks_are_picked(void **state)
 {
 	const struct xfp_thresholds none = { 1, { 0 } };
@@ -529,7 +529,7 @@ static void peaks_are_picked(void **state)
 		assert_true(with[i].error != without[i].error);
 	}
 	xfp_survey_free(&survey);
-	/* All rows are the sample: none is left to pick. */
+	/* All rows are in the sample: no peaks are left. */
 	expect(xfp_survey_load(&s.ledger, &s.unit, &known, &peaks, 1000, &survey, &err), &err);
 	assert_int_equal(survey.picked, 0);
 	xfp_survey_free(&survey);
@@ -537,7 +537,7 @@ static void peaks_are_picked(void **state)
 	done_with(&s);
 }
 
-/* Between the scan and the sample, in place, so that only the bytes tell. */
+/* Changed between the scan and the sample, in place, so that only the bytes differ. */
 static void rows_that_change_before_they_are_sampled(void **state)
 {
 	static const uint64_t places[] = { 0, 999 * 64 }; /* sampled, and a peak */

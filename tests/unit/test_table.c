@@ -52,7 +52,7 @@ static void test_broken_at_a_part(void **state)
 	(void)state;
 	add(&table, "q", "12", "3 kB", "0.99");
 	add(&table, "files", "1", "", "");
-	/* "size" would have fitted, but a part begins there; a row that has nothing to say is left out. */
+	/* "size" would have fitted, but a part begins there; an empty row is left out. */
 	assert_prints(&table, "name  count\n"
 			      "q        12\n"
 			      "files     1\n"
@@ -115,7 +115,7 @@ static void test_texts_beside_and_above(void **state)
 			      "  c        1    2       3\n");
 }
 
-/* A row of a name alone is a row; a text is beside its row as long as that fits to the last column. */
+/* A row with only a name is a row; a text is on the line of its row if that fits to the last column. */
 static void test_edges(void **state)
 {
 	struct xfp_table table = { .column = columns, .width = 33, .text = "unit" };

@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* libarchive leaks a little when an archive is abandoned, which this test does; read by LeakSanitizer. */
+/* libarchive leaks a little when an archive is abandoned, as in this test; read by LeakSanitizer. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libarchive";
 }
 
-/* What libarchive writes for a header, and no more. */
+/* Captures the header that libarchive writes. */
 struct capture {
 	uint8_t data[4096];
 	size_t size;
@@ -51,7 +51,7 @@ static size_t libarchive_header(const char *name, uint64_t size, struct capture 
 	assert_int_equal(archive_write_header(archive, entry), ARCHIVE_OK);
 	header = capture->size;
 	archive_entry_free(entry);
-	archive_write_fail(archive); /* the content will not come */
+	archive_write_fail(archive); /* no content follows */
 	archive_write_free(archive);
 	return header;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A text is whole, or there is none: whichever allocation fails.
+ * A text is complete or missing, whichever allocation fails.
  */
 #include "base/text/text.h"
 
@@ -11,7 +11,7 @@
 
 static size_t asked, fails_at; /* counted from 1; 0: never */
 
-/* The linker's --wrap puts this in the place of libc's. */
+/* Replaces the function of libc through the linker's --wrap. */
 void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 
@@ -59,7 +59,7 @@ static void whole(void **state)
 	}
 }
 
-/* A size at which the capacity has to grow for the NUL, and one at which it does not. */
+/* A size at which the capacity must grow for the NUL, and one at which it need not. */
 static void at_the_edge(void **state)
 {
 	static const char byte[1] = "x";

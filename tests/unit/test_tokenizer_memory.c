@@ -18,7 +18,7 @@ static int refused(void)
 	return fails_at && ++asked == fails_at;
 }
 
-/* The linker's --wrap puts these in the place of libc's. */
+/* Replace the functions of libc through the linker's --wrap. */
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *block, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Units: experts however they are stored, and projections that share a tensor.
+ * Units: experts in every storage layout, and projections that share a tensor.
  */
 #include "tests/unit/unit.h"
 
@@ -14,7 +14,7 @@
 
 enum storage { SPLIT, FUSED, TRANSPOSED };
 
-/* A number for each weight of each expert's gate, up ([I, H]) and down ([H, I]). */
+/* A distinct number for each weight of each expert's gate, up ([I, H]) and down ([H, I]). */
 static uint64_t weight(unsigned role, uint64_t e, uint64_t r, uint64_t c)
 {
 	return ((role * 10 + e) * 100 + r) * 100 + c;
@@ -173,7 +173,7 @@ static void test_experts_against_config(void **state)
 	end(&m);
 }
 
-/* H == 2 I: gate_up is square, down tells. All square: the family's first layout, with a warning. */
+/* H == 2 I: gate_up is square, down determines the layout. All square: the family's first layout, with a warning. */
 static void test_orientation_where_shapes_are_ambiguous(void **state)
 {
 	struct model m;
@@ -224,7 +224,7 @@ static void test_width_from_text_config_or_embedding(void **state)
 	assert_int_equal(m.ledger->units[0].cols, 4);
 	end(&m);
 
-	/* Said where there is a config.json that could have said it. */
+	/* Reported if there is a config.json that could have given it. */
 	for (int present = 0; present < 2; present++) {
 		begin(&m, present ? "{}" : NULL);
 		add3(&m, "layers.0.mlp.experts.gate_up_proj", 2, 4, 6);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * That a bundle was verified: of which file it is recorded, and what is made of the record.
+ * The verification of a bundle: for which file it is recorded, and how the record is read.
  */
 #include "tests/unit/unit.h"
 
@@ -19,7 +19,7 @@
 
 static struct xfp_error err;
 
-/* A file, and the stamp of it as if a run had just written it. */
+/* Create a file, and its stamp as if a run had just written it. */
 static char *written(void **state)
 {
 	struct xfp_bundle_stamp stamp = { .key = "00112233445566778899aabbccddeeff",
@@ -35,7 +35,7 @@ static char *written(void **state)
 	return path;
 }
 
-/* The events that were recorded since. */
+/* Count the events recorded since. */
 static unsigned events(void **state, uint64_t *offset, struct xfp_event *last)
 {
 	char *text = NULL, *rest, *line;
@@ -87,7 +87,7 @@ static void a_verdict_is_recorded(void **state)
 	assert_int_equal(verified.status, XFP_UNMET);
 	assert_string_equal(verified.text, "x.xfp: floors are not met");
 
-	/* as long as a message can be */
+	/* the longest possible message */
 	memset(long_text, 'x', sizeof long_text - 1);
 	long_text[sizeof long_text - 1] = 0;
 	assert_int_equal(xfp_verification_record(&v, XFP_BAD_INPUT, long_text, &err), XFP_OK);

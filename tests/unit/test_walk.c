@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cache that is walked while its disk fails, while others remove what is in it, and where its manifest says
- * otherwise. The program is linked with --wrap=readdir and --wrap=lstat.
+ * A walk over a cache while its disk fails, while others remove files, and with a manifest that contradicts it. The
+ * program is linked with --wrap=readdir and --wrap=lstat.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include "cache/check.h"
 #include "tests/unit/cache_fixture.h"
 
-static int fail_reading, fail_looking; /* errno, 0: as it is */
-static unsigned after;                 /* so many that go well */
+static int fail_reading, fail_looking; /* errno; 0: succeed */
+static unsigned after;                 /* number of calls that succeed first */
 static unsigned failed;
 
 static bool fails(int errnum)
@@ -55,7 +55,7 @@ static enum xfp_status walk(const struct xfp_store *store, unsigned *artifacts, 
 	return status;
 }
 
-/* A folder that cannot be read to its end is not taken for one that ends there. */
+/* A read error in a folder is not treated as its end. */
 static void folders_that_cannot_be_read(void **state)
 {
 	struct xfp_store store = open_cache(state, 4);
@@ -74,7 +74,7 @@ static void folders_that_cannot_be_read(void **state)
 	xfp_store_close(&store);
 }
 
-/* What others have removed is passed over; what cannot be looked at is said. */
+/* Files removed by others are skipped; files that cannot be examined are reported. */
 static void files_that_cannot_be_looked_at(void **state)
 {
 	struct xfp_store store = open_cache(state, 4);
@@ -106,7 +106,7 @@ static enum xfp_status found(const struct xfp_finding *finding, void *context, s
 	return XFP_OK;
 }
 
-/* What is found of a cache as it is now, by a census that may be of before. */
+/* Check the current cache with a census that may be older. */
 static unsigned findings(const struct xfp_store *store, const struct xfp_census *census, bool read)
 {
 	unsigned what = 0;
@@ -118,7 +118,7 @@ static unsigned findings(const struct xfp_store *store, const struct xfp_census 
 	return what;
 }
 
-/* A row that is wrong by a byte, whichever way. */
+/* A row with a size that is off by one, in either direction. */
 static void sizes_that_the_manifest_has_otherwise(void **state)
 {
 	static const char *const updates[] = { "UPDATE artifacts SET bytes = bytes + 1 WHERE key = '" FIT "'",
@@ -140,7 +140,7 @@ static void sizes_that_the_manifest_has_otherwise(void **state)
 	xfp_store_close(&store);
 }
 
-/* One that is gone since the census is nothing to tell; one that cannot be opened is. */
+/* A file removed since the census is not reported; one that cannot be opened is. */
 static void artifacts_that_cannot_be_opened(void **state)
 {
 	struct xfp_store store = open_cache(state, 4);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bundle as one file: bits as papers count them, and what takes its bytes.
+ * A bundle as one file: bits per weight as in papers, and the shares of its bytes.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@
 #include "commands/ui/whole_print.h"
 #include "tests/unit/unit.h"
 
-/* An index, and of each group the number of its codebook (8 bits), and for v2a its scale and its midpoint (16 each). */
+/* Indices, plus for each group the number of its codebook (8 bits), and for v2a its scale and its midpoint (16
+ * each). */
 static void papers_count_indices_and_groups(void **unused)
 {
 	static const struct {
@@ -36,7 +37,7 @@ static void papers_count_indices_and_groups(void **unused)
 	}
 }
 
-/* What is kept is none of the units, whose bits are weighted by their weights. */
+/* Kept tensors are not units; bits of units are weighted by their weights. */
 static void units_are_summed(void **unused)
 {
 	struct xfp_whole whole = { .bytes = 10000, .elements = 16000, .source = 32000 };
@@ -73,7 +74,7 @@ static void expect_remark(const struct xfp_whole *whole, const char *remark)
 	free(text);
 }
 
-/* A tenth of the file, and of that what a class has most of. */
+/* A tenth of the file, and the class with the largest share of it. */
 static void what_is_kept_is_remarked_on(void **unused)
 {
 	struct xfp_whole whole = { .bytes = 10000, .elements = 16000, .source = 32000, .units = 8000 };
@@ -83,7 +84,7 @@ static void what_is_kept_is_remarked_on(void **unused)
 	expect_remark(&whole, "");
 	whole.kept++;
 	expect_remark(&whole, "kept tensors are 10 % of the bundle; --format lm_head=6 quantizes 10 %\n");
-	/* Of shorter rows a codebook takes more than it spares, unless v2c is there. */
+	/* For shorter rows a codebook costs more than it saves, unless v2c is available. */
 	whole.cols[XFP_CLASS_LM_HEAD] = 767;
 	expect_remark(&whole, "kept tensors are 10 % of the bundle; --format lm_head=fp8 quantizes 10 %\n");
 	whole.compact = true;
@@ -91,7 +92,7 @@ static void what_is_kept_is_remarked_on(void **unused)
 	xfp_whole_add_unit(&whole, XFP_CLASS_EMBEDDING, XFP_MODE_KEEP, 1200, 600, 768, 16);
 	expect_remark(&whole, "kept tensors are 22 % of the bundle; --format embedding=6 quantizes 12 %\n");
 	whole.could[XFP_CLASS_EMBEDDING] = whole.could[XFP_CLASS_LM_HEAD] = 500;
-	expect_remark(&whole, ""); /* nothing that would make much of a difference */
+	expect_remark(&whole, ""); /* nothing that would make a significant difference */
 }
 
 PROGRAM("test_whole")

@@ -34,7 +34,7 @@ static inline uint64_t test_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* Near Gaussian with sigma 1, exact in f32. */
+/* Nearly Gaussian with sigma 1, exact in f32. */
 static inline float test_gaussian(uint64_t *state)
 {
 	int64_t sum = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watching.h - somebody who watches (schemas/ledger.h), and counts what there is to hear.
+ * watching.h - a watcher (schemas/ledger.h) that counts its calls.
  */
 #ifndef XFP_TEST_WATCHING_H
 #define XFP_TEST_WATCHING_H
@@ -8,9 +8,9 @@
 #include "schemas/ledger.h"
 
 struct counter {
-	struct xfp_watcher watcher; /* first */
+	struct xfp_watcher watcher; /* must be first */
 	uint64_t calls, done, more;
-	uint64_t late; /* calls before more was told of */
+	uint64_t late; /* calls before more work was announced */
 };
 
 static void count_more(struct xfp_watcher *watcher, uint64_t work)
