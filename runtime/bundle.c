@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle.c - opening a bundle: from a file of any content to one whose index can be trusted.
+ * bundle.c - open a bundle: map an untrusted file and verify its index.
  *
- * The archive has one possible shape for given sizes, so nothing is searched for: json and index are
- * at the front, the digests at the end, and the sizes in the index decide where everything between
- * must be. json, index, xfp.sum and the end of the archive are checked here to the last byte.
+ * The member sizes determine the layout of the archive: json and index at the front, digests at the end, everything
+ * else in between. So nothing is searched for; each member must be where the sizes in the index put it. json, index,
+ * xfp.sum and the end of the archive are verified here to the last byte.
  */
 #include "runtime/bundle_map.h"
 
@@ -21,15 +21,15 @@
 #include "base/sha256.h"
 
 #define END_BYTES (2 * (uint64_t)XFP_TAR_BLOCK)
-/* xfp.sum with its header, and the end of the archive. */
+/* Size of xfp.sum with its header, and of the end of the archive. */
 #define TAIL_BYTES (2 * (uint64_t)XFP_TAR_BLOCK + END_BYTES)
 
-#define OF_CHECKPOINTS "; xfp inspect tells what is inside a checkpoint, and xfp convert makes a bundle of it"
-#define NO_FILE "%s: not a file, so no bundle" OF_CHECKPOINTS
+#define OF_CHECKPOINTS "; for a checkpoint, use xfp inspect or xfp convert"
+#define NO_FILE "%s: not a regular file" OF_CHECKPOINTS
 
 static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err)
 {
-	/* What is not a file must not keep us waiting, as a FIFO would until someone writes to it. */
+	/* O_NONBLOCK: opening a FIFO would otherwise block until someone writes to it. */
 	int fd = open(bundle->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	enum xfp_status status = XFP_OK;
 	struct stat st;
@@ -60,8 +60,8 @@ static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err
 	return status;
 }
 
-/* What has no proper beginning: a bundle that is damaged there, as its name or its end says, or what else people have
- * of a model. */
+/* Report a file that does not begin like a bundle: a bundle damaged at the front (its name or its end shows that it is
+ * one), or a checkpoint in another format. */
 static enum xfp_status not_a_bundle(const struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	const uint8_t *start = bundle->map;
@@ -77,14 +77,14 @@ static enum xfp_status not_a_bundle(const struct xfp_bundle *bundle, struct xfp_
 	if (!memcmp(start, "GGUF", 4))
 		what = "GGUF";
 	else if (!memcmp(start, "PK\3\4", 4))
-		what = "a zip archive, as PyTorch's files are";
+		what = "a zip archive (PyTorch?)";
 	else if (header < bundle->bytes && start[8] == '{')
 		what = "safetensors";
 	return xfp_fail(err, XFP_BAD_INPUT, "%s: %s%s%s" OF_CHECKPOINTS, bundle->path, what ? "is " : "",
 			what ? what : "", what ? ", not a .xfp bundle" : "not a .xfp bundle");
 }
 
-/* The member at `offset` must be `name` in canonical form; its content. */
+/* Return the content of the member `name` at `offset`, which must be in canonical form. */
 static enum xfp_status small_member(const struct xfp_bundle *bundle, uint64_t offset, const char *name,
 				    uint64_t *content, uint64_t *size, struct xfp_error *err)
 {
@@ -109,7 +109,7 @@ static enum xfp_status small_member(const struct xfp_bundle *bundle, uint64_t of
 	return XFP_OK;
 }
 
-/* Find json and index. Both, with what surrounds them, must leave space for the tail. */
+/* Find json and index. They must leave space for the tail. */
 static enum xfp_status find_front(struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	uint64_t content, end;
@@ -130,7 +130,7 @@ static enum xfp_status find_front(struct xfp_bundle *bundle, struct xfp_error *e
 	return XFP_OK;
 }
 
-/* The last member holds the digests of the first two; nothing comes after it. */
+/* Check the last member, which holds the digests of the first two, and the end of the file. */
 static enum xfp_status check_tail(const struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	uint8_t expected[TAIL_BYTES] = { 0 }, json[32], idx[32];
@@ -143,14 +143,14 @@ static enum xfp_status check_tail(const struct xfp_bundle *bundle, struct xfp_er
 	memcpy(expected + XFP_TAR_BLOCK, text, XFP_SUM_BYTES);
 	if (memcmp(bundle->map + bundle->bytes - TAIL_BYTES, expected, sizeof expected))
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: truncated or damaged: its end does not hold the digests of its "
-				"index and parameters; copy or convert it again",
+				"%s: truncated or damaged: the digests at its end are "
+				"missing or wrong; copy or convert it again",
 				bundle->path);
 	return XFP_OK;
 }
 
-/* Every small file and data member must be where the sizes put it: backwards from the end through
- * the data members, then forwards through the small files up to the first of them. */
+/* Check that every small file and data member is where the sizes put it: backwards from the end through the data
+ * members, then forwards through the small files up to the first data member. */
 static enum xfp_status check_places(struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	uint32_t parts = xfp_bundle_count(bundle, XFP_TABLE_PARTS), files = xfp_bundle_count(bundle, XFP_TABLE_FILES);

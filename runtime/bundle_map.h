@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_map.h - a mapped bundle as the parts of libxfp see it. Private to runtime/.
+ * bundle_map.h - the internal structure of an open bundle. Private to runtime/.
  */
 #ifndef XFP_BUNDLE_MAP_H
 #define XFP_BUNDLE_MAP_H
@@ -8,7 +8,7 @@
 #include "runtime/xfp.h"
 #include "schemas/layout/bundle_layout.h"
 
-/* A record by its name; a unit by its role, too, which is NULL for other records. */
+/* A record and its name; for units also the role, otherwise NULL. */
 struct xfp_named {
 	const char *name, *role;
 	uint32_t number;
@@ -17,7 +17,7 @@ struct xfp_named {
 struct xfp_bundle {
 	char *path;
 	const uint8_t *map;
-	uint64_t bytes; /* of the file */
+	uint64_t bytes; /* size of the file */
 	const char *json;
 	uint64_t json_bytes;
 
@@ -53,11 +53,11 @@ static inline bool xfp_bundle_all_zero(const uint8_t *data, uint64_t size)
 	return true;
 }
 
-/* Order of names; a role that is NULL equals any. */
+/* Compare names for sorting; a NULL role equals every role. */
 int xfp_named_compare(const struct xfp_named *a, const struct xfp_named *b);
 
-/* Check the index's header and every record and string of its tables; fill in the names. Offsets of
- * members are the caller's to check. */
+/* Verify the header of the index and every record and string of its tables, and fill in the names. The caller checks
+ * the offsets of members. */
 enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_error *err);
 enum xfp_status xfp_bundle_check_tables(struct xfp_bundle *bundle, struct xfp_error *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bundle_tables.c - every record of the index held to the rules of bundle_layout.h.
+ * bundle_tables.c - check every record of the index against the rules of bundle_layout.h.
  *
- * The digest of the index says that it is as someone wrote it, not that they meant well. After these checks
- * no number in it leads outside the file, another table or a matrix.
+ * The digest proves only that the index is unchanged, not that its author was honest. After these checks, no number in
+ * the index leads outside the file, another table or a matrix.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,15 +37,16 @@ enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_er
 	uint64_t end = sizeof *header;
 
 	if (memcmp(header->magic, XFP_IDX_MAGIC, sizeof header->magic))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: xfp.idx is no index; convert it again", bundle->path);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: xfp.idx is not an index; convert it again",
+				bundle->path);
 	if (header->version < XFP_BUNDLE_VERSION)
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: format version %" PRIu32 ", which came before the one that is read here, %d; "
+				"%s: format version %" PRIu32 " is too old (this release reads %d); "
 				"convert the checkpoint again",
 				bundle->path, header->version, XFP_BUNDLE_VERSION);
 	if (header->version != XFP_BUNDLE_VERSION)
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: format version %" PRIu32 ", but only %d can be read here; use another "
+				"%s: format version %" PRIu32 " is not supported (this release reads %d); use another "
 				"release or convert it again",
 				bundle->path, header->version, XFP_BUNDLE_VERSION);
 	if (header->header_bytes != sizeof *header)
@@ -73,7 +74,7 @@ enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_er
 
 /* ---- strings ----------------------------------------------------------------------------------- */
 
-/* The next string of the table, of which `end` bytes are spoken for. */
+/* Check the next string of the table, of which the first `end` bytes are in use. */
 static bool take_string(const struct xfp_bundle *bundle, struct xfp_idx_string string, uint32_t *end)
 {
 	uint32_t left = xfp_bundle_count(bundle, XFP_TABLE_STRINGS) - *end;
@@ -122,8 +123,8 @@ static int by_name(const void *a, const void *b)
 	return xfp_named_compare(a, b);
 }
 
-/* Sort the names of a table; none may occur twice. Each record begins with its name, which in a unit's record its
- * role follows. */
+/* Sort the names of a table and reject duplicates. A record begins with its name; in a unit's record the role
+ * follows. */
 static enum xfp_status sort_names(const struct xfp_bundle *bundle, enum xfp_index_table table, struct xfp_named **out,
 				  struct xfp_error *err)
 {
@@ -173,7 +174,7 @@ static bool tensor_elements(const struct xfp_idx_tensor *tensor, uint64_t *eleme
 	return *elements <= (uint64_t)1 << 56;
 }
 
-/* Whether a matrix's view stays within its tensor. */
+/* Return whether a matrix's view stays within its tensor. */
 static bool view_fits(const struct xfp_idx_unit *unit, const struct xfp_idx_matrix *matrix, uint64_t elements)
 {
 	uint64_t down, right, last;
@@ -183,14 +184,14 @@ static bool view_fits(const struct xfp_idx_unit *unit, const struct xfp_idx_matr
 	       xfp_add(last, matrix->base, &last) && last < elements;
 }
 
-/* What a walk through the tables counts. */
+/* Counters of the pass over the tables. */
 struct table_walk {
-	uint32_t matrices, parts; /* so far; both tables are in the order of their users */
+	uint32_t matrices, parts; /* records used so far; both tables are in order of use */
 	uint64_t weights;
-	uint64_t *covered; /* elements of each tensor that are in units, or NO_MATRIX */
+	uint64_t *covered; /* per tensor: elements that are in units, or NO_MATRIX */
 };
 
-/* The next part belongs to (number, kind) and has this size. */
+/* Check that the next part belongs to (number, kind) and has this size. */
 static bool take_part(const struct xfp_bundle *bundle, struct table_walk *walk, uint32_t which, uint32_t number,
 		      unsigned kind, uint64_t size)
 {
@@ -202,7 +203,7 @@ static bool take_part(const struct xfp_bundle *bundle, struct table_walk *walk, 
 	return part->number == number && part->kind == kind && !part->reserved && !part->volume && part->size == size;
 }
 
-/* One matrix; `bytes` counts what its unit's parts must hold. */
+/* Check one matrix and add its size to `bytes`, the expected size of the unit's parts. */
 static bool check_matrix(const struct xfp_bundle *bundle, struct table_walk *walk, uint32_t u, uint32_t expert,
 			 uint64_t bytes[XFP_PARTS])
 {
@@ -292,7 +293,7 @@ enum xfp_status xfp_bundle_check_tables(struct xfp_bundle *bundle, struct xfp_er
 		return xfp_no_memory(err);
 	for (uint32_t t = 0; t < tensors; t++) {
 		walk.covered[t] = NO_MATRIX;
-		if (bundle->tensors[t].rank > 8) { /* before units look at shapes */
+		if (bundle->tensors[t].rank > 8) { /* checked before units use shapes */
 			status = bad(bundle, "tensor", t, err);
 			goto done;
 		}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.c - checks the bytes that opening a bundle does not: small files and data members.
+ * check.c - verify the bytes that opening a bundle does not: small files and data members.
  *
- * Members are numbered files first, then parts. Each must consist of its canonical header, content of the
- * right SHA-256, and zeros up to the next member. xfp_bundle_open has checked the rest of the file.
+ * Members are numbered: files first, then parts. Each consists of its canonical header, content with the recorded
+ * SHA-256, and zero padding up to the next member. xfp_bundle_open verifies the rest of the file.
  */
 #include <string.h>
 
@@ -14,9 +14,9 @@
 
 struct checked_member {
 	char name[XFP_FILE_MEMBER_BYTES];
-	uint64_t offset; /* of the content */
-	uint64_t size;   /* that the digest covers */
-	uint64_t padded; /* that the header states */
+	uint64_t offset; /* offset of the content */
+	uint64_t size;   /* bytes that the digest covers */
+	uint64_t padded; /* size in the header */
 	const uint8_t *sha256;
 };
 
@@ -49,7 +49,7 @@ static struct checked_member find_member(const struct xfp_bundle *bundle, uint32
 	return member;
 }
 
-/* What people call the member: the tensor, unit or file. */
+/* Return the name to report for a member: of its tensor, unit or file. */
 static const char *owner(const struct xfp_bundle *bundle, uint32_t number)
 {
 	uint32_t files = xfp_bundle_count(bundle, XFP_TABLE_FILES);
@@ -92,7 +92,7 @@ static enum xfp_status damaged(const struct xfp_bundle *bundle, uint32_t number,
 			member->name, xfp_printable(owner(bundle, number)).text, what);
 }
 
-/* The tar header and the padding of a member: its bytes that no digest covers. */
+/* Check the tar header and the padding of a member, which no digest covers. */
 static enum xfp_status check_frame(const struct xfp_bundle *bundle, uint32_t number,
 				   const struct checked_member *member, struct xfp_error *err)
 {
@@ -102,7 +102,7 @@ static enum xfp_status check_frame(const struct xfp_bundle *bundle, uint32_t num
 
 	xfp_tar_header(member->name, member->padded, header);
 	if (memcmp(content - header_bytes, header, header_bytes))
-		return damaged(bundle, number, member, "its header is not the canonical one", err);
+		return damaged(bundle, number, member, "its header is not canonical", err);
 	if (!xfp_bundle_all_zero(content + member->size, xfp_align(member->padded, XFP_TAR_BLOCK) - member->size))
 		return damaged(bundle, number, member, "its padding is not zero", err);
 	return XFP_OK;
@@ -148,7 +148,7 @@ enum xfp_status xfp_bundle_check(const struct xfp_bundle *bundle,
 
 		status = xfp_bundle_check_member(bundle, i, err);
 		if (!status && progress && !progress(context, member.offset + member.padded, bundle->bytes))
-			status = xfp_fail(err, XFP_FAILED, "%s: stopped before it was checked", bundle->path);
+			status = xfp_fail(err, XFP_FAILED, "%s: the check was stopped", bundle->path);
 	}
 	return status;
 }

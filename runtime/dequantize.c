@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dequantize.c - weights of a matrix as numbers, from the parts that the index points to.
+ * dequantize.c - decodes the weights of a matrix.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "kernels/common/scale.h"
 #include "runtime/linear.h"
 
-#define MANY_ROWS 16 /* from which on tables of a library pay */
+#define MANY_ROWS 16 /* from this many rows on, look-up tables of a library are faster */
 
 static enum xfp_status dequantize(const struct xfp_linear *linear, const struct xfp_matrix_info *matrix, uint64_t first,
 				  uint64_t rows, enum xfp_float type, uint8_t *out, struct xfp_error *err)
@@ -21,7 +21,7 @@ static enum xfp_status dequantize(const struct xfp_linear *linear, const struct 
 	struct xfp_matvec w;
 
 	xfp_linear_matrix(linear, matrix->expert, &w);
-	/* A row at a time: the call for it finds the same outliers as one for all of them would. */
+	/* Row by row; each row is checked for the same outliers that a call for all rows would check. */
 	for (uint64_t r = first; !status && r < first + rows; r++, out += row_bytes) {
 		if ((status = xfp_linear_decode(linear, matrix->expert, &w, r, 1, row, 0, err)))
 			break;
@@ -43,7 +43,7 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
 	if (!xfp_bundle_matrix(bundle, number, &matrix) || first > matrix.rows || rows > matrix.rows - first)
 		return xfp_fail(err, XFP_USAGE, "%s: has no such rows of matrix %" PRIu32, bundle->path, number);
 	if (type < XFP_FLOAT32 || type > XFP_BFLOAT16)
-		return xfp_fail(err, XFP_USAGE, "%s: there is no type %d to decode to", bundle->path, (int)type);
+		return xfp_fail(err, XFP_USAGE, "%s: unknown type %d", bundle->path, (int)type);
 	if (!rows || !matrix.cols)
 		return XFP_OK;
 	if ((status = xfp_linear_init(&linear, bundle, matrix.unit, rows >= MANY_ROWS, err)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * instructions.c - which of the kernels' instruction sets multiplies.
+ * instructions.c - selects the instruction set of the multiplication kernels.
  */
 #include "kernels/multiply/matvec.h"
 #include "runtime/xfp.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linear.c - what a unit's matrices share, decoded once; and each of them as kernels take it.
+ * linear.c - decodes what the matrices of a unit share, once, and presents each matrix to the kernels.
  */
 #include "runtime/linear.h"
 
@@ -18,7 +18,7 @@
 
 _Static_assert((int)XFP_FLOAT32 == (int)XFP_F32 && (int)XFP_FLOAT16 == (int)XFP_F16 &&
 		       (int)XFP_BFLOAT16 == (int)XFP_BF16,
-	       "types are numbered as dtypes");
+	       "enum xfp_float must match the dtypes");
 
 /* ---- what is shared ---------------------------------------------------------------------------- */
 
@@ -176,7 +176,7 @@ static void set_outliers(const struct xfp_matrix_info *matrix, struct xfp_outlie
 	o->residual = o->column + xfp_align((uint64_t)o->count * (o->wide ? 4 : 2), 4);
 }
 
-/* Leave out columns that are not the slice's, as far as the layout allows. */
+/* Skip columns outside the slice, as far as the layout allows. */
 static void take_columns(const struct xfp_linear *linear, struct xfp_matvec *w)
 {
 	uint64_t first = linear->slice.first_col, end = first + linear->slice.cols;
@@ -230,7 +230,7 @@ bool xfp_linear_matrix(const struct xfp_linear *linear, uint32_t expert, struct 
 	if (w->mode >= XFP_MATVEC_V2) {
 		w->k = matrix.k;
 		w->group = matrix.group_size ? linear->library.group : 0;
-		bits = (uint64_t)(1023 - matrix.exponent) << 52; /* 2^-s; opening has seen to its range */
+		bits = (uint64_t)(1023 - matrix.exponent) << 52; /* 2^-s; the range was checked on opening */
 		memcpy(&w->unit, &bits, sizeof bits);
 		set_outliers(&matrix, &w->outliers);
 	}
@@ -252,7 +252,7 @@ bool xfp_linear_matrix(const struct xfp_linear *linear, uint32_t expert, struct 
 
 /* ---- its rows ---------------------------------------------------------------------------------- */
 
-/* Row r without outliers. For a few rows, making tables of the library does not pay. */
+/* Decode row r without outliers. Look-up tables of the library do not pay off for a few rows. */
 static void decode_row(const struct xfp_linear *linear, const struct xfp_matvec *w, uint64_t r, float *x)
 {
 	const uint8_t *index = w->index + r * w->row_bytes;
@@ -282,7 +282,7 @@ enum xfp_status xfp_linear_decode(const struct xfp_linear *linear, uint32_t expe
 		if (xfp_matvec_codebooks_exist(w, linear->library.codebooks, r, 1))
 			decode_row(linear, w, r, x);
 		else
-			wrong = "a group's codebook is none of its library";
+			wrong = "a group has an invalid codebook number";
 		if (!wrong &&
 		    (!xfp_outlier_rows_next(o, r, &at) || !xfp_outlier_rows_add(o, &at, x, w->first_column, w->cols) ||
 		     (r + 1 == first + rows && !xfp_outlier_rows_end(o, first + rows, &at))))

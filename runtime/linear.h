@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linear.h - a unit's matrices, or a kept tensor, as kernels take them. Private to runtime/ and to the kernel verifier.
+ * linear.h - a unit's matrices, or a kept tensor, as input to kernels. Private to runtime/ and to the kernel verifier.
  */
 #ifndef XFP_LINEAR_H
 #define XFP_LINEAR_H
@@ -11,31 +11,31 @@
 
 struct xfp_linear {
 	const struct xfp_bundle *bundle;
-	const char *name, *role; /* of the unit; or of the tensor, and "" */
-	unsigned dtype;          /* of what is kept */
+	const char *name, *role; /* name and role of the unit; for a tensor its name and "" */
+	unsigned dtype;          /* dtype of a kept tensor */
 	uint32_t experts, first_matrix;
-	const uint8_t *tensor; /* its bytes; NULL: a unit */
-	uint64_t rows, cols;   /* of a whole matrix */
+	const uint8_t *tensor; /* bytes of a kept tensor; NULL for a unit */
+	uint64_t rows, cols;   /* shape of the whole matrix */
 	struct xfp_slice slice;
 
-	float *down;                /* xfp_balance_down of every column; NULL: not balanced */
-	float *values;              /* of the library */
-	struct xfp_library library; /* v2a, v2c: to decode with */
-	void *tables;               /* to multiply with; see matvec.h */
+	float *down;                /* xfp_balance_down of every column; NULL if not balanced */
+	float *values;              /* entries and ratios of the library */
+	struct xfp_library library; /* v2a, v2c: for decoding */
+	void *tables;               /* for multiplying; see matvec.h */
 };
 
-/* Open the matrices of a unit with all rows and columns; `multiply`: with tables to multiply by. The caller releases
- * it. */
+/* Open the matrices of a unit with all rows and columns. `multiply` also builds the tables for multiplication. The
+ * caller releases the linear. */
 enum xfp_status xfp_linear_init(struct xfp_linear *linear, const struct xfp_bundle *bundle, uint32_t unit,
 				bool multiply, struct xfp_error *err);
 void xfp_linear_release(struct xfp_linear *linear);
 
-/* A matrix of it with the slice's columns, and as many more at either side as kernels need: its columns begin at
- * w->first_column. All rows. f64 has rows of its own, that only decoding can read: then false. */
+/* Get a matrix with all rows and the slice's columns, extended on either side as kernels need; its columns begin at
+ * w->first_column. Returns false for f64, whose rows can only be decoded. */
 bool xfp_linear_matrix(const struct xfp_linear *linear, uint32_t expert, struct xfp_matvec *w);
 
-/* Rows [first, first + rows) of such a matrix as scaled weights x', outliers added, `stride` apart; of what is stored
- * without codebooks, the weights. XFP_BAD_INPUT names what is wrong. */
+/* Decode rows [first, first + rows) of such a matrix to scaled weights x', outliers added, `stride` elements apart;
+ * without codebooks, to weights. XFP_BAD_INPUT names the damaged row. */
 enum xfp_status xfp_linear_decode(const struct xfp_linear *linear, uint32_t expert, const struct xfp_matvec *w,
 				  uint64_t first, uint64_t rows, float *x, size_t stride, struct xfp_error *err);
 

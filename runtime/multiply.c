@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * multiply.c - products of matrices and vectors: a list of products as rounds of batches, done by blocks of rows.
+ * multiply.c - products of matrices and vectors: a list of products is processed in rounds of batches, by blocks of
+ * rows.
  *
- * A list of products is cut into rounds, which bound the memory that prepared vectors take. In a round, products of the
- * same expert form batches of as many vectors as kernels take at once. First all threads prepare the batches' vectors;
- * then each takes a block of rows, multiplies it by all batches, while it is in the cache, and adds up what belongs
- * together, in the order of the list. So nothing depends on which thread does what.
+ * Rounds bound the memory of prepared vectors. In a round, products of the same expert form batches of as many vectors
+ * as kernels take at once. First all threads prepare the vectors of the batches. Then each thread takes a block of
+ * rows, multiplies it by all batches while it is in the cache, and sums the results in the order of the list. So
+ * results do not depend on the division of work among threads.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,20 +18,20 @@
 #include "runtime/linear.h"
 #include "runtime/team.h"
 
-#define ROUND_PRODUCTS 256      /* at least */
-#define ROUND_BYTES (64 << 20)  /* of prepared vectors, unless so many products, or those of one y, take more */
-#define DECODED_PRODUCTS 32     /* of an expert, from which on a block of rows is decoded first */
-#define DECODED_BYTES (1 << 18) /* of such a block, at most */
-#define MOST_ROWS 64            /* of a block, which several batches find in the cache */
-#define MOST_ROWS_ALONE 256     /* of one that is read once */
+#define ROUND_PRODUCTS 256      /* minimum per round */
+#define ROUND_BYTES (64 << 20)  /* of prepared vectors per round, unless the minimum or one y needs more */
+#define DECODED_PRODUCTS 32     /* from this many products of an expert on, a block of rows is decoded first */
+#define DECODED_BYTES (1 << 18) /* maximum of such a block */
+#define MOST_ROWS 64            /* per block that several batches share in the cache */
+#define MOST_ROWS_ALONE 256     /* per block that is read once */
 #define LEAST_ROWS 8
 
-/* Products of one expert, numbers [first, first + count) in the order of experts. */
+/* Products of one expert: numbers [first, first + count) in expert order. */
 struct batch {
 	struct xfp_matvec w;
 	uint32_t expert;
 	unsigned first, count;
-	unsigned vectors; /* the batch that prepares them: this one, or one before it with the same */
+	unsigned vectors; /* the batch that prepares them: this one, or an earlier one with the same vectors */
 	bool decoded;
 	struct xfp_matvec_x x;
 	void *buffer;
@@ -38,20 +39,20 @@ struct batch {
 
 struct round {
 	const struct xfp_linear *linear;
-	const struct xfp_product *products; /* of this round */
+	const struct xfp_product *products; /* products of this round */
 	size_t count;
 	const struct xfp_input *x;
 	const struct xfp_output *y;
-	uint64_t *order; /* products by expert */
-	uint32_t *place; /* where each product is in it */
+	uint64_t *order; /* product numbers, ordered by expert */
+	uint32_t *place; /* position of each product in `order` */
 	struct batch *batches;
 	size_t batch_count;
-	size_t block; /* rows */
+	size_t block; /* rows per block */
 	struct xfp_team *team;
 
-	/* What a thread has of its own. */
+	/* Offsets in each thread's own memory. */
 	size_t sums_at, decoded_at, gathered_at;
-	int failed; /* the first to fail sets it, and alone writes `err` */
+	int failed; /* set by the first thread that fails, which alone writes `err` */
 	enum xfp_status status;
 	struct xfp_error *err;
 };
@@ -75,7 +76,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Products of one expert stay in their order. */
+/* Sort products by expert; stable. */
 static void order_by_expert(struct round *round)
 {
 	for (size_t i = 0; i < round->count; i++)
@@ -136,7 +137,7 @@ static unsigned layout_of(const struct batch *batch)
 	return batch->decoded ? 0 : batch->w.k;
 }
 
-/* The batch's vectors one after the other, with zeros for columns beside the slice's. */
+/* Copy the batch's vectors one after the other, with zeros for columns outside the slice. */
 static const void *gather(const struct round *round, const struct batch *batch, uint8_t *to)
 {
 	size_t element = type_bytes(round->x->type), row = batch->w.cols * element;
@@ -179,7 +180,7 @@ static void fail(struct round *round, enum xfp_status status, const struct xfp_e
 		*round->err = *why;
 }
 
-/* Rows of a matrix as a matrix of f32. */
+/* Decode rows of a matrix to a matrix of f32. */
 static bool decode(struct round *round, const struct batch *batch, size_t first, size_t rows, float *to,
 		   struct xfp_matvec *w)
 {
@@ -198,7 +199,7 @@ static bool decode(struct round *round, const struct batch *batch, size_t first,
 	return !status;
 }
 
-/* Rows [first, first + rows) by all batches: sums[place][rows]. */
+/* Multiply rows [first, first + rows) by all batches: sums[place][rows]. */
 static bool multiply_block(struct round *round, size_t first, size_t rows, float *sums, float *decoded)
 {
 	struct xfp_matvec tile = { 0 };
@@ -219,7 +220,7 @@ static bool multiply_block(struct round *round, size_t first, size_t rows, float
 			     xfp_fail(&err, XFP_BAD_INPUT,
 				      "%s: damaged: unit %s, expert %" PRIu32
 				      ", rows %zu to %zu: outliers outside the matrix, "
-				      "or a group's codebook is none of its library; copy or convert it again",
+				      "or an invalid codebook number; copy or convert it again",
 				      round->linear->bundle->path, xfp_printable(round->linear->name).text,
 				      batch->expert, first, first + rows - 1),
 			     &err);
@@ -229,7 +230,7 @@ static bool multiply_block(struct round *round, size_t first, size_t rows, float
 	return true;
 }
 
-/* The results of a block: what has the same y is added up where the first of it is. */
+/* Store the results of a block; products with the same y are summed at the first of them. */
 static void put(const struct round *round, size_t first, size_t rows, float *sums)
 {
 	size_t element = type_bytes(round->y->type);
@@ -265,7 +266,7 @@ static void multiply_rows(void *context, unsigned thread, size_t number)
 
 /* ---- a round ----------------------------------------------------------------------------------- */
 
-/* Whether several batches are of one expert, and so take the same rows one after the other. */
+/* Return whether several batches use the same expert, and so the same rows. */
 static bool shares_rows(const struct round *round)
 {
 	for (size_t b = 1; b < round->batch_count; b++)
@@ -274,7 +275,7 @@ static bool shares_rows(const struct round *round)
 	return false;
 }
 
-/* Rows that a thread takes at once: few enough that all threads are busy to the end. */
+/* Return the rows per block: few enough that all threads stay busy until the end. */
 static size_t block_rows(const struct round *round)
 {
 	size_t rows = round->linear->slice.rows / (xfp_team_threads(round->team) * (size_t)4);
@@ -284,7 +285,7 @@ static size_t block_rows(const struct round *round)
 	return rows < LEAST_ROWS ? LEAST_ROWS : rows;
 }
 
-/* The memory that the round takes, and what is where in it. */
+/* Compute the memory that the round needs, and its layout. */
 static void lay_out(struct round *round, size_t *shared, size_t *own)
 {
 	size_t gathered = 0, decoded = 0;
@@ -306,7 +307,7 @@ static void lay_out(struct round *round, size_t *shared, size_t *own)
 	}
 	round->sums_at = 0;
 	round->decoded_at = xfp_align(round->count * round->block * sizeof(float), 64);
-	round->gathered_at = 0; /* in the time before there are sums */
+	round->gathered_at = 0; /* used before the sums are written */
 	*own = round->decoded_at + decoded * round->block;
 	*own = *own > gathered ? *own : gathered;
 }
@@ -349,8 +350,8 @@ static enum xfp_status check_vectors(const struct xfp_linear *linear, const char
 				     struct xfp_error *err)
 {
 	if (type < XFP_FLOAT32 || type > XFP_BFLOAT16)
-		return xfp_fail(err, XFP_USAGE, "%s: %s of type %d, which there is not",
-				xfp_printable(linear->name).text, what, (int)type);
+		return xfp_fail(err, XFP_USAGE, "%s: %s have an unknown type, %d", xfp_printable(linear->name).text,
+				what, (int)type);
 	if (count && !data)
 		return xfp_fail(err, XFP_USAGE, "%s: %s at NULL", xfp_printable(linear->name).text, what);
 	if (count > 1 && stride < elements)
@@ -381,7 +382,7 @@ static enum xfp_status check_call(const struct xfp_linear *linear, const struct 
 	return XFP_OK;
 }
 
-/* Products of the next round: some, and all others that have the y of the last one. */
+/* Return the products of the next round: enough for a round, plus all others with the y of the last one. */
 static size_t round_products(const struct xfp_linear *linear, const struct xfp_product *products, size_t count)
 {
 	size_t some = ROUND_BYTES / ((linear->slice.cols + 1024) * 12), end;
@@ -413,7 +414,7 @@ static enum xfp_status run_rounds(struct round *round, const struct xfp_product 
 	return status;
 }
 
-/* The list in the order of y, products of one y in their own order; NULL without memory. */
+/* Sort the list by y; stable. Returns NULL if memory ran out. */
 static struct xfp_product *order_by_y(const struct xfp_product *products, size_t count)
 {
 	struct xfp_product *ordered = malloc(count * sizeof *ordered);

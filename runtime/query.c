@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query.c - what is inside an open bundle.
+ * query.c - information about the contents of an open bundle.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows.c - rows by their numbers: what a token embedding is for.
+ * rows.c - decodes rows by number, as a token embedding needs.
  *
- * A row is decoded some columns at a time, so that it needs no more memory than is on the stack, however long it is.
+ * A row is decoded one window of columns at a time, so that the stack suffices for rows of any length.
  */
 #include <inttypes.h>
 
@@ -11,14 +11,14 @@
 #include "kernels/common/scale.h"
 #include "runtime/linear.h"
 
-#define WINDOW 1024 /* columns: whole groups, and whole chunks of indices */
+#define WINDOW 1024 /* columns; a multiple of groups and of chunks of indices */
 
-/* Some columns of a matrix, from a multiple of WINDOW on. */
+/* A window of columns of a matrix; begins at a multiple of WINDOW. */
 struct window {
 	const struct xfp_linear *linear;
 	uint32_t expert;
 	int exponent;
-	uint64_t first, cols; /* of the slice: within the window's */
+	uint64_t first, cols; /* columns of the slice within the window */
 	struct xfp_matvec w;
 };
 
@@ -61,18 +61,18 @@ static enum xfp_status check(const struct xfp_linear *linear, const uint32_t *id
 	uint64_t rows = linear->experts * linear->slice.rows;
 
 	if (count && (!ids || !out || !out->data))
-		return xfp_fail(err, XFP_USAGE, "%s: %s: no list of rows, or nowhere to put them", path,
+		return xfp_fail(err, XFP_USAGE, "%s: %s: the list of rows, or the output, is NULL", path,
 				xfp_printable(name).text);
 	if (!count)
 		return XFP_OK;
 	if (out->type < XFP_FLOAT32 || out->type > XFP_BFLOAT16)
-		return xfp_fail(err, XFP_USAGE, "%s: there is no type %d to decode to", path, (int)out->type);
+		return xfp_fail(err, XFP_USAGE, "%s: unknown type %d", path, (int)out->type);
 	if (out->count < count || (count > 1 && out->stride < linear->slice.cols))
 		return xfp_fail(err, XFP_USAGE, "%s: %s: no room for %zu rows of %" PRIu64 " columns", path,
 				xfp_printable(name).text, count, linear->slice.cols);
 	for (size_t i = 0; i < count; i++)
 		if (ids[i] >= rows)
-			return xfp_fail(err, XFP_USAGE, "%s: %s: row %" PRIu32 ", of %" PRIu64, path,
+			return xfp_fail(err, XFP_USAGE, "%s: %s: there is no row %" PRIu32 "; there are %" PRIu64, path,
 					xfp_printable(name).text, ids[i], rows);
 	return XFP_OK;
 }

@@ -23,7 +23,7 @@ enum xfp_status xfp_no_such(const struct xfp_bundle *bundle, const char *what, u
 
 /* ---- slices ------------------------------------------------------------------------------------ */
 
-/* Some of `all`; with `count` 0, what is left, which must be some. */
+/* Restrict a range to `all`; `count` 0 means up to the end. The result must not be empty. */
 static bool cut(uint64_t *first, uint64_t *count, uint64_t all)
 {
 	if (*first >= all || *count > all - *first)
@@ -37,7 +37,7 @@ static enum xfp_status bad_slice(const struct xfp_bundle *bundle, const char *na
 				 uint64_t count, uint64_t all, struct xfp_error *err)
 {
 	if (!count)
-		return xfp_fail(err, XFP_USAGE, "%s: %s: a slice from %s %" PRIu64 " on, of %" PRIu64, path_of(bundle),
+		return xfp_fail(err, XFP_USAGE, "%s: %s: a slice begins at %s %" PRIu64 " of %" PRIu64, path_of(bundle),
 				xfp_printable(name).text, what, first, all);
 	return xfp_fail(err, XFP_USAGE, "%s: %s: a slice of %" PRIu64 " %ss from %" PRIu64 " on, of %" PRIu64,
 			path_of(bundle), xfp_printable(name).text, count, what, first, all);
@@ -86,7 +86,7 @@ enum xfp_status xfp_tensor_matrix(const struct xfp_bundle *bundle, uint32_t numb
 		return XFP_OK;
 	if (!tensor->data || tensor->rank != 2 || !tensor->elements || !xfp_dtype_is_weight(tensor->dtype))
 		return xfp_fail(err, XFP_USAGE,
-				"%s: %s is no matrix that was kept, or is a unit, as a whole; see the units of that "
+				"%s: %s is not stored as one matrix; open the units of that "
 				"name",
 				path_of(bundle), xfp_printable(tensor->name).text);
 	return XFP_OK;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * team.c - the threads of a team: they wait for a task, for a moment awake, since the next matrix comes soon, and then
- * asleep.
+ * team.c - the threads of a team. Idle threads first spin, because the next matrix comes soon, then sleep.
  */
 #include "runtime/team.h"
 
@@ -18,7 +17,7 @@
 
 #define ALIGN 64
 #define MOST_THREADS 1024
-#define AWAKE 4000 /* looks at a number that another thread will change, some 100 us */
+#define AWAKE 4000 /* spins before sleeping, about 100 us */
 
 struct team_member {
 	struct xfp_team *team;
@@ -28,32 +27,32 @@ struct team_member {
 
 struct xfp_team {
 	unsigned threads;
-	xfp_team_run_fn *borrowed; /* NULL: threads are its own */
+	xfp_team_run_fn *borrowed; /* NULL if the team has its own threads */
 	void *pool;
-	pthread_mutex_t call; /* held by the one call that has the team */
+	pthread_mutex_t call; /* held by the call that uses the team */
 
-	/* What has to be done. The state changes last, so who sees it sees the rest. */
+	/* The task. The state is written last, so a thread that sees the new state also sees these. */
 	void (*item)(void *context, unsigned thread, size_t i);
 	void *context;
 	size_t items;
 	atomic_size_t next;
-	atomic_uint_least64_t state; /* TASK times its number, OPEN, members at work */
+	atomic_uint_least64_t state; /* TASK times the task's number, OPEN flag, members at work */
 	atomic_bool stop;
 
-	pthread_mutex_t lock; /* of sleep */
+	pthread_mutex_t lock; /* protects sleeping */
 	pthread_cond_t begun, done;
-	atomic_uint asleep;          /* members */
-	atomic_bool waiting;         /* for them, asleep */
+	atomic_uint asleep;          /* sleeping members */
+	atomic_bool waiting;         /* the caller sleeps until the members finish */
 	struct team_member *members; /* [threads - 1] */
 
 	uint8_t *memory;
 	size_t memory_bytes, shared, own;
 };
 
-/* A member may join while a task is open. Once it is closed, and those who joined have left, it is done: nobody waits
- * for a member that sleeps through it or does not get a processor. */
+/* A member may join while the task is open. After it is closed, and those who joined have left, it is done. Nobody
+ * waits for a member that is asleep or not scheduled. */
 #define OPEN (UINT64_C(1) << 16)
-#define TASK (UINT64_C(1) << 17) /* 2^47 of them: at a million per second, four years */
+#define TASK (UINT64_C(1) << 17) /* wraps after 2^47 tasks: at a million per second, four years */
 #define AT_WORK (OPEN - 1)
 
 static void pause_briefly(void)
@@ -73,7 +72,7 @@ static void do_items(struct xfp_team *team, unsigned thread)
 		team->item(team->context, thread, i);
 }
 
-/* Whether there is a task other than the one that was done last, or an end. */
+/* Return whether there is a task other than the last one, or an end. */
 static bool called(struct xfp_team *team, uint64_t last)
 {
 	uint64_t state = atomic_load(&team->state);
@@ -96,7 +95,7 @@ static void await_call(struct xfp_team *team, uint64_t last)
 	pthread_mutex_unlock(&team->lock);
 }
 
-/* False when it is closed by now, or was done before. */
+/* Join the task. Returns false if it is closed, or this member has done it. */
 static bool join(struct xfp_team *team, uint64_t *last)
 {
 	uint64_t state = atomic_load(&team->state);
@@ -251,7 +250,7 @@ static struct xfp_team *make(unsigned threads)
 	return team;
 }
 
-/* End the first `started` members. */
+/* Stop the first `started` members. */
 static void dissolve(struct xfp_team *team, unsigned started)
 {
 	atomic_store(&team->stop, true);
@@ -275,7 +274,7 @@ static unsigned processors(void)
 	return count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : (unsigned)count;
 }
 
-/* Signals belong to the threads that the program knows. */
+/* Block signals in members: signals belong to the threads that the program knows. */
 static int start_member(struct team_member *member)
 {
 	sigset_t all, before;
@@ -324,7 +323,7 @@ enum xfp_status xfp_team_borrow(unsigned threads, xfp_team_run_fn *run, void *po
 
 	*out = NULL;
 	if (!run || !threads || threads > MOST_THREADS)
-		return xfp_fail(err, XFP_USAGE, "a team of %u threads that %s called: 1 to %u", threads,
+		return xfp_fail(err, XFP_USAGE, "a team of %u threads that %s called: must be 1 to %u", threads,
 				run ? "are" : "are not", MOST_THREADS);
 	if (!(team = make(threads)))
 		return xfp_no_memory(err);

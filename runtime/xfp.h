@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xfp.h - libxfp: reading .xfp bundles, and multiplying by what is in them.
+ * xfp.h - libxfp: read .xfp bundles, decode their weights, and multiply by them on the CPU.
  *
- * A bundle holds the weights of a model, quantized matrix by matrix, and the small files that
- * belong to it (config, tokenizer). The library maps the file once and gives access to what is in it: the place of
- * every part of every matrix, ready to be used in place or uploaded; weights decoded to f32, f16 or bf16; and
- * products of matrices and vectors, computed directly from the stored bytes. It needs no other library.
+ * A bundle contains the quantized weights of a model and its small files (config, tokenizer). The library maps the
+ * bundle once. It returns the location of every part of every matrix, for use in place or for upload; it decodes
+ * weights to f32, f16 or bf16; and it computes matrix-vector products directly from the stored bytes. It depends on
+ * no other library.
  *
  *     #include <stdio.h>
  *     #include <stdlib.h>
@@ -13,43 +13,68 @@
  *
  *     int main(void)
  *     {
- *         struct xfp_error err = { XFP_FAILED, "out of memory, or there is no such unit" };
+ *         struct xfp_error err = { XFP_FAILED, "out of memory" };
  *         struct xfp_bundle *bundle = NULL;
- *         struct xfp_unit_info unit;
+ *         struct xfp_team *team = NULL;
+ *         struct xfp_linear *linear = NULL;
+ *         struct xfp_linear_info info;
+ *         float *x = NULL, *y = NULL;
  *         enum xfp_status status = xfp_bundle_open("model.xfp", &bundle, &err);
- *         float *w = NULL;
  *
+ *         if (!status)
+ *             status = xfp_team_start(0, &team, &err);
  *         if (!status) {
- *             uint32_t u = xfp_bundle_find_unit(bundle, "model.layers.0.self_attn.q_proj.weight", "q");
+ *             uint32_t unit = xfp_bundle_find_unit(bundle, "model.layers.0.self_attn.q_proj.weight", "q");
  *
- *             if (xfp_bundle_unit(bundle, u, &unit))
- *                 w = malloc(unit.rows * unit.cols * sizeof *w);
- *             status = w ? xfp_bundle_dequantize(bundle, unit.first_matrix, 0, unit.rows, XFP_FLOAT32, w, &err)
- *                        : XFP_FAILED;
+ *             status = xfp_linear_open(bundle, unit, NULL, &linear, &err);
+ *         }
+ *         if (!status) {
+ *             xfp_linear_info(linear, &info);
+ *             x = calloc(info.cols, sizeof *x);
+ *             y = calloc(info.rows, sizeof *y);
+ *             status = x && y ? XFP_OK : XFP_FAILED;
+ *         }
+ *         for (int token = 0; !status && token < 10; token++) {
+ *             struct xfp_input in = { .data = x, .type = XFP_FLOAT32, .count = 1, .stride = info.cols };
+ *             struct xfp_output out = { .data = y, .type = XFP_FLOAT32, .count = 1, .stride = info.rows };
+ *
+ *             x[token] = 1;                                                   // your activations
+ *             status = xfp_multiply(team, linear, 0, 1, &in, &out, &err);     // y = W x
+ *             if (!status)
+ *                 printf("%g\n", y[0]);
  *         }
  *         if (status)
  *             fprintf(stderr, "%s\n", err.text);
- *         else
- *             printf("%g\n", w[0]);
- *         free(w);
+ *         free(x);
+ *         free(y);
+ *         xfp_linear_close(linear);
+ *         xfp_team_end(team);
  *         xfp_bundle_close(bundle);
  *         return status;
  *     }
  *
  * (cc program.c $(pkg-config --cflags --libs xfp))
  *
- * Words: a tensor is one named array of the checkpoint that the bundle was made from. A matrix is
- * W [rows, cols] with y = W x, one tensor or a view of one. A unit is one matrix, or all experts of one
- * projection in one layer. How the bytes are laid out is in xfp(5).
+ * Terms: a tensor is a named array of the checkpoint that the bundle was converted from. A matrix is W [rows, cols] in
+ * y = W x: one tensor, or a view of one. A unit is one matrix, or all experts of one projection in one layer. xfp(5)
+ * documents the file format.
  *
- * Opening checks the index, its digest and every offset and size in it, and reads no weights.
- * Only xfp_bundle_check can tell whether the weights are those that were written: it reads everything.
- * Whatever a file holds, no call reads or writes out of bounds; a file that someone truncates while
- * it is open ends the process with SIGBUS, as any mapped file does.
+ * Errors: functions that can fail return XFP_OK (0) or the reason, and write a message to `err`, which may be NULL.
+ * Output handles are NULL after a failure. The statuses are
  *
- * Several threads may use a bundle, and what is opened from it, at the same time; nothing changes them. Everything
- * that the functions return pointers to belongs to the bundle and stays until xfp_bundle_close. Numbers called class,
- * mode, dtype and fate are those of xfp(5); their names are given beside them.
+ *     XFP_FAILED     the system failed: I/O, memory, threads, the CUDA driver
+ *     XFP_USAGE      an argument is invalid
+ *     XFP_BAD_INPUT  the file is missing, damaged, or not a bundle
+ *
+ * Trust: opening verifies the index, its digest, and every offset and size in it, without reading weights. Only
+ * xfp_bundle_check verifies the weights: it reads the whole file. No call reads or writes out of bounds, whatever the
+ * file contains. If the file is truncated while it is mapped, an access raises SIGBUS, as with any mapped file.
+ *
+ * Ownership: every pointer that these functions return belongs to the bundle and is valid until xfp_bundle_close.
+ *
+ * Threads: a bundle, and everything opened from it, is immutable and may be used by several threads at once.
+ *
+ * The numeric values of class, mode, dtype and fate are defined in xfp(5); the structures also contain their names.
  */
 #ifndef XFP_H
 #define XFP_H
@@ -68,185 +93,257 @@ struct xfp_bundle;
 
 #define XFP_NOT_FOUND UINT32_MAX
 
-/* XFP_BAD_INPUT when there is no such file, or when it is not a bundle, is damaged, or has a version that this
- * library does not read; XFP_FAILED when it cannot be read at all. On failure *out is NULL. */
+/*
+ * Map a bundle and verify its index.
+ *
+ * @param path  The file.
+ * @param out   Receives the bundle; close it with xfp_bundle_close.
+ * @param err   Receives the message on failure; may be NULL.
+ *
+ * @return XFP_OK         The bundle is open.
+ *         XFP_BAD_INPUT  The file is missing, is not a bundle, is damaged, or has an unsupported format version.
+ *         XFP_FAILED     The file cannot be read or mapped, or memory ran out.
+ */
 enum xfp_status xfp_bundle_open(const char *path, struct xfp_bundle **out, struct xfp_error *err);
-void xfp_bundle_close(struct xfp_bundle *bundle); /* NULL is fine */
 
-/* ---- what is inside ---------------------------------------------------------------------------- */
+/* Unmap and free a bundle. Close every xfp_linear opened from it first. NULL is allowed. */
+void xfp_bundle_close(struct xfp_bundle *bundle);
+
+/* ---- contents ---------------------------------------------------------------------------------- */
 
 struct xfp_bundle_info {
-	uint32_t version;   /* of the format */
-	const char *family; /* of the model: "qwen3_moe" */
-	const char *json;   /* parameters and algorithm versions; no NUL at the end */
+	uint32_t version;   /* version of the format */
+	const char *family; /* model family: "qwen3_moe" */
+	const char *json;   /* conversion parameters and algorithm versions; not NUL-terminated */
 	size_t json_bytes;
 	uint64_t file_bytes;
 	uint64_t weights; /* elements of all units */
 	uint32_t units, matrices, tensors, files;
-	const char *path; /* as it was opened */
+	const char *path; /* path given to xfp_bundle_open */
 };
+
+/* Describe a bundle: sizes, and the number of units, matrices, tensors and files. Numbers begin at 0. */
 void xfp_bundle_info(const struct xfp_bundle *bundle, struct xfp_bundle_info *info);
 
 struct xfp_unit_info {
-	const char *name; /* of the source tensor; a stack's with * for the expert number */
-	const char *role; /* "q", "gate" ...: tells units of one fused tensor apart */
+	const char *name; /* name of the source tensor; for a stack of experts, * stands for the expert number */
+	const char *role; /* "q", "gate" ...: distinguishes the units of one fused tensor */
 	const char *class_name, *mode_name, *dtype_name;
-	uint8_t class_, mode, dtype; /* dtype: of the source */
-	uint8_t k;                   /* bits of an index, the largest of its matrices; 0 without a codebook */
-	bool met;                    /* whether the floor was met */
-	uint32_t group_size;         /* v2a, v2c: columns of a group; 0 in other modes */
-	uint32_t library_size;       /* likewise: codebooks of the library */
+	uint8_t class_, mode, dtype; /* dtype: of the source tensor */
+	uint8_t k;                   /* bits per index, the maximum over its matrices; 0 without a codebook */
+	bool met;                    /* true if the quality floor was met */
+	uint32_t group_size;         /* v2a, v2c: columns per group; 0 in other modes */
+	uint32_t library_size;       /* v2a, v2c: codebooks in the library; 0 in other modes */
 	uint32_t experts;            /* matrices first_matrix ... first_matrix + experts - 1 */
 	uint32_t first_matrix;
-	uint64_t rows, cols; /* of each */
+	uint64_t rows, cols; /* shape of each matrix */
 	uint64_t weights;    /* experts * rows * cols */
-	uint64_t bytes;      /* stored, all parts */
+	uint64_t bytes;      /* stored bytes of all parts */
 	uint64_t outliers;
-	double cos_median, cos_p5; /* per-row cosine to the source */
+	double cos_median, cos_p5; /* median and 5th percentile of the per-row cosine to the source */
 	double error;              /* squared error / squared norm */
-	double floor;              /* least median that was promised */
+	double floor;              /* minimum median cosine that was requested */
 };
 
 struct xfp_matrix_info {
 	uint32_t unit, expert;
-	uint32_t tensor;                       /* the source tensor that it is a view of: */
+	uint32_t tensor;                       /* source tensor that this matrix is a view of */
 	uint64_t base, row_stride, col_stride; /* (r, c) is element base + r * row_stride + c * col_stride */
 	uint64_t rows, cols;
 	uint8_t mode, k;
-	uint32_t group_size, library_size; /* as those of its unit */
-	int exponent;
+	uint32_t group_size, library_size; /* same as in its unit */
+	int exponent;                      /* s: weights are 2^-s times the stored entries */
 	uint64_t outliers;
-	const uint8_t *source; /* XXH3-128 of the source rows, canonical */
+	const uint8_t *source; /* XXH3-128 of the source rows, canonical byte order */
 
-	/* Its bytes in the parts of its unit; NULL and 0 where there is none. `balance` is the unit's, and
-	 * so is `code` in v2a and v2c. */
+	/* Location of this matrix in the parts of its unit; NULL and 0 if the matrix has no such part. `balance` is
+	 * shared by the unit, and so is `code` in v2a and v2c. */
 	const void *index, *code, *group, *balance, *outlier;
 	uint64_t index_bytes, code_bytes, group_bytes, balance_bytes, outlier_bytes;
 };
 
 struct xfp_tensor_info {
 	const char *name;
-	const char *reason; /* of its fate, for people */
+	const char *reason; /* reason for the fate, as text */
 	const char *class_name, *dtype_name, *fate_name;
 	uint8_t class_, dtype, fate;
 	uint32_t rank;
 	uint64_t shape[8];
 	uint64_t elements;
-	uint32_t tied;         /* fate "tied": the tensor that it equals; otherwise XFP_NOT_FOUND */
-	const void *data;      /* its bytes, when it was kept as a whole; otherwise NULL: */
-	uint64_t bytes;        /* its weights are in units, in the tied tensor, or dropped */
-	const uint8_t *source; /* XXH3-128 of its bytes; NULL without data */
+	uint32_t tied;         /* fate "tied": the identical tensor; otherwise XFP_NOT_FOUND */
+	const void *data;      /* bytes of a tensor that was kept unquantized; NULL if its weights are in units, in */
+	uint64_t bytes;        /* the tied tensor, or dropped */
+	const uint8_t *source; /* XXH3-128 of the bytes; NULL without data */
 };
 
 struct xfp_file_info {
-	const char *name; /* relative, '/' between folders, never ".." */
+	const char *name; /* relative path, with '/' between folders, without ".." */
 	const void *data;
 	uint64_t bytes;
 };
 
-/* Each fills in `info`; false when there is no such number. */
+/*
+ * Describe one unit, matrix, tensor or file.
+ *
+ * @param number  0 ... the count in struct xfp_bundle_info - 1.
+ * @param info    Receives the description; its pointers belong to the bundle.
+ *
+ * @return false if `number` is out of range; `info` is then unchanged.
+ */
 bool xfp_bundle_unit(const struct xfp_bundle *bundle, uint32_t number, struct xfp_unit_info *info);
 bool xfp_bundle_matrix(const struct xfp_bundle *bundle, uint32_t number, struct xfp_matrix_info *info);
 bool xfp_bundle_tensor(const struct xfp_bundle *bundle, uint32_t number, struct xfp_tensor_info *info);
 bool xfp_bundle_file(const struct xfp_bundle *bundle, uint32_t number, struct xfp_file_info *info);
 
-/* By exact name: the number, or XFP_NOT_FOUND. Units of a fused tensor share its name, so that a unit is
- * found by name and role; where role is NULL, any unit of that name will do. */
+/*
+ * Find a unit, tensor or file by its exact name.
+ *
+ * @param name  The name, as in the info structures.
+ * @param role  Role of the unit, because the units of a fused tensor share its name; NULL matches any role.
+ *
+ * @return The number, or XFP_NOT_FOUND.
+ */
 uint32_t xfp_bundle_find_unit(const struct xfp_bundle *bundle, const char *name, const char *role);
 uint32_t xfp_bundle_find_tensor(const struct xfp_bundle *bundle, const char *name);
 uint32_t xfp_bundle_find_file(const struct xfp_bundle *bundle, const char *name);
 
 /* ---- weights ----------------------------------------------------------------------------------- */
 
-/* Types of numbers that go in and come out; as numbers, the dtypes of xfp(5). */
+/* Element types of inputs and outputs. The values equal the dtypes of xfp(5). */
 enum xfp_float { XFP_FLOAT32 = 1, XFP_FLOAT16 = 2, XFP_BFLOAT16 = 3 };
 
-/* Rows [first_row, first_row + rows) of a matrix as f32, f16 or bf16, row-major and contiguous, in the range of the
- * source weights. Weights are f32 numbers, which are then rounded to nearest, ties to even; f16 may be infinite.
- * XFP_USAGE when there are no such rows; XFP_BAD_INPUT when outliers of the matrix point outside it or are not in
- * order, or when a group names a codebook that is not there. `out` is then undefined. */
+/*
+ * Decode rows of a matrix, in the range of the source weights.
+ *
+ * Weights are computed in f32, then rounded to nearest, ties to even. f16 can overflow to infinity.
+ *
+ * @param matrix     Number of the matrix.
+ * @param first_row  First row to decode.
+ * @param rows       Number of rows.
+ * @param type       Element type of `out`.
+ * @param out        [rows, cols], row-major and contiguous; undefined after a failure.
+ *
+ * @return XFP_OK         The rows are decoded.
+ *         XFP_USAGE      The matrix, the rows or the type do not exist.
+ *         XFP_BAD_INPUT  Outliers are out of order or outside the matrix, or a group has an invalid codebook number.
+ *         XFP_FAILED     Out of memory.
+ */
 enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t matrix, uint64_t first_row,
 				      uint64_t rows, enum xfp_float type, void *out, struct xfp_error *err);
 
 /* ---- products ---------------------------------------------------------------------------------- */
 
 /*
- * y = W x, for one vector or many, straight from the mapped bytes. Open what you multiply by once, start a team
- * once, and then, for example,
+ * y = W x, for one vector or many, computed from the mapped bytes. Open each linear once, start one team of threads
+ * once, then call xfp_multiply for every token, as in the example at the top. x and y must not overlap.
  *
- *     float x[4096], y[1024];
- *     struct xfp_input in = { .data = x, .type = XFP_FLOAT32, .count = 1, .stride = 4096 };
- *     struct xfp_output out = { .data = y, .type = XFP_FLOAT32, .count = 1, .stride = 1024 };
+ * Reproducibility: a result has the same bits for every team, for every slice of rows, and from run to run. It changes,
+ * by rounding only, with the instruction set, with the number of vectors per expert in a call, and with whether all of
+ * these vectors are finite.
  *
- *     status = xfp_multiply(team, linear, 0, 1, &in, &out, &err);
- *
- * A result is the same for any team, for any slice of rows, and from run to run. It differs, by rounding only, with
- * the instruction set, with how many vectors one expert has in a call, and with whether all of those are finite. Let S
- * be the sum over a row's columns of |base x| + |outlier x|, a weight being the sum of both. The result is then within
+ * Accuracy: let S be the sum over a row's columns of |base x| + |outlier x|, where a weight is base + outlier. The
+ * result differs from W x, computed in double with the weights of xfp_bundle_dequantize as f32, by at most
  *
  *     (columns / 16 + 40) 2^-24 S
  *
- * of W x with the weights that xfp_bundle_dequantize gives as f32, in double. With "vbmi", which takes weights and
- * activations as integers of 16 bits, the bound is larger by
+ * "vbmi" converts weights and activations to 16-bit integers. Its bound is larger by
  *
  *     2^-14 n e a
  *
- * added up over blocks of n = 256 columns: e is the largest |entry| of the row's codebook (in v2a and v2c: of the
- * library, times the largest scale of the row), a the largest |x| of the block, both as they are balanced. That is
- * some 1e-4 of a typical result, far below what quantizing did; the other sets come to 1e-7. Types of 16 bits round
- * the result once more, f16 perhaps to infinity. Where weights or activations are not finite, neither is the result;
- * underflow is not counted.
- *
- * x and y must not overlap.
+ * summed over blocks of n = 256 columns: e is the largest |entry| of the row's codebook (v2a, v2c: of the library,
+ * times the largest scale of the row), and a the largest |x| of the block, both after balancing. This is about 1e-4 of
+ * a typical result, far below the quantization error; the other instruction sets are near 1e-7. 16-bit output types
+ * round once more, and f16 can overflow to infinity. If weights or activations are not finite, the result is not
+ * finite. The bounds ignore underflow.
  */
 
-/* Threads that multiply. One call at a time uses a team; others wait. */
+/* A team of threads that multiplies. One call at a time uses a team; concurrent calls wait. */
 struct xfp_team;
 
-/* `threads`, the calling one included, up to 1024; 0: one for each processor that the process may run on. XFP_USAGE
- * when they are too many, XFP_FAILED when they cannot be started. They block all signals. Do not use a team in a
- * process that was forked from the one that started it. */
+/*
+ * Start a team. Do not use a team after fork in the child process.
+ *
+ * @param threads  Threads of the team, including the calling thread: 1 to 1024; 0 means one per available processor.
+ * @param out      Receives the team; end it with xfp_team_end.
+ *
+ * @return XFP_OK      The threads run, with all signals blocked.
+ *         XFP_USAGE   `threads` is too large.
+ *         XFP_FAILED  A thread could not be started, or memory ran out.
+ */
 enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct xfp_error *err);
 
-/* A team of the caller's own threads: run(pool, task, context, threads) must call task(context, i) for every i
- * below `threads`, no two of the same i at once, and return when all have returned. Any of them may be last, or do all
- * the work. It must not multiply with the same team. XFP_USAGE when there is no `run`, or not 1 to 1024 threads. */
+/*
+ * Run a task on the caller's threads: call task(context, i) once for every i < threads, then return. Calls may run
+ * at the same time, in any order, on any thread. The function must not multiply with the same team.
+ */
 typedef void xfp_team_run_fn(void *pool, void (*task)(void *context, unsigned i), void *context, unsigned threads);
+
+/*
+ * Create a team from the caller's thread pool.
+ *
+ * @param threads  Number of tasks per run: 1 to 1024.
+ * @param run      Runs the tasks.
+ * @param pool     Passed to `run`.
+ * @param out      Receives the team; end it with xfp_team_end before the pool is destroyed.
+ *
+ * @return XFP_OK      The team can be used.
+ *         XFP_USAGE   `run` is NULL, or `threads` is out of range.
+ *         XFP_FAILED  Out of memory.
+ */
 enum xfp_status xfp_team_borrow(unsigned threads, xfp_team_run_fn *run, void *pool, struct xfp_team **out,
 				struct xfp_error *err);
-void xfp_team_end(struct xfp_team *team); /* NULL is fine */
 
-/* Something to multiply by, or to take rows of: the matrix, or all experts, of a unit; or a tensor of two dimensions
- * that was kept or is a unit of its own (of a tied one, such as an output head that is the word embedding, the tensor
- * that it equals). It holds what is decoded once (codebooks that a unit shares, the balance) and points
- * into the bundle, which must stay open. */
+/* Stop the threads and free the team. NULL is allowed. */
+void xfp_team_end(struct xfp_team *team);
+
+/*
+ * A linear layer: the matrix, or all experts, of a unit; or a two-dimensional tensor that was kept unquantized or is
+ * one unit. A tied tensor (an output head that equals the word embedding) opens the tensor that it is tied to. It owns
+ * what is decoded once (shared codebooks, the balance) and points into the bundle, which must stay open.
+ */
 struct xfp_linear;
 
-/* Part of every matrix, for engines that split them: columns for a row of the vector, rows for one of the result.
- * `rows` or `cols` 0: all from the first on, of which there must be some. Columns may begin and end anywhere, but are
- * cheapest at multiples of 512, and in v2a and v2c of the group size: up to there, others are multiplied by zero (so
- * that a weight among them that is not finite spoils the row). */
+/*
+ * A part of every matrix, for tensor parallelism: rows of the output, columns of the input. If `rows` or `cols` is 0,
+ * the slice extends from the first one to the end; it must not be empty. Columns may begin and end anywhere. Multiples
+ * of 512 are fastest, and in v2a and v2c multiples of the group size: columns between a boundary and the slice are
+ * multiplied by zero, so a weight there that is not finite makes the row NaN.
+ */
 struct xfp_slice {
 	uint64_t first_row, rows, first_col, cols;
 };
 
-/* `slice` NULL: all. XFP_USAGE when there is no such unit, tensor or slice, or the tensor has no weights of two
- * dimensions, as one matrix (see the units of that name); XFP_FAILED without memory. So a word embedding, and an output
- * head, is opened by its tensor, whatever became of it. */
+/*
+ * Open a unit, or a tensor, to multiply by. Open word embeddings and output heads by tensor: this works for every fate.
+ *
+ * @param unit    Number of the unit.
+ * @param tensor  Number of the tensor.
+ * @param slice   Rows and columns to use; NULL: all.
+ * @param out     Receives the linear; close it with xfp_linear_close before the bundle.
+ *
+ * @return XFP_OK      The linear is open.
+ *         XFP_USAGE   The unit, tensor or slice does not exist, or the tensor is not stored as one two-dimensional
+ *                     matrix (open the units of that name instead).
+ *         XFP_FAILED  Out of memory.
+ */
 enum xfp_status xfp_linear_open(const struct xfp_bundle *bundle, uint32_t unit, const struct xfp_slice *slice,
 				struct xfp_linear **out, struct xfp_error *err);
 enum xfp_status xfp_linear_open_tensor(const struct xfp_bundle *bundle, uint32_t tensor, const struct xfp_slice *slice,
 				       struct xfp_linear **out, struct xfp_error *err);
-void xfp_linear_close(struct xfp_linear *linear); /* NULL is fine */
+
+/* Free a linear. NULL is allowed. */
+void xfp_linear_close(struct xfp_linear *linear);
 
 struct xfp_linear_info {
-	uint32_t experts;    /* 1 of a tensor */
-	uint64_t rows, cols; /* of the slice */
+	uint32_t experts;    /* 1 for a tensor */
+	uint64_t rows, cols; /* shape of the slice */
 };
+
+/* Describe a linear. */
 void xfp_linear_info(const struct xfp_linear *linear, struct xfp_linear_info *info);
 
-/* Vectors, `stride` elements from one to the next. Those of an input have the slice's columns as elements, those of an
- * output its rows. */
+/* `count` vectors, each `stride` elements after the previous one. An input vector has as many elements as the slice has
+ * columns; an output vector has as many as the slice has rows. */
 struct xfp_input {
 	const void *data;
 	enum xfp_float type;
@@ -258,70 +355,125 @@ struct xfp_output {
 	size_t count, stride;
 };
 
-/* y[m] = W x[m] of one expert (0 where there is one), for m below `count`. XFP_USAGE when there is no such expert or
- * vector, XFP_BAD_INPUT when outliers point outside the matrix or a group names a codebook that is not there,
- * XFP_FAILED without memory. On failure y is undefined. `team` NULL: this thread alone, with a team of its own for the
- * call. */
+/*
+ * Multiply vectors by one matrix: y[m] = W x[m] for m < count.
+ *
+ * @param team    The threads; NULL: the calling thread alone.
+ * @param linear  The linear.
+ * @param expert  Number of the expert; 0 if there is only one matrix.
+ * @param count   Number of vectors, at most x->count and y->count.
+ * @param x       Inputs, [count, cols].
+ * @param y       Outputs, [count, rows]; undefined after a failure.
+ *
+ * @return XFP_OK         The products are in y.
+ *         XFP_USAGE      The expert, a vector or a type does not exist, or a stride is too small.
+ *         XFP_BAD_INPUT  Outliers are out of order or outside the matrix, or a group has an invalid codebook number.
+ *         XFP_FAILED     Out of memory.
+ */
 enum xfp_status xfp_multiply(struct xfp_team *team, const struct xfp_linear *linear, uint32_t expert, size_t count,
 			     const struct xfp_input *x, const struct xfp_output *y, struct xfp_error *err);
 
-/* Chosen experts of a stack, in one call: each product is weight * W[expert] x[.x], and goes to y[.y]. Products of
- * the same y are added up in f32, in the order of the list; what was in y before does not count, and a y that no
- * product names stays as it is. Products of the same expert are done together, some thousands at a time. One token's
- * gate, up and down projections are, for example,
- *
- *     { expert[i], 0, i, 1 }  for i = 0, 1 ...      y[i] of its own for every expert
- *     { expert[i], i, 0, weight[i] }                one y, the weighted sum
- */
+/* One term of a mixture-of-experts layer: y[.y] += weight * W[expert] x[.x]. */
 struct xfp_product {
 	uint32_t expert;
-	uint32_t x, y;
+	uint32_t x, y; /* numbers of the input and the output vector */
 	float weight;
 };
+
+/*
+ * Multiply vectors by the top-k experts of a stack, in one call.
+ *
+ * Products with the same y are summed in f32, in the order of the list. The previous contents of these y are
+ * overwritten; a y that no product names is unchanged. Products of the same expert are batched. For one token:
+ *
+ *     gate, up:  { expert[i], 0, i, 1 }          for i < k: one y per expert
+ *     down:      { expert[i], i, 0, weight[i] }  for i < k: one y, the weighted sum
+ *
+ * @param team      The threads; NULL: the calling thread alone.
+ * @param linear    The linear.
+ * @param products  [count], in any order.
+ * @param x         Inputs, [x->count, cols].
+ * @param y         Outputs, [y->count, rows]; undefined after a failure.
+ *
+ * @return As xfp_multiply.
+ */
 enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_linear *linear,
 				     const struct xfp_product *products, size_t count, const struct xfp_input *x,
 				     const struct xfp_output *y, struct xfp_error *err);
 
-/* Rows of W, which is what a token embedding is for: row ids[i] becomes y[i], for i below `count`, in any order and as
- * often as it is named. Rows are the slice's, and those of a stack are counted through its experts. They are those of
- * xfp_bundle_dequantize, and a row costs what its columns do; nothing is allocated, and any number of threads may call
- * this at once. XFP_USAGE when there is no such row, or no room for so many; XFP_BAD_INPUT as of xfp_multiply. On
- * failure y is undefined. */
+/*
+ * Copy rows of W, decoded: y[i] = W[ids[i]] for i < count. This is the look-up of a token embedding.
+ *
+ * The values equal those of xfp_bundle_dequantize. Nothing is allocated, and any number of threads may call at once.
+ *
+ * @param ids    [count] row numbers within the slice, in any order, with repetitions. The rows of a stack are numbered
+ *               through its experts.
+ * @param count  Number of rows, at most y->count.
+ * @param y      Outputs, [count, cols]; undefined after a failure.
+ *
+ * @return XFP_OK         The rows are in y.
+ *         XFP_USAGE      A row does not exist, or y is too small.
+ *         XFP_BAD_INPUT  As xfp_multiply.
+ */
 enum xfp_status xfp_rows(const struct xfp_linear *linear, const uint32_t *ids, size_t count, const struct xfp_output *y,
 			 struct xfp_error *err);
 
-/* Which instructions products are made of: "plain", and "avx2", "avx512", "vbmi" on x86 and "neon" on Arm, the best
- * that the processor has unless another is chosen. Choosing returns false where there is no such set or it cannot
- * run, or for NULL; do not choose while threads multiply. This is the library's only global state. */
+/* Name of the instruction set that multiplies: "plain"; "avx2", "avx512" or "vbmi" on x86; "neon" on Arm. The default
+ * is the best one that the processor supports. */
 const char *xfp_instructions(void);
+
+/*
+ * Select the instruction set. This is the only global state of the library: do not call it while a thread multiplies.
+ *
+ * @return false if the name is NULL or unknown, or the processor does not support the set; nothing changes then.
+ */
 bool xfp_use_instructions(const char *name);
 
 /* ---- integrity --------------------------------------------------------------------------------- */
 
-/* Check every byte that opening did not: headers, digests and padding of all small files and data
- * members. XFP_BAD_INPUT names the first that is wrong. `progress`, when not NULL, is told the number of bytes
- * done as it goes; it returns false to stop (XFP_FAILED). */
+/*
+ * Verify every byte that xfp_bundle_open does not: headers, digests and padding of all small files and data members.
+ *
+ * @param progress  Called with the bytes checked so far and in total; returns false to stop. May be NULL.
+ * @param context   Passed to `progress`.
+ *
+ * @return XFP_OK         The bundle is intact.
+ *         XFP_BAD_INPUT  A member is damaged; the message names the first one.
+ *         XFP_FAILED     `progress` returned false.
+ */
 enum xfp_status xfp_bundle_check(const struct xfp_bundle *bundle,
 				 bool (*progress)(void *context, uint64_t done, uint64_t total), void *context,
 				 struct xfp_error *err);
 
-/* The same in pieces, for callers with threads of their own: all members, in any order. */
+/* Number of members of the bundle. */
 uint32_t xfp_bundle_members(const struct xfp_bundle *bundle);
+
+/*
+ * Verify one member, so that callers can divide xfp_bundle_check among their own threads.
+ *
+ * @param member  0 ... xfp_bundle_members - 1, in any order.
+ *
+ * @return XFP_OK, XFP_BAD_INPUT if the member is damaged, XFP_USAGE if it does not exist.
+ */
 enum xfp_status xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t member, struct xfp_error *err);
 
-/* Check the bytes that no digest covers: tar headers and padding of all small files and data members. Reads a page or
- * two per member. Together with the digests of all members (xfp_bundle_member) this equals xfp_bundle_check.
- * XFP_BAD_INPUT names the first member that is wrong. */
+/*
+ * Verify the bytes that no digest covers: tar headers and padding of all members. It reads one or two pages per
+ * member. Together with the digests of all members (xfp_bundle_member) this equals xfp_bundle_check.
+ *
+ * @return XFP_OK, or XFP_BAD_INPUT; the message names the first damaged member.
+ */
 enum xfp_status xfp_bundle_check_frames(const struct xfp_bundle *bundle, struct xfp_error *err);
 
-/* For callers who check what they use before they use it, as they read it: what a member holds, and the digest that
- * its bytes must have. Of what it is a part of one number is given; the other two are XFP_NOT_FOUND. */
+/* Contents and digest of a member. Exactly one of file, unit and tensor is a number; the others are XFP_NOT_FOUND. */
 struct xfp_member_info {
 	uint32_t file, unit, tensor;
 	const void *data;
 	uint64_t bytes;
-	const uint8_t *sha256;
+	const uint8_t *sha256; /* expected SHA-256 of `data`, 32 bytes */
 };
+
+/* Describe a member, for callers that verify data as they read it. Returns false if `number` is out of range. */
 bool xfp_bundle_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_member_info *info);
 
 #ifdef __cplusplus

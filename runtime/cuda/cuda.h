@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda.h - what libxfp-cuda has open. Private to runtime/cuda/.
+ * cuda.h - the open state of libxfp-cuda. Private to runtime/cuda/.
  */
 #ifndef XFP_CUDA_PRIVATE_H
 #define XFP_CUDA_PRIVATE_H
@@ -11,25 +11,25 @@
 #include "runtime/cuda/plan.h"
 #include "runtime/xfp_cuda.h"
 
-/* Device code, as nvcc made it; the last has no data. Newer drivers than `version` run it, and older ones of the same
- * major version. */
+/* Device code from nvcc; the last entry has no data. It runs on drivers of `version` and newer, and on older ones of
+ * the same major version. */
 struct xfp_cuda_fatbin {
-	const char *name; /* of its source */
+	const char *name; /* name of the source */
 	const unsigned char *data;
 };
 extern const struct xfp_cuda_fatbin xfp_cuda_fatbins[];
-extern const int xfp_cuda_toolkit; /* of the nvcc: 1000 * major + 10 * minor */
+extern const int xfp_cuda_toolkit; /* CUDA version of nvcc: 1000 * major + 10 * minor */
 
 #define XFP_CUDA_MOST_FATBINS 16
-#define XFP_CUDA_KS 5 /* 2 ... 6; methods without codebooks have the first */
+#define XFP_CUDA_KS 5 /* 2 ... 6; methods without codebooks use the first */
 
 struct xfp_cuda {
 	struct xfp_cu_driver cu;
 	xfp_cu_handle context;
-	unsigned long long context_id; /* no other context ever has it; handles come again */
+	unsigned long long context_id; /* unique forever; context handles are reused */
 	int device;
-	char name[96];  /* of the device */
-	int shared_all; /* bytes of shared memory of a multiprocessor */
+	char name[96];  /* device name */
+	int shared_all; /* bytes of shared memory per multiprocessor */
 	struct xfp_cuda_info info;
 
 	xfp_cu_handle library[XFP_CUDA_MOST_FATBINS];
@@ -37,7 +37,7 @@ struct xfp_cuda {
 	xfp_cu_handle prepare[3]; /* by type, from XFP_FLOAT32 on */
 	xfp_cu_handle repack[3];  /* by k, from 2 on */
 
-	/* For uploads, one at a time; see upload.c. */
+	/* State of the upload; one runs at a time. See upload.c. */
 	pthread_mutex_t uploads;
 	void *staging[2];
 	xfp_cu_handle copied[2];
@@ -46,25 +46,25 @@ struct xfp_cuda {
 struct xfp_cuda_linear {
 	struct xfp_cuda *cuda;
 	struct xfp_cuda_plan plan;
-	char *name; /* of the plan, whose bundle may be closed once all is uploaded */
+	char *name; /* copy of the plan's name: the bundle may be closed after the upload */
 	uint64_t base;
-	uint8_t vectors[32]; /* digest of what vectors are prepared by: equal for units that can share them */
+	uint8_t vectors[32]; /* digest of columns and balance; linears with equal digests share prepared vectors */
 };
 
-/* XFP_USAGE unless the current context is the one that all is open in. */
+/* Return XFP_USAGE unless the context that the kernels were loaded into is current. */
 enum xfp_status xfp_cuda_check_context(const struct xfp_cuda *cuda, struct xfp_error *err);
 
-/* XFP_USAGE unless device memory that a caller gives for something is there, in its place, and has the bytes that are
- * wanted, which `see` tells. */
+/* Return XFP_USAGE unless `memory` is aligned memory of the device with at least the needed size. The message refers to
+ * `see` for that size. */
 enum xfp_status xfp_cuda_check_memory(struct xfp_cuda *cuda, const char *what, uint64_t memory, uint64_t bytes,
 				      uint64_t wanted, const char *see, struct xfp_error *err);
-/* XFP_USAGE while the stream captures a graph. */
+/* Return XFP_USAGE if the stream is capturing a graph. */
 enum xfp_status xfp_cuda_check_stream(struct xfp_cuda *cuda, const char *what, void *stream, struct xfp_error *err);
-/* XFP_USAGE unless it can have been opened. */
+/* Return XFP_USAGE unless `queue` is valid: not NULL, with an aligned workspace. */
 enum xfp_status xfp_cuda_check_queue(const struct xfp_cuda_linear *linear, const struct xfp_cuda_queue *queue,
 				     struct xfp_error *err);
 
-/* Write an image to device memory; it is there when this returns. */
+/* Write an image to device memory. The copy is complete on return. */
 enum xfp_status xfp_cuda_upload(struct xfp_cuda *cuda, const struct xfp_cuda_plan *plan, uint64_t base,
 				xfp_cu_handle stream, struct xfp_error *err);
 void xfp_cuda_upload_end(struct xfp_cuda *cuda);

@@ -3,7 +3,7 @@
 
 #define KIB(n) ((n)*1024)
 
-/* Shared memory as each compute capability has it, less the KiB that a block cannot ask for. */
+/* Shared memory per compute capability, less the KiB that the driver reserves per block. */
 const struct xfp_cuda_device xfp_cuda_devices[] = {
 	{ "a10", 86, 72, KIB(99) },           { "a100", 80, 108, KIB(163) },    { "a40", 86, 84, KIB(99) },
 	{ "b200", 100, 148, KIB(227) },       { "b300", 103, 148, KIB(227) },   { "gb10", 121, 48, KIB(99) },
@@ -14,7 +14,7 @@ const struct xfp_cuda_device xfp_cuda_devices[] = {
 };
 const size_t xfp_cuda_device_count = sizeof xfp_cuda_devices / sizeof *xfp_cuda_devices;
 
-/* The next character that counts, in lower case. */
+/* Return the next letter or digit, in lower case. */
 static char significant(const char **text)
 {
 	char c;

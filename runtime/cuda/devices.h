@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * devices.h - devices that plans are made for where there is none.
+ * devices.h - known devices, for plans on a machine without a GPU.
  */
 #ifndef XFP_CUDA_DEVICES_H
 #define XFP_CUDA_DEVICES_H
@@ -10,16 +10,16 @@
 
 struct xfp_cuda_device {
 	const char *name;      /* "rtx-pro-6000" */
-	unsigned capability;   /* times ten */
+	unsigned capability;   /* compute capability, times ten */
 	unsigned processors;   /* streaming multiprocessors */
-	uint32_t shared_bytes; /* the most that a block can have */
+	uint32_t shared_bytes; /* maximum per block */
 };
 
-/* In the order of their names. */
+/* Sorted by name. */
 extern const struct xfp_cuda_device xfp_cuda_devices[];
 extern const size_t xfp_cuda_device_count;
 
-/* By name, whatever stands between words and however it is written: "RTX 4090" is rtx-4090. NULL: there is none. */
+/* Find a device by name, ignoring case and separators: "RTX 4090" finds rtx-4090. Returns NULL if it is unknown. */
 const struct xfp_cuda_device *xfp_cuda_device(const char *name);
 
 #endif

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #define DRIVER "libcuda.so.1"
-#define OLDEST 12000 /* that has all functions */
-#define LOADS 12040  /* that has cuFuncLoad, too */
+#define OLDEST 12000 /* first version with all functions */
+#define LOADS 12040  /* first version with cuFuncLoad */
 
 typedef int get_fn(const char *name, void **function, int version, uint64_t flags, int *found);
 
-/* A function from an address: what dlsym is made for, and C has no conversion for. */
+/* Store an address from dlsym in a function pointer; C has no conversion for it. */
 static void set_function(void *to, void *address)
 {
 	memcpy(to, &address, sizeof address);
@@ -20,11 +20,10 @@ static void set_function(void *to, void *address)
 
 static enum xfp_status too_old(const struct xfp_cu_driver *cu, int wanted, struct xfp_error *err)
 {
-	return xfp_fail(
-		err, XFP_FAILED,
-		"the CUDA driver is for CUDA %d.%d, and these kernels want one for CUDA %d.%d or newer: update the "
-		"NVIDIA driver, or build xfp with an older nvcc",
-		cu->version / 1000, cu->version % 1000 / 10, wanted / 1000, wanted % 1000 / 10);
+	return xfp_fail(err, XFP_FAILED,
+			"the driver supports CUDA %d.%d, but the kernels need CUDA %d.%d or newer; update the "
+			"NVIDIA driver, or build xfp with an older nvcc",
+			cu->version / 1000, cu->version % 1000 / 10, wanted / 1000, wanted % 1000 / 10);
 }
 
 static enum xfp_status find_functions(struct xfp_cu_driver *cu, int wanted, struct xfp_error *err)
@@ -35,23 +34,22 @@ static enum xfp_status find_functions(struct xfp_cu_driver *cu, int wanted, stru
 	set_function(&cu->cuDriverGetVersion, dlsym(cu->library, "cuDriverGetVersion"));
 	if (!cu->cuDriverGetVersion || cu->cuDriverGetVersion(&cu->version))
 		return xfp_fail(err, XFP_FAILED,
-				DRIVER " is no CUDA driver: it tells no version; install NVIDIA's again");
+				DRIVER " is not a CUDA driver (it has no version); reinstall the NVIDIA driver");
 	wanted = wanted > OLDEST ? wanted : OLDEST;
 	if (!get || cu->version < wanted)
 		return too_old(cu, wanted, err);
-#define FIND(name, parameters)                                                                           \
-	do {                                                                                             \
-		void *address = NULL;                                                                    \
-		int found = 0;                                                                           \
-                                                                                                         \
-		if (get(#name, &address, OLDEST, XFP_CU_WITH_LEGACY_STREAM, &found) || !address)         \
-			return xfp_fail(err, XFP_FAILED,                                                 \
-					"the CUDA driver has no " #name ": update or install it again"); \
-		set_function(&cu->name, address);                                                        \
+#define FIND(name, parameters)                                                                                        \
+	do {                                                                                                          \
+		void *address = NULL;                                                                                 \
+		int found = 0;                                                                                        \
+                                                                                                                      \
+		if (get(#name, &address, OLDEST, XFP_CU_WITH_LEGACY_STREAM, &found) || !address)                      \
+			return xfp_fail(err, XFP_FAILED, "the CUDA driver has no " #name "; update or reinstall it"); \
+		set_function(&cu->name, address);                                                                     \
 	} while (0);
 	XFP_CU_FUNCTIONS(FIND)
 #undef FIND
-	/* An older one is not asked: it would call that an error. */
+	/* Older drivers would report an error. */
 	if (cu->version >= LOADS) {
 		void *address = NULL;
 		int found = 0;
@@ -82,11 +80,11 @@ enum xfp_status xfp_cu_open(struct xfp_cu_driver *cu, int wanted, struct xfp_err
 	enum xfp_status status;
 
 	*cu = (struct xfp_cu_driver){ 0 };
-	/* It stays once it is there: it has threads of its own. */
+	/* The library stays loaded (RTLD_NODELETE): it runs threads of its own. */
 	if (!(cu->library = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE))) {
 		const char *why = dlerror();
 
-		return xfp_fail(err, XFP_FAILED, "there is no CUDA driver here (%s); install NVIDIA's",
+		return xfp_fail(err, XFP_FAILED, "there is no CUDA driver here (%s); install the NVIDIA driver",
 				why ? why : DRIVER);
 	}
 	if ((status = find_functions(cu, wanted, err)) || (status = begin(cu, err)))
@@ -101,8 +99,8 @@ void xfp_cu_close(struct xfp_cu_driver *cu)
 	cu->library = NULL;
 }
 
-/* That cuFuncLoad loads is documented. Of older drivers it is not known what does, but for a launch, which here would
- * do something: a number that its code says, as that of its registers, is the likeliest to need it. */
+/* cuFuncLoad is documented to load a function's code. On older drivers, reading an attribute that depends on the code,
+ * such as the number of registers, is the call most likely to load it without a launch. */
 enum xfp_status xfp_cu_load(const struct xfp_cu_driver *cu, xfp_cu_handle function, const char *what,
 			    struct xfp_error *err)
 {
@@ -115,22 +113,22 @@ enum xfp_status xfp_cu_load(const struct xfp_cu_driver *cu, xfp_cu_handle functi
 	return result ? xfp_cu_fail(cu, result, "cuFuncGetAttribute", what, 0, err) : XFP_OK;
 }
 
-/* What to do about it, where that is known. */
+/* Return the remedy for an error, if one is known. */
 static const char *remedy(int result)
 {
 	switch (result) {
 	case XFP_CU_NO_BINARY_FOR_GPU:
-		return "; the kernels know no such device: update the NVIDIA driver, or build xfp with a newer nvcc";
+		return "; the kernels do not support this device: update the NVIDIA driver, or build xfp with a newer nvcc";
 	case XFP_CU_UNSUPPORTED_PTX:
-		return "; the driver is older than the nvcc that made the kernels: update it, or build xfp with an "
+		return "; the driver is older than the nvcc that compiled the kernels: update it, or build xfp with an "
 		       "older nvcc";
 	case XFP_CU_DRIVER_MISMATCH:
 	case XFP_CU_COMPAT_NOT_SUPPORTED:
-		return "; the driver's library and its kernel module are of different versions: restart, or install it "
-		       "again";
+		return "; the driver's library and its kernel module are of different versions: restart, or reinstall "
+		       "it";
 	case XFP_CU_ILLEGAL_ADDRESS:
 	case XFP_CU_LAUNCH_FAILED:
-		return "; something that was launched before went wrong, and its context is of no use any more";
+		return "; an earlier launch failed, and the context cannot be used any more";
 	default:
 		return "";
 	}
@@ -146,14 +144,14 @@ enum xfp_status xfp_cu_fail(const struct xfp_cu_driver *cu, int result, const ch
 	if (cu->cuGetErrorName(result, &name) || !name)
 		name = "an unknown error";
 	if (cu->cuGetErrorString(result, &text) || !text)
-		text = "the driver has no text for it";
+		text = "no description";
 	if (result == XFP_CU_OUT_OF_MEMORY && pinned)
 		snprintf(memory, sizeof memory,
-			 "; %" PRIu64 " bytes of the host's memory were to be pinned: free some, or raise ulimit -l",
+			 "; %" PRIu64 " bytes of host memory could not be pinned: free memory, or raise ulimit -l",
 			 pinned);
 	else if (result == XFP_CU_OUT_OF_MEMORY && !cu->cuMemGetInfo(&left, &all))
 		snprintf(memory, sizeof memory,
-			 "; %zu of %zu bytes on the device are free: free some, or take another device", left, all);
+			 "; %zu of %zu bytes on the device are free: free memory, or use another device", left, all);
 	return xfp_fail(err, XFP_FAILED, "%s%s%s failed: %s (%d): %s%s%s", what ? what : "", what ? ": " : "", call,
 			name, result, text, memory, remedy(result));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * driver.h - the CUDA driver, as far as it is called. It is opened when it is needed, so that nothing depends on one
- * being installed; types and functions are declared here, by the driver's documented interface, so that nothing
- * depends on its headers either.
+ * driver.h - the CUDA driver functions that the library uses. The driver is opened at run time, so that programs run
+ * without one. Types and functions are declared here, following the driver's documented interface, so that building
+ * does not need its headers.
  */
 #ifndef XFP_CUDA_DRIVER_H
 #define XFP_CUDA_DRIVER_H
@@ -12,44 +12,44 @@
 
 #include "base/xfp_error.h"
 
-/* The driver's handles, and addresses of device memory. */
+/* Handles of the driver, and device addresses. */
 typedef void *xfp_cu_handle;
 typedef uint64_t xfp_cu_address;
 
-/* Results that mean something here; 0 is success. */
+/* Result codes that the library handles; 0 is success. */
 enum xfp_cu_result {
 	XFP_CU_INVALID_VALUE = 1,
 	XFP_CU_OUT_OF_MEMORY = 2,
 	XFP_CU_NO_DEVICE = 100,
-	XFP_CU_INVALID_CONTEXT = 201, /* none is current */
+	XFP_CU_INVALID_CONTEXT = 201, /* no context is current */
 	XFP_CU_NO_BINARY_FOR_GPU = 209,
 	XFP_CU_UNSUPPORTED_PTX = 222,
 	XFP_CU_NOT_FOUND = 500,
 	XFP_CU_ILLEGAL_ADDRESS = 700,
 	XFP_CU_CONTEXT_IS_DESTROYED = 709,
 	XFP_CU_LAUNCH_FAILED = 719,
-	XFP_CU_DRIVER_MISMATCH = 803,      /* of its library and its kernel module */
-	XFP_CU_COMPAT_NOT_SUPPORTED = 804, /* likewise */
+	XFP_CU_DRIVER_MISMATCH = 803,      /* library and kernel module have different versions */
+	XFP_CU_COMPAT_NOT_SUPPORTED = 804, /* the same, with the compatibility package */
 };
 
-/* Numbers of the interface. */
+/* Constants of the driver's interface. */
 enum {
-	XFP_CU_ATTRIBUTE_PROCESSORS = 16,   /* of a device: */
-	XFP_CU_ATTRIBUTE_MAJOR = 75,        /* compute capability */
-	XFP_CU_ATTRIBUTE_MINOR = 76,        /* likewise */
-	XFP_CU_ATTRIBUTE_SHARED_ALL = 81,   /* shared memory of a multiprocessor */
-	XFP_CU_ATTRIBUTE_SHARED_OPTIN = 97, /* shared memory of a block, where it is asked for */
-	XFP_CU_FUNCTION_REGISTERS = 4,      /* of a kernel: of a thread */
-	XFP_CU_FUNCTION_MAX_SHARED = 8,     /* shared memory of a block, where it is asked for */
-	XFP_CU_POINTER_MEMORY_TYPE = 2,     /* of an address: */
-	XFP_CU_POINTER_DEVICE = 9,          /* whose memory it is */
-	XFP_CU_MEMORY_HOST = 1,             /* what it then is */
+	XFP_CU_ATTRIBUTE_PROCESSORS = 16,   /* device attributes: multiprocessors */
+	XFP_CU_ATTRIBUTE_MAJOR = 75,        /* compute capability, major */
+	XFP_CU_ATTRIBUTE_MINOR = 76,        /* compute capability, minor */
+	XFP_CU_ATTRIBUTE_SHARED_ALL = 81,   /* shared memory per multiprocessor */
+	XFP_CU_ATTRIBUTE_SHARED_OPTIN = 97, /* maximum shared memory per block, opt-in */
+	XFP_CU_FUNCTION_REGISTERS = 4,      /* function attributes: registers per thread */
+	XFP_CU_FUNCTION_MAX_SHARED = 8,     /* maximum dynamic shared memory per block */
+	XFP_CU_POINTER_MEMORY_TYPE = 2,     /* pointer attributes: kind of memory */
+	XFP_CU_POINTER_DEVICE = 9,          /* number of the device that owns it */
+	XFP_CU_MEMORY_HOST = 1,             /* value of the kind: host memory */
 	XFP_CU_EVENT_NO_TIMING = 2,
-	XFP_CU_WITH_LEGACY_STREAM = 1, /* what a null stream means */
-	XFP_CU_LAUNCH_DEPENDENT = 6,   /* attribute of a launch: it may begin before the one before it has ended */
+	XFP_CU_WITH_LEGACY_STREAM = 1, /* the stream that a null stream stands for */
+	XFP_CU_LAUNCH_DEPENDENT = 6,   /* launch attribute: programmatic dependent launch */
 };
 
-/* An attribute of a launch; of those whose value is an int. */
+/* A launch attribute with an int value. */
 struct xfp_cu_attribute {
 	int id;
 	int unused;
@@ -66,8 +66,8 @@ struct xfp_cu_launch {
 };
 
 /*
- * F(result, function, parameters): all that is called. Each is looked up as of version 12.0, by cuGetProcAddress,
- * which is itself looked up by its name with "_v2" behind it.
+ * F(result, function, parameters): all driver functions in use. cuGetProcAddress resolves each one at version 12.0;
+ * cuGetProcAddress itself is looked up as "cuGetProcAddress_v2".
  */
 #define XFP_CU_FUNCTIONS(F)                                                                                   \
 	F(cuDriverGetVersion, (int *version))                                                                 \
@@ -108,25 +108,26 @@ struct xfp_cu_launch {
 	F(cuEventDestroy, (xfp_cu_handle event))
 
 struct xfp_cu_driver {
-	void *library;                             /* what dlopen gave */
+	void *library;                             /* from dlopen */
 	int version;                               /* 1000 * major + 10 * minor */
-	int (*cuFuncLoad)(xfp_cu_handle function); /* of version 12.4; NULL: the driver is older */
+	int (*cuFuncLoad)(xfp_cu_handle function); /* since 12.4; NULL if the driver is older */
 #define XFP_CU_MEMBER(name, parameters) int(*name) parameters;
 	XFP_CU_FUNCTIONS(XFP_CU_MEMBER)
 #undef XFP_CU_MEMBER
 };
 
-/* XFP_FAILED when there is no driver, or one that is older than `wanted` (as `version`), or when it finds no device.
- * On failure nothing is open. */
+/* Open the driver. XFP_FAILED if there is no driver, it is older than `wanted` (in the format of `version`), or it
+ * finds no device. Nothing is open after a failure. */
 enum xfp_status xfp_cu_open(struct xfp_cu_driver *cu, int wanted, struct xfp_error *err);
 void xfp_cu_close(struct xfp_cu_driver *cu);
 
-/* Has the driver load a function's code now, rather than at its first launch, which might be captured. */
+/* Load a function's code now. Otherwise the driver loads it at the first launch, which may be captured in a graph. */
 enum xfp_status xfp_cu_load(const struct xfp_cu_driver *cu, xfp_cu_handle function, const char *what,
 			    struct xfp_error *err);
 
-/* XFP_FAILED: a call, by its name, for something (a unit; NULL: nothing of its own) went wrong. Where memory ran out,
- * it is the device's, or, where `pinned` is not 0, so many bytes of the host's. */
+/* Report a failed driver call and return XFP_FAILED. `call` is the name of the function; `what` is the object it was
+ * for, such as a unit, or NULL. If the error is out of memory, the message reports free device memory or, if `pinned`
+ * is not 0, the number of bytes of host memory that could not be pinned. */
 enum xfp_status xfp_cu_fail(const struct xfp_cu_driver *cu, int result, const char *call, const char *what,
 			    uint64_t pinned, struct xfp_error *err);
 

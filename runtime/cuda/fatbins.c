@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fatbins.c - device code, put in as it is: nvcc made it of kernels/cuda/NAME.cu. Paths are from the build folder.
+ * fatbins.c - embeds the device code that nvcc compiled from kernels/cuda/NAME.cu. Paths are relative to the build
+ * folder.
  */
 #include "runtime/cuda/cuda.h"
 
@@ -20,6 +21,6 @@ FATBINS(EMBED)
 #define ROW(name) { #name ".cu", xfp_cuda_fatbin_##name },
 const struct xfp_cuda_fatbin xfp_cuda_fatbins[] = { FATBINS(ROW){ NULL, NULL } };
 _Static_assert(sizeof xfp_cuda_fatbins / sizeof *xfp_cuda_fatbins <= XFP_CUDA_MOST_FATBINS + 1,
-	       "there is a place for each");
+	       "every fatbin has a slot");
 
 const int xfp_cuda_toolkit = XFP_CUDA_TOOLKIT;

@@ -12,23 +12,23 @@
 #include "runtime/cuda/outliers.h"
 #include "schemas/layout/bundle_layout.h"
 
-#define PIECE 1024 /* numbers that are converted at a time */
+#define PIECE 1024 /* numbers converted per step */
 
-/* What is being written: one image, of one expert after the other. */
+/* The state of writing one image, expert by expert. */
 struct writing {
 	const struct xfp_cuda_plan *plan;
 	struct xfp_cuda_sink *sink;
 	struct xfp_error *err;
 	uint32_t expert;
 	struct xfp_matrix_info matrix;
-	struct xfp_cuda_weights w; /* of the expert's k */
-	uint8_t *row;              /* room for the indices of a row */
-	uint8_t *tile;             /* and for what has to be packed of a tile */
+	struct xfp_cuda_weights w; /* layout for the expert's k */
+	uint8_t *row;              /* buffer: indices of a row */
+	uint8_t *tile;             /* buffer: packed parts of a tile */
 };
 
 /* ---- bytes ------------------------------------------------------------------------------------- */
 
-/* `from` NULL: zeros. */
+/* Write bytes; zeros if `from` is NULL. */
 static enum xfp_status put(struct writing *w, const void *from, uint64_t bytes)
 {
 	struct xfp_cuda_sink *sink = w->sink;
@@ -56,7 +56,7 @@ static enum xfp_status put(struct writing *w, const void *from, uint64_t bytes)
 	return XFP_OK;
 }
 
-/* Zeros up to where a part begins; 0: to the next place where one may. */
+/* Write zeros up to the offset `place`, or to the next multiple of the part alignment if it is 0. */
 static enum xfp_status put_up_to(struct writing *w, uint64_t place)
 {
 	if (!place)
@@ -66,7 +66,7 @@ static enum xfp_status put_up_to(struct writing *w, uint64_t place)
 
 /* ---- what all experts share -------------------------------------------------------------------- */
 
-/* Codebooks one after the other: as planes of bytes, or as they are. */
+/* Write codebooks one after the other, unchanged or as planes of bytes. */
 static enum xfp_status put_codebooks(struct writing *w, const uint8_t *code, uint64_t count, unsigned k)
 {
 	size_t entries = (size_t)1 << k;
@@ -86,7 +86,7 @@ static enum xfp_status put_codebooks(struct writing *w, const uint8_t *code, uin
 	return status;
 }
 
-/* Of v2c, of every byte that a group may have. */
+/* v2c: compute the products of entries and ratios for every value of a group byte. */
 static void products(const struct writing *w, float *product)
 {
 	const struct xfp_cuda_plan *plan = w->plan;
@@ -121,7 +121,7 @@ static enum xfp_status put_library(struct writing *w)
 	return put(w, ratio, ratios * sizeof *ratio);
 }
 
-/* All products of entries and ratios, as integers; their pair. */
+/* Write all products of entries and ratios as integers, and their scale pair. */
 static enum xfp_status put_tables(struct writing *w)
 {
 	const struct xfp_cuda_plan *plan = w->plan;
@@ -177,8 +177,8 @@ static enum xfp_status put_shared(struct writing *w, uint64_t base)
 
 /* ---- rows of indices, codes and numbers -------------------------------------------------------- */
 
-/* Packs columns [first, end) of a row, in chunks of sixteen lanes. `from` begins where column `from_column` does, which
- * is a chunk's first. */
+/* Pack columns [first, end) of a row in chunks of sixteen lanes. `from` points to column `from_column`, the first of a
+ * chunk. */
 static void pack_columns(struct writing *w, const uint8_t *from, uint64_t from_column, uint64_t first, uint64_t end,
 			 uint8_t *to)
 {
@@ -194,8 +194,8 @@ static void pack_columns(struct writing *w, const uint8_t *from, uint64_t from_c
 		xfp_lane_index_pack(k, index + c, chunk, to);
 }
 
-/* A tile of rows, chunk after chunk. The first `direct` bytes of row r are at from[r], if that is not NULL; the rest is
- * in w->tile, rows `rest` bytes apart. */
+/* Write a tile of rows, chunk after chunk. The first `direct` bytes of row r are at from[r], if that is not NULL; the
+ * others are in w->tile, rows `rest` bytes apart. */
 static enum xfp_status put_tile(struct writing *w, const uint8_t *const *from, uint64_t direct, uint64_t rest)
 {
 	uint64_t bytes = xfp_chunk_columns(w->matrix.k) / 8 * w->matrix.k;
@@ -242,7 +242,7 @@ static enum xfp_status put_indices(struct writing *w)
 	return status;
 }
 
-/* Rows of as many bytes, each padded with zeros. */
+/* Write rows, each padded with zeros. */
 static enum xfp_status put_rows(struct writing *w, const uint8_t *from, uint64_t from_bytes, uint64_t used,
 				uint64_t row_bytes)
 {
@@ -289,7 +289,7 @@ static enum xfp_status put_kept(struct writing *w)
 
 /* ---- codebooks, scales and groups -------------------------------------------------------------- */
 
-/* Whether the groups of a row name codebooks that are there. */
+/* Check that the groups of a row have valid codebook numbers. */
 static enum xfp_status check_numbers(const struct writing *w, const uint8_t *number, uint64_t from_groups,
 				     uint64_t used)
 {
@@ -297,12 +297,12 @@ static enum xfp_status check_numbers(const struct writing *w, const uint8_t *num
 		for (uint64_t g = 0; g < used; g++)
 			if (number[g] >= w->plan->codebooks)
 				return xfp_cuda_damaged(w->plan, w->expert, w->plan->slice.first_row + r,
-							"a group's codebook is none of its library", w->err);
+							"a group has an invalid codebook number", w->err);
 	return XFP_OK;
 }
 
-/* Bytes of groups of 32 columns or more: one for each 32 columns, in tiles as indices are. `row` is the first one's,
- * which has `used` groups. */
+/* Write one byte per 32 columns for groups of 32 columns or more, in the tile order of indices. `row` is the first of
+ * the rows, which have `used` groups. */
 static enum xfp_status put_names(struct writing *w, const uint8_t *row, uint64_t from_groups, uint64_t used)
 {
 	const struct xfp_cuda_plan *plan = w->plan;
@@ -356,7 +356,7 @@ static enum xfp_status put_groups(struct writing *w, const struct xfp_cuda_exper
 	return status;
 }
 
-/* The codebooks of v2 as integers, and what they mean before them. */
+/* Write the codebooks of v2 as integers, preceded by their scale pairs. */
 static enum xfp_status put_integers(struct writing *w, const struct xfp_cuda_expert *e)
 {
 	size_t entries = (size_t)1 << e->k;
@@ -446,7 +446,7 @@ enum xfp_status xfp_cuda_image_write(const struct xfp_cuda_plan *plan, uint64_t 
 	struct writing w = { .plan = plan, .sink = sink, .err = err };
 	enum xfp_status status;
 
-	/* As far as whole chunks at either side. */
+	/* Whole chunks on either side of the slice. */
 	if (plan->k && !(w.row = malloc(plan->cols + (size_t)3 * 32 * XFP_CHUNK_LANES)))
 		return xfp_no_memory(err);
 	if (!plan->tensor)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * integers.h - codebooks as the integer path has them; kernels/cuda/abi.h says what they are.
+ * integers.h - codebooks as integers, for the integer path. kernels/cuda/abi.h documents the format.
  */
 #ifndef XFP_CUDA_INTEGERS_H
 #define XFP_CUDA_INTEGERS_H
@@ -10,10 +10,10 @@
 
 #include "kernels/cuda/abi.h"
 
-/* What the integers of some entries mean, for k up to 4. False when one is not finite: then there are none. */
+/* Compute the scale pair of the integers for some entries, k up to 4. Returns false if an entry is not finite. */
 bool xfp_cuda_pair_of(unsigned k, const float *entry, size_t count, struct xfp_cuda_pair *pair);
 
-/* One byte for each entry. */
+/* Convert entries to integers, one byte per entry and plane. */
 void xfp_cuda_integers(unsigned k, const struct xfp_cuda_pair *pair, const float *entry, size_t count, uint8_t *high,
 		       uint8_t *low);
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernels.c - which kernel multiplies what, by name, and the shared memory that it takes. tile.h of kernels/cuda lays
- * that out.
+ * kernels.c - selects the kernel for a product, and computes its name and shared memory. tile.h in kernels/cuda defines
+ * the layout of shared memory.
  */
 #include <stdio.h>
 
 #include "base/bytes.h"
 #include "runtime/cuda/plan.h"
 
-/* Sums of eight planes for each warp and row, and outliers' sums of eight vectors for each row. */
+/* Per warp and row, sums of eight planes; per row, outlier sums of eight vectors. */
 #define VECTOR_BYTES ((XFP_CUDA_WARPS * 8 + 8) * XFP_CUDA_TILE_ROWS * 4)
 
 static const char *const method_names[XFP_CUDA_METHODS] = { "f32", "f16", "bf16", "fp8", "v2", "v2a", "v2c", "v2c32" };
 static const char *const form_names[XFP_CUDA_FORMS] = { "m1", "m4", "wide", "list", "each", "i1", "i2", "i4" };
 
-/* A thread of these kernels has groups of 32 columns. */
+/* The integer path needs groups of 32 columns or more, because a thread handles 32 columns of one group. */
 static bool has_integers(enum xfp_cuda_method method, unsigned k)
 {
 	return k >= 2 && k <= 4 && (method == XFP_CUDA_V2 || method == XFP_CUDA_V2C32);
@@ -31,8 +31,8 @@ bool xfp_cuda_has_form(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_fo
 
 /* ---- which of them ------------------------------------------------------------------------------ */
 
-#define KEPT_WIDE 8    /* from so many vectors on, tensor cores multiply what was kept */
-#define PROCESSORS 128 /* of a device, by which forms are chosen: bits of results depend on that, not on a real one */
+#define KEPT_WIDE 8    /* from this many vectors on, tensor cores multiply kept tensors */
+#define PROCESSORS 128 /* nominal, to choose the form: results must not depend on the device */
 
 static uint64_t ceiling(uint64_t a, uint64_t b)
 {
@@ -40,9 +40,9 @@ static uint64_t ceiling(uint64_t a, uint64_t b)
 }
 
 /*
- * Many blocks of sixteen rows read all vectors again and again; few of 128 rows leave processors idle. What a column
- * takes, in half clocks, is estimated of the instructions and of the ways to memory of an H200, and not yet measured:
- * a block of m4 waits for its 64 bytes of planes, a block of `wide` for shared memory.
+ * Many blocks of sixteen rows read all vectors repeatedly; few blocks of 128 rows leave multiprocessors idle. The cost
+ * per column, in half clocks, is an estimate from the instructions and data paths of an H200, not a measurement: a
+ * block of m4 waits for its 64 bytes of planes, a block of `wide` for shared memory.
  */
 static bool wide_is_faster(uint64_t rows, uint64_t planes)
 {
@@ -61,7 +61,7 @@ struct xfp_cuda_way xfp_cuda_way_for(enum xfp_cuda_method method, uint32_t rows,
 	uint64_t planes = (uint64_t)count * each, at_once = XFP_CUDA_M1_PLANES / each;
 
 	if (integers && count <= XFP_CUDA_INTEGER_VECTORS) {
-		/* Sums are exact: results have the same bits, however many vectors a launch takes. */
+		/* Integer sums are exact, so the number of vectors per launch does not change the bits of results. */
 		count = count < integers ? count : integers;
 		return (struct xfp_cuda_way){ count > 2    ? XFP_CUDA_I4
 					      : count == 2 ? XFP_CUDA_I2

@@ -44,7 +44,7 @@ enum xfp_status xfp_cuda_linear_bytes_tensor(const struct xfp_bundle *bundle, ui
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-/* Two linears take the same vectors if this is the same for them. */
+/* Compute the digest that is equal for linears that can share prepared vectors. */
 static void digest_columns(const struct xfp_cuda_plan *plan, uint8_t digest[32])
 {
 	uint64_t columns[3] = { plan->slice.cols, plan->lead, plan->balance != NULL };
@@ -57,7 +57,7 @@ static void digest_columns(const struct xfp_cuda_plan *plan, uint8_t digest[32])
 	xfp_sha256_final(&sha, digest);
 }
 
-/* Takes the plan over. */
+/* Open a planned linear; takes ownership of the plan. */
 static enum xfp_status open_plan(struct xfp_cuda *cuda, struct xfp_cuda_plan *plan, uint64_t memory, uint64_t bytes,
 				 void *stream, struct xfp_cuda_linear **out, struct xfp_error *err)
 {
@@ -79,7 +79,7 @@ static enum xfp_status open_plan(struct xfp_cuda *cuda, struct xfp_cuda_plan *pl
 	digest_columns(plan, linear->vectors);
 	linear->plan = *plan;
 	linear->name = name;
-	/* What launches use of it is not the bundle's. */
+	/* Launches do not use the bundle. */
 	linear->plan.bundle = NULL;
 	linear->plan.name = name;
 	linear->plan.tensor = NULL;

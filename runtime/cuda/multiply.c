@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * multiply.c - launches: vectors made ready, and multiplied. Nothing here waits or allocates.
+ * multiply.c - launches that prepare and multiply vectors. Nothing here waits or allocates.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -10,11 +10,11 @@
 #include "base/printable.h"
 #include "runtime/cuda/cuda.h"
 
-/* What kernels/cuda/parts.h has of it by another name: device code includes no header of libxfp. */
+/* kernels/cuda/parts.h declares this structure under another name, because device code includes no header of libxfp. */
 _Static_assert(sizeof(struct xfp_product) == 16 && offsetof(struct xfp_product, expert) == 0 &&
 		       offsetof(struct xfp_product, x) == 4 && offsetof(struct xfp_product, y) == 8 &&
 		       offsetof(struct xfp_product, weight) == 12,
-	       "struct one_product of parts.h is this");
+	       "struct one_product of parts.h must match");
 
 /* ---- vectors ----------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ static enum xfp_status check_vectors(const struct xfp_cuda_linear *linear, const
 	const char *name = linear->name;
 
 	if (type < XFP_FLOAT32 || type > XFP_BFLOAT16)
-		return xfp_fail(err, XFP_USAGE, "%s: %s of type %d, which there is not", xfp_printable(name).text, what,
+		return xfp_fail(err, XFP_USAGE, "%s: %s have an unknown type, %d", xfp_printable(name).text, what,
 				(int)type);
 	if (count && (!data || data % type_bytes(type)))
 		return xfp_fail(err, XFP_USAGE, "%s: %s at %#" PRIx64 ", which is %s", xfp_printable(name).text, what,
@@ -45,7 +45,7 @@ static enum xfp_status check_vectors(const struct xfp_cuda_linear *linear, const
 
 uint64_t xfp_cuda_prepared_bytes(const struct xfp_cuda_linear *linear, size_t count)
 {
-	/* natural, planes and digits, and what they mean */
+	/* f32 values, planes and digits, and their scales */
 	uint64_t vector = xfp_cuda_prepared_cols(linear->plan.cols) * 11 + sizeof(struct xfp_cuda_whole) + 4;
 	uint64_t bytes;
 
@@ -66,9 +66,9 @@ static struct xfp_cuda_vectors vectors_at(uint64_t memory, uint32_t count, uint3
 
 /* ---- launches ---------------------------------------------------------------------------------- */
 
-/* Programmatic dependent launch: a kernel may start before the previous one of the stream ends. Ours then read
- * weights, and wait before they read or write anything else (wait_for_launch_before in kernels/cuda/device.h).
- * Compute capability 9.0 has it; graphs capture it since CUDA 12.3. */
+/* Programmatic dependent launch: a kernel may start before the previous one of the stream ends. Our kernels read only
+ * weights before they wait (wait_for_launch_before in kernels/cuda/device.h). It needs compute capability 9.0; graphs
+ * capture it since CUDA 12.3. */
 #ifndef XFP_CUDA_DEPENDENT
 #define XFP_CUDA_DEPENDENT 1
 #endif
@@ -95,8 +95,8 @@ static enum xfp_status launch(const struct xfp_cuda_linear *linear, xfp_cu_handl
 	return result ? xfp_cu_fail(cu, result, "cuLaunchKernelEx", xfp_printable(linear->name).text, 0, err) : XFP_OK;
 }
 
-/* How many warps of a kernel for few vectors run at the same time on the device. Registers limit them, and shared
- * memory, of which the driver reserves 1 KB per block. */
+/* Return how many warps of a kernel for few vectors the device runs at the same time. The limits are registers and
+ * shared memory, of which the driver reserves 1 KB per block. */
 static uint32_t resident_warps(const struct xfp_cuda *cuda, enum xfp_cuda_method method, unsigned k,
 			       enum xfp_cuda_form form, uint32_t shared)
 {
@@ -169,7 +169,7 @@ enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const str
 	return XFP_OK;
 }
 
-/* What both ways of multiplying check, and tell the kernel. */
+/* Check the arguments that both ways of multiplying share, and fill in the kernel's parameters. */
 static enum xfp_status begin(const struct xfp_cuda_linear *linear, unsigned k, const struct xfp_cuda_prepared *x,
 			     const struct xfp_cuda_output *y, const struct xfp_cuda_queue *queue,
 			     struct xfp_cuda_multiply *call, struct xfp_error *err)
@@ -182,7 +182,7 @@ static enum xfp_status begin(const struct xfp_cuda_linear *linear, unsigned k, c
 	if (memcmp(x->columns, linear->vectors, sizeof x->columns))
 		return xfp_fail(
 			err, XFP_USAGE,
-			"%s: the vectors were prepared for other columns or by another balance; prepare them for it",
+			"%s: the vectors were prepared for other columns or another balance; prepare them again",
 			xfp_printable(linear->name).text);
 	*call = (struct xfp_cuda_multiply){ .weights = xfp_cuda_plan_weights(&linear->plan, k, linear->base),
 					    .vectors = vectors_at(x->memory, x->count, x->cols, x->planes),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open.c - the driver, the caller's context, and all kernels loaded into it.
+ * open.c - open the driver, check the caller's context, and load all kernels into it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,21 +8,21 @@
 #include "runtime/cuda/cuda.h"
 
 #define OLDEST_DEVICE 80            /* compute capability, times ten */
-#define SHARED_WITHOUT_ASKING 49152 /* bytes of a block */
+#define SHARED_WITHOUT_ASKING 49152 /* bytes of shared memory per block without opt-in */
 
 /* ---- the context ------------------------------------------------------------------------------- */
 
 enum xfp_status xfp_cuda_check_context(const struct xfp_cuda *cuda, struct xfp_error *err)
 {
 	unsigned long long id = 0;
-	int result = cuda->cu.cuCtxGetId(NULL, &id); /* of the current one */
+	int result = cuda->cu.cuCtxGetId(NULL, &id); /* current context */
 
 	if (result && result != XFP_CU_INVALID_CONTEXT && result != XFP_CU_CONTEXT_IS_DESTROYED)
 		return xfp_cu_fail(&cuda->cu, result, "cuCtxGetId", NULL, 0, err);
 	if (result || id != cuda->context_id)
 		return xfp_fail(
 			err, XFP_USAGE,
-			"%s: the CUDA context that it was opened in is not current, or is no more; make it current on "
+			"%s: the CUDA context of xfp_cuda_open is not current or was destroyed; make it current on "
 			"this thread (cuCtxSetCurrent, cudaSetDevice)",
 			cuda->name);
 	return XFP_OK;
@@ -46,7 +46,7 @@ static enum xfp_status find_device(struct xfp_cuda *cuda, struct xfp_error *err)
 	if (!cuda->context)
 		return xfp_fail(
 			err, XFP_USAGE,
-			"no CUDA context is current on this thread; make one before xfp_cuda_open (cuCtxSetCurrent "
+			"no CUDA context is current on this thread; create one before xfp_cuda_open (cuCtxSetCurrent "
 			"with cuDevicePrimaryCtxRetain's, cudaFree(0), or any use of the GPU in PyTorch)");
 	if ((result = cuda->cu.cuCtxGetId(cuda->context, &cuda->context_id)))
 		return xfp_cu_fail(&cuda->cu, result, "cuCtxGetId", NULL, 0, err);
@@ -65,7 +65,7 @@ static enum xfp_status find_device(struct xfp_cuda *cuda, struct xfp_error *err)
 	info->toolkit = xfp_cuda_toolkit;
 	if (info->major * 10 + info->minor < OLDEST_DEVICE)
 		return xfp_fail(err, XFP_FAILED,
-				"%s has compute capability %d.%d; the kernels want %d.%d or newer: multiply on the CPU",
+				"%s has compute capability %d.%d; the kernels need %d.%d or newer: multiply on the CPU",
 				cuda->name, info->major, info->minor, OLDEST_DEVICE / 10, OLDEST_DEVICE % 10);
 	return XFP_OK;
 }
@@ -78,7 +78,7 @@ static enum xfp_status load_libraries(struct xfp_cuda *cuda, struct xfp_error *e
 		int result = cuda->cu.cuLibraryLoadData(&cuda->library[i], xfp_cuda_fatbins[i].data, NULL, NULL, 0,
 							NULL, NULL, 0);
 
-		/* What a failed call leaves there is not known, and nothing to be unloaded. */
+		/* The output of a failed call is undefined; there is nothing to unload. */
 		if (result) {
 			cuda->library[i] = NULL;
 			return xfp_cu_fail(&cuda->cu, result, "cuLibraryLoadData", xfp_cuda_fatbins[i].name, 0, err);
@@ -87,8 +87,8 @@ static enum xfp_status load_libraries(struct xfp_cuda *cuda, struct xfp_error *e
 	return XFP_OK;
 }
 
-/* What was made of a source. Only the one that has a kernel is asked for it: to another that is an error, which tools
- * that watch the driver's calls count. */
+/* Return the library loaded from a source. Kernels are looked up only in their own library: a failed look-up is an
+ * error that tools which watch driver calls would count. */
 static xfp_cu_handle library_of(const struct xfp_cuda *cuda, const char *source)
 {
 	int i = 0;
@@ -98,7 +98,7 @@ static xfp_cu_handle library_of(const struct xfp_cuda *cuda, const char *source)
 	return cuda->library[i];
 }
 
-/* A kernel's function in this context, with its code loaded. */
+/* Find a kernel in this context and load its code. */
 static enum xfp_status load_kernel(struct xfp_cuda *cuda, const char *source, const char *name, uint32_t shared,
 				   xfp_cu_handle *function, struct xfp_error *err)
 {
@@ -107,7 +107,8 @@ static enum xfp_status load_kernel(struct xfp_cuda *cuda, const char *source, co
 	int result;
 
 	if (shared > (uint32_t)cuda->info.shared_bytes)
-		return xfp_fail(err, XFP_FAILED, "%s: %s takes %u bytes of shared memory, and a block has %d there",
+		return xfp_fail(err, XFP_FAILED,
+				"%s: %s needs %u bytes of shared memory, but the device allows %d per block",
 				cuda->name, name, shared, cuda->info.shared_bytes);
 	result = cuda->cu.cuLibraryGetKernel(&kernel, library_of(cuda, source), name);
 	if (!result && shared > SHARED_WITHOUT_ASKING) {
@@ -131,7 +132,8 @@ static enum xfp_status load_method(struct xfp_cuda *cuda, enum xfp_cuda_method m
 	char name[XFP_CUDA_KERNEL_NAME];
 
 	for (enum xfp_cuda_form form = XFP_CUDA_M1; !status && form < XFP_CUDA_FORMS; form++) {
-		/* More vectors by integers than a block has room for take several launches: see xfp_cuda_way_for. */
+		/* If the vectors do not fit in a block, the integer path uses several launches: see
+		 * xfp_cuda_way_for. */
 		if (!xfp_cuda_has_form(method, k, form) ||
 		    (form > XFP_CUDA_I1 && xfp_cuda_shared_most(method, k, form) > (uint32_t)cuda->info.shared_bytes))
 			continue;
@@ -184,7 +186,7 @@ enum xfp_status xfp_cuda_open(struct xfp_cuda **out, struct xfp_error *err)
 	return status;
 }
 
-/* Where the context is gone, so is what was in it, and its addresses and handles may be somebody else's by now. */
+/* If the context was destroyed, its objects are gone, and their addresses and handles may belong to others. */
 static bool is_there(const struct xfp_cuda *cuda)
 {
 	unsigned long long id;

@@ -35,14 +35,14 @@ static struct xfp_outlier_rows rows_of(const struct xfp_matrix_info *matrix)
 	return o;
 }
 
-/* Where they go; `column` NULL: they are counted. */
+/* Destination of the outliers; `column` NULL: only count them. */
 struct gathered {
 	uint64_t count, most;
 	uint32_t *pointer, *column;
 	uint16_t *residual;
 };
 
-/* A row's, those of other columns left out. False when they are outside the matrix or not ascending. */
+/* Gather a row's outliers within the slice. Returns false if they are outside the matrix or not ascending. */
 static bool gather_row(const struct xfp_cuda_plan *plan, const struct xfp_outlier_rows *o,
 		       const struct xfp_outlier_row *at, struct gathered *to)
 {
@@ -50,7 +50,7 @@ static bool gather_row(const struct xfp_cuda_plan *plan, const struct xfp_outlie
 
 	for (uint32_t i = at->first; i < at->end; i++) {
 		uint32_t column = xfp_outlier_column(o, i);
-		uint64_t c = column - plan->slice.first_col; /* wraps to more than there are */
+		uint64_t c = column - plan->slice.first_col; /* wraps to a value beyond the last column */
 
 		if (column >= o->cols || (i > at->first && column <= before))
 			return false;
@@ -116,6 +116,7 @@ enum xfp_status xfp_cuda_outliers_gather(const struct xfp_cuda_plan *plan, uint3
 	if ((status = gather(plan, expert, &matrix, &to, err)))
 		return status;
 	if (to.count != count)
-		return xfp_cuda_damaged(plan, expert, plan->slice.first_row, "fewer outliers than it says", err);
+		return xfp_cuda_damaged(plan, expert, plan->slice.first_row, "fewer outliers than its index states",
+					err);
 	return XFP_OK;
 }

@@ -12,7 +12,7 @@
 #include "runtime/slice.h"
 #include "schemas/layout/classes.h"
 
-/* Of a row in bytes, also of four of them for each column, and of a matrix in rows: the kernels count in 32 bits. */
+/* Limit on the bytes of a row, also of four bytes per column, and on the rows of a matrix: kernels count in 32 bits. */
 #define MOST UINT32_C(0x7fffffff)
 
 /* ---- what it is -------------------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ static enum xfp_cuda_method method_of(const struct xfp_unit_info *unit)
 	}
 }
 
-/* A balance of nothing but zeros is none: so are vectors for units with and without. */
+/* A balance of zeros counts as no balance, so that such units share prepared vectors with units without one. */
 static const uint8_t *balance_of(const struct xfp_matrix_info *matrix, const struct xfp_slice *slice)
 {
 	const uint8_t *d = matrix->balance ? (const uint8_t *)matrix->balance + slice->first_col : NULL;
@@ -63,7 +63,7 @@ static enum xfp_status set_slice(struct xfp_cuda_plan *plan, const struct xfp_sl
 		xfp_bundle_info(plan->bundle, &info);
 		return xfp_fail(err, XFP_USAGE,
 				"%s: %s: %" PRIu64 " rows of %" PRIu64
-				" columns are more than kernels count; open slices of it",
+				" columns exceed the limit of the kernels; open slices",
 				info.path, xfp_printable(plan->name).text, plan->slice.rows, plan->slice.cols);
 	}
 	plan->rows = (uint32_t)plan->slice.rows;
@@ -73,7 +73,7 @@ static enum xfp_status set_slice(struct xfp_cuda_plan *plan, const struct xfp_sl
 
 /* ---- where everything is ----------------------------------------------------------------------- */
 
-/* The shape of its rows, for one k. */
+/* Compute the row layout for one k. */
 static void set_rows(const struct xfp_cuda_plan *plan, unsigned k, struct xfp_cuda_weights *w)
 {
 	uint64_t columns;
@@ -97,7 +97,8 @@ static void set_rows(const struct xfp_cuda_plan *plan, unsigned k, struct xfp_cu
 		w->row_groups = (uint32_t)((w->chunks * columns + (UINT64_C(1) << plan->group) - 1) >> plan->group);
 }
 
-/* A part of `count` times `bytes`: where it begins; `end` moves behind it. 0 and false when there is no such place. */
+/* Allocate `count` times `bytes` in the image: `place` receives its offset, and `end` moves after it. Returns false and
+ * 0 on overflow. */
 static bool take(uint64_t *end, uint64_t count, uint64_t bytes, uint64_t *place)
 {
 	uint64_t size;
@@ -164,7 +165,7 @@ static bool place_all(struct xfp_cuda_plan *plan)
 	return fits;
 }
 
-/* Whether an expert has integers: all entries of its codebooks, its rows' or the library's, have to be finite. */
+/* Return whether an expert uses the integer path: all entries of its codebooks, or of the library, must be finite. */
 static bool takes_integers(const struct xfp_cuda_plan *plan, const struct xfp_matrix_info *matrix)
 {
 	const uint8_t *code = matrix->code;
@@ -206,7 +207,7 @@ static enum xfp_status finish(struct xfp_cuda_plan *plan, const struct xfp_slice
 	}
 	if (!place_all(plan)) {
 		xfp_bundle_info(plan->bundle, &info);
-		status = xfp_fail(err, XFP_USAGE, "%s: %s: more than any device holds; open slices of it", info.path,
+		status = xfp_fail(err, XFP_USAGE, "%s: %s: larger than any device's memory; open slices", info.path,
 				  xfp_printable(plan->name).text);
 	}
 done:
@@ -283,7 +284,7 @@ struct xfp_cuda_weights xfp_cuda_plan_weights(const struct xfp_cuda_plan *plan, 
 struct xfp_cuda_matrix xfp_cuda_plan_matrix(const struct xfp_cuda_plan *plan, uint32_t expert, uint64_t base)
 {
 	const struct xfp_cuda_expert *e = &plan->expert[expert];
-	uint64_t bits = (uint64_t)(1023 - e->exponent) << 52; /* 2^-s; opening has seen to its range */
+	uint64_t bits = (uint64_t)(1023 - e->exponent) << 52; /* 2^-s; the range was checked on opening */
 	struct xfp_cuda_matrix m = {
 		.index = base + e->index,
 		.pair = e->pair && e->integers ? base + e->pair : 0,

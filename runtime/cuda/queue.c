@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queue.c - streams and device memory that the caller gives, and what is wrong with them.
+ * queue.c - checks of streams and device memory that the caller provides.
  */
 #include <inttypes.h>
 
@@ -8,9 +8,9 @@
 #include "runtime/cuda/cuda.h"
 
 _Static_assert(XFP_CUDA_PARTS_OFFSET + XFP_CUDA_MOST_PARTS * XFP_CUDA_PART_BYTES <= XFP_CUDA_WORKSPACE,
-	       "a workspace has room for the parts of all tiles that are shared");
+	       "the workspace must hold the parts of all shared tiles");
 
-/* Whether the memory is where it can be used: the device's own, or what all devices share. */
+/* Check that the memory is usable: memory of this device, or managed memory. */
 enum xfp_status xfp_cuda_check_memory(struct xfp_cuda *cuda, const char *what, uint64_t memory, uint64_t bytes,
 				      uint64_t wanted, const char *see, struct xfp_error *err)
 {
@@ -21,14 +21,15 @@ enum xfp_status xfp_cuda_check_memory(struct xfp_cuda *cuda, const char *what, u
 				memory ? "not at a multiple of 256 bytes (XFP_CUDA_ALIGN)" : "none");
 	if (bytes < wanted)
 		return xfp_fail(err, XFP_USAGE,
-				"%s: takes %" PRIu64 " bytes of device memory, and was given %" PRIu64 " (see %s)",
+				"%s: needs %" PRIu64 " bytes of device memory, but only %" PRIu64
+				" were given (see %s)",
 				what, wanted, bytes, see);
 	if (cuda->cu.cuPointerGetAttribute(&type, XFP_CU_POINTER_MEMORY_TYPE, memory) || type == XFP_CU_MEMORY_HOST)
-		return xfp_fail(err, XFP_USAGE, "%s: %#" PRIx64 " is no address of device memory", what, memory);
+		return xfp_fail(err, XFP_USAGE, "%s: %#" PRIx64 " is not an address of device memory", what, memory);
 	if (!cuda->cu.cuPointerGetAttribute(&device, XFP_CU_POINTER_DEVICE, memory) && device != cuda->device)
 		return xfp_fail(err, XFP_USAGE,
-				"%s: the memory at %#" PRIx64 " is of device %d, and the context of device %d", what,
-				memory, device, cuda->device);
+				"%s: the memory at %#" PRIx64 " belongs to device %d, but the context to device %d",
+				what, memory, device, cuda->device);
 	return XFP_OK;
 }
 
@@ -40,7 +41,7 @@ enum xfp_status xfp_cuda_check_stream(struct xfp_cuda *cuda, const char *what, v
 		return xfp_cu_fail(&cuda->cu, result, "cuStreamIsCapturing", what, 0, err);
 	if (capturing)
 		return xfp_fail(err, XFP_USAGE,
-				"%s: cannot be opened while its stream captures a graph: open it before", what);
+				"%s: cannot be opened while the stream captures a graph; open it earlier", what);
 	return XFP_OK;
 }
 

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * split.c - small matrices: how many blocks share a tile.
+ * split.c - how many blocks share a tile, for small matrices.
  *
- * A device reads at full speed while some 30 KB are on their way to each multiprocessor, of which the largest have 132
- * to 148. That is two blocks each, whose warps read a chunk or two at once. A matrix of 1,024 rows is 64 tiles, which
- * would leave half of such a device idle, and the warps of the others would take chunk after chunk, at the latency of
- * memory each. So tiles are shared until there are XFP_CUDA_COUNTERS blocks or more, fewer than twice as many. That
- * costs the meeting of the parts at the end, about as long as reading two chunks.
+ * A device reaches its full bandwidth when about 30 KB per multiprocessor are in flight; the largest devices have 132
+ * to 148 multiprocessors. That takes two blocks each, whose warps read one or two chunks at once. A matrix of 1,024
+ * rows has 64 tiles. With one block per tile, half of such a device would be idle, and the other warps would read chunk
+ * after chunk, each at memory latency. So tiles are shared until there are between XFP_CUDA_COUNTERS and twice as many
+ * blocks. Combining the parts at the end costs about as much as reading two chunks.
  *
- * A list shares out products before columns: then each block has fewer of them to begin. Warps share the chunks of a
- * row, so none of them goes without as long as a part has one for each; a row that was kept is one warp's.
+ * A list divides products before columns, so that each block starts fewer of them. Warps share the chunks of a row, so
+ * none is idle while a part has one chunk per warp; a row of a kept tensor belongs to one warp.
  *
- * These parts follow from the shape, never from the device: a result's bits depend on them. Shares of xfp_cuda_share
- * may follow from the device, since sums of integers are exact.
+ * These parts depend on the shape, never on the device, because they affect the bits of results. The shares of
+ * xfp_cuda_share may depend on the device, because sums of integers are exact.
  */
 #include "runtime/cuda/plan.h"
 
-_Static_assert(XFP_CUDA_PART_BYTES >= 8 * XFP_CUDA_THREADS, "a part has a value for each thread, of whatever type");
+_Static_assert(XFP_CUDA_PART_BYTES >= 8 * XFP_CUDA_THREADS, "a part must hold a value of any type per thread");
 
-#define LEAST_RUN 2                                     /* the cost of a run, in chunks */
-#define MOST_SHARING ((1u << XFP_CUDA_COUNT_BITS) - 2u) /* workers of a tile, whose first may have one chunk of it */
+#define LEAST_RUN 2                                     /* minimum cost of a run, in chunks */
+#define MOST_SHARING ((1u << XFP_CUDA_COUNT_BITS) - 2u) /* maximum workers per tile; the first may have one chunk */
 
 static uint32_t divided(uint64_t a, uint64_t b)
 {
@@ -30,8 +30,7 @@ struct xfp_cuda_split xfp_cuda_split(const struct xfp_cuda_plan *plan, unsigned 
 {
 	struct xfp_cuda_weights w = xfp_cuda_plan_weights(plan, k, 0);
 	uint32_t least = plan->method < XFP_CUDA_FP8 ? 1 : XFP_CUDA_WARPS, runs, parts = 1;
-	uint32_t each =
-		products > results && results ? divided(products, results) : 1; /* on average: nobody has read it */
+	uint32_t each = products > results && results ? divided(products, results) : 1; /* on average */
 	struct xfp_cuda_split split = { .parts = 1, .part_chunks = w.chunks, .part_products = each };
 	uint64_t blocks = (uint64_t)xfp_cuda_tiles(plan->rows) * results;
 
@@ -56,8 +55,8 @@ uint32_t xfp_cuda_parts_of_one(const struct xfp_cuda_plan *plan, unsigned k)
 	return plan->expert[0].integers ? 1 : xfp_cuda_split(plan, k, 1, 1).parts;
 }
 
-/* Runs have the same cost, so that all of the `resident` warps end at the same time. A run costs LEAST_RUN chunks or
- * more, since a warp also has to begin and to end; and no more warps share a tile than its sums count. */
+/* Give all `resident` warps runs of the same cost, so that they end together. A run costs at least LEAST_RUN chunks,
+ * because starting and ending a warp costs time, too. The counters limit how many warps can share a tile. */
 struct xfp_cuda_share xfp_cuda_share(const struct xfp_cuda_plan *plan, unsigned k, uint32_t resident)
 {
 	struct xfp_cuda_weights w = xfp_cuda_plan_weights(plan, k, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * upload.c - an image to the device, through two buffers that it copies from directly: one is filled while the other is
- * copied. Indices are then brought into the device's order there.
+ * upload.c - uploads an image through two pinned buffers: the host fills one while the device copies the other. Then
+ * kernels repack the indices into the device's order.
  */
 #include "base/printable.h"
 #include "runtime/cuda/cuda.h"
@@ -10,13 +10,13 @@
 #define STAGING_BYTES ((size_t)4 << 20)
 
 struct upload {
-	struct xfp_cuda_sink sink; /* first: next() gets this */
+	struct xfp_cuda_sink sink; /* must be first: next() casts it */
 	struct xfp_cuda *cuda;
 	const char *name;
 	uint64_t base;
 	xfp_cu_handle stream;
-	int filling;    /* which buffer */
-	bool copied[2]; /* which has been copied from */
+	int filling;    /* buffer being filled */
+	bool copied[2]; /* buffers that a copy has used */
 };
 
 static enum xfp_status fail(const struct upload *up, int result, const char *call, uint64_t wanted,
@@ -39,7 +39,7 @@ static enum xfp_status make_buffers(struct upload *up, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* Have what is in the buffer copied. */
+/* Start the copy of the current buffer. */
 static enum xfp_status send(struct upload *up, struct xfp_error *err)
 {
 	struct xfp_cuda *cuda = up->cuda;
@@ -57,7 +57,7 @@ static enum xfp_status send(struct upload *up, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* Until a buffer can be filled again. */
+/* Wait until a buffer can be filled again. */
 static enum xfp_status wait(struct upload *up, int buffer, struct xfp_error *err)
 {
 	int result = up->copied[buffer] ? up->cuda->cu.cuEventSynchronize(up->cuda->copied[buffer]) : 0;
@@ -80,7 +80,7 @@ static enum xfp_status next(struct xfp_cuda_sink *sink, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* Indices of all experts, once they have been copied. */
+/* Repack the indices of all experts after the copy. */
 static enum xfp_status repack(struct upload *up, const struct xfp_cuda_plan *plan, struct xfp_error *err)
 {
 	struct xfp_cuda *cuda = up->cuda;
@@ -120,7 +120,7 @@ enum xfp_status xfp_cuda_upload(struct xfp_cuda *cuda, const struct xfp_cuda_pla
 		status = repack(&up, plan, err);
 	for (int i = 0; !status && i < 2; i++)
 		status = wait(&up, i, err);
-	/* Whatever went wrong, no copy may come once the buffers are used again, or the memory is somebody else's. */
+	/* Even after a failure, wait for the copies: the buffers and the memory may be reused or freed. */
 	if (status)
 		cuda->cu.cuStreamSynchronize(stream);
 	pthread_mutex_unlock(&cuda->uploads);

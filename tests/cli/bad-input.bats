@@ -158,11 +158,11 @@ accepted() { # KIND
 	}
 	head -c 9000 /dev/zero | tr '\0' GGUF >b.gguf
 	printf 'GGUF\3\0\0\0' | dd of=b.gguf conv=notrunc status=none
-	named b.gguf "is GGUF, not a .xfp bundle; xfp inspect tells what is inside a checkpoint, and xfp convert makes"
-	named good/model.safetensors "is safetensors, not a .xfp bundle; xfp inspect"
-	named good "not a file, so no bundle; xfp inspect"
+	named b.gguf "is GGUF, not a .xfp bundle; for a checkpoint, use xfp inspect or xfp convert"
+	named good/model.safetensors "is safetensors, not a .xfp bundle; for a checkpoint, use xfp inspect"
+	named good "not a regular file; for a checkpoint, use xfp inspect"
 	head -c 9000 /dev/zero >zeros
-	named zeros "not a .xfp bundle; xfp inspect"
+	named zeros "not a .xfp bundle; for a checkpoint, use xfp inspect"
 	for at in 0 100; do
 		cp q.xfp "flipped$at"
 		printf '\377' | dd of="flipped$at" bs=1 seek=$at conv=notrunc status=none

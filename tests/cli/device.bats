@@ -38,9 +38,9 @@ stand_in() {
 	run -1 xfp-kernel-verify --device cuda:3
 	[[ "$output" == *'--device cuda:3: there is no device 3; the CUDA driver finds 1, numbered from 0' ]]
 	run -1 env STAND_IN_VERSION=12020 xfp-kernel-verify --device cuda
-	[[ "$output" == *'the CUDA driver is for CUDA 12.2, and these kernels want one for CUDA '* ]]
+	[[ "$output" == *'the driver supports CUDA 12.2, but the kernels need CUDA '* ]]
 	run -1 env STAND_IN_ARCH=75 xfp-kernel-verify --device cuda
-	[[ "$output" == *'has compute capability 7.5; the kernels want 8.0 or newer'* ]]
+	[[ "$output" == *'has compute capability 7.5; the kernels need 8.0 or newer'* ]]
 }
 
 @test "options that do not go with a device: status 2" {

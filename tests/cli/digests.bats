@@ -87,7 +87,7 @@ named() { # MEMBER ARGUMENT...
 	    for command in ["verify"], ["eval", "--tokens", "t.npy"], ["generate", "--prompt", "a", "-n", "2"]:
 	        run = subprocess.run(["xfp", *command, "b.xfp"], capture_output=True, text=True)
 	        assert run.returncode == 3 and not run.stdout, (what, command, run)
-	        assert "its padding is not zero; " in run.stderr or "its header is not the canonical one; " in run.stderr, run
+	        assert "its padding is not zero; " in run.stderr or "its header is not canonical; " in run.stderr, run
 	    os.pwrite(file.fileno(), was, at)
 	EOF
 	xfp eval --tokens t.npy b.xfp

@@ -350,7 +350,7 @@ static void sharing(void **state)
 	shared = results(&other);
 	assert_memory_equal(y, shared, 2 * other.y_stride * 4);
 	refused(xfp_cuda_multiply(less.linear, 0, 2, &one.prepared, &less.out, &queue, &err),
-		"q.weight: the vectors were prepared for other columns or by another balance");
+		"q.weight: the vectors were prepared for other columns or another balance");
 	close_scene(&one);
 	close_scene(&other);
 	close_scene(&less);

@@ -90,8 +90,8 @@ static void old_driver(void **state)
 	(void)state;
 	setenv("STAND_IN_VERSION", "11080", 1);
 	expect_closed(XFP_FAILED);
-	told("is for CUDA 11.8");
-	told("want one for CUDA 1");
+	told("supports CUDA 11.8");
+	told("the kernels need CUDA 1");
 	told("update the NVIDIA driver");
 	unsetenv("STAND_IN_VERSION");
 }
@@ -112,7 +112,7 @@ static void old_device(void **state)
 	machine_begin(&cu);
 	setenv("STAND_IN_ARCH", "75", 1);
 	expect_closed(XFP_FAILED);
-	told("compute capability 7.5; the kernels want 8.0");
+	told("compute capability 7.5; the kernels need 8.0");
 	setenv("STAND_IN_ARCH", "90", 1);
 }
 
@@ -133,10 +133,10 @@ static void calls_fail(void **state)
 	static const char *const cases[][2] = {
 		{ "cuLibraryLoadData 2 2",
 		  "kept.cu: cuLibraryLoadData failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; "
-		  "4294967296 of 4294967296 bytes on the device are free: free some, or take" },
+		  "4294967296 of 4294967296 bytes on the device are free: free memory, or use" },
 		{ "cuLibraryLoadData 7 222",
 		  "v2c.cu: cuLibraryLoadData failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222): the provided PTX was "
-		  "compiled with an unsupported toolchain.; the driver is older than the nvcc that made the kernels: "
+		  "compiled with an unsupported toolchain.; the driver is older than the nvcc that compiled the kernels: "
 		  "update it, or build" },
 		{ "cuCtxGetId 1 709", "cuCtxGetId failed: CUDA_ERROR_CONTEXT_IS_DESTROYED (709)" },
 		{ "cuLibraryGetKernel 1 200",
@@ -161,7 +161,7 @@ static void calls_fail(void **state)
 		unsetenv("STAND_IN_FAIL");
 	}
 	setenv("STAND_IN_SHARED", "49152", 1);
-	expect_one_failure("shared memory", " bytes of shared memory, and a block has 49152 there");
+	expect_one_failure("shared memory", " bytes of shared memory, but the device allows 49152 per block");
 	unsetenv("STAND_IN_SHARED");
 	check(xfp_cuda_open(&cuda, &err));
 	xfp_cuda_close(cuda);
@@ -252,7 +252,7 @@ static void bad_memory(void **state)
 		{ 0, 0, 0, "q.weight: the device memory at 0 is none" },
 		{ 1, 16, 0, "not at a multiple of 256 bytes" },
 		{ 1, 0, 1, "takes " },
-		{ 256, 0, 0, "0x100 is no address of device memory" },
+		{ 256, 0, 0, "0x100 is not an address of device memory" },
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -302,7 +302,7 @@ static void uploads(void **state)
 	assert_int_equal(cu.cuStreamBeginCapture(stream, 0), SUCCESS);
 	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, memory, s->bytes, stream, &linear, &err),
 			 XFP_USAGE);
-	told("cannot be opened while its stream captures a graph");
+	told("cannot be opened while the stream captures a graph");
 	assert_int_equal(cu.cuStreamEndCapture(stream, &graph), SUCCESS);
 	cu.cuGraphDestroy(graph);
 	cu.cuStreamDestroy(stream);
@@ -321,7 +321,7 @@ static void another_context(void **state)
 	assert_int_equal(cu.cuCtxCreate(&other, 0, 1), SUCCESS);
 	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
 			 XFP_USAGE);
-	told("the CUDA context that it was opened in is not current, or is no more");
+	told("the CUDA context of xfp_cuda_open is not current or was destroyed");
 	told("cuCtxSetCurrent");
 	assert_int_equal(cu.cuCtxDestroy(other), SUCCESS);
 	unsetenv("STAND_IN_DEVICES");
@@ -349,7 +349,7 @@ static void two_devices(void **state)
 	memory = machine_alloc(&cu, s->bytes);
 	assert_int_equal(xfp_cuda_linear_open(second, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
 			 XFP_USAGE);
-	told("is of device 0, and the context of device 1");
+	told("belongs to device 0, but the context to device 1");
 	check(xfp_cuda_linear_open(second, s->bundle, 0, NULL, memory, s->bytes, NULL, &linear, &err));
 	assert_int_equal(cu.cuMemcpyDtoH(there, memory + 256, 256), SUCCESS);
 	assert_memory_equal(there, first, 256);
@@ -417,12 +417,12 @@ static void primary(void **state)
 	assert_int_equal(cu.cuDevicePrimaryCtxReset(0), SUCCESS);
 	assert_int_equal(xfp_cuda_linear_open(cuda, s->bundle, 0, NULL, memory, s->bytes, NULL, &none, &err),
 			 XFP_USAGE);
-	told("or is no more");
+	told("or was destroyed");
 	assert_int_equal(cu.cuDevicePrimaryCtxRetain(&again, 0), SUCCESS);
 	assert_ptr_equal(again, context);
 	assert_int_equal(xfp_cuda_linear_open(cuda, s->bundle, 0, NULL, memory, s->bytes, NULL, &none, &err),
 			 XFP_USAGE);
-	told("or is no more");
+	told("or was destroyed");
 	xfp_cuda_linear_close(linear);
 	xfp_cuda_close(cuda);
 	assert_int_equal(cu.cuCtxPopCurrent(NULL), SUCCESS);

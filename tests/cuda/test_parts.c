@@ -25,10 +25,10 @@ static void workspaces(void **state)
 	OPEN(0, XFP_CUDA_WORKSPACE, "a queue: the device memory at 0 is none");
 	OPEN(memory + 128, XFP_CUDA_WORKSPACE, "not at a multiple of 256 bytes");
 	OPEN(memory, XFP_CUDA_WORKSPACE - 1,
-	     "a queue: takes 4194304 bytes of device memory, and was given 4194303 (see XFP_CUDA_WORKSPACE)");
-	OPEN(256, XFP_CUDA_WORKSPACE, "0x100 is no address of device memory");
+	     "a queue: needs 4194304 bytes of device memory, but only 4194303 were given (see XFP_CUDA_WORKSPACE)");
+	OPEN(256, XFP_CUDA_WORKSPACE, "0x100 is not an address of device memory");
 	assert_int_equal(cu.cuStreamBeginCapture(stream, 0), SUCCESS);
-	OPEN(memory, XFP_CUDA_WORKSPACE, "a queue: cannot be opened while its stream captures a graph");
+	OPEN(memory, XFP_CUDA_WORKSPACE, "a queue: cannot be opened while the stream captures a graph");
 	assert_int_equal(cu.cuStreamEndCapture(stream, &graph), SUCCESS);
 	cu.cuGraphDestroy(graph);
 	check(xfp_cuda_queue_open(cuda, stream, memory, XFP_CUDA_WORKSPACE, &own, &err));

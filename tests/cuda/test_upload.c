@@ -166,14 +166,14 @@ static void calls_fail(void **state)
 	static const char *const cases[][2] = {
 		{ "cuMemHostAlloc 1 2",
 		  "cuMemHostAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; 4194304 bytes of "
-		  "the host's memory were to be pinned: free some, or raise ulimit -l" },
-		{ "cuMemHostAlloc 2 2", "4194304 bytes of the host's memory" },
+		  "host memory could not be pinned: free memory, or raise ulimit -l" },
+		{ "cuMemHostAlloc 2 2", "4194304 bytes of host memory" },
 		{ "cuEventCreate 1 2", "cuEventCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; " },
 		{ "cuMemcpyHtoDAsync 1 1", "cuMemcpyHtoDAsync failed: CUDA_ERROR_INVALID_VALUE (1)" },
 		{ "cuEventRecord 1 400", "cuEventRecord failed: CUDA_ERROR_INVALID_HANDLE (400)" },
 		{ "cuEventSynchronize 1 700",
 		  "cuEventSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal "
-		  "memory access was encountered; something that was launched before went wrong, and its context is" },
+		  "memory access was encountered; an earlier launch failed, and the context cannot be used any more" },
 		{ "cuEventSynchronize 4 700", "cuEventSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700)" },
 		{ "cuEventRecord 3 400", "cuEventRecord failed: CUDA_ERROR_INVALID_HANDLE (400)" },
 		{ "cuMemcpyHtoDAsync 4 1", "cuMemcpyHtoDAsync failed: CUDA_ERROR_INVALID_VALUE (1)" },

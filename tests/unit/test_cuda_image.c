@@ -512,7 +512,7 @@ static void damage(void **state)
 		fixture_free(&f);
 		fixture_make_bundle(&f, 2); /* a library of four */
 		expect_damage(&f, "q.weight", group_numbers, 1, 4, slice,
-			      "row 1: a group's codebook is none of its library");
+			      "row 1: a group has an invalid codebook number");
 		fixture_free(&f);
 	}
 	/* a row that is none: only who asks for the last one is told, as on the CPU */
