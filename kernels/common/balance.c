@@ -5,9 +5,9 @@
 
 #include "kernels/common/scale.h"
 
-#define FRACTION 16 /* bits of the logarithm after the point */
+#define FRACTION 16 /* bits fraction bits of the logarithm */
 
-/* floor(log2(value)) of a positive normal double. */
+/* Return floor(log2(value)) of a positive normal double. */
 static int exponent_of(double value)
 {
 	uint64_t bits;
@@ -16,7 +16,7 @@ static int exponent_of(double value)
 	return (int)(bits >> 52) - 1023;
 }
 
-/* log2(value) in units of 2^-FRACTION, rounded down but for the squarings' own rounding. */
+/* Return log2(value) in units of 2^-FRACTION, rounded down except for the rounding of the squarings. */
 static int64_t log2_fixed(double value)
 {
 	int64_t result = exponent_of(value);
@@ -41,7 +41,7 @@ static int64_t floor_divide(int64_t a, int64_t b)
 	return a / b - (a % b < 0);
 }
 
-/* e of one column, from its positive mean square. */
+/* Compute e of a column from its positive mean square. */
 static int64_t column_exponent(double mean_square, uint32_t exponent)
 {
 	const int64_t one = (int64_t)1000000000 << FRACTION;
@@ -51,7 +51,7 @@ static int64_t column_exponent(double mean_square, uint32_t exponent)
 
 void xfp_balance(double *square, uint64_t rows, size_t cols, uint32_t exponent, uint8_t *d)
 {
-	const double none = -0x1p60; /* a column of zeros: far below all others */
+	const double none = -0x1p60; /* marks a column of zeros: far below all others */
 	double top = none;
 
 	memset(d, 0, cols);
@@ -62,7 +62,7 @@ void xfp_balance(double *square, uint64_t rows, size_t cols, uint32_t exponent, 
 		top = square[c] > top ? square[c] : top;
 	}
 	if (top == none)
-		return; /* nothing but zeros */
+		return; /* all columns are zero */
 	for (size_t c = 0; c < cols; c++) {
 		double below = top - square[c];
 

@@ -8,16 +8,16 @@
 #include "kernels/common/scale.h"
 
 #define MAX_ENTRIES 64
-#define PIECE 1024 /* columns: whole chunks of lanes and whole groups, whatever their size */
+#define PIECE 1024 /* columns; a multiple of every chunk and group size */
 
-/* Look columns that share their entries up; `index` is that of the first of them. */
+/* Look up columns that share their entries; `index` points to the index of the first column. */
 static inline void look_up(const float *value, const uint8_t *index, size_t count, float *x)
 {
 	for (size_t i = 0; i < count; i++)
 		x[i] = value[index[i]];
 }
 
-/* The indices of a piece, when column c begins one. */
+/* Unpack the indices of a piece if column c begins one. */
 static inline void unpack_piece(unsigned k, const uint8_t *packed, size_t c, size_t cols, uint8_t index[PIECE])
 {
 	if (c % PIECE == 0)
@@ -67,7 +67,7 @@ void xfp_decode_v2c(const struct xfp_library *library, const uint8_t *packed, co
 		size_t count = cols - c < columns ? cols - c : columns;
 
 		unpack_piece(library->k, packed, c, cols, index);
-		/* The product of the fp16 ones is exact here, too; what there are fewer of is multiplied. */
+		/* The product of two fp16 numbers is exact in f32. Scale entries or columns, whichever are fewer. */
 		if (entries > columns) {
 			for (size_t i = 0; i < count; i++)
 				x[c + i] = entry[index[(c + i) % PIECE]] * ratio * scale;

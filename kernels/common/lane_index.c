@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lane_index.c - rows of indices into lanes and back, 64 columns at a time: a slot of all bytes of sixteen lanes.
+ * lane_index.c - convert rows of indices to and from lane order, 64 columns at a time: one slot of all bytes of sixteen
+ * lanes.
  *
- * In between, a word of the lanes is 64 bytes, byte b of lane l at 16 b + l: what is done to a slot's 64 indices is
- * then the same for all of them, eight in an integer of 64 bits, and vectors where the compiler has them.
+ * The intermediate form of a word of the lanes is 64 bytes, byte b of lane l at 16 b + l. All 64 indices of a slot then
+ * need the same operations: eight at a time in 64-bit integers, or in vectors if the compiler supports them.
  */
 #include "kernels/common/lane_index.h"
 
@@ -14,7 +15,7 @@
 #define MOST_COLUMNS (32 * XFP_CHUNK_LANES)
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* A piece of a slot: `bits` bits of byte `word`, from `shift` on; pieces go from the low end of the index up. */
+/* A piece of a slot: `bits` bits of byte `word`, from bit `shift` on. Pieces fill the index from the low end. */
 struct piece {
 	uint8_t word, shift, bits;
 };
@@ -41,7 +42,7 @@ static const struct piece pieces[7][8][3] = {
 	[6] = { { { 0, 0, 6 } }, { { 1, 0, 6 } }, { { 2, 0, 6 } }, { { 0, 6, 2 }, { 1, 6, 2 }, { 2, 6, 2 } } },
 };
 
-/* Words of the lanes as above. */
+/* Words of the lanes in the intermediate form. */
 struct lanes {
 	uint64_t word[XFP_MAX_WORDS][SLOT / 8];
 };

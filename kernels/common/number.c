@@ -41,7 +41,7 @@ uint16_t xfp_double_to_half(double value)
 	memcpy(&bits, &value, sizeof bits);
 	sign = (uint16_t)(bits >> 48 & 0x8000);
 	exponent = (int)(bits >> 52 & 2047) - 1023;
-	if (exponent >= -14 && exponent <= 14) /* normal before and after, as nearly all are */
+	if (exponent >= -14 && exponent <= 14) /* normal before and after: the common case */
 		return (uint16_t)(sign |
 				  ((((bits & INT64_MAX) + 0x1ffffffffff + (bits >> 42 & 1)) >> 42) - (1008u << 10)));
 	mantissa = bits & 0xfffffffffffff;
@@ -60,7 +60,7 @@ uint16_t xfp_double_to_half(double value)
 	mantissa += rest > half || (rest == half && (mantissa & 1));
 	if (!mantissa)
 		return 0;
-	/* The carry out of the mantissa is the next exponent, up to infinity, by construction. */
+	/* A carry out of the mantissa increments the exponent, up to infinity. */
 	if (exponent < -14)
 		return (uint16_t)(sign | mantissa);
 	return (uint16_t)(sign | (((uint64_t)(exponent + 14) << 10) + mantissa));

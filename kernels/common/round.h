@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * round.h - round to the nearest integer, ties to even, whatever the library or instruction set.
+ * round.h - round to the nearest integer, ties to even, with the same result for every library and instruction set.
  *
- * Adding 1.5 * 2^52 makes the integer the low bits of the mantissa. Needs |value| < 2^51 and the default
- * rounding mode.
+ * Adding 1.5 * 2^52 moves the integer to the low bits of the mantissa. Requires |value| < 2^51 and the default rounding
+ * mode.
  */
 #ifndef XFP_ROUND_H
 #define XFP_ROUND_H

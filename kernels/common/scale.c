@@ -41,7 +41,7 @@ bool xfp_scale_factors(const uint8_t *balance, int exponent, size_t cols, float 
 	bool fits = true;
 
 	for (size_t c = 0; c < cols; c++) {
-		/* 2^exponent in two steps: |exponent| may exceed what one f32 holds. */
+		/* 2^exponent in two factors: |exponent| may exceed the range of one f32. */
 		wide[c] = (double)xfp_balance_up(balance[c]) * xfp_exp2i(exponent / 2) *
 			  xfp_exp2i(exponent - exponent / 2);
 		narrow[c] = (float)wide[c];
@@ -52,7 +52,7 @@ bool xfp_scale_factors(const uint8_t *balance, int exponent, size_t cols, float 
 
 void xfp_scale_row_wide(const float *w, const double *wide, size_t cols, float *x)
 {
-	/* One rounding: the product of two f32 is exact in double. */
+	/* Only one rounding: the product of two f32 is exact in double. */
 	for (size_t c = 0; c < cols; c++)
 		x[c] = (float)(w[c] * wide[c]);
 }

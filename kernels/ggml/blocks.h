@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blocks.h - blocks of ggml's types, decoded: for checkpoints that have them, and to compare formats.
+ * blocks.h - decode blocks of ggml's quantization types, for checkpoints that use them and for comparisons.
  *
- * Every decoder takes one block, whose numbers are little-endian, and makes f32 of it bit for bit as llama.cpp's
- * plain decoders do. No order of operations has to be kept for that: a product of a half, a number of a group and a
- * code has 23 bits at most and is exact, so that nothing is rounded but what is left when a minimum is added or
- * subtracted, once, with fused multiply-add or without.
+ * Every decoder reads one block, whose numbers are little-endian, and writes f32 that equal those of llama.cpp's scalar
+ * decoders bit for bit. The order of operations does not matter: a product of an fp16 scale, a group's number and a
+ * code has at most 23 bits and is exact. Only adding or subtracting a minimum rounds, once, with or without fused
+ * multiply-add.
  */
 #ifndef XFP_GGML_BLOCKS_H
 #define XFP_GGML_BLOCKS_H
 
 #include <stdint.h>
 
-/* 32 weights. */
+/* Blocks of 32 weights. */
 void xfp_ggml_q4_0(const uint8_t *restrict block, float *restrict x);
 void xfp_ggml_q4_1(const uint8_t *restrict block, float *restrict x);
 void xfp_ggml_q5_0(const uint8_t *restrict block, float *restrict x);
@@ -20,9 +20,9 @@ void xfp_ggml_q5_1(const uint8_t *restrict block, float *restrict x);
 void xfp_ggml_q8_0(const uint8_t *restrict block, float *restrict x);
 void xfp_ggml_iq4_nl(const uint8_t *restrict block, float *restrict x);
 void xfp_ggml_mxfp4(const uint8_t *restrict block, float *restrict x);
-/* 64 */
+/* A block of 64 weights. */
 void xfp_ggml_nvfp4(const uint8_t *restrict block, float *restrict x);
-/* 256 */
+/* Blocks of 256 weights. */
 void xfp_ggml_q2_k(const uint8_t *restrict block, float *restrict x);
 void xfp_ggml_q3_k(const uint8_t *restrict block, float *restrict x);
 void xfp_ggml_q4_k(const uint8_t *restrict block, float *restrict x);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iq4.c - IQ4_XS: 256 weights in 8 groups of 32, sixteen uneven levels; w = (d number) level, numbers of -32 ... 31.
+ * iq4.c - IQ4_XS: 256 weights in 8 groups of 32, sixteen nonuniform levels; w = (d number) level, numbers -32 ... 31.
  *
  *   0   2    d
  *   2   2    the high two bits of number + 32 of group g in bits 2 g

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * k.c - Q2_K to Q6_K: blocks of 256 weights, in groups that have scales of scales.
+ * k.c - Q2_K to Q6_K: blocks of 256 weights, in groups whose scales are quantized, too.
  *
- * Of weight 128 h + 32 b + i, h is its half, and b its band there.
+ * Weight 128 h + 32 b + i is in half h of the block, and there in band b.
  */
 #include "kernels/ggml/blocks.h"
 #include "kernels/ggml/number.h"
 
 /* Q2_K: 16 groups of 16, w = (d scale) q - (dmin minimum).
  *
- *   0   16   a byte a group: the scale, above it the minimum
+ *   0   16   one byte per group: scale in the low half, minimum in the high half
  *   16  64   q of weight 128 h + 32 b + i: bits 2 b of byte 32 h + i
  *   80  4    d, dmin
  */
@@ -29,7 +29,7 @@ void xfp_ggml_q2_k(const uint8_t *restrict block, float *restrict x)
 
 /* Q3_K: 16 groups of 16, -4 ... 3, w = (d number) q, numbers of -32 ... 31.
  *
- *   0   32   bit h of byte i: whether q + 4 of weight 32 h + i is 4 or more
+ *   0   32   bit h of byte i: set if q + 4 of weight 32 h + i is 4 or more
  *   32  64   the low two bits of q + 4 of weight 128 h + 32 b + i: bits 2 b of byte 32 h + i
  *   96  12   number + 32 of the groups: low four bits of group g in half g / 8 of byte g % 8, high two bits in bits
  *            2 (g / 4) of byte 8 + g % 4
@@ -54,9 +54,9 @@ void xfp_ggml_q3_k(const uint8_t *restrict block, float *restrict x)
 /* Q4_K and Q5_K: 8 groups of 32, w = (d scale) q - (dmin minimum).
  *
  *   0   4    d, dmin
- *   4   12   six-bit numbers: of the scales of groups 0-3 the low bits of bytes 0-3, of their minima those of bytes
- *            4-7; of groups 4-7 the low four bits of scales and minima are the halves of bytes 8-11, and the high two
- *            bits are on top of bytes 0-3 and 4-7
+ *   4   12   six-bit numbers. Groups 0-3: scales in the low bits of bytes 0-3, minima in those of bytes 4-7. Groups
+ *            4-7: the low four bits of scale and minimum are the halves of bytes 8-11, the high two bits are the top
+ *            bits of bytes 0-3 and 4-7
  *   16  32   Q5_K only: bit 4 of q of weight 32 g + i is bit g of byte i
  *   16  128  (48 in Q5_K) the low four bits of q of weight 64 h + 32 b + i: half b of byte 32 h + i
  */

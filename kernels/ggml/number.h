@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * number.h - scales of ggml's blocks as f32, and the levels of two types that have the same sixteen.
+ * number.h - block scales of ggml's types as f32, and the sixteen levels that two types share.
  */
 #ifndef XFP_GGML_NUMBER_H
 #define XFP_GGML_NUMBER_H
@@ -9,7 +9,7 @@
 
 #include "kernels/common/number.h"
 
-/* Of IQ4_NL and IQ4_XS. */
+/* Levels of IQ4_NL and IQ4_XS. */
 extern const float xfp_ggml_iq4_levels[16];
 
 static inline float xfp_ggml_half(const uint8_t *at)

@@ -2,8 +2,8 @@
 /*
  * small.c - blocks of 32 and 64 weights.
  *
- * d and m are fp16. Where halves of bytes hold codes, byte i holds that of weight i below that of weight i + 16 (of 32;
- * i + 8 of 16), and a fifth bit of weight i is bit i of 32.
+ * d and m are fp16. If halves of bytes contain codes, byte i contains the code of weight i below that of weight i + 16
+ * (blocks of 32; i + 8 in groups of 16). The fifth bit of weight i is bit i of a 32-bit word.
  *
  *   Q4_0    d, 16 bytes of halves             w = (q - 8) d
  *   Q4_1    d, m, 16 bytes of halves          w = (q d) + m
@@ -11,11 +11,11 @@
  *   Q5_1    d, m, fifth bits, halves          w = (q d) + m
  *   Q8_0    d, 32 signed bytes                w = q d
  *   IQ4_NL  d, halves                         w = d level(q)
- *   MXFP4   an exponent e, halves             w = value(q) 2^(e - 128), where values are twice those of 4-bit floats
- *   NVFP4   4 scales of 16 weights, halves    w = value(q) (scale / 2), scales being 8-bit floats without a sign
+ *   MXFP4   an exponent e, halves             w = value(q) 2^(e - 128); values are twice those of the 4-bit float
+ *   NVFP4   4 scales of 16 weights, halves    w = value(q) (scale / 2); scales are 8-bit floats without a sign
  *
- * Unlike in 4-bit floats elsewhere, there is no -0, and no exponent and no scale that says NaN: 255 is 2^128 times
- * half, and a scale of 127 is 0.
+ * Unlike in other 4-bit floats, there is no -0, and no exponent or scale means NaN: exponent 255 is 2^128 times one
+ * half, and scale 127 is 0.
  */
 #include "kernels/ggml/blocks.h"
 #include "kernels/ggml/number.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec.c - what the instruction sets have in common: which one runs, and outliers.
+ * matvec.c - code that the instruction sets share: selection, and outliers.
  */
 #include "kernels/multiply/matvec.h"
 #include "kernels/multiply/matvec_tables.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #ifdef XFP_X86
-/* Not every compiler's __builtin_cpu_supports knows it. */
+/* Some compilers' __builtin_cpu_supports does not know f16c. */
 static bool has_f16c(void)
 {
 	unsigned a, b, c, d;
@@ -33,13 +33,13 @@ static const struct xfp_matvec_set *find_best(void)
 		return &xfp_matvec_avx512;
 	return &xfp_matvec_vbmi;
 #elif defined XFP_AARCH64
-	return &xfp_matvec_neon; /* no such processor lacks it */
+	return &xfp_matvec_neon; /* every AArch64 processor has NEON */
 #else
 	return &xfp_matvec_plain;
 #endif
 }
 
-/* Each runs where a later one does. */
+/* In ascending order: a processor that runs a set also runs those before it. */
 static const struct xfp_matvec_set *const sets[] = {
 	&xfp_matvec_plain,
 #ifdef XFP_X86
@@ -50,7 +50,7 @@ static const struct xfp_matvec_set *const sets[] = {
 #endif
 };
 
-/* All threads find the same. */
+/* Threads may race to set these: all of them compute the same value. */
 static const struct xfp_matvec_set *best, *in_use;
 
 const struct xfp_matvec_set *xfp_matvec_best(void)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec.h - y = W x and small batches of it, straight from stored rows.
+ * matvec.h - y = W x, and small batches of it, computed directly from stored rows.
  *
- * Nothing is allocated: the caller gives buffers, prepares the activations once a call, and then has rows multiplied,
- * in as many ranges and threads as it likes.
+ * Nothing is allocated. The caller provides buffers, prepares the activations once per call, and then multiplies rows,
+ * in any division into ranges and threads.
  *
- * Results are the same from run to run and for any range, but not between instruction sets. With S the sum over the
- * row of |w x|, of stored weights and of outliers, x the balanced activations, every result is within
+ * Results are the same from run to run and for any range, but not between instruction sets. Let S be the sum over the
+ * row of |w x|, over stored weights and outliers, and x the balanced activations. Every result is within
  *
- *   (cols / 16 + 32) 2^-24 S                          of the double-precision reference, with floats;
- *   that and n e a 2^-14 added up over the blocks     with bytes and words ("vbmi"): n columns, a the largest |x| of
- *                                                     a block of 256, e the largest |entry| of the row's codebook,
- *                                                     of v2c and v2a of the library (times the group's scale)
+ *   (cols / 16 + 32) 2^-24 S                    of the double-precision reference, with floats;
+ *   that, plus n e a 2^-14 summed over blocks   with bytes and words ("vbmi"): n columns, a the largest |x| of a
+ *                                               block of 256, e the largest |entry| of the row's codebook; in v2c
+ *                                               and v2a of the library (times the group's scale)
  *
- * unless activations or entries are not finite: bytes and words are used only where both are.
+ * if activations and entries are finite. Bytes and words are used only if both are.
  */
 #ifndef XFP_MATVEC_H
 #define XFP_MATVEC_H
@@ -26,7 +26,7 @@
 
 #define XFP_MAX_BATCH 8
 
-/* Columns of one step, of vectors as bytes, and as words, which those of a tile of four or more are. */
+/* Columns per block: of vectors as bytes, and of vectors as words, which tiles of four or more vectors use. */
 #define XFP_BYTES_BLOCK 256
 #define XFP_WORDS_BLOCK 128
 #define XFP_WORDS_TILE 4
@@ -35,94 +35,94 @@ enum xfp_matvec_mode {
 	XFP_MATVEC_F32,
 	XFP_MATVEC_F16,
 	XFP_MATVEC_BF16,
-	XFP_MATVEC_FP8, /* e4m3 with one f32 scale a row */
+	XFP_MATVEC_FP8, /* e4m3 with one f32 scale per row */
 	XFP_MATVEC_V2,
 	XFP_MATVEC_V2A,
 	XFP_MATVEC_V2C
 };
 
-/* A matrix as it is stored, or some of its columns; indices as in lane_index.h. Columns that are not all begin with a
- * chunk and with a group, and end with a chunk or with the row. */
+/* A stored matrix, or a range of its columns; indices as in lane_index.h. A range begins at the start of a chunk and of
+ * a group, and ends with a chunk or with the row. */
 struct xfp_matvec {
 	enum xfp_matvec_mode mode;
-	unsigned k;     /* of the modes with codebooks */
-	unsigned group; /* v2a, v2c: log2 of a group's columns, at least 4 */
+	unsigned k;     /* bits per index, for modes with codebooks */
+	unsigned group; /* v2a, v2c: log2 of the columns per group, at least 4 */
 	size_t rows, cols;
-	size_t row_bytes, row_groups; /* from a row to the next; see xfp_matvec_whole */
-	double unit;                  /* what a stored weight is multiplied by: 2^-s, or 1 */
+	size_t row_bytes, row_groups; /* distance between rows; see xfp_matvec_whole */
+	double unit;                  /* factor of a stored weight: 2^-s, or 1 */
 	const uint8_t *index;         /* rows, row_bytes apart */
 	const void *code;             /* v2: fp16 entries; fp8: f32 scales, row by row */
-	const void *pair;             /* v2a: fp16 scale and midpoint of every group, rows of them row_groups apart */
-	const uint8_t *byte;          /* v2a: its codebook; v2c: its byte; likewise */
+	const void *pair;             /* v2a: fp16 scale and midpoint of every group, row_groups per row */
+	const uint8_t *byte;          /* per group, v2a: codebook number; v2c: byte; row_groups per row */
 	const uint8_t *row;           /* v2c: the byte of every row */
-	const void *tables;           /* v2a, v2c: what xfp_matvec_tables made */
+	const void *tables;           /* v2a, v2c: from xfp_matvec_tables */
 
-	struct xfp_outlier_rows outliers; /* in units of the stored weights; columns count from `first_column` on */
+	struct xfp_outlier_rows outliers; /* in units of stored weights; columns relative to first_column */
 	size_t first_column;
 };
 
 size_t xfp_matvec_row_bytes(enum xfp_matvec_mode mode, unsigned k, size_t cols);
-/* Sets row_bytes and row_groups by mode, k, group and cols, for a matrix that has no other columns. */
+/* Set row_bytes and row_groups from mode, k, group and cols, for a matrix that has no other columns. */
 void xfp_matvec_whole(struct xfp_matvec *w);
 
-/* The library of v2a (`ratio` NULL) or v2c, fp16, as the kernels look it up. `codebooks` of 2^k entries, at most 256;
- * of one that is not there, any number may come. The buffer is aligned to 64 bytes. */
+/* Build look-up tables of a library of v2a (`ratio` NULL) or v2c, fp16: `codebooks` codebooks of 2^k entries, at most
+ * 256. A look-up with an invalid codebook number returns an undefined value. The buffer is aligned to 64 bytes. */
 size_t xfp_matvec_tables_bytes(unsigned k);
 void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *buffer);
 
-/* Activations, prepared. */
+/* Prepared activations. */
 struct xfp_matvec_x {
 	size_t cols;
-	unsigned k;           /* that they were prepared for; 0: modes without codebooks */
-	unsigned count, tile; /* vectors; as many as kernels take at once: 1, 2, 4 or 8 */
-	size_t vectors;       /* of sixteen columns, those of the last chunk padded with zeros */
+	unsigned k;           /* bits per index that they were prepared for; 0 for modes without codebooks */
+	unsigned count, tile; /* number of vectors, and of those that kernels take at once: 1, 2, 4 or 8 */
+	size_t vectors;       /* 16-column vectors per activation vector, zero-padded to whole chunks */
 	float *natural;       /* [count][cols], balanced */
 	float *lanes;         /* [vectors][tile][16] */
 
-	/* Where the machine has instructions for them and all are finite, `bytes_fit`. Of up to two vectors: 64
-	 * columns as int16, [vectors / 4][tile][2][64], the high bytes and then the low; by block of 256 columns, what
-	 * one of them is worth, and the sum of all, [blocks][tile]. */
+	/* If the machine supports it and all activations are finite, `bytes_fit` is true. For one or two vectors: 64
+	 * columns as int16, [vectors / 4][tile][2][64], first the high bytes, then the low bytes; per block of 256
+	 * columns the value of a step, and the sum of all activations, [blocks][tile]. */
 	bool bytes_fit;
 	int8_t *bytes;
 	float *step;
 	double offset[XFP_MAX_BATCH];
 
-	/* Of more vectors: 64 columns as words, [vectors / 4][tile][2][32]; `step` by block of 128. */
+	/* For more vectors: 64 columns as words, [vectors / 4][tile][2][32]; `step` per block of 128. */
 	int16_t *words;
 
-	/* The same by group of 128 columns, and the sum of x, where all chunks are whole; [tile][groups], of words the
-	 * sum alone, [groups][tile]. */
-	size_t groups; /* a multiple of 16; 0 where not */
+	/* The same per group of 128 columns, and the sum of x, if all chunks are complete: [tile][groups]; for words
+	 * only the sum, [groups][tile]. */
+	size_t groups; /* a multiple of 16; 0 if a chunk is incomplete */
 	float *group_step, *group_offset, *group_sum;
 };
 
-/* `count` vectors, up to XFP_MAX_BATCH, of a dtype of base/dtype.h (F32, F16 or BF16), `stride` elements apart.
- * `down`: xfp_balance_down of every column, or NULL. `buffer` is aligned to 64 bytes. */
+/* Prepare `count` vectors, up to XFP_MAX_BATCH, of a dtype of base/dtype.h (F32, F16 or BF16), `stride` elements apart.
+ * `down` is xfp_balance_down of every column, or NULL. `buffer` is aligned to 64 bytes. */
 size_t xfp_matvec_x_bytes(unsigned k, size_t cols, unsigned count);
 void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned count, int dtype, const void *source,
 		       size_t stride, const float *down, void *buffer);
 
-/* y[m * stride + r - first] = row r of W times vector m, or, with `add`, that more, for rows [first, first + rows).
- * False when outliers are not within the matrix or a group of v2a has none of its codebooks; what was computed is then
+/* Compute y[m * stride + r - first] = row r of W times vector m for rows [first, first + rows); with `add`, add to y.
+ * Returns false if outliers are outside the matrix or a v2a group has an invalid codebook number; results are then
  * undefined. */
 bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
 		     float *y, size_t stride);
 
-/* Of v2a, whether all groups of some rows have one of so many codebooks, a power of two; of other modes they have. */
+/* Check the codebook numbers of v2a groups in some rows against `codebooks`, a power of two; true for other modes. */
 bool xfp_matvec_codebooks_exist(const struct xfp_matvec *w, unsigned codebooks, size_t first, size_t rows);
 
 /* ---- the instruction sets ---------------------------------------------------------------------- */
 
-/* Rows without outliers; `y` as above. */
+/* Multiply rows, without outliers; `y` as above. */
 typedef void xfp_matvec_fn(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows,
 			   bool add, float *y, size_t stride);
 
-/* The outliers of rows that have some, to be added to `y`. False when they are not within the matrix. */
+/* Add the outliers of rows to `y`. Returns false if they are outside the matrix. */
 typedef bool xfp_matvec_outliers_fn(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows,
 				    float *y, size_t stride);
 xfp_matvec_outliers_fn xfp_matvec_outliers;
 
-/* A row as the numbers that are stored, x[cols]: not times the unit, and without outliers. */
+/* Decode a row to x[cols] in stored numbers: without the unit factor and without outliers. */
 typedef void xfp_matvec_decode_fn(const struct xfp_matvec *w, size_t row, float *x);
 
 struct xfp_matvec_set {
@@ -130,11 +130,12 @@ struct xfp_matvec_set {
 	xfp_matvec_fn *rows;
 	xfp_matvec_outliers_fn *outliers;
 	xfp_matvec_decode_fn *decode;
-	bool (*integers)(struct xfp_matvec_x *x); /* NULL, or vectors as bytes or words; false where they do not fit */
+	/* Convert vectors to bytes or words; returns false if they do not fit. May be NULL. */
+	bool (*integers)(struct xfp_matvec_x *x);
 };
 
-/* The best that this machine has; the one in use, which is that at first; and the named one from now on, false where
- * there is none or it cannot run. Not while other threads multiply. */
+/* Return the best set that this machine supports; the set in use, initially the best; and select a set by name: returns
+ * false if it is unknown or unsupported. Do not select while other threads multiply. */
 const struct xfp_matvec_set *xfp_matvec_best(void);
 const struct xfp_matvec_set *xfp_matvec_set(void);
 bool xfp_matvec_use(const char *name);

@@ -3,8 +3,8 @@
 
 #include "kernels/multiply/matvec_rows.h"
 
-/* Of many rows at once, since most have few: what outliers come to, sixteen at a time whatever row they are of, and
- * then the sum of each row's. */
+/* Outliers of many rows are processed together, since most rows have few: first all products, sixteen at a time
+ * regardless of rows, then the sum of each row. */
 #define OUTLIERS_AT_ONCE 512
 #define OUTLIERS_AHEAD 512 /* bytes */
 
@@ -14,7 +14,7 @@ INLINE __m512i outlier_columns(const struct xfp_outlier_rows *o, size_t number, 
 		       : _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, o->column + number * 2));
 }
 
-/* Columns outside `w` come to 0; false where one is outside the whole matrix. */
+/* Columns outside `w` contribute 0. Returns false if one is outside the whole matrix. */
 static bool outlier_products(const struct xfp_matvec *w, const float *vector, size_t from, size_t end, float *product)
 {
 	const struct xfp_outlier_rows *o = &w->outliers;
@@ -50,7 +50,7 @@ INLINE double outlier_sum(const float *product, size_t count)
 	return sum;
 }
 
-/* A row of any number. */
+/* Process a row with any number of outliers. */
 static bool long_row(const struct xfp_matvec *w, const struct xfp_matvec_x *x, const struct xfp_outlier_row *at,
 		     float *y, size_t stride)
 {
@@ -70,7 +70,7 @@ static bool long_row(const struct xfp_matvec *w, const struct xfp_matvec_x *x, c
 	return true;
 }
 
-/* Rows [first, end) that have these. */
+/* Process rows [first, end), whose outliers fit in one batch. */
 static bool short_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t end,
 		       const struct xfp_outlier_row *all, float *y, size_t stride)
 {
@@ -96,7 +96,7 @@ bool xfp_matvec_outliers_avx512(const struct xfp_matvec *w, const struct xfp_mat
 	const struct xfp_outlier_rows *o = &w->outliers;
 	struct xfp_outlier_row at;
 
-	if (o->listed || w->cols > INT32_MAX) /* gathers take signed numbers */
+	if (o->listed || w->cols > INT32_MAX) /* gathers use signed indices */
 		return xfp_matvec_outliers(w, x, first, rows, y, stride);
 	for (size_t r = first, next; r < first + rows; r = next) {
 		struct xfp_outlier_row all;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_bytes.h - rows with codebooks times one vector or two in bytes, with AVX-512 VBMI and VNNI: 64 weights a
- * look-up. What v2a and v2c share with v2, and v2.
+ * matvec_bytes.h - rows with codebooks times one or two vectors as bytes, with AVX-512 VBMI and VNNI: 64 weights per
+ * look-up. Contains the code that v2a and v2c share with v2, and v2.
  *
- * A weight is step * (256 H + L - 32768), an activation step * (256 h + l); H and L are looked up in two tables of
- * bytes, and  65536 H h + 256 (H l + L h)  is added up in integers, a block of 256 columns at a time. L l is left
- * out; what it is on average, and the 32768, are in the activations' offset, which is the same for every row. Where
- * an instruction takes 16 lanes of f32, this takes 64 of bytes, seven instructions where f32 takes twelve.
+ * A weight is step * (256 H + L - 32768), an activation step * (256 h + l). H and L are looked up in two tables of
+ * bytes, and  65536 H h + 256 (H l + L h)  is summed in integers, per block of 256 columns. The term L l is dropped;
+ * its average, and the 32768, are part of the activations' offset, which is the same for every row. An instruction
+ * processes 64 byte lanes instead of 16 f32 lanes: seven instructions instead of twelve.
  */
 #ifndef XFP_MATVEC_BYTES_H
 #define XFP_MATVEC_BYTES_H
 
 #include "kernels/multiply/matvec_lookup.h"
 
-/* Of a block, and of the blocks before. */
+/* Sums of the current block, and of the blocks before. */
 struct byte_sums {
 	__m512i high[XFP_MAX_BATCH], middle[XFP_MAX_BATCH], other;
 	__m512 all[XFP_MAX_BATCH];
@@ -42,7 +42,7 @@ INLINE void begin_block(unsigned tile, struct byte_sums *s)
 	s->other = _mm512_setzero_si512();
 }
 
-/* At most 2^28: sixteen products of a byte each, 256 times. */
+/* Sums are at most 2^28: sixteen products of bytes, 256 times. */
 INLINE void end_block(unsigned tile, const float *step, struct byte_sums *s)
 {
 	UNROLL
@@ -69,7 +69,7 @@ INLINE void finish(unsigned tile, const __m512 *all, double factor, const struct
 
 /* ---- v2 ---------------------------------------------------------------------------------------- */
 
-/* A chunk of k = 4 is half a block, one of k = 3 and 5 two. */
+/* A chunk of k = 4 is half a block; one of k = 3 or 5 is two blocks. */
 #define BLOCK_SLOTS 4
 #define PREFETCH_AHEAD 8192
 
@@ -94,12 +94,12 @@ INLINE void v2_chunk(unsigned k, unsigned tile, const struct byte_table *t, cons
 	}
 }
 
-/* Columns of all vectors that stay in the first cache while a batch of rows is multiplied by them; whole chunks and
- * blocks of every k. */
+/* Columns of all vectors that stay in the L1 cache while a batch of rows is multiplied by them; a multiple of the
+ * chunks and blocks of every k. */
 #define SEGMENT_COLUMNS(tile) (12288 / (tile))
 #define ROWS 8
 
-/* Columns [from, end) of a row; `packed` and x begin with them. */
+/* Multiply columns [from, end) of a row; `packed` and x begin at column `from`. */
 INLINE void v2_part(unsigned k, unsigned tile, const struct byte_table *t, const uint8_t *packed, size_t left,
 		    const int8_t *bytes, const float *step, struct byte_sums *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_decode.h - rows as the numbers that they stand for; a part of matvec_rows.h, on its look-ups. The same bits
- * from every set.
+ * matvec_decode.h - decode rows with the look-ups of matvec_rows.h, of which this is a part. All sets produce the same
+ * bits.
  */
 #ifndef XFP_MATVEC_DECODE_H
 #define XFP_MATVEC_DECODE_H
@@ -36,7 +36,7 @@ INLINE void v2_numbers(unsigned k, const struct xfp_matvec *w, size_t row, float
 	}
 }
 
-/* A vector is of one group where the chunk is whole. */
+/* In a whole chunk, a vector is within one group. */
 INLINE void group_numbers(unsigned k, bool scaled, const struct xfp_matvec *w, size_t row, float *x)
 {
 	struct groups g = { .entry = xfp_tables_entry(w->tables),

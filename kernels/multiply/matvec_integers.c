@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_integers.c - activations as integers of 16 bits, in AVX-512: bytes for one vector or two (matvec_bytes.h),
- * words for more (matvec_words.c).
+ * matvec_integers.c - activations as 16-bit integers, in AVX-512: bytes for one or two vectors (matvec_bytes.h), words
+ * for more (matvec_words.c).
  */
 #include <immintrin.h>
 
 #include "kernels/multiply/matvec.h"
 
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
-#define MOST_BYTES 32512 /* 127 * 256, so that the low byte of the largest is 0, of a row of equal ones too */
+#define MOST_BYTES 32512 /* 127 * 256, the low byte of the largest is 0, even if all are equal */
 #define PAIR_VECTORS (XFP_WORDS_BLOCK / 16)
-#define MOST_WORD 16384 /* so that eight products of two are at most 2^31 */
-#define GROUP_VECTORS 8 /* of v2a, which has 128 columns */
+#define MOST_WORD 16384 /* eight sums of two products are at most 2^31 */
+#define GROUP_VECTORS 8 /* vectors per v2a group of 128 columns */
 #define TOO_LARGE 0x1p120f
-#define TOO_SMALL 0x1p-100f /* its steps are not numbers */
+#define TOO_SMALL 0x1p-100f /* below this, steps are not finite */
 
 static __m512 load(const struct xfp_matvec_x *x, unsigned m, size_t vector)
 {
 	return _mm512_load_ps(x->lanes + (vector * x->tile + m) * 16);
 }
 
-/* The largest magnitude of some vectors; TOO_LARGE when one is larger, or NaN. */
+/* Return the largest magnitude of some vectors; TOO_LARGE if one is larger or NaN. */
 static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, size_t end)
 {
 	__m512 most = _mm512_setzero_ps();
@@ -60,15 +60,14 @@ static float sum_of_group(const struct xfp_matvec_x *x, unsigned m, size_t first
 
 /* ---- bytes ------------------------------------------------------------------------------------- */
 
-/* Byte `number` of every lane. */
+/* Extract byte `number` of every lane. */
 static __m512i to_byte(__m512i value, unsigned number)
 {
 	return _mm512_slli_epi32(_mm512_and_si512(value, _mm512_set1_epi32(255)), 8 * number);
 }
 
-/* Four vectors to their bytes: the columns of one are every fourth. What a weight's offset of 32768, and the low byte
- * of a weight times the low one of these, which the kernels leave out, come to is 32768 of each, less 128 of its low
- * byte. */
+/* Convert four vectors to bytes; the columns of one are every fourth. Returns the correction for the weights' offset of
+ * 32768 and for the dropped products of low bytes: 32768 times each activation, less 128 times its low byte. */
 static int64_t four_vectors(const struct xfp_matvec_x *x, unsigned m, size_t first, __m512 per_step)
 {
 	int8_t *to = x->bytes + (first / 4 * x->tile + m) * 128;
@@ -120,11 +119,11 @@ static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
 
 /* ---- words ------------------------------------------------------------------------------------- */
 
-/* Four vectors to words: what is of one 16-byte part of 64 columns, as it is looked up, is eight words of the first 32
- * and eight of the second. */
+/* Convert four vectors to words. Each 16-byte part of 64 columns, in look-up order, becomes eight words of the first 32
+ * columns and eight of the second 32. */
 static void four_in_words(const struct xfp_matvec_x *x, unsigned m, size_t first, __m512 per_step)
 {
-	/* Of the first, columns 0, 1, 4, 5, 8 ...; word 16 v + i is column i of vector v. */
+	/* In the first 32: columns 0, 1, 4, 5, 8 ...; word 16 v + i is column i of vector v. */
 	static const uint16_t order[32] = { 0, 16, 32, 48, 1, 17, 33, 49, 4,  20, 36, 52, 5,  21, 37, 53,
 					    8, 24, 40, 56, 9, 25, 41, 57, 12, 28, 44, 60, 13, 29, 45, 61 };
 	__m512i index = _mm512_loadu_si512(order), half[2];

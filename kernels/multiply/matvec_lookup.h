@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_lookup.h - 64 weights at once with AVX-512 VBMI, as their high and their low bytes: what matvec_bytes.h, for
- * one vector or two, and matvec_words.c, for more, have in common.
+ * matvec_lookup.h - look up 64 weights at once with AVX-512 VBMI, as high bytes and low bytes. Shared by matvec_bytes.h
+ * (one or two vectors) and matvec_words.c (more).
  */
 #ifndef XFP_MATVEC_LOOKUP_H
 #define XFP_MATVEC_LOOKUP_H
@@ -20,11 +20,11 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* The shift is one of 16 bits: what comes in from the next byte is above the index. */
+/* A 16-bit shift: bits that enter from the next byte are above the index. */
 #define SHIFT(w, count) _mm512_srli_epi16(w, count)
 #define MERGE(a, b, mask) _mm512_ternarylogic_epi32(a, b, _mm512_set1_epi8(mask), 0xe4)
 
-/* Slot i of all bytes of a chunk, at their low end. */
+/* Move slot i of all bytes of a chunk to the low end. */
 INLINE __m512i slot(unsigned k, const __m512i *w, unsigned i)
 {
 	switch (k) {
@@ -49,7 +49,7 @@ INLINE __m512i slot(unsigned k, const __m512i *w, unsigned i)
 	}
 }
 
-/* And what is read soon, so many bytes ahead. */
+/* Load the words of a chunk, and prefetch `ahead` bytes further. */
 INLINE void load_words(unsigned k, const uint8_t *packed, unsigned lanes, size_t ahead, __m512i *w)
 {
 	UNROLL
@@ -61,14 +61,14 @@ INLINE void load_words(unsigned k, const uint8_t *packed, unsigned lanes, size_t
 	}
 }
 
-/* ---- a table of the row's own, v2 ---------------------------------------------------------------- */
+/* ---- the table of a row, v2 ---------------------------------------------------------------------- */
 
 struct byte_table {
 	__m512i high, low;
 	float step;
 };
 
-/* The entries in bytes, or as the high and low bytes of words. False when one is not finite. */
+/* Convert the entries to bytes, or to the high and low bytes of words. Returns false if one is not finite. */
 INLINE bool make_table(unsigned k, bool words, const uint8_t *code, struct byte_table *t)
 {
 	const float steps = words ? 16384 : 32767;
@@ -96,7 +96,7 @@ INLINE bool make_table(unsigned k, bool words, const uint8_t *code, struct byte_
 	if (wrong)
 		return false;
 
-	/* Of all lanes in every lane; those of a table that repeats are fewer. */
+	/* Broadcast the maximum of all lanes; tables that repeat have fewer distinct lanes. */
 	if (k >= 4)
 		most = _mm512_max_ps(most, _mm512_shuffle_f32x4(most, most, 0x4e));
 	if (k >= 3)
@@ -104,7 +104,7 @@ INLINE bool make_table(unsigned k, bool words, const uint8_t *code, struct byte_
 	most = _mm512_max_ps(most, _mm512_permute_ps(most, 0x4e));
 	most = _mm512_max_ps(most, _mm512_permute_ps(most, 0xb1));
 	t->step = _mm512_cvtss_f32(most) / steps;
-	/* The least half is 2^-24: no quotient is infinite but that of zeros. */
+	/* The smallest fp16 is 2^-24, so the quotient is infinite only for zeros. */
 	per_step = _mm512_div_ps(_mm512_set1_ps(steps), _mm512_max_ps(most, _mm512_set1_ps(0x1p-24f)));
 	UNROLL
 	for (unsigned i = 0; i < parts; i++) {
@@ -143,8 +143,8 @@ INLINE __m512i both(const uint8_t *one, const uint8_t *other)
 				  _mm256_loadu_si256((const __m256i *)other), 1);
 }
 
-/* A slot of two groups, 32 columns of each. Up to k = 4 one register has both tables, high bytes and low; of k = 5 it
- * has the high bytes of both; of k = 6, those of one. */
+/* Look up a slot of two groups, 32 columns each. Up to k = 4 one register contains both tables, high and low bytes; for
+ * k = 5 the high bytes of both; for k = 6 those of one. */
 INLINE void look_up_two(unsigned k, const uint8_t *one, const uint8_t *other, __m512i index, __m512i *high,
 			__m512i *low)
 {
@@ -153,7 +153,7 @@ INLINE void look_up_two(unsigned k, const uint8_t *one, const uint8_t *other, __
 	if (k <= 4) {
 		__m512i table = both(one, other);
 
-		/* index & 15 | others */
+		/* (index & 15) | others */
 		index = _mm512_ternarylogic_epi32(index, _mm512_set1_epi8(15), others, 0xea);
 		*high = _mm512_permutexvar_epi8(index, table);
 		*low = _mm512_permutexvar_epi8(_mm512_or_si512(index, _mm512_set1_epi8(16)), table);
@@ -171,15 +171,15 @@ INLINE void look_up_two(unsigned k, const uint8_t *one, const uint8_t *other, __
 	}
 }
 
-/* The columns of a slot of the last chunk that are of one group. */
+/* The columns of a slot of the last chunk that belong to one group. */
 struct part {
 	size_t group;
 	__mmask64 lanes;
 };
 
-/* Of the last chunk, the same for all rows. */
+/* Layout of the last chunk, the same for all rows. */
 struct rest {
-	unsigned lanes; /* 0: there is none */
+	unsigned lanes; /* 0 if all chunks are complete */
 	struct part part[8][5];
 };
 
@@ -198,7 +198,7 @@ static void divide_rest(unsigned k, unsigned group, size_t column, size_t cols, 
 		}
 }
 
-/* A slot of the last chunk, of as many groups as it has; zero where there is no column. */
+/* Look up a slot of the last chunk, in all its groups; zero past the last column. */
 INLINE void look_up_rest(unsigned k, const uint8_t *tables, const struct part *part, const uint8_t *byte, __m512i index,
 			 __m512i *high, __m512i *low)
 {
@@ -212,7 +212,7 @@ INLINE void look_up_rest(unsigned k, const uint8_t *tables, const struct part *p
 	}
 }
 
-/* Rows of any mode with codebooks times more than two vectors, where bytes_fit (matvec_words.c). */
+/* Multiply rows of any mode with codebooks by more than two vectors, if bytes_fit (matvec_words.c). */
 xfp_matvec_fn xfp_matvec_words;
 
 #endif

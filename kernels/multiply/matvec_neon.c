@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef __clang__
-/* Written out and scheduled before registers are given out, a chunk's look-ups would need ten times as many. */
+/* With scheduling before register allocation, the look-ups of a chunk would need ten times as many registers. */
 #pragma GCC optimize("no-schedule-insns")
 #endif
 #include "kernels/multiply/matvec_table_neon.h"

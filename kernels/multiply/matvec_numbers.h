@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_numbers.h - rows without codebooks, f32 to fp8; a part of matvec_rows.h, on its sums.
+ * matvec_numbers.h - rows without codebooks, f32 to fp8. A part of matvec_rows.h; uses its sums.
  */
 #ifndef XFP_MATVEC_NUMBERS_H
 #define XFP_MATVEC_NUMBERS_H
@@ -10,7 +10,7 @@ INLINE size_t element_bytes(enum xfp_matvec_mode mode)
 	return mode == XFP_MATVEC_F32 ? 4 : mode == XFP_MATVEC_FP8 ? 1 : 2;
 }
 
-/* The row's scale, and the last columns where they are no sixteen. */
+/* Return the row's scale, and process the last columns if they are fewer than sixteen. */
 INLINE double row_factor(enum xfp_matvec_mode mode, const struct xfp_matvec *w, size_t row)
 {
 	float scale;
@@ -18,7 +18,7 @@ INLINE double row_factor(enum xfp_matvec_mode mode, const struct xfp_matvec *w, 
 	if (mode != XFP_MATVEC_FP8)
 		return w->unit;
 	memcpy(&scale, (const uint8_t *)w->code + row * sizeof scale, sizeof scale);
-	return w->unit * (scale * 0x1p8); /* numbers are 256ths */
+	return w->unit * (scale * 0x1p8); /* numbers are 1/256 of their value */
 }
 
 INLINE void last_numbers(enum xfp_matvec_mode mode, unsigned tile, const uint8_t *from, size_t left, const float *lanes,
@@ -59,8 +59,8 @@ INLINE void number_rows(enum xfp_matvec_mode mode, unsigned tile, const struct x
 	}
 }
 
-/* Four vectors or eight: rows take turns over what of the vectors stays in the first cache, and a few at a time share
- * what is loaded of it. This is what matrices that were decoded to f32 are multiplied with, too. */
+/* Four or eight vectors: rows take turns on a segment of the vectors that stays in the L1 cache, and a few rows share
+ * each load. Matrices that were decoded to f32 use this, too. */
 #define BATCH_ROWS 12
 #define BATCH_COLUMNS(tile) (6144 / (tile))
 #ifndef ROWS_AT_ONCE

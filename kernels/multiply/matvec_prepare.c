@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_prepare.c - activations and libraries, once a call, as the kernels read them.
+ * matvec_prepare.c - convert activations and libraries, once per call, to the layout that the kernels read.
  */
 #include <string.h>
 
@@ -59,7 +59,7 @@ static size_t blocks_of(size_t vectors, unsigned tile)
 	return (vectors + block - 1) / block;
 }
 
-#define GROUP 128 /* columns, of v2a in bytes */
+#define GROUP 128 /* columns of a v2a group in bytes */
 
 static size_t groups_of(unsigned k, size_t cols)
 {
@@ -76,7 +76,7 @@ size_t xfp_matvec_x_bytes(unsigned k, size_t cols, unsigned count)
 	       3 * groups_of(k, cols) * tile * sizeof(float);
 }
 
-/* One vector in natural order to its lanes. */
+/* Convert a vector from natural order to lane order. */
 static void spread(const struct xfp_matvec_x *x, unsigned m, const float *from)
 {
 	size_t chunk = x->k ? xfp_chunk_columns(x->k) : 16, vector = 0;
@@ -138,16 +138,16 @@ size_t xfp_matvec_tables_bytes(unsigned k)
 }
 
 #define TOO_LARGE 0x1p120f
-#define MOST_WORD 16384 /* as matvec_integers.c has it */
+#define MOST_WORD 16384 /* as in matvec_integers.c */
 
-/* The largest magnitude; TOO_LARGE for what is larger or NaN. */
+/* Return the larger magnitude; TOO_LARGE if it is larger or NaN. */
 static float larger(float most, float value)
 {
 	value = value < 0 ? -value : value;
 	return !(value < TOO_LARGE) ? TOO_LARGE : value > most ? value : most;
 }
 
-/* Every entry by steps of `most` / `steps`, `offset` added. */
+/* Convert every entry to steps of `most` / `steps`, and add `offset`. */
 static void tables_of(unsigned k, unsigned made, const float *value, double most, double steps, int offset,
 		      uint8_t *bytes)
 {
@@ -173,7 +173,7 @@ void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, co
 	memset(buffer, 0, xfp_matvec_tables_bytes(k));
 	for (unsigned i = 0; i < (unsigned)XFP_TABLES_ALL << k; i++) {
 		unsigned table = i >> k;
-		/* Exact: both have eleven bits. */
+		/* Exact: both have 11 bits. */
 		value[i] = table >= made ? __builtin_nanf("")
 					 : xfp_half_to_float(entry[(table / ratios << k) + i % entries]) *
 						   (ratio ? xfp_half_to_float(ratio[table % ratios]) : 1);

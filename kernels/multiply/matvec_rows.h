@@ -4,8 +4,8 @@
  * matvec_table_plain.h, _avx2.h, _avx512.h or _neon.h defines.
  *
  * There is a copy for every mode, k and number of vectors, so that tables and sums stay in registers. Whole chunks
- * times one vector, which is what generating text is, are written out with shifts as constants (but in plain C,
- * MATVEC_SMALL); for all else a chunk is first taken apart into its slots.
+ * times one vector, the case of text generation, are unrolled with constant shifts (except in plain C, MATVEC_SMALL).
+ * In all other cases a chunk is first split into its slots.
  */
 #ifndef XFP_MATVEC_ROWS_H
 #define XFP_MATVEC_ROWS_H
@@ -32,7 +32,7 @@
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 
-/* Sums that are open at a time: enough of them that an addition need not wait for the one before. */
+/* Independent sums: enough that an addition does not wait for the previous one. */
 #ifndef OPEN_SUMS
 #define OPEN_SUMS 4
 #endif
@@ -88,7 +88,7 @@ INLINE void clear(unsigned tile, struct sums *sums)
 		sums->of[i] = vf_all(0);
 }
 
-/* The row's results: what is in the sums, times `factor`. */
+/* Compute the row's results: the sums times `factor`. */
 INLINE void finish(unsigned tile, const struct sums *sums, double factor, const struct xfp_matvec_x *x, bool add,
 		   float *y, size_t stride)
 {
@@ -118,7 +118,7 @@ INLINE void load_words(unsigned k, const uint8_t *packed, unsigned lanes, vi *w)
 	}
 }
 
-/* All slots of a chunk, by vector. */
+/* Iterate over all slots of a chunk, by vector. */
 #define SLOTS(k)                                                                                       \
 	static __attribute__((noinline)) void slots_##k(const uint8_t *packed, unsigned lanes, vi *to) \
 	{                                                                                              \
@@ -144,7 +144,7 @@ INLINE void take_apart(unsigned k, const uint8_t *packed, unsigned lanes, vi *to
 		 : slots_6(packed, lanes, to);
 }
 
-#define MAX_VECTORS 32 /* of a chunk */
+#define MAX_VECTORS 32 /* vectors per chunk, maximum */
 
 INLINE void v2_chunk(unsigned k, unsigned tile, const struct table *table, const uint8_t *packed, unsigned lanes,
 		     const float *x, struct sums *sums)
@@ -192,11 +192,11 @@ INLINE void v2_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const
 
 /* ---- v2a, v2c ---------------------------------------------------------------------------------- */
 
-/* A row's groups. */
+/* The groups of a row. */
 struct groups {
-	const float *entry;  /* of the tables */
-	const uint8_t *byte; /* of the row's first group */
-	const uint8_t *pair; /* v2a: likewise */
+	const float *entry;  /* entries of the tables */
+	const uint8_t *byte; /* byte of the row's first group */
+	const uint8_t *pair; /* v2a: scale and midpoint of the row's first group */
 	unsigned group;
 };
 
@@ -224,7 +224,7 @@ INLINE vf group_lookup(unsigned k, bool scaled, const struct groups *g, size_t c
 	return vf_where(before, weight, table_lookup(k, &table, index));
 }
 
-/* A table serves `run` vectors, or as many as a group has when that is 0. */
+/* A table serves `run` vectors, or all vectors of a group if `run` is 0. */
 INLINE void group_chunk(unsigned k, unsigned tile, bool scaled, unsigned run, const struct groups *g, size_t column,
 			const uint8_t *packed, const float *x, struct sums *sums)
 {
@@ -256,7 +256,7 @@ INLINE void group_chunk(unsigned k, unsigned tile, bool scaled, unsigned run, co
 	}
 }
 
-/* The last chunk, of fewer lanes. */
+/* Process the last chunk, which has fewer lanes. */
 INLINE void group_rest(unsigned k, unsigned tile, bool scaled, const struct groups *g, size_t column, size_t cols,
 		       const uint8_t *packed, const float *x, struct sums *sums)
 {
@@ -301,14 +301,14 @@ INLINE void group_rows(unsigned k, unsigned tile, bool scaled, unsigned run, con
 
 #include "kernels/multiply/matvec_decode.h"
 
-/* ---- a copy for each --------------------------------------------------------------------------- */
+/* ---- instances --------------------------------------------------------------------------------- */
 
 #define ARGUMENTS                                                                                                \
 	const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, \
 		size_t stride
 #define PASSED w, x, first, rows, add, y, stride
 
-/* Groups of 32 columns, and of 128 in v2a, are what is written out. */
+/* Unrolled for groups of 32 columns, and for 128 in v2a. */
 #define COPIES_OF_K(k, tile)                                                   \
 	static void v2_##k##_##tile(ARGUMENTS)                                 \
 	{                                                                      \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_tables.h - the library of a unit as kernels look it up, see xfp_matvec_tables.
+ * matvec_tables.h - look-up tables of a unit's library; see xfp_matvec_tables.
  */
 #ifndef XFP_MATVEC_TABLES_H
 #define XFP_MATVEC_TABLES_H
@@ -10,19 +10,20 @@
 #include <stdint.h>
 #include <string.h>
 
-#define XFP_TABLES_ALL 256 /* whatever a group's byte says is there */
+#define XFP_TABLES_ALL 256 /* one per value of a group's byte */
 
-/* 64 bytes; f32, [256][2^k]; then 256 tables of bytes, and 256 of words. A table is the high bytes of its entries and
- * then the low ones, sixteen of each, repeated where 2^k is less, or 2^k. */
+/* Header of the tables, 64 bytes. It is followed by f32 entries, [256][2^k]; then by 256 tables of bytes and 256 of
+ * words. A table contains the high bytes of its entries, then the low bytes: 2^k of each, or 16 with repetitions if 2^k
+ * is less. */
 struct xfp_tables_head {
-	bool bytes_fit; /* entries are finite */
+	bool bytes_fit; /* all entries are finite */
 	float step;     /* an entry is step * (256 high + low - 32768) */
 	uint32_t codebooks;
-	float word_step; /* or, of a word, word_step * (256 high + low), high signed: up to 2^14 */
+	float word_step; /* as a word: word_step * (256 high + low), high signed: up to 2^14 */
 	uint8_t fill[48];
 };
 
-/* 2^14 * xfp_balance_down(byte), the scale of a row of v2c, without a call. */
+/* Return 2^14 * xfp_balance_down(byte), the scale of a v2c row; inline, without a call. */
 static inline float xfp_row_scale(uint8_t byte)
 {
 	static const float quarter[4] = { 1.0f, 0.84089641525371454303f, 0.70710678118654752440f,
@@ -44,7 +45,7 @@ static inline const float *xfp_tables_entry(const void *tables)
 	return (const float *)(const void *)((const uint8_t *)tables + sizeof(struct xfp_tables_head));
 }
 
-/* Of a table of bytes or words, and of its high bytes alone. */
+/* Return the size of a table of bytes or words, and of its high bytes alone. */
 static inline size_t xfp_table_bytes(unsigned k)
 {
 	return k > 4 ? (size_t)2 << k : 32;

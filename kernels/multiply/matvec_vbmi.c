@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_vbmi.c - the modes of matvec_bytes.h.
+ * matvec_vbmi.c - modes v2a and v2c on the bytes of matvec_bytes.h.
  */
 #include "kernels/multiply/matvec_bytes.h"
 
@@ -26,8 +26,8 @@ INLINE void v2c_rest(unsigned k, unsigned tile, const uint8_t *tables, const str
 	}
 }
 
-/* Rows that share what is loaded of the vectors: as many as have room for their sums. With a sanitizer, so much that
- * is written out takes minutes to compile. */
+/* Rows that share the loads of the vectors: as many as their sums leave registers for. With a sanitizer, compiling that
+ * much unrolled code takes minutes. */
 #ifdef __SANITIZE_ADDRESS__
 #define MOST_ROWS 2
 #else
@@ -36,11 +36,11 @@ INLINE void v2c_rest(unsigned k, unsigned tile, const uint8_t *tables, const str
 #define GROUPS_AHEAD 1024
 
 struct v2c_row {
-	const uint8_t *packed, *byte; /* of the next column; of the first */
+	const uint8_t *packed, *byte; /* at the next column; at the first column */
 	struct byte_sums sums;
 };
 
-/* The bytes of the groups of some columns, as those of groups of 32. */
+/* Return the bytes of the groups of some columns, as if groups had 32 columns. */
 INLINE uint64_t groups_of(unsigned group, unsigned log2, const uint8_t *byte, size_t column, unsigned count)
 {
 	uint64_t of = 0;
@@ -53,8 +53,8 @@ INLINE uint64_t groups_of(unsigned group, unsigned log2, const uint8_t *byte, si
 	return of;
 }
 
-/* Whole chunks, as many as make blocks; but the last of k = 4 may be half of one, which is scaled like the other.
- * `group` is 5, groups of 32 columns, or 0, longer ones. */
+/* Process whole chunks that form blocks; the last chunk of k = 4 may be half a block, which is scaled like the others.
+ * `group` is 5 for groups of 32 columns, or 0 for longer ones. */
 INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned at_once, unsigned chunks, unsigned log2,
 		       const uint8_t *tables, size_t column, const int8_t *bytes, const float *step, size_t ahead,
 		       struct v2c_row *row)
@@ -73,7 +73,7 @@ INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned at_on
 				load_words(k, row[r].packed + (size_t)8 * k * i, 16, ahead, word[r]);
 			if (i % BLOCK_SLOTS == 0) {
 				begin_block(tile, &row[r].sums);
-				/* In a register, which shifts take apart, since loads are what there is least of. */
+				/* In a register, split by shifts, because loads are the bottleneck. */
 				of[r] = groups_of(group, log2, row[r].byte, column + (size_t)64 * i,
 						  chunks * slots < BLOCK_SLOTS ? 4 : 8);
 			}
@@ -90,7 +90,7 @@ INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned at_on
 		row[r].packed += (size_t)8 * k * chunks * slots;
 }
 
-/* Up to so many rows; the last of fewer stands for those that are missing. */
+/* Process up to `at_once` rows; if there are fewer, the last one is repeated. */
 INLINE void v2c_some(unsigned k, unsigned tile, unsigned group, unsigned at_once, const struct xfp_matvec *w,
 		     const struct xfp_matvec_x *x, const struct rest *rest, size_t first, size_t rows, bool add,
 		     float *y, size_t stride)
@@ -113,7 +113,7 @@ INLINE void v2c_some(unsigned k, unsigned tile, unsigned group, unsigned at_once
 			_mm_prefetch((const char *)row[r].byte + i + GROUPS_AHEAD, _MM_HINT_T0);
 	}
 	for (; c + step <= whole; c += step) {
-		/* Behind the end of a row come the others that are multiplied with it. */
+		/* After the end of a row come the other rows of the batch. */
 		size_t ahead = PREFETCH_AHEAD + (c / 8 * k + PREFETCH_AHEAD < w->row_bytes ? 0 : others);
 
 		v2c_chunks(k, tile, group, at_once, k == 4 ? 2 : 1, w->group, tables, c, x->bytes + 2 * c * tile,
@@ -148,8 +148,8 @@ INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp
 
 /* ---- v2a --------------------------------------------------------------------------------------- */
 
-/* Groups of 128 columns, and chunks that are whole. A group's weights are scale * entry + midpoint, so its share is
- * the scale times what the entries give, and the midpoint times the sum of x; sixteen groups' at a time. */
+/* Groups of 128 columns, and whole chunks. A weight is scale * entry + midpoint, so a group's share is the scale times
+ * the sum over entries, plus the midpoint times the sum of x; sixteen groups at a time. */
 #define GROUP 128
 #define SEGMENT 16
 
@@ -227,7 +227,7 @@ INLINE void v2a_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, cons
 	}
 }
 
-/* ---- a copy for each --------------------------------------------------------------------------- */
+/* ---- instances --------------------------------------------------------------------------------- */
 
 #define ARGUMENTS                                                                                                \
 	const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, \

@@ -2,31 +2,31 @@
 /*
  * matvec_words.c - rows with codebooks times three to eight vectors, with AVX-512 VBMI and VNNI: 16-bit words.
  *
- * A weight is step * word, an activation too, both up to 2^14, so that one instruction adds up 32 products where f32
- * adds 16 and bytes, which need three, 21. What it costs to make words of bytes is shared by the vectors; with fewer
- * of them bytes are better. Eight products come to a lane of 32 bits before it is made a float: 128 columns.
+ * Weights and activations are step * word, up to 2^14, so one instruction sums 32 products; f32 sums 16, and bytes,
+ * which need three instructions, 21. The cost of combining bytes into words is shared by the vectors; with fewer
+ * vectors bytes are faster. Eight products per 32-bit lane are summed before conversion to float: 128 columns.
  */
 #include "kernels/multiply/matvec_lookup.h"
 
-/* Columns of all vectors that stay in the first cache while a batch of rows is multiplied by them; whole chunks of
- * every k. */
+/* Columns of all vectors that stay in the L1 cache while a batch of rows is multiplied by them; a multiple of the
+ * chunks of every k. */
 #define SEGMENT_COLUMNS(tile) (12288 / (tile))
 #define ROWS 8
-#define PREFETCH_AHEAD 4096 /* a part of a row is short: the rows of a batch take turns */
-#define PAIR 128            /* columns of two slots: those of one step */
+#define PREFETCH_AHEAD 4096 /* far ahead, because rows of a batch take turns on short parts */
+#define PAIR 128            /* columns of two slots, which have one step */
 
 struct word_row {
 	const uint8_t *packed, *byte, *pair;
 	struct byte_table table; /* v2 */
 	bool fit;
 	__m512 all[XFP_MAX_BATCH];
-	__m256 middle; /* v2a: what midpoints give */
+	__m256 middle; /* v2a: contribution of the midpoints */
 };
 
-/* The same for all rows. */
+/* Parameters that are the same for all rows. */
 struct call {
 	const uint8_t *tables;
-	unsigned log2; /* of a group's columns */
+	unsigned log2; /* log2 of the columns per group */
 	const struct rest *rest;
 	const struct xfp_matvec_x *x;
 };
@@ -51,13 +51,13 @@ INLINE void end_pair(unsigned tile, const __m512i *sum, const float *step, __m51
 		all[m] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[m]), _mm512_set1_ps(step[m]), all[m]);
 }
 
-/* One number for each vector; eight lanes. */
+/* Load one number per vector into eight lanes. */
 INLINE __m256 by_vector(unsigned tile, const float *from)
 {
 	return tile == 4 ? _mm256_zextps128_ps256(_mm_load_ps(from)) : _mm256_load_ps(from);
 }
 
-/* `lanes` of a chunk. */
+/* Process `lanes` lanes of a chunk. */
 INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct call *call,
 			const struct word_row *row, size_t column, unsigned lanes, const float *step, __m512 *all)
 {
@@ -95,7 +95,7 @@ INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, co
 	}
 }
 
-/* Steps of groups [first, end) times their scales, and what their midpoints give. */
+/* Compute the steps of groups [first, end) times their scales, and the contribution of their midpoints. */
 INLINE void read_pairs(unsigned tile, const struct call *call, struct word_row *row, size_t first, size_t end,
 		       float *step)
 {
@@ -210,7 +210,7 @@ INLINE void rows_in_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, 
 	}
 }
 
-/* ---- a copy for each --------------------------------------------------------------------------- */
+/* ---- instances --------------------------------------------------------------------------------- */
 
 #define ARGUMENTS                                                                                                \
 	const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, \

@@ -21,7 +21,8 @@ static uint16_t load16(const uint8_t *from, size_t number)
 	return value;
 }
 
-/* Of a list in order: how many are in rows before this one. Of any other: some number up to the count. */
+/* Return how many outliers of an ordered list are in rows before this one; for an unordered list any number up to the
+ * count. */
 static uint32_t listed_before(const struct xfp_outlier_rows *o, size_t row)
 {
 	uint32_t low = 0, high = o->count;
@@ -79,7 +80,7 @@ bool xfp_outlier_rows_add(const struct xfp_outlier_rows *o, const struct xfp_out
 	if (!ascending(o, at))
 		return false;
 	for (uint32_t i = at->first; i < at->end; i++) {
-		size_t c = xfp_outlier_column(o, i) - first; /* wraps to more than there are */
+		size_t c = xfp_outlier_column(o, i) - first; /* wraps to a value beyond the last column */
 
 		if (c < cols)
 			x[c] += xfp_half_to_float(load16(o->residual, i));
@@ -92,7 +93,7 @@ bool xfp_outlier_rows_dot(const struct xfp_outlier_rows *o, const struct xfp_out
 {
 	for (uint32_t i = at->first; i < at->end; i++) {
 		uint32_t column = xfp_outlier_column(o, i);
-		size_t c = column - first; /* wraps to more than there are */
+		size_t c = column - first; /* wraps to a value beyond the last column */
 		float residual = xfp_half_to_float(load16(o->residual, i));
 
 		if (column >= o->cols)
