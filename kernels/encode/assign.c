@@ -6,7 +6,7 @@
 #include "kernels/common/number.h"
 #include "kernels/encode/encode.h"
 
-/* The largest f32 that is not above value: x <= value and x <= floor_float(value) are the same for f32 x. */
+/* Return the largest f32 not above value, so that x <= value and x <= floor_float(value) agree for f32 x. */
 static float floor_float(double value)
 {
 	float nearest = (float)value;
@@ -30,7 +30,7 @@ void xfp_quantizer_init(struct xfp_quantizer *quantizer, unsigned k, const uint1
 		quantizer->entry[j] = xfp_half_to_float(codebook[j]);
 	for (unsigned j = 0; j + 1 < entries; j++)
 		quantizer->edge[j] = floor_float(((double)quantizer->entry[j] + quantizer->entry[j + 1]) / 2);
-	quantizer->edge[entries - 1] = 0; /* looked up by nobody, but read */
+	quantizer->edge[entries - 1] = 0; /* loaded, but has no effect */
 }
 
 void xfp_assign(const struct xfp_quantizer *quantizer, const float *x, size_t cols, float *value)

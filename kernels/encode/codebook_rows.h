@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codebook_rows.h - the loops of struct xfp_codebook_encoder (encode.h): rows counted in cells, fitted and assigned.
- * Comes after encode_rows.h.
+ * codebook_rows.h - the loops of struct xfp_codebook_encoder (encode.h): count rows in cells, fit and assign. Include
+ * after encode_rows.h.
  */
 static void count(struct xfp_cells *cells, const float *x, size_t cols)
 {
@@ -11,7 +11,7 @@ static void count(struct xfp_cells *cells, const float *x, size_t cols)
 	int32_t *restrict counts = cells->count;
 
 	memset(counts, 0, sizeof cells->count);
-	/* In two steps: what is stored in vectors is slow to load in parts before it has left the store buffer. */
+	/* In two passes: reading part of a vector that is still in the store buffer is slow. */
 	for (size_t first = 0; first < cols; first += TILE) {
 		size_t lanes = cols - first < TILE ? xfp_padded(cols - first) : TILE;
 		int32_t slot[TILE];
@@ -81,11 +81,11 @@ static void start(const struct xfp_cells *cells, struct xfp_fit_lanes *fit)
 	}
 }
 
-/* How many cells hold numbers <= bound: a double's leading bits number the octaves and their parts. Below zero they
- * count down from the least magnitude that is >= |bound|. */
+/* Return how many cells contain numbers <= bound. The leading bits of a double number the octaves and their parts;
+ * below zero they count down from the smallest magnitude that is >= |bound|. */
 static inline vi cells_up_to(vd bound)
 {
-	const int32_t first = (1023 + XFP_CELL_BITS) << XFP_CELL_BITS; /* of the least number above zero */
+	const int32_t first = (1023 + XFP_CELL_BITS) << XFP_CELL_BITS; /* index of the smallest positive number */
 	vi above;
 
 	bound = vd_add(bound, vd_zero()); /* -0 becomes 0 */
@@ -96,7 +96,7 @@ static inline vi cells_up_to(vd bound)
 
 static void rounds(const struct xfp_cells *cells, struct xfp_fit_lanes *fit, unsigned most)
 {
-	/* Of the numbers up to an entry's upper bound: how many, and their sum. */
+	/* Count and sum of the numbers up to each entry's upper bound. */
 	int32_t counts[XFP_LANES + XFP_FIT_LANES], cell[XFP_FIT_LANES], *count = counts + XFP_LANES;
 	double sums[XFP_LANES + XFP_FIT_LANES], *sum = sums + XFP_LANES, *c = fit->c + XFP_LANES;
 	const vi one = vi_all(1), none = vi_all(0);
@@ -131,7 +131,7 @@ static void rounds(const struct xfp_cells *cells, struct xfp_fit_lanes *fit, uns
 	}
 }
 
-/* By bisection: x is compared with the middle edge, then with that of the half where it is. */
+/* Bisect: compare x with the middle edge, then with the middle of the half that contains it. */
 LANES_BY_K vi find_cell(unsigned entries, const float *edge, vf x)
 {
 	unsigned half = entries / 2, quarter = entries / 4;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows and groups, and what a fit begins with. */
+/* Rows and groups, and the initial state of a fit. */
 #include "kernels/encode/compact.h"
 
 #include <math.h> /* fabsf */
@@ -9,7 +9,7 @@
 #include "kernels/common/scale.h"
 #include "kernels/encode/compact_seed.h"
 
-#define PEAK_BASE ((127 - 16) << 4) /* the cell of 2^-16 is the first */
+#define PEAK_BASE ((127 - 16) << 4) /* the first cell is that of 2^-16 */
 
 float xfp_compact_row(uint8_t d)
 {
@@ -67,7 +67,7 @@ static double peak_value(unsigned cell)
 	return value;
 }
 
-/* By Newton's method from above, which never goes below; a > 0. */
+/* Newton's method from above, which never falls below the root; a > 0. */
 static double cube_root(double a)
 {
 	double root = a > 1 ? a : 1;
@@ -82,7 +82,8 @@ static double cube_root(double a)
 	return root;
 }
 
-/* Levels for the counted values: by Lloyd's iteration from where the cube root of their density is divided evenly. */
+/* Compute initial levels for the counted values: divide the cube root of their density evenly, then run Lloyd's
+ * iteration. */
 static void seed_levels(const uint64_t peaks[XFP_COMPACT_PEAKS], float *level, unsigned count)
 {
 	double value[XFP_COMPACT_PEAKS], density[XFP_COMPACT_PEAKS], total = 0, run = 0;
@@ -125,7 +126,7 @@ unsigned xfp_compact_entries(unsigned k)
 	return k <= 4 ? 16 : k == 5 ? 8 : 4;
 }
 
-/* An empty library of this shape. */
+/* Initialize an empty library of this shape. */
 static void begin(struct xfp_compact_library *l, unsigned k, unsigned group, unsigned entries)
 {
 	memset(l, 0, sizeof *l);
@@ -152,7 +153,7 @@ void xfp_compact_start(struct xfp_compact_book *book, unsigned k, unsigned group
 		       const float *library, const uint64_t peaks[XFP_COMPACT_PEAKS])
 {
 	struct xfp_compact_library *l = &book->library;
-	/* The outermost number of an entry, scaled, as a part of the group's largest. */
+	/* The outermost number of a scaled entry, relative to the group's largest |y|. */
 	static const float usual[] = { [2] = 0.832f, [3] = 0.927f, [4] = 0.970f, [5] = 0.976f, [6] = 0.994f };
 	const unsigned n = 1u << k;
 	float mean = 0;
@@ -182,7 +183,7 @@ void xfp_compact_seed(struct xfp_compact_book *book, unsigned k, unsigned group,
 	const unsigned n = 1u << k, apart = xfp_compact_entries(k) / entries;
 	float library[XFP_COMPACT_ENTRIES * 64];
 
-	/* They come in mirrored pairs; of the pairs, every `apart`th. */
+	/* Entries come in mirrored pairs; use every `apart`th pair. */
 	for (unsigned e = 0; e < entries; e++) {
 		const int16_t *seed = seeds[k - 2] + ((e / 2 * apart + apart / 2) * 2 + e % 2) * n;
 

@@ -9,14 +9,14 @@
  */
 #include "kernels/encode/compact.h"
 
-#define TINY 0x1p-40f /* a group whose largest |y| is below counts as zeros */
+#define TINY 0x1p-40f /* groups with a smaller largest |y| are stored as zeros */
 
 LANES_BY_K vf unmarked(uint16_t mark, vf a)
 {
 	return vf_where(vm_from_bits(mark), vf_all(0), a);
 }
 
-/* Sixteen groups, or fewer: y and marks are there; the rest follows. */
+/* Compute the remaining fields of up to sixteen groups from y and marks. */
 static void describe(const struct xfp_compact_groups *to, size_t first, size_t count)
 {
 	const unsigned size = to->group;
@@ -80,7 +80,7 @@ static void compact_load(const struct xfp_compact_groups *to, size_t first, cons
 		describe(to, first + g, groups - g < XFP_LANES ? groups - g : XFP_LANES);
 }
 
-/* The two pairs to try, of two entries, with each of `count` groups. */
+/* Find the two pairs to try, of two entries, for each of `count` groups. */
 LANES_BY_K void search_pairs(const struct xfp_compact_book *book, unsigned shift, unsigned size, const uint8_t *code,
 			     size_t count, int32_t pair[2][XFP_LANES])
 {
@@ -97,7 +97,7 @@ LANES_BY_K void search_pairs(const struct xfp_compact_book *book, unsigned shift
 			vtally_add(&sums, book->table[code[c + 2] >> shift]);
 			vtally_add(&sums, book->table[code[c + 3] >> shift]);
 		}
-		/* Pairs of an entry are `entries` lanes apart. Where there is no pair its order is above all. */
+		/* Pairs of an entry are `entries` lanes apart. A missing pair sorts after all others. */
 #pragma GCC unroll 4
 		for (unsigned part = 0; part < 4; part++) {
 			vi key = vi_left(vtally_sums(&sums, part), 8);
@@ -112,7 +112,7 @@ LANES_BY_K void search_pairs(const struct xfp_compact_book *book, unsigned shift
 	}
 }
 
-/* Sums over the unmarked values of a group: of y / ratio times its entry's number, and of that squared. */
+/* Sum over the unmarked values of a group: y / ratio times the number of its entry, and that number squared. */
 LANES_BY_K void products(const struct xfp_compact_book *book, unsigned n, unsigned size, const float *y,
 			 const uint16_t *mark, int32_t e, int32_t r, float *yc, float *cc)
 {
@@ -149,7 +149,7 @@ static __attribute__((noinline)) vi nearest_ratios(const struct xfp_compact_book
 	return vi_max(r, vi_all(1));
 }
 
-/* The best so far of sixteen groups. */
+/* The best result so far of sixteen groups. */
 struct choice {
 	vf error;
 	vi e, r;
@@ -157,7 +157,7 @@ struct choice {
 
 LANES_BY_K void offer(struct choice *best, vm only, vf square, vf ratio, vf yc, vf cc, vi e, vi r)
 {
-	/* square - 2 s (y c) + s^2 (c c), where yc has a factor of 1 / s. */
+	/* square - 2 s (y c) + s^2 (c c), where yc includes a factor of 1 / s. */
 	vf error = vf_add(square, vf_mul(vf_mul(ratio, ratio), vf_sub(cc, vf_add(yc, yc))));
 	vm better = vm_and(only, vf_above(best->error, error));
 
@@ -166,7 +166,7 @@ LANES_BY_K void offer(struct choice *best, vm only, vf square, vf ratio, vf yc, 
 	best->r = vi_where(better, r, best->r);
 }
 
-/* Both pairs of sixteen groups, or fewer, exactly. Each step is taken for all groups before the next. */
+/* Evaluate both pairs of up to sixteen groups exactly, step by step for all groups. */
 LANES_BY_K void choose(const struct xfp_compact_book *book, unsigned n, unsigned size, const float *y,
 		       const uint16_t *mark, size_t count, int32_t pair[2][XFP_LANES], vf square, vf largest,
 		       int32_t *e_of, int32_t *r_of)
@@ -189,7 +189,7 @@ LANES_BY_K void choose(const struct xfp_compact_book *book, unsigned n, unsigned
 				 &cc[g]);
 		ratio = vf_gather(book->library.ratio, r);
 		offer(&best, live, square, ratio, vf_load(yc), vf_load(cc), e, r);
-		/* The least squares scale. Where that is 0 / 0 there is nothing to choose. */
+		/* The least squares scale. If it is 0 / 0, there is nothing to choose. */
 		again = nearest_ratios(book, vf_div(vf_mul(ratio, vf_load(yc)), vf_load(cc)));
 		other = vm_and(live, vm_or(vi_above(again, r), vi_above(r, again)));
 		other = vm_and(other, vf_above(vf_load(cc), vf_all(0)));
@@ -207,7 +207,7 @@ LANES_BY_K void choose(const struct xfp_compact_book *book, unsigned n, unsigned
 	vi_store(r_of, best.r);
 }
 
-/* A group's indices and, from what they stand for, its error. */
+/* Compute a group's final indices, and its error from the decoded values. */
 LANES_BY_K float settle(const struct xfp_compact_book *book, unsigned n, unsigned size, const float *y,
 			const uint16_t *mark, int32_t e, int32_t r, uint8_t *index)
 {

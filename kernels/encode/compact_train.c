@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables for the assignment, and the rounds that make library and ratios better. */
+/* Tables for the assignment, and the training rounds for library and ratios. */
 #include "kernels/encode/compact.h"
 
 #include <math.h> /* fabsf */
@@ -7,8 +7,8 @@
 
 #include "kernels/common/number.h"
 
-/* Which scales are tried with an entry, of the largest |y| over the entry's outermost number: each `step` times the
- * one before. They are as many as make XFP_COMPACT_PAIRS with the most entries. */
+/* The scales tried with an entry, relative to the largest |y| over the entry's outermost number: each is `step` times
+ * the previous one. With the maximum number of entries there are XFP_COMPACT_PAIRS of them. */
 static const struct search {
 	unsigned steps;
 	float low, step;
@@ -21,7 +21,7 @@ static void make_table(struct xfp_compact_book *book, unsigned pair, unsigned e,
 {
 	const struct xfp_compact_library *l = &book->library;
 	const float scale = delta / largest, inverse = largest / delta;
-	/* 255 stands for 4 * 4^-k of the largest |y|, squared. */
+	/* 255 represents 4 * 4^-k of the largest |y|, squared. */
 	const float unit = scale * scale * (63.75f * (float)(1 << 2 * l->k));
 	const unsigned n = 1u << l->k, high = pair / 32 * 8, shift = xfp_compact_shift(l->k);
 	unsigned q = 0;
@@ -29,7 +29,7 @@ static void make_table(struct xfp_compact_book *book, unsigned pair, unsigned e,
 	book->target[pair] = scale;
 	book->order[pair] = (int32_t)pair;
 	for (unsigned u = 1; u < (unsigned)XFP_COMPACT_CODES >> shift; u++) {
-		/* The middle of the codes that are looked up here. */
+		/* The middle of the codes that share this table row. */
 		float code = ((float)u + 0.5f) * (float)(1 << shift) - 0.5f - XFP_COMPACT_ZERO;
 		float y = code * (1.0f / XFP_COMPACT_STEPS) * inverse, d;
 
@@ -103,8 +103,8 @@ void xfp_compact_train(const struct xfp_compact_book *book, const struct xfp_com
 	}
 }
 
-/* Weighted means, in which the old number counts as a few more values, or groups, of mean weight: what hardly
- * anything was assigned to hardly moves. */
+/* Weighted means in which the old value counts as a few more values, or groups, of mean weight. So entries that few
+ * values are assigned to move little. */
 #define FEW 4
 
 static void update_entry(float *entry, const double *above, const double *below, double values, unsigned n)
@@ -118,7 +118,7 @@ static void update_entry(float *entry, const double *above, const double *below,
 	few = all / values * FEW;
 	for (unsigned q = 0; q < n; q++)
 		entry[q] = (float)((above[q] + few * entry[q]) / (below[q] + few));
-	/* Means of neighbouring cells are in order, unless roundings say otherwise. */
+	/* Means of neighbouring cells are in order, except for rounding. */
 	for (unsigned q = 1; q < n; q++)
 		entry[q] = entry[q] < entry[q - 1] ? entry[q - 1] : entry[q];
 }
@@ -146,7 +146,7 @@ void xfp_compact_update(struct xfp_compact_book *book, const struct xfp_compact_
 	}
 }
 
-/* fp16, stored, and what that stands for; of what is larger the largest. */
+/* Round to fp16, store it, and return its value; larger values saturate. */
 static float rounded(float value, uint16_t *half)
 {
 	const float most = 65504;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * companded.h - where companded starts begin, as 32-bit fractions of the sorted row (see lloyd.h).
+ * companded.h - initial ranks of companded starts, as 32-bit fractions of the sorted row (see lloyd.h).
  *
  * Entry j of k bits: round(2^32 * Phi(sqrt(3) * Phi^-1((j + 1/2) / 2^k))), Phi the normal distribution function.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/encode/cosine.h"
 
-#include <math.h> /* sqrt, which IEEE 754 rounds correctly, and what is exact */
+#include <math.h> /* sqrt, which IEEE 754 rounds correctly, and exact functions */
 #include <string.h>
 
 #include "kernels/common/scale.h"
@@ -17,14 +17,14 @@ struct xfp_row_error xfp_row_result(double norm, struct xfp_row_sums sums)
 		result.cosine = 1;
 	else
 		result.cosine = (norm + sums.square - sums.error) / 2 / (sqrt(norm) * sqrt(sums.square));
-	if (!(result.cosine >= -1)) /* f32 has overflowed */
+	if (!(result.cosine >= -1)) /* f32 overflowed */
 		result.cosine = -1;
 	if (result.cosine > 1)
 		result.cosine = 1;
 	return result;
 }
 
-/* The power of two that puts the largest |w| in [1, 2), or as near as f32 has one. */
+/* Return the power of two that puts the largest |w| in [1, 2), or the nearest that f32 can represent. */
 static float unit_of(const float *w, size_t cols)
 {
 	float largest = 0;
@@ -50,7 +50,7 @@ struct xfp_row_error xfp_row_compare(const float *w, const float *r, size_t cols
 	return xfp_row_result(xfp_encoder()->rows->norm(w, cols), sums);
 }
 
-/* Numbers that order as doubles do, and back. */
+/* Map doubles to integers of the same order, and back. */
 static uint64_t key_of(double value)
 {
 	uint64_t bits;
@@ -68,7 +68,7 @@ static double value_of(uint64_t key)
 	return value;
 }
 
-/* The next digit: a full one, or the few bits that are left. */
+/* Return the size of the next digit: a full one, or the remaining bits. */
 static unsigned digit_bits(const struct xfp_summary *summary)
 {
 	return summary->known + XFP_SUMMARY_DIGIT <= 64 ? XFP_SUMMARY_DIGIT : 64 - summary->known;
@@ -83,7 +83,7 @@ void xfp_summary_begin(struct xfp_summary *summary, uint64_t count)
 		return;
 	}
 	summary->rank[0] = (count - 1) / 2;
-	/* Nearest rank: the least value that at least 5 % of the values do not exceed. */
+	/* Nearest rank: the smallest value that at least 5 % of the values do not exceed. */
 	summary->rank[1] = (count * 5 + 99) / 100 - 1;
 }
 

@@ -26,7 +26,7 @@ static bool runs_here(const struct xfp_encoder *encoder)
 		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
 #ifdef XFP_AARCH64
-	if (encoder == &xfp_encoder_neon) /* no such processor lacks it */
+	if (encoder == &xfp_encoder_neon) /* every AArch64 processor has NEON */
 		return true;
 #endif
 	return encoder == &xfp_encoder_plain;

@@ -9,7 +9,7 @@
 #include "kernels/common/number.h"
 #include "kernels/encode/encode.h"
 
-#define TILE 512 /* columns whose sums stay in the first-level cache */
+#define TILE 512 /* columns whose sums stay in the L1 cache */
 
 /* dtype numbers of base/dtype.h, which kernels/ does not include. */
 enum { F64, F32, F16, BF16 };
@@ -56,7 +56,7 @@ static size_t column_scan(int dtype, const void *source, size_t rows, size_t col
 				vi bits = vi_and(vf_bits(value), magnitude);
 				vd wide = vd_from_f(value);
 
-				/* Magnitudes order as their bits do, infinities and NaNs above all. */
+				/* Magnitudes compare like their bits, infinities and NaNs above all. */
 				vi_store(top + c, vi_max(vi_load(top + c), bits));
 				vd_store(squares + c, vd_add_exact(vd_load(squares + c), wide, wide));
 				bad = vi_add_where(bad, vi_above(bits, finite), vi_all(1));
@@ -77,7 +77,7 @@ static void scale(const float *w, const float *factor, size_t cols, float *x)
 		vf_store(x + c, vf_mul(vf_load(w + c), vf_load(factor + c)));
 }
 
-/* In units of 2^-10, moments.h; the product is exact. */
+/* Convert to units of 2^-10, moments.h; the product is exact. */
 static inline vi integers(const float *x)
 {
 	return vf_round(vf_mul(vf_load(x), vf_all(1024)));
@@ -123,7 +123,7 @@ static float largest(const float *x, size_t cols)
 	return value;
 }
 
-/* Fewer than sixteen elements, and zeros, which change no sum. */
+/* Load fewer than sixteen elements; the zeros change no sum. */
 static inline vf last_lanes(const float *from, size_t count)
 {
 	float lane[XFP_LANES] = { 0 };
@@ -161,7 +161,7 @@ static double norm(const float *w, size_t cols)
 	return fold(sum);
 }
 
-/* Squares of differences and of r, as cosine.h adds them up. */
+/* Squares of differences and of r, summed as cosine.h specifies. */
 struct squares {
 	vf error, square;
 	vd errors, all;
@@ -203,7 +203,7 @@ static struct xfp_row_sums compare(const float *w, const float *r, float unit, s
 	for (size_t c = 0; c < whole;) {
 		size_t end = whole - c < XFP_SQUARES * XFP_LANES ? whole : c + XFP_SQUARES * XFP_LANES;
 
-		/* The last few belong to a group that has not ended. */
+		/* The last few belong to an incomplete group. */
 		for (; c < end; c += XFP_LANES)
 			squares_add(&s, vf_mul(vf_load(w + c), units), vf_mul(vf_load(r + c), units));
 		if (c % (XFP_SQUARES * XFP_LANES) == 0)
@@ -215,7 +215,7 @@ static struct xfp_row_sums compare(const float *w, const float *r, float unit, s
 	return squares_total(&s);
 }
 
-/* Sixteen weights into both rows. */
+/* Load sixteen weights into both rows. */
 struct loading {
 	vd norm;
 	vi top;
@@ -247,7 +247,7 @@ LANES_BY_K struct xfp_row_start load_with(int dtype, const void *source, size_t 
 		for (const uint16_t *from = source; c + XFP_LANES <= cols; c += XFP_LANES)
 			load_lanes(&l, vf_from_bf16(from + c), factor + c, unit, w ? w + c : NULL, x + c);
 	if (c < cols) {
-		/* By way of x. */
+		/* x is the intermediate buffer. */
 		load(dtype, (const unsigned char *)source + c * element_of(dtype), cols - c, x + c);
 		for (; c < cols; c += XFP_LANES)
 			load_lanes(&l, vf_load(x + c), factor + c, unit, w ? w + c : NULL, x + c);

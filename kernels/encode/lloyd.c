@@ -7,14 +7,14 @@
 #include "kernels/common/scale.h"
 #include "kernels/encode/companded.h"
 
-#define OCTAVES 15 /* twice 15 of 128 cells, zero, and one for what is rounded up to the next, are below 4096 */
+#define OCTAVES 15 /* 2 * 15 * 128 cells, zero, and one for rounding up are below 4096 */
 
 static size_t slot_of(int32_t cell)
 {
 	return (size_t)(cell & 255) * XFP_LANES + (size_t)cell / 256;
 }
 
-/* The magnitude of index a: 1.xxxxxxx times a power of two, as an integer. */
+/* Return the magnitude of index a: 1.xxxxxxx times a power of two, as an integer. */
 static float value_of(int32_t a)
 {
 	int32_t index = a - 1, parts = 1 << XFP_CELL_BITS;
@@ -51,12 +51,12 @@ void xfp_lloyd_load(struct xfp_lloyd_row *row, const float *x, float largest, si
 	cells->base = (lowest + 127) * (1 << XFP_CELL_BITS) - 1;
 	row->unit = (double)xfp_exp2i(lowest - XFP_CELL_BITS);
 	encoder->count(cells, x, cols);
-	/* Marked weights and padding are zeros that are not there. */
+	/* Exclude the zeros that replace marked weights and padding. */
 	cells->count[slot_of(XFP_CELL_CENTRE)] -= (int32_t)(xfp_padded(cols) - row->count);
 	encoder->accumulate(cells);
 }
 
-/* The lanes of a fit: the codebooks one after the other. */
+/* Lay out the lanes of a fit: the codebooks one after the other. */
 static void lay_out(const struct xfp_lloyd_row *row, const unsigned *k, unsigned count, int start,
 		    struct xfp_fit_lanes *fit)
 {
@@ -82,7 +82,7 @@ static void lay_out(const struct xfp_lloyd_row *row, const unsigned *k, unsigned
 		fit->kind[lane] = XFP_NO_ENTRY;
 }
 
-/* From the least number and, in the others' place, the largest: what lies between. */
+/* Spread entries evenly from the minimum to the maximum, which the other entries contain. */
 static void spread(const unsigned *k, unsigned count, double *c)
 {
 	for (unsigned i = 0; i < count; c += 1u << k[i++]) {

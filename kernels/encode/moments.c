@@ -7,7 +7,7 @@
 #include "kernels/common/round.h"
 #include "kernels/encode/encode.h"
 
-#define RUN (1u << 14) /* columns whose squares, at most 2^48 each, add up within 63 bits */
+#define RUN (1u << 14) /* columns; the sum of their squares, at most 2^48 each, fits in 63 bits */
 
 size_t xfp_moments_and_outliers(struct xfp_moments *moments, const struct xfp_outlier_rule *rule, const float *x,
 				size_t cols, uint32_t *column)
@@ -69,10 +69,10 @@ int32_t xfp_q_of(float x)
 	return (int32_t)xfp_round_even(x * (float)XFP_Q_PER_X);
 }
 
-#define DIGIT 11 /* bits; six digits make 64 and a bit */
+#define DIGIT 11 /* bits; six digits cover 64 bits */
 #define DIGITS 6
 
-/* A key that grows as the distance falls: the bits of a positive double order as it does. */
+/* A key that increases as the distance decreases: positive doubles compare like their bits. */
 static uint64_t key_of(double mean, xfp_outlier outlier)
 {
 	double distance = fabs(xfp_outlier_q(outlier) - mean);
@@ -82,7 +82,7 @@ static uint64_t key_of(double mean, xfp_outlier outlier)
 	return ~bits;
 }
 
-/* Radix sort, lowest digit first; a digit that all keys share is passed over. */
+/* Radix sort, lowest digit first; a digit that all keys share is skipped. */
 void xfp_outliers_sort(double mean, xfp_outlier *found, size_t count, xfp_outlier *buffer)
 {
 	xfp_outlier *from = found, *to = buffer, *swap;

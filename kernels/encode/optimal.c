@@ -7,7 +7,7 @@
 
 #define BLOCK 16
 
-/* The running counts and sums of the nonempty cells, ascending; their number. */
+/* Extract the prefix counts and sums of the nonempty cells, ascending; returns their number. */
 static unsigned compact(const struct xfp_cells *cells, struct xfp_optimal_buffers *buffers)
 {
 	unsigned n = 0;
@@ -34,7 +34,7 @@ static unsigned compact(const struct xfp_cells *cells, struct xfp_optimal_buffer
 	return n;
 }
 
-/* The least a in [low, high] of the largest F[a] + gain(a, b), and that; high < b. */
+/* Return the smallest a in [low, high] that maximizes F[a] + gain(a, b), and the maximum; high < b. */
 static unsigned best_start(const struct xfp_optimal_buffers *buffers, const double *before, unsigned low, unsigned high,
 			   unsigned b, double *most)
 {
@@ -73,7 +73,7 @@ static unsigned best_start(const struct xfp_optimal_buffers *buffers, const doub
 	return at;
 }
 
-/* Layer m, F[m - 1] -> F[m], for b in [first, last]. The stack holds what is to the right of what is being done. */
+/* Compute layer m, F[m - 1] -> F[m], for b in [first, last]. The stack contains the ranges to the right. */
 static void layer(struct xfp_optimal_buffers *buffers, const double *before, double *after, uint16_t *from, unsigned m,
 		  unsigned first, unsigned last)
 {

@@ -5,7 +5,7 @@
 
 #include "kernels/common/number.h"
 
-/* Parts of a buffer one after the other, each at the beginning of a cache line. Without one they are only added up. */
+/* Divides a buffer into parts aligned to cache lines. Without a buffer, only computes the total size. */
 struct parts {
 	unsigned char *buffer;
 	size_t used;
@@ -63,7 +63,7 @@ void xfp_scaled_row_init(struct xfp_scaled_row *row, void *buffer, size_t cols, 
 	}
 }
 
-/* Bits for the unmarked ones of `count` weights, of which the first is column `first`. Returns the number of them. */
+/* Set the bits of the unmarked among `count` weights, the first of which is column `first`. Returns their number. */
 static unsigned keep_unmarked(uint16_t *keep, size_t count, size_t first, const uint32_t *marked, size_t marks)
 {
 	size_t vectors = xfp_padded(count) / XFP_LANES;
@@ -79,7 +79,7 @@ static unsigned keep_unmarked(uint16_t *keep, size_t count, size_t first, const 
 	return (unsigned)(count - marks);
 }
 
-/* Marks below `column`. */
+/* Return the number of marks below `column`. */
 static size_t marks_below(const uint32_t *marked, size_t marks, size_t column)
 {
 	size_t low = 0;
@@ -170,7 +170,7 @@ void xfp_scaled_sample_set(struct xfp_scaled_sample *sample, size_t number, cons
 		   to - from);
 }
 
-/* ---- against a library ---- */
+/* ---- a row with a given library ---- */
 
 uint16_t xfp_scaled_half(double value)
 {

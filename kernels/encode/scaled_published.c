@@ -5,7 +5,7 @@
 
 #include "kernels/encode/scaled.h"
 
-/* Ascending: a shell sort. */
+/* Sort ascending: shell sort. */
 static void sort(float *value, unsigned n)
 {
 	static const unsigned gaps[] = { 701, 301, 132, 57, 23, 10, 4, 1 };
@@ -132,8 +132,8 @@ static uint64_t draw(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* The first centre is number draw mod count; later ones the first codebook at which the running sum of squared
- * distances passes draw / 2^64 of the whole. */
+/* Choose centres. The first is codebook draw mod count; each later one is the first codebook at which the prefix sum of
+ * squared distances exceeds draw / 2^64 of the total. */
 static void choose_centres(unsigned entries, unsigned size, const float *codebook, size_t count, double *distance,
 			   float *library)
 {
@@ -178,7 +178,7 @@ void xfp_scaled_published_library(unsigned k, unsigned size, unsigned rounds, co
 				  double *buffer, float *library, uint16_t *entries)
 {
 	memset(library, 0, ((size_t)size << k) * sizeof *library);
-	if (count <= size) { /* they are the library */
+	if (count <= size) { /* the codebooks are the library */
 		memcpy(library, codebook, (count << k) * sizeof *library);
 		rounds = 0;
 	} else {

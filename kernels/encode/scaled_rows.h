@@ -11,7 +11,7 @@
 #define COUNT_BITS XFP_SCALED_COUNT_BITS
 #define COUNT_MASK ((1 << COUNT_BITS) - 1)
 
-/* q is below this; as many running counts, and one for all. */
+/* Return the limit of q, which is also the number of prefix counts, less one for the total. */
 static inline unsigned scaled_cells(bool fine)
 {
 	return fine ? 255 : 63;
@@ -24,7 +24,7 @@ static inline vi scaled_lookup(bool fine, const int32_t *upto, vi index)
 
 /* ---- a group's counts ---- */
 
-/* Weights less their mean, and the range of these. */
+/* Compute the weights minus their mean, and the range of these. */
 static void centre_group(struct xfp_scaled_group *group, const float *x, const uint16_t *keep, float *centred)
 {
 	vf sums = vf_all(0), lows = sums, highs = sums;
@@ -56,7 +56,7 @@ static void scaled_load(struct xfp_scaled_group *group, const float *x, const ui
 	centre_group(group, x, keep, centred);
 	memset(upto, 0, (cells + 1) * sizeof *upto);
 	group->q_mean = group->q_sigma = 0;
-	if (!(group->step > 0x1p-40f)) /* a constant, or far below the least fp16 */
+	if (!(group->step > 0x1p-40f)) /* constant, or far below the smallest fp16 */
 		return;
 	inverse = 1 / group->step;
 	for (unsigned v = 0; v < group->vectors; v++) {
@@ -91,10 +91,10 @@ static void scaled_load(struct xfp_scaled_group *group, const float *x, const ui
 /* ---- the search ---- */
 
 struct lanes_fit {
-	vf s, m, gain; /* of q */
+	vf s, m, gain; /* in units of q */
 };
 
-/* The cells of sixteen shapes at s and m, and the least squares of these. */
+/* Compute the cells of sixteen shapes at s and m, and their least squares fit. */
 LANES_BY_K struct lanes_fit try_shapes(unsigned entries, bool fine, const float *table,
 				       const struct xfp_scaled_group *group, vf s, vf m)
 {
@@ -121,7 +121,7 @@ LANES_BY_K struct lanes_fit try_shapes(unsigned entries, bool fine, const float 
 	num = vf_sub(qc, vf_mul(mean, sum));
 	good = vf_above(den, vf_all(1e-12f));
 	s = vf_where(good, vf_div(num, vf_where(good, den, vf_all(1))), zero);
-	s = vf_larger(s, zero); /* the mirror image is a shape of its own */
+	s = vf_larger(s, zero); /* the mirror image is a separate shape */
 	return (struct lanes_fit){ s, vf_sub(vf_mul(sum, inverse), vf_mul(s, mean)), vf_mul(s, num) };
 }
 
@@ -156,7 +156,7 @@ struct group_sums {
 	float c, cc, xc;
 };
 
-/* Of centred weights against an entry at s, m. */
+/* Compute exact sums of centred weights for an entry at s, m. */
 LANES_BY_K struct group_sums exact_sums(unsigned entries, const float *entry, const float *edge,
 					const struct xfp_scaled_group *group, float s, float m)
 {
@@ -175,14 +175,14 @@ LANES_BY_K struct group_sums exact_sums(unsigned entries, const float *entry, co
 	return (struct group_sums){ vf_total(c), vf_total(cc), vf_total(xc) };
 }
 
-/* What the search has found, by lanes: the kin of the best pilots. */
+/* Results of the search, by lanes: the kin of the best pilots. */
 struct found {
 	float gain[4 * XFP_LANES], s[4 * XFP_LANES], m[4 * XFP_LANES];
 	const uint16_t *shape[4];
 	unsigned lanes;
 };
 
-/* The shapes of the largest gain against the weights themselves; the best of them wins. */
+/* Evaluate the shapes of the largest gain on the weights themselves; the best of them wins. */
 LANES_BY_K void finals(unsigned entries, const struct xfp_scaled_library *library, const struct xfp_scaled_group *group,
 		       struct found *found, struct xfp_scaled_fit *fit)
 {
@@ -262,7 +262,7 @@ static void scaled_search(const struct xfp_scaled_library *library, const struct
 	}
 }
 
-/* ---- training: what the cells of a group's fit hold ---- */
+/* ---- training: sums of the cells of a group's fit ---- */
 
 static void scaled_below(unsigned k, const float *edge, float s, float m, const struct xfp_scaled_group *group,
 			 int32_t *below)
@@ -277,7 +277,7 @@ static void scaled_below(unsigned k, const float *edge, float s, float m, const 
 	}
 }
 
-/* ---- what is stored ---- */
+/* ---- stored values ---- */
 
 /* The largest f32 that is not above (a + b) / 2, a <= b: rounded to nearest, and a step down where that is above. */
 LANES_INLINE vf edge_between(vf a, vf b)
@@ -286,7 +286,7 @@ LANES_INLINE vf edge_between(vf a, vf b)
 	vf rest = vf_add(vf_sub(a, from_a), vf_sub(b, from_b));
 	vi bits = vf_bits(sum);
 
-	/* Bits of numbers below zero rise as these fall. A sum that is rounded is not zero. */
+	/* Below zero, bits increase as numbers decrease. A rounded sum is not zero. */
 	bits = vi_add_where(bits, vf_above(vf_all(0), rest),
 			    vi_where(vi_above(vi_all(0), bits), vi_all(1), vi_all(-1)));
 	return vf_mul(vf_from_bits(bits), vf_all(0.5f));
@@ -298,7 +298,7 @@ LANES_BY_K void assign_group(unsigned entries, const float *entry, float s, floa
 	const float sign = s < 0 ? -1 : 1;
 	float d[64 + XFP_LANES], mirrored[64 + XFP_LANES], edge[64];
 
-	/* Ascending either way: with s below zero, of mirrored weights. */
+	/* Ascending in both cases: if s is negative, for mirrored weights. */
 	for (unsigned j = 0; j < entries; j += XFP_LANES) {
 		vf here = vf_mul_add_halves(vf_load(entry + j), vf_all(s), vf_all(m));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seeds of a library, scaled.h: the sample's groups are sorted by the length of their longer tail, in
- * deviations, and parted; each part by the length of the other tail, and parted. The groups of a part, the longer tail
- * upwards, mean zero and deviation one, are counted together, and Lloyd's iteration makes an entry of the counts.
+ * Seeds of a library, scaled.h: the sample's groups are sorted by the length of their longer tail, in deviations, and
+ * divided into parts; each part is sorted by the other tail and divided again. The groups of a part, with the longer
+ * tail upwards, mean zero and deviation one, are counted together, and Lloyd's iteration fits an entry to the counts.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "kernels/encode/companded.h"
 #include "kernels/encode/scaled.h"
 
-#define CELLS 512 /* sixteen a deviation, to either side of zero */
+#define CELLS 512 /* sixteen per deviation, on either side of zero */
 #define CENTRE (CELLS / 2)
 #define PARTS 16
 
@@ -32,7 +32,7 @@ static void sift(const float *key, uint32_t *order, size_t root, size_t count)
 	}
 }
 
-/* Ascending by key, equal ones by number: a heap sort. */
+/* Sort ascending by key, equal keys by number: heap sort. */
 static void sort(const float *key, uint32_t *order, size_t count)
 {
 	for (size_t i = count / 2; i--;)
@@ -51,7 +51,7 @@ static float last_cell(const struct xfp_scaled_sample *sample)
 	return sample->fine ? 254 : 62;
 }
 
-/* The longer or the shorter tail of each group. */
+/* Compute the longer, or the shorter, tail of each group. */
 static void measure_tails(struct xfp_scaled_sample *sample, bool longer)
 {
 	for (size_t i = 0; i < sample->count; i++) {
@@ -89,7 +89,7 @@ static void pool(const struct xfp_scaled_sample *sample, size_t first, size_t en
 	}
 }
 
-/* A round on the counts: a boundary belongs to the lower entry, an entry that has none stays. */
+/* One round on the counts: a boundary belongs to the lower entry; an empty entry stays. */
 static void move_entries(unsigned entries, const int64_t *cells, double *c)
 {
 	int cell = 0;
@@ -119,7 +119,7 @@ static void fit_pool(unsigned k, const int64_t *cells, float *entry)
 		while (j < entries && seen > (int64_t)((uint64_t)xfp_companded[k][j] * (uint64_t)total >> 32))
 			c[j++] = i - CENTRE;
 	}
-	for (; j < entries; j++) /* nothing has been counted */
+	for (; j < entries; j++) /* no counts at all */
 		c[j] = ((double)j + 0.5 - entries / 2) * 4 * PARTS / entries;
 	for (int round = 0; round < 4; round++)
 		move_entries(entries, cells, c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library of scaled.h: made ready for the search, and trained. */
+/* The library of scaled.h: preparation for the search, and training. */
 #include <math.h> /* sqrtf, which IEEE 754 rounds correctly */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static float *table_of(struct xfp_scaled_library *library, unsigned number)
 	       number * xfp_scaled_table_size(library->k);
 }
 
-/* ---- made ready ---- */
+/* ---- preparation ---- */
 
 static float mirrored(const struct xfp_scaled_library *library, unsigned shape, unsigned j)
 {
@@ -36,7 +36,7 @@ static float mirrored(const struct xfp_scaled_library *library, unsigned shape, 
 	return shape & 1 ? -entry[(1u << library->k) - 1 - j] : entry[j];
 }
 
-/* 1 / the length of an entry less its mean. */
+/* Return 1 / the length of an entry minus its mean. */
 static float inverse_length(const struct xfp_scaled_library *library, unsigned e)
 {
 	const float *entry = xfp_scaled_entry(library, e);
@@ -51,7 +51,7 @@ static float inverse_length(const struct xfp_scaled_library *library, unsigned e
 	return square > 0 ? 1 / sqrtf(square) : 0;
 }
 
-/* The correlation of a shape with all. */
+/* Compute the correlation of a shape with all shapes. */
 static void compare_shapes(const struct xfp_scaled_library *library, const float *inverse, unsigned shape, float *like)
 {
 	unsigned entries = 1u << library->k;
@@ -98,7 +98,8 @@ static void fill_table(struct xfp_scaled_library *library, unsigned number, cons
 	}
 }
 
-/* The most alike first, itself always. A library of fewer shapes repeats them. Uses `like` up. */
+/* Find the most similar shapes, starting with the shape itself. A library of fewer shapes repeats them. Overwrites
+ * `like`. */
 static void find_kin(struct xfp_scaled_library *library, unsigned lane, float *like)
 {
 	unsigned shapes = 2 * library->size;
@@ -129,7 +130,7 @@ static void prepare(struct xfp_scaled_library *library, const struct xfp_scaled_
 			edge[j] = (entry[j] + entry[j + 1]) * 0.5f;
 		inverse[e] = inverse_length(library, e);
 	}
-	/* Pilots: each the least like those before it. */
+	/* Pilots: each is the least similar to those before it. */
 	pilots = effort->pilots < shapes ? effort->pilots : shapes;
 	library->pilots = (unsigned)xfp_padded(pilots);
 	for (unsigned a = 0; a < shapes; a++)
@@ -156,7 +157,7 @@ static void prepare(struct xfp_scaled_library *library, const struct xfp_scaled_
 
 /* ---- training ---- */
 
-/* What a fit says about its entry. */
+/* Add the sums of a group's fit to its entry. */
 static void add_group(const struct xfp_scaled_library *library, const struct xfp_scaled_group *group,
 		      const struct xfp_scaled_fit *fit, struct xfp_scaled_training *sums)
 {
@@ -168,7 +169,7 @@ static void add_group(const struct xfp_scaled_library *library, const struct xfp
 	int32_t below[64], before = s < 0 ? group->upto[cells] : 0;
 
 	xfp_encoder()->scaled->below(library->k, xfp_scaled_edge(library, e), s, m, group, below);
-	/* With s below zero the edges fall, and what is below one belongs to the entries after it. */
+	/* If s is negative the edges descend, and the part below an edge belongs to the entries after it. */
 	below[entries - 1] = s < 0 ? 0 : group->upto[cells];
 	for (unsigned j = 0; j < entries; j++) {
 		int32_t part = s < 0 ? before - below[j] : below[j] - before;
@@ -186,7 +187,7 @@ static void add_group(const struct xfp_scaled_library *library, const struct xfp
 	sums->worth[e] += square * (double)group->count;
 }
 
-/* An entry and its moments, as its groups would have them. */
+/* Recompute an entry and its moments from the sums of its groups. */
 static void move_entry(struct xfp_scaled_library *library, unsigned e, const struct xfp_scaled_training *sums)
 {
 	double n = sums->count[e], mean, variance;
@@ -202,7 +203,7 @@ static void move_entry(struct xfp_scaled_library *library, unsigned e, const str
 	library->moments[e].sigma = variance > 0 ? (float)sqrt(variance) : 1;
 }
 
-/* Entries that no group has taken become copies of those that are worth most, their outer numbers further out. */
+/* Replace unused entries by copies of the entries with the largest sums, with their outer numbers moved outwards. */
 static void split_unused(struct xfp_scaled_library *library, struct xfp_scaled_training *sums)
 {
 	unsigned last = (1u << library->k) - 1;
@@ -245,7 +246,7 @@ static void train_round(struct xfp_scaled_library *library, const struct xfp_sca
 
 static const struct xfp_scaled_effort training = { 16, 1, 2, 0, 1 };
 
-/* By k; more pilots for more shapes. */
+/* Return the effort by k; more shapes need more pilots. */
 static struct xfp_scaled_effort effort_of(unsigned k, unsigned size)
 {
 	struct xfp_scaled_effort effort = { k == 2 ? 32 : 16, 1, k < 4 ? 3 : 2, 1, 2 };
