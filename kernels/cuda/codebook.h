@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codebook.h - entries of a codebook in shared memory, by indices of lanes.h, as fragments.
+ * codebook.h - look up codebook entries in shared memory, by the indices of lanes.h, as fragments.
  */
 #ifndef XFP_CUDA_CODEBOOK_H
 #define XFP_CUDA_CODEBOOK_H
@@ -8,19 +8,19 @@
 #include "kernels/cuda/copies.h"
 #include "kernels/cuda/lanes.h"
 
-/* Codebooks lie in shared memory as in the device image: 2 << K bytes each. */
+/* Bytes per codebook; the layout in shared memory is that of the device image. */
 template <int K> XFP_DEVICE constexpr uint32_t codebook_bytes()
 {
 	return 2u << K;
 }
 
-/* Up to k = 4: both planes in registers. */
+/* Up to k = 4, both planes are in registers. */
 template <int K> struct codebook {
 	static constexpr int PLANE = (1 << K) / 4; /* words */
 
 	uint32_t high[PLANE], low[PLANE];
 
-	/* Of sixteen entries each. */
+	/* Set planes of sixteen entries each. */
 	XFP_DEVICE void set_planes(uint4 h, uint4 l)
 	{
 		high[0] = h.x;
@@ -53,8 +53,8 @@ template <int K> struct codebook {
 		}
 	}
 
-	/* Of the tables of the integer path, at a shared address. At k = 4 all high planes come first, so that those of
-	 * eight threads spread over all banks. */
+	/* Load from the tables of the integer path, at a shared address. At k = 4 all high planes come first, so that
+	 * those of eight threads are in different banks. */
 	XFP_DEVICE void load_product(uint32_t tables, uint32_t number)
 	{
 		if constexpr (K == 2) {
@@ -74,7 +74,7 @@ template <int K> struct codebook {
 		}
 	}
 
-	/* Four bytes of a plane. Of sixteen entries both halves are looked up, and `half` chooses. */
+	/* Look up four bytes of a plane. With sixteen entries both halves are looked up, and `half` selects one. */
 	static XFP_DEVICE uint32_t bytes(const uint32_t (&plane)[PLANE], uint32_t selector, uint32_t half)
 	{
 		if constexpr (K == 2)
@@ -85,11 +85,11 @@ template <int K> struct codebook {
 			return prmt(prmt(plane[0], plane[1], selector), prmt(plane[2], plane[3], selector), half);
 	}
 
-	/* Of step v of the chunk. */
+	/* Return the fragment of step v of the chunk. */
 	template <int COUNT>
 	XFP_DEVICE void look_up(const uint32_t (&index)[COUNT], int v, uint32_t &first, uint32_t &second) const
 	{
-		/* Both steps of a word at once, as far as that goes; bit 3 of an index says which half. */
+		/* Both steps of a word at once, as far as possible; bit 3 of an index selects the half. */
 		uint32_t selector = index[v / 2], half = 0;
 
 		if constexpr (K == 4) {
@@ -108,7 +108,7 @@ template <int K> struct codebook {
 	}
 };
 
-/* Above, an entry is a load, which is slower where reading is fast, and simple. */
+/* Above k = 4, each entry is loaded: simple, but slower on devices with high bandwidth. */
 struct wide_codebook {
 	const uint16_t *entry;
 

@@ -34,7 +34,7 @@ XFP_DEVICE uint2 load_shared_pair(uint32_t address)
 	return v;
 }
 
-/* One, two or four bytes. */
+/* Load one, two or four bytes. */
 template <int BYTES> XFP_DEVICE uint32_t load_shared_bytes(uint32_t address)
 {
 	uint32_t v;
@@ -48,19 +48,19 @@ template <int BYTES> XFP_DEVICE uint32_t load_shared_bytes(uint32_t address)
 	return v;
 }
 
-/* Copies 16 bytes, past L1. Both addresses are multiples of 16. */
+/* Copies 16 bytes, bypassing L1. Both addresses are multiples of 16. */
 XFP_DEVICE void copy_async(uint32_t to, const uint8_t *from)
 {
 	asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-/* The same, through L1. */
+/* Copies 16 bytes through L1. */
 XFP_DEVICE void copy_async_cached(uint32_t to, const uint8_t *from)
 {
 	asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-/* The same, past L1, or writes 16 zeros. */
+/* Copies 16 bytes, bypassing L1, or writes 16 zeros. */
 XFP_DEVICE void copy_async(uint32_t to, const uint8_t *from, bool there)
 {
 	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)

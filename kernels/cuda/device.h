@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device.h - the instructions that the kernels are made of.
+ * device.h - wrappers of the instructions that the kernels use.
  */
 #ifndef XFP_CUDA_DEVICE_H
 #define XFP_CUDA_DEVICE_H
@@ -9,8 +9,8 @@
 
 #define XFP_DEVICE __device__ __forceinline__
 
-/* Byte i of the result is byte (s >> 4 i & 7) of the eight of b:a. CUDA's own __byte_perm masks s before, which costs
- * an instruction; where bit 3 of a field is set, the byte's highest bit is repeated. */
+/* Byte i of the result is byte (s >> 4 i & 7) of the eight bytes of b:a. If bit 3 of a field is set, the byte's highest
+ * bit is replicated. CUDA's __byte_perm masks s first, which costs an instruction. */
 XFP_DEVICE uint32_t prmt(uint32_t a, uint32_t b, uint32_t s)
 {
 	uint32_t d;
@@ -21,7 +21,7 @@ XFP_DEVICE uint32_t prmt(uint32_t a, uint32_t b, uint32_t s)
 
 #define XFP_CUDA_NAN 0x7fffffffu /* bits of a float */
 
-/* Where mask is 1 bits of a, else of b. */
+/* Return the bits of a where mask is 1, of b elsewhere. */
 XFP_DEVICE uint32_t choose(uint32_t mask, uint32_t a, uint32_t b)
 {
 	uint32_t d;
@@ -30,7 +30,7 @@ XFP_DEVICE uint32_t choose(uint32_t mask, uint32_t a, uint32_t b)
 	return d;
 }
 
-/* a & b | c, as one instruction and where it is written: a shift of the result is not made one of `a`. */
+/* Return a & b | c in one instruction; volatile, so that a shift of the result is not moved to `a`. */
 XFP_DEVICE uint32_t and_or(uint32_t a, uint32_t b, uint32_t c)
 {
 	uint32_t d;
@@ -39,7 +39,7 @@ XFP_DEVICE uint32_t and_or(uint32_t a, uint32_t b, uint32_t c)
 	return d;
 }
 
-/* Weights are read once: they need not stay in a cache. */
+/* Load weights, which are read once and need no cache. */
 XFP_DEVICE uint4 load_once(const uint8_t *p)
 {
 	uint4 v;
@@ -50,7 +50,7 @@ XFP_DEVICE uint4 load_once(const uint8_t *p)
 	return v;
 }
 
-/* Words 16 bytes apart, whose neighbours other instructions of the warp load. */
+/* Load words that are 16 bytes apart; other instructions of the warp load their neighbours. */
 XFP_DEVICE uint32_t load_word(const uint8_t *p)
 {
 	uint32_t v;
@@ -70,7 +70,7 @@ XFP_DEVICE uint4 load_four(const uint8_t *p)
 	return v;
 }
 
-/* Where it is written, and no earlier: those of a whole chunk at once would not fit in registers. */
+/* Load at this point of the program, and not earlier: the loads of a whole chunk would not fit in registers. */
 XFP_DEVICE uint2 load_here(const uint8_t *p)
 {
 	uint2 v;
@@ -79,7 +79,7 @@ XFP_DEVICE uint2 load_here(const uint8_t *p)
 	return v;
 }
 
-/* An address as it is, which the compiler would otherwise work out anew from parameters wherever it is used. */
+/* Keep an address in a register, which the compiler would otherwise recompute from parameters at each use. */
 XFP_DEVICE const uint8_t *in_register(const uint8_t *p)
 {
 	asm("" : "+l"(p));
@@ -113,7 +113,7 @@ XFP_DEVICE uint16_t float_to_half(float f)
 	return half;
 }
 
-/* Ties to even; what is no number stays none. */
+/* Round to nearest, ties to even; NaN stays NaN. */
 XFP_DEVICE uint16_t float_to_bfloat(float f)
 {
 	uint32_t bits = __float_as_uint(f);
@@ -128,7 +128,7 @@ XFP_DEVICE float bfloat_to_float(uint16_t half)
 	return __uint_as_float(static_cast<uint32_t>(half) << 16);
 }
 
-/* Numbers as vectors and kept weights have them, by their dtype. */
+/* Element types of vectors and kept weights, by dtype. */
 struct number_f32 {
 	typedef float type;
 	static XFP_DEVICE float value(float f)
@@ -154,12 +154,12 @@ struct number_bf16 {
 /*
  * Sixteen columns of sixteen rows, fp16, times eight vectors, added to f32 sums.
  *
- * With g = lane / 4 and t = lane % 4, a thread has of rows g and g + 8 four columns each, of vector g the same four,
- * and of the sums vectors 2 t and 2 t + 1 for both rows. Which columns the four are is the caller's business, as long
- * as weights and vectors agree: here they are 4 t ... 4 t + 3 of the sixteen.
+ * With g = lane / 4 and t = lane % 4, a thread has four columns each of rows g and g + 8, the same four columns of
+ * vector g, and the sums of vectors 2 t and 2 t + 1 for both rows. The caller may choose any four columns if weights
+ * and vectors agree; here they are 4 t ... 4 t + 3 of the sixteen.
  */
 struct fragment {
-	uint32_t first[2], second[2]; /* [row], of columns 4 t and 4 t + 1, and of the two after them */
+	uint32_t first[2], second[2]; /* [row], columns 4 t and 4 t + 1, and the next two */
 };
 
 XFP_DEVICE void mma(float (&c)[4], const fragment &a, uint2 b)
@@ -170,7 +170,7 @@ XFP_DEVICE void mma(float (&c)[4], const fragment &a, uint2 b)
 	    : "r"(a.first[0]), "r"(a.first[1]), "r"(a.second[0]), "r"(a.second[1]), "r"(b.x), "r"(b.y));
 }
 
-/* Programmatic dependent launch, since 9.0. Lets the next launch of the stream begin. */
+/* Programmatic dependent launch, since 9.0: allows the next launch of the stream to begin. */
 XFP_DEVICE void start_next_launch()
 {
 #if __CUDA_ARCH__ >= 900
@@ -178,7 +178,7 @@ XFP_DEVICE void start_next_launch()
 #endif
 }
 
-/* Waits until the previous launch has ended: only then may its results be read, and what it reads be written. */
+/* Waits until the previous launch has ended. Only after that its results may be read, and its inputs overwritten. */
 XFP_DEVICE void wait_for_launch_before()
 {
 #if __CUDA_ARCH__ >= 900
@@ -198,7 +198,7 @@ XFP_DEVICE int64_t add_atomic(int64_t *to, int64_t value)
 	return before;
 }
 
-/* The sum over a warp, the same in every lane and always in the same order. */
+/* Return the sum over a warp, the same in every lane, always in the same order. */
 template <class T> XFP_DEVICE T warp_sum(T f)
 {
 #pragma unroll
@@ -215,7 +215,7 @@ XFP_DEVICE uint32_t warp_max(uint32_t i)
 	return i;
 }
 
-/* 2^e, where that is a normal number. */
+/* Return 2^e, if that is a normal number. */
 XFP_DEVICE float power(int e)
 {
 	return __uint_as_float(static_cast<uint32_t>(e + 127) << 23);
@@ -226,7 +226,7 @@ XFP_DEVICE double power_double(int e)
 	return __longlong_as_double(static_cast<int64_t>(e + 1023) << 52);
 }
 
-/* The e that puts a magnitude, given by its bits, between 2^15 and 2^16, as near to that as fp16 goes. */
+/* Return the e that puts a magnitude, given by its bits, between 2^15 and 2^16, as far as fp16 allows. */
 XFP_DEVICE int exponent_for(uint32_t bits)
 {
 	int e = 15 + 127 - static_cast<int>((bits + 0x1000) >> 23);

@@ -43,7 +43,7 @@ struct chunk_run {
 		}
 	}
 
-	/* The first and the last worker with chunks of the tile. */
+	/* Find the first and the last worker with chunks of the tile. */
 	XFP_DEVICE void sharing(uint32_t run, uint32_t &first, uint32_t &last) const
 	{
 		first = tile * cost / run;
@@ -51,12 +51,13 @@ struct chunk_run {
 	}
 };
 
-/* Sums of a tile: a lane has those of row lane / 2, of vectors lane % 2 and lane % 2 + 2. */
+/* Sums of a tile: a lane has those of row lane / 2, vectors lane % 2 and lane % 2 + 2. */
 template <int PAIRS> struct tile_sums {
-	static constexpr uint32_t ALL = (1u << PAIRS) - 1; /* a mask of them */
+	static constexpr uint32_t ALL = (1u << PAIRS) - 1; /* mask of all sums */
 	int64_t of[PAIRS];
 
-	/* Gathers the warp's fragments, through `shared`: int64 [rows][XFP_CUDA_INTEGER_VECTORS] of the warp's own. */
+	/* Gathers the warp's fragments through `shared`: int64 [rows][XFP_CUDA_INTEGER_VECTORS], private to the
+	 * warp. */
 	template <int K> XFP_DEVICE void gather(const integer_sums<PAIRS> &total, const place &p, int64_t *shared)
 	{
 		store_sums<K, PAIRS>(total, p, shared);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fp8.cu - e4m3 codes with a scale for each row.
+ * fp8.cu - e4m3 codes with one scale per row.
  *
- * A code becomes an fp16 number by its bits, on every device the same: the exponent's bias differs by 8, so what comes
- * out is 2^-8 of what it should be, and the row's factor makes up for that. Only NaN's bits are wrong then.
+ * A code is converted to fp16 by moving its bits, the same way on every device. The exponent bias differs by 8, so the
+ * result is 2^-8 of the value, and the row's factor compensates. Only the NaN code needs special treatment.
  */
 #include "kernels/cuda/wide.h"
 
-/* Bytes of four codes, by a selector of two of them, as fp16 numbers. */
+/* Convert the codes that a selector picks from four to two fp16 numbers. */
 XFP_DEVICE uint32_t two_codes(uint32_t four, uint32_t selector)
 {
 	uint32_t high = prmt(four, 0, selector);
@@ -37,7 +37,7 @@ struct fp8_weights : no_integers, nothing_shared {
 		t = p.t;
 	}
 
-	/* A thread takes sixteen columns in four steps of four, so that it loads them at once. */
+	/* A thread processes sixteen columns in four steps of four, so that it loads them at once. */
 	template <int N> XFP_DEVICE void chunk(uint32_t chunk, const planes<N> &x, sums<N> &total)
 	{
 		const planes<N> here = x.from(natural_offset(chunk * 4 + t, 0));
@@ -68,8 +68,8 @@ struct fp8_weights : no_integers, nothing_shared {
 	}
 };
 
-/* For many vectors a thread takes the columns of the others' order, four bytes at a time, and the stage after this one
- * is loaded while this one is multiplied. */
+/* For many vectors a thread processes columns in the order of the other methods, four bytes at a time, and loads the
+ * next stage while it multiplies this one. */
 struct fp8_stage_rows {
 	const uint8_t *row[2];
 	uint32_t now[2][XFP_WIDE_STEPS], next[2][XFP_WIDE_STEPS];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * grouped.h - what v2a and v2c have in common: a library in shared memory, and rows cut into groups that each name a
- * codebook of it.
+ * grouped.h - code that v2a and v2c share: a library in shared memory, and rows divided into groups with one codebook
+ * of the library each.
  *
- * The entries of the library are multiplied as they are, since they are fp16; what a group's entries are multiplied by
- * goes to the sum of the group, in f32.
+ * Entries of the library are multiplied unchanged, since they are fp16; a group's scale is applied to the sum of the
+ * group, in f32.
  */
 #ifndef XFP_CUDA_GROUPED_H
 #define XFP_CUDA_GROUPED_H
@@ -23,10 +23,10 @@ XFP_DEVICE uint32_t aligned16(uint32_t bytes)
 	return (bytes + 15) & ~15u;
 }
 
-/* Indices and codebooks of the thread's two rows; `row` begins where the thread's first lane is. */
+/* Indices and codebooks of the thread's two rows; `row` points to the thread's first lane. */
 template <int K> struct two_rows {
 	const uint8_t *row[2];
-	uint32_t steps; /* of a row */
+	uint32_t steps; /* steps per row */
 	lanes<K> words[2];
 	uint32_t index[2][lanes<K>::INDICES];
 	codebook<K> book[2];
@@ -49,15 +49,15 @@ template <int K> struct two_rows {
 			words[i].load(row[i] + static_cast<uint64_t>(chunk) * (XFP_CUDA_TILE_ROWS * lanes<K>::BYTES));
 	}
 
-	/* Whether the row ends before step v of a chunk. That is asked only now and then, since it costs, but it has to
-	 * be: no load of a later step is done before it is known, and those of more steps would not fit in registers.
-	 * At k = 5 five words take room there, too. */
+	/* Return whether the row ends before step v of a chunk. Loads of later steps are not started before the result
+	 * is known, which bounds the registers in use; the test has a cost, so it runs once per part. At k = 5 five
+	 * words need registers, too. */
 	XFP_DEVICE bool past(uint32_t chunk, int v) const
 	{
 		return v && v % (K == 5 ? 4 : 8) == 0 && chunk * lanes<K>::VECTORS + v >= steps;
 	}
 
-	/* Steps come in order, and v is known when this is compiled. */
+	/* Call with steps in order; v must be a compile-time constant. */
 	XFP_DEVICE fragment step(int v)
 	{
 		constexpr int part = lanes<K>::PART;

@@ -23,7 +23,7 @@ XFP_DEVICE void mma(int32_t (&c)[4], const uint32_t (&a)[4], uint32_t low, uint3
 	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(low), "r"(high));
 }
 
-/* Of the high and of the low plane; c[0] and c[1] are of the thread's first row. */
+/* Sums of the high and of the low plane; c[0] and c[1] are of the thread's first row. */
 template <int PAIRS> struct integer_sums {
 	int32_t high[PAIRS][4], low[PAIRS][4];
 
@@ -35,7 +35,7 @@ template <int PAIRS> struct integer_sums {
 	}
 };
 
-/* The upper half of a word. A dot product takes it on another pipe than shifts, which PRMT keeps busy. */
+/* Return the upper half of a word. A dot product uses another pipe than shifts, whose pipe PRMT keeps busy. */
 XFP_DEVICE uint32_t upper(uint32_t s)
 {
 	uint32_t d;
@@ -44,7 +44,7 @@ XFP_DEVICE uint32_t upper(uint32_t s)
 	return d;
 }
 
-/* Four bytes of each of two rows' planes, for the first and the second half of their selectors. */
+/* Look up four bytes of each of two rows' planes, for the first and the second half of their selectors. */
 XFP_DEVICE void look_up(uint32_t (&a)[4], uint32_t x0, uint32_t y0, uint32_t x1, uint32_t y1, uint32_t s0, uint32_t s1)
 {
 	a[0] = prmt(x0, y0, s0);
@@ -54,9 +54,9 @@ XFP_DEVICE void look_up(uint32_t (&a)[4], uint32_t x0, uint32_t y0, uint32_t x1,
 }
 
 /*
- * Eight columns of each of two rows. Of sixteen entries the lower eight are one table and the upper eight another: as
- * no byte has its highest bit set, and prmt repeats that bit where bit 3 of an index is set, a table gives 0 for the
- * entries of the other one. What adds them is the product.
+ * Multiply eight columns of each of two rows. With sixteen entries, the lower eight are one table and the upper eight
+ * another. No byte has its highest bit set, and prmt replicates that bit if bit 3 of an index is set. So each table
+ * gives 0 for the entries of the other one, and the matrix product adds both.
  */
 template <int K, int PAIRS>
 XFP_DEVICE void multiply_word(integer_sums<PAIRS> &s, const codebook<K> (&book)[2], uint32_t s0, uint32_t s1,
@@ -146,15 +146,15 @@ template <int K, int PAIRS> XFP_DEVICE void store_sums(const integer_sums<PAIRS>
 		}
 }
 
-/* A part of a tile of a block, by integers, for one vector: the planes that its method looks up, and its
- * indices in flight. A warp has every eighth chunk. */
+/* Multiplies a block's part of a tile by one vector on the integer path: contains the planes of its method, and indices
+ * in flight. A warp processes every eighth chunk. */
 template <int K, class Books> struct integer_path {
 	Books books;
 	chunk_ring<K, 1, XFP_CUDA_WARPS, Books::NAMES> ring;
-	uint32_t chunk, count; /* the warp's first, and how many */
+	uint32_t chunk, count; /* first chunk of the warp, and number of chunks */
 
-	/* Starts to read weights. `tables` was staged by the method; `memory` has XFP_CUDA_RING_BYTES(K, 1,
-	 * Books::NAMES). */
+	/* Starts to read weights. The method has staged `tables`; `memory` has XFP_CUDA_RING_BYTES(K, 1, Books::NAMES)
+	 * bytes. */
 	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p,
 			      const column_part &own, const uint8_t *tables, uint8_t *memory)
 	{
@@ -166,7 +166,7 @@ template <int K, class Books> struct integer_path {
 		books.begin_tile(w, m, p.first_row / XFP_CUDA_TILE_ROWS, p);
 	}
 
-	/* Leaves the sums in shared memory, warp after warp. */
+	/* Stores the sums in shared memory, warp after warp. */
 	XFP_DEVICE void multiply(const xfp_cuda_vectors &vectors, uint32_t first, const place &p, int64_t *partial)
 	{
 		integer_sums<1> total;
@@ -179,7 +179,7 @@ template <int K, class Books> struct integer_path {
 	}
 };
 
-/* Whether all of these vectors have integers. The same for all threads of a block. */
+/* Return whether all of these vectors have integers; the same for all threads of a block. */
 XFP_DEVICE bool integers_fit(const xfp_cuda_vectors &x, uint32_t first, uint32_t count)
 {
 	bool fit = true;
@@ -189,7 +189,7 @@ XFP_DEVICE bool integers_fit(const xfp_cuda_vectors &x, uint32_t first, uint32_t
 	return fit;
 }
 
-/* What a sum of integers means. */
+/* Convert a sum of integers to its value. */
 XFP_DEVICE double integer_meaning(int64_t sum, const xfp_cuda_pair &pair, const xfp_cuda_whole &x, bool least)
 {
 	double base = least ? pair.least * static_cast<double>(x.sum) : 0;
@@ -197,7 +197,8 @@ XFP_DEVICE double integer_meaning(int64_t sum, const xfp_cuda_pair &pair, const 
 	return __fma_rn(pair.step, static_cast<double>(sum), base) * power_double(-x.exponent);
 }
 
-/* Row r of the tile times a vector. `least` is for the first part of the columns to add, for all of them. */
+/* Return row r of the tile times a vector. `least` adds the contribution of `least` for all columns; true only for the
+ * first part of the columns. */
 XFP_DEVICE double integer_result(const int64_t *partial, const xfp_cuda_whole &x, const xfp_cuda_pair &pair, bool least,
 				 uint32_t r, uint32_t v)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kept.cu - what was kept in the precision of its source: f32, f16 and bf16.
+ * kept.cu - tensors kept in the precision of the source: f32, f16 and bf16.
  *
- * For few vectors, and for f32, in plain f32 arithmetic: a warp has a row, and two rows of the tile one after the
- * other. Its lanes take 16 bytes of the row in turn, so that every sum has one order. For many, f16 and bf16 are
- * multiplied by tensor cores (wide.h): bf16 as fp16 times a power of two for each row, as vectors are.
+ * For few vectors, and for f32, in plain f32 arithmetic: a warp processes two rows of the tile one after the other. Its
+ * lanes read 16 bytes of the row in turn, so that every sum has a fixed order. For many vectors, f16 and bf16 use
+ * tensor cores (wide.h); bf16 is converted to fp16 times a power of two per row, like vectors.
  */
 #include "kernels/cuda/wide.h"
 
-#define AT_ONCE 4 /* vectors that a row is read for */
+#define AT_ONCE 4 /* vectors per pass over a row */
 
 static_assert(2 * XFP_CUDA_EACH_VECTORS == 32 && 2 * XFP_CUDA_WARPS == XFP_CUDA_TILE_ROWS,
 	      "a lane of a warp has one vector and one of two rows");
 
-/* Where a thread's result is: lanes 0 ... 15 have vectors of row `warp` of the tile, the others of row `warp` + 8. */
+/* Location of a thread's result: lanes 0 ... 15 have vectors of row `warp` of the tile, the others of row `warp` +
+ * 8. */
 struct corner {
 	uint32_t warp, lane, vector, row;
 
@@ -25,14 +26,14 @@ struct corner {
 		row = blockIdx.x * XFP_CUDA_TILE_ROWS + warp + lane / 16 * XFP_CUDA_WARPS;
 	}
 
-	/* The warp's row of one half, the same in all lanes. */
+	/* Return the warp's row in a half, the same in all lanes. */
 	XFP_DEVICE uint32_t row_of(uint32_t half) const
 	{
 		return blockIdx.x * XFP_CUDA_TILE_ROWS + warp + half * XFP_CUDA_WARPS;
 	}
 };
 
-/* 16 bytes of a row, as numbers. */
+/* 16 bytes of a row, converted. */
 template <class Number> struct sixteen_bytes {
 	typedef typename Number::type type;
 	static constexpr int COUNT = 16 / sizeof(type);
@@ -53,8 +54,8 @@ template <class Number> struct sixteen_bytes {
 	}
 };
 
-/* A part of a row times vectors [first, first + COUNT), the same in every lane. Rows are padded to 16 bytes, and
- * vectors with zeros. */
+/* Multiply a part of a row by vectors [first, first + COUNT); the result is the same in every lane. Rows are padded to
+ * 16 bytes, vectors with zeros. */
 template <class Number, int COUNT>
 XFP_DEVICE void row_times(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, const column_part &own, uint32_t row,
 			  uint32_t first, float (&sum)[COUNT])
@@ -90,7 +91,7 @@ XFP_DEVICE void row_times(const xfp_cuda_multiply &call, const xfp_cuda_matrix &
 		sum[v] = warp_sum(sum[v]);
 }
 
-/* The same of vectors [v, v + COUNT) of the block's, which begin with `first`; each lane keeps its own. */
+/* Multiply by vectors [v, v + COUNT) of the block, which begin at `first`; each lane keeps its own result. */
 template <class Number, int COUNT>
 XFP_DEVICE void vectors_of_row(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, const column_part &own,
 			       const corner &at_, uint32_t half, uint32_t first, uint32_t v, float &mine)
@@ -157,7 +158,7 @@ template <class Number> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &c
 template <class Number> constexpr bool wants_power = false;
 template <> constexpr bool wants_power<number_bf16> = true;
 
-/* Two numbers of a row as fp16; `up`: the power of two. */
+/* Convert two numbers of a row to fp16; `up` is the power of two. */
 XFP_DEVICE uint32_t as_halves(number_f16, uint32_t two, float)
 {
 	return two;
@@ -170,10 +171,10 @@ XFP_DEVICE uint32_t as_halves(number_bf16, uint32_t two, float up)
 	return float_to_half(low) | static_cast<uint32_t>(float_to_half(high)) << 16;
 }
 
-/* Four steps of two rows, the next four of which are loaded while these are multiplied. */
+/* Four steps of two rows; the next four are loaded while these are multiplied. */
 template <class Number> struct kept_rows {
 	const uint8_t *row[2];
-	uint32_t left; /* bytes of a row from there on */
+	uint32_t left; /* remaining bytes of the row */
 	float up[2];
 	uint2 now[2][XFP_WIDE_STEPS], next[2][XFP_WIDE_STEPS];
 
@@ -182,7 +183,7 @@ template <class Number> struct kept_rows {
 		return (w.cols + XFP_WIDE_COLUMNS - 1) / XFP_WIDE_COLUMNS;
 	}
 
-	/* Rows end where they may, at a multiple of sixteen bytes. */
+	/* Rows end at any multiple of sixteen bytes. */
 	XFP_DEVICE void load(uint32_t t)
 	{
 #pragma unroll
@@ -223,7 +224,7 @@ template <class Number> struct kept_rows {
 	}
 };
 
-/* The largest finite magnitude of a row of bf16, by its bits, the same in every lane. */
+/* Return the largest finite magnitude of a row of bf16, by its bits, the same in every lane. */
 XFP_DEVICE uint32_t largest_of(const uint8_t *row, uint32_t bytes)
 {
 	uint32_t largest = 0;

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lanes.h - a row's chunk as indices of four columns that follow one another, of step after step of sixteen columns.
+ * lanes.h - the indices of four consecutive columns per thread, step by step of sixteen columns, from a row's chunk.
  *
- * Up to k = 4, indices lie in the device order (abi.h): an index takes four bits, and the four of a step are the
- * selector that `prmt` looks four bytes up with: of two steps, in the halves of one word. A thread loads the words that
- * are its own, of every group of 32 columns.
+ * Up to k = 4, indices are in the device order (abi.h): an index has four bits, and the four indices of a step are the
+ * selector with which `prmt` looks up four bytes; a word contains two steps. A thread loads its words of every group of
+ * 32 columns.
  *
- * Above, a chunk is as the bundle has it (kernels/common/lane_index.h). A thread loads lanes 4 t ... 4 t + 3 of every
- * word with one instruction each. A chunk of whole lanes has VECTORS steps, slot i of byte b being step 4 i + b, and
- * its lane is its column among the sixteen: so what a step wants of a thread is the same slot and byte of its four
- * lanes. An index takes a byte, and the four of a step are a word.
+ * Above that, a chunk is in the bundle's order (kernels/common/lane_index.h). A thread loads lanes 4 t ... 4 t + 3 of
+ * every word with one instruction each. A chunk of whole lanes has VECTORS steps. Slot i of byte b is step 4 i + b, and
+ * the lane is the column among the sixteen, so a step needs the same slot and byte of a thread's four lanes. An index
+ * has a byte, and the four indices of a step are a word.
  *
- * A chunk's steps come in parts, the smallest that words give without waste, so that few registers hold what is not
- * wanted yet.
+ * A chunk's steps are extracted in parts, the smallest that use words completely, so that few registers contain indices
+ * of later steps.
  */
 #ifndef XFP_CUDA_LANES_H
 #define XFP_CUDA_LANES_H
 
 #include "kernels/cuda/device.h"
 
-/* One of four, which must be known when this is compiled. */
+/* Return one of four words; i must be a compile-time constant. */
 XFP_DEVICE uint32_t part_of(uint4 four, int i)
 {
 	return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w;
 }
 
-/* Of lines in the device order, word i of 16 bytes of each, the selectors of group j of those that share it; both must
- * be known when this is compiled. */
+/* Return from lines in the device order, word i of 16 bytes of each, the selectors of group j of those that share it;
+ * both must be compile-time constants. */
 template <int K> XFP_DEVICE uint32_t selectors_of(const uint4 *line, int i, int j)
 {
 	if constexpr (K == 4) {
@@ -44,10 +44,10 @@ template <int K> XFP_DEVICE uint32_t selectors_of(const uint4 *line, int i, int 
 
 template <int K> struct lanes {
 	static constexpr int WORDS = K == 5 ? 5 : K % 3 ? 1 : 3;
-	static constexpr int VECTORS = WORDS * 32 / K;    /* of sixteen columns, of a chunk */
-	static constexpr uint32_t BYTES = WORDS * 64;     /* of a chunk */
+	static constexpr int VECTORS = WORDS * 32 / K;      /* vectors of sixteen columns per chunk */
+	static constexpr uint32_t BYTES = WORDS * 64;       /* bytes per chunk */
 	static constexpr uint32_t THREAD = K <= 4 ? 4 : 16; /* bytes from a thread's first word to the next one's */
-	/* Groups of 32 columns of the 16 bytes of all lines, in the device order. */
+	/* Groups of 32 columns that share 16 bytes of all lines, in the device order. */
 	static constexpr int SHARE = VECTORS / 8;
 	static constexpr int PART = K == 2 ? 16 : K <= 4 ? 8 : 4; /* steps */
 	static constexpr int INDICES = K <= 4 ? PART / 2 : PART;  /* words of their indices */
@@ -61,13 +61,13 @@ template <int K> struct lanes {
 			word[w] = K <= 4 ? load_four(chunk + 64 * w) : load_once(chunk + 64 * w);
 	}
 
-	/* Of part p, which must be known when this is compiled. */
+	/* Extract the indices of part p, which must be a compile-time constant. */
 	XFP_DEVICE void indices(int p, uint32_t (&out)[INDICES]) const;
 };
 
 namespace lane_slots {
 
-/* Bytes of four lanes, of one slot, to words of its four steps. */
+/* Convert the bytes of one slot of four lanes to the words of its four steps. */
 XFP_DEVICE void bytes(uint4 lane, uint32_t (&out)[4])
 {
 	uint32_t low01 = prmt(lane.x, lane.y, 0x5140), low23 = prmt(lane.z, lane.w, 0x5140);

@@ -2,23 +2,23 @@
 /*
  * parts.h - a tile that several blocks share, because a small matrix has too few tiles to keep a device busy.
  *
- * Blocks of one x and y are the parts of a tile, in z. Each adds up its chunks of the columns (and, in a list, its run
- * of the products), and leaves what it has in the workspace; the one that arrives last adds all of it, in the order of
- * the parts, so that who comes when does not show. Outliers of a row are one part's.
+ * Blocks with the same x and y are the parts of a tile, in z. Each sums its chunks of the columns (and, in a list, its
+ * run of the products), and stores its sums in the workspace. The block that arrives last adds all parts in order, so
+ * the order of arrival has no effect. The outliers of a row belong to one part.
  *
- * The workspace is the caller's (xfp_cuda.h), one a stream: counters, which are 0 between launches, then the sums of
- * few.h, then XFP_CUDA_PART_BYTES for each part. A launch that may begin before the one in front of it has ended has to
- * wait for that (griddepcontrol.wait) before it comes here.
+ * The workspace is the caller's (xfp_cuda.h), one per stream: counters, which are 0 between launches, then the sums of
+ * few.h, then XFP_CUDA_PART_BYTES for each part. A launch that may begin before the previous one has ended must wait
+ * for it (griddepcontrol.wait) before it uses the workspace.
  *
- * What a frame has to bring is one value for each thread, of a type of up to 8 bytes that can be added: sums that are
- * already scaled, as float, or two of them, in tile.h; integers, or doubles made of them, where sums are exact.
+ * A frame provides one value per thread, of a type of up to 8 bytes that can be added: scaled sums, as float or pairs
+ * of float, in tile.h; integers, or doubles made from them, if sums are exact.
  */
 #ifndef XFP_CUDA_PARTS_H
 #define XFP_CUDA_PARTS_H
 
 #include "kernels/cuda/device.h"
 
-/* One of the parts of a row's columns. */
+/* A part of a row's columns. */
 struct column_part {
 	uint32_t begin, end; /* chunks */
 
@@ -28,8 +28,8 @@ struct column_part {
 		end = min(begin + call.part_chunks, call.weights.chunks);
 	}
 
-	/* Whether a row's outliers are this part's: in the upper half of a tile they are the first one's, and in the
-	 * lower half the second one's, where there is one. By `end`, which is wanted anyway. */
+	/* Return whether a row's outliers belong to this part: the first part has those of the upper half of a tile,
+	 * the second part, if there is one, those of the lower half. Tests `end`, which is in a register anyway. */
 	XFP_DEVICE bool has_outliers(const xfp_cuda_multiply &call, bool lower) const
 	{
 		if (!lower || call.weights.chunks <= call.part_chunks)
@@ -43,12 +43,12 @@ struct one_product { /* struct xfp_product of xfp.h */
 	float weight;
 };
 
-/* What a block has of the products of one result, a run of them, and its part of the columns. Every warp looks through
- * the list by itself, a product a lane: it is as long as vectors are many, and each block has to look at all of it. */
+/* A block's run of the products of one result, and its part of the columns. Every warp scans the list by itself, one
+ * product per lane: the list is as long as there are vectors, and every block must see all of it. */
 struct list_part {
 	uint64_t result;
-	uint32_t column_parts, first, last; /* of the products that name the result */
-	uint32_t named, seen, left;         /* of them so far; of the list; and bits of those among the last 32 seen */
+	uint32_t column_parts, first, last; /* numbers of this result's products */
+	uint32_t named, seen, left;         /* found and scanned so far; bits found among the last 32 */
 	column_part columns;
 
 	XFP_DEVICE explicit list_part(const xfp_cuda_multiply &call)
@@ -63,7 +63,8 @@ struct list_part {
 		named = seen = left = 0;
 	}
 
-	/* Which of the next 32 go to the result, and can. All parts of a result find the same. */
+	/* Return which of the next 32 products belong to the result and are valid; the same in all parts of a
+	 * result. */
 	XFP_DEVICE uint32_t look(const xfp_cuda_multiply &call) const
 	{
 		uint32_t i = seen + threadIdx.x % 32;
@@ -74,7 +75,7 @@ struct list_part {
 							  one->x < call.vectors.count);
 	}
 
-	/* The block's next product, the same for all its threads, if there is one more. */
+	/* Get the block's next product, the same for all its threads, if there is one. */
 	XFP_DEVICE bool next(const xfp_cuda_multiply &call, one_product &one)
 	{
 		for (;;) {
@@ -98,8 +99,8 @@ struct list_part {
 	}
 };
 
-/* How many were there before; 0 again after the last of them. What threads did before a barrier of their block is
- * released by whoever comes here after it, and so it is seen after the barrier that follows. */
+/* Return how many parts arrived before; the last one resets the counter to 0. Writes of the block's threads before a
+ * barrier are released by the thread that calls this after it, and so are visible after the next barrier. */
 XFP_DEVICE uint32_t arrive(uint32_t *counter, uint32_t last)
 {
 	uint32_t before;
@@ -111,11 +112,12 @@ XFP_DEVICE uint32_t arrive(uint32_t *counter, uint32_t last)
 	return before;
 }
 
-/* The thread's value becomes the sum of all parts' values, in one block of them; whether it is this one and the thread
- * has a value. For all threads of a block; `shared` is a word that none of them wants any more after a barrier. */
+/* Replace the thread's value by the sum of all parts' values, in one block of them. Returns whether this is that block
+ * and the thread has a value. Call from all threads of a block; `shared` is a word that no thread uses after a
+ * barrier. */
 template <class T> XFP_DEVICE bool add_parts(const xfp_cuda_multiply &call, uint32_t *shared, bool mine, T &value)
 {
-	static_assert(sizeof(T) * XFP_CUDA_THREADS <= XFP_CUDA_PART_BYTES, "a part has a value of each thread");
+	static_assert(sizeof(T) * XFP_CUDA_THREADS <= XFP_CUDA_PART_BYTES, "a part must hold a value per thread");
 
 	if (gridDim.z == 1)
 		return mine;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place.h - where a thread is in a tile of sixteen rows.
+ * place.h - the position of a thread in a tile of sixteen rows.
  */
 #ifndef XFP_CUDA_PLACE_H
 #define XFP_CUDA_PLACE_H
 
 #include "kernels/cuda/device.h"
 
-/* Bytes from the first index of a matrix to row `row` of a tile's first chunk; chunks of a row are
+/* Return the offset from the first index of a matrix to row `row` of a tile's first chunk; chunks of a row are
  * XFP_CUDA_TILE_ROWS * BYTES apart. */
 template <uint32_t BYTES> XFP_DEVICE uint64_t tile_row(uint32_t row, uint32_t row_bytes)
 {
@@ -15,13 +15,13 @@ template <uint32_t BYTES> XFP_DEVICE uint64_t tile_row(uint32_t row, uint32_t ro
 	       row % XFP_CUDA_TILE_ROWS * BYTES;
 }
 
-/* Where a thread is: see struct fragment. */
+/* Position of a thread: see struct fragment. */
 struct place {
 	unsigned warp, lane, t, g;
 	uint32_t first_row;
-	uint32_t row[2]; /* the thread's, or the last one of the matrix in the place of those that it has not */
+	uint32_t row[2]; /* the thread's rows; past the end, the last row of the matrix */
 
-	/* Of sixteen rows, `tile` times sixteen from the first. */
+	/* Position among sixteen rows, `tile` times sixteen from the first. */
 	XFP_DEVICE place(uint32_t rows, uint32_t tile)
 	{
 		warp = threadIdx.x / 32;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prepare.cu - activations, once for all that they are multiplied by: balanced, and as planes of fp16.
+ * prepare.cu - prepare activations for multiplication: apply the balance, and convert to planes of fp16.
  *
- * A block has one vector: it balances and finds the largest magnitude, which says what power of two the planes are
- * scaled by, and then makes them, and the digits of the integer path. Where something is not finite, the planes have it
- * so, and so have all results; the digits then are anything.
+ * A block processes one vector. It applies the balance and finds the largest magnitude, which determines the power of
+ * two that scales the planes; then it writes the planes, and the digits of the integer path. If an element is not
+ * finite, the planes contain it, and so all results are not finite; the digits are then undefined.
  */
 #include "kernels/cuda/tile.h"
 
 static const uint32_t infinite = 0x7f800000;
 
-/* Two numbers as two planes of fp16. */
+/* Convert two numbers to two planes of fp16. */
 XFP_DEVICE void split(float x, float y, uint32_t &high, uint32_t &low)
 {
 	uint16_t a = float_to_half(x), b = float_to_half(y);
@@ -21,16 +21,16 @@ XFP_DEVICE void split(float x, float y, uint32_t &high, uint32_t &low)
 	low = a | static_cast<uint32_t>(b) << 16;
 }
 
-/* The largest i with which no integer of a vector takes more than three digits. */
+/* Return the largest i such that every integer of a vector fits in three digits. */
 XFP_DEVICE int exponent_of_integers(uint32_t bits)
 {
 	constexpr uint32_t most = 0x4afefefe; /* 0x7f7f7f */
 
-	/* Of subnormal numbers, 149, as integers as they are; 148 if the largest is near the normal ones. */
+	/* For subnormal numbers, 149: they are integers already; 148 if the largest is close to the normal range. */
 	return (most >> 23) - static_cast<int>(bits >> 23) - ((bits & 0x7fffffu) > (most & 0x7fffffu));
 }
 
-/* Digits of four numbers that are neighbours: one word for each plane. */
+/* Store the digits of four neighbouring numbers: one word per plane. */
 XFP_DEVICE void put_digits(const float4 &x, float2 up, uint8_t *to, int32_t &sum)
 {
 	const float four[4] = { x.x, x.y, x.z, x.w };
@@ -41,7 +41,7 @@ XFP_DEVICE void put_digits(const float4 &x, float2 up, uint8_t *to, int32_t &sum
 		int32_t value = __float2int_rn(__fmul_rn(__fmul_rn(four[i], up.x), up.y));
 
 		sum += value;
-		/* Half of a base more in the lower two digits, and less again in every byte. */
+		/* Bias the lower two digits by half of the base, and remove the bias from every byte. */
 		q[i] = static_cast<uint32_t>(value + 0x8080) ^ 0x8080;
 	}
 	uint32_t low01 = prmt(q[0], q[1], 0x5140), low23 = prmt(q[2], q[3], 0x5140);
@@ -51,7 +51,7 @@ XFP_DEVICE void put_digits(const float4 &x, float2 up, uint8_t *to, int32_t &sum
 	*reinterpret_cast<uint32_t *>(to + 64) = prmt(prmt(q[0], q[1], 0x0062), prmt(q[2], q[3], 0x0062), 0x5410);
 }
 
-/* Four neighbouring columns, balanced; zeros outside of the vector's own. */
+/* Load four neighbouring columns, balanced; zeros outside the vector. */
 template <class Number>
 XFP_DEVICE float4 load_columns(const xfp_cuda_prepare &call, const typename Number::type *source, uint32_t c)
 {
@@ -77,7 +77,7 @@ XFP_DEVICE uint32_t largest_of(const float4 &x, uint32_t largest)
 		   max(__float_as_uint(x.z) & 0x7fffffffu, __float_as_uint(x.w) & 0x7fffffffu));
 }
 
-/* A thread keeps so many times four columns in registers; of longer vectors it reads the rest again. */
+/* A thread keeps this many times four columns in registers; the rest of a longer vector is read again. */
 #define KEPT 4u
 #define STEP (4u * XFP_CUDA_PREPARE_THREADS)
 
@@ -117,7 +117,7 @@ template <class Number> XFP_DEVICE void prepare(const xfp_cuda_prepare &call)
 
 	int e = exponent_for(largest), i = exponent_of_integers(largest);
 	float up = power(e);
-	float2 integers_up = make_float2(power(i / 2), power(i - i / 2)); /* exact: neither product loses a bit */
+	float2 integers_up = make_float2(power(i / 2), power(i - i / 2)); /* exact: neither product rounds */
 	int64_t sum = 0;
 	auto put = [&](const float4 &x, uint32_t c) {
 		uint2 high, low;

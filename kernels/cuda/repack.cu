@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * repack.cu - indices from the bundle's order to the device's (abi.h), once, when they have been uploaded.
+ * repack.cu - convert indices from the bundle's order to the device's (abi.h), once, after the upload.
  *
- * A thread has a chunk. What four neighbouring lanes hold becomes selectors, of a step of sixteen columns each; those
- * of group after group then lie beside those that the other lanes hold of it.
+ * A thread converts a chunk. The indices of four neighbouring lanes become selectors, one per step of sixteen columns;
+ * group by group these are placed next to those of the other lanes.
  */
 #include "kernels/cuda/lanes.h"
 
-/* Nibbles of four lanes, of slots I (the low ones) and J (the high ones) of every byte, to selectors of groups 2 I, 2 I
- * + 1, 2 J and 2 J + 1. */
+/* Combine the nibbles of four lanes, slots I (low) and J (high) of every byte, to selectors of groups 2 I, 2 I + 1, 2 J
+ * and 2 J + 1. */
 template <int I, int J> XFP_DEVICE void nibbles(uint4 lane, uint32_t *out)
 {
 	constexpr uint32_t low = 0x0f0f0f0fu;
@@ -21,7 +21,7 @@ template <int I, int J> XFP_DEVICE void nibbles(uint4 lane, uint32_t *out)
 	out[2 * J + 1] = prmt(j01, j23, 0x7362);
 }
 
-/* Selectors of all groups of a chunk, of four lanes. */
+/* Compute the selectors of all groups of a chunk, from four lanes. */
 template <int K> XFP_DEVICE void selectors(const uint4 (&word)[lanes<K>::WORDS], uint32_t *out)
 {
 	using lane_slots::each;
@@ -45,7 +45,7 @@ template <int K> XFP_DEVICE void selectors(const uint4 (&word)[lanes<K>::WORDS],
 	}
 }
 
-/* And those of the groups that share words: the words, of every line. */
+/* Combine the selectors of the groups that share words to the words of every line. */
 template <int K> XFP_DEVICE void joined(const uint32_t *selector, uint32_t (&line)[lanes<K>::WORDS])
 {
 	if constexpr (K == 4) {

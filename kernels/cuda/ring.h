@@ -17,13 +17,13 @@
 #include "kernels/cuda/lanes.h"
 #include "kernels/cuda/place.h"
 
-/* K: bits of an index. VECTORS: vectors whose digits are copied. STRIDE: from one chunk of the warp to its next one.
+/* K: bits of an index. VECTORS: vectors whose digits are copied. STRIDE: distance between consecutive chunks of a warp.
  * NAMES: v2c, whose groups of 32 columns have a byte each. */
 template <int K, int VECTORS, int STRIDE, bool NAMES> struct chunk_ring {
 	static constexpr int WORDS = lanes<K>::WORDS, SHARE = lanes<K>::SHARE;
 	static constexpr uint32_t SLOTS = XFP_CUDA_RING_SLOTS(K);
 	static constexpr uint32_t CHUNK = XFP_CUDA_TILE_ROWS * lanes<K>::BYTES;
-	static constexpr uint32_t DIGITS = 4 * SHARE * 96, HALF = DIGITS / 2;  /* bytes of a vector's chunk */
+	static constexpr uint32_t DIGITS = 4 * SHARE * 96, HALF = DIGITS / 2;  /* bytes per chunk of a vector */
 	static constexpr uint32_t NAME_BYTES = XFP_CUDA_TILE_ROWS * 4 * SHARE; /* of all rows */
 	static constexpr uint32_t PIECE = 16 * XFP_CUDA_THREADS;
 	static constexpr uint32_t WARP = VECTORS * DIGITS + (NAMES ? NAME_BYTES : 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tile.h - the frame of the kernels m1, m4 and list on tensor cores: a block has sixteen rows, whose columns its warps
- * share.
+ * tile.h - the frame of the kernels m1, m4 and list on tensor cores: a block has sixteen rows, and its warps divide the
+ * columns.
  *
- * What a method does lies in its `Weights`: how a chunk of a row becomes fragments, and what is done to the sums of a
- * group. The frame adds up in one order, whatever runs when: chunks of a warp ascending, then warps, then outliers;
- * products of a list in the order of the list; then the parts of a tile that several blocks share (parts.h). So results
- * are the same bits from run to run.
+ * A method is defined by its `Weights`: how a chunk of a row becomes fragments, and how the sums of a group are scaled.
+ * The frame adds in a fixed order, whatever the timing: chunks of a warp ascending, then warps, then outliers; products
+ * of a list in the order of the list; then the parts of a tile that several blocks share (parts.h). So results have the
+ * same bits from run to run.
  */
 #ifndef XFP_CUDA_TILE_H
 #define XFP_CUDA_TILE_H
@@ -50,9 +50,8 @@ template <int N> struct sums {
 	}
 };
 
-/* The planes of vectors, a column of an instruction's eight each, as a thread meets them: N times its column. In the
- * place of planes that there are not stands the last one, whose sums nobody reads: that costs nothing, where a
- * condition at every load would. */
+/* The planes of vectors, one column of an instruction's eight each, for a thread: N times its column. Missing planes
+ * are replaced by the last one, whose extra sums are ignored: that is free, while a condition at every load is not. */
 template <int N> struct planes {
 	const uint8_t *base[N];
 
@@ -68,7 +67,7 @@ template <int N> struct planes {
 		}
 	}
 
-	/* Those of a chunk, whose steps are then at distances that are known when this is compiled. */
+	/* Return the planes of a chunk, whose steps are at compile-time distances. */
 	XFP_DEVICE planes from(uint32_t offset) const
 	{
 		planes here;
@@ -91,7 +90,7 @@ template <int N> struct planes {
 			mma(s.c[n], a, load(n, offset));
 	}
 
-	/* By two matrices at once. */
+	/* Multiply by two matrices at once. */
 	XFP_DEVICE void multiply(sums<N> &s, sums<N> &z, const fragment &a, const fragment &b, uint32_t offset) const
 	{
 #pragma unroll
@@ -104,13 +103,14 @@ template <int N> struct planes {
 	}
 };
 
-/* Bytes from where a plane begins to columns 16 v on, and from these to those of thread t. */
+/* Return the bytes from the beginning of a plane to columns 16 v, and from these to those of thread t. */
 XFP_DEVICE uint32_t natural_offset(uint32_t v, unsigned t)
 {
 	return v * 32 + t * 8;
 }
 
-/* Outliers of rows `warp` and `warp` + 8 of the tile, where they are this part's, times every vector: out[row][8 N]. */
+/* Multiply the outliers of rows `warp` and `warp` + 8 of the tile, if they belong to this part, by every vector:
+ * out[row][8 N]. */
 template <int N>
 XFP_DEVICE void outliers(const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first, uint32_t count,
 			 const place &p, const column_part &own, float *out)
@@ -148,12 +148,12 @@ XFP_DEVICE void store_result(const xfp_cuda_result &y, uint64_t at_, float value
 			y.type == 2 ? float_to_half(value) : float_to_bfloat(value);
 }
 
-/* Of a method without an integer path. */
+/* For a method without an integer path. */
 struct no_integers {
 	static constexpr bool INTEGERS = false;
 };
 
-/* Of one that has nothing of its own in shared memory. */
+/* For a method that needs no shared memory of its own. */
 struct nothing_shared {
 	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &)
 	{
@@ -165,13 +165,13 @@ struct nothing_shared {
 	}
 };
 
-/* Where the parts of dynamic shared memory are; the host knows their sizes (abi.h). */
+/* Layout of dynamic shared memory; the host knows the sizes (abi.h). */
 template <int N> struct buffers {
-	uint8_t *own;     /* of the method */
+	uint8_t *own;     /* memory of the method */
 	float *partial;   /* [warps][rows][8 N], or int64 [warps][rows][4] */
 	float *outlier;   /* [rows][8 N] */
-	uint32_t *free;   /* a word that is read by nobody after the barrier that follows */
-	uint8_t *tables;  /* of the integer path, and then its ring */
+	uint32_t *free;   /* a word that no thread reads after the next barrier */
+	uint8_t *tables;  /* tables of the integer path, then its ring */
 
 	XFP_DEVICE buffers(uint8_t *shared, uint32_t own_bytes)
 	{
@@ -183,7 +183,7 @@ template <int N> struct buffers {
 	}
 };
 
-/* What products of a list are added up as: where they may be of integers, whose parts cancel out, as double. */
+/* Type in which products of a list are added: double if they may be on the integer path, whose parts cancel. */
 template <bool DOUBLE> struct part_sum {
 	typedef float type;
 };
@@ -192,7 +192,7 @@ template <> struct part_sum<true> {
 };
 template <class Weights> using list_sum = typename part_sum<Weights::INTEGERS>::type;
 
-/* Of vectors that are so far apart, what a thread has: of all vectors that planes have room for, every thread's. */
+/* Distance of the vectors whose results belong to a thread. */
 #define XFP_TILE_APART (XFP_CUDA_THREADS / XFP_CUDA_TILE_ROWS)
 template <int N> struct alignas(8) thread_sums {
 	static constexpr uint32_t COUNT = (8 * N + XFP_TILE_APART - 1) / XFP_TILE_APART;
@@ -207,8 +207,8 @@ template <int N> struct alignas(8) thread_sums {
 	}
 };
 
-/* The block's part of a row of the tile times one vector, once all warps have left their sums; what the sum of all
- * parts is to be. */
+/* Compute the block's part of a row of the tile times one vector, after all warps have stored their sums. The sum over
+ * all parts is the result. */
 template <int N, class Weights>
 XFP_DEVICE float row_part(const Weights &w, const xfp_cuda_matrix &m, const xfp_cuda_vectors &x, const buffers<N> &b,
 			  uint32_t row, uint32_t r, uint32_t v, uint32_t first)
@@ -225,7 +225,7 @@ XFP_DEVICE float row_part(const Weights &w, const xfp_cuda_matrix &m, const xfp_
 	return __fadd_rn(sum, b.outlier[r * 8 * N + v]);
 }
 
-/* The same of one vector, of integers or not. */
+/* Compute the same for one vector, on the integer path or not. */
 template <class Weights>
 XFP_DEVICE list_sum<Weights> list_row_part(const Weights &w, const xfp_cuda_matrix &m, const xfp_cuda_vectors &x,
 					   const buffers<1> &b, const column_part &own, uint32_t row, uint32_t r,
@@ -245,7 +245,7 @@ XFP_DEVICE double row_result(const xfp_cuda_matrix &m, double sum)
 	return sum * m.unit;
 }
 
-/* A product of a list, added to its result. */
+/* Add a product of a list to its result. */
 XFP_DEVICE void add_product(float &sum, float weight, const xfp_cuda_matrix &m, float part)
 {
 	sum = __fadd_rn(sum, __fmul_rn(weight, static_cast<float>(row_result(m, part))));
@@ -256,7 +256,7 @@ XFP_DEVICE void add_product(double &sum, float weight, const xfp_cuda_matrix &m,
 	sum = __fma_rn(weight, row_result(m, part), sum);
 }
 
-/* Fragments in numbers: the columns of a part of a tile, chunk after chunk. */
+/* Multiply fragments of numbers: the columns of a part of a tile, chunk after chunk. */
 template <int N, class Weights>
 XFP_DEVICE void multiply_numbers(Weights &w, const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t first,
 				 uint32_t count, const place &p, const column_part &own, const buffers<N> &b)
@@ -305,8 +305,8 @@ template <int N, class Weights> XFP_DEVICE void multiply_vectors(const xfp_cuda_
 				     static_cast<float>(row_result(m, sum.of[i])));
 }
 
-/* Multiplies a part of a matrix by one vector, and leaves sums in shared memory, for all threads to read. Returns
- * whether they are integers. */
+/* Multiply a part of a matrix by one vector, and store sums in shared memory for all threads. Returns whether the sums
+ * are integers. */
 template <class Weights>
 XFP_DEVICE bool multiply_product(Weights &w, const xfp_cuda_multiply &call, const xfp_cuda_matrix &m, uint32_t vector,
 				 const place &p, const column_part &own, const buffers<1> &b)
@@ -331,7 +331,7 @@ XFP_DEVICE bool multiply_product(Weights &w, const xfp_cuda_multiply &call, cons
 	return integers;
 }
 
-/* Products of a list that go to one result, one after the other, and those of a block's part only. */
+/* Multiply the products of a list that belong to one result and to the block's part, one after the other. */
 template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &call, uint8_t *shared)
 {
 	const place p(call.weights.rows, blockIdx.x);
@@ -344,7 +344,7 @@ template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &
 	Weights w;
 
 	start_next_launch();
-	/* A method with integers stages its numbers when it needs them. */
+	/* A method with an integer path stages its numbers when it needs them. */
 	if constexpr (Weights::INTEGERS)
 		Weights::books::stage(call.weights, b.tables);
 	else
@@ -361,20 +361,20 @@ template <class Weights> XFP_DEVICE void multiply_list(const xfp_cuda_multiply &
 		__syncthreads();
 	}
 	if constexpr (Weights::INTEGERS)
-		wait_for_copies<0>(); /* of what was staged, if there was no product */
+		wait_for_copies<0>(); /* for staged data, if there was no product */
 	if (own.named && add_parts(call, b.free, mine, sum))
 		store_result(call.result, own.result * call.result.stride + row, static_cast<float>(sum));
 }
 
-/* The kernels of a method: for up to 8 and up to 32 planes of vectors a block, and for a list. BLOCKS is how many of a
- * kernel an SM is to hold: without it, the compiler gives registers up for a number of its own choice. */
+/* The kernels of a method: for up to 8 and up to 32 planes of vectors per block, and for a list. BLOCKS is the number
+ * of blocks per SM; without it the compiler would limit registers by its own choice. */
 #define XFP_CUDA_KERNEL(NAME, BLOCKS, ...)                                                                        \
 	extern "C" __global__ void __launch_bounds__(XFP_CUDA_THREADS, BLOCKS) NAME(const xfp_cuda_multiply call) \
 	{                                                                                                         \
 		extern __shared__ uint4 shared[];                                                                 \
 		__VA_ARGS__(call, reinterpret_cast<uint8_t *>(shared));                                           \
 	}
-/* Lists go faster with three blocks, where that leaves registers enough; measured on 9.0. */
+/* Lists are faster with three blocks, if that leaves enough registers; measured on 9.0. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
 #define XFP_CUDA_LIST_BLOCKS 3
 #else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * v2.cu - rows with a codebook each.
+ * v2.cu - rows with one codebook each.
  */
 #include "kernels/cuda/few.h"
 #include "kernels/cuda/wide_rows.h"
@@ -49,7 +49,7 @@ template <int K> struct v2_books {
 	}
 };
 
-/* ROWS: of a block. */
+/* ROWS: rows per block. */
 template <int K, class Rows, uint32_t ROWS> struct v2_weights {
 	static constexpr int RUN = 1;
 	static constexpr bool INTEGERS = K <= 4, SCALED = false, MIDPOINTS = false, OUTLIERS = true;
@@ -66,7 +66,7 @@ template <int K, class Rows, uint32_t ROWS> struct v2_weights {
 	{
 	}
 
-	/* The codebooks of the block are one stretch, of which a thread's two go into registers. */
+	/* The codebooks of the block are contiguous; each thread loads its two to registers. */
 	XFP_DEVICE void begin(const xfp_cuda_weights &w, const xfp_cuda_matrix &m, const place &p, uint8_t *shared)
 	{
 		constexpr uint32_t size = codebook_bytes<K>();

@@ -2,8 +2,8 @@
 /*
  * v2a.cu - groups with a codebook of the library, a scale and a midpoint.
  *
- * The midpoint is multiplied by the sum of the group's activations: a product with ones in the place of weights, which
- * the tensor cores have time for.
+ * The midpoint is multiplied by the sum of the group's activations. The sum is computed as a product with ones in place
+ * of weights, for which the tensor cores have spare capacity.
  */
 #include "kernels/cuda/wide_rows.h"
 
@@ -14,10 +14,10 @@ template <int K, class Rows> struct v2a_weights : no_integers {
 	static constexpr uint32_t ONES = 0x3c003c00; /* 1, 1 */
 
 	Rows rows;
-	float scale[2], midpoint[2]; /* of wide.h */
-	const uint8_t *pair[2], *number[2]; /* of the first group */
+	float scale[2], midpoint[2];        /* for wide.h */
+	const uint8_t *pair[2], *number[2]; /* of the row's first group */
 	const uint8_t *library;
-	uint32_t log, t; /* log2 of a group's steps */
+	uint32_t log, t; /* log2 of the steps per group */
 
 	static XFP_DEVICE uint32_t shared_bytes(const xfp_cuda_weights &w)
 	{

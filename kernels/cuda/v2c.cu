@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * v2c.cu - groups of one byte each, which names a codebook of the library and a ratio.
+ * v2c.cu - groups with one byte each, which selects a codebook of the library and a ratio.
  */
 #include "kernels/cuda/few.h"
 #include "kernels/cuda/wide_rows.h"
 
-/* Planes of the products that names stand for, in shared memory: those of the thread's rows for one of its groups. */
+/* Planes of the products that the groups' bytes select, in shared memory: those of the thread's rows, for one group. */
 template <int K> struct v2c_books {
 	static constexpr uint32_t TABLES = 256 * codebook_bytes<K>();
 	static constexpr bool NAMES = true;
 
 	codebook<K> book[2];
-	uint32_t tables; /* their shared address */
+	uint32_t tables; /* shared address of the tables */
 
 	/* Starts to copy the tables. */
 	static XFP_DEVICE void stage(const xfp_cuda_weights &w, uint8_t *shared)
@@ -38,7 +38,7 @@ template <int K> struct v2c_books {
 		__syncthreads();
 	}
 
-	/* Of each row, a byte for every group of the thread. */
+	/* Enter group j of the thread; each row has a byte per group. */
 	XFP_DEVICE void enter(const uint32_t (&names)[2], int j)
 	{
 #pragma unroll
@@ -57,20 +57,20 @@ template <int K> struct v2c_books {
 	}
 };
 
-/* LOG: log2 of a group's columns. */
+/* LOG: log2 of the columns per group. */
 template <int K, int LOG, class Rows> struct v2c_weights {
 	static constexpr int RUN = LOG == 5 ? 2 : 1;
 	static constexpr bool INTEGERS = K <= 4 && LOG == 5, SCALED = true, MIDPOINTS = false, OUTLIERS = true;
 	static constexpr int VECTORS = lanes<K>::VECTORS;
-	static constexpr uint32_t NAMES = VECTORS >> (LOG - 4);                          /* of a row's chunk */
+	static constexpr uint32_t NAMES = VECTORS >> (LOG - 4);                          /* per chunk of a row */
 	static constexpr uint32_t CHUNK = LOG == 5 ? XFP_CUDA_TILE_ROWS * NAMES : NAMES; /* bytes between chunks */
 
 	Rows rows;
-	float scale[2]; /* of wide.h */
+	float scale[2]; /* for wide.h */
 	const uint8_t *group[2];
 	const uint8_t *library;
 	const float *ratio;
-	uint32_t ratios, t; /* ratios: log2 of their number */
+	uint32_t ratios, t; /* ratios: log2 of the number of ratios */
 
 	static XFP_DEVICE uint32_t library_bytes(const xfp_cuda_weights &w)
 	{
@@ -105,7 +105,7 @@ template <int K, int LOG, class Rows> struct v2c_weights {
 		t = p.t;
 	}
 
-	/* Have the codebooks of a group; its ratios. */
+	/* Load the codebooks of a group, and return its ratios. */
 	XFP_DEVICE void enter(const uint8_t *const (&of_chunk)[2], uint32_t which, float (&scale)[2])
 	{
 #pragma unroll

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wide.h - the frame for many vectors: 128 rows and 128 planes of vectors a block.
+ * wide.h - the frame for many vectors: 128 rows and 128 planes of vectors per block.
  *
- * Each of a block's warps has sixteen rows of its own, all columns of them, and every plane of the block. So a weight
- * becomes a fragment once for 128 planes, in registers, and sums never leave the thread that makes them; what the warps
- * share are the vectors, 64 columns at a time, which are copied to shared memory while those before are multiplied.
- * (Fragments in shared memory instead, with warps that have 64 by 64 results, would be decoded for twice as many
- * planes; whether sums of groups leave registers enough for that has not been tried.)
+ * Each warp of a block has sixteen rows, with all columns and all planes of the block. So a weight is converted to a
+ * fragment once for 128 planes, in registers, and sums never leave their thread. The warps share the vectors, 64
+ * columns at a time, which are copied to shared memory while the previous ones are multiplied. (An alternative,
+ * fragments in shared memory with 64 by 64 results per warp, would decode once for twice as many planes; whether the
+ * sums of groups leave enough registers for that has not been tried.)
  *
- * A stage is 64 columns, of four steps. Planes lie 160 bytes apart in it, so that the eight bytes which each of sixteen
+ * A stage is 64 columns, in four steps. Its planes are 160 bytes apart, so that the eight bytes that each of sixteen
  * threads loads at once are in different banks.
  *
- * Outliers are multiplied where their columns pass by: of every row one at a time, as a matrix of sixteen by sixteen
- * that has them in its diagonal.
+ * Outliers are multiplied in the stage of their column: one of every row at a time, as a sixteen by sixteen matrix with
+ * the outliers on its diagonal.
  */
 #ifndef XFP_CUDA_WIDE_H
 #define XFP_CUDA_WIDE_H
@@ -20,14 +20,14 @@
 #include "kernels/cuda/copies.h"
 #include "kernels/cuda/tile.h"
 
-#define XFP_WIDE_STEPS 4u                          /* of a stage */
-#define XFP_WIDE_COLUMNS (16u * XFP_WIDE_STEPS)    /* likewise */
-#define XFP_WIDE_TILES (XFP_CUDA_WIDE_PLANES / 8u) /* of eight planes */
-#define XFP_WIDE_AT_ONCE 4u                        /* tiles: what is not there is left out by so many */
+#define XFP_WIDE_STEPS 4u                          /* steps per stage */
+#define XFP_WIDE_COLUMNS (16u * XFP_WIDE_STEPS)    /* columns per stage */
+#define XFP_WIDE_TILES (XFP_CUDA_WIDE_PLANES / 8u) /* tiles of eight planes */
+#define XFP_WIDE_AT_ONCE 4u                        /* missing tiles are skipped in units of this */
 
 /* ---- vectors ------------------------------------------------------------------------------------- */
 
-/* A place in the ring of XFP_CUDA_WIDE_STAGES, as bytes from its beginning. */
+/* Advance an offset in the ring of XFP_CUDA_WIDE_STAGES, in bytes from its beginning. */
 XFP_DEVICE void next_place(uint32_t &place)
 {
 	place += XFP_CUDA_WIDE_STAGE_BYTES;
@@ -35,12 +35,12 @@ XFP_DEVICE void next_place(uint32_t &place)
 		place = 0;
 }
 
-/* The planes of a block, which a thread copies pieces of sixteen bytes of. */
+/* The planes of a block; a thread copies pieces of sixteen bytes of them. */
 struct wide_planes {
-	const uint8_t *from;   /* of the next stage, and of the first plane that it has a piece of: the others are */
-	uint64_t stride;       /* from one another, 32 planes further on each */
-	uint32_t ring, to;     /* in shared memory; from its beginning to the next place */
-	uint32_t first, count; /* its first plane, and how many there are */
+	const uint8_t *from;   /* next stage, in the first plane of which this thread copies a piece */
+	uint64_t stride;       /* bytes to its next plane, 32 planes further */
+	uint32_t ring, to;     /* address in shared memory; offset of the next place */
+	uint32_t first, count; /* its first plane, and number of planes */
 
 	XFP_DEVICE wide_planes(const xfp_cuda_vectors &x, uint32_t vector, uint32_t vectors, uint8_t *shared)
 	{
@@ -54,7 +54,7 @@ struct wide_planes {
 		to = 0;
 	}
 
-	/* Of planes that are not there, up to a multiple of 32, zeros. */
+	/* Fill missing planes, up to a multiple of 32, with zeros. */
 	XFP_DEVICE void begin_copies()
 	{
 		const uint8_t *piece = from;
@@ -72,7 +72,7 @@ struct wide_planes {
 
 /* ---- sums ---------------------------------------------------------------------------------------- */
 
-/* Of a thread: two rows times two planes of every tile. */
+/* Sums of a thread: two rows times two planes of every tile. */
 struct wide_sums {
 	float c[XFP_WIDE_TILES][4];
 
@@ -93,7 +93,7 @@ struct wide_sums {
 	}
 };
 
-/* Has f(n) done for all tiles of which there are planes. */
+/* Call f(n) for all tiles that have planes. */
 template <class F> XFP_DEVICE void each_tile(uint32_t planes, F f)
 {
 #pragma unroll
@@ -108,12 +108,12 @@ template <class F> XFP_DEVICE void each_tile(uint32_t planes, F f)
 
 /* ---- outliers ------------------------------------------------------------------------------------ */
 
-/* Of a thread's two rows, the next one of each. */
+/* The next outlier of each of a thread's two rows. */
 struct wide_outliers {
 	static constexpr uint32_t NONE = 0xffffffffu;
 
 	uint32_t next[2], end[2], column[2];
-	float inverse[2]; /* of what the row's sum is multiplied by, and its outliers are not */
+	float inverse[2]; /* inverse of the row's factor, which outliers do not have */
 	uint64_t columns, residuals;
 
 	XFP_DEVICE void find(int i)
@@ -139,7 +139,7 @@ struct wide_outliers {
 		return __any_sync(0xffffffffu, min(column[0], column[1]) < stop);
 	}
 
-	/* Of each row the next one before `stop`, the end of a stage. */
+	/* Add the next outlier of each row before `stop`, the end of a stage. */
 	XFP_DEVICE void add(wide_sums &total, const uint8_t *stage, uint32_t stop, uint32_t planes, const place &p)
 	{
 		const uint8_t *x = stage + p.g * XFP_CUDA_WIDE_STRIDE;
@@ -155,7 +155,7 @@ struct wide_outliers {
 				next[i]++;
 				find(i);
 			}
-			/* Row g + 8 i has its own in column g + 8 i. */
+			/* Row g + 8 i has its outlier in column g + 8 i. */
 			bool mine = p.t == p.g / 4 + 2 * i;
 
 			residual[i] = mine ? residual[i] << (p.g & 1) * 16 : 0;
@@ -225,7 +225,7 @@ XFP_DEVICE void multiply_stage(Weights &w, wide_sums &total, const uint8_t *stag
 	}
 }
 
-/* Results leave by shared memory, where a warp has 16 rows times 64 planes: then its lanes have neighbouring rows. */
+/* Store results through shared memory, 16 rows times 64 planes per warp, so that lanes write neighbouring rows. */
 XFP_DEVICE void store_wide(const wide_sums &total, const xfp_cuda_multiply &call, const xfp_cuda_matrix &m,
 			   uint32_t first, uint32_t count, const float (&factor)[2], const place &p, uint8_t *shared)
 {
@@ -291,7 +291,7 @@ template <class Weights> XFP_DEVICE void multiply_wide(const xfp_cuda_multiply &
 		outliers.begin(m, p, factor);
 	total.clear();
 	for (uint32_t s = 0, here = 0; s < stages; s++, next_place(here)) {
-		/* What this thread copied is there, and then what all did; and all are done with the stage before. */
+		/* Wait for this thread's copies, then for all threads', who are then done with the previous stage. */
 		wait_for_copies<XFP_CUDA_WIDE_STAGES - 2>();
 		__syncthreads();
 		if (s + XFP_CUDA_WIDE_STAGES - 1 < stages)

@@ -2,8 +2,8 @@
 /*
  * wide_rows.h - two_rows of grouped.h for wide.h: indices of a thread's two rows, a stage of four steps at a time.
  *
- * Which stage of its chunk it is, is known when this runs and no sooner, so that the code of a stage is there once. The
- * next chunk is loaded while this one is multiplied.
+ * The stage within a chunk is a run-time value, so that the code of a stage exists once. The next chunk is loaded while
+ * this one is multiplied.
  */
 #ifndef XFP_CUDA_WIDE_ROWS_H
 #define XFP_CUDA_WIDE_ROWS_H
@@ -13,10 +13,10 @@
 
 template <int K> struct stage_rows {
 	static constexpr int STEPS = XFP_WIDE_STEPS;
-	static constexpr uint32_t STAGES = lanes<K>::VECTORS / STEPS; /* of a chunk */
-	static constexpr uint32_t PART = lanes<K>::PART / STEPS;      /* stages of a part of it */
+	static constexpr uint32_t STAGES = lanes<K>::VECTORS / STEPS; /* stages per chunk */
+	static constexpr uint32_t PART = lanes<K>::PART / STEPS;      /* stages per part */
 	static constexpr int INDICES = lanes<K>::INDICES;
-	static constexpr int WORDS = INDICES / static_cast<int>(PART); /* of a stage's indices */
+	static constexpr int WORDS = INDICES / static_cast<int>(PART); /* words of a stage's indices */
 
 	const uint8_t *row[2];
 	lanes<K> now[2], next[2];
@@ -35,7 +35,7 @@ template <int K> struct stage_rows {
 			row[i] = at<uint8_t>(m.index) + tile_row<lanes<K>::BYTES>(p.row[i], w.row_bytes) +
 				 lanes<K>::THREAD * p.t;
 			next[i].load(row[i]);
-			/* Only so that the compiler has something to move where it moves them before there are any. */
+			/* Initialize, so that the compiler has values for the moves before the first load. */
 #pragma unroll
 			for (int j = 0; j < INDICES; j++)
 				index[i][j] = 0;
@@ -72,7 +72,7 @@ template <int K> struct stage_rows {
 		}
 	}
 
-	/* Step v of the stage. */
+	/* Return the fragment of step v of the stage. */
 	XFP_DEVICE fragment step(int v) const
 	{
 		fragment a;
