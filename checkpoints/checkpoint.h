@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint.h - source checkpoints, whatever their format: probe, list tensors, read rows.
+ * checkpoint.h - source checkpoints of any format: probe, list tensors, read rows.
  *
- * Opening a checkpoint reads headers only and checks it whole: every listed file is there and of
- * the size its header claims, byte ranges neither overlap nor leave holes, no name occurs twice. A
- * checkpoint that fails a check is XFP_BAD_INPUT with a message that names the file, the tensor
- * and the remedy. Nothing is ever mapped and nothing in a checkpoint is executed.
+ * Opening a checkpoint reads headers only, and checks all of them: every listed file exists and has the size that its
+ * header claims, byte ranges neither overlap nor leave holes, no name occurs twice. If a check fails, the result is
+ * XFP_BAD_INPUT with a message that names the file, the tensor and the remedy. Nothing is mapped, and no code in a
+ * checkpoint is executed.
  *
  * A format is one source file that fills in a `struct xfp_checkpoint_format`; open/probe.c chooses one.
  */
@@ -27,79 +27,78 @@ struct xfp_recipe; /* schemas/recipe/recipe.h */
 #define XFP_MAX_NAME 1024 /* longest tensor name, bytes */
 
 struct xfp_source_tensor {
-	char *name; /* UTF-8, any characters but NUL */
+	char *name; /* UTF-8, any characters except NUL */
 	enum xfp_dtype dtype;
 	uint32_t rank;
 	uint64_t shape[XFP_MAX_RANK]; /* row-major */
-	uint32_t file;                /* index into `files`; of a packed tensor, that of its first component */
-	uint64_t offset;              /* of the data, from the start of the file */
-	uint64_t bytes;               /* of its elements, as they are or unpacked */
-	struct xfp_recipe *recipe;    /* how it is unpacked; NULL: it lies there as it is */
-	const char *unread;           /* the form, static text, that it can be listed in but not read; NULL: it can */
+	uint32_t file;                /* index into `files`; for a packed tensor the file of its first component */
+	uint64_t offset;              /* offset of the data in the file */
+	uint64_t bytes;               /* size of the elements, unpacked */
+	struct xfp_recipe *recipe;    /* how to reconstruct it; NULL if it is stored unpacked */
+	const char *unread;           /* name of a form that cannot be read, static text; or NULL */
 };
-/* What it takes in its files. */
+/* Return the bytes that a tensor occupies in its files. */
 uint64_t xfp_source_stored_bytes(const struct xfp_source_tensor *tensor);
 
-/* What it is packed as, static text: "gptq", of ggml blocks their type; NULL: it is not, wherever its elements lie. */
+/* Return the packed form as static text, "gptq"; for ggml blocks their type; NULL if the tensor is not packed. */
 const char *xfp_source_packed(const struct xfp_source_tensor *tensor);
 
-/* A small file that the checkpoint has not, made of what it says elsewhere: config.json of a GGUF's metadata. It is
- * carried along like one that lies there; inspect writes it into the work folder. */
+/* A synthesized small file that the checkpoint does not contain, such as config.json from a GGUF's metadata. It is
+ * carried along like an existing file; inspect writes it to the work folder. */
 struct xfp_made_file {
 	char *name;
-	char *bytes; /* with a 0 behind them */
+	char *bytes; /* NUL-terminated */
 	size_t size;
 };
 
 struct xfp_checkpoint {
-	char *folder;                        /* the folder that holds its files, absolute */
+	char *folder;                        /* absolute path of the folder of its files */
 	const char *format;                  /* "safetensors" */
-	bool is_folder;                      /* MODEL was a folder: all that is in it belongs to it */
-	bool apart;                          /* nothing beside MODEL belongs to it: what goes along is made */
-	bool arranged;                       /* its reader made logical tensors itself: nothing is to be folded */
-	const char *unread;                  /* what it is, static text, that is listed but not read; NULL: it can be */
-	char *config;                        /* text of config.json, NULL when there is none */
-	struct xfp_identity config_identity; /* of that file, from before it was read: no later text can pass for it */
-	const char *packed;                  /* how weights are, "fp8"; NULL: all tensors lie there as they are */
-	struct xfp_source_file *files;       /* those that hold tensors, and config.json where recipes follow from
+	bool is_folder;                      /* MODEL was a folder: all its files belong to the checkpoint */
+	bool apart;                          /* files next to MODEL do not belong to it: small files are synthesized */
+	bool arranged;                       /* the reader created logical tensors itself: do not fold */
+	const char *unread;                  /* name of a kind that cannot be read, static text; or NULL */
+	char *config;                        /* text of config.json, or NULL */
+	struct xfp_identity config_identity; /* of that file, taken before it was read */
+	const char *packed;                  /* packed form of the weights, "fp8"; NULL if no tensor is packed */
+	struct xfp_source_file *files;       /* files with tensors, and config.json if recipes depend on
 	                                * it; sorted by name */
 	uint32_t file_count;
 	uint32_t members, without_crc;     /* of its archives, stored ones that are not empty; those of them without a
-	                                * CRC-32. Of other formats 0 */
+	                                * CRC-32. 0 in other formats */
 	struct xfp_source_tensor *tensors; /* sorted by name, bytewise */
 	uint32_t tensor_count;
 	char **extras; /* config, tokenizer and other small files to carry along:
 	                                    * paths relative to `folder`, sorted; no index, no weights */
 	uint32_t extra_count;
-	char **left_out; /* files of the folder that are neither that nor weights, in no particular order */
+	char **left_out; /* other files of the folder that are not weights, unordered */
 	uint32_t left_out_count;
-	struct xfp_made_file *made; /* those of the extras that were, sorted by name */
+	struct xfp_made_file *made; /* the synthesized extras, sorted by name */
 	uint32_t made_count;
-	char **notes; /* what the user should know, for instance tensors that the
+	char **notes; /* messages for the user, for instance tensors that the
 	                                    * index omits; one line each */
 	uint32_t note_count;
 };
 
-/* How the note begins that tells of `left_out`. */
+/* Prefix of the note that lists `left_out`. */
 #define XFP_NOT_CARRIED "not carried: "
 
-/* MODEL is a folder or a file. The caller closes what it opened. */
+/* Open a checkpoint; MODEL is a folder or a file. XFP_BAD_INPUT if a check fails. The caller closes it. */
 enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **out, struct xfp_error *err);
-/* The same with packed weights in the parts that they are stored in: what is left to look at where these do not belong
+/* Open a checkpoint without folding packed weights: the stored parts are listed, for checkpoints whose parts do not fit
  * together. */
 enum xfp_status xfp_checkpoint_open_stored(const char *model, struct xfp_checkpoint **out, struct xfp_error *err);
 void xfp_checkpoint_close(struct xfp_checkpoint *checkpoint); /* NULL is fine */
 
-/* Index of a tensor by exact name, or -1. */
+/* Return the index of a tensor by exact name, or -1. */
 int64_t xfp_checkpoint_find(const struct xfp_checkpoint *checkpoint, const char *name);
 
 /* ------------------------------------------------------------------------------------------------ */
 
 /*
- * One matrix W [rows, cols], y = W x, inside a source tensor: element (r, c) is the tensor's element
- * number base + r * row_stride + c * col_stride, counted in its flat row-major order. This covers
- * plain 2-D projections, one expert of a fused stack, halves of a fused gate_up, interleaved rows
- * and transposed storage; whatever the storage, readers see W normalised.
+ * A matrix W [rows, cols], y = W x, inside a source tensor: element (r, c) is the tensor's element number base + r *
+ * row_stride + c * col_stride, counted in row-major order. This covers plain 2-D projections, one expert of a fused
+ * stack, halves of a fused gate_up, interleaved rows and transposed storage. Readers always see W in this form.
  */
 struct xfp_view {
 	uint64_t base;
@@ -107,58 +106,58 @@ struct xfp_view {
 	uint64_t row_stride, col_stride;
 };
 
-/* Where a matrix is, self-contained: what a stage needs to read it without the checkpoint. */
+/* Location of a matrix, self-contained: a stage can read it without the checkpoint. */
 struct xfp_matrix_source {
 	const char *path;   /* file that holds the tensor */
 	const char *tensor; /* its name, for messages */
 	enum xfp_dtype dtype;
 	uint64_t offset, bytes; /* the tensor's data in the file */
 	struct xfp_view view;
-	const struct xfp_identity *identity; /* which file that must be when it is opened; NULL: whichever is there */
-	struct xfp_watcher *watcher;         /* who is told of rows in blocks (stages/quantize/rows.h); NULL: nobody */
-	/* Of a packed tensor: how it is unpacked, and the files that its components number. Its `path` and `offset` are
-	 * those of the first component, its `bytes` those of its elements, and with an `identity` each file must be as
-	 * `files` says. */
+	const struct xfp_identity *identity; /* expected identity of the file on opening; NULL accepts any */
+	struct xfp_watcher *watcher;         /* observer of rows read in blocks (stages/quantize/rows.h), or NULL */
+	/* For a packed tensor: its recipe, and the files that the components refer to by number. `path` and `offset`
+	 * are those of the first component, `bytes` is the size of the elements; with an `identity`, each file must
+	 * have the identity in `files`. */
 	const struct xfp_recipe *recipe;
 	const struct xfp_source_file *files;
 };
 
 struct xfp_matrix_reader; /* an open matrix; one thread at a time */
 
-/* Strings of `source` are borrowed until the reader is closed. The view is checked against `bytes`. A file that is not
- * the one it should be is XFP_FAILED. */
+/* Open a matrix. Strings of `source` are borrowed until the reader is closed. The view is checked against `bytes`.
+ * XFP_FAILED if a file does not have the expected identity. */
 enum xfp_status xfp_matrix_open(const struct xfp_matrix_source *source, struct xfp_matrix_reader **out,
 				struct xfp_error *err);
 void xfp_matrix_close(struct xfp_matrix_reader *reader);
 
-/* Rows [first, first + count) in the source dtype, row-major and contiguous: count * cols elements
- * into `buf`. A file that has become shorter is XFP_BAD_INPUT. */
+/* Read rows [first, first + count) in the source dtype to `buf`, row-major and contiguous: count * cols elements.
+ * XFP_BAD_INPUT if the file has become shorter. */
 enum xfp_status xfp_matrix_read(struct xfp_matrix_reader *reader, uint64_t first, uint64_t count, void *buf,
 				struct xfp_error *err);
 
-/* Rows worth reading at a time so that a block takes about `bytes` bytes: at least 1, at most rows.
- * Transposed matrices answer with more rows, since each read of theirs touches every source row. */
+/* Return the number of rows to read at a time, so that a block has about `bytes` bytes: 1 to rows. It is larger for
+ * transposed matrices, because each of their reads touches every source row. */
 uint64_t xfp_matrix_block_rows(const struct xfp_matrix_source *source, uint64_t bytes);
 
-/* The most memory that a reader holds by itself. */
+/* Return the maximum memory of a reader. */
 uint64_t xfp_matrix_reader_bytes(const struct xfp_matrix_source *source);
 
 /* ------------------------------------------------------------------------------------------------ */
 
 struct xfp_element_reader; /* a whole tensor; one thread at a time */
 
-/* As xfp_matrix_open; the view is of no concern. */
+/* Open a whole tensor; parameters as xfp_matrix_open, and the view is ignored. */
 enum xfp_status xfp_elements_open(const struct xfp_matrix_source *source, struct xfp_element_reader **out,
 				  struct xfp_error *err);
 void xfp_elements_close(struct xfp_element_reader *reader); /* NULL is fine */
 
-/* Bytes [offset, offset + size) of the tensor's elements, in the tensor's own order. Meant to be read from front to
- * back, in blocks of a MiB or so. */
+/* Read bytes [offset, offset + size) of the tensor's elements, in the tensor's order. Read from front to back, in
+ * blocks of about 1 MiB. */
 enum xfp_status xfp_elements_read(struct xfp_element_reader *reader, uint64_t offset, uint64_t size, void *buf,
 				  struct xfp_error *err);
 
-/* A whole tensor of a checkpoint; its view is to be filled in. All is borrowed from the checkpoint, and any file of its
- * name will do. */
+/* Return the source of a whole tensor; the caller fills in the view. All pointers are borrowed from the checkpoint, and
+ * the file's identity is not checked. */
 struct xfp_matrix_source xfp_checkpoint_source(const struct xfp_checkpoint *checkpoint,
 					       const struct xfp_source_tensor *tensor);
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Python writes NaN and Infinity, which are not JSON. No field that is read here can be either, so
- * they become zeros of the same length. */
+/* Python writes NaN and Infinity, which are not JSON. No field in use can have these values, so they are replaced by
+ * zeros of the same length. */
 static void blank_nonfinite(char *text)
 {
 	static const char *const words[] = { "Infinity", "NaN" };
@@ -45,7 +45,7 @@ enum xfp_status xfp_config_json(const char *text, const char *where, json_t **ro
 	errno = 0;
 	*root = json_loads(copy, 0, &error);
 	free(copy);
-	/* jansson calls it a syntax error when memory runs out. */
+	/* jansson reports a syntax error when memory runs out. */
 	if (!*root && errno == ENOMEM)
 		return xfp_no_memory_for(err, where);
 	if (!*root)
@@ -55,5 +55,5 @@ enum xfp_status xfp_config_json(const char *text, const char *where, json_t **ro
 		return XFP_OK;
 	json_decref(*root);
 	*root = NULL;
-	return xfp_fail(err, XFP_BAD_INPUT, "%s: is no JSON object; download the file again", where);
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: is not a JSON object; download the file again", where);
 }

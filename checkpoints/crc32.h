@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crc32.h - CRC-32 as zip archives have it (IEEE 802.3, reflected, polynomial 0xedb88320). Private to checkpoints/.
+ * crc32.h - CRC-32 of zip archives (IEEE 802.3, reflected, polynomial 0xedb88320). Private to checkpoints/.
  */
 #ifndef XFP_CRC32_H
 #define XFP_CRC32_H
@@ -13,7 +13,7 @@ struct xfp_crc32_tables {
 };
 
 void xfp_crc32_init(struct xfp_crc32_tables *tables);
-/* The CRC-32 of bytes whose CRC-32 is `crc` (0: none yet) and these. */
+/* Update a CRC-32 with more bytes; start with crc = 0. */
 uint32_t xfp_crc32_update(const struct xfp_crc32_tables *tables, uint32_t crc, const void *data, size_t size);
 
 #endif

@@ -44,7 +44,7 @@ static enum xfp_status read_archive(int fd, const struct xfp_place *place, struc
 	return memcmp(magic, "PK\3\4", sizeof magic) ? XFP_OK : xfp_zip_read(fd, place, zip, err);
 }
 
-/* Add a range for each stored member that is not empty; `inside` is the member that the archive is in, or NULL. */
+/* Add a range for each nonempty stored member; `inside` is the member that contains the archive, or NULL. */
 static enum xfp_status add_members(struct xfp_crcs *c, struct xfp_zip *zip, const char *inside, struct xfp_error *err)
 {
 	struct crc_range *ranges = realloc(c->ranges, (c->count + zip->count + 1) * sizeof *ranges);
@@ -66,8 +66,8 @@ static enum xfp_status add_members(struct xfp_crcs *c, struct xfp_zip *zip, cons
 	return XFP_OK;
 }
 
-/* Add the members of an archive of torch.save that is itself a member. Other archives are not checked inside: no tensor
- * is read from them, and the CRC-32 of the whole covers them. */
+/* Add the members of a torch.save archive that is itself a member. Other nested archives are not checked inside: no
+ * tensor is read from them, and the CRC-32 of the whole member covers them. */
 static enum xfp_status add_nested(struct xfp_crcs *c, int fd, const struct xfp_zip_member *m, struct xfp_error *err)
 {
 	const struct xfp_place place = { c->path, c->path, m->offset, m->bytes };

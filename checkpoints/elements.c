@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * elements.c - a whole tensor from front to back, whether it lies there as it is or is packed.
+ * elements.c - read a whole tensor from front to back, packed or not.
  *
- * What is packed is read by lines of the tensor's last dimension, through the same reader as matrices. Lines within
- * which a read begins or ends are cut.
+ * A packed tensor is read by lines of its last dimension, through the same reader as matrices. Lines at the beginning
+ * and the end of a read may be partial.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,17 +16,17 @@
 #include "schemas/recipe/recipe.h"
 
 struct xfp_element_reader {
-	struct xfp_matrix_source source; /* its view: the matrix that `matrix` reads */
+	struct xfp_matrix_source source; /* the view is the matrix that `matrix` reads */
 	int fd;
-	struct xfp_matrix_reader *matrix; /* of a packed tensor */
-	uint64_t number;                  /* of that matrix in the tensor */
+	struct xfp_matrix_reader *matrix; /* for a packed tensor */
+	uint64_t number;                  /* number of that matrix in the tensor */
 	uint64_t matrix_rows;
-	uint64_t line; /* bytes of a row of it */
+	uint64_t line; /* bytes per row of it */
 	unsigned char *lines;
 	size_t capacity;
 };
 
-/* Of a packed tensor: its lines are rows of matrices that lie one behind the other. */
+/* Open matrix `number` of a packed tensor, whose lines are the rows of consecutive matrices. */
 static enum xfp_status open_matrix(struct xfp_element_reader *r, uint64_t number, struct xfp_error *err)
 {
 	const struct xfp_recipe *recipe = r->source.recipe;
@@ -105,7 +105,7 @@ enum xfp_status xfp_elements_read(struct xfp_element_reader *r, uint64_t offset,
 				  struct xfp_error *err)
 {
 	if (offset > r->source.bytes || size > r->source.bytes - offset)
-		return xfp_fail(err, XFP_FAILED, "%s: tensor %s: bytes past its end are asked for", r->source.path,
+		return xfp_fail(err, XFP_FAILED, "%s: tensor %s: read past its end", r->source.path,
 				xfp_printable(r->source.tensor).text);
 	if (r->source.recipe)
 		return read_packed(r, offset, size, buf, err);

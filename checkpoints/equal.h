@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * equal.h - whether two tensors of a checkpoint have the same bytes, as a head that is tied to an embedding has.
+ * equal.h - compare two tensors of a checkpoint, to find a head that is tied to an embedding.
  */
 #ifndef XFP_EQUAL_H
 #define XFP_EQUAL_H
@@ -10,7 +10,7 @@
 #include "base/xfp_error.h"
 #include "checkpoints/checkpoint.h"
 
-/* Both are as large. They are read in blocks, up to the first that differs. */
+/* Compare two tensors of the same size, in blocks, up to the first difference. */
 enum xfp_status xfp_source_tensors_equal(const struct xfp_checkpoint *checkpoint, const struct xfp_source_tensor *a,
 					 const struct xfp_source_tensor *b, bool *equal, struct xfp_error *err);
 

@@ -13,8 +13,8 @@
 #include "base/text/suffix.h"
 #include "checkpoints/note.h"
 
-/* Files to carry along: config, tokenizer, templates, processors, sentence-transformers modules, code
- * that auto_map names (carried, never run), licence and model card. */
+/* Files to carry along: config, tokenizer, templates, processors, sentence-transformers modules, code named by auto_map
+ * (carried, never run), licence and model card. */
 static const char *const extras[] = {
 	"config.json",
 	"generation_config.json",
@@ -41,7 +41,7 @@ static const char *const extras[] = {
 	"README.md",
 };
 
-/* The same inside folders of the checkpoint. */
+/* Files to carry along from subfolders of the checkpoint. */
 static const struct {
 	const char *folder, *file;
 } nested[] = {
@@ -62,7 +62,7 @@ enum xfp_status xfp_folder_place(struct xfp_checkpoint *c, const char *model, co
 	if (!folder)
 		return xfp_no_memory_for(err, model);
 	*name = c->is_folder ? NULL : slash ? slash + 1 : model;
-	/* Absolute, so that a stage finds its files from wherever it runs. */
+	/* Absolute, so that stages find the files from any working directory. */
 	if (!(c->folder = realpath(folder, NULL)))
 		status = xfp_fail_errno(err, errno, "%s: cannot open", folder);
 	free(folder);
@@ -199,8 +199,8 @@ bool xfp_folder_carries(const char *name)
 	return false;
 }
 
-/* Note a file that is neither carried nor weights. A MODEL that is a file may lie among anything. What says how weights
- * are packed has served its purpose. */
+/* Note a file that is neither carried nor weights. If MODEL is a file, its neighbours are not noted. Files that only
+ * describe packed weights are not needed any more. */
 static enum xfp_status note_left_out(struct xfp_checkpoint *c, const char *name, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -214,7 +214,7 @@ static enum xfp_status note_left_out(struct xfp_checkpoint *c, const char *name,
 	return status;
 }
 
-/* Takes `name`, a path relative to the checkpoint's folder. */
+/* Add `name`, a path relative to the checkpoint's folder; takes ownership. */
 static enum xfp_status add_extra(struct xfp_checkpoint *c, char *name, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -231,7 +231,7 @@ static enum xfp_status add_extra(struct xfp_checkpoint *c, char *name, struct xf
 		xfp_checkpoint_note(c, "%s: is a folder and is not carried along", xfp_printable(name).text);
 	else if (!status && st.st_mode)
 		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "%s/%s: is no file, and belongs into the bundle; put the file there, or remove this",
+				  "%s/%s: is not a regular file, but belongs in the bundle; replace or remove it",
 				  c->folder, xfp_printable(name).text);
 	else if (!status)
 		xfp_checkpoint_note(c, "%s: is a link to nothing and is not carried along", xfp_printable(name).text);
@@ -255,8 +255,7 @@ static enum xfp_status add_nested(struct xfp_checkpoint *c, const char *folder, 
 		char *name = xfp_path(folder, names[i]);
 
 		if (name && xfp_ends_with(name, ".safetensors"))
-			xfp_checkpoint_note(c,
-					    "%s: lies outside the checkpoint's folder proper and is not carried along",
+			xfp_checkpoint_note(c, "%s: is outside the checkpoint's folder and is not carried along",
 					    xfp_printable(name).text);
 		if (!name || xfp_glob_matches(pattern, names[i]))
 			status = add_extra(c, name, err);

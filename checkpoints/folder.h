@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * folder.h - what is in a checkpoint's folder. Private to checkpoints/.
+ * folder.h - files in a checkpoint's folder. Private to checkpoints/.
  */
 #ifndef XFP_CHECKPOINT_FOLDER_H
 #define XFP_CHECKPOINT_FOLDER_H
@@ -9,34 +9,35 @@
 
 #include "checkpoints/checkpoint.h"
 
-/* Names of a folder's entries but the hidden ones, sorted bytewise. */
+/* List the names of a folder's entries, without hidden ones, sorted bytewise. */
 enum xfp_status xfp_folder_list(const char *folder, char ***names, uint32_t *count, struct xfp_error *err);
 void xfp_names_free(char **names, uint32_t count);
 
-/* xfp_look at FOLDER/NAME: what is there but cannot be looked at fails, or a model would be converted without it. */
+/* Stat FOLDER/NAME. Fails if an entry exists but cannot be examined, so that a model is never converted without it. */
 enum xfp_status xfp_folder_look(const char *folder, const char *name, struct stat *st, struct xfp_error *err);
 
-/* Where MODEL is: the checkpoint's folder, absolute, and of a file its name in it, borrowed; of a folder NULL. Links to
- * files are kept: the Hugging Face cache keeps config.json beside the link and not beside the blob. */
+/* Locate MODEL: set the checkpoint's absolute folder, and *name to the file's name in it (borrowed), or to NULL if
+ * MODEL is a folder. Links to files are not resolved: the Hugging Face cache keeps config.json next to the link, not
+ * next to the blob. */
 enum xfp_status xfp_folder_place(struct xfp_checkpoint *checkpoint, const char *model, const char **name,
 				 struct xfp_error *err);
 
-#define XFP_EXTRA_MAX ((size_t)256 << 20) /* what is larger is not a small file, whatever its name */
-/* Whether a name is that of weights, in any format; and whether one, relative to the checkpoint's folder, is that of a
- * small file that goes along. */
+#define XFP_EXTRA_MAX ((size_t)256 << 20) /* maximum size of a small file */
+/* Return whether a name is that of a weights file of any format; and whether a path, relative to the checkpoint's
+ * folder, is that of a small file to carry along. */
 bool xfp_folder_holds_weights(const char *name);
 bool xfp_folder_carries(const char *name);
 
-/* The first bytes of a regular file that has as many; *there is whether it has. */
+/* Read the first `size` bytes of a regular file; *there is false if it is shorter or not regular. */
 enum xfp_status xfp_file_head(const char *path, unsigned char *head, size_t size, bool *there, struct xfp_error *err);
 
-/* Whether a small file is about packed weights and nothing else, so that it goes where these are unpacked. */
+/* Return whether a small file only describes packed weights, so that it is dropped when they are unpacked. */
 bool xfp_is_packing_file(const char *name);
 
-/* Fill in `extras`: the small files that belong to a model beside its weights. */
+/* Fill in `extras`: the small files of a model. */
 enum xfp_status xfp_folder_extras(struct xfp_checkpoint *checkpoint, struct xfp_error *err);
 
-/* The message for a MODEL whose links lead in a circle. */
-#define XFP_MODEL_LOOP "%s: is a link that leads back to itself; name the checkpoint that it should lead to"
+/* The message for a MODEL whose links form a loop. */
+#define XFP_MODEL_LOOP "%s: is a link to itself; name the checkpoint that it should point to"
 
 #endif

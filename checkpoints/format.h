@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * format.h - what a source format implements. Private to checkpoints/.
+ * format.h - the interface of a source format. Private to checkpoints/.
  */
 #ifndef XFP_CHECKPOINT_FORMAT_H
 #define XFP_CHECKPOINT_FORMAT_H
@@ -13,10 +13,9 @@ struct xfp_checkpoint_format {
 	const char *name;
 	/* Whether a file is of this format by its first bytes; NULL: only its name says so. */
 	enum xfp_status (*examine)(const char *path, bool *is, struct xfp_error *err);
-	/* Fill in everything of `checkpoint` but config and extras; sorting is left to the caller. `is_folder` is set
-	 * before. */
+	/* Fill in `checkpoint` except config and extras; the caller sorts. `is_folder` is already set. */
 	enum xfp_status (*open)(const char *model, struct xfp_checkpoint *checkpoint, struct xfp_error *err);
-	/* What the files say of themselves beside their tensors; NULL: nothing. */
+	/* List the headers' metadata; NULL if the format has none. */
 	enum xfp_status (*header)(const struct xfp_checkpoint *checkpoint, struct xfp_header *header,
 				  struct xfp_error *err);
 };
@@ -29,29 +28,29 @@ enum xfp_status xfp_checkpoint_probe(const char *model, bool folder, const struc
 /* Whether a name in a folder may be that of PyTorch weights. */
 bool xfp_pytorch_may_be_weights(const char *name);
 
-/* Files of tensors that indices list. */
+/* Forms of tensor files that an index can list. */
 extern const struct xfp_file_form xfp_form_safetensors, xfp_form_pytorch;
 
-/* Open whichever files of a listing are a checkpoint of this format, or say why none is. */
+/* Open the files of a listing that form a checkpoint of this format, or report why there is none. */
 enum xfp_status xfp_safetensors_open_listing(struct xfp_checkpoint *checkpoint, const struct xfp_listing *listing,
 					     struct xfp_error *err);
 enum xfp_status xfp_pytorch_open_listing(struct xfp_checkpoint *checkpoint, const struct xfp_listing *listing,
 					 struct xfp_error *err);
 
-/* The same of the GGUF of this name, and of what belongs to it; NULL: of the only model there is. */
+/* Open the GGUF of this name and its other parts; NULL: the only model in the listing. */
 enum xfp_status xfp_gguf_open_listing(struct xfp_checkpoint *checkpoint, const struct xfp_listing *listing,
 				      const char *name, struct xfp_error *err);
 
-/* Have a file made, whose bytes, allocated, are the checkpoint's from now on, failure or not. One that lies in the
- * folder and goes along takes its place, but for config.json, which names and shapes of tensors go with. */
+/* Add a synthesized file. The checkpoint takes ownership of `bytes`, even on failure. An existing file in the folder
+ * takes precedence, except config.json, which must match the names and shapes of the tensors. */
 enum xfp_status xfp_checkpoint_make(struct xfp_checkpoint *checkpoint, const char *name, char *bytes, size_t size,
 				    struct xfp_error *err);
 
-/* Whether a file of this name that lies there goes along: not a config.json where one was made. Any other that was made
- * is dropped. */
+/* Return whether an existing file of this name is carried along: false for config.json if one was synthesized. Any
+ * other synthesized file of this name is dropped. */
 bool xfp_checkpoint_yields(struct xfp_checkpoint *checkpoint, const char *name);
 
-/* Once all are made and the files of the folder are listed: each that was made is among the extras then. */
+/* Add all synthesized files to the extras; call after the files of the folder are listed. */
 enum xfp_status xfp_checkpoint_settle_made(struct xfp_checkpoint *checkpoint, struct xfp_error *err);
 
 #endif

@@ -17,13 +17,13 @@
 
 #define MOST_LISTED 8 /* names in a message */
 
-/* What is looked for, and where. */
+/* A search for a model in the cache. */
 struct hub_search {
-	const char *model; /* as the user wrote it */
+	const char *model; /* MODEL as given by the user */
 	char *name;        /* ORG/NAME */
-	char *revision;    /* NULL: main */
-	char *hub;         /* the cache */
-	char *repository;  /* models--ORG--NAME in it */
+	char *revision;    /* NULL for main */
+	char *hub;         /* path of the cache */
+	char *repository;  /* path of models--ORG--NAME in it */
 };
 
 static void search_free(struct hub_search *s)
@@ -36,7 +36,8 @@ static void search_free(struct hub_search *s)
 
 /* ---- the name ---------------------------------------------------------------------------------- */
 
-/* The hub allows letters, digits, '-', '_' and '.', no "--", no ".."; nothing else can name a folder of it. */
+/* The hub allows letters, digits, '-', '_' and '.', without "--" and "..". Other names cannot be folders of the
+ * cache. */
 static bool is_part(const char *text, size_t length)
 {
 	if (!length || text[0] == '.' || text[0] == '-')
@@ -48,7 +49,7 @@ static bool is_part(const char *text, size_t length)
 	return true;
 }
 
-/* A branch may hold a slash; no part of one may lead elsewhere. */
+/* A branch may contain slashes; no component may leave the folder. */
 static bool is_revision(const char *text)
 {
 	for (;;) {
@@ -62,7 +63,7 @@ static bool is_revision(const char *text)
 	}
 }
 
-/* Splits MODEL; false when it cannot be a name. */
+/* Split MODEL; returns false if it cannot be a name. */
 static bool parse_name(const char *model)
 {
 	size_t length = strcspn(model, "@"), first = strcspn(model, "/@");
@@ -82,7 +83,7 @@ static const char *setting(const char *variable)
 	return value && *value ? value : NULL;
 }
 
-/* FOLDER/BELOW, with ~ for the home folder, as the hub's own tools have it. */
+/* Join FOLDER/BELOW, and expand ~ like the hub's own tools. */
 static char *below(const char *folder, const char *path)
 {
 	const char *home = setting("HOME");
@@ -138,8 +139,8 @@ static void list_names(char *const *names, uint32_t count, char *text, size_t si
 		snprintf(text + used, size - used, " and %u more", (unsigned)(count - shown));
 }
 
-/* The commit that refs/REVISION holds; NULL when there is none. A ref that cannot be read does not count as none:
- * another snapshot might be taken in its place. */
+/* Read the commit in refs/REVISION; NULL if it does not exist. An unreadable ref is an error, because another snapshot
+ * might be used in its place. */
 static enum xfp_status read_ref(const struct hub_search *s, const char *revision, char **commit, struct xfp_error *err)
 {
 	char *path = xfp_formatted("%s/refs/%s", s->repository, revision);
@@ -158,7 +159,7 @@ static enum xfp_status read_ref(const struct hub_search *s, const char *revision
 	return status;
 }
 
-/* The snapshots whose names begin with `start`, moved to the front; their number. */
+/* Move the snapshots whose names begin with `start` to the front; returns their number. */
 static uint32_t beginning_with(char **names, uint32_t count, const char *start)
 {
 	uint32_t found = 0;
@@ -186,7 +187,7 @@ static enum xfp_status choose(const struct hub_search *s, char **snapshot, struc
 		status = xfp_folder_list(folder, &names, &count, err);
 	if (!status && !count)
 		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "%s: %s holds no snapshot; the download was broken off, and xfp downloads "
+				  "%s: %s contains no snapshot; the download was interrupted, and xfp downloads "
 				  "nothing: finish it first",
 				  s->model, s->repository);
 	if (status)
@@ -205,8 +206,8 @@ static enum xfp_status choose(const struct hub_search *s, char **snapshot, struc
 				  s->model, s->name, names[0], list);
 	else if (commit)
 		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "%s: %s is commit %s, which is not there, and xfp downloads nothing; finish the "
-				  "download, or name what is there: %s",
+				  "%s: %s is commit %s, which is missing, and xfp downloads nothing; finish the "
+				  "download, or name an existing one: %s",
 				  s->model, wanted, commit, list);
 	else
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: no revision %s in %s; there are %s", s->model, wanted,
@@ -218,9 +219,9 @@ done:
 	return status;
 }
 
-/* ---- whether it is whole ----------------------------------------------------------------------- */
+/* ---- completeness ------------------------------------------------------------------------------ */
 
-/* Downloads that are under way or were broken off: of this model, not necessarily of this snapshot. */
+/* Count unfinished downloads of this model, not necessarily of this snapshot. */
 static unsigned count_incomplete(const struct hub_search *s)
 {
 	char *folder = xfp_path(s->repository, "blobs"), **names = NULL;
@@ -235,7 +236,7 @@ static unsigned count_incomplete(const struct hub_search *s)
 	return incomplete;
 }
 
-/* `missing` is what a message says of it. */
+/* Report a missing part of a snapshot. */
 static enum xfp_status refuse(const struct hub_search *s, const char *snapshot, const char *missing,
 			      struct xfp_error *err)
 {
@@ -249,7 +250,7 @@ static enum xfp_status refuse(const struct hub_search *s, const char *snapshot, 
 			s->model, snapshot, missing, downloads);
 }
 
-/* Every shard that the index of a form lists. */
+/* Check that every shard of a form's index exists. */
 static enum xfp_status check_shards(const struct hub_search *s, const char *snapshot, const struct xfp_file_form *form,
 				    struct xfp_error *err)
 {
@@ -279,7 +280,7 @@ static enum xfp_status check_shards(const struct hub_search *s, const char *snap
 	return status;
 }
 
-/* The reader of the format judges everything else; this looks only for what a download leaves out. */
+/* Check for incomplete downloads only; the reader of the format checks everything else. */
 static enum xfp_status check_whole(const struct hub_search *s, const char *snapshot, struct xfp_error *err)
 {
 	static const struct xfp_file_form *const forms[] = { &xfp_form_safetensors, &xfp_form_pytorch };

@@ -79,7 +79,7 @@ static bool unit(struct xfp_json *j, uint32_t *value)
 	return true;
 }
 
-/* What follows a backslash. */
+/* Parse the part of an escape after the backslash. */
 static bool escape(struct xfp_json *j, char piece[4], size_t *size)
 {
 	static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
@@ -113,7 +113,7 @@ static bool escape(struct xfp_json *j, char piece[4], size_t *size)
 	return true;
 }
 
-/* How many characters stand for themselves and take a byte each: nearly all of them do. */
+/* Return the number of leading characters that need no decoding and have one byte each: the common case. */
 static size_t plain(const char *from, const char *end)
 {
 	const char *at = from;
@@ -123,7 +123,7 @@ static size_t plain(const char *from, const char *end)
 	return (size_t)(at - from);
 }
 
-/* `text` NULL: only checked. */
+/* Parse a string; if `text` is NULL, only check it. */
 static bool string(struct xfp_json *j, char *text, size_t capacity, size_t *length)
 {
 	size_t stored = 0, total = 0, size;
@@ -166,7 +166,7 @@ static bool string(struct xfp_json *j, char *text, size_t capacity, size_t *leng
 		}
 		if (text && size == 1 && !*from)
 			return wrong(j, "a name contains NUL");
-		/* Once one character did not fit none is stored, so that the part is a prefix. */
+		/* After the first character that did not fit nothing is stored, so the result is a prefix. */
 		if (text && stored == total && capacity - stored > size) {
 			memcpy(text + stored, from, size);
 			stored += size;
@@ -191,7 +191,7 @@ bool xfp_json_key(struct xfp_json *j, char *text, size_t capacity, size_t *lengt
 	return string(j, text, capacity, length) && take(j, ':', "':' is expected");
 }
 
-/* ---- numbers and whatever else ------------------------------------------------------------------ */
+/* ---- numbers and other values ------------------------------------------------------------------- */
 
 static bool is_digit(const struct xfp_json *j)
 {
@@ -298,7 +298,7 @@ bool xfp_json_skip(struct xfp_json *j)
 		} else if (!scalar(j)) {
 			return false;
 		}
-		/* Close what ends here; then a key, where one belongs, and the next value is due. */
+		/* Close finished containers; then comes a key, in an object, and the next value. */
 		while (depth && !xfp_json_next(j, closers[depth - 1])) {
 			if (j->error)
 				return false;

@@ -28,7 +28,7 @@ enum xfp_status xfp_checkpoint_make(struct xfp_checkpoint *c, const char *name, 
 	return XFP_OK;
 }
 
-/* Those of an archive that say how its weights are packed have served their purpose. */
+/* Return whether a member of an archive only describes packed weights, and so is not needed any more. */
 static bool is_done_with(struct xfp_checkpoint *c, const char *name)
 {
 	if (!xfp_is_packing_file(name))
@@ -48,7 +48,7 @@ static void drop_made(struct xfp_checkpoint *c, uint32_t number)
 
 static void note_config(struct xfp_checkpoint *c)
 {
-	xfp_checkpoint_note(c, CONFIG ": lies there too; the one that goes along is made of the metadata");
+	xfp_checkpoint_note(c, CONFIG ": exists, but a new one from the metadata is carried along");
 }
 
 bool xfp_checkpoint_yields(struct xfp_checkpoint *c, const char *name)
@@ -67,7 +67,7 @@ bool xfp_checkpoint_yields(struct xfp_checkpoint *c, const char *name)
 	return true;
 }
 
-/* Where a name is among the extras, or belongs. */
+/* Return the position of a name among the extras, or where to insert it. */
 static uint32_t place_of(const struct xfp_checkpoint *c, const char *name)
 {
 	uint32_t at = 0;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matrix.c - rows of one matrix, wherever and however the checkpoint stores it.
+ * matrix.c - read rows of a matrix, for every layout of unpacked tensors.
  *
- * A contiguous block of rows is one read. Everything else goes through a scratch tile: lines along the
- * axis whose elements lie closer together (rows of an interleaved tensor, columns of a transposed one)
- * are read into it, many lines in one read where little lies between them, and picked out from there. What is packed
- * is packed_rows.c's.
+ * A contiguous block of rows is one read. All other layouts use a scratch tile: lines along the axis whose elements are
+ * closer together (rows of an interleaved tensor, columns of a transposed one) are read to it, many lines per read if
+ * the gaps are small, and the elements are picked from there. packed_rows.c reads packed tensors.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,21 +18,21 @@
 #include "checkpoints/pick.h"
 
 #define TILE_BYTES ((size_t)1 << 20)
-#define ROW_BYTES ((size_t)16 << 10)   /* of one row in a tile, at most */
-#define COLUMN_BYTES ((size_t)4 << 10) /* of one column: a tile holds enough columns to write whole cache lines */
-#define PAD_BYTES 64  /* between lines: at a distance of a power of two they would fall into the same cache set */
+#define ROW_BYTES ((size_t)16 << 10)   /* maximum per row in a tile */
+#define COLUMN_BYTES ((size_t)4 << 10) /* per column: a tile has enough columns to write whole cache lines */
+#define PAD_BYTES 64                   /* between lines, to avoid cache set conflicts at powers of two */
 #define GAP_BYTES 512 /* elements further apart than this are read one by one */
-#define LEAST_RUN ((uint64_t)4096) /* of a transposed block: what one read should bring at least */
+#define LEAST_RUN ((uint64_t)4096) /* minimum bytes per read in a transposed block */
 
 struct xfp_matrix_reader {
 	struct xfp_matrix_source source;
-	size_t element; /* its bytes */
+	size_t element; /* bytes per element */
 	int fd;
 	unsigned char *tile;            /* NULL until needed */
-	struct xfp_packed_rows *packed; /* of a tensor that is: all is read through it */
+	struct xfp_packed_rows *packed; /* for a packed tensor: all reads go through it */
 };
 
-/* The element number after the last one of a view; false when it, or the matrix by itself, overflows. */
+/* Compute the element number after the last one of a view; returns false on overflow of it, or of the matrix size. */
 static bool view_end(const struct xfp_view *v, uint64_t *end)
 {
 	uint64_t rows, cols, size;
@@ -54,7 +53,7 @@ static size_t element_bytes(enum xfp_dtype dtype)
 	return bits == 8 || bits == 16 || bits == 32 || bits == 64 ? bits / 8 : 0;
 }
 
-/* A single row or column has no stride to speak of: take the one that reads best. */
+/* The stride of a single row or column is irrelevant: set it to the fastest one. */
 static struct xfp_view plain(struct xfp_view v)
 {
 	if (v.cols == 1)
@@ -64,7 +63,7 @@ static struct xfp_view plain(struct xfp_view v)
 	return v;
 }
 
-/* Whether elements of a column lie closer together than those of a row. */
+/* Return whether elements of a column are closer together than those of a row. */
 static bool is_transposed(const struct xfp_view *v)
 {
 	return v->cols == 1 || v->row_stride < v->col_stride;
@@ -125,7 +124,7 @@ void xfp_matrix_close(struct xfp_matrix_reader *r)
 	free(r);
 }
 
-/* `count` elements from number `first` of the tensor on. */
+/* Read `count` elements from number `first` of the tensor on. */
 static enum xfp_status read_elements(struct xfp_matrix_reader *r, uint64_t first, uint64_t count, void *buf,
 				     struct xfp_error *err)
 {
@@ -135,12 +134,12 @@ static enum xfp_status read_elements(struct xfp_matrix_reader *r, uint64_t first
 	return status ? xfp_context(err, status, "tensor %s", xfp_printable(r->source.tensor).text) : XFP_OK;
 }
 
-/* One tile: `lines` lines of `run` elements, `stride` apart within a line and `pitch` between lines. */
+/* A tile: `lines` lines of `run` elements, `stride` apart within a line and `pitch` between lines. */
 struct tile {
 	uint64_t lines, run, stride, pitch;
 };
 
-/* Read it from element `at` on, lines `line_stride` apart in the tensor and `pitch` in the tile. */
+/* Read a tile from element `at` on, lines `line_stride` apart in the tensor and `pitch` in the tile. */
 static enum xfp_status fill(struct xfp_matrix_reader *r, const struct tile *t, uint64_t at, uint64_t line_stride,
 			    struct xfp_error *err)
 {
@@ -154,7 +153,7 @@ static enum xfp_status fill(struct xfp_matrix_reader *r, const struct tile *t, u
 	return status;
 }
 
-/* Put a tile of matrix elements where it belongs; `transposed`: its lines are columns. */
+/* Copy a tile to the matrix; `transposed`: its lines are columns. */
 static void empty(const struct xfp_matrix_reader *r, const struct tile *t, bool transposed, unsigned char *dst)
 {
 	uint64_t rows = transposed ? t->run : t->lines, cols = transposed ? t->lines : t->run;
@@ -213,8 +212,8 @@ enum xfp_status xfp_matrix_read(struct xfp_matrix_reader *r, uint64_t first, uin
 	const struct xfp_view *v = &r->source.view;
 
 	if (first > v->rows || count > v->rows - first)
-		return xfp_fail(err, XFP_FAILED, "%s: tensor %s: rows past the matrix's last are asked for",
-				r->source.path, xfp_printable(r->source.tensor).text);
+		return xfp_fail(err, XFP_FAILED, "%s: tensor %s: read past the matrix's last row", r->source.path,
+				xfp_printable(r->source.tensor).text);
 	if (!count || !v->cols)
 		return XFP_OK;
 	if (r->packed)

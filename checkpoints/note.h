@@ -7,7 +7,7 @@
 
 #include "checkpoints/checkpoint.h"
 
-/* Another file that is not carried along; silently drops it when out of memory. */
+/* Note a file that is not carried along; silently ignored if out of memory. */
 void xfp_checkpoint_leave_out(struct xfp_checkpoint *checkpoint, const char *name);
 /* Append a note in printf form; silently drops it when out of memory. */
 void xfp_checkpoint_note(struct xfp_checkpoint *checkpoint, const char *format, ...) XFP_PRINTF(2, 3);

@@ -11,11 +11,11 @@
 #define TILE_BYTES ((uint64_t)1 << 20)
 #define RUN_BYTES ((uint64_t)4 << 10) /* of a stored row in a tile */
 
-/* A matrix in stored rows: where its first element is, and how far the next row and the next column are. */
+/* A matrix in stored rows: its first element, and the distances of rows and of columns. */
 struct stored_place {
 	uint64_t row, col;
 	uint64_t row_step, col_step;
-	bool turned; /* its rows are columns of stored rows, row_step apart, and its columns stored rows */
+	bool turned; /* transposed: rows are columns of stored rows, row_step apart, and columns are stored rows */
 };
 
 struct xfp_packed_rows {
@@ -30,7 +30,7 @@ struct xfp_packed_rows {
 
 enum axis { NOWHERE, ALONG_ROWS, ALONG_COLUMNS, ACROSS };
 
-/* Which way `count` elements lie that are `stride` apart in the tensor, and how many stored rows or columns apart. */
+/* Find the axis of `count` elements `stride` apart in the tensor, and their distance in stored rows or columns. */
 static enum axis direction(const struct xfp_recipe *recipe, uint64_t base, uint64_t stride, uint64_t count,
 			   uint64_t *step)
 {
@@ -108,7 +108,7 @@ enum xfp_status xfp_packed_rows_open(const struct xfp_matrix_source *source, str
 
 	if (!recipe->part_count || !recipe->rows || !recipe->cols || !xfp_mul(recipe->rows, recipe->cols, &elements) ||
 	    elements > source->bytes || elements * (xfp_dtype_bits(source->dtype) / 8) != source->bytes)
-		return xfp_fail(err, XFP_BAD_INPUT, "tensor %s: its stored rows are not as large as it is",
+		return xfp_fail(err, XFP_BAD_INPUT, "tensor %s: the size of its stored rows does not match",
 				xfp_printable(source->tensor).text);
 	if (!(r = calloc(1, sizeof *r)))
 		return xfp_no_memory_for(err, source->tensor);
@@ -121,8 +121,7 @@ enum xfp_status xfp_packed_rows_open(const struct xfp_matrix_source *source, str
 		.tensor = r->source.tensor,
 	};
 	if (source->view.rows && source->view.cols && !find(recipe, &source->view, &r->place))
-		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "tensor %s: the matrix in it lies across the rows in which it is packed",
+		status = xfp_fail(err, XFP_BAD_INPUT, "tensor %s: the matrix in it crosses packed rows",
 				  xfp_printable(source->tensor).text);
 	else
 		status = xfp_decoder_open(&r->packed, &r->decoder, err);
@@ -148,7 +147,7 @@ static uint64_t lower(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Through tiles of `lines` stored rows, of which elements `step` apart are wanted. */
+/* Read through tiles of `lines` stored rows, and pick elements `step` apart. */
 static enum xfp_status read_tiles(struct xfp_packed_rows *r, uint64_t first, uint64_t count, unsigned char *buf,
 				  struct xfp_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pick.h - elements out of a tile. Private to checkpoints/.
+ * pick.h - copy elements from a tile. Private to checkpoints/.
  */
 #ifndef XFP_PICK_H
 #define XFP_PICK_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* `size` is a constant in each call, so that a copy is one move. */
+/* `size` is a constant in each call, so that copying is one move. */
 static inline void xfp_pick_sized(unsigned char *restrict dst, uint64_t dst_step, const unsigned char *restrict src,
 				  uint64_t src_i, uint64_t src_j, uint64_t rows, uint64_t cols, size_t size)
 {

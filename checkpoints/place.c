@@ -38,7 +38,7 @@ enum xfp_status xfp_place_slurp(const struct xfp_place *place, size_t limit, cha
 	if ((status = xfp_place_open(place, &fd, &bytes, &identity, err)))
 		goto done;
 	if (bytes > limit) {
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: has %" PRIu64 " bytes, more than the %zu that are read",
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: has %" PRIu64 " bytes, more than the supported %zu",
 				  place->shown, bytes, limit);
 		goto done;
 	}

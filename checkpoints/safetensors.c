@@ -2,18 +2,18 @@
 /*
  * safetensors.c - Hugging Face checkpoints: one safetensors file, or shards with an index.
  *
- * Which files count:
+ * Files of a model:
  *   MODEL is a .safetensors file          that file alone
  *   MODEL is an index, or a folder
- *   that holds one                        the shards that the index lists, never any other
- *   a folder with output*.safetensors     those, as EXL2's converter names them; it leaves an index of other files
+ *   that contains one                     the shards that the index lists, never any other
+ *   a folder with output*.safetensors     those, from EXL2's converter; it leaves an index of other files
  *   a folder with model.safetensors       that file alone
  *   a folder with a single .safetensors   that file, unless its name says that it is one of several
- *   any other folder                      refused: nothing says which files belong together
+ *   any other folder                      refused: it is unknown which files belong together
  *
- * With an index, every listed shard must be there and hold every tensor that is mapped to it. Nothing
- * else in the shards is lost silently: tensors that the index omits are taken, copies that
- * the index maps to another shard are left, and both are noted, as are files that it does not list.
+ * With an index, every listed shard must exist and contain every tensor that is mapped to it. Nothing else in the
+ * shards is lost silently: tensors that the index omits are used, copies that it maps to another shard are ignored, and
+ * both are noted, as are files that it does not list.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ const struct xfp_file_form xfp_form_safetensors = { SUFFIX, "safetensors", INDEX
 
 /* ---- probe -------------------------------------------------------------------------------------- */
 
-/* A file without the usual name, for instance a blob of the Hugging Face cache: plausible length, '{'. */
+/* Check a file without the usual name, such as a blob of the Hugging Face cache: a plausible length and '{'. */
 static enum xfp_status looks_right(const char *path, bool *right, struct xfp_error *err)
 {
 	unsigned char head[9];
@@ -54,7 +54,8 @@ static enum xfp_status looks_right(const char *path, bool *right, struct xfp_err
 
 /* ---- files of EXL2's converter ------------------------------------------------------------------ */
 
-/* It names them itself, writes no index, and copies that of its source, which lists files that are not there. */
+/* The converter chooses these names, writes no index, and copies its source's index, which lists files that do not
+ * exist. */
 #define OUTPUT "output"
 
 static bool is_output(const char *name)
@@ -65,7 +66,7 @@ static bool is_output(const char *name)
 	       (name[length] == '-' || !strcmp(name + length, SUFFIX));
 }
 
-/* Whether no file that the index lists is there. */
+/* Return whether none of the files that the index lists exists. */
 static enum xfp_status is_stale(const struct xfp_listing *listing, const char *index_name, bool *stale,
 				struct xfp_error *err)
 {
@@ -84,7 +85,8 @@ static enum xfp_status is_stale(const struct xfp_listing *listing, const char *i
 	return status;
 }
 
-/* All of them: output.safetensors, or output-00001-of-00003.safetensors and so on, which the listing has in order. */
+/* Open all outputs: output.safetensors, or output-00001-of-00003.safetensors and so on, which the listing has in
+ * order. */
 static enum xfp_status open_outputs(struct xfp_checkpoint *c, const struct xfp_listing *listing, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -107,8 +109,8 @@ static enum xfp_status open_outputs(struct xfp_checkpoint *c, const struct xfp_l
 	}
 	if (!status && read != total)
 		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "%s: is to hold %u files that are called " OUTPUT "-00001-of-%05u" SUFFIX
-				  " and so on, and does not; download those that are missing",
+				  "%s: must contain %u files named " OUTPUT "-00001-of-%05u" SUFFIX
+				  " and so on; download the missing ones",
 				  listing->folder, total, total);
 	return status;
 }
@@ -131,7 +133,7 @@ enum xfp_status xfp_safetensors_open_listing(struct xfp_checkpoint *c, const str
 	if (index && outputs && (status = is_stale(listing, INDEX_NAME, &stale, err)))
 		return status;
 	if (stale)
-		xfp_checkpoint_note(c, INDEX_NAME ": lists no file that is there; ignored");
+		xfp_checkpoint_note(c, INDEX_NAME ": lists no existing file; ignored");
 	if (outputs && !xfp_listing_has(listing, SINGLE_NAME) && (stale || !index))
 		return open_outputs(c, listing, err);
 	if (index)
@@ -157,7 +159,7 @@ static enum xfp_status open_safetensors(const char *model, struct xfp_checkpoint
 	return status;
 }
 
-/* Of all files but that of the config, which is among those of a packed checkpoint. */
+/* Read the headers of all files except that of the config, which is among those of a packed checkpoint. */
 static enum xfp_status read_headers(const struct xfp_checkpoint *c, struct xfp_header *header, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;

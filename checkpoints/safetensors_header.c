@@ -15,10 +15,10 @@
 struct header_parser {
 	const char *path;
 	struct xfp_json json;
-	struct xfp_source_tensor *tensors; /* offset: BEGIN, bytes: END until the layout is checked */
+	struct xfp_source_tensor *tensors; /* until the layout is checked, offset is BEGIN and bytes is END */
 	uint32_t count, capacity;
-	struct xfp_header *header; /* where __metadata__ goes; NULL: nowhere */
-	uint32_t number;           /* of the file, there */
+	struct xfp_header *header; /* receives __metadata__; may be NULL */
+	uint32_t number;           /* number of the file in `header` */
 	struct xfp_error *err;
 };
 
@@ -26,7 +26,7 @@ static enum xfp_status bad_json(struct header_parser *p, const char *name)
 {
 	if (!name)
 		return xfp_fail(p->err, XFP_BAD_INPUT,
-				"%s: header is not as safetensors has it: %s at its byte %td" AGAIN, p->path,
+				"%s: its header is not valid safetensors: %s at its byte %td" AGAIN, p->path,
 				p->json.error, p->json.at - p->json.start);
 	return xfp_fail(p->err, XFP_BAD_INPUT, "%s: tensor %s: %s at byte %td of the header" AGAIN, p->path,
 			xfp_printable(name).text, p->json.error, p->json.at - p->json.start);
@@ -125,7 +125,7 @@ static enum xfp_status parse_tensor(struct header_parser *p, struct xfp_source_t
 	return XFP_OK;
 }
 
-/* One value of __metadata__, to where it is wanted. */
+/* Parse a value of __metadata__. */
 static enum xfp_status parse_note(struct header_parser *p, const char *key)
 {
 	size_t size = (size_t)(p->json.end - p->json.at) + 1, length;
@@ -137,7 +137,7 @@ static enum xfp_status parse_note(struct header_parser *p, const char *key)
 		xfp_json_skip(&p->json);
 		return XFP_OK;
 	}
-	/* Decoded, a string is no longer than what is left of the header. */
+	/* A decoded string is not longer than the rest of the header. */
 	if (!(value = malloc(size)))
 		return xfp_no_memory_for(p->err, p->path);
 	if (xfp_json_string(&p->json, value, size, &length)) {
@@ -149,7 +149,7 @@ static enum xfp_status parse_note(struct header_parser *p, const char *key)
 	return status;
 }
 
-/* Decides nothing here, but it must be what it claims to be. */
+/* Check __metadata__, which has no effect here. */
 static enum xfp_status parse_metadata(struct header_parser *p)
 {
 	enum xfp_status status;
@@ -163,7 +163,7 @@ static enum xfp_status parse_metadata(struct header_parser *p)
 	xfp_json_open(&p->json, '{');
 	while (xfp_json_next(&p->json, '}') && xfp_json_key(&p->json, key, sizeof key, &length)) {
 		if (xfp_json_peek(&p->json) != '"')
-			return bad_tensor(p, "__metadata__", "holds something that is not a string");
+			return bad_tensor(p, "__metadata__", "contains a value that is not a string");
 		if ((status = parse_note(p, key)))
 			return status;
 	}
@@ -217,7 +217,7 @@ static enum xfp_status parse(struct header_parser *p)
 
 /* ---- the layout --------------------------------------------------------------------------------- */
 
-/* Of pointers to tensors. */
+/* Compare pointers to tensors by name. */
 static int by_name(const void *a, const void *b)
 {
 	const struct xfp_source_tensor *const *x = a, *const *y = b;
@@ -241,7 +241,7 @@ static enum xfp_status check_size(struct header_parser *p, const struct xfp_sour
 {
 	uint64_t bits = 1;
 
-	/* Left to right, as the reference does: a zero after an overflow does not mend it. */
+	/* Left to right, like the reference: a zero after an overflow does not excuse it. */
 	for (uint32_t i = 0; i < t->rank; i++) {
 		if (!xfp_mul(bits, t->shape[i], &bits))
 			return bad_tensor(p, t->name, "its shape has more than 2^64 elements");
@@ -259,7 +259,7 @@ static enum xfp_status check_size(struct header_parser *p, const struct xfp_sour
 	return XFP_OK;
 }
 
-/* Leaves `order` sorted by name. */
+/* Check that names are unique; sorts `order` by name. */
 static enum xfp_status check_names(struct header_parser *p, struct xfp_source_tensor **order)
 {
 	xfp_sort(order, p->count, sizeof *order, by_name);
@@ -270,7 +270,7 @@ static enum xfp_status check_names(struct header_parser *p, struct xfp_source_te
 	return XFP_OK;
 }
 
-/* The tensors fill the data end to end; then their offsets become what the interface promises. */
+/* Check that the tensors fill the data end to end; then convert offsets to those of the interface. */
 static enum xfp_status check_layout(struct header_parser *p, struct xfp_source_tensor **order, uint64_t data,
 				    uint64_t file_size)
 {
@@ -314,7 +314,7 @@ static enum xfp_status check_layout(struct header_parser *p, struct xfp_source_t
 	return XFP_OK;
 }
 
-/* Names first: two entries of one name overlap as well, and the name says more. Leaves the tensors sorted by name. */
+/* Check names first: duplicates overlap as well, and the name is the better message. Sorts the tensors by name. */
 static enum xfp_status check(struct header_parser *p, uint64_t data, uint64_t file_size)
 {
 	struct xfp_source_tensor **named = malloc((p->count + (size_t)1) * sizeof *named);
@@ -345,7 +345,7 @@ done:
 
 /* ---- the file ----------------------------------------------------------------------------------- */
 
-/* What is more often found in place of a safetensors file than a damaged one. */
+/* Recognize files that are often found in place of a safetensors file. */
 static enum xfp_status not_safetensors(const char *path, const char *first8, uint64_t header, uint64_t size,
 				       struct xfp_error *err)
 {

@@ -11,18 +11,18 @@
 #include "checkpoints/folder.h"
 #include "checkpoints/json_reader.h"
 
-#define INDEX_MAX 100000000 /* bytes; as much as the header of a shard may have */
+#define INDEX_MAX 100000000 /* bytes; the same limit as for a shard's header */
 
 struct index_parser {
 	const char *path;
 	const struct xfp_file_form *form;
 	struct xfp_json json;
-	struct unplaced { /* an entry while its shard has no number yet */
+	struct unplaced { /* an entry whose shard has no number yet */
 		char *tensor;
 		uint32_t run;
 	} * pairs;
 	uint32_t count, capacity;
-	struct shard_run { /* entries of one shard, one behind the other: few, as entries are sorted by layer */
+	struct shard_run { /* consecutive entries of one shard: few, because entries are sorted by layer */
 		char *shard;
 		uint32_t number;
 	} * runs;
@@ -36,7 +36,7 @@ static enum xfp_status bad_json(struct index_parser *p)
 			p->form->what, p->json.error, p->json.at - p->json.start);
 }
 
-/* A plain name in this very folder. */
+/* Return whether a name is a plain file name, without folders. */
 static bool is_plain(const char *name)
 {
 	return name[0] && name[0] != '.' && !strpbrk(name, "/\\") && !strstr(name, "..");
@@ -47,14 +47,13 @@ static enum xfp_status add_run(struct index_parser *p, const char *tensor, const
 	struct shard_run *grown;
 
 	if (!is_plain(shard))
-		return xfp_fail(
-			p->err, XFP_BAD_INPUT,
-			"%s: tensor %s: the index points to %s, which is no plain file name in its folder; do not trust"
-			" this checkpoint",
-			p->path, xfp_printable(tensor).text, xfp_printable(shard).text);
+		return xfp_fail(p->err, XFP_BAD_INPUT,
+				"%s: tensor %s: the index points to %s, which is not a plain file name; do not trust"
+				" this checkpoint",
+				p->path, xfp_printable(tensor).text, xfp_printable(shard).text);
 	if (!xfp_ends_with(shard, p->form->suffix))
 		return xfp_fail(p->err, XFP_BAD_INPUT,
-				"%s: tensor %s: the index points to %s, which is no %s file; not supported", p->path,
+				"%s: tensor %s: the index points to %s, which is not a %s file; not supported", p->path,
 				xfp_printable(tensor).text, xfp_printable(shard).text, p->form->what);
 	if (p->run_count == p->run_capacity) {
 		p->run_capacity = p->run_capacity ? p->run_capacity * 2 : 64;
@@ -114,7 +113,7 @@ static enum xfp_status parse(struct index_parser *p)
 
 	xfp_json_open(&p->json, '{');
 	while (xfp_json_next(&p->json, '}') && xfp_json_key(&p->json, key, sizeof key, &length)) {
-		/* metadata.total_size is wrong often enough that nobody checks it. */
+		/* metadata.total_size is often wrong, and no reader checks it. */
 		if (length != strlen("weight_map") || strcmp(key, "weight_map")) {
 			xfp_json_skip(&p->json);
 			continue;
@@ -144,7 +143,7 @@ static int by_tensor(const void *a, const void *b)
 	return strcmp(((const struct xfp_index_entry *)a)->tensor, ((const struct xfp_index_entry *)b)->tensor);
 }
 
-/* Number the shards; names move from pairs and runs into the index. */
+/* Number the shards; ownership of names moves from pairs and runs to the index. */
 static enum xfp_status build(struct index_parser *p, struct xfp_index *index)
 {
 	uint32_t *number = malloc(p->run_count * sizeof *number);

@@ -65,11 +65,10 @@ enum xfp_status xfp_listing_place(const struct xfp_listing *listing, const char 
 	if (!member)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: is not in the archive", *path);
 	if (member->compressed)
-		return xfp_fail(
-			err, XFP_BAD_INPUT,
-			"%s: is compressed, and is read only where it is stored as it is; unpack the archive and "
-			"name its folder, or make it with zip -0",
-			*path);
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: is compressed, but only stored members are supported; unpack the archive and "
+				"name its folder, or make it with zip -0",
+				*path);
 	*place = (struct xfp_place){ listing->path, *path, member->offset, member->bytes };
 	return XFP_OK;
 }
@@ -144,7 +143,7 @@ enum xfp_status xfp_shards_add(const struct xfp_file_form *form, struct xfp_chec
 	return status;
 }
 
-/* A file number for all components. */
+/* Set the file number of all components. */
 static void number(struct xfp_source_tensor *tensor, uint32_t file)
 {
 	struct xfp_recipe *recipe = tensor->recipe;
@@ -192,7 +191,7 @@ enum xfp_status xfp_shards_single(const struct xfp_file_form *form, struct xfp_c
 
 /* ---- shards ------------------------------------------------------------------------------------- */
 
-/* Look for all of them before the first is read: whoever downloads again wants to know how much. */
+/* Check that all shards exist before the first is read, so that the message has the number of missing files. */
 static enum xfp_status check_shards(const struct xfp_listing *listing, const char *index_name,
 				    const struct xfp_index *index, struct xfp_error *err)
 {
@@ -214,13 +213,13 @@ static enum xfp_status check_shards(const struct xfp_listing *listing, const cha
 	}
 	if (missing)
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s/%s: missing; %s lists %u files and %u of them are not there:"
+				"%s/%s: missing; %s lists %u files, and %u of them are missing:"
 				" download them",
 				listing->folder, xfp_printable(first).text, index_name, index->shard_count, missing);
 	return XFP_OK;
 }
 
-/* Tick off what the index maps here, drop what it maps elsewhere, note what it omits. */
+/* Mark the tensors that the index maps here, drop those that it maps elsewhere, note those that it omits. */
 static void apply_index(struct xfp_checkpoint *c, const char *index_name, struct xfp_index *index, uint32_t shard,
 			struct xfp_tensor_file *file)
 {
@@ -247,12 +246,12 @@ static void apply_index(struct xfp_checkpoint *c, const char *index_name, struct
 		}
 	}
 	if (omitted)
-		xfp_checkpoint_note(c, "%s: holds %u tensor%s that %s does not list (first: %s); taken as well",
+		xfp_checkpoint_note(c, "%s: contains %u tensor%s that %s does not list (first: %s); used as well",
 				    xfp_printable(name).text, omitted, omitted == 1 ? "" : "s", index_name,
 				    omitted_name.text);
 	if (other)
 		xfp_checkpoint_note(
-			c, "%s: holds %u tensor%s for which %s names another file (first: %s); ignored here",
+			c, "%s: contains %u tensor%s that %s maps to another file (first: %s); ignored here",
 			xfp_printable(name).text, other, other == 1 ? "" : "s", index_name, other_name.text);
 }
 
@@ -281,11 +280,10 @@ enum xfp_status xfp_shards_indexed(const struct xfp_file_form *form, struct xfp_
 		const struct xfp_index_entry *entry = &index.entries[i];
 
 		if (!entry->found) {
-			status = xfp_fail(
-				err, XFP_BAD_INPUT,
-				"%s/%s: tensor %s: %s says that it is here, and it is not; download both again",
-				listing->folder, xfp_printable(index.shards[entry->shard]).text,
-				xfp_printable(entry->tensor).text, index_name);
+			status = xfp_fail(err, XFP_BAD_INPUT,
+					  "%s/%s: tensor %s: listed by %s, but missing; download both again",
+					  listing->folder, xfp_printable(index.shards[entry->shard]).text,
+					  xfp_printable(entry->tensor).text, index_name);
 			goto done;
 		}
 	}
@@ -332,12 +330,12 @@ enum xfp_status xfp_shards_only(const struct xfp_file_form *form, struct xfp_che
 	}
 	if (count > 1)
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: holds %u %s files (%s ... %s) and no %s that says which belong together; download "
+				"%s: contains %u %s files (%s ... %s), but no %s; download "
 				"the index, or name one of the files",
 				listing->folder, count, form->what, xfp_printable(first).text, xfp_printable(last).text,
 				form->index);
 	if (!count)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds no %s file", listing->folder, form->what);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: contains no %s file", listing->folder, form->what);
 	if (xfp_is_shard(first, form->suffix))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s/%s: is one of several files; download the others and %s",
 				listing->folder, xfp_printable(first).text, form->index);
@@ -349,6 +347,6 @@ void xfp_shards_note_others(struct xfp_checkpoint *c, const struct xfp_listing *
 {
 	for (uint32_t i = 0; i < listing->count; i++)
 		if (may_be(listing->names[i]) && strcmp(listing->names[i], taken))
-			xfp_checkpoint_note(c, "%s: lies beside %s; ignored", xfp_printable(listing->names[i]).text,
+			xfp_checkpoint_note(c, "%s: is next to %s; ignored", xfp_printable(listing->names[i]).text,
 					    xfp_printable(taken).text);
 }

@@ -26,11 +26,11 @@
 struct zip_reader {
 	int fd;
 	const struct xfp_place *place;
-	uint64_t count, directory, directory_bytes; /* entries; where they are, from the archive's start */
+	uint64_t count, directory, directory_bytes; /* entries; offset in the archive, and size, of the directory */
 	unsigned char *entries;
-	struct zip_entry { /* in the order of the directory at first */
+	struct zip_entry { /* initially in the order of the directory */
 		struct xfp_zip_member member;
-		uint64_t local, compressed; /* where its local header is; bytes that are stored */
+		uint64_t local, compressed; /* offset of its local header; stored bytes */
 		uint16_t flags, method;
 		bool folder;
 	} * found;
@@ -55,7 +55,7 @@ static enum xfp_status read_at(const struct zip_reader *z, void *to, size_t size
 
 /* ---- the end of the archive ---------------------------------------------------------------------- */
 
-/* A record of 64-bit numbers, which its locator before the end points to: where both are, they agree. */
+/* Read the zip64 record, which a locator before the end points to. Fields that exist in both records must agree. */
 static enum xfp_status read_end64(struct zip_reader *z, uint64_t locator_at, const unsigned char *locator,
 				  const unsigned char *end, uint64_t *directory_end)
 {
@@ -66,12 +66,12 @@ static enum xfp_status read_end64(struct zip_reader *z, uint64_t locator_at, con
 	if (xfp_load32(locator + 4) || xfp_load32(locator + 16) > 1)
 		return bad(z, "is one of several disks of a zip archive");
 	if (at > locator_at || locator_at - at < END64_BYTES)
-		return bad(z, "the zip64 record at its end is not where its locator says");
+		return bad(z, "the zip64 record is not where its locator says");
 	if ((status = read_at(z, record, sizeof record, at)))
 		return status;
 	rest = xfp_load64(record + 4);
 	if (memcmp(record, "PK\6\6", 4) || rest != locator_at - at - 12)
-		return bad(z, "the zip64 record at its end is not one");
+		return bad(z, "the zip64 record at its end is invalid");
 	if (xfp_load32(record + 16) || xfp_load32(record + 20) || xfp_load64(record + 24) != xfp_load64(record + 32))
 		return bad(z, "is one of several disks of a zip archive");
 	z->count = xfp_load64(record + 32);
@@ -85,7 +85,7 @@ static enum xfp_status read_end64(struct zip_reader *z, uint64_t locator_at, con
 	return XFP_OK;
 }
 
-/* Where the central directory is. */
+/* Find the central directory. */
 static enum xfp_status read_end(struct zip_reader *z)
 {
 	uint64_t size = z->place->bytes, tail = END_BYTES + COMMENT_MAX + LOCATOR_BYTES, at, directory_end = 0;
@@ -106,7 +106,7 @@ static enum xfp_status read_end(struct zip_reader *z)
 		comment++;
 	}
 	if (comment + END_BYTES > tail || comment > COMMENT_MAX) {
-		status = bad(z, "it does not end as a zip archive does");
+		status = bad(z, "it does not end like a zip archive");
 		goto done;
 	}
 	end = bytes + tail - END_BYTES - comment;
@@ -128,7 +128,7 @@ static enum xfp_status read_end(struct zip_reader *z)
 	    z->count > z->directory_bytes / ENTRY_BYTES)
 		status = bad(z, "its directory is not where its end says, or something was put before the archive");
 	else if (z->directory_bytes > XFP_ZIP_DIRECTORY_MAX)
-		status = bad(z, "its directory takes more than 100 MB");
+		status = bad(z, "its directory exceeds 100 MB");
 done:
 	free(bytes);
 	return status;
@@ -136,7 +136,7 @@ done:
 
 /* ---- the directory -------------------------------------------------------------------------------- */
 
-/* A relative path that stays in its folder. */
+/* Return whether a name is a relative path that stays in its folder. */
 static bool is_harmless(const char *name, size_t length)
 {
 	const char *at = name, *slash;
@@ -152,7 +152,7 @@ static bool is_harmless(const char *name, size_t length)
 	return true;
 }
 
-/* Numbers that 32 bits do not hold are in an extra field, in this order, those alone. */
+/* Read sizes that exceed 32 bits from the zip64 extra field, which has only those, in this order. */
 static bool take_zip64(const unsigned char *extra, size_t size, struct zip_entry *f)
 {
 	uint64_t *const wanted[] = { &f->member.bytes, &f->compressed, &f->local };
@@ -187,7 +187,7 @@ static enum xfp_status read_entry(struct zip_reader *z, const unsigned char *ent
 	size_t name, extra;
 
 	if (left < ENTRY_BYTES || memcmp(entry, "PK\1\2", 4))
-		return bad(z, "its directory has fewer entries than it says");
+		return bad(z, "its directory has fewer entries than stated");
 	name = xfp_load16(entry + 28);
 	extra = xfp_load16(entry + 30);
 	*length = ENTRY_BYTES + name + extra + xfp_load16(entry + 32);
@@ -207,7 +207,7 @@ static enum xfp_status read_entry(struct zip_reader *z, const unsigned char *ent
 	z->found_count++;
 	if (name > NAME_MAX_BYTES || !is_harmless(f->member.name, name) || strlen(f->member.name) != name)
 		return xfp_fail(z->err, XFP_BAD_INPUT,
-				"%s: %s: is no path inside of the archive; do not trust this checkpoint",
+				"%s: %s: is not a path inside the archive; do not trust this checkpoint",
 				z->place->shown, xfp_printable(f->member.name).text);
 	if (f->flags & ENCRYPTED)
 		return xfp_fail(z->err, XFP_BAD_INPUT, "%s: %s: is encrypted; unpack the archive and name its folder",
@@ -215,15 +215,15 @@ static enum xfp_status read_entry(struct zip_reader *z, const unsigned char *ent
 	if (xfp_load16(entry + 34))
 		return bad_member(z, f->member.name, "lies on another disk");
 	if (!take_zip64(entry + ENTRY_BYTES + name, extra, f))
-		return bad_member(z, f->member.name, "has no zip64 field, and says that it has");
+		return bad_member(z, f->member.name, "lacks the zip64 field that it claims");
 	f->folder = f->member.name[name - 1] == '/';
 	f->member.compressed = f->method != 0;
 	if (!f->method && f->compressed != f->member.bytes)
-		return bad_member(z, f->member.name, "is stored, but in another number of bytes than it has");
+		return bad_member(z, f->member.name, "is stored, but its two sizes differ");
 	return XFP_OK;
 }
 
-/* The local header says the same, and what follows it lies before the directory. */
+/* Check that the local header agrees, and that the data ends before the directory. */
 static enum xfp_status read_local(struct zip_reader *z, struct zip_entry *f)
 {
 	unsigned char local[LOCAL_BYTES + NAME_MAX_BYTES];
@@ -273,15 +273,14 @@ static enum xfp_status check_overlaps(struct zip_reader *z)
 		const struct zip_entry *f = &z->found[i];
 
 		if (f->local < end)
-			return xfp_fail(z->err, XFP_BAD_INPUT, "%s: %s and %s have bytes in common" AGAIN,
-					z->place->shown, xfp_printable(f[-1].member.name).text,
-					xfp_printable(f->member.name).text);
+			return xfp_fail(z->err, XFP_BAD_INPUT, "%s: %s and %s overlap" AGAIN, z->place->shown,
+					xfp_printable(f[-1].member.name).text, xfp_printable(f->member.name).text);
 		end = f->member.offset + f->compressed;
 	}
 	return XFP_OK;
 }
 
-/* The name of the first in the order of the directory. */
+/* Return the name of the first member in directory order. */
 static const char *first_of(const struct zip_reader *z)
 {
 	for (uint32_t i = 0; i < z->found_count; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zipped.c - a checkpoint in a zip archive whose members are stored, as zip -0 makes it: tensors are read where they
- * lie in it, and small files go along as if they had been made. A file of torch.save is a zip as well, and is one file.
+ * zipped.c - a checkpoint in a zip archive with stored members, as from zip -0. Tensors are read in place; small files
+ * are carried along like synthesized files. A torch.save file is a zip as well, and counts as one file.
  *
- * The checkpoint is in the folder, of those in the archive, that lies least deep and has weights.
+ * The checkpoint is in the least nested folder of the archive that contains weights.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "checkpoints/note.h"
 #include "checkpoints/zip.h"
 
-/* Folders that systems add, and hidden files. */
+/* Return whether a member is hidden, or in a folder that operating systems add. */
 static bool is_hidden(const char *name)
 {
 	return *name == '.' || strstr(name, "/.") || !strncmp(name, "__MACOSX/", 9);
@@ -34,7 +34,7 @@ static size_t depth_of(const char *name)
 	return depth;
 }
 
-/* The length of the folder's name, with the slash, that the checkpoint is in; false: no member is weights. */
+/* Find the length of the checkpoint's folder name, with slash; returns false if no member is weights. */
 static bool find_inside(const struct xfp_zip *zip, const char **first, size_t *length)
 {
 	const struct xfp_zip_member *best = NULL;
@@ -53,7 +53,7 @@ static bool find_inside(const struct xfp_zip *zip, const char **first, size_t *l
 	return true;
 }
 
-/* What torch.save writes has its pickle in the only folder. */
+/* A torch.save file has its pickle in the only folder. */
 static bool is_torch_file(const struct xfp_zip *zip)
 {
 	for (uint32_t i = 0; i < zip->count; i++) {
@@ -65,7 +65,7 @@ static bool is_torch_file(const struct xfp_zip *zip)
 	return false;
 }
 
-/* The names in the folder, and of the small files in folders of that. */
+/* List the names in the folder, and the small files in its subfolders. */
 static enum xfp_status list(const struct xfp_zip *zip, const char *path, char *inside, struct xfp_listing *listing,
 			    struct xfp_error *err)
 {
@@ -91,7 +91,7 @@ static enum xfp_status list(const struct xfp_zip *zip, const char *path, char *i
 	return XFP_OK;
 }
 
-/* Small files go along. */
+/* Carry small files along. */
 static enum xfp_status take_extras(struct xfp_checkpoint *c, const struct xfp_listing *listing, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -133,13 +133,13 @@ static enum xfp_status open_listing(struct xfp_checkpoint *c, const struct xfp_l
 		safetensors |= xfp_ends_with(listing->names[i], ".safetensors") ||
 			       xfp_ends_with(listing->names[i], ".safetensors.index.json");
 	c->format = safetensors ? "safetensors in a zip" : gguf ? "gguf in a zip" : "pytorch in a zip";
-	/* A GGUF says all of itself, so that small files are what lies beside it. */
+	/* A GGUF is self-contained, so small files next to it are unrelated. */
 	if (gguf && !safetensors)
 		return (status = xfp_gguf_open_listing(c, listing, NULL, err)) ? status : take_extras(c, listing, err);
 	if (!safetensors && !xfp_ends_with(first, ".bin") && !xfp_ends_with(first, ".pth") &&
 	    !xfp_ends_with(first, ".pt") && !xfp_ends_with(first, ".index.json"))
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s/%s: is not read in an archive: unpack that, and name the file or its folder",
+				"%s/%s: is not supported in an archive; unpack it, and name the file or its folder",
 				listing->folder, xfp_printable(xfp_base_name(first)).text);
 	status = take_extras(c, listing, err);
 	if (status)
@@ -175,7 +175,7 @@ static enum xfp_status open_zip(const char *model, struct xfp_checkpoint *c, str
 		c->format = xfp_format_pytorch.name;
 		status = xfp_format_pytorch.open(model, c, err);
 	} else if (!find_inside(&zip, &first, &length)) {
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: holds no weights that xfp reads", path);
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: contains no supported weights", path);
 	} else if (!(inside = strndup(first, length))) {
 		status = xfp_no_memory_for(err, path);
 	} else {

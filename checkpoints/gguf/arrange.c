@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arrange.c - each stored tensor becomes one or more logical ones, or a part of one.
+ * arrange.c - convert stored tensors to logical ones: one to one, one to many, or many to one.
  *
- * What lies in the file as it is to be is left there; all else gets a recipe. Rows are moved whole, so that packed rows
- * are as easily moved as others.
+ * Tensors that are already in the right form stay where they are; the others get a recipe. Recipes move whole rows, so
+ * packed rows can be moved like any others.
  */
 #include "checkpoints/gguf/part.h"
 #include "schemas/recipe/recipe.h"
@@ -15,7 +15,7 @@
 
 /* ---- one tensor --------------------------------------------------------------------------------- */
 
-/* The name with the number of an expert and a projection put in. */
+/* Insert the number of an expert and a projection into the name. */
 static void fill_name(const char *name, uint64_t expert, const char *projection, char out[XFP_MAX_NAME])
 {
 	size_t used = 0;
@@ -41,7 +41,7 @@ static enum xfp_status add_as_is(struct xfp_gguf_model *m, const struct xfp_gguf
 	return xfp_gguf_add_rows(m, stored, name, t->rank, t->shape, 0, xfp_gguf_rows(t).rows);
 }
 
-/* Of a key of heads: how many, and how many rows each has. */
+/* Read the number of heads from a metadata key; also compute the rows per head. */
 static enum xfp_status take_heads(const struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, uint64_t layer,
 				  bool keys, uint64_t *heads, uint64_t *each)
 {
@@ -55,13 +55,13 @@ static enum xfp_status take_heads(const struct xfp_gguf_model *m, const struct x
 		return status;
 	if (!t->rank || t->rank > 2 || t->shape[0] % *heads || t->shape[0] / *heads % 2)
 		return xfp_gguf_bad(m, stored,
-				    "its rows are no pairs of %" PRIu64 " heads (%s.%s); download the file again",
+				    "its rows do not form pairs for %" PRIu64 " heads (%s.%s); download the file again",
 				    *heads, m->prefix, key);
 	*each = t->shape[0] / *heads;
 	return XFP_OK;
 }
 
-/* Rows of each head, which take turns between its halves there, one half behind the other. */
+/* Restore the order of the rows of each head: GGUF interleaves the two halves of a head. */
 static enum xfp_status add_heads(struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, uint64_t layer,
 				 const char *name, bool keys)
 {
@@ -75,9 +75,9 @@ static enum xfp_status add_heads(struct xfp_gguf_model *m, const struct xfp_gguf
 		return status ? status : add_as_is(m, stored, name);
 	if ((status = xfp_gguf_part(m, stored, 0, xfp_gguf_rows(t).rows, &part)))
 		return status;
-	if (t->rank == 1) { /* a bias: its elements are rows */
+	if (t->rank == 1) { /* a bias: its elements correspond to rows */
 		if (t->type->form != XFP_GGML_DTYPE)
-			return xfp_gguf_bad(m, stored, "is %s, which no bias is", t->type->name);
+			return xfp_gguf_bad(m, stored, "is %s, an invalid type for a bias", t->type->name);
 		part.part.rows = t->shape[0];
 		part.part.cols = 1;
 	}
@@ -100,7 +100,7 @@ static enum xfp_status add_reversed(struct xfp_gguf_model *m, const struct xfp_g
 		return add_as_is(m, stored, name);
 	if (t->number != XFP_GGML_F32)
 		return xfp_gguf_bad(m, stored,
-				    "is %s, and such tensors are F32 in every GGUF; use a file that llama.cpp's "
+				    "is %s, but such tensors must be F32; use a file that llama.cpp's "
 				    "converter wrote",
 				    t->type->name);
 	if ((status = xfp_gguf_part(m, stored, 0, xfp_gguf_rows(t).rows, &part)))
@@ -130,7 +130,7 @@ static enum xfp_status check_experts(const struct xfp_gguf_model *m, const struc
 	return XFP_OK;
 }
 
-/* Each expert's rows, or with `projections` as many equal shares of them one after the other. */
+/* Split a stack into one tensor per expert; `projections` further divides the rows of each into equal parts. */
 static enum xfp_status add_experts(struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, const char *name,
 				   const char *const *projections, uint64_t shares)
 {
@@ -152,7 +152,7 @@ static enum xfp_status add_experts(struct xfp_gguf_model *m, const struct xfp_gg
 	return status;
 }
 
-/* [experts, in, out], whose stored rows are [experts, out, in]. */
+/* Add [experts, in, out], which is stored as [experts, out, in]. */
 static enum xfp_status add_turned(struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, const char *name)
 {
 	const struct xfp_gguf_tensor *t = stored->tensor;
@@ -173,7 +173,7 @@ static enum xfp_status add_turned(struct xfp_gguf_model *m, const struct xfp_ggu
 	return xfp_gguf_add_recipe(m, stored, name, 3, (uint64_t[]){ t->shape[0], t->shape[2], t->shape[1] }, &recipe);
 }
 
-/* Gates whose rows, or biases, take turns with those of "up". */
+/* Interleave the rows, or biases, of gate with those of "up". */
 static enum xfp_status add_interleaved(struct xfp_gguf_model *m, struct xfp_gguf_stored *gate, const char *name,
 				       bool biases)
 {
@@ -191,7 +191,7 @@ static enum xfp_status add_interleaved(struct xfp_gguf_model *m, struct xfp_gguf
 	if (t->rank != (biases ? 2 : 3) || up->tensor->rank != t->rank ||
 	    memcmp(up->tensor->shape, t->shape, sizeof t->shape) != 0 || !t->bytes ||
 	    (biases && (t->type->form != XFP_GGML_DTYPE || up->tensor->type->form != XFP_GGML_DTYPE)))
-		return xfp_gguf_bad(m, up, "does not fit %s, with which it makes one tensor; download the file again",
+		return xfp_gguf_bad(m, up, "does not match %s, the other half of the tensor; download the file again",
 				    t->name);
 	rows = xfp_gguf_rows(t).rows;
 	if ((status = xfp_gguf_part(m, gate, 0, rows, &both[0])) || (status = xfp_gguf_part(m, up, 0, rows, &both[1])))
@@ -219,9 +219,9 @@ static enum xfp_status add_interleaved(struct xfp_gguf_model *m, struct xfp_gguf
 				   &recipe);
 }
 
-/* ---- joined and parted projections -------------------------------------------------------------- */
+/* ---- fused and split projections ---------------------------------------------------------------- */
 
-/* Rows of q, k and v, each those of its heads. */
+/* Split rows to q, k and v by their heads. */
 static enum xfp_status add_qkv(struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, uint64_t layer,
 			       const char *name)
 {
@@ -251,13 +251,13 @@ static enum xfp_status add_qkv(struct xfp_gguf_model *m, const struct xfp_gguf_s
 		first += rows;
 		fill_name(name, 0, projections[p], full);
 		if (t->rank == 1 && t->type->form != XFP_GGML_DTYPE)
-			return xfp_gguf_bad(m, stored, "is %s, which no bias is", t->type->name);
+			return xfp_gguf_bad(m, stored, "is %s, an invalid type for a bias", t->type->name);
 		status = p < 2 && turns ? add_heads(m, &one, layer, full, p == 1) : add_as_is(m, &one, full);
 	}
 	return status;
 }
 
-/* Rows of q, k, v and z, head of keys by head of keys. */
+/* Combine rows of q, k, v and z, grouped by key head. */
 static enum xfp_status add_linear(struct xfp_gguf_model *m, struct xfp_gguf_stored *qkv, const char *name)
 {
 	const struct xfp_gguf_tensor *t = qkv->tensor;
@@ -278,7 +278,7 @@ static enum xfp_status add_linear(struct xfp_gguf_model *m, struct xfp_gguf_stor
 	    t->shape[0] != 2 * keys + inner || z->tensor->shape[0] != inner || z->tensor->shape[1] != t->shape[1] ||
 	    !t->bytes)
 		return xfp_gguf_bad(m, qkv,
-				    "its rows, or those of attn_gate, are not as %s.ssm says; download the file "
+				    "its rows, or those of attn_gate, do not match %s.ssm; download the file "
 				    "again",
 				    m->prefix);
 	parts = calloc(4 * heads, sizeof *parts);
@@ -348,7 +348,7 @@ static enum xfp_status arrange_one(struct xfp_gguf_model *m, struct xfp_gguf_sto
 	case XFP_GGUF_LINEAR:
 		return add_linear(m, stored, place.name);
 	case XFP_GGUF_TAKEN:
-		/* What config.json could not say is kept; all else is taken by its neighbour. */
+		/* Keep tensors that config.json cannot express; the others become part of a neighbour. */
 		if (place.layer == UINT64_MAX)
 			return add_as_is(m, stored, place.name);
 		stored->used = false;
@@ -368,7 +368,7 @@ enum xfp_status xfp_gguf_arrange(struct xfp_gguf_model *m)
 	for (uint32_t i = 0; !status && i < m->stored_count; i++)
 		if (!m->stored[i].used)
 			status = xfp_gguf_bad(m, &m->stored[i],
-					      "is one part of a tensor of which the others are not there; download all "
+					      "is a part of a tensor whose other parts are missing; download all "
 					      "parts of the file again");
 	return status;
 }

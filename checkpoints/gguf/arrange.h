@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arrange.h - from the tensors of a GGUF to logical ones. Private to checkpoints/gguf/.
+ * arrange.h - convert the tensors of a GGUF to logical ones. Private to checkpoints/gguf/.
  */
 #ifndef XFP_GGUF_ARRANGE_H
 #define XFP_GGUF_ARRANGE_H
@@ -10,45 +10,44 @@
 #include "checkpoints/gguf/names.h"
 
 #define XFP_GGUF_MOST_EXPERTS 1024
-#define XFP_GGUF_MOST_TENSORS (1u << 18) /* logical ones: few bytes of a header may make many of them */
+#define XFP_GGUF_MOST_TENSORS (1u << 18) /* limit of logical tensors, because a small header may define many */
 
 struct xfp_gguf_stored {
 	const struct xfp_gguf_tensor *tensor;
-	uint32_t file; /* of the model's */
+	uint32_t file; /* number among the model's files */
 	bool used;
 };
 
 /* All files of a model. */
 struct xfp_gguf_model {
-	struct xfp_checkpoint
-		*checkpoint; /* its files are those of the model, in order, or the archive that they are in */
-	const struct xfp_listing *listing; /* what they are among */
+	struct xfp_checkpoint *checkpoint; /* its files are the model's, in order, or the archive that contains them */
+	const struct xfp_listing *listing; /* all files of the folder or archive */
 	struct xfp_gguf_file *files;       /* the first has the metadata */
 	uint32_t file_count;
 	enum xfp_gguf_architecture architecture;
-	const char *prefix;             /* of the keys of the architecture */
-	uint64_t layers, drafts;        /* of the model, and of multi-token prediction behind them */
+	const char *prefix;             /* prefix of the architecture's keys */
+	uint64_t layers, drafts;        /* layers of the model, and multi-token prediction layers after them */
 	struct xfp_gguf_stored *stored; /* all tensors, sorted by name */
 	uint32_t stored_count;
 	struct xfp_error *err;
 };
 
-/* NULL: there is none of that name. */
+/* Return the stored tensor of this name, or NULL. */
 struct xfp_gguf_stored *xfp_gguf_stored(const struct xfp_gguf_model *model, const char *name);
 
-/* "FILE: tensor NAME: " and what is wrong with it, XFP_BAD_INPUT. */
+/* Report an error of a tensor, "FILE: tensor NAME: ...", and return XFP_BAD_INPUT. */
 enum xfp_status xfp_gguf_bad(const struct xfp_gguf_model *model, const struct xfp_gguf_stored *stored,
 			     const char *format, ...) XFP_PRINTF(3, 4);
 
-/* "FILE: metadata PREFIX.KEY: " and what is wrong with it, likewise. */
+/* Report an error of a metadata key, "FILE: metadata PREFIX.KEY: ...", and return XFP_BAD_INPUT. */
 enum xfp_status xfp_gguf_bad_key(const struct xfp_gguf_model *model, const char *key, const char *what);
 
-/* An integer of a key of the architecture, of a layer where there is one for each. It must be there; from 1 to `most`.
- */
+/* Read a required integer of an architecture's key, from 1 to `most`; if the key has one value per layer, that of
+ * `layer`. */
 enum xfp_status xfp_gguf_take_number(const struct xfp_gguf_model *model, const char *key, uint64_t layer, uint64_t most,
 				     uint64_t *number);
 
-/* Add logical tensors for all that are stored and not used. */
+/* Add logical tensors for all stored tensors that are not used yet. */
 enum xfp_status xfp_gguf_arrange(struct xfp_gguf_model *model);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.c - what metadata says, in the words of Hugging Face's config.json.
+ * config.c - write Hugging Face's config.json from GGUF metadata.
  *
- * What llama.cpp has in its code and not in the file is written as it is there: that experts' shares add up to 1, which
- * activation an architecture has, which of its layers look back a window only.
+ * Properties that llama.cpp has in its code instead of the file are written as in that code: whether routing weights
+ * are normalized, the activation of an architecture, which layers use sliding-window attention.
  */
 #include "checkpoints/gguf/config.h"
 
@@ -16,7 +16,7 @@
 #include "checkpoints/format.h"
 #include "checkpoints/note.h"
 
-#define MOST UINT32_MAX /* of any size that is copied */
+#define MOST UINT32_MAX /* maximum of any size that is copied */
 
 static const struct {
 	const char *model_type, *class_, *activation;
@@ -77,7 +77,8 @@ static void put_text(struct made_config *w, const char *name, const char *text)
 	fprintf(w->out, "\"%s\"", text);
 }
 
-/* Of layers, the number that they share; where they do not, the first's, and a note. False: there is none. */
+/* Read a number that all layers share; if they differ, that of the first layer, with a note. Returns false if
+ * missing. */
 static bool number_of(struct made_config *w, const char *key, uint64_t *number)
 {
 	const struct xfp_gguf_value *value = value_of(w, key);
@@ -86,15 +87,15 @@ static bool number_of(struct made_config *w, const char *key, uint64_t *number)
 	if (w->status || !value || (value->array && !value->count))
 		return false;
 	if (!xfp_gguf_integer(value, 0, number) || *number > MOST) {
-		w->status = xfp_gguf_bad_key(w->m, key, "is no number that can be; download the file again");
+		w->status = xfp_gguf_bad_key(w->m, key, "has an invalid value; download the file again");
 		return false;
 	}
 	for (uint64_t i = 1; value->array && i < value->count; i++)
 		if (xfp_gguf_integer(value, i, &other) && other != *number) {
 			xfp_checkpoint_note(
 				w->m->checkpoint,
-				"metadata %s.%s: differs from layer to layer, which config.json cannot say; the "
-				"first layer's is taken",
+				"metadata %s.%s: differs between layers, which config.json cannot express; the "
+				"first layer's value is used",
 				w->m->prefix, key);
 			break;
 		}
@@ -108,7 +109,7 @@ static bool real_of(struct made_config *w, const char *key, double *number)
 	if (w->status || !value)
 		return false;
 	if (!xfp_gguf_real(value, 0, number) || !isfinite(*number)) {
-		w->status = xfp_gguf_bad_key(w->m, key, "is no number; download the file again");
+		w->status = xfp_gguf_bad_key(w->m, key, "is not a number; download the file again");
 		return false;
 	}
 	return true;
@@ -124,7 +125,7 @@ static bool copy_number(struct made_config *w, const char *name, const char *key
 	return true;
 }
 
-/* One that a model cannot be without. */
+/* Read a required number. */
 static uint64_t need_number(struct made_config *w, const char *name, const char *key)
 {
 	uint64_t number = 1;
@@ -143,7 +144,7 @@ static void copy_real(struct made_config *w, const char *name, const char *key)
 		put_real(w, name, number);
 }
 
-/* ---- what tensors tell -------------------------------------------------------------------------- */
+/* ---- properties derived from tensors ------------------------------------------------------------ */
 
 /* "blk.LAYER.NAME" */
 static const struct xfp_gguf_tensor *tensor_of(const struct made_config *w, uint64_t layer, const char *name)
@@ -166,7 +167,7 @@ static uint64_t vocabulary(const struct made_config *w)
 	return xfp_gguf_integer(value_of(w, "vocab_size"), 0, &said) ? said : 0;
 }
 
-/* In which most bytes are, once unpacked. */
+/* Return the dtype of most bytes, after unpacking. */
 static const char *main_dtype(const struct made_config *w)
 {
 	uint64_t bytes[XFP_DTYPES] = { 0 };
@@ -186,7 +187,7 @@ static void put_token(struct made_config *w, const char *name, const char *key)
 		put_number(w, name, token);
 }
 
-/* Which kind of layer each is. */
+/* Write the type of each layer. */
 static void put_layer_types(struct made_config *w, bool (*full)(const struct made_config *w, uint64_t layer),
 			    const char *other)
 {
@@ -196,7 +197,8 @@ static void put_layer_types(struct made_config *w, bool (*full)(const struct mad
 	fputs("\n  ]", w->out);
 }
 
-/* Every so many layers one looks back further than a window: as told, or as llama.cpp has it of the architecture. */
+/* Return whether a layer has full attention instead of a sliding window: every n-th layer, by a key or by llama.cpp's
+ * default for the architecture. */
 static bool looks_far(const struct made_config *w, uint64_t layer)
 {
 	const struct xfp_gguf_value *value = value_of(w, "attention.sliding_window_pattern");
@@ -210,7 +212,7 @@ static bool looks_far(const struct made_config *w, uint64_t layer)
 	return (layer + 1) % every == 0;
 }
 
-/* What a layer of Qwen3-Next has tells which of both it is. */
+/* The tensors of a Qwen3-Next layer show whether it has full or linear attention. */
 static bool attends(const struct made_config *w, uint64_t layer)
 {
 	return tensor_of(w, layer, "attn_q.weight") != NULL;
@@ -231,7 +233,7 @@ static void put_experts(struct made_config *w, const char *count, const char *si
 		need_number(w, size, "expert_feed_forward_length");
 }
 
-/* Layers without experts. */
+/* Write the number of layers without experts. */
 static void put_dense_layers(struct made_config *w)
 {
 	const char *comma = "";
@@ -260,7 +262,7 @@ static uint64_t head_width(struct made_config *w)
 		       : 0;
 }
 
-/* How much of a head is turned. */
+/* Write the partial rotary factor. */
 static void put_partial(struct made_config *w)
 {
 	uint64_t turned, width = head_width(w);
@@ -269,7 +271,7 @@ static void put_partial(struct made_config *w)
 		put_real(w, "partial_rotary_factor", (double)turned / (double)width);
 }
 
-/* What queries are divided by the root of: the largest models of a kind have it otherwise. */
+/* Write query_pre_attn_scalar, which differs in the largest model of a family. */
 static void put_scalar(struct made_config *w, uint64_t layers_of_largest)
 {
 	uint64_t size = 0, heads = 1, scalar = head_width(w);
@@ -307,7 +309,7 @@ static void put_phi3(struct made_config *w)
 
 	copy_number(w, "original_max_position_embeddings", "rope.scaling.original_context_length");
 	put_partial(w);
-	/* A window of 0 is none. */
+	/* A window of 0 means no window. */
 	if (number_of(w, "attention.sliding_window", &window) && window)
 		put_number(w, "sliding_window", window);
 }
@@ -408,7 +410,7 @@ static void put_sizes(struct made_config *w)
 
 	put_number(w, "vocab_size", vocabulary(w));
 	need_number(w, "hidden_size", "embedding_length");
-	/* Of experts that are all of one size, gpt-oss says it here. */
+	/* gpt-oss has the expert size in this key. */
 	if (a == XFP_GGUF_GPT_OSS && value_of(w, "expert_feed_forward_length"))
 		need_number(w, "intermediate_size", "expert_feed_forward_length");
 	else
@@ -453,7 +455,7 @@ enum xfp_status xfp_gguf_make_config(struct xfp_gguf_model *m)
 	put_token(&w, "bos_token_id", "tokenizer.ggml.bos_token_id");
 	put_token(&w, "eos_token_id", "tokenizer.ggml.eos_token_id");
 	put_token(&w, "pad_token_id", "tokenizer.ggml.padding_token_id");
-	/* What else it is taken for may be past the vocabulary. */
+	/* Default ids of special tokens may exceed the vocabulary. */
 	if (m->architecture == XFP_GGUF_PHI3 &&
 	    !xfp_gguf_find(&m->files[0].metadata, "tokenizer.ggml.padding_token_id")) {
 		field(&w, "pad_token_id");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * describe.c - metadata as text, for people and programs to read.
+ * describe.c - print metadata as text.
  */
 #include "checkpoints/gguf/describe.h"
 
@@ -12,7 +12,7 @@
 #include "checkpoints/gguf/config.h"
 #include "checkpoints/gguf/header.h"
 
-/* In the words of the format. */
+/* Names of types in the format's terms. */
 static const char *const kinds[][2] = {
 	[XFP_GGUF_U8] = { "uint8", "uint8[]" },      [XFP_GGUF_I8] = { "int8", "int8[]" },
 	[XFP_GGUF_U16] = { "uint16", "uint16[]" },   [XFP_GGUF_I16] = { "int16", "int16[]" },
@@ -23,7 +23,7 @@ static const char *const kinds[][2] = {
 	[XFP_GGUF_F64] = { "float64", "float64[]" },
 };
 
-/* Of general.file_type: what most of the weights are. What is not here is gone from the format, or later than this. */
+/* Names of general.file_type, the type of most weights. Missing numbers were removed from the format, or are newer. */
 static const char *const file_types[] = {
 	[0] = "F32",     [1] = "F16",     [2] = "Q4_0",     [3] = "Q4_1",    [7] = "Q8_0",     [8] = "Q5_0",
 	[9] = "Q5_1",    [10] = "Q2_K",   [11] = "Q3_K_S",  [12] = "Q3_K_M", [13] = "Q3_K_L",  [14] = "Q4_K_S",
@@ -67,7 +67,7 @@ static void print_number(FILE *out, const struct xfp_gguf_value *value, uint64_t
 		int64_t less = 0;
 		size_t size = xfp_gguf_kind_bytes(value->kind);
 
-		/* Negative: what its own bytes leave out is all ones. */
+		/* Sign-extend a negative number. */
 		memcpy(&less, value->at + number * size, size);
 		if (size < sizeof less)
 			less |= (int64_t)(UINT64_MAX << 8 * size);
@@ -75,7 +75,7 @@ static void print_number(FILE *out, const struct xfp_gguf_value *value, uint64_t
 	}
 }
 
-/* A list's texts, or the one, each with a NUL behind it. */
+/* Print the texts of a list, or a single text, each followed by NUL. */
 static void print_values(FILE *out, const struct xfp_gguf_value *value)
 {
 	struct xfp_gguf_text text;

@@ -7,7 +7,7 @@
 
 #include "checkpoints/header.h"
 
-/* As struct xfp_checkpoint_format has it: all keys of all files; of arrays the beginning. */
+/* Implements `header` of struct xfp_checkpoint_format: all keys of all files; of arrays the beginning. */
 enum xfp_status xfp_gguf_header(const struct xfp_checkpoint *checkpoint, struct xfp_header *header,
 				struct xfp_error *err);
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gguf.c - models as llama.cpp has them: one file, or several that belong together.
+ * gguf.c - models of llama.cpp: one GGUF file, or several parts.
  *
- * Which files count:
- *   MODEL is a GGUF file          that file, and where its metadata says that it is one of several, all of them,
- *                                 whichever it is: they lie beside it, NAME-00001-of-00005.gguf and so on
- *   MODEL is a folder with GGUF   the same, where its files make one model, besides a vision tower (mmproj), which is
- *                                 left
+ * Files of a model:
+ *   MODEL is a GGUF file          that file; if its metadata says that it is one of several parts, all parts, which
+ *                                 must be in the same folder: NAME-00001-of-00005.gguf and so on
+ *   MODEL is a folder with GGUF   the same, if its files form one model; a vision tower (mmproj) is ignored
  *
- * Files of several have metadata in the first alone. Each is checked by itself, and all together hold each tensor once.
+ * Only the first part has metadata. Each part is checked separately; together they contain each tensor once.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -41,7 +40,7 @@ static enum xfp_status has_magic(const char *path, bool *has, struct xfp_error *
 
 /* ---- names of files ----------------------------------------------------------------------------- */
 
-/* Of NAME-00002-of-00005.gguf: NAME's length, and both numbers; false where it is another. */
+/* Parse NAME-00002-of-00005.gguf: the length of NAME, and both numbers. Returns false for other names. */
 static bool split_name(const char *name, size_t *length, uint32_t *number, uint32_t *count)
 {
 	static const char digits[] = "0123456789";
@@ -57,7 +56,7 @@ static bool split_name(const char *name, size_t *length, uint32_t *number, uint3
 	return true;
 }
 
-/* The one model that there is: the name of one of its files, borrowed. */
+/* Find the only model: return the name of one of its files, borrowed. */
 static enum xfp_status choose(struct xfp_checkpoint *c, const struct xfp_listing *listing, const char **chosen,
 			      struct xfp_error *err)
 {
@@ -71,8 +70,7 @@ static enum xfp_status choose(struct xfp_checkpoint *c, const struct xfp_listing
 		if (!xfp_ends_with(name, SUFFIX))
 			continue;
 		if (!strncmp(name, "mmproj", 6)) {
-			xfp_checkpoint_note(c, "%s: is a tower for pictures or sounds, which is not read; left",
-					    xfp_printable(name).text);
+			xfp_checkpoint_note(c, "%s: is a tower for images or audio; ignored", xfp_printable(name).text);
 		} else if (!first) {
 			first = name;
 			prefix = split_name(first, &length, &number, &files) ? length : strlen(first);
@@ -82,9 +80,9 @@ static enum xfp_status choose(struct xfp_checkpoint *c, const struct xfp_listing
 		}
 	}
 	if (!first)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds no GGUF of a model; download it", listing->folder);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: contains no GGUF model; download it", listing->folder);
 	if (other)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds several models in GGUF (%s, %s ...); %s",
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: contains several GGUF models (%s, %s ...); %s",
 				listing->folder, xfp_printable(first).text, xfp_printable(other).text,
 				listing->zip ? "unpack it, and name the file of one" : "name the file of one");
 	*chosen = first;
@@ -115,7 +113,7 @@ static enum xfp_status add_file(struct xfp_gguf_model *m, const char *name)
 	return status;
 }
 
-/* How many files the model has, as one of them says; 1 where it says nothing. */
+/* Read the number of files from a file's metadata; 1 if it does not say. */
 static enum xfp_status read_count(const struct xfp_gguf_model *m, const struct xfp_gguf_file *file, uint64_t *count)
 {
 	const struct xfp_gguf_value *value = xfp_gguf_find(&file->metadata, "split.count");
@@ -123,13 +121,14 @@ static enum xfp_status read_count(const struct xfp_gguf_model *m, const struct x
 	*count = 1;
 	if (value && (!xfp_gguf_integer(value, 0, count) || *count > MOST_FILES))
 		return xfp_fail(m->err, XFP_BAD_INPUT,
-				"%s: metadata split.count: is no number of files; download it again", file->shown);
+				"%s: metadata split.count: is not a valid number of files; download it again",
+				file->shown);
 	if (!*count)
 		*count = 1;
 	return XFP_OK;
 }
 
-/* A file of several, which is number `number` from 0. */
+/* Check that a file is part `number`, counted from 0. */
 static enum xfp_status check_split(const struct xfp_gguf_model *m, uint64_t number, uint64_t count)
 {
 	const struct xfp_gguf_file *file = &m->files[number];
@@ -174,7 +173,7 @@ static enum xfp_status open_split(struct xfp_gguf_model *m, const char *name, ui
 				"%s/%s: is one of %" PRIu64 " files, which is not its name: they are called "
 				"NAME-00001-of-%05" PRIu64 SUFFIX " and so on; name it so again",
 				folder, xfp_printable(name).text, count, count);
-	/* Whoever downloads again wants to know how much, so all are looked for first. */
+	/* Find all missing files first, so that the message has their number. */
 	for (uint64_t i = 0; !status && i < count; i++) {
 		char *part = xfp_formatted("%.*s-%05" PRIu64 "-of-%05" PRIu64 SUFFIX, (int)length, name, i + 1, count);
 		bool there = false;
@@ -190,7 +189,7 @@ static enum xfp_status open_split(struct xfp_gguf_model *m, const char *name, ui
 	if (!status && missing)
 		status = xfp_fail(m->err, XFP_BAD_INPUT,
 				  "%s/%s: missing: the model has %" PRIu64 " files, and %" PRIu32
-				  " of them are not there: download them",
+				  " of them are missing: download them",
 				  folder, xfp_printable(first).text, count, missing);
 	free(first);
 	for (uint64_t i = 0; !status && i < count; i++) {
@@ -204,7 +203,7 @@ static enum xfp_status open_split(struct xfp_gguf_model *m, const char *name, ui
 	return status;
 }
 
-/* The file that was named, and what belongs to it. */
+/* Open the named file, and its other parts. */
 static enum xfp_status open_files(struct xfp_gguf_model *m, const char *name)
 {
 	struct xfp_checkpoint *c = m->checkpoint;
@@ -213,11 +212,11 @@ static enum xfp_status open_files(struct xfp_gguf_model *m, const char *name)
 
 	if (!xfp_ends_with(name, SUFFIX) && strstr(name, SUFFIX) && (strstr(name, ".part") || strstr(name, "-split-")))
 		return xfp_fail(m->err, XFP_BAD_INPUT,
-				"%s/%s: is a piece of a GGUF that was cut; put the pieces together first, with cat",
-				m->listing->folder, xfp_printable(name).text);
+				"%s/%s: is a piece of a split GGUF; join the pieces with cat first", m->listing->folder,
+				xfp_printable(name).text);
 	if ((status = add_file(m, name)) || (status = read_count(m, &m->files[0], &count)) || count == 1)
 		return status;
-	/* From the first on. */
+	/* Start again with the first part. */
 	xfp_gguf_free(&m->files[0]);
 	free(c->files[0].name);
 	free(c->files[0].path);
@@ -242,12 +241,11 @@ static enum xfp_status list_stored(struct xfp_gguf_model *m)
 		count += m->files[f].count;
 	if (m->file_count > 1 && xfp_gguf_integer(total, 0, &said) && said != count)
 		return xfp_fail(m->err, XFP_BAD_INPUT,
-				"%s: says that there are %" PRIu64 " tensors in its %" PRIu32
-				" files, and there are %" PRIu64 "; download them again",
+				"%s: claims %" PRIu64 " tensors in %" PRIu32 " files, but there are %" PRIu64
+				"; download them again",
 				m->files[0].shown, said, m->file_count, count);
 	if (!count)
-		return xfp_fail(m->err, XFP_BAD_INPUT,
-				"%s: holds no weights, but a tokenizer at most; name a file that has the model's",
+		return xfp_fail(m->err, XFP_BAD_INPUT, "%s: contains no weights; name a file with the model's weights",
 				m->files[0].shown);
 	if (count > XFP_GGUF_MOST_TENSORS)
 		return xfp_fail(m->err, XFP_BAD_INPUT,
@@ -262,22 +260,22 @@ static enum xfp_status list_stored(struct xfp_gguf_model *m)
 	for (uint32_t i = 1; i < m->stored_count; i++)
 		if (!by_name(&m->stored[i - 1], &m->stored[i]))
 			return xfp_gguf_bad(m, &m->stored[i],
-					    "is also in %s, and nothing says which one counts; download "
+					    "is also in %s; download "
 					    "both again",
 					    xfp_printable(xfp_base_name(m->files[m->stored[i - 1].file].shown)).text);
 	return XFP_OK;
 }
 
-/* What llama.cpp also keeps in such files. */
+/* Reject other kinds of GGUF files. */
 static enum xfp_status check_kind(const struct xfp_gguf_model *m)
 {
 	static const struct {
 		const char *key, *value, *what;
 	} others[] = {
-		{ "general.architecture", "clip", "a tower for pictures or sounds" },
-		{ "general.type", "mmproj", "a tower for pictures or sounds" },
-		{ "general.type", "adapter", "an adapter, and no model" },
-		{ "general.type", "imatrix", "an importance matrix, and no model" },
+		{ "general.architecture", "clip", "a tower for images or audio" },
+		{ "general.type", "mmproj", "a tower for images or audio" },
+		{ "general.type", "adapter", "an adapter, not a model" },
+		{ "general.type", "imatrix", "an importance matrix, not a model" },
 	};
 
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -287,7 +285,7 @@ static enum xfp_status check_kind(const struct xfp_gguf_model *m)
 	return XFP_OK;
 }
 
-/* The type that most bytes are in, of those that are packed. */
+/* Return the packed type of most bytes. */
 static const char *main_type(const struct xfp_gguf_model *m)
 {
 	uint64_t bytes[XFP_GGML_NUMBERS] = { 0 }, most = 0;
@@ -320,12 +318,13 @@ static enum xfp_status read_layers(struct xfp_gguf_model *m)
 			      &m->drafts))
 		m->drafts = 0;
 	if (m->drafts >= blocks)
-		return xfp_gguf_bad_key(m, "nextn_predict_layers", "is as many as all layers; download the file again");
+		return xfp_gguf_bad_key(m, "nextn_predict_layers",
+					"must be less than the number of layers; download the file again");
 	m->layers = blocks - m->drafts;
 	return XFP_OK;
 }
 
-/* What llama.cpp calls architectures that are not known: names stay, and nobody knows what else was done. */
+/* For unknown architectures, tensors keep llama.cpp's names, and other changes by the converter are unknown. */
 static void note_unknown(struct xfp_gguf_model *m)
 {
 	char *name = xfp_gguf_text_copy(xfp_gguf_find(&m->files[0].metadata, "general.architecture"));
@@ -350,7 +349,7 @@ enum xfp_status xfp_gguf_open_listing(struct xfp_checkpoint *c, const struct xfp
 		note_unknown(&m);
 	c->packed = main_type(&m);
 	c->arranged = true;
-	c->apart = !c->is_folder; /* it says all of itself, and may lie among anything */
+	c->apart = !c->is_folder; /* self-contained; its neighbours may be unrelated */
 	if ((status = read_layers(&m)) || (status = xfp_gguf_make_config(&m)) || (status = xfp_gguf_arrange(&m)) ||
 	    (status = xfp_gguf_make_metadata(&m.files[0], c, err)) ||
 	    (status = xfp_gguf_make_tokenizer(&m.files[0].metadata, c, err)))
@@ -370,7 +369,7 @@ static enum xfp_status open_gguf(const char *model, struct xfp_checkpoint *c, st
 	const char *name = NULL;
 	enum xfp_status status;
 
-	/* Of a file it is known what belongs to it, and what else lies there does not matter. */
+	/* For a file, its parts are known, and other files in the folder are ignored. */
 	if (!(status = xfp_folder_place(c, model, &name, err)) && c->is_folder)
 		status = xfp_listing_of_folder(c->folder, &listing, err);
 	else if (!status && !(listing.folder = strdup(c->folder)))

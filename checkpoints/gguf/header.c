@@ -15,10 +15,10 @@
 
 #define AGAIN "; download it again"
 #define FIRST_READ ((uint64_t)64 << 10)
-#define LARGEST_NAME 63 /* of a tensor, as llama.cpp has it */
+#define LARGEST_NAME 63 /* maximum of llama.cpp for a tensor name */
 #define ALIGNMENT 32
 
-/* A key whose value was seen, by places in the header, which moves while it grows. */
+/* A key and its value, by offsets in the header, whose buffer moves while it grows. */
 struct seen_pair {
 	uint64_t start, key, key_bytes, value, end, count;
 	enum xfp_gguf_kind kind;
@@ -27,9 +27,9 @@ struct seen_pair {
 
 struct gguf_header_reader {
 	const char *path; /* for messages */
-	uint64_t start;   /* of the GGUF in its file */
+	uint64_t start;   /* offset of the GGUF in its file */
 	int fd;
-	uint64_t size; /* of the file */
+	uint64_t size; /* size of the file */
 	unsigned char *bytes;
 	uint64_t have, capacity, at;
 	struct seen_pair *pairs;
@@ -40,7 +40,7 @@ struct gguf_header_reader {
 
 /* ---- bytes -------------------------------------------------------------------------------------- */
 
-/* See that `count` bytes follow, in memory: no more is read ahead than was read already. */
+/* Check that `count` more bytes exist, and read them to memory in growing steps. */
 static enum xfp_status need(struct gguf_header_reader *r, uint64_t count, const char *what)
 {
 	uint64_t end, want;
@@ -50,7 +50,7 @@ static enum xfp_status need(struct gguf_header_reader *r, uint64_t count, const 
 	if (count > r->size - r->at)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
 				"%s: truncated or damaged: %s at byte %" PRIu64 " claims %" PRIu64
-				" bytes, and %" PRIu64 " follow" AGAIN,
+				" bytes, but %" PRIu64 " follow" AGAIN,
 				r->path, what, r->at, count, r->size - r->at);
 	end = r->at + count;
 	if (end <= r->have)
@@ -99,7 +99,7 @@ static enum xfp_status take64(struct gguf_header_reader *r, uint64_t *value, con
 	return status;
 }
 
-/* UTF-8 with or without NULs. */
+/* Check UTF-8; NULs are allowed. */
 static bool is_text(const char *text, uint64_t length)
 {
 	while (length) {
@@ -114,7 +114,7 @@ static bool is_text(const char *text, uint64_t length)
 	return true;
 }
 
-/* A text, whose place and length are left in *place and *length. `what` is for messages: "key", "name", "value". */
+/* Read a text; set *place and *length to its location. `what` is for messages: "key", "name", "value". */
 static enum xfp_status take_text(struct gguf_header_reader *r, uint64_t *place, uint64_t *length, const char *what)
 {
 	uint64_t start = r->at;
@@ -126,7 +126,7 @@ static enum xfp_status take_text(struct gguf_header_reader *r, uint64_t *place, 
 	if ((status = need(r, *length, what)))
 		return status;
 	if (!is_text((const char *)r->bytes + r->at, *length))
-		return xfp_fail(r->err, XFP_BAD_INPUT, "%s: a %s at byte %" PRIu64 " is no UTF-8" AGAIN, r->path, what,
+		return xfp_fail(r->err, XFP_BAD_INPUT, "%s: a %s at byte %" PRIu64 " is not UTF-8" AGAIN, r->path, what,
 				start);
 	r->at += *length;
 	return XFP_OK;
@@ -149,16 +149,16 @@ static enum xfp_status bad_pair(const struct gguf_header_reader *r, const struct
 	return xfp_fail(r->err, XFP_BAD_INPUT, "%s: metadata %s: %s" AGAIN, r->path, shown_key(r, pair).text, what);
 }
 
-/* `count` values of a kind, one after the other. */
+/* Skip `count` values of a type. */
 static enum xfp_status take_values(struct gguf_header_reader *r, const struct seen_pair *pair)
 {
 	uint64_t size = xfp_gguf_kind_bytes(pair->kind), place, length;
 	enum xfp_status status = XFP_OK;
 
-	/* Each text takes at least its length. */
+	/* Each text has at least a length field. */
 	if (pair->count > (r->size - r->at) / (size ? size : sizeof length))
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: metadata %s: claims %" PRIu64 " values, and %" PRIu64 " bytes follow" AGAIN,
+				"%s: metadata %s: claims %" PRIu64 " values, but %" PRIu64 " bytes follow" AGAIN,
 				r->path, shown_key(r, pair).text, pair->count, r->size - r->at);
 	if (size) {
 		if (!(status = need(r, pair->count * size, "a value")))
@@ -196,8 +196,7 @@ static enum xfp_status take_pair(struct gguf_header_reader *r, struct seen_pair 
 				r->path, shown_key(r, pair).text);
 	}
 	if (kind >= XFP_GGUF_KINDS)
-		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: metadata %s: is of kind %" PRIu32 ", which there is not" AGAIN, r->path,
+		return xfp_fail(r->err, XFP_BAD_INPUT, "%s: metadata %s: has an unknown type, %" PRIu32 AGAIN, r->path,
 				shown_key(r, pair).text, kind);
 	pair->kind = (enum xfp_gguf_kind)kind;
 	pair->value = r->at;
@@ -250,18 +249,18 @@ static enum xfp_status take_type(struct gguf_header_reader *r, struct xfp_gguf_t
 			r->path, xfp_printable(t->name).text, t->number);
 	if (t->type->form == XFP_GGML_GONE)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: tensor %s: is of type %s, which llama.cpp gave up; use a newer file of the model",
+				"%s: tensor %s: is of type %s, which llama.cpp dropped; use a newer file of the model",
 				r->path, xfp_printable(t->name).text, t->type->name);
 	return XFP_OK;
 }
 
-/* The type with the shape. */
+/* Check the shape, and that rows are whole blocks of the type. */
 static enum xfp_status check_shape(const struct gguf_header_reader *r, struct xfp_gguf_tensor *t)
 {
 	uint64_t elements = 1, row = t->rank ? t->shape[t->rank - 1] : 1;
 	bool empty = false;
 
-	/* A size of 0 does not mend what the others make. */
+	/* A size of 0 does not excuse an overflow of the others. */
 	for (uint32_t d = 0; d < t->rank; d++) {
 		empty |= !t->shape[d];
 		if (!xfp_mul(elements, t->shape[d] ? t->shape[d] : 1, &elements) || elements > INT64_MAX)
@@ -271,7 +270,7 @@ static enum xfp_status check_shape(const struct gguf_header_reader *r, struct xf
 		elements = 0;
 	if (row % t->type->elements)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: tensor %s: its rows of %" PRIu64 " elements are no whole blocks of %" PRIu32
+				"%s: tensor %s: its rows of %" PRIu64 " elements are not whole blocks of %" PRIu32
 				" (%s)" AGAIN,
 				r->path, xfp_printable(t->name).text, row, t->type->elements, t->type->name);
 	if (!xfp_mul(elements / t->type->elements, t->type->bytes, &t->bytes) || t->bytes > INT64_MAX)
@@ -326,7 +325,7 @@ static enum xfp_status take_tensors(struct gguf_header_reader *r, uint64_t count
 				return xfp_no_memory_for(r->err, r->path);
 			r->tensors = grown;
 		}
-		/* One that fails half-way has its name to be freed. */
+		/* Count it first, so that its name is freed if it fails. */
 		status = take_tensor(r, &r->tensors[r->tensor_count++]);
 	}
 	return status;
@@ -354,8 +353,8 @@ static enum xfp_status check_names(const struct gguf_header_reader *r)
 	return status;
 }
 
-/* Tensors lie one behind the other, in order, and in the file. Their offsets count from the start of that, or of the
- * archive that it is in, then. */
+/* Check that tensors are adjacent, in order, and within the file, and convert their offsets to offsets in the file, or
+ * in the archive that contains it. */
 static enum xfp_status place_tensors(struct gguf_header_reader *r, uint64_t alignment)
 {
 	uint64_t data = xfp_align(r->at, alignment), next = 0;
@@ -366,7 +365,7 @@ static enum xfp_status place_tensors(struct gguf_header_reader *r, uint64_t alig
 		if (t->offset != next)
 			return xfp_fail(r->err, XFP_BAD_INPUT,
 					"%s: tensor %s: begins at byte %" PRIu64
-					" of the data, and the one before it ends at %" PRIu64 AGAIN,
+					" of the data, but the previous one ends at %" PRIu64 AGAIN,
 					r->path, xfp_printable(t->name).text, t->offset, next);
 		if (data > r->size || next > r->size - data || t->bytes > r->size - data - next)
 			return xfp_fail(r->err, XFP_BAD_INPUT,
@@ -396,7 +395,7 @@ static int by_key(const void *a, const void *b)
 	return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
-/* The values, where they are now that the header is whole. */
+/* List the values; the header is complete, so their addresses are final. */
 static enum xfp_status list_values(const struct gguf_header_reader *r, struct xfp_gguf_metadata *out)
 {
 	struct sorted_key *sorted = malloc((r->pair_count + (size_t)1) * sizeof *sorted);
@@ -446,7 +445,7 @@ static enum xfp_status read_alignment(const struct gguf_header_reader *r, const 
 	if (value->array || value->kind != XFP_GGUF_U32 || !xfp_gguf_integer(value, 0, alignment) || !*alignment ||
 	    *alignment & (*alignment - 1))
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: metadata general.alignment: is no power of two of 32 bits" AGAIN, r->path);
+				"%s: metadata general.alignment: is not a 32-bit power of two" AGAIN, r->path);
 	return XFP_OK;
 }
 
@@ -456,12 +455,12 @@ static enum xfp_status check_version(const struct gguf_header_reader *r, uint32_
 		return XFP_OK;
 	if (version == 1)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: is of the first version of GGUF, of August 2023, which nothing reads any more; "
+				"%s: is GGUF version 1 of August 2023, which is obsolete; "
 				"use a newer file of the model",
 				r->path);
 	if (version && !(version & 0xffff))
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: is big-endian; llama.cpp's gguf_convert_endian.py, with 'little', turns it round",
+				"%s: is big-endian; llama.cpp's gguf_convert_endian.py, with 'little', converts it",
 				r->path);
 	return xfp_fail(r->err, XFP_BAD_INPUT,
 			"%s: is of version %" PRIu32
@@ -481,19 +480,19 @@ static enum xfp_status parse(struct gguf_header_reader *r, struct xfp_gguf_file 
 		return xfp_fail(r->err, XFP_BAD_INPUT, "%s: %s", r->path,
 				!memcmp(r->bytes, "version ", 8)
 					? "is a Git LFS pointer, not the file itself; run git lfs pull"
-					: "is no GGUF file; if it should be one, download it again");
+					: "is not a GGUF file; if it should be one, download it again");
 	out->version = xfp_load32(r->bytes + 4);
 	if ((status = check_version(r, out->version)))
 		return status;
 	r->at = 8;
 	if ((status = take64(r, &tensors, "a number of tensors")) || (status = take64(r, &pairs, "a number of keys")))
 		return status;
-	/* What each takes at the least; sizes of tables are 32 bits. */
+	/* Minimum sizes of a key and of a tensor; table sizes are 32 bits. */
 	if (pairs > (r->size - r->at) / 13 || tensors > (r->size - r->at) / 25 || pairs > UINT32_MAX / 2 ||
 	    tensors > UINT32_MAX / 2)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
 				"%s: its header claims %" PRIu64 " keys and %" PRIu64
-				" tensors, and the file has %" PRIu64 " bytes" AGAIN,
+				" tensors, but the file has %" PRIu64 " bytes" AGAIN,
 				r->path, pairs, tensors, r->size);
 	if ((status = take_pairs(r, pairs)) || (status = take_tensors(r, tensors)) || (status = check_names(r)) ||
 	    (status = list_values(r, &out->metadata)) || (status = read_alignment(r, &out->metadata, &alignment)))

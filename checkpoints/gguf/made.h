@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * made.h - the files that a GGUF has none of, made of its metadata. Private to checkpoints/gguf/.
+ * made.h - synthesize the files that a GGUF replaces by metadata. Private to checkpoints/gguf/.
  *
- * Each is an algorithm: the same metadata gives the same bytes on every machine. Bundles record its version
- * (XFP_ALGORITHM_GGUF of cache/key.h stands for all of them); bump that where the same file would come out otherwise.
+ * Each function is an algorithm: the same metadata gives the same bytes on every machine. Bundles record their common
+ * version (XFP_ALGORITHM_GGUF of cache/key.h); bump it if the output for the same file changes.
  */
 #ifndef XFP_GGUF_MADE_H
 #define XFP_GGUF_MADE_H
@@ -12,12 +12,12 @@
 #include "checkpoints/gguf/header.h"
 #include "checkpoints/gguf/metadata.h"
 
-/* tokenizer.json and what goes with it; where the metadata does not tell how texts are split, none, and a note that
- * says so. The checkpoint has its folder and its config. */
+/* Synthesize tokenizer.json and related files. If the metadata does not say how texts are split, only add a note. The
+ * checkpoint has its folder and its config. */
 enum xfp_status xfp_gguf_make_tokenizer(const struct xfp_gguf_metadata *metadata, struct xfp_checkpoint *checkpoint,
 					struct xfp_error *err);
 
-/* metadata.gguf: all of the metadata. */
+/* Synthesize metadata.gguf: all of the metadata. */
 enum xfp_status xfp_gguf_make_metadata(const struct xfp_gguf_file *file, struct xfp_checkpoint *checkpoint,
 				       struct xfp_error *err);
 

@@ -17,7 +17,7 @@ size_t xfp_gguf_kind_bytes(uint32_t kind)
 	return kind < XFP_GGUF_KINDS ? kind_bytes[kind] : 0;
 }
 
-/* How a key compares with "PREFIX.NAME", or with NAME alone where the prefix is NULL. */
+/* Compare a key with "PREFIX.NAME", or with NAME if the prefix is NULL. */
 static int compare(const struct xfp_gguf_text *key, const char *prefix, const char *name)
 {
 	size_t before = prefix ? strlen(prefix) + 1 : 0, length = before + strlen(name);

@@ -37,12 +37,12 @@ enum xfp_gguf_architecture xfp_gguf_architecture(const struct xfp_gguf_metadata 
 #define OF(architecture) (1u << XFP_GGUF_##architecture)
 #define GEMMAS (OF(GEMMA) | OF(GEMMA2) | OF(GEMMA3))
 #define ALL (~0u)
-/* Those that normalize before and after the experts by these names. */
+/* Architectures with these names for the norms before and after the experts. */
 #define POST (OF(GPT_OSS) | OF(GLM4MOE) | OF(QWEN3NEXT))
 
 struct name_rule {
 	unsigned of;
-	const char *theirs, *ours; /* without .weight or .bias, which stay; or with, and then ours is whole */
+	const char *theirs, *ours; /* without .weight or .bias, which are kept; or with it, then ours is complete */
 	enum xfp_gguf_how how;
 };
 
@@ -56,7 +56,7 @@ static const struct name_rule tops[] = {
 	{ OF(PHI3), "rope_factors_short.weight", "rope_factors_short.weight", XFP_GGUF_TAKEN },
 };
 
-/* Names of layers, behind "blk.N."; the first that fits counts. */
+/* Names within layers, after "blk.N."; the first match is used. */
 static const struct name_rule layers[] = {
 	{ ALL, "attn_norm", "input_layernorm", XFP_GGUF_NORM },
 	{ OF(QWEN3NEXT), "attn_qkv.weight", "linear_attn.in_proj_qkvz.weight", XFP_GGUF_LINEAR },
@@ -84,7 +84,7 @@ static const struct name_rule layers[] = {
 	{ OF(MIXTRAL), "ffn_gate_exps", "block_sparse_moe.experts.{e}.w1", XFP_GGUF_EXPERTS },
 	{ OF(MIXTRAL), "ffn_up_exps", "block_sparse_moe.experts.{e}.w3", XFP_GGUF_EXPERTS },
 	{ OF(MIXTRAL), "ffn_down_exps", "block_sparse_moe.experts.{e}.w2", XFP_GGUF_EXPERTS },
-	/* Before there were stacks. */
+	/* Older files, without stacks of experts. */
 	{ OF(MIXTRAL), "ffn_gate.{e}", "block_sparse_moe.experts.{e}.w1", XFP_GGUF_AS_IS },
 	{ OF(MIXTRAL), "ffn_up.{e}", "block_sparse_moe.experts.{e}.w3", XFP_GGUF_AS_IS },
 	{ OF(MIXTRAL), "ffn_down.{e}", "block_sparse_moe.experts.{e}.w2", XFP_GGUF_AS_IS },
@@ -127,7 +127,7 @@ static const struct name_rule layers[] = {
 	{ OF(GLM4MOE), "nextn.shared_head_norm", "shared_head.norm", XFP_GGUF_NORM },
 };
 
-/* Names of the first layer of multi-token prediction that belong to all of it. */
+/* Names of the first multi-token prediction layer that belong to all of them. */
 static const struct name_rule drafts[] = {
 	{ OF(QWEN3NEXT), "nextn.eh_proj", "mtp.fc", XFP_GGUF_AS_IS },
 	{ OF(QWEN3NEXT), "nextn.enorm", "mtp.pre_fc_norm_embedding", XFP_GGUF_NORM },
@@ -135,7 +135,7 @@ static const struct name_rule drafts[] = {
 	{ OF(QWEN3NEXT), "nextn.shared_head_norm", "mtp.norm", XFP_GGUF_NORM },
 };
 
-/* A number without sign and leading zeros; NULL: there is none. */
+/* Parse a number without sign and leading zeros; returns NULL if there is none. */
 static const char *take_number(const char *text, uint64_t *number)
 {
 	const char *end = text + strspn(text, "0123456789");
@@ -146,7 +146,7 @@ static const char *take_number(const char *text, uint64_t *number)
 	return end;
 }
 
-/* Where a rule's name ends in one of theirs, {e} being any number; NULL: it is another. */
+/* Match the beginning of a name with a rule, in which {e} is any number; returns the rest, or NULL. */
 static const char *match(const char *rule, const char *name, uint64_t *expert)
 {
 	const char *mark = strstr(rule, "{e}");
@@ -170,7 +170,7 @@ static const struct name_rule *find(const struct name_rule *rules, size_t count,
 
 #define FIND(rules, name) find(rules, sizeof(rules) / sizeof *(rules), of, name, &ending, &place.expert)
 
-/* What is added to 1 in norms but to these. */
+/* Return whether norms have 1 added in all but these. */
 static bool is_shifted(enum xfp_gguf_architecture architecture)
 {
 	return architecture == XFP_GGUF_GEMMA || architecture == XFP_GGUF_GEMMA2 || architecture == XFP_GGUF_GEMMA3 ||

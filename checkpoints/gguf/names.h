@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names.h - what llama.cpp calls the tensors of an architecture, what Hugging Face calls them, and what else a
- * converter did to them. Private to checkpoints/gguf/.
+ * names.h - tensor names of llama.cpp and Hugging Face by architecture, and what else a converter changed. Private to
+ * checkpoints/gguf/.
  */
 #ifndef XFP_GGUF_NAMES_H
 #define XFP_GGUF_NAMES_H
@@ -25,44 +25,44 @@ enum xfp_gguf_architecture {
 	XFP_GGUF_PHI3,
 	XFP_GGUF_GPT_OSS,
 	XFP_GGUF_GLM4MOE,
-	XFP_GGUF_ARCHITECTURES /* any other */
+	XFP_GGUF_ARCHITECTURES /* count; also any other architecture */
 };
 
-/* That of the metadata; `name` is what llama.cpp calls it, by which keys begin, or "": there is none. */
+/* Return the architecture of the metadata; `name` is llama.cpp's name, the prefix of keys, or "" if missing. */
 enum xfp_gguf_architecture xfp_gguf_architecture(const struct xfp_gguf_metadata *metadata, const char **name);
 
-/* Names of those that are known, for messages. */
+/* Names of the known architectures, for messages. */
 #define XFP_GGUF_KNOWN                                                                                                \
 	"llama (with experts: mixtral), qwen2, qwen3, qwen3moe, qwen3next, gemma, gemma2, gemma3, phi3, gpt-oss and " \
 	"glm4moe"
 
 enum xfp_gguf_how {
 	XFP_GGUF_AS_IS,
-	XFP_GGUF_NORM,        /* 1 was added, where the architecture has it so */
-	XFP_GGUF_QUERY,       /* rows of each head take turns, where the architecture has it so */
-	XFP_GGUF_KEY,         /* the same of heads of keys */
-	XFP_GGUF_QKV,         /* rows of q, k and v, a tensor each: {p} of the name */
-	XFP_GGUF_EXPERTS,     /* a stack: a tensor an expert, {e} of the name */
-	XFP_GGUF_GATE_UP,     /* a stack of both: a tensor an expert and projection, {e} and {p} */
-	XFP_GGUF_ROW,         /* a matrix of one row */
-	XFP_GGUF_CONV,        /* a dimension of 1 between */
-	XFP_GGUF_DECAY,       /* the negative exponential of it */
-	XFP_GGUF_INTERLEAVED, /* gates, whose rows take turns with those of its neighbour "up", and all is turned */
-	XFP_GGUF_BIASES,      /* the same of biases */
-	XFP_GGUF_TURNED,      /* experts the other way round */
-	XFP_GGUF_LINEAR,      /* rows of q, k and v, which are joined with those of z, head of keys by head of keys */
-	XFP_GGUF_TAKEN,       /* part of another, or of config.json */
+	XFP_GGUF_NORM,        /* 1 was added, in some architectures */
+	XFP_GGUF_QUERY,       /* rows of each head are interleaved, in some architectures */
+	XFP_GGUF_KEY,         /* the same for key heads */
+	XFP_GGUF_QKV,         /* rows of q, k and v, one tensor each: {p} of the name */
+	XFP_GGUF_EXPERTS,     /* a stack: one tensor per expert, {e} of the name */
+	XFP_GGUF_GATE_UP,     /* a stack of both: one tensor per expert and projection, {e} and {p} */
+	XFP_GGUF_ROW,         /* a matrix with one row */
+	XFP_GGUF_CONV,        /* with a dimension of 1 inserted */
+	XFP_GGUF_DECAY,       /* stored as its negative exponential */
+	XFP_GGUF_INTERLEAVED, /* gates, interleaved with the rows of "up" and transposed */
+	XFP_GGUF_BIASES,      /* the same for biases */
+	XFP_GGUF_TURNED,      /* experts, transposed */
+	XFP_GGUF_LINEAR,      /* rows of q, k and v, joined with those of z by key head */
+	XFP_GGUF_TAKEN,       /* part of another tensor, or of config.json */
 	XFP_GGUF_UNKNOWN      /* keeps its name */
 };
 
-/* A tensor of a GGUF by its place: layer and expert are UINT64_MAX where the name has none. */
+/* The logical place of a GGUF tensor; layer and expert are UINT64_MAX if the name has none. */
 struct xfp_gguf_place {
 	enum xfp_gguf_how how;
 	uint64_t layer, expert;
-	char name[XFP_MAX_NAME]; /* as Hugging Face has it; {e} is to be an expert's number, {p} a projection */
+	char name[XFP_MAX_NAME]; /* Hugging Face name; {e} stands for an expert's number, {p} for a projection */
 };
 
-/* `layers`: of the model, without those of multi-token prediction, which follow. */
+/* Find the place of a tensor. `layers` excludes multi-token prediction layers, which follow. */
 struct xfp_gguf_place xfp_gguf_place(enum xfp_gguf_architecture architecture, uint64_t layers, const char *name);
 
 #endif

@@ -41,7 +41,7 @@ enum xfp_status xfp_gguf_take_number(const struct xfp_gguf_model *m, const char 
 	if (!value)
 		return xfp_gguf_bad_key(m, key, "is missing; use a file that llama.cpp's converter wrote");
 	if (!xfp_gguf_integer(value, value->array ? layer : 0, number) || !*number || *number > most)
-		return xfp_gguf_bad_key(m, key, "is no number that can be; download the file again");
+		return xfp_gguf_bad_key(m, key, "has an invalid value; download the file again");
 	return XFP_OK;
 }
 
@@ -65,7 +65,7 @@ struct xfp_gguf_stored *xfp_gguf_stored(const struct xfp_gguf_model *m, const ch
 	return NULL;
 }
 
-/* One that must be there beside another, of the same rank and type of elements, and is used by that. */
+/* Find a required companion tensor, with the same rank and element type; the tensor uses it. */
 enum xfp_status xfp_gguf_companion(struct xfp_gguf_model *m, const struct xfp_gguf_stored *of, const char *name,
 				   struct xfp_gguf_stored **companion)
 {
@@ -74,10 +74,10 @@ enum xfp_status xfp_gguf_companion(struct xfp_gguf_model *m, const struct xfp_gg
 	snprintf(full, sizeof full, "%.*s%s", (int)(strchr(of->tensor->name + 4, '.') + 1 - of->tensor->name),
 		 of->tensor->name, name);
 	if (!(*companion = xfp_gguf_stored(m, full)) || (*companion)->used)
-		return xfp_gguf_bad(m, of, "has no %s beside it; download all parts of the file again", full);
+		return xfp_gguf_bad(m, of, "needs %s, which is missing; download all parts of the file again", full);
 	if ((*companion)->tensor->type->dtype != of->tensor->type->dtype)
 		return xfp_gguf_bad(m, *companion,
-				    "is %s, and %s, with which it makes one tensor, is %s: use a file "
+				    "is %s, but %s, the other half of the tensor, is %s; use a file "
 				    "that has both in one type",
 				    (*companion)->tensor->type->name, of->tensor->name, of->tensor->type->name);
 	(*companion)->used = true;
@@ -102,7 +102,7 @@ static uint64_t row_bytes(const struct xfp_gguf_tensor *t)
 	return xfp_gguf_rows(t).cols / t->type->elements * t->type->bytes;
 }
 
-/* What all weights of a tensor are multiplied by besides, or of a stack those of each expert; NULL: nothing. */
+/* Return the tensor with the additional scale of all weights, or of each expert of a stack; NULL if there is none. */
 static struct xfp_gguf_stored *scale_of(const struct xfp_gguf_model *m, const struct xfp_gguf_tensor *t)
 {
 	size_t length = strlen(t->name), tail = strlen(WEIGHT);
@@ -114,7 +114,7 @@ static struct xfp_gguf_stored *scale_of(const struct xfp_gguf_model *m, const st
 	return xfp_gguf_stored(m, name);
 }
 
-/* Rows [first, first + count) of a stored tensor: all of some experts, or some of one. */
+/* Add the scale of rows [first, first + count) of a stored tensor: whole experts, or part of one. */
 static enum xfp_status add_scale(const struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, uint64_t first,
 				 uint64_t count, struct xfp_gguf_part *out)
 {
@@ -127,7 +127,7 @@ static enum xfp_status add_scale(const struct xfp_gguf_model *m, const struct xf
 		return XFP_OK;
 	if (scale->tensor->number != XFP_GGML_F32 || (scales != 1 && scales != experts) || !count)
 		return xfp_gguf_bad(m, scale,
-				    "is no scale of %s: F32, one for all or for each expert; download the file "
+				    "is not a scale of %s (F32, one, or one per expert); download the file "
 				    "again",
 				    t->name);
 	scale->used = true;
@@ -146,8 +146,8 @@ static enum xfp_status add_scale(const struct xfp_gguf_model *m, const struct xf
 	return XFP_OK;
 }
 
-/* The same rows as a part. Of those in other files than the metadata is in, that one is a component too: what was made
- * of them follows from it. */
+/* Create a part from the same rows. If they are in another file than the metadata, the metadata is a component, too,
+ * because the recipe depends on it. */
 enum xfp_status xfp_gguf_part(const struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, uint64_t first,
 			      uint64_t count, struct xfp_gguf_part *out)
 {
@@ -176,8 +176,8 @@ enum xfp_status xfp_gguf_part(const struct xfp_gguf_model *m, const struct xfp_g
 	return status;
 }
 
-/* Append a logical tensor of this name and shape, whose recipe, allocated or NULL, it takes; its first element is at
- * `offset`, or that of the recipe's first component. */
+/* Append a logical tensor of this name and shape, and take ownership of its recipe (allocated or NULL). Its first
+ * element is at `offset`, or at the recipe's first component. */
 enum xfp_status xfp_gguf_add(struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, const char *name,
 			     uint32_t rank, const uint64_t *shape, uint64_t offset, struct xfp_recipe *recipe)
 {
@@ -187,7 +187,7 @@ enum xfp_status xfp_gguf_add(struct xfp_gguf_model *m, const struct xfp_gguf_sto
 
 	if (c->tensor_count >= XFP_GGUF_MOST_TENSORS) {
 		xfp_recipe_free(recipe);
-		return xfp_gguf_bad(m, stored, "there are more than the %u tensors that are supported, experts counted",
+		return xfp_gguf_bad(m, stored, "more than %u tensors (experts count separately); not supported",
 				    XFP_GGUF_MOST_TENSORS);
 	}
 	if (!(c->tensor_count & (c->tensor_count - 1))) {
@@ -217,7 +217,7 @@ enum xfp_status xfp_gguf_add(struct xfp_gguf_model *m, const struct xfp_gguf_sto
 	return t->name ? XFP_OK : xfp_no_memory_for(m->err, c->folder);
 }
 
-/* The same with a recipe of these parts, which is copied. */
+/* Append a logical tensor with a copy of these parts as its recipe. */
 enum xfp_status xfp_gguf_add_recipe(struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, const char *name,
 				    uint32_t rank, const uint64_t *shape, const struct xfp_recipe *recipe)
 {
@@ -227,7 +227,7 @@ enum xfp_status xfp_gguf_add_recipe(struct xfp_gguf_model *m, const struct xfp_g
 		    : xfp_no_memory_for(m->err, m->checkpoint->folder);
 }
 
-/* Rows [first, first + count) as they are. */
+/* Append rows [first, first + count) unchanged. */
 enum xfp_status xfp_gguf_add_rows(struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, const char *name,
 				  uint32_t rank, const uint64_t *shape, uint64_t first, uint64_t count)
 {
@@ -244,7 +244,7 @@ enum xfp_status xfp_gguf_add_rows(struct xfp_gguf_model *m, const struct xfp_ggu
 		      : xfp_no_memory_for(m->err, m->checkpoint->folder);
 }
 
-/* Of weights that are arranged with it, or of what weights are multiplied by. */
+/* Return whether a tensor is a scale of weights, or of activations. */
 bool xfp_gguf_is_scale(struct xfp_gguf_model *m, struct xfp_gguf_stored *stored)
 {
 	const char *name = stored->tensor->name;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * raw.c - all metadata of a GGUF as a GGUF without tensors, for whoever needs what no other file has.
+ * raw.c - store all metadata of a GGUF as a GGUF without tensors, for tools that need metadata that no other file has.
  *
- * Keys are as they were, byte for byte and in their order, but for those that say which of several files it was.
+ * Keys are copied byte for byte and in order, except those that number the parts of a split file.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rope.c - how frequencies of positions are scaled, which config.json has as rope_scaling.
+ * rope.c - scaling of rotary frequencies, rope_scaling in config.json.
  *
- * llama.cpp's converter writes linear and YaRN scaling as metadata, and the others as tensors of factors, one for each
+ * llama.cpp's converter writes linear and YaRN scaling as metadata, and others as tensors of factors, one per
  * frequency: rope_freqs (Llama 3.1) and rope_factors_short and _long (Phi-3). Those of Phi-3 are the parameters
- * themselves. Those of Llama 3.1 follow from four parameters, which are looked for among those that models are
- * published with:
+ * themselves. Those of Llama 3.1 are computed from four parameters, which are searched among the values of published
+ * models:
  *
- *   wavelength w = 2 pi theta^(2 i / d)     1 where w < original / high     factor where w > original / low
+ *   wavelength w = 2 pi theta^(2 i / d)     1 if w < original / high     factor if w > original / low
  *   else 1 / ((1 - s) / factor + s) with s = (original / w - low) / (high - low)
  *
- * They are the ones where all factors agree within 2^-18, which is what single precision leaves.
+ * They match if all factors agree within 2^-18, the accuracy of single precision.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -45,7 +45,7 @@ void xfp_gguf_print_real(FILE *out, double number)
 
 /* ---- factors ------------------------------------------------------------------------------------ */
 
-/* All of a tensor of F32, allocated; *count is 0 where it is not there, or is none that can be read here. */
+/* Read a whole F32 tensor, allocated; *count is 0 if it is missing or cannot be read here. */
 static enum xfp_status read_factors(struct xfp_gguf_model *m, const char *name, struct xfp_gguf_stored **stored,
 				    float **factors, uint64_t *count)
 {
@@ -105,7 +105,7 @@ static bool follows(const float *factors, uint64_t count, double theta, double f
 	return true;
 }
 
-/* Llama 3.1's. */
+/* Write rope_scaling of Llama 3.1. */
 static enum xfp_status put_llama3(struct xfp_gguf_model *m, double theta, FILE *out)
 {
 	static const double lows[] = { 1, 2 }, highs[] = { 4, 8, 32 };
@@ -116,7 +116,7 @@ static enum xfp_status put_llama3(struct xfp_gguf_model *m, double theta, FILE *
 
 	if ((status = read_factors(m, "rope_freqs.weight", &stored, &factors, &count)) || !stored)
 		return status;
-	/* The slowest has the factor itself. */
+	/* The lowest frequency has the factor itself. */
 	for (uint64_t original = 1024; count && theta > 1 && theta < 1e12 && !stored->used && original <= 1u << 20;
 	     original *= 2)
 		for (int k = 0; k < 6; k++) {
@@ -150,7 +150,7 @@ static void put_list(FILE *out, const char *name, const float *factors, uint64_t
 	fputc(']', out);
 }
 
-/* Phi-3's. */
+/* Write rope_scaling of Phi-3. */
 static enum xfp_status put_longrope(struct xfp_gguf_model *m, FILE *out)
 {
 	struct xfp_gguf_stored *near = NULL, *far = NULL;
@@ -201,7 +201,7 @@ static void put_yarn(const struct xfp_gguf_model *m, FILE *out)
 			fprintf(out, ",\n    \"%s\": ", reals[i].ours);
 			xfp_gguf_print_real(out, number);
 		}
-	/* gpt-oss has it so, which no key says. */
+	/* gpt-oss has this value; no key contains it. */
 	if (m->architecture == XFP_GGUF_GPT_OSS)
 		fputs(",\n    \"truncate\": false", out);
 }
@@ -232,7 +232,7 @@ enum xfp_status xfp_gguf_rope_scaling(struct xfp_gguf_model *m, double theta, FI
 
 		if (stored && !stored->used)
 			xfp_checkpoint_note(m->checkpoint,
-					    "%s: scales frequencies by no parameters that are known: config.json is "
+					    "%s: its frequency factors match no known parameters: config.json is "
 					    "without rope_scaling, and the tensor is kept",
 					    names[i]);
 	}

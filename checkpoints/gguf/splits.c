@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * splits.c - the table of splits.h: what the tokenizer.json of the models says that llama.cpp has each name for.
+ * splits.c - the table of splits.h: the tokenizer.json settings of the models for which llama.cpp has each name.
  *
- * Names that it has for several models are entered for those whose architecture is read. What a name does not tell, as
- * whether a text is brought to a normal form before, is that of the models that it was made for.
+ * If llama.cpp uses a name for several models, the entry is for those whose architecture is supported. Settings that a
+ * name does not determine, such as normalization, are those of the models that it was made for.
  */
 #include "checkpoints/gguf/splits.h"
 
@@ -13,13 +13,13 @@
 #define ENDS "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define SLASH_ENDS "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define LETTERS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
-/* Words whose capitals come first. */
+/* Words that begin with capitals. */
 #define SMALL "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+"
 #define CAPITAL "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*"
-/* Ideographs and what DeepSeek has beside them. */
+/* Ideographs and neighbouring ranges, as DeepSeek defines them. */
 #define HAN_AND_HANGUL "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
-/* Letters of alphabets that have capitals, as Unicode 14 has them. */
+/* Letters of alphabets with case, in Unicode 14. */
 #define CASED                                                                                                      \
 	"A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-\u0373"  \
 	"\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481\u048a-"   \
@@ -78,7 +78,7 @@ static const struct {
 	{ "pixtral", &llama3 },
 	{ "midm-2.0", &llama3 },
 	{ "smaug-bpe", &cl100k },
-	{ "dbrx", &cl100k }, /* Phi-4 too */
+	{ "dbrx", &cl100k }, /* also Phi-4 */
 	{ "glm4", &glm4 },
 	{ "chatglm-bpe", &cl100k },
 	{ "qwen2", &qwen2 },

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tokenizer.c - tokenizer.json and tokenizer_config.json of a GGUF file's metadata.
+ * tokenizer.c - synthesize tokenizer.json and tokenizer_config.json from a GGUF file's metadata.
  *
- * Two kinds of tokenizers are known, both of which merge tokens in pairs (BPE):
+ * Two kinds of tokenizers are supported, both BPE:
  *
- *   gpt2   bytes, written as characters, of words that texts are split into (splits.h); merges are listed
- *   llama  SentencePiece's: characters, where U+2581 stands for a space, and bytes for what is no token; merges follow
- *          from scores. A text begins with a space if the metadata does not deny it, so that the first word is one
- *          like others. That is what SentencePiece does and llama.cpp, to a text that begins with a space, too.
+ *   gpt2   byte-level: bytes, written as characters, of words that texts are split into (splits.h); merges are listed
+ *   llama  SentencePiece: characters, with U+2581 for a space, and byte tokens for other characters; merges are derived
+ *          from scores. A space is added before a text, unless the metadata says otherwise, so that the first word is
+ *          like others. SentencePiece does this, and so does llama.cpp, even if a text begins with a space.
  *
- * Tokens that the metadata calls control or user-defined tokens are found in a text before anything else, and so are
- * those that begin and end texts. What cannot be known is not made up: there is no tokenizer.json then, and a note.
+ * Control and user-defined tokens are found in a text first, and so are the tokens that begin and end texts. Unknown
+ * settings are not guessed: then there is no tokenizer.json, but a note.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,14 +30,14 @@ struct tokenizer {
 	const struct xfp_gguf_metadata *metadata;
 	struct xfp_gguf_vocabulary vocabulary;
 	struct xfp_gguf_merges merges;
-	const struct xfp_gguf_splits *splits;         /* NULL: SentencePiece's */
-	uint32_t named[NAMED];                        /* UINT32_MAX: there is none */
-	bool gemma, phi3, told, prefix, begins, ends; /* told: how texts are split */
+	const struct xfp_gguf_splits *splits;         /* NULL for SentencePiece */
+	uint32_t named[NAMED];                        /* ids, or UINT32_MAX */
+	bool gemma, phi3, told, prefix, begins, ends; /* told: the file says how texts are split */
 };
 
 /* ---- JSON ---------------------------------------------------------------------------------------- */
 
-/* What is inside of the quotation marks. */
+/* Write a text without quotation marks, escaped. */
 static void put_inside(FILE *out, const struct xfp_gguf_text *text)
 {
 	uint64_t from = 0;
@@ -81,7 +81,7 @@ static const char *yes_or_no(bool value)
 
 /* ---- tokenizer.json ------------------------------------------------------------------------------ */
 
-/* Whether it is found in a text before anything else. What begins texts and so on is, too, where types are not told. */
+/* Return whether a token is found in a text first. If types are missing, this holds for the special tokens. */
 static bool is_added(const struct tokenizer *t, uint32_t token)
 {
 	uint8_t type = t->vocabulary.types[token];
@@ -103,7 +103,7 @@ static bool is_text(const struct tokenizer *t, uint32_t token, const char *text)
 	return have->length == strlen(text) && !memcmp(have->bytes, text, have->length);
 }
 
-/* Phi-3's control tokens, and the end of a text, take spaces behind them; its first ones do not. */
+/* Control tokens of Phi-3, and the end of a text, include following spaces, except the first ones. */
 static bool takes_spaces(const struct tokenizer *t, uint32_t token)
 {
 	if (!t->phi3)
@@ -174,7 +174,7 @@ static void put_splits(FILE *out, const struct xfp_gguf_splits *splits)
 		yes_or_no(splits->words));
 }
 
-/* Where a text begins and ends; `number` of two that are a pair. */
+/* Write the tokens around a text; `number` is that of a text of a pair. */
 static void put_sequence(FILE *out, const struct tokenizer *t, const char *between, int number)
 {
 	if (t->begins) {
@@ -258,7 +258,7 @@ static void put_merges(FILE *out, const struct tokenizer *t)
 			putc(']', out);
 			continue;
 		}
-		/* As one text, which is how they were written first, so that everything that reads them reads these. */
+		/* As one text, the original form, which all versions of the library read. */
 		putc('"', out);
 		put_inside(out, left);
 		putc(' ', out);
@@ -309,7 +309,7 @@ static void put_tokenizer(FILE *out, const struct tokenizer *t)
 
 /* ---- tokenizer_config.json ----------------------------------------------------------------------- */
 
-/* Where there are several, they are a list, of which the one that has no name is called "default". */
+/* Write the chat template; several are a list, in which the unnamed one is called "default". */
 static void put_templates(FILE *out, const struct tokenizer *t)
 {
 	const struct xfp_gguf_value *names = xfp_gguf_find(t->metadata, "tokenizer.chat_templates");
@@ -348,7 +348,7 @@ static void put_templates(FILE *out, const struct tokenizer *t)
 	fputs("\n  ]", out);
 }
 
-/* The class is the one that takes tokenizer.json as it is. */
+/* Use the class that reads tokenizer.json unchanged. */
 static void put_config(FILE *out, const struct tokenizer *t)
 {
 	static const char *const names[NAMED] = { "bos_token", "eos_token", "unk_token", "pad_token" };
@@ -413,14 +413,14 @@ static enum xfp_status read_merges(struct tokenizer *t, const char **wrong)
 	if (listed || t->splits)
 		return xfp_gguf_merges_read(&t->merges, &t->vocabulary, listed, wrong);
 	if (!scores && !t->gemma) {
-		*wrong = "the metadata has no tokenizer.ggml.scores, which merges follow from";
+		*wrong = "the metadata has no tokenizer.ggml.scores, from which merges are derived";
 		return XFP_OK;
 	}
-	/* Of Gemma it is the order of tokens that they follow from. */
+	/* In Gemma, the order of tokens determines the merges. */
 	return xfp_gguf_merges_derive(&t->merges, &t->vocabulary, t->gemma ? NULL : scores, wrong);
 }
 
-/* A text of the metadata, for a note. */
+/* Return a text of the metadata for a note. */
 static struct xfp_printable printable(const struct xfp_gguf_text *text)
 {
 	char name[64];
@@ -430,7 +430,7 @@ static struct xfp_printable printable(const struct xfp_gguf_text *text)
 	return xfp_printable(name);
 }
 
-/* Which of both kinds it is, and how its texts are split; false: neither is known, and a note says so. */
+/* Find the kind of tokenizer, and how texts are split. Returns false, and adds a note, if either is unknown. */
 static bool find_kind(struct tokenizer *t, struct xfp_checkpoint *c)
 {
 	const struct xfp_gguf_value *model = xfp_gguf_find(t->metadata, "tokenizer.ggml.model");
@@ -449,20 +449,18 @@ static bool find_kind(struct tokenizer *t, struct xfp_checkpoint *c)
 		    xfp_gguf_text_is(model, "no_vocab"))
 			xfp_checkpoint_note(c, "no tokenizer.json: the metadata has no tokenizer");
 		else
-			xfp_checkpoint_note(
-				c,
-				"no tokenizer.json: tokenizers of the kind \"%s\" (tokenizer.ggml.model) are "
-				"not made of metadata; take the original model's",
-				printable(&name).text);
+			xfp_checkpoint_note(c,
+					    "no tokenizer.json: tokenizers of type \"%s\" (tokenizer.ggml.model) are "
+					    "not supported; use the original model's",
+					    printable(&name).text);
 		return false;
 	}
 	xfp_gguf_text(xfp_gguf_find(t->metadata, "tokenizer.ggml.pre"), &name);
 	if (!(t->splits = xfp_gguf_splits_find(&name))) {
-		xfp_checkpoint_note(
-			c,
-			"no tokenizer.json: how \"%s\" (tokenizer.ggml.pre) splits texts is not known; take "
-			"the original model's",
-			printable(&name).text);
+		xfp_checkpoint_note(c,
+				    "no tokenizer.json: how \"%s\" (tokenizer.ggml.pre) splits texts is unknown; use "
+				    "the original model's",
+				    printable(&name).text);
 		return false;
 	}
 	t->told = name.length != none.length || memcmp(name.bytes, none.bytes, none.length) != 0;
@@ -484,11 +482,11 @@ enum xfp_status xfp_gguf_make_tokenizer(const struct xfp_gguf_metadata *metadata
 	if (status)
 		status = xfp_no_memory_for(err, c->folder);
 	if (!status && wrong)
-		xfp_checkpoint_note(c, "no tokenizer.json: %s; take the original model's", wrong);
+		xfp_checkpoint_note(c, "no tokenizer.json: %s; use the original model's", wrong);
 	if (!status && !wrong) {
 		if (!t.told)
-			xfp_checkpoint_note(c, "tokenizer.json: the metadata does not tell how texts are split "
-					       "(tokenizer.ggml.pre); it is done as GPT-2 does it");
+			xfp_checkpoint_note(c, "tokenizer.json: the metadata does not say how texts are split "
+					       "(tokenizer.ggml.pre); GPT-2's rules are used");
 		read_named(&t);
 		status = make_file(&t, c, "tokenizer.json", put_tokenizer, err);
 		if (!status)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vocabulary.c - tokens by their texts.
+ * vocabulary.c - look up tokens by text.
  *
- * The hash of a text is a polynomial of its bytes, so that those of all texts that begin one, and of all that end it,
- * follow from one pass over it.
+ * The hash of a text is a polynomial in its bytes, so that one pass over a text gives the hashes of all its prefixes
+ * and suffixes.
  */
 #include "checkpoints/gguf/vocabulary.h"
 #include "base/utf8.h"
@@ -13,9 +13,9 @@
 #include <string.h>
 
 #define HASH_BASE UINT64_C(0x9e3779b97f4a7c15)
-#define MOST_LOOKS 64 /* at a table for each token, on average */
+#define MOST_LOOKS 64 /* maximum average probes per token */
 
-static const char lower_block[] = "\xe2\x96\x81"; /* U+2581, which SentencePiece has for a space */
+static const char lower_block[] = "\xe2\x96\x81"; /* U+2581, SentencePiece's space */
 
 static uint64_t hash_of(const char *bytes, uint64_t length)
 {
@@ -48,7 +48,7 @@ uint32_t xfp_gguf_vocabulary_find(const struct xfp_gguf_vocabulary *v, const cha
 	return length > v->longest ? UINT32_MAX : find_hashed(v, hash_of(bytes, length), bytes, length);
 }
 
-/* Several: one alone is U+2581 in a vocabulary already. */
+/* Return whether a token consists of several spaces; a single one is already U+2581 in a vocabulary. */
 static bool all_spaces(const struct xfp_gguf_text *text)
 {
 	for (uint64_t i = 0; i < text->length; i++)
@@ -57,7 +57,7 @@ static bool all_spaces(const struct xfp_gguf_text *text)
 	return text->length > 1;
 }
 
-/* Tokens of spaces alone. */
+/* Respell tokens that consist of spaces. */
 static bool spell_spaces(struct xfp_gguf_vocabulary *v)
 {
 	uint64_t spaces = 0;
@@ -93,8 +93,8 @@ static bool read_types(struct xfp_gguf_vocabulary *v, const struct xfp_gguf_valu
 	return true;
 }
 
-/* NULL, or what is wrong. Tokens take two looks each; texts whose hashes are alike can be made, and would take a look
- * for each pair of them. */
+/* Fill the hash table; returns NULL or an error. Tokens need two probes each; crafted texts with colliding hashes would
+ * need quadratic time. */
 static const char *fill_slots(struct xfp_gguf_vocabulary *v)
 {
 	uint64_t looks = MOST_LOOKS * ((uint64_t)v->count + 64);
@@ -110,7 +110,7 @@ static const char *fill_slots(struct xfp_gguf_vocabulary *v)
 			    (!text->length || !memcmp(other->bytes, text->bytes, text->length)))
 				return "two of its tokens are the same text";
 			if (!looks--)
-				return "its tokens are not those of a tokenizer";
+				return "its tokens have too many hash collisions to be those of a tokenizer";
 		}
 		v->slots[slot] = i;
 	}
@@ -176,13 +176,13 @@ bool xfp_gguf_vocabulary_pads(const struct xfp_gguf_vocabulary *v, uint32_t toke
 	return v->tokens[token].length == strlen(text) && !memcmp(v->tokens[token].bytes, text, strlen(text));
 }
 
-/* ---- merges that are listed ---------------------------------------------------------------------- */
+/* ---- listed merges ------------------------------------------------------------------------------- */
 
 static bool add_merge(struct xfp_gguf_merges *m, const struct xfp_gguf_vocabulary *v, uint32_t left, uint32_t right)
 {
 	const struct xfp_gguf_text *texts[2] = { &v->tokens[left], &v->tokens[right] };
 
-	/* Room for powers of two. */
+	/* Capacities are powers of two. */
 	if (!(m->count & (m->count - 1))) {
 		size_t room = m->count ? 2 * (size_t)m->count : 1;
 		struct xfp_gguf_merge *grown = realloc(m->merges, room * sizeof *grown);
@@ -226,7 +226,7 @@ enum xfp_status xfp_gguf_merges_read(struct xfp_gguf_merges *m, const struct xfp
 		}
 		if (whole == UINT32_MAX || xfp_gguf_vocabulary_pads(v, left) || xfp_gguf_vocabulary_pads(v, right) ||
 		    xfp_gguf_vocabulary_pads(v, whole))
-			*wrong = "one of its tokenizer.ggml.merges is not of two tokens that make a third";
+			*wrong = "one of its tokenizer.ggml.merges does not join two tokens to a third";
 		else if (!add_merge(m, v, left, right))
 			status = XFP_FAILED;
 	}
@@ -234,17 +234,17 @@ enum xfp_status xfp_gguf_merges_read(struct xfp_gguf_merges *m, const struct xfp
 	return status;
 }
 
-/* ---- merges that are implied --------------------------------------------------------------------- */
+/* ---- derived merges ------------------------------------------------------------------------------ */
 
-/* What they come to as text, of what all tokens take, and at least. */
+/* Limit of the size of derived merges as text, relative to the tokens, and its minimum. */
 #define MOST_TEXT 64
 #define LEAST_TEXT (UINT64_C(1) << 20)
 
 struct implied {
 	struct xfp_gguf_merge merge;
 	double score;
-	uint32_t left_length; /* characters; how long the right one is follows from it for every token */
-	uint32_t number;      /* of those found */
+	uint32_t left_length; /* characters; the length of the right token follows */
+	uint32_t number;      /* in order of discovery */
 };
 
 struct implying {
@@ -254,7 +254,7 @@ struct implying {
 	uint64_t text, most_text;
 };
 
-/* By descending scores and lengths, otherwise as they were found. */
+/* Order by descending scores and lengths, then by discovery. */
 static int compare(const void *a, const void *b)
 {
 	const struct implied *x = a, *y = b;
@@ -266,7 +266,7 @@ static int compare(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Pieces of a text, which control tokens and bytes are not. */
+/* Return whether a token is a piece of text: not a control or byte token. */
 static bool is_piece(const struct xfp_gguf_vocabulary *v, uint32_t token)
 {
 	return v->types[token] != XFP_GGUF_TOKEN_CONTROL && v->types[token] != XFP_GGUF_TOKEN_UNKNOWN &&
@@ -289,7 +289,7 @@ static bool keep_implied(struct implying *all, const struct xfp_gguf_vocabulary 
 	return true;
 }
 
-/* Every two tokens that make this one. */
+/* Find all pairs of tokens that join to this one. */
 static bool split_token(struct implying *all, const struct xfp_gguf_vocabulary *v, uint32_t token, double score)
 {
 	const struct xfp_gguf_text *text = &v->tokens[token];
@@ -337,7 +337,7 @@ enum xfp_status xfp_gguf_merges_derive(struct xfp_gguf_merges *m, const struct x
 		else if (is_piece(v, i) && !split_token(&all, v, i, score))
 			status = XFP_FAILED;
 		else if (all.text > all.most_text || all.count >= UINT32_MAX / 4)
-			*wrong = "far more merges follow from its tokens than any tokenizer has";
+			*wrong = "its tokens imply more merges than any real tokenizer has";
 	}
 	if (!status && !*wrong && all.count)
 		qsort(all.found, all.count, sizeof *all.found, compare);

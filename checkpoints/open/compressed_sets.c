@@ -44,7 +44,7 @@ static enum xfp_status bad_group(const struct xfp_fold *fold, const char *group,
 				   xfp_printable(group).text, what);
 }
 
-/* A number above 0, or `otherwise` where there is none or null. */
+/* Read a positive number; `otherwise` if it is missing or null. */
 static bool read_size(const json_t *value, uint64_t otherwise, uint64_t *out)
 {
 	*out = otherwise;
@@ -54,7 +54,7 @@ static bool read_size(const json_t *value, uint64_t otherwise, uint64_t *out)
 	return json_is_integer(value) && json_integer_value(value) > 0;
 }
 
-/* [rows, columns], or "rows x columns" as it once was written. */
+/* Parse [rows, columns], or the older form "rows x columns". */
 static bool read_block(const json_t *value, struct xfp_scale_blocks *scaling)
 {
 	unsigned rows, cols;
@@ -87,13 +87,13 @@ static enum xfp_status read_scaling(const struct xfp_fold *fold, const char *gro
 		*scaling = (struct xfp_scale_blocks){ 1, 0 };
 	} else if (!strcmp(strategy, "group") || !strcmp(strategy, "tensor_group")) {
 		if (!read_size(size, 0, &number) || !number)
-			return bad_group(fold, group, "group_size is no number of weights");
+			return bad_group(fold, group, "group_size is not a number of weights");
 		*scaling = (struct xfp_scale_blocks){ 1, number };
 	} else if (!strcmp(strategy, "block")) {
 		if (!read_block(json_object_get(weights, "block_structure"), scaling))
 			return bad_group(fold, group, "block_structure is not two numbers of rows and columns");
 	} else {
-		return bad_group(fold, group, "strategy is none of tensor, channel, group, tensor_group and block");
+		return bad_group(fold, group, "strategy must be tensor, channel, group, tensor_group or block");
 	}
 	return XFP_OK;
 }
@@ -108,16 +108,16 @@ static enum xfp_status read_set(const struct xfp_fold *fold, const char *name, c
 	*set = (struct xfp_compressed_set){ .form = form,
 					    .symmetric = !json_is_false(json_object_get(weights, "symmetric")) };
 	if (type && strcmp(type, "int") != 0 && strcmp(type, "float") != 0)
-		return bad_group(fold, name, "type is neither int nor float");
+		return bad_group(fold, name, "type must be int or float");
 	set->floats = type && !strcmp(type, "float");
 	if (!read_size(json_object_get(weights, "num_bits"), 8, &set->bits) || set->bits > 32)
-		return bad_group(fold, name, "num_bits is no number of bits");
+		return bad_group(fold, name, "num_bits is not a number of bits");
 	if ((status = read_scaling(fold, name, weights, &set->scaling)))
 		return status;
 	return read_format(fold, json_object_get(group, "format"), &set->form);
 }
 
-/* The format of a group counts more than that of all. */
+/* The format of a group overrides the global one. */
 enum xfp_status xfp_compressed_sets(const struct xfp_fold *fold, struct xfp_compressed_set **sets, uint32_t *count)
 {
 	const json_t *groups = json_object_get(fold->config, "config_groups"), *group;
@@ -135,7 +135,8 @@ enum xfp_status xfp_compressed_sets(const struct xfp_fold *fold, struct xfp_comp
 		return xfp_no_memory_for(fold->err, fold->checkpoint->folder);
 	json_object_foreach ((json_t *)(uintptr_t)groups, name, group) {
 		if (!json_is_object(group))
-			return xfp_fold_bad_config(fold, "config_groups.%.64s is no object; download the file again",
+			return xfp_fold_bad_config(fold,
+						   "config_groups.%.64s is not an object; download the file again",
 						   xfp_printable(name).text);
 		if (!json_is_object(json_object_get(group, "weights")))
 			continue;

@@ -7,17 +7,17 @@
 
 #include "checkpoints/open/scaling.h"
 
-/* Forms of weights, whatever the method that a config calls them by. */
+/* Forms of weights, independent of the method's name in the config. */
 enum xfp_compressed_form {
-	XFP_COMPRESSED_ANY,   /* none is named */
-	XFP_COMPRESSED_NONE,  /* they are as they are */
+	XFP_COMPRESSED_ANY,   /* not specified */
+	XFP_COMPRESSED_NONE,  /* not compressed */
 	XFP_COMPRESSED_BYTES, /* float-quantized, int-quantized, naive-quantized, mxfp8-quantized */
 	XFP_COMPRESSED_WORDS, /* pack-quantized */
 	XFP_COMPRESSED_NVFP4,
 	XFP_COMPRESSED_MXFP4,
 };
 
-/* What a group says of its weights. */
+/* The weight settings of a group. */
 struct xfp_compressed_set {
 	enum xfp_compressed_form form;
 	bool floats, symmetric;
@@ -25,7 +25,7 @@ struct xfp_compressed_set {
 	struct xfp_scale_blocks scaling;
 };
 
-/* All groups that are about weights, at least one. The caller frees *sets, also after a failure. */
+/* Read all groups with weight settings, at least one. The caller frees *sets, also after a failure. */
 enum xfp_status xfp_compressed_sets(const struct xfp_fold *fold, struct xfp_compressed_set **sets, uint32_t *count);
 
 #endif

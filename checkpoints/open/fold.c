@@ -19,7 +19,7 @@ static const struct xfp_fold_form *const forms[] = { &xfp_fold_fp8, &xfp_fold_mx
 						     &xfp_fold_exl2 };
 #define FORMS (sizeof forms / sizeof *forms)
 
-/* What quantizes activations, or the cache of keys and values: of no concern to weights. */
+/* Endings of tensors that quantize activations or the KV cache, and so do not affect weights. */
 static const char *const of_activations[] = {
 	".input_scale",      "_input_scale",    ".input_scale_ub",    ".input_global_scale",
 	".input_zero_point", ".output_scale",   ".output_zero_point", ".k_scale",
@@ -93,7 +93,7 @@ enum xfp_status xfp_fold_lacks(const struct xfp_fold *fold, const struct xfp_sou
 			       const char *ending)
 {
 	return xfp_fold_bad(fold, tensor,
-			    "has no %s: there is no tensor of its name with %s; download the checkpoint again, or name "
+			    "has no %s: the tensor with %s is missing; download the checkpoint again, or name "
 			    "its folder where this is one of several files",
 			    what, ending);
 }
@@ -121,9 +121,9 @@ struct xfp_shape_text xfp_fold_shape(uint32_t rank, const uint64_t *shape)
 	return shown;
 }
 
-/* ---- afterwards --------------------------------------------------------------------------------- */
+/* ---- checks after folding ----------------------------------------------------------------------- */
 
-/* Scales of what is not there, or is not packed. */
+/* Report scales whose weights are missing or not packed. */
 static enum xfp_status find_left_over(const struct xfp_fold *fold, const struct xfp_fold_form *form)
 {
 	for (uint32_t t = 0; t < fold->checkpoint->tensor_count; t++) {
@@ -132,14 +132,14 @@ static enum xfp_status find_left_over(const struct xfp_fold *fold, const struct 
 		for (const char *const *ending = form->endings; !fold->gone[t] && !tensor->recipe && *ending; ending++)
 			if (xfp_stem(tensor->name, *ending))
 				return xfp_fold_bad(fold, tensor,
-						    "scales weights that are not there, or are not packed as they are "
+						    "scales weights that are missing, or are not packed like those "
 						    "elsewhere (%s); download the checkpoint again, with its index",
 						    form->name);
 	}
 	return XFP_OK;
 }
 
-/* 8-bit floats that are stored as they are may be kept; those that something scales are not what they say. */
+/* 8-bit floats may be kept, unless something scales them: then their values are not the weights. */
 static enum xfp_status find_unexplained(const struct xfp_fold *fold)
 {
 	static const char *const scales[] = { "_scale", "_scale_inv", "_weight_scale", "_scales" };
@@ -185,7 +185,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct xfp_source_tensor *)a)->name, ((const struct xfp_source_tensor *)b)->name);
 }
 
-/* Logical tensors are left, and each name once. */
+/* Remove components, so that logical tensors remain; each name must be unique. */
 static enum xfp_status close_ranks(struct xfp_fold *fold)
 {
 	struct xfp_checkpoint *c = fold->checkpoint;
@@ -228,7 +228,7 @@ static bool is_scale(const struct xfp_source_tensor *tensor)
 	return false;
 }
 
-/* A file of PyTorch may hold components in another order than their own, which no codec expects. */
+/* PyTorch files may store components transposed, which no codec supports. */
 static enum xfp_status find_views(const struct xfp_fold *fold)
 {
 	for (uint32_t t = 0; t < fold->checkpoint->tensor_count; t++) {
@@ -245,7 +245,7 @@ static enum xfp_status find_views(const struct xfp_fold *fold)
 	return XFP_OK;
 }
 
-/* Every form that the method is of, or any where there is none: a checkpoint may be packed in several. */
+/* Try every form of the method, or all forms without one: a checkpoint may use several. */
 static enum xfp_status fold_forms(struct xfp_fold *fold)
 {
 	struct xfp_checkpoint *c = fold->checkpoint;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold_awq.c - matrices as AWQ packs them, in three forms.
+ * fold_awq.c - matrices packed by AWQ, in three forms.
  *
  *   gemm        X.qweight I32 [in, out / 8]    X.qzeros I32 [groups, out / 8]    X.scales [groups, out]
  *   gemv        X.qweight I32 [out, in / 8]    X.qzeros I32 [out, words]         X.scales [out, words * 8]
  *   gemv_fast   X.qweight I16 [out / 4, in]    X.qzeros [words * 8, out]         X.scales [words * 8, out]
  *
- * `words` is how many it takes for the zeros of all groups, padded (grouped.h). What AWQ scales inputs by is in the
- * weights and norms before them, where these are linear. Where they are not, the activation has scales of its own: a
- * model without them is another, and no bundle has a place for them.
+ * `words` is the number of words for the zeros of all groups, padded (grouped.h). AWQ also scales inputs; these scales
+ * are folded into the preceding weights and norms if those are linear. Otherwise the activation has separate scales,
+ * which a bundle cannot store.
  */
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static enum xfp_status read_config(const struct xfp_fold *fold, struct awq *awq)
 			return XFP_OK;
 		}
 	return xfp_fold_bad_config(fold,
-				   "says version %s: codes in an order of a kernel of its own, which is not read; only "
+				   "says version %s, whose order of codes is not supported; only "
 				   "gemm, gemv and gemv_fast are: convert the model in one of these, or the "
 				   "unquantized one",
 				   version.text);
@@ -57,7 +57,7 @@ static bool is(const struct xfp_source_tensor *tensor, uint64_t rows, uint64_t c
 	return tensor->shape[0] == rows && tensor->shape[1] == cols;
 }
 
-/* Rows, columns and the size of groups, and whether all shapes fit them. */
+/* Compute rows, columns and group size; returns whether all shapes match. */
 static bool geometry(const struct awq *awq, struct xfp_grouped *m, uint64_t *group)
 {
 	const struct xfp_source_tensor *q = m->codes, *z = m->zeros, *s = m->scales;
@@ -121,7 +121,7 @@ static enum xfp_status fold_one(struct xfp_fold *fold, const struct awq *awq, ui
 	return xfp_grouped_take(fold, &matrix, &part, UINT32_MAX);
 }
 
-/* Of activations, X.scales beside no codes. */
+/* Refuse scales of activations: X.scales without codes. */
 static enum xfp_status refuse_activations(const struct xfp_fold *fold)
 {
 	for (uint32_t t = 0; t < fold->checkpoint->tensor_count; t++) {
@@ -130,8 +130,8 @@ static enum xfp_status refuse_activations(const struct xfp_fold *fold)
 		if (!fold->gone[t] && tensor->rank == 1 && xfp_stem(tensor->name, ".scales"))
 			return xfp_fold_bad(
 				fold, tensor,
-				"divides what an activation gives, as AWQ has it where nothing linear comes "
-				"before; a bundle has no place for that: convert the unquantized model");
+				"divides the output of an activation, as AWQ does if nothing linear comes "
+				"before; a bundle cannot store it: convert the unquantized model");
 	}
 	return XFP_OK;
 }

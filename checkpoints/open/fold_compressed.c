@@ -6,8 +6,8 @@
  *   X.weight_packed I32 [out, words]    X.weight_scale, X.weight_zero_point, X.weight_shape, X.weight_g_idx
  *   X.weight_packed U8 [out, in / 2]    X.weight_scale; X.weight_global_scale, by which it is divided
  *
- * config_groups give sets of parameters. Which one a tensor has is not looked up by its name: those sets count whose
- * shapes are the tensor's, and they must say the same.
+ * config_groups are sets of parameters. The set of a tensor is not found by name: all sets whose shapes match the
+ * tensor are used, and they must agree.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #include "checkpoints/packed/number.h"
 
 #define PACKED "_packed"
-#define MOST_ORDERED (UINT64_C(1) << 22) /* columns with a group each, all of which are read when it is opened */
+#define MOST_ORDERED (UINT64_C(1) << 22) /* maximum columns with explicit groups, which are all read on opening */
 
 struct compressed {
 	struct xfp_fold *fold;
@@ -33,7 +33,7 @@ struct compressed {
 
 /* ---- one weight ---------------------------------------------------------------------------------- */
 
-/* The tensors of one, by number; UINT32_MAX: there is none. */
+/* The tensors of a weight, by number, or UINT32_MAX. */
 struct weight {
 	uint32_t codes, scale, zeros, groups, shape, global;
 };
@@ -62,8 +62,7 @@ static enum xfp_status none_fits(const struct compressed *c, const struct weight
 	const struct xfp_source_tensor *codes = at(c, w->codes), *scale = at(c, w->scale);
 
 	return xfp_fold_bad(
-		c->fold, codes,
-		"is %s %s with scales %s%s%s, which no group of config_groups in config.json says; download both again",
+		c->fold, codes, "is %s %s with scales %s%s%s, which match no group in config.json; download both again",
 		xfp_dtype_name(codes->dtype), xfp_fold_shape(codes->rank, codes->shape).text,
 		xfp_fold_shape(scale->rank, scale->shape).text,
 		w->zeros != UINT32_MAX ? " and zero points " : " and no zero points",
@@ -73,7 +72,7 @@ static enum xfp_status none_fits(const struct compressed *c, const struct weight
 static enum xfp_status several_fit(const struct compressed *c, const struct weight *w)
 {
 	return xfp_fold_bad(c->fold, at(c, w->codes),
-			    "has shapes that fit groups of config.json which say different things of it, or codes that "
+			    "matches several groups of config.json that contradict each other, or its codes "
 			    "can be packed in two ways; convert the unquantized checkpoint");
 }
 
@@ -82,7 +81,7 @@ static enum xfp_status not_of_it(const struct compressed *c, uint32_t number, co
 	return number == UINT32_MAX ? XFP_OK : xfp_fold_bad(c->fold, at(c, number), "%s; download both again", what);
 }
 
-/* A matrix that has scales. */
+/* Check that weights with scales are a matrix. */
 static enum xfp_status check_weight(const struct compressed *c, const struct weight *w)
 {
 	const struct xfp_source_tensor *codes = at(c, w->codes);
@@ -90,7 +89,7 @@ static enum xfp_status check_weight(const struct compressed *c, const struct wei
 	if (w->scale == UINT32_MAX)
 		return xfp_fold_lacks(c->fold, codes, "scales", "_scale");
 	if (codes->rank != 2 || !codes->bytes)
-		return xfp_fold_bad(c->fold, codes, "has scales, but is no matrix: %s",
+		return xfp_fold_bad(c->fold, codes, "has scales, but is not a matrix: %s",
 				    xfp_fold_shape(codes->rank, codes->shape).text);
 	return XFP_OK;
 }
@@ -140,7 +139,7 @@ static enum xfp_status fold_bytes(struct compressed *c, uint32_t number)
 
 /* ---- pack-quantized ------------------------------------------------------------------------------ */
 
-/* Rows and columns as X.weight_shape has them. */
+/* Read rows and columns from X.weight_shape. */
 static enum xfp_status read_shape(const struct compressed *c, const struct weight *w, uint64_t shape[2])
 {
 	const struct xfp_source_tensor *tensor, *codes = at(c, w->codes);
@@ -178,14 +177,14 @@ static bool fits_zeros(const struct compressed *c, const struct weight *w, const
 	       zeros->shape[0] == words && zeros->shape[1] == across;
 }
 
-/* Whether weights of this shape, packed so, have the tensors that there are. */
+/* Return whether weights of this shape and packing match the existing tensors. */
 static bool fits_words(const struct compressed *c, const struct xfp_compressed_set *set, const struct weight *w,
 		       const uint64_t shape[2], enum xfp_int_packing packing, uint64_t p[XFP_CODEC_PARAMETERS])
 {
 	uint64_t words, block[2];
 
 	if ((set->form != XFP_COMPRESSED_WORDS && set->form != XFP_COMPRESSED_ANY) || set->floats || set->bits > 8 ||
-	    (packing == XFP_INT_WORDS && 32 % set->bits == 0) || /* the same as dense */
+	    (packing == XFP_INT_WORDS && 32 % set->bits == 0) || /* same as dense */
 	    !xfp_int_words(packing, set->bits, shape[1], &words) || words != at(c, w->codes)->shape[1] ||
 	    (w->zeros == UINT32_MAX) != set->symmetric ||
 	    !xfp_scaling_fits(&set->scaling, at(c, w->scale), shape[0], shape[1], block) || shape[1] % block[1])
@@ -197,7 +196,7 @@ static bool fits_words(const struct compressed *c, const struct xfp_compressed_s
 	return w->zeros == UINT32_MAX || fits_zeros(c, w, shape, p);
 }
 
-/* Every group has as many columns as it has without an order. *use: all is -1, and means nothing. */
+/* Check that every group has the regular number of columns. *use is false if all are -1, which means unused. */
 static enum xfp_status check_groups(const struct compressed *c, const struct xfp_source_tensor *groups, uint64_t cols,
 				    uint64_t size, bool *use)
 {
@@ -361,7 +360,7 @@ static enum xfp_status fold_all(struct xfp_fold *fold)
 	enum xfp_status status = XFP_OK;
 
 	if (!fold->method)
-		return XFP_OK; /* shapes alone do not tell */
+		return XFP_OK; /* shapes alone are ambiguous */
 	status = xfp_compressed_sets(fold, &c.sets, &c.count);
 	for (uint32_t t = 0; !status && t < fold->checkpoint->tensor_count; t++)
 		status = fold_one(&c, t);

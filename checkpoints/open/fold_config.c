@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold_config.c - where a checkpoint says how its weights are packed.
+ * fold_config.c - find the quantization config of a checkpoint.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,22 +11,22 @@
 #include "checkpoints/config_json.h"
 #include "checkpoints/open/fold.h"
 
-#define CONFIG_MAX ((size_t)64 << 20) /* modelopt names every tensor where they differ */
+#define CONFIG_MAX ((size_t)64 << 20) /* modelopt may list every tensor */
 
-/* Files beside config.json, which count where it says nothing. */
+/* Files next to config.json, used if it contains no quantization config. */
 static const struct beside {
 	const char *name;
-	const char *member;   /* the config is this one of it; NULL: the whole file is */
-	const char *requires; /* a string that the config must have; without, it is not about weights. NULL: nothing */
-	const char *method;   /* NULL: it says so itself, or is known by what else it says */
-	const char *codes;    /* it counts only where there are tensors whose names end so; NULL: always */
+	const char *member;   /* member with the config; NULL for the whole file */
+	const char *requires; /* string that a config of weights must contain; or NULL */
+	const char *method;   /* NULL if the config names it or implies it */
+	const char *codes;    /* use it only if tensor names have this ending; NULL: always */
 } beside[] = {
 	{ "hf_quant_config.json", "quantization", "quant_algo", "modelopt", NULL },
 	{ "quantize_config.json", NULL, NULL, NULL, ".qweight" },
 	{ "quant_config.json", NULL, NULL, NULL, ".qweight" },
 };
 
-/* The quantization_config, at the top or of the language model. */
+/* Return the quantization_config, at the top level or of the language model. */
 static const json_t *quantization(const json_t *root)
 {
 	const json_t *config = json_object_get(root, "quantization_config");
@@ -38,7 +38,7 @@ static const json_t *quantization(const json_t *root)
 	return json_object_size(config) ? config : NULL;
 }
 
-/* Older files do not name it, and are known by what else they say. */
+/* Older files do not name the method; other members identify it. */
 static const char *method_of(const json_t *config)
 {
 	const char *method = json_string_value(json_object_get(config, "quant_method"));
@@ -60,7 +60,7 @@ static bool has_codes(const struct xfp_checkpoint *c, const char *ending)
 	return false;
 }
 
-/* Its text, allocated; NULL: it is not there. Of an archive it was read with the other small files. */
+/* Read a file, allocated; NULL if it does not exist. In an archive it was read with the other small files. */
 static enum xfp_status slurp_beside(struct xfp_fold *fold, const char *name, const char *path, char **text,
 				    struct stat *st)
 {
@@ -76,7 +76,7 @@ static enum xfp_status slurp_beside(struct xfp_fold *fold, const char *name, con
 	return xfp_slurp_regular(path, CONFIG_MAX, text, &size, fold->err);
 }
 
-/* *root is JSON of the file, if it is there. */
+/* Parse the file to *root if it exists. */
 static enum xfp_status read_beside(struct xfp_fold *fold, const struct beside *file, json_t **root)
 {
 	char *path = xfp_path(fold->checkpoint->folder, file->name), *text = NULL;
@@ -100,7 +100,7 @@ static enum xfp_status read_beside(struct xfp_fold *fold, const struct beside *f
 	return status;
 }
 
-/* The file of the config becomes one of those that tensors are read from. */
+/* Add the file of the config to the files that tensors depend on. */
 static enum xfp_status add_config_file(struct xfp_fold *fold)
 {
 	struct xfp_checkpoint *c = fold->checkpoint;
@@ -140,7 +140,7 @@ enum xfp_status xfp_fold_read_config(struct xfp_fold *fold, json_t **root)
 		*root = NULL;
 		status = read_beside(fold, &beside[i], root);
 	}
-	/* In an archive it is in the file of the weights. */
+	/* In an archive, the config is in the file of the weights. */
 	return status || !fold->config || c->apart ? status : add_config_file(fold);
 }
 

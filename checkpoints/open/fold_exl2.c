@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold_exl2.c - matrices as EXL2 packs them, each with bits of its own.
+ * fold_exl2.c - matrices packed by EXL2, with individual bit widths.
  *
  *   X.q_weight I32 [words, out]    X.q_scale I32 [groups, out / 8]    X.q_scale_max F16 [groups]
  *   X.q_groups I16 [2 groups]      X.q_invperm I32 [in]               X.q_perm, its inverse, which older files have
  *
- * `out` is padded to a multiple of 32, and nothing of these tells by how much: where a matrix has a bias, that does,
- * and of a head the embedding.
+ * `out` is padded to a multiple of 32, and these tensors do not contain the real number. If a matrix has a bias, that
+ * does; for a head, the embedding.
  */
 #include <string.h>
 
@@ -54,7 +54,7 @@ static enum xfp_status find_others(const struct xfp_fold *fold, const struct xfp
 	return XFP_OK;
 }
 
-/* Rows of the embedding; 0: there is none to be found. */
+/* Return the rows of the embedding, or 0 if it cannot be found. */
 static uint64_t vocabulary(const struct xfp_checkpoint *c)
 {
 	for (uint32_t t = 0; t < c->tensor_count; t++)
@@ -63,7 +63,7 @@ static uint64_t vocabulary(const struct xfp_checkpoint *c)
 	return 0;
 }
 
-/* Rows of a matrix that has `padded` of them. */
+/* Return the rows of a matrix with `padded` rows. */
 static uint64_t rows_of(const struct xfp_fold *fold, const struct xfp_source_tensor *codes, uint64_t padded)
 {
 	uint32_t bias = xfp_fold_find(fold, codes, strlen(CODES), ".bias");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold_fp8.c - 8-bit floats and their scales, as DeepSeek, Qwen and fbgemm publish them.
+ * fold_fp8.c - 8-bit floats and their scales, in the formats of DeepSeek, Qwen and fbgemm.
  *
  *   X.weight F8 [out, in]       X.weight_scale_inv or X.weight_scale
  *   X F8 [experts, out, in]     X_scale_inv or X_scale
  *
- * There is a scale for each block of weight_block_size rows and columns, for each row ([out, 1]), for each column, or
- * for the whole matrix; of a stack the same with the experts before it, or one for each of them, or for all.
+ * There is one scale per block of weight_block_size rows and columns, per row ([out, 1]), per column, or per matrix;
+ * for a stack the same with a leading expert dimension, one per expert, or one for all.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@
 #include "checkpoints/packed/fp8.h"
 #include "checkpoints/packed/number.h"
 
-/* The blocks that config.json gives; 0, 0: it gives none. */
+/* Read the block size of config.json; 0, 0 if missing. */
 static enum xfp_status block_size(const struct xfp_fold *fold, uint64_t block[2])
 {
 	const json_t *size = json_object_get(fold->config, "weight_block_size");
@@ -37,7 +37,7 @@ static enum xfp_status block_size(const struct xfp_fold *fold, uint64_t block[2]
 	return XFP_OK;
 }
 
-/* As DeepSeek names them, and as PyTorch does: MiniMax says float8_e4m3fn. */
+/* Compare format names of DeepSeek, and of PyTorch: MiniMax uses float8_e4m3fn. */
 static bool is_format(const char *name, enum xfp_dtype dtype)
 {
 	static const char prefix[] = "float8_";
@@ -47,7 +47,7 @@ static bool is_format(const char *name, enum xfp_dtype dtype)
 	return dtype == XFP_F8_E4M3 ? !strcmp(name, "e4m3") || !strcmp(name, "e4m3fn") : !strcmp(name, "e5m2");
 }
 
-/* The 8-bit floats are those that config.json names. */
+/* Check that the 8-bit floats are of the format in config.json. */
 static enum xfp_status check_format(const struct xfp_fold *fold, const struct xfp_source_tensor *weight)
 {
 	const char *format = json_string_value(json_object_get(fold->config, "fmt"));
@@ -58,7 +58,7 @@ static enum xfp_status check_format(const struct xfp_fold *fold, const struct xf
 			    xfp_dtype_name(weight->dtype), format);
 }
 
-/* The size of the blocks along one dimension that has `scales` of them; 0: there is none. */
+/* Return the block size along a dimension with `scales` scales, or 0 if there is none. */
 static uint64_t block_of(uint64_t n, uint64_t scales, uint64_t declared)
 {
 	if (declared && scales == xfp_divide_up(n, declared))
@@ -66,7 +66,7 @@ static uint64_t block_of(uint64_t n, uint64_t scales, uint64_t declared)
 	return scales == 1 ? n : scales == n ? 1 : 0;
 }
 
-/* Rows of a matrix and of a block, and columns of a block, as the shapes of both say. */
+/* Compute rows of a matrix and of a block, and columns of a block, from both shapes. */
 static bool geometry(const struct xfp_source_tensor *weight, const struct xfp_source_tensor *scale,
 		     const uint64_t declared[2], uint64_t parameters[XFP_CODEC_PARAMETERS])
 {
@@ -88,7 +88,7 @@ static bool geometry(const struct xfp_source_tensor *weight, const struct xfp_so
 		rows = scale->shape[stack];
 	if (scale->rank > stack + 1)
 		cols = scale->shape[stack + 1];
-	/* Blocks have both their sizes from config.json, or neither; what it says of matrices it does not of stacks. */
+	/* Both block sizes are from config.json, or neither is; config.json does not apply to stacks. */
 	if (declared[0] && rows == xfp_divide_up(matrix[0], declared[0]) &&
 	    cols == xfp_divide_up(matrix[1], declared[1])) {
 		parameters[XFP_FP8_BLOCK_ROWS] = declared[0];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold_gptq.c - matrices as GPTQ packs them.
+ * fold_gptq.c - matrices packed by GPTQ.
  *
  *   X.qweight I32 [in * bits / 32, out]    X.qzeros I32 [groups, out * bits / 32]    X.scales [groups, out]
- *   X.g_idx I32 [in], the group of each input; where there is none, groups are in order
+ *   X.g_idx I32 [in], the group of each input; without it, groups are in order
  *
- * Where config.json has `dynamic`, some tensors have other bits or groups than it says for all: shapes tell these.
+ * If config.json has `dynamic`, some tensors have other bits or groups than the global ones; shapes determine these.
  */
 #include <string.h>
 
@@ -14,12 +14,12 @@
 #include "checkpoints/open/fold_grouped.h"
 #include "checkpoints/packed/grouped.h"
 
-/* What holds for all matrices. */
+/* Settings for all matrices. */
 struct gptq {
 	struct xfp_grouped_config config;
-	bool less_one; /* how zeros are stored */
+	bool less_one; /* zeros are stored minus one */
 	bool dynamic;
-	bool ordered; /* inputs were not sorted by how much they count, so that groups may be in order */
+	bool ordered; /* inputs were not sorted by activation (desc_act), so groups may be in order */
 };
 
 static enum xfp_status read_config(const struct xfp_fold *fold, struct gptq *gptq)
@@ -34,7 +34,7 @@ static enum xfp_status read_config(const struct xfp_fold *fold, struct gptq *gpt
 	if (strcmp(format.text, "gptq") != 0 && strcmp(format.text, "gptq_v2") != 0)
 		return xfp_fold_bad_config(
 			fold,
-			"says checkpoint_format %s: codes in an order of a kernel of its own, which is not read; only "
+			"says checkpoint_format %s, whose order of codes is not supported; only "
 			"gptq and gptq_v2 are: convert the model in one of these, or the unquantized one",
 			format.text);
 	gptq->less_one = !strcmp(format.text, "gptq");
@@ -46,7 +46,7 @@ static enum xfp_status read_config(const struct xfp_fold *fold, struct gptq *gpt
 	return XFP_OK;
 }
 
-/* Bits to a code, as its shapes or the config say; 0: they cannot be. */
+/* Return bits per code, from shapes or config; 0 if inconsistent. */
 static uint64_t bits_of(const struct gptq *gptq, const struct xfp_grouped *m)
 {
 	uint64_t out = m->scales->shape[1], along = m->zeros->shape[1], bits;
@@ -59,7 +59,7 @@ static uint64_t bits_of(const struct gptq *gptq, const struct xfp_grouped *m)
 	return 0;
 }
 
-/* Rows, columns and parameters; whether all shapes fit them. */
+/* Compute rows, columns and parameters; returns whether all shapes match. */
 static bool geometry(const struct gptq *gptq, struct xfp_grouped *m, uint64_t parameters[XFP_CODEC_PARAMETERS])
 {
 	uint64_t bits = bits_of(gptq, m), along, groups = m->scales->shape[0], group = gptq->config.group;
@@ -72,7 +72,7 @@ static bool geometry(const struct gptq *gptq, struct xfp_grouped *m, uint64_t pa
 	m->cols /= bits;
 	if (!group)
 		group = m->cols;
-	/* Those of another size than is said for all. */
+	/* Groups of another size than the global one. */
 	if (gptq->dynamic && xfp_divide_up(m->cols, group) != groups && m->cols % groups == 0)
 		group = m->cols / groups;
 	parameters[XFP_GPTQ_BITS] = bits;
@@ -109,7 +109,7 @@ static enum xfp_status fold_one(struct xfp_fold *fold, const struct gptq *gptq, 
 	groups = xfp_fold_find(fold, matrix.codes, strlen(XFP_QWEIGHT), ".g_idx");
 	if (groups == UINT32_MAX && !gptq->ordered && matrix.scales->shape[0] > 1)
 		return xfp_fold_bad(fold, matrix.codes,
-				    "has no g_idx, but %s says desc_act: nothing tells the groups of its inputs; "
+				    "has no g_idx, but %s says desc_act, so the groups of its inputs are unknown; "
 				    "download the checkpoint again, or name its folder where this is one of several "
 				    "files",
 				    fold->config_name);

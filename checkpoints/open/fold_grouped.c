@@ -18,7 +18,7 @@ bool xfp_grouped_is_codes(const struct xfp_fold *fold, uint32_t number)
 
 /* ---- the config --------------------------------------------------------------------------------- */
 
-/* By either key; `missing` where there is neither. False: it is no integer. */
+/* Read an integer by either key; `missing` if there is neither. Returns false if it is not an integer. */
 static bool integer(const json_t *config, const char *key, const char *other, int64_t missing, int64_t *value)
 {
 	const json_t *one = json_object_get(config, key);
@@ -34,7 +34,7 @@ enum xfp_status xfp_grouped_read_config(const struct xfp_fold *fold, struct xfp_
 	int64_t bits, group;
 
 	if (!integer(fold->config, "bits", "w_bit", 4, &bits) || bits <= 0 || bits > 32)
-		return xfp_fold_bad_config(fold, "bits is no number of bits; download the file again");
+		return xfp_fold_bad_config(fold, "bits is not a number of bits; download the file again");
 	if (!integer(fold->config, "group_size", "q_group_size", 128, &group) || group == 0 || group < -1)
 		return xfp_fold_bad_config(fold, "group_size is neither a number of inputs nor -1; download the file "
 						 "again");
@@ -74,8 +74,8 @@ enum xfp_status xfp_grouped_find(struct xfp_fold *fold, uint32_t number, struct 
 
 	if (!fold->config)
 		return xfp_fold_bad(fold, codes,
-				    "holds packed codes, but nothing says how: neither quantization_config in "
-				    "config.json nor a quantize_config.json or quant_config.json is there; download "
+				    "contains packed codes without parameters: neither quantization_config in "
+				    "config.json nor quantize_config.json nor quant_config.json exists; download "
 				    "them, too");
 	if ((status = find(fold, codes, ".qzeros", &zeros)) || (status = find(fold, codes, ".scales", &scales)))
 		return status;

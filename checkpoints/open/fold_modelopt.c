@@ -8,7 +8,7 @@
  *   X.weight I8 [out, in]         X.weight_scale for each row
  *   X F8_E4M3 [experts, in, out]  X_weight_scale for all or for each of them: FP8 of fused experts, as of Llama 4
  *
- * quant_algo names the forms that there may be, and group_size sizes that the shapes leave open.
+ * quant_algo determines the possible forms, and group_size the sizes that the shapes do not.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ static const struct {
 	{ "FP8", FP8 },           { "FP8_PER_CHANNEL_PER_TOKEN", FP8 },
 	{ "FP8_PB_WO", FP8 },     { "FP8_PB_REAL", FP8 },
 	{ "MXFP8", MXFP8 },       { "NVFP4", NVFP4 },
-	{ "NVFP4_AWQ", NVFP4 }, /* what it scales activations by is refused where it was not folded before */
+	{ "NVFP4_AWQ", NVFP4 }, /* scales of activations are refused if they were not folded */
 	{ "W4A16_NVFP4", NVFP4 }, { "W4A8_NVFP4_FP8", NVFP4 },
 	{ "MXFP4", MXFP4 },       { "W4A8_MXFP4_FP8", MXFP4 },
 	{ "W8A16", INT8 },        { "W8A8_SQ_PER_CHANNEL", INT8 },
@@ -36,8 +36,8 @@ static const struct {
 
 struct modelopt {
 	struct xfp_fold *fold;
-	unsigned forms;      /* that the config allows */
-	uint64_t group_size; /* of all, or 0 */
+	unsigned forms;      /* forms that the config allows */
+	uint64_t group_size; /* global group size, or 0 */
 };
 
 /* ---- the config ---------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ static enum xfp_status read_algorithm(const struct xfp_fold *fold, const char *n
 		xfp_printable(name).text);
 }
 
-/* A group_size is that of 4-bit floats, which have no choice, or of blocks of 8-bit ones. */
+/* Read a group_size: that of 4-bit floats, which is fixed, or of blocks of 8-bit floats. */
 static enum xfp_status read_group_size(const struct xfp_fold *fold, const json_t *of, unsigned forms, uint64_t *out)
 {
 	const json_t *size = json_object_get(of, "group_size");
@@ -67,7 +67,7 @@ static enum xfp_status read_group_size(const struct xfp_fold *fold, const json_t
 	number = (uint64_t)json_integer_value(size);
 	if (!json_is_integer(size) || json_integer_value(size) < 0 || (forms == NVFP4 && number != 16) ||
 	    ((forms == MXFP4 || forms == MXFP8) && number != 32))
-		return xfp_fold_bad_config(fold, "group_size is none that its quant_algo can have; download it again");
+		return xfp_fold_bad_config(fold, "group_size does not match its quant_algo; download it again");
 	*out = number;
 	return XFP_OK;
 }
@@ -132,7 +132,7 @@ static enum xfp_status fold_bytes(struct modelopt *m, uint32_t number, uint32_t 
 	if (status)
 		return status;
 	if (codes->rank != 2 || !codes->bytes)
-		return xfp_fold_bad(m->fold, codes, "has scales, but is no matrix: %s",
+		return xfp_fold_bad(m->fold, codes, "has scales, but is not a matrix: %s",
 				    xfp_fold_shape(codes->rank, codes->shape).text);
 	if (mx)
 		found = xfp_scaling_fits(&(struct xfp_scale_blocks){ 1, 32 }, scale, codes->shape[0], codes->shape[1],
@@ -165,7 +165,7 @@ static enum xfp_status fold_fp4(struct modelopt *m, uint32_t number, uint32_t sc
 	return xfp_fold_fp4(m->fold, number, 0, scales, second, false);
 }
 
-/* Fused experts, of which X_weight_scale tells. In 4 bits they are packed across the rows in which they are stored. */
+/* Fold fused experts, identified by X_weight_scale. 4-bit codes are packed across their rows. */
 static enum xfp_status fold_stack(struct modelopt *m, uint32_t number, uint32_t scales)
 {
 	struct xfp_source_tensor *codes = &m->fold->checkpoint->tensors[number];
@@ -205,7 +205,7 @@ static bool is_bytes(enum xfp_dtype dtype)
 	return dtype == XFP_F8_E4M3 || dtype == XFP_F8_E5M2 || dtype == XFP_I8;
 }
 
-/* What activations are multiplied by before they come to packed weights would have to be in these. */
+/* Refuse scales that activations are multiplied by before packed weights; they would have to be folded into these. */
 static enum xfp_status refuse_smoothed(const struct modelopt *m, const struct xfp_source_tensor *tensor)
 {
 	if (xfp_stem(tensor->name, "pre_quant_scale"))
@@ -213,10 +213,9 @@ static enum xfp_status refuse_smoothed(const struct modelopt *m, const struct xf
 				    "activations are multiplied by a pre_quant_scale, which this version does not fold "
 				    "into weights; convert the unquantized checkpoint");
 	if (strstr(tensor->name, "svdquant_lora_"))
-		return xfp_fold_bad(
-			m->fold, tensor,
-			"weights have a part of low rank beside them (SVDQuant), which this version does not "
-			"add; convert the unquantized checkpoint");
+		return xfp_fold_bad(m->fold, tensor,
+				    "weights have a low-rank part (SVDQuant), which this version does not "
+				    "add; convert the unquantized checkpoint");
 	return XFP_OK;
 }
 

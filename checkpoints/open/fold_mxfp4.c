@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold_mxfp4.c - stacks of experts in 4-bit floats, as gpt-oss is published.
+ * fold_mxfp4.c - stacks of experts in 4-bit floats, in the format of gpt-oss.
  *
  *   X_blocks U8 [experts, out, in / 32, 16]    X_scales U8 [experts, out, in / 32]
  *
- * Unpacked, X is [experts, in, out]: the other way round.
+ * Unpacked, X is [experts, in, out]: transposed.
  */
 #include <string.h>
 

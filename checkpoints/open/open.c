@@ -34,7 +34,7 @@ static int by_tensor_name(const void *a, const void *b)
 	const struct xfp_source_tensor *x = a, *y = b;
 	int order = strcmp(x->name, y->name);
 
-	/* Equal names end the open; the file makes the message the same each time. */
+	/* Equal names are an error; sorting by file makes its message deterministic. */
 	return order ? order : (x->file > y->file) - (x->file < y->file);
 }
 
@@ -51,7 +51,7 @@ static void renumber(struct xfp_source_tensor *tensor, const uint32_t *moved)
 		}
 }
 
-/* Sort files by name and make the tensors follow. */
+/* Sort files by name and renumber the tensors' files. */
 static enum xfp_status sort_files(struct xfp_checkpoint *c, struct xfp_error *err)
 {
 	struct xfp_source_file *sorted = malloc(c->file_count * sizeof *sorted + 1);
@@ -83,7 +83,7 @@ static enum xfp_status sort_files(struct xfp_checkpoint *c, struct xfp_error *er
 static enum xfp_status sort_tensors(struct xfp_checkpoint *c, struct xfp_error *err)
 {
 	if (!c->tensor_count)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: holds no tensor at all; download it again",
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: contains no tensors; download it again",
 				c->file_count == 1 ? c->files[0].path : c->folder);
 	xfp_sort(c->tensors, c->tensor_count, sizeof *c->tensors, by_tensor_name);
 	for (uint32_t i = 1; i < c->tensor_count; i++) {
@@ -92,7 +92,7 @@ static enum xfp_status sort_tensors(struct xfp_checkpoint *c, struct xfp_error *
 		if (!strcmp(a->name, b->name))
 			return xfp_fail(
 				err, XFP_BAD_INPUT,
-				"%s: tensor %s: is in %s and in %s and nothing says which one counts; remove one of the"
+				"%s: tensor %s: is in %s and in %s; remove one of the"
 				" files, or list the tensor in the index",
 				c->folder, xfp_printable(a->name).text, xfp_printable(c->files[a->file].name).text,
 				xfp_printable(c->files[b->file].name).text);
@@ -116,7 +116,7 @@ static enum xfp_status read_config(struct xfp_checkpoint *c, struct xfp_error *e
 	if ((status = xfp_slurp_regular(path, CONFIG_MAX, &text, &size, err)))
 		goto done;
 	if (strlen(text) != size) {
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: contains NUL and is no JSON text; download it again", path);
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: contains NUL, so it is not JSON; download it again", path);
 		goto done;
 	}
 	c->config = text;
@@ -129,11 +129,11 @@ done:
 	return status;
 }
 
-/* What there is instead of a checkpoint, and what can be done with it. */
+/* Report what the file is instead of a checkpoint, and what to do with it. */
 static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
 {
 	char start[9] = "";
-	const char *what = "is no file of safetensors, PyTorch or GGUF; name one, or the folder of a checkpoint";
+	const char *what = "is not a safetensors, PyTorch or GGUF file; name one, or the folder of a checkpoint";
 	FILE *file = fopen(model, "rb");
 	size_t size = file ? fread(start, 1, sizeof start, file) : 0;
 	int failed = !file || ferror(file) ? errno : 0;
@@ -143,11 +143,11 @@ static enum xfp_status refuse_file(const char *model, struct xfp_error *err)
 	if (failed)
 		return xfp_fail_errno(err, failed, "%s: cannot read", model);
 	if (size == 9 && !memcmp(start, "xfp.json", 9))
-		what = "is an .xfp bundle; xfp info tells what is inside, and xfp unpack makes a checkpoint of it";
+		what = "is an .xfp bundle; use xfp info to list it, or xfp unpack to get a checkpoint";
 	else if (size >= 4 && !memcmp(start, "\200\002", 2))
-		what = "is a pickle, and no file of tensors that torch.save writes";
+		what = "is a pickle, but not a file of tensors from torch.save";
 	else if (xfp_ends_with(model, ".json"))
-		what = "is no weights; name the folder that it is in";
+		what = "does not contain weights; name its folder";
 	return xfp_fail(err, XFP_BAD_INPUT, "%s: %s", model, what);
 }
 
@@ -156,11 +156,11 @@ static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
 	static const struct {
 		const char *suffix, *remedy;
 	} others[] = {
-		{ ".xfp", "a bundle; xfp unpack makes a checkpoint of it" },
-		{ ".bin", "what a training leaves, and not the model's weights" },
-		{ ".pt", "what a training leaves, and not the model's weights" },
-		{ ".pth", "what a training leaves, and not the model's weights" },
-		{ ".ckpt", "name that file, if it holds the model" },
+		{ ".xfp", "a bundle; use xfp unpack to get a checkpoint" },
+		{ ".bin", "training state, not the model's weights" },
+		{ ".pt", "training state, not the model's weights" },
+		{ ".pth", "training state, not the model's weights" },
+		{ ".ckpt", "name that file if it contains the model" },
 	};
 	char **names = NULL;
 	uint32_t count = 0;
@@ -169,7 +169,7 @@ static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
 	for (size_t k = 0; !status && k < sizeof others / sizeof *others; k++)
 		for (uint32_t i = 0; !status && i < count; i++)
 			if (xfp_ends_with(names[i], others[k].suffix))
-				status = xfp_fail(err, XFP_BAD_INPUT, "%s: has no checkpoint, but %s: %s", model,
+				status = xfp_fail(err, XFP_BAD_INPUT, "%s: contains no checkpoint, but %s: %s", model,
 						  xfp_printable(names[i]).text, others[k].remedy);
 	xfp_names_free(names, count);
 	return status ? status
@@ -179,7 +179,7 @@ static enum xfp_status refuse_folder(const char *model, struct xfp_error *err)
 				 model);
 }
 
-/* Of what a container has as it is. */
+/* Fold the packed tensors of a container. */
 static enum xfp_status fold_packed(struct xfp_checkpoint *c, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_checkpoint_fold(c, err);

@@ -27,7 +27,7 @@ bool xfp_scaling_fits(const struct xfp_scale_blocks *scaling, const struct xfp_s
 		return s[0] == up && across == 1;
 	case 2:
 		return s[0] == up && s[1] == across;
-	case 4: /* as blocks are counted and broadcast */
+	case 4: /* in the broadcast form [blocks, 1, blocks, 1] */
 		return s[0] == up && s[1] == 1 && s[2] == across && s[3] == 1;
 	default:
 		return false;
@@ -47,7 +47,7 @@ static enum xfp_status check_scale_dtype(const struct xfp_fold *fold, const stru
 			    xfp_dtype_name(scale->dtype));
 }
 
-/* As one whose U8 are the exponents that they stand for. */
+/* Return the component of scales; U8 are read as exponents. */
 static struct xfp_component scales_of(const struct xfp_source_tensor *scale)
 {
 	struct xfp_component component = xfp_fold_component(scale, XFP_COMPONENT_SCALES);
@@ -96,7 +96,7 @@ enum xfp_status xfp_fold_bytes(struct xfp_fold *fold, uint32_t number, uint32_t 
 
 /* ---- 4-bit floats -------------------------------------------------------------------------------- */
 
-/* One for all or one for each matrix; where they divide, none that is 0. */
+/* Check a global scale: one for all or one per matrix; not 0 if it divides. */
 static enum xfp_status check_global(struct xfp_fold *fold, const struct xfp_source_tensor *global, uint64_t matrices,
 				    bool divides)
 {
@@ -121,7 +121,7 @@ static enum xfp_status check_global(struct xfp_fold *fold, const struct xfp_sour
 	return status;
 }
 
-/* Scales are as many as there are groups of `group`. */
+/* Return whether scales match groups of `group`. */
 static bool are_groups(const struct xfp_source_tensor *codes, const struct xfp_source_tensor *scale, uint64_t group)
 {
 	uint32_t last = codes->rank - 1;
@@ -148,8 +148,7 @@ enum xfp_status xfp_fold_fp4(struct xfp_fold *fold, uint32_t number, size_t cut,
 				    xfp_fold_shape(codes->rank, codes->shape).text);
 	if (nv ? scale->dtype != XFP_F8_E4M3 : scale->dtype != XFP_U8 && scale->dtype != XFP_F8_E8M0)
 		return xfp_fold_bad(fold, scale, "is %s; scales of 4-bit floats are %s: download both again",
-				    xfp_dtype_name(scale->dtype),
-				    nv ? "F8_E4M3 where these have a scale" : "U8 or F8_E8M0");
+				    xfp_dtype_name(scale->dtype), nv ? "F8_E4M3 with a global scale" : "U8 or F8_E8M0");
 	if (!are_groups(codes, scale, group))
 		return xfp_fold_bad(fold, scale,
 				    "has the shape %s, but the weights that it scales have %s bytes and a scale for "

@@ -8,27 +8,27 @@
 
 #include "checkpoints/open/fold.h"
 
-/* Rows and columns that have a scale together. 0: all of them. */
+/* Rows and columns per scale; 0 for all. */
 struct xfp_scale_blocks {
 	uint64_t rows, cols;
 };
 
-/* Whether a matrix [rows, cols] has scales of this shape then; if so, the blocks, where a single one is as large as the
- * matrix. Blocks may be cut off at the edges. Scales have a dimension for each of the matrix's, or two, or none where
- * there is but one. */
+/* Return whether a matrix [rows, cols] can have scales of this shape; if so, compute the blocks (a single one is as
+ * large as the matrix). Blocks may be smaller at the edges. Scales have one dimension per dimension of the matrix, or
+ * two, or none if there is only one. */
 bool xfp_scaling_fits(const struct xfp_scale_blocks *scaling, const struct xfp_source_tensor *scale, uint64_t rows,
 		      uint64_t cols, uint64_t block[2]);
 
-/* The dtype of weights that have such scales. */
+/* Return the dtype of weights with such scales. */
 enum xfp_dtype xfp_scaling_dtype(const struct xfp_source_tensor *scale);
 
-/* ---- what folds share: tensors by number, names that are cut by so many bytes --------------------- */
+/* ---- shared by folds: tensors by number; names are cut by a number of bytes ----------------------- */
 
-/* 8-bit floats, and 8-bit integers with zeros, which may be UINT32_MAX. Scales of U8 are powers of 2. */
+/* Fold 8-bit floats, or 8-bit integers with zeros, which may be UINT32_MAX. U8 scales are powers of 2. */
 enum xfp_status xfp_fold_bytes(struct xfp_fold *fold, uint32_t codes, uint32_t scales, uint32_t zeros,
 			       const uint64_t block[2]);
 
-/* 4-bit floats in U8 [.., out, in / 2]: with a global scale as NVFP4, without (UINT32_MAX) as MXFP4. */
+/* Fold 4-bit floats in U8 [.., out, in / 2]: NVFP4 with a global scale, MXFP4 without (UINT32_MAX). */
 enum xfp_status xfp_fold_fp4(struct xfp_fold *fold, uint32_t codes, size_t cut, uint32_t scales, uint32_t global,
 			     bool divides);
 

@@ -2,11 +2,11 @@
 /*
  * awq.c - AWQ's form "gemm": w = (code - zero) * scale.
  *
- *   codes       I32 [cols, rows / 8]; four bits, of which those of the outputs 8c .. 8c + 7 are in a word, from the
- *               lowest in this order: 0 2 4 6 1 3 5 7
- *   zeros       I32 [cols / group, rows / 8], likewise
+ *   codes       I32 [cols, rows / 8]; four bits each; a word contains those of outputs 8c .. 8c + 7, from the lowest
+ *               bits in the order 0 2 4 6 1 3 5 7
+ *   zeros       I32 [cols / group, rows / 8], in the same order
  *   scales      F16, BF16 or F32 [cols / group, rows]
- *   parameters  columns to a group
+ *   parameters  columns per group
  */
 #include "checkpoints/packed/grouped.h"
 
@@ -59,7 +59,7 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 
 /* A run of columns of one group, and the rows whose codes share words. */
 struct awq_run {
-	const unsigned char *codes, *zero, *scale; /* of the first column, in the first row that was fetched */
+	const unsigned char *codes, *zero, *scale; /* at the first column, in the first row that was fetched */
 	uint64_t line, columns;
 };
 

@@ -3,22 +3,22 @@
  * awq_gemv.c - AWQ's forms "gemv" and "gemv_fast", by outputs.
  *
  * gemv:       w = (code - zero) * scale
- *   codes       I32 [rows, cols / 8]; four bits, from the lowest
- *   zeros       I32 [rows, words], one code for each group; padded to as many words as its kernels want
+ *   codes       I32 [rows, cols / 8]; four bits each, from the lowest
+ *   zeros       I32 [rows, words], one code per group; padded to the number of words that AWQ's kernels use
  *   scales      F16, BF16 or F32 [rows, words * 8]
- *   parameters  columns to a group
+ *   parameters  columns per group
  *
  * gemv_fast:  w = code * scale + zero
- *   codes       I16 [rows / 4, cols]: 64 words for the same 64 columns of four rows, 16 for each row. The codes of 32
- *               columns are in eight words: that of column 8b + 2a + c of them in word 2a + c, from the lowest the bth.
+ *   codes       I16 [rows / 4, cols]: 64 words for the same 64 columns of four rows, 16 per row. The codes of 32
+ *               columns are in eight words: column 8b + 2a + c of them in word 2a + c, as the b-th from the lowest.
  *   zeros       F16, BF16 or F32 [words * 8, rows]
- *   scales      likewise
- *   parameters  columns to a group
+ *   scales      F16, BF16 or F32 [words * 8, rows]
+ *   parameters  columns per group
  */
 #include "checkpoints/packed/grouped.h"
 
 #define PER_WORD 8u
-#define ROWS 4u /* that are packed together */
+#define ROWS 4u /* rows that are packed together */
 #define BLOCK 64u
 
 static uint64_t scale_size(const struct xfp_recipe_part *part)
@@ -26,13 +26,13 @@ static uint64_t scale_size(const struct xfp_recipe_part *part)
 	return xfp_dtype_bits(xfp_recipe_component(part, XFP_COMPONENT_SCALES)->dtype) / 8;
 }
 
-/* Those of zeros and scales; padded ones included. */
+/* Return the words of zeros and scales per row, including padding. */
 static uint64_t zero_words(const struct xfp_recipe_part *part)
 {
 	return xfp_awq_gemv_words(part->cols, part->parameters[XFP_AWQ_GROUP]);
 }
 
-/* What both forms have in common. */
+/* Check the conditions that both forms share. */
 static bool fits_either(const struct xfp_recipe_part *part, enum xfp_dtype dtype)
 {
 	const struct xfp_component *scales = xfp_recipe_component(part, XFP_COMPONENT_SCALES);
@@ -88,7 +88,7 @@ static const unsigned char *line_of(const struct xfp_fetched *from, enum xfp_com
 	return from->bytes[role] + line * from->pitch[role];
 }
 
-/* Codes [first, first + count) of a row. */
+/* Unpack codes [first, first + count) of a row. */
 static void unpack(const unsigned char *codes, uint64_t first, uint64_t count, uint8_t *code)
 {
 	uint64_t i = 0;
@@ -162,7 +162,7 @@ static struct xfp_window fast_window(const struct xfp_recipe_part *part, enum xf
 	return xfp_window_of_groups(of, part->parameters[XFP_AWQ_GROUP], part->rows * size, size, 1);
 }
 
-/* The 32 codes of eight words. */
+/* Unpack the 32 codes of eight words. */
 static void fast_unpack_words(const unsigned char *words, uint8_t *code)
 {
 	uint16_t word[8];
@@ -174,8 +174,8 @@ static void fast_unpack_words(const unsigned char *words, uint8_t *code)
 			code[b * 8 + i] = (uint8_t)(word[i] >> b * 4 & 15);
 }
 
-/* Codes [first, first + count) of a row; the words of each 64 columns of it are four times as far apart as they are
- * long. */
+/* Unpack codes [first, first + count) of a row. Its groups of 16 words, for 64 columns each, are four times that far
+ * apart. */
 static void fast_unpack(const unsigned char *words, uint64_t first, uint64_t count, uint8_t *code)
 {
 	uint8_t some[32];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec.h - what a codec implements to be read: which bytes a rectangle of stored rows comes from, and its elements.
+ * codec.h - the interface of a codec: find the bytes of a rectangle of stored rows, and decode its elements.
  *
- * A codec is pure. The decoder asks it which bytes of each component it needs for some rows and columns, fetches
- * them, and has it decode row by row. In f32, by the formula that the codec's file states, rounded once to
- * the tensor's dtype.
+ * A codec is pure. The decoder asks it for the bytes of each component that some rows and columns need, fetches them,
+ * and calls it to decode row by row. Codecs compute in f32, by the formula in the codec's file, and round once to the
+ * tensor's dtype.
  */
 #ifndef XFP_CODEC_H
 #define XFP_CODEC_H
@@ -18,13 +18,13 @@ struct xfp_rectangle {
 	uint64_t row, rows, col, cols;
 };
 
-/* Bytes of a component: `lines` runs of `run` bytes, `stride` from one to the next. `run` 0: none. */
+/* Bytes of a component: `lines` runs of `run` bytes, `stride` apart. `run` 0: nothing. */
 struct xfp_window {
 	uint64_t offset, run, stride, lines;
-	bool apart; /* what is between them is left out however little it is: other rectangles will need it */
+	bool apart; /* never read the gaps, even small ones: other rectangles contain them */
 };
 
-/* The bytes of a rectangle: line i of a component's window is at bytes[role] + i * pitch[role]. */
+/* The fetched bytes of a rectangle: line i of a component's window is at bytes[role] + i * pitch[role]. */
 struct xfp_fetched {
 	struct xfp_rectangle of;
 	const unsigned char *bytes[XFP_COMPONENTS];
@@ -32,23 +32,24 @@ struct xfp_fetched {
 };
 
 struct xfp_codec_methods {
-	/* Whether the components are there, of dtypes that it knows and of the sizes that follow from rows, cols and
-	 * parameters, which make sense: no window reaches past a component, and decoding past no window. */
+	/* Check that the components exist, with supported dtypes, and sizes that match rows, cols and valid parameters.
+	 * Then no window exceeds a component, and decoding stays within the windows. */
 	bool (*fits)(const struct xfp_recipe_part *part, enum xfp_dtype dtype);
-	/* Rectangles that are fetched begin at multiples of these, and end there or at the part's end. Powers of 2. */
+	/* Granularity of fetched rectangles: they begin at multiples, and end there or at the part's end. Powers of
+	 * 2. */
 	void (*grain)(const struct xfp_recipe_part *part, uint64_t *rows, uint64_t *cols);
 	struct xfp_window (*window)(const struct xfp_recipe_part *part, enum xfp_component_role role,
 				    const struct xfp_rectangle *of);
-	/* Elements [col, col + cols) of a stored row, inside of what was fetched. */
+	/* Decode elements [col, col + cols) of a stored row, within the fetched rectangle. */
 	void (*decode)(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
 		       uint64_t row, uint64_t col, uint64_t cols, void *out);
-	/* In place of it where codes lie the other way round, so that a row alone costs nearly what many do: a
-	 * rectangle, whose rows are `pitch` bytes apart in `out`. The decoder then fetches the rows of one grain at a
-	 * time, and once if they are asked for in order. NULL: rows are decoded one by one. */
+	/* Decode a rectangle instead of rows, for codes stored by columns, where one row costs nearly as much as many.
+	 * Rows are `pitch` bytes apart in `out`. The decoder then fetches the rows of one grain at a time, and only
+	 * once if they are requested in order. NULL: decode row by row. */
 	void (*decode_block)(const struct xfp_recipe_part *part, enum xfp_dtype dtype, const struct xfp_fetched *from,
 			     const struct xfp_rectangle *of, unsigned char *out, uint64_t pitch);
-	/* What is wrong with a component that was just fetched: *wrong becomes static text where something is. A
-	 * failure is one of looking at it. NULL: whatever is in components can be decoded. */
+	/* Check a component that was just fetched; sets *wrong to a static text if it is invalid. The status reports
+	 * failures of the check itself. NULL: any contents can be decoded. */
 	enum xfp_status (*check)(const struct xfp_recipe_part *part, enum xfp_component_role role,
 				 const struct xfp_fetched *from, const char **wrong, struct xfp_error *err);
 };
@@ -60,8 +61,8 @@ extern const struct xfp_codec_methods xfp_codec_gguf, xfp_codec_reversed;
 
 const struct xfp_codec_methods *xfp_codec_methods(enum xfp_codec codec);
 
-/* The window of a rectangle in a component whose lines are rows, `line` bytes each, of `unit` bytes for each
- * `columns` of them. */
+/* Return the window of a rectangle in a component whose lines are rows of `line` bytes, with `unit` bytes per `columns`
+ * columns. */
 static inline struct xfp_window xfp_window_of_rows(const struct xfp_rectangle *of, uint64_t line, uint64_t unit,
 						   uint64_t columns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decoder.c - from components to stored rows, in pieces of about a MiB of them.
+ * decoder.c - decode components to stored rows, in pieces of about 1 MiB.
  *
- * A piece is as many of the rows that are asked for as lie close enough together to be fetched at once. What of a
- * component is fetched already, as scales of a block that has more rows than a piece, is not fetched again.
+ * A piece contains as many of the requested rows as are close enough to be fetched at once. Data that is already in
+ * memory, such as the scales of a block with more rows than a piece, is not fetched again.
  */
 #include "checkpoints/packed/decoder.h"
 
@@ -18,22 +18,22 @@
 #include "base/system/filesystem.h"
 #include "checkpoints/packed/codec.h"
 
-#define PIECE_BYTES ((uint64_t)1 << 20) /* of all components that are fetched at once, beyond the first row's */
-#define GAP_BYTES ((uint64_t)4 << 10)   /* lines that lie further apart are read one by one */
-#define BLOCK_PART 4                    /* of the rows of a block, so that it is fetched few times */
-#define SPARSE 4                        /* a piece has at least one of so many rows that are fetched for it */
+#define PIECE_BYTES ((uint64_t)1 << 20) /* of all components fetched at once, after the first row */
+#define GAP_BYTES ((uint64_t)4 << 10)   /* lines further apart are read separately */
+#define BLOCK_PART 4                    /* fraction of a block's rows, so that it is fetched few times */
+#define SPARSE 4                        /* a piece contains at least one in this many fetched rows */
 
 struct open_file {
 	uint32_t file;
 	int fd;
 };
 
-/* What is in memory of a component. */
+/* The part of a component that is in memory. */
 struct fetched {
 	unsigned char *bytes;
 	uint64_t capacity, pitch;
 	struct xfp_window window;
-	uint32_t part; /* UINT32_MAX: nothing is there */
+	uint32_t part; /* UINT32_MAX if empty */
 };
 
 struct xfp_decoder {
@@ -65,7 +65,7 @@ const struct xfp_codec_methods *xfp_codec_methods(enum xfp_codec codec)
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-/* That of the first component, to name a tensor by. */
+/* Return the path of the first component, to identify a tensor. */
 static const char *path_of(const struct xfp_packed_source *source)
 {
 	return source->files[source->recipe->parts[0].components[0].file].path;
@@ -77,7 +77,7 @@ static enum xfp_status bad(const struct xfp_packed_source *source, const char *w
 			xfp_printable(source->tensor).text, what);
 }
 
-/* Parts that fit together, of codecs that take them. */
+/* Check that the parts match each other, and that their codecs accept them. */
 static enum xfp_status check(const struct xfp_packed_source *source, struct xfp_error *err)
 {
 	const struct xfp_recipe *recipe = source->recipe;
@@ -88,7 +88,7 @@ static enum xfp_status check(const struct xfp_packed_source *source, struct xfp_
 
 		if (part->codec >= XFP_CODECS || part->version != xfp_codec_version(part->codec) ||
 		    !methods[part->codec]->fits(part, source->dtype))
-			return bad(source, "its packed form is not one that is read", err);
+			return bad(source, "its packed form is not supported", err);
 		if ((recipe->beside ? part->rows != recipe->rows : part->cols != recipe->cols) ||
 		    !xfp_add(sum, recipe->beside ? part->cols : part->rows, &sum))
 			return bad(source, "its parts do not fit together", err);
@@ -178,7 +178,7 @@ static uint64_t lower(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* From one line to the next as they lie in memory, and the bytes of all of them. */
+/* Return the distance of lines in memory; and the bytes of all lines. */
 static uint64_t pitch_of(const struct xfp_window *w)
 {
 	return w->stride - w->run <= (w->apart ? 0 : GAP_BYTES) ? w->stride : w->run;
@@ -188,7 +188,7 @@ static uint64_t span_of(const struct xfp_window *w)
 	return w->run && w->lines ? (w->lines - 1) * pitch_of(w) + w->run : 0;
 }
 
-/* The rectangle that is fetched for one that is asked for. */
+/* Extend a requested rectangle to whole grains. */
 static struct xfp_rectangle whole_grains(const struct xfp_recipe_part *part, struct xfp_rectangle r)
 {
 	uint64_t rows, cols, end;
@@ -230,7 +230,7 @@ static bool holds(const struct fetched *f, uint32_t part, const struct xfp_windo
 	       f->window.stride == w->stride && f->window.lines == w->lines;
 }
 
-/* What is there already is `fresh` no more. */
+/* Fetch a component; data that is already in memory is not `fresh`. */
 static enum xfp_status fetch_one(struct xfp_decoder *d, uint32_t number, const struct xfp_component *component,
 				 const struct xfp_window *w, bool *fresh, struct xfp_error *err)
 {
@@ -262,7 +262,7 @@ static enum xfp_status fetch_one(struct xfp_decoder *d, uint32_t number, const s
 	return XFP_OK;
 }
 
-/* What was just read of a component, as its codec judges it. */
+/* Let the codec check a component that was just read. */
 static enum xfp_status check_fetched(struct xfp_decoder *d, uint32_t number, const struct xfp_component *component,
 				     const struct xfp_fetched *from, struct xfp_error *err)
 {
@@ -303,7 +303,7 @@ static enum xfp_status fetch(struct xfp_decoder *d, uint32_t number, struct xfp_
 
 /* ---- pieces ------------------------------------------------------------------------------------- */
 
-/* Where a row of the tensor's matrix is stored. */
+/* Return the stored row of a row of the tensor's matrix. */
 static uint64_t stored_row(const struct xfp_recipe *recipe, uint64_t row)
 {
 	uint64_t both = recipe->outer * recipe->inner, i, j;
@@ -315,7 +315,7 @@ static uint64_t stored_row(const struct xfp_recipe *recipe, uint64_t row)
 	return row - row % both + j * recipe->outer + i;
 }
 
-/* The part that a stored row is in, and its first row; of parts side by side, the first. */
+/* Return the part that contains a stored row, and its first row; for parts side by side, the first. */
 static uint32_t part_of(const struct xfp_recipe *recipe, uint64_t row, uint64_t *first)
 {
 	uint32_t number = 0;
@@ -326,7 +326,7 @@ static uint32_t part_of(const struct xfp_recipe *recipe, uint64_t row, uint64_t 
 	return number;
 }
 
-/* How many of the rows that are asked for make a piece, and the rows [low, low + span) of the part that they are in. */
+/* Return how many of the requested rows form a piece, and the rows [low, low + span) of their part. */
 static uint64_t piece_of(const struct xfp_recipe *recipe, uint64_t first, uint64_t step, uint64_t rows, uint64_t *low,
 			 uint64_t *span)
 {
@@ -350,7 +350,7 @@ static uint64_t piece_of(const struct xfp_recipe *recipe, uint64_t first, uint64
 		wide = (row < end ? end : row + 1) - r.row;
 		r.rows = wide;
 		r = whole_grains(part, r);
-		/* What is fetched for one row of a grain is fetched for all. */
+		/* Rows of one grain are fetched together. */
 		if (r.rows > grain && (blocks || wide > SPARSE * (count + 1) || bytes_of(part, &r) > PIECE_BYTES))
 			break;
 		*low = lower(row, *low);
@@ -360,7 +360,7 @@ static uint64_t piece_of(const struct xfp_recipe *recipe, uint64_t first, uint64
 	return count;
 }
 
-/* As blocks of rows that are neighbours, in `out` as well. */
+/* Decode by blocks of rows that are adjacent, in `out` as well. */
 static void decode_blocks(const struct xfp_decoder *d, const struct xfp_fetched *from,
 			  const struct xfp_recipe_part *part, const struct xfp_rectangle *of, uint64_t before,
 			  uint64_t first, uint64_t step, uint64_t rows, unsigned char *out, uint64_t pitch)
@@ -377,7 +377,7 @@ static void decode_blocks(const struct xfp_decoder *d, const struct xfp_fetched 
 	}
 }
 
-/* A piece's columns of one part, which begin at `to` of each row of `out`. */
+/* Decode a piece's columns of one part, which begin at `to` of each row of `out`. */
 static enum xfp_status decode_piece(struct xfp_decoder *d, uint32_t number, const struct xfp_rectangle *of,
 				    uint64_t before, uint64_t first, uint64_t step, uint64_t rows, unsigned char *out,
 				    uint64_t pitch, struct xfp_error *err)

@@ -7,7 +7,7 @@
 
 #include "checkpoints/packed/nibbles.h"
 
-/* Codes [first, first + count) of what begins at `bytes`, times a scale. */
+/* Decode codes [first, first + count) from `bytes`, times a scale. */
 static inline void xfp_e2m1_scaled(const unsigned char *bytes, uint64_t first, uint64_t count, float scale,
 				   float *value)
 {

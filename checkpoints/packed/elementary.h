@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * elementary.h - logarithm and exponential in doubles, the same everywhere, which libm does not promise.
+ * elementary.h - logarithm and exponential in double, with the same results everywhere, unlike libm.
  */
 #ifndef XFP_ELEMENTARY_H
 #define XFP_ELEMENTARY_H
@@ -9,13 +9,13 @@
 
 #define XFP_LN2 0.69314718055994530942
 
-/* ln of a number above 0, to about 1e-15 of itself or of 1, whichever is larger. */
+/* Return ln of a positive number, to about 1e-15 relative to the larger of itself and 1. */
 static inline double xfp_ln(double x)
 {
 	int exponent;
 	double m = frexp(x, &exponent), t, square, sum = 0;
 
-	/* Between 1/sqrt(2) and sqrt(2), so that what is near 0 is not a difference of two that are not. */
+	/* Between 1/sqrt(2) and sqrt(2), to avoid cancellation near 0. */
 	if (m < 0.70710678118654752440) {
 		m *= 2;
 		exponent--;
@@ -27,7 +27,7 @@ static inline double xfp_ln(double x)
 	return exponent * XFP_LN2 + 2 * t * sum;
 }
 
-/* e^x of a number between -700 and 700, to about 1e-13 of itself. */
+/* Return e^x for -700 < x < 700, to a relative error of about 1e-13. */
 static inline double xfp_exp(double x)
 {
 	double whole = floor(x / XFP_LN2 + 0.5), rest = x - whole * XFP_LN2, sum = 1;

@@ -2,15 +2,15 @@
 /*
  * exl2.c - EXL2: w = (code - 2^(bits - 1)) * (index + 1)^2 * most / 256.
  *
- *   codes       I32 [words, padded rows]: down each column of them, for each group, a stream of bits from the lowest
- *   scales      I32 [groups, padded rows / 8], an index of four bits for each row, from the lowest
- *   global      F16 [groups], the most that a scale of the group can be
- *   groups      I16 [groups, 2], unsigned: bits to a code, 2, 3, 4, 5, 6 or 8, and the first word
- *   order       I32 [cols], where each column is stored
- *   parameters  rows of codes and scales, of which those behind the part's are padding
+ *   codes       I32 [words, padded rows]: in each column, one bit stream per group, from the lowest bit
+ *   scales      I32 [groups, padded rows / 8], a 4-bit index per row, from the lowest
+ *   global      F16 [groups], the maximum scale of each group
+ *   groups      I16 [groups, 2], unsigned: bits per code, 2, 3, 4, 5, 6 or 8, and the first word
+ *   order       I32 [cols], the stored position of each column
+ *   parameters  padded rows of codes and scales
  *
- * Its kernels compute in f16, and what was fitted are the weights that they give: `most` / 256, the scale and the
- * weight are each rounded to f16, the first often to a subnormal. In between, f32 holds every product exactly.
+ * ExLlama's kernels compute in f16, and the weights were fitted to their results: `most` / 256, the scale and the
+ * weight are each rounded to f16, the first often to a subnormal. In between, every product is exact in f32.
  */
 #include "checkpoints/packed/exl2.h"
 
@@ -20,7 +20,7 @@
 #include "checkpoints/packed/stream.h"
 
 #define WORD_BITS 32u
-#define INDICES 8u /* to a word */
+#define INDICES 8u /* per word */
 
 static uint64_t group_count(const struct xfp_recipe_part *part)
 {
@@ -58,7 +58,7 @@ static void grain(const struct xfp_recipe_part *part, uint64_t *rows, uint64_t *
 	*cols = 1;
 }
 
-/* Columns may be stored anywhere, so that all of them are fetched. */
+/* Columns may be stored in any order, so all of them are fetched. */
 static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_component_role role,
 				const struct xfp_rectangle *of)
 {
@@ -99,7 +99,7 @@ static struct bit_group group_at(const struct xfp_recipe_part *part, const unsig
 	return g;
 }
 
-/* One behind the other from the first word to the last, and from the first column to the last. */
+/* Check that groups are adjacent from the first word to the last, and from the first column to the last. */
 static bool are_groups(const struct xfp_recipe_part *part, const unsigned char *groups)
 {
 	uint64_t word = 0, cols = 0;
@@ -131,7 +131,7 @@ static enum xfp_status check(const struct xfp_recipe_part *part, enum xfp_compon
 		uint32_t place = xfp_load32(from->bytes[role] + i * 4);
 
 		if (place >= part->cols || seen[place])
-			*wrong = "its q_invperm is no order of its inputs; download it again";
+			*wrong = "its q_invperm is not a permutation of its inputs; download it again";
 		else
 			seen[place] = true;
 	}
@@ -146,7 +146,7 @@ static float rounded(float value)
 	return xfp_half_to_float(xfp_float_to_half(value));
 }
 
-/* Of a row, which is counted from the first one fetched. */
+/* Return the scale of a row, counted from the first one fetched. */
 static float scale_of(const struct xfp_fetched *from, uint64_t group, uint64_t row)
 {
 	const unsigned char *line = from->bytes[XFP_COMPONENT_SCALES] + group * from->pitch[XFP_COMPONENT_SCALES];
@@ -156,7 +156,7 @@ static float scale_of(const struct xfp_fetched *from, uint64_t group, uint64_t r
 	return rounded((float)((index + 1) * (index + 1)) * rounded(most / 256));
 }
 
-/* All columns of a row, in the order in which they are stored. */
+/* Decode all columns of a row, in stored order. */
 static void decode_row(const struct xfp_recipe_part *part, const struct xfp_fetched *from, uint64_t row, uint16_t *out)
 {
 	uint64_t pitch = from->pitch[XFP_COMPONENT_CODES], count;

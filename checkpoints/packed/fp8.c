@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fp8.c - 8-bit floats with a scale for each block: w = code * scale.
+ * fp8.c - 8-bit floats with one scale per block: w = code * scale.
  *
  *   codes       F8_E4M3 or F8_E5M2 [rows, cols]
- *   scales      F32, BF16, F16 or F8_E8M0; one for each block of rows and columns, row-major. Blocks begin anew in each
- *               matrix of a stack, and the last ones of a matrix have fewer rows and columns.
+ *   scales      F32, BF16, F16 or F8_E8M0; one per block of rows and columns, row-major. Blocks restart in each matrix
+ *               of a stack, and the last ones of a matrix may be smaller.
  *   parameters  rows of a matrix; rows and columns of a block
  *
- * A scale for a whole tensor, matrix or row is that of a block as large. Scales are multiplied by, whatever their
- * names. A code or a scale that is NaN makes weights that are.
+ * A scale of a whole tensor, matrix or row is that of one large block. Codes are always multiplied by scales, even if
+ * these are named inverse. If a code or a scale is NaN, the weights are NaN.
  */
 #include <math.h>
 
@@ -24,7 +24,7 @@ static uint64_t scale_size(const struct xfp_recipe_part *part)
 	return xfp_dtype_bits(xfp_recipe_component(part, XFP_COMPONENT_SCALES)->dtype) / 8;
 }
 
-/* The line of scales that a stored row has. */
+/* Return the line of scales of a stored row. */
 static uint64_t scale_line(const struct xfp_recipe_part *part, uint64_t row)
 {
 	const uint64_t *p = part->parameters;
@@ -73,8 +73,8 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 	return xfp_window_of_rows(&scales, xfp_divide_up(part->cols, columns) * size, size, columns);
 }
 
-/* Without a branch, so that compilers make vectors of it. Codes without an exponent are taken as the least that have
- * one, which is then subtracted: arithmetic with f32 as small as they would be is slow. */
+/* Branch-free, so that compilers vectorize it. Subnormal codes are converted as the smallest normals, and the
+ * difference is subtracted, because arithmetic with subnormal f32 is slow. */
 static inline float e4m3(uint8_t code)
 {
 	uint32_t size = code & 0x7f, is_small = 0u - (size < 8), is_nan = 0u - (size == 0x7f), bits;

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* What follows name, elements and bytes. */
+/* The members after name, elements and bytes. */
 #define BLOCKS XFP_GGML_BLOCKS, XFP_F16
 #define FLOATS XFP_GGML_BLOCKS, XFP_BF16
 #define LISTED XFP_GGML_LISTED, XFP_F16

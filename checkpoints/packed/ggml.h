@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ggml.h - the types of tensors that GGUF files have, by their numbers there.
+ * ggml.h - tensor types of GGUF files, by number.
  *
- * A row is a run of blocks. Some types are ordinary dtypes, others the codec gguf decodes, whose first parameter is
- * the number; the rest are known by name and size, so that files that have them can be listed.
+ * A row is a run of blocks. Some types are plain dtypes; others are decoded by the codec gguf, whose first parameter is
+ * the number; the rest have only a name and a size, so that their files can be listed.
  */
 #ifndef XFP_GGML_H
 #define XFP_GGML_H
@@ -13,7 +13,7 @@
 
 #include "base/dtype.h"
 
-/* Those that the code names. */
+/* Numbers that the code refers to. */
 enum xfp_ggml_number {
 	XFP_GGML_F32 = 0,
 	XFP_GGML_F16 = 1,
@@ -37,30 +37,30 @@ enum xfp_ggml_number {
 	XFP_GGML_BF16 = 30,
 	XFP_GGML_MXFP4 = 39,
 	XFP_GGML_NVFP4 = 40,
-	XFP_GGML_NUMBERS = 43 /* those that there are end before it */
+	XFP_GGML_NUMBERS = 43 /* all numbers are below it */
 };
 
 enum xfp_ggml_form {
-	XFP_GGML_GONE,   /* no file has it any more: it has no size */
-	XFP_GGML_LISTED, /* not decoded */
+	XFP_GGML_GONE,   /* removed from the format; without a size */
+	XFP_GGML_LISTED, /* can be listed, but not decoded */
 	XFP_GGML_DTYPE,  /* elements of `dtype`, one after the other */
-	XFP_GGML_BLOCKS, /* decoded to `dtype`: f16; bf16 where scales are floats of 8 bits, whose range f16 has not */
+	XFP_GGML_BLOCKS, /* decoded to `dtype`: f16, or bf16 if 8-bit scales exceed f16's range */
 };
 
 struct xfp_ggml_type {
-	const char *name;         /* as ggml has it: "Q4_K" */
-	uint32_t elements, bytes; /* of a block */
+	const char *name;         /* ggml's name: "Q4_K" */
+	uint32_t elements, bytes; /* per block */
 	enum xfp_ggml_form form;
 	enum xfp_dtype dtype;
 };
 
-/* Of the codec. */
+/* Parameters of the codec. */
 enum xfp_ggml_parameter {
-	XFP_GGML_TYPE,        /* its number */
-	XFP_GGML_MATRIX_ROWS, /* that have a global scale together; 0: there is none */
+	XFP_GGML_TYPE,        /* number of the type */
+	XFP_GGML_MATRIX_ROWS, /* rows with a common global scale; 0 without one */
 };
 
-/* NULL: there is no type of that number, of which a file from elsewhere may have one. Static storage. */
+/* Return a type by number, static storage; NULL if the number is unknown. */
 const struct xfp_ggml_type *xfp_ggml_type(uint64_t number);
 
 #endif

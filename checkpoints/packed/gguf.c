@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gguf.c - rows of ggml's blocks, as llama.cpp's own decoders make f32 of them (kernels/ggml/blocks.h).
+ * gguf.c - decode rows of ggml's blocks to f32 like llama.cpp (kernels/ggml/blocks.h).
  *
  *   codes       U8 [rows, cols / elements of a block * its bytes]
- *   global      F32, one for each matrix of so many rows, or none: llama.cpp multiplies by it what it has multiplied
- *               by that matrix, and here each of its weights is, in f32
- *   parameters  the type's number; rows of a matrix where there is a global scale, 0 where there is none
+ *   global      optional F32, one per matrix of that many rows: llama.cpp multiplies the product by it; here each
+ *               weight is multiplied by it, in f32
+ *   parameters  the type's number; rows of a matrix if there is a global scale, otherwise 0
  */
 #include "checkpoints/packed/codec.h"
 #include "checkpoints/packed/ggml.h"
 #include "checkpoints/packed/number.h"
 #include "kernels/ggml/blocks.h"
 
-#define PIECE 256u /* elements that are decoded before they are stored; a multiple of those of any block */
+#define PIECE 256u /* elements decoded per step; a multiple of every block size */
 
 typedef void decode_block(const uint8_t *block, float *x);
 

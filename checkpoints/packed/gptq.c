@@ -2,15 +2,14 @@
 /*
  * gptq.c - GPTQ: w = (code - zero) * scale.
  *
- *   codes       I32 [cols * bits / 32, rows]: down each column of them a stream of bits from the lowest, in which codes
- *               of three bits go across words
- *   zeros       I32 [groups, rows * bits / 32]: along each row of them a stream of bits
+ *   codes       I32 [cols * bits / 32, rows]: each column is a bit stream, from the lowest bit; 3-bit codes may cross
+ *               words
+ *   zeros       I32 [groups, rows * bits / 32]: each row is a bit stream
  *   scales      F16, BF16 or F32 [groups, rows]
- *   groups      I32 [cols], the group of each column, each as often as if they were in order; without it they are
- *   parameters  bits, 2, 3, 4 or 8; columns to a group; whether zeros are stored less one, as GPTQ's first version does
+ *   groups      optional I32 [cols], the group of each column, each as often as if in order; if missing, in order
+ *   parameters  bits, 2, 3, 4 or 8; columns per group; whether zeros are stored minus one, as in GPTQ's first version
  *
- * What is stored less one wraps around: all bits set stand for 0. Nothing else can have been meant, as no zero is
- * larger than all codes.
+ * Zeros stored minus one wrap around: all bits set means 0, because no zero exceeds all codes.
  */
 #include <stdlib.h>
 
@@ -18,7 +17,7 @@
 #include "checkpoints/packed/grouped.h"
 #include "checkpoints/packed/stream.h"
 
-#define MOST_GROUPS 1024u /* whose levels a row keeps */
+#define MOST_GROUPS 1024u /* maximum groups whose levels a row keeps */
 
 static uint64_t scale_size(const struct xfp_recipe_part *part)
 {
@@ -30,7 +29,7 @@ static uint64_t group_count(const struct xfp_recipe_part *part)
 	return xfp_divide_up(part->cols, part->parameters[XFP_GPTQ_GROUP]);
 }
 
-/* Words of a stream of so many codes, which ends with one. */
+/* Compute the words of a stream of codes; returns false unless it ends with a word. */
 static bool words(uint64_t codes, uint64_t bits, uint64_t *count)
 {
 	if (!xfp_mul(codes, bits, count) || *count % 32)
@@ -81,7 +80,7 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 		lines.col = of->col * bits / 32;
 		lines.cols = (of->col + of->cols) * bits / 32 - lines.col;
 		return xfp_window_of_groups(&lines, 1, part->rows * 4, 4, 1);
-	case XFP_COMPONENT_ZEROS: /* as are what lines have */
+	case XFP_COMPONENT_ZEROS: /* elements of lines are words, too */
 		lines.row = of->row * bits / 32;
 		lines.rows = (of->row + of->rows) * bits / 32 - lines.row;
 		return xfp_window_of_groups(&lines, group, part->rows * bits / 32 * 4, 4, 1);
@@ -97,7 +96,7 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 	}
 }
 
-/* Groups are those that there are, each as often as if they were in order: those of a permutation. */
+/* Check that groups exist, each as often as if in order, so that they are a permutation. */
 static enum xfp_status check(const struct xfp_recipe_part *part, enum xfp_component_role role,
 			     const struct xfp_fetched *from, const char **wrong, struct xfp_error *err)
 {
@@ -113,7 +112,7 @@ static enum xfp_status check(const struct xfp_recipe_part *part, enum xfp_compon
 		uint32_t g = xfp_load32(from->bytes[role] + i * 4);
 
 		if (g >= groups)
-			*wrong = "its g_idx names a group for which there is no scale; download it again";
+			*wrong = "its g_idx contains a group without a scale; download it again";
 		else if (!left[g]--)
 			*wrong = "its g_idx has more inputs in a group than group_size; download it again";
 	}
@@ -123,7 +122,7 @@ static enum xfp_status check(const struct xfp_recipe_part *part, enum xfp_compon
 
 /* ---- a block ------------------------------------------------------------------------------------- */
 
-/* What of the part its rows have in common. */
+/* Properties that the rows of a part share. */
 struct block {
 	const struct xfp_recipe_part *part;
 	const struct xfp_fetched *from;
@@ -133,7 +132,7 @@ struct block {
 	uint64_t first; /* group of the first line of zeros and scales */
 };
 
-/* Those of a group and of a row, which is counted from the first one fetched. */
+/* Return zero and scale of a group and a row, counted from the first one fetched. */
 static void zero_and_scale(const struct block *b, uint64_t group, uint64_t row, float *zero, float *scale)
 {
 	uint64_t line = group - b->first;
@@ -154,7 +153,7 @@ static const unsigned char *column(const struct block *b, uint64_t row)
 	return b->from->bytes[XFP_COMPONENT_CODES] + row * 4;
 }
 
-/* Groups that are in order: a run of one of them for all rows, and then the next. */
+/* Groups in order: decode a run of one group for all rows, then the next. */
 static void decode_ordered(const struct block *b, const struct xfp_rectangle *of, unsigned char *out, uint64_t pitch)
 {
 	uint64_t group = b->part->parameters[XFP_GPTQ_GROUP], line = b->from->pitch[XFP_COMPONENT_CODES], count;
@@ -174,9 +173,9 @@ static void decode_ordered(const struct block *b, const struct xfp_rectangle *of
 	}
 }
 
-/* What its groups have, of a row. */
+/* Look-up data of a row's groups. */
 struct row_groups {
-	bool levels, factors; /* which of these are filled in: there is room for so many groups */
+	bool levels, factors; /* which of these are filled in: the groups fit */
 	uint16_t level[MOST_GROUPS][XFP_GROUPED_LEVELS];
 	float zero[MOST_GROUPS], scale[MOST_GROUPS];
 };
@@ -218,7 +217,7 @@ static void decode_codes(const struct block *b, const struct row_groups *r, uint
 	xfp_store_decoded(b->dtype, w, count, out);
 }
 
-/* Any group in any column: row by row. */
+/* Groups in any order: decode row by row. */
 static void decode_unordered(const struct block *b, const struct xfp_rectangle *of, unsigned char *out, uint64_t pitch)
 {
 	const unsigned char *groups = b->from->bytes[XFP_COMPONENT_GROUPS];

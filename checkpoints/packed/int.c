@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * int.c - integers with a scale for each block of rows and columns: w = (code - zero) * scale.
+ * int.c - integers with one scale per block of rows and columns: w = (code - zero) * scale.
  *
- *   codes       I8 [rows, cols], or I32 [rows, words]: of `bits` bits, the lowest first, and 2^(bits - 1) too large
- *   scales      F32, BF16, F16 or F8_E8M0 [blocks of rows, blocks of columns]; the last ones may be cut off
- *   zeros       none: 0. I8 [as the scales]; or, beside packed codes where blocks have one row, I32 [words, blocks of
- *               columns]: packed as codes are, but along rows
- *   groups      none: columns are in order. I32 [cols]: the block of columns whose scale and zero each has
- *   parameters  bits; how codes are packed; rows and columns of a block
+ *   codes       I8 [rows, cols], or I32 [rows, words]: `bits` bits each, lowest first, with an offset of 2^(bits - 1)
+ *   scales      F32, BF16, F16 or F8_E8M0 [blocks of rows, blocks of columns]; the last blocks may be smaller
+ *   zeros       missing: 0. I8 [same shape as scales]; or, with packed codes and blocks of one row, I32 [words, blocks
+ *               of columns]: packed like codes, but along rows
+ *   groups      missing: columns are in order. I32 [cols]: the column block whose scale and zero each column has
+ *   parameters  bits; packing of codes; rows and columns of a block
  *
- * Differences have at most 9 bits, so that with scales of 16 bits each product is exact in f32. A column whose group is
- * none that there is has no weights, but NaN.
+ * Differences have at most 9 bits, so with 16-bit scales each product is exact in f32. A column with an invalid group
+ * number decodes to NaN.
  */
 #include "checkpoints/packed/int.h"
 
@@ -22,7 +22,7 @@
 #include "checkpoints/packed/number.h"
 
 #define CHUNK 256u
-#define MOST_BLOCKS 1024u /* of columns in any order, whose zeros and scales a row keeps */
+#define MOST_BLOCKS 1024u /* maximum column blocks, in any order, whose zeros and scales a row keeps */
 
 static uint64_t scale_size(const struct xfp_recipe_part *part)
 {
@@ -34,9 +34,9 @@ static bool are_packed(const struct xfp_component *zeros)
 	return zeros && zeros->dtype == XFP_I32;
 }
 
-/* ---- what is where ------------------------------------------------------------------------------- */
+/* ---- layout -------------------------------------------------------------------------------------- */
 
-/* The first bit of code number n of a line of words. */
+/* Return the first bit of code n of a line of words. */
 static uint64_t bit_of(const struct xfp_recipe_part *part, uint64_t n)
 {
 	uint64_t bits = part->parameters[XFP_INT_BITS], each = 32 / bits;
@@ -44,7 +44,7 @@ static uint64_t bit_of(const struct xfp_recipe_part *part, uint64_t n)
 	return part->parameters[XFP_INT_PACKING] == XFP_INT_DENSE ? n * bits : n / each * 32 + n % each * bits;
 }
 
-/* Bytes of `lines` lines of `count` codes. */
+/* Compute the bytes of `lines` lines of `count` codes. */
 static bool code_bytes(const struct xfp_recipe_part *part, uint64_t lines, uint64_t count, uint64_t *bytes)
 {
 	const uint64_t *p = part->parameters;
@@ -96,7 +96,7 @@ static void grain(const struct xfp_recipe_part *part, uint64_t *rows, uint64_t *
 	*rows = *cols = 1;
 }
 
-/* The bytes of whole lines that have codes [first, first + count) of each. */
+/* Return the window of lines that contain codes [first, first + count) of each. */
 static struct xfp_window window_of_codes(const struct xfp_recipe_part *part, const struct xfp_rectangle *of)
 {
 	uint64_t begin, end, line = 0;
@@ -111,7 +111,7 @@ static struct xfp_window window_of_codes(const struct xfp_recipe_part *part, con
 	};
 }
 
-/* The columns of scales that a rectangle may need. */
+/* Return the columns of scales that a rectangle may need. */
 static struct xfp_rectangle grid_of(const struct xfp_recipe_part *part, const struct xfp_rectangle *of)
 {
 	uint64_t rows = part->parameters[XFP_INT_BLOCK_ROWS], cols = part->parameters[XFP_INT_BLOCK_COLS];
@@ -169,12 +169,12 @@ static struct xfp_window window(const struct xfp_recipe_part *part, enum xfp_com
 
 /* ---- decoding ------------------------------------------------------------------------------------ */
 
-/* What a row is decoded from. Columns of codes and of groups count from the first that was fetched, blocks of columns
- * from the first of theirs. */
+/* Sources of a row. Columns of codes and of groups are relative to the first one fetched, blocks of columns to the
+ * first block. */
 struct row {
 	const struct xfp_recipe_part *part;
-	const unsigned char *codes, *scales, *zeros, *groups; /* zeros of I8, or the line of words that has it */
-	const unsigned char *more_zeros;                      /* the next line of words; NULL: it is not needed */
+	const unsigned char *codes, *scales, *zeros, *groups; /* zeros: I8, or the line of words that contains it */
+	const unsigned char *more_zeros;                      /* the next line of words, or NULL if not needed */
 	enum xfp_dtype scale_dtype;
 	uint64_t first_block, block_count;
 	uint32_t zero_shift;
@@ -208,7 +208,7 @@ static struct row row_of(const struct xfp_recipe_part *part, const struct xfp_fe
 	return r;
 }
 
-/* Of a block of columns: what is subtracted from codes as they are stored. */
+/* Return the zero of a column block, in the representation of stored codes. */
 static int zero_of(const struct row *r, uint64_t block)
 {
 	uint64_t bits = r->part->parameters[XFP_INT_BITS], word;
@@ -224,7 +224,7 @@ static int zero_of(const struct row *r, uint64_t block)
 	return (int)(word >> r->zero_shift & ((1u << bits) - 1));
 }
 
-/* Codes of columns [col, col + count) as numbers; `first` is the first column of the row that is there. */
+/* Unpack codes of columns [col, col + count) to numbers; `first` is the first available column of the row. */
 static void unpack(const struct row *r, uint64_t col, uint64_t count, uint64_t first, float *out)
 {
 	static const float pairs[256][2] = XFP_NIBBLE_PAIRS(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -243,7 +243,7 @@ static void unpack(const struct row *r, uint64_t col, uint64_t count, uint64_t f
 			out[i] = (float)r->codes[col - skip + i];
 		return;
 	}
-	if (bits == 4) { /* by far the most common */
+	if (bits == 4) { /* the most common case */
 		xfp_nibble_values(pairs, r->codes, col - 2 * skip, count, out);
 		return;
 	}
@@ -256,7 +256,7 @@ static void unpack(const struct row *r, uint64_t col, uint64_t count, uint64_t f
 	}
 }
 
-/* What is subtracted from codes of a block of columns, and what the difference is multiplied by. */
+/* Return the zero and the scale of a column block. */
 static void zero_and_scale(const struct row *r, uint64_t block, float *zero, float *scale)
 {
 	*zero = 0;
@@ -267,7 +267,7 @@ static void zero_and_scale(const struct row *r, uint64_t block, float *zero, flo
 	*scale = xfp_scale_to_float(r->scale_dtype, r->scales + block * scale_size(r->part));
 }
 
-/* Columns of any blocks: what these have is looked up first, where there is room for all of it. */
+/* Decode columns of any blocks: look up zeros and scales first, if all of them fit. */
 static void decode_unordered(const struct row *r, enum xfp_dtype dtype, uint64_t col, uint64_t cols, uint64_t first,
 			     unsigned char *to)
 {

@@ -10,13 +10,13 @@
 enum xfp_int_parameter { XFP_INT_BITS, XFP_INT_PACKING, XFP_INT_BLOCK_ROWS, XFP_INT_BLOCK_COLS };
 
 enum xfp_int_packing {
-	XFP_INT_BYTES, /* I8, a code in each */
-	XFP_INT_WORDS, /* 32-bit words, as many codes in each as it has room for */
-	XFP_INT_DENSE, /* 32-bit words, codes one behind the other and across their borders */
+	XFP_INT_BYTES, /* I8, one code each */
+	XFP_INT_WORDS, /* 32-bit words, as many whole codes as fit */
+	XFP_INT_DENSE, /* 32-bit words, codes adjacent and across word boundaries */
 	XFP_INT_PACKINGS
 };
 
-/* Words that `count` codes take; false: too many. */
+/* Compute the words for `count` codes; returns false on overflow. */
 static inline bool xfp_int_words(uint64_t packing, uint64_t bits, uint64_t count, uint64_t *words)
 {
 	uint64_t each = 32 / bits, all;

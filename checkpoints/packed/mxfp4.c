@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mxfp4.c - 4-bit floats, 32 of a row with one power of two: w = value * 2^(scale - 127).
+ * mxfp4.c - 4-bit floats, groups of 32 in a row with one power of two: w = value * 2^(scale - 127).
  *
- *   codes   U8 [rows, cols / 2]; of two neighbours the first is the lower half of their byte
- *   scales  U8 or F8_E8M0 [rows, cols / 32]; 255 is no number, and neither are the weights that it scales
+ *   codes   U8 [rows, cols / 2]; the first of two neighbours is the lower half of the byte
+ *   scales  U8 or F8_E8M0 [rows, cols / 32]; 255 means NaN, as do the weights that it scales
  *
- * Every product is exact in bf16, but where it is too large for any float.
+ * Every product is exact in bf16, unless it overflows.
  */
 #include "checkpoints/packed/codec.h"
 #include "checkpoints/packed/e2m1.h"
@@ -63,7 +63,7 @@ static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, con
 
 			same = GROUP - (col + i) % GROUP;
 			same = count - i < same ? count - i : same;
-			if (same == GROUP) /* a number that compilers know */
+			if (same == GROUP) /* a compile-time constant */
 				xfp_e2m1_scaled(codes, col + i - first, GROUP, scale, values + i);
 			else
 				xfp_e2m1_scaled(codes, col + i - first, same, scale, values + i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nibbles.h - codes of four bits, two to a byte, the lower half first. Private to checkpoints/packed/.
+ * nibbles.h - 4-bit codes, two per byte, the lower half first. Private to checkpoints/packed/.
  */
 #ifndef XFP_NIBBLES_H
 #define XFP_NIBBLES_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What both codes of a byte stand for, if codes stand for these sixteen numbers: a row for each upper half. */
+/* The values of both codes of a byte, for these sixteen numbers: one row per upper half. */
 #define XFP_NIBBLE_ROW(u, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)                                             \
 	{ a, u }, { b, u }, { c, u }, { d, u }, { e, u }, { f, u }, { g, u }, { h, u }, { i, u }, { j, u }, { k, u }, \
 		{ l, u }, { m, u }, { n, u }, { o, u },                                                               \
@@ -35,7 +35,7 @@
 			XFP_NIBBLE_ROW(p, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)  \
 	}
 
-/* Those of codes [first, first + count) of what begins at `bytes`. */
+/* Decode codes [first, first + count) from `bytes`. */
 static inline void xfp_nibble_values(const float pairs[256][2], const unsigned char *bytes, uint64_t first,
 				     uint64_t count, float *value)
 {
@@ -49,7 +49,7 @@ static inline void xfp_nibble_values(const float pairs[256][2], const unsigned c
 		value[i] = pairs[*bytes][0];
 }
 
-/* The eight codes of a word, a byte each. */
+/* Expand the eight codes of a word to one byte each. */
 static inline uint64_t xfp_nibbles_apart(uint32_t word)
 {
 	uint64_t codes = word;

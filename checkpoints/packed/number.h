@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * number.h - scales and codes of packed weights as f32, exactly, and what was decoded in the tensor's dtype.
+ * number.h - convert scales and codes of packed weights to f32, exactly, and decoded values to the tensor's dtype.
  */
 #ifndef XFP_PACKED_NUMBER_H
 #define XFP_PACKED_NUMBER_H
@@ -19,7 +19,7 @@ static inline float xfp_bits_to_float(uint32_t bits)
 	return value;
 }
 
-/* 2^(exponent - 127); 255 is no number. */
+/* Return 2^(exponent - 127); NaN for 255. */
 static inline float xfp_e8m0_to_float(uint8_t exponent)
 {
 	return xfp_bits_to_float(exponent == 255 ? UINT32_C(0x7fc00000)
@@ -27,13 +27,13 @@ static inline float xfp_e8m0_to_float(uint8_t exponent)
 						 : UINT32_C(0x00400000));
 }
 
-/* Of five exponent bits and two others: the upper byte of an f16. */
+/* Convert a float with five exponent bits and two mantissa bits: the upper byte of an f16. */
 static inline float xfp_e5m2_to_float(uint8_t code)
 {
 	return xfp_half_to_float((uint16_t)(code << 8));
 }
 
-/* Whether scales of this type can be read. */
+/* Return whether scales of this dtype are supported. */
 static inline bool xfp_dtype_is_scale(enum xfp_dtype dtype)
 {
 	return dtype == XFP_F32 || dtype == XFP_BF16 || dtype == XFP_F16 || dtype == XFP_F8_E8M0;
@@ -53,7 +53,7 @@ static inline float xfp_scale_to_float(enum xfp_dtype dtype, const unsigned char
 	}
 }
 
-/* The half nearest to a number, ties to even; *other is set where that is infinite, or it is none. */
+/* Round to the nearest f16, ties to even; sets *other if the result is infinite or NaN. */
 static inline uint16_t xfp_usual_half(float value, uint32_t *other)
 {
 	uint32_t bits, size, small, is_small;
@@ -64,12 +64,12 @@ static inline uint16_t xfp_usual_half(float value, uint32_t *other)
 	*other |= size >= 0x477ff000;            /* 65520 */
 	beyond = xfp_bits_to_float(size) + 0.5f; /* rounded to a multiple of 2^-24, as halves below 2^-14 are */
 	memcpy(&small, &beyond, sizeof small);
-	is_small = 0u - (size < 0x38800000); /* no branch, of which compilers make no vectors */
+	is_small = 0u - (size < 0x38800000); /* branch-free, for vectorization */
 	return (uint16_t)((bits >> 16 & 0x8000) | ((small - 0x3f000000) & is_small) |
 			  ((((size + 0xfff + (size >> 13 & 1)) >> 13) - (112u << 10)) & ~is_small));
 }
 
-/* The bf16 nearest to a number, ties to even; *other is set where it is none. */
+/* Round to the nearest bf16, ties to even; sets *other for NaN. */
 static inline uint16_t xfp_usual_bf16(float value, uint32_t *other)
 {
 	uint32_t bits;
@@ -79,8 +79,8 @@ static inline uint16_t xfp_usual_bf16(float value, uint32_t *other)
 	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* What was decoded, as F16 or BF16; unlike what kernels store, -0 is itself in both. Nearly all numbers are usual ones,
- * for which compilers make vectors. */
+/* Store decoded values as F16 or BF16. Unlike in kernels, -0 is preserved in both. The common case has no branches, so
+ * that compilers vectorize it. */
 static inline void xfp_store_decoded(enum xfp_dtype dtype, const float *values, uint64_t count, unsigned char *out)
 {
 	uint32_t other = 0;

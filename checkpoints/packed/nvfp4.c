@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvfp4.c - 4-bit floats, 16 of a row with one 8-bit float, and a scale for these.
+ * nvfp4.c - 4-bit floats, groups of 16 in a row with one 8-bit float, and a global scale of these.
  *
- *   codes       U8 [rows, cols / 2]; of two neighbours the first is the lower half of their byte
+ *   codes       U8 [rows, cols / 2]; the first of two neighbours is the lower half of the byte
  *   scales      F8_E4M3 [rows, cols / 16]
- *   global      F32, one for each matrix of so many rows
+ *   global      F32, one per matrix of that many rows
  *   parameters  rows of a matrix; whether the global scale divides
  *
- * w = value * (scale / global) where it divides, as compressed-tensors has it; otherwise w = value * (scale * global),
- * as modelopt has it. Both in f32, what is in brackets first.
+ * w = value * (scale / global) if it divides, as in compressed-tensors; otherwise w = value * (scale * global), as in
+ * modelopt. Both in f32, the brackets first.
  */
 #include "checkpoints/packed/nvfp4.h"
 
@@ -82,7 +82,7 @@ static void decode(const struct xfp_recipe_part *part, enum xfp_dtype dtype, con
 			same = GROUP - (col + i) % GROUP;
 			same = count - i < same ? count - i : same;
 			scale = divides ? scale / global : scale * global;
-			if (same == GROUP) /* a number that compilers know */
+			if (same == GROUP) /* a compile-time constant */
 				xfp_e2m1_scaled(codes, col + i - first, GROUP, scale, values + i);
 			else
 				xfp_e2m1_scaled(codes, col + i - first, same, scale, values + i);

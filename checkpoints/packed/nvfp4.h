@@ -8,7 +8,7 @@
 #define XFP_NVFP4_GROUP 16u
 
 enum xfp_nvfp4_parameter {
-	XFP_NVFP4_MATRIX_ROWS, /* that have a global scale together */
+	XFP_NVFP4_MATRIX_ROWS, /* rows with a common global scale */
 	XFP_NVFP4_DIVIDES,     /* 1: scales are divided by the global one; 0: multiplied */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plain.c - elements as they are: of tensors that are joined from several, or whose rows are in another order.
+ * plain.c - unpacked elements, for tensors that are joined from several, or whose rows are reordered.
  *
- * parameters[0]: elements from one row to the next, where rows are those of a matrix of more columns; 0: they adjoin.
+ * parameters[0]: distance of rows in elements, if they are part of a matrix with more columns; 0: rows are adjacent.
  */
 #include <string.h>
 

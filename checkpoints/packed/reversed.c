@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reversed.c - floats to which a converter did something that is undone here.
+ * reversed.c - floats that a converter changed; the change is undone here.
  *
  *   codes       F32 [rows, cols]
- *   parameters  what was done
+ *   parameters  the kind of change
  *
- *   XFP_REVERSED_ONE     1 was added, as GGUF has it in norms of Gemma and Qwen3-Next: x - 1 in f32. A weight that is a
- *                        multiple of 2^-23 comes back as it was, which all of BF16 above 2^-16 are, and of F16 above
- *                        2^-13; of another, what adding 1 left: it is wrong by 2^-24 at most.
- *   XFP_REVERSED_DECAY   the exponential, negative, as GGUF has it in decays of linear attention: ln(-x), from doubles,
- *                        rounded to f32: within 2^-23 of what it was, as rounding the exponential left it. What is no
- *                        negative number gives NaN.
+ *   XFP_REVERSED_ONE     1 was added, as GGUF does in norms of Gemma and Qwen3-Next: x - 1 in f32. A multiple of 2^-23
+ *                        is restored exactly: all BF16 above 2^-16, and F16 above 2^-13; others have an error of up to
+ *                        2^-24 from the addition.
+ *   XFP_REVERSED_DECAY   the negative exponential was stored, as GGUF does in decays of linear attention: ln(-x), in
+ *                        double, rounded to f32: within 2^-23 of the original, because of the exponential's rounding.
+ *                        If x is not negative, the result is NaN.
  */
 #include <math.h>
 #include <string.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream.h - codes of a few bits, one behind the other from the lowest bit of words of 32 that may lie apart. Private
- * to checkpoints/packed/.
+ * stream.h - bit streams: codes of a few bits, adjacent from the lowest bit of 32-bit words, which may be apart.
+ * Private to checkpoints/packed/.
  */
 #ifndef XFP_PACKED_STREAM_H
 #define XFP_PACKED_STREAM_H
 
 #include "checkpoints/packed/nibbles.h"
 
-#define XFP_STREAM 32u /* codes, after which a stream is at the beginning of a word again */
+#define XFP_STREAM 32u /* codes, after which a stream is at a word boundary again */
 
-/* Code number n of the stream of bits in words `pitch` bytes apart. */
+/* Return code n of the stream in words `pitch` bytes apart. */
 static inline uint8_t xfp_stream_code(const unsigned char *stream, uint64_t pitch, unsigned bits, uint64_t n)
 {
 	uint64_t bit = n * bits;
@@ -22,13 +22,13 @@ static inline uint8_t xfp_stream_code(const unsigned char *stream, uint64_t pitc
 	return (uint8_t)(value & ((1u << bits) - 1));
 }
 
-/* The XFP_STREAM codes that so many words have as one has bits. */
+/* Unpack the XFP_STREAM codes of `bits` words. */
 static inline void xfp_stream_words(const unsigned char *word, uint64_t pitch, unsigned bits, uint8_t *code)
 {
 	unsigned each = 32 / bits, mask = (1u << bits) - 1;
 	uint64_t value;
 
-	if (bits == 3) { /* the last bit of two words begins what the third goes on with */
+	if (bits == 3) { /* codes cross the boundaries of the three words */
 		value = xfp_load32(word) | (uint64_t)xfp_load32(word + pitch) << 32;
 		for (unsigned i = 0; i < 21; i++)
 			code[i] = (uint8_t)(value >> i * 3 & mask);
@@ -64,7 +64,7 @@ static inline void xfp_stream_words(const unsigned char *word, uint64_t pitch, u
 	}
 }
 
-/* Codes [first, first + count) of a stream. */
+/* Unpack codes [first, first + count) of a stream. */
 static inline void xfp_stream_run(const unsigned char *stream, uint64_t pitch, unsigned bits, uint64_t first,
 				  uint64_t count, uint8_t *code)
 {
@@ -80,7 +80,7 @@ static inline void xfp_stream_run(const unsigned char *stream, uint64_t pitch, u
 		}
 }
 
-/* The same of 2, 3, 4, 5, 6 or 8 bits: a constant in each call. */
+/* The same for 2, 3, 4, 5, 6 or 8 bits, each a constant in its call. */
 static inline void xfp_stream_codes(const unsigned char *stream, uint64_t pitch, unsigned bits, uint64_t first,
 				    uint64_t count, uint8_t *code)
 {

@@ -15,21 +15,21 @@
 #define MOST_PARTS 100u /* two digits */
 
 enum joining {
-	SAME,     /* all parts have it whole */
-	ROWS,     /* one below the other */
-	COLUMNS,  /* side by side */
-	EITHER,   /* as fits the width of the model */
-	LEFT_OUT, /* it follows from the config */
+	SAME,     /* complete in every part */
+	ROWS,     /* concatenated rows */
+	COLUMNS,  /* concatenated columns */
+	EITHER,   /* whichever matches the width of the model */
+	LEFT_OUT, /* derived from the config */
 };
 enum heads {
 	NO_HEADS,
-	QUERY_HEADS, /* rows of each are to be put in another order */
+	QUERY_HEADS, /* rows of each head are reordered */
 	KEY_HEADS,
-	VALUE_HEADS, /* as many as of keys, in order */
+	VALUE_HEADS, /* as many as key heads, in order */
 };
 
 static const struct rule {
-	const char *from, *to; /* "layers.N." aside */
+	const char *from, *to; /* without "layers.N." */
 	bool layer;
 	enum joining joining;
 	enum heads heads;
@@ -56,7 +56,7 @@ struct meta_reader {
 	const struct xfp_listing *listing;
 	struct xfp_meta_params params;
 	struct xfp_tensor_file files[MOST_PARTS];
-	uint32_t numbers[MOST_PARTS]; /* of them among the checkpoint's */
+	uint32_t numbers[MOST_PARTS]; /* of the parts among the checkpoint's files */
 	uint32_t count;
 	struct xfp_error *err;
 };
@@ -96,7 +96,7 @@ static enum xfp_status read_parts(struct meta_reader *r)
 	return status;
 }
 
-/* All parts have tensors of the same names, dtypes and ranks. */
+/* Check that all parts have tensors of the same names, dtypes and ranks. */
 static enum xfp_status check_parts(const struct meta_reader *r)
 {
 	const struct xfp_tensor_file *first = &r->files[0];
@@ -128,7 +128,7 @@ static enum xfp_status check_parts(const struct meta_reader *r)
 
 /* ---- tensors -------------------------------------------------------------------------------------- */
 
-/* The rule of a tensor, and what its name begins with in the end, "model.layers.N.". */
+/* Find the rule of a tensor, and the prefix of its new name, "model.layers.N.". */
 static const struct rule *find_rule(const char *name, char start[64])
 {
 	const char *rest = name;
@@ -149,7 +149,7 @@ static const struct rule *find_rule(const char *name, char start[64])
 	return NULL;
 }
 
-/* A tensor of a part as a part of a recipe; false where it lies in another order. */
+/* Use a tensor of a part as a part of a recipe; returns false if it is stored in another order. */
 static bool take_part(const struct meta_reader *r, uint32_t number, const struct xfp_source_tensor *t,
 		      struct xfp_recipe_part *part)
 {
@@ -174,7 +174,7 @@ static bool take_part(const struct meta_reader *r, uint32_t number, const struct
 	return true;
 }
 
-/* How many parts one behind the other have the same heads of keys and values: each has one at the least. */
+/* Return how many consecutive parts have copies of the same key and value heads: each part has at least one. */
 static uint32_t copies_of(const struct meta_reader *r, const struct rule *rule, const struct xfp_source_tensor *t)
 {
 	const struct xfp_meta_params *p = &r->params;
@@ -185,7 +185,7 @@ static uint32_t copies_of(const struct meta_reader *r, const struct rule *rule, 
 	return r->count / (uint32_t)p->kv_heads;
 }
 
-/* That they are copies, by a row of the first layer: nothing says so, and opening reads no more of weights. */
+/* Check that they are copies, by a row of the first layer; opening reads no other weights. */
 static enum xfp_status check_copy(const struct meta_reader *r, const struct xfp_source_tensor *t,
 				  const struct xfp_component *first, const struct xfp_component *copy, uint32_t part)
 {
@@ -210,8 +210,8 @@ static enum xfp_status check_copy(const struct meta_reader *r, const struct xfp_
 	}
 	if (!status && memcmp(rows[0], rows[1], size) != 0)
 		status = bad_tensor(r, part, t->name,
-				    "is to be a copy of that of the part before it, as params.json has fewer heads of "
-				    "keys than there are parts, and is none; download params.json and the parts again");
+				    "differs from the previous part, but params.json has fewer heads of "
+				    "keys than parts, so it must be a copy; download params.json and the parts again");
 	free(rows[0]);
 	free(rows[1]);
 	return status;
@@ -223,7 +223,7 @@ static void free_part(struct xfp_recipe_part *part)
 	*part = (struct xfp_recipe_part){ .codec = XFP_CODEC_PLAIN };
 }
 
-/* Join the matrices of all parts to one, whose shape `joined` gets; of so many copies of each, the first. */
+/* Join the matrices of all parts; `joined` receives the shape. Of `copies` copies the first is used. */
 static enum xfp_status join(const struct meta_reader *r, uint32_t number, bool beside, uint32_t copies,
 			    struct xfp_source_tensor *joined)
 {
@@ -242,7 +242,7 @@ static enum xfp_status join(const struct meta_reader *r, uint32_t number, bool b
 
 		if (t->shape[across] != first->shape[across])
 			return bad_tensor(r, p, t->name,
-					  "does not fit beside that of consolidated.00.pth; "
+					  "does not match that of consolidated.00.pth; "
 					  "download both again");
 		if (!t->shape[0] || !t->shape[1])
 			return bad_tensor(r, p, t->name, "is empty; download the file again");
@@ -252,7 +252,7 @@ static enum xfp_status join(const struct meta_reader *r, uint32_t number, bool b
 					  "download both again");
 		if (!take_part(r, p, t, part))
 			return bad_tensor(r, p, t->name,
-					  "is a view that is transposed, which is not supported: save "
+					  "is a transposed view, which is not supported: save "
 					  "it with .contiguous()");
 		if (!part->components)
 			return xfp_no_memory_for(r->err, r->listing->folder);
@@ -277,7 +277,8 @@ static enum xfp_status join(const struct meta_reader *r, uint32_t number, bool b
 	return XFP_OK;
 }
 
-/* Meta turns neighbours of a head, Hugging Face the two halves: row 2 j + i of a head becomes row i size / 2 + j. */
+/* Meta rotates adjacent pairs of a head, Hugging Face its two halves: row 2 j + i of a head becomes row i size / 2 +
+ * j. */
 static enum xfp_status take_heads(const struct meta_reader *r, const struct rule *rule, struct xfp_source_tensor *t)
 {
 	const struct xfp_meta_params *p = &r->params;
@@ -286,8 +287,8 @@ static enum xfp_status take_heads(const struct meta_reader *r, const struct rule
 	if (t->shape[0] != heads * p->head_dim)
 		return xfp_fail(
 			r->err, XFP_BAD_INPUT,
-			"%s/params.json: tensor %s: all parts have %llu rows of it, and %llu heads of %llu rows are "
-			"to have another number; download params.json and the parts again",
+			"%s/params.json: tensor %s: all parts together have %llu rows, but %llu heads of %llu rows "
+			"need another number; download params.json and the parts again",
 			r->listing->folder, xfp_printable(t->name).text, (unsigned long long)t->shape[0],
 			(unsigned long long)heads, (unsigned long long)p->head_dim);
 	if (rule->heads != VALUE_HEADS) {
@@ -312,7 +313,7 @@ static enum xfp_status take_tensor(struct meta_reader *r, uint32_t number)
 
 	if (!rule)
 		return bad_tensor(r, 0, from->name,
-				  "is not one of Llama 1 to 3, the only models that are read in this "
+				  "is not from Llama 1 to 3, the only models supported in this "
 				  "form; use the Hugging Face form of this one");
 	if (rule->joining == LEFT_OUT)
 		return XFP_OK;
@@ -322,8 +323,7 @@ static enum xfp_status take_tensor(struct meta_reader *r, uint32_t number)
 		return xfp_no_memory_for(r->err, r->listing->folder);
 	c->tensor_count++;
 	if (from->rank != (rule->joining == SAME ? 1u : 2u))
-		return bad_tensor(r, 0, from->name,
-				  "has another number of dimensions than it should; download it again");
+		return bad_tensor(r, 0, from->name, "has the wrong number of dimensions; download it again");
 	if (rule->joining == SAME || (r->count == 1 && (!rule->heads || rule->heads == VALUE_HEADS))) {
 		t->recipe = from->recipe;
 		from->recipe = NULL;

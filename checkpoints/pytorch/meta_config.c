@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meta_config.c - config.json of Meta's params.json and of the tensors.
+ * meta_config.c - synthesize config.json from Meta's params.json and the tensors.
  *
- * params.json says neither how long texts may be nor, of Llama 3.1 and later, by how much positions are scaled: both
- * follow from which model it is, and that from its vocabulary and its width.
+ * params.json contains neither the context length nor, for Llama 3.1 and later, the scaling of rotary frequencies. Both
+ * depend on the model, which its vocabulary and width identify.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ enum xfp_status xfp_meta_params_read(const struct xfp_listing *listing, struct x
 
 	if (!xfp_listing_has(listing, "params.json"))
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s/params.json: missing; it says how many heads the model has: download it",
+				"%s/params.json: missing; it contains the number of heads: download it",
 				listing->folder);
 	if ((status = xfp_listing_place(listing, "params.json", &place, &path, err)) ||
 	    (status = xfp_place_slurp(&place, PARAMS_MAX, &text, &size, err)) ||
@@ -56,7 +56,7 @@ enum xfp_status xfp_meta_params_read(const struct xfp_listing *listing, struct x
 	if (!number(root, "dim", &p.dim) || !number(root, "n_layers", &p.layers) ||
 	    !number(root, "n_heads", &p.heads)) {
 		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "%s: dim, n_layers and n_heads are to be numbers above 0; download it again", path);
+				  "%s: dim, n_layers and n_heads must be numbers above 0; download it again", path);
 		goto done;
 	}
 	p.kv_heads = p.heads;
@@ -65,8 +65,8 @@ enum xfp_status xfp_meta_params_read(const struct xfp_listing *listing, struct x
 		p.head_dim = p.dim % p.heads ? 0 : p.dim / p.heads;
 	if (!p.head_dim || p.head_dim % 2) {
 		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "%s: %" PRIu64 " heads cannot make up a width of %" PRIu64 "; download it again",
-				  path, p.heads, p.dim);
+				  "%s: %" PRIu64 " heads do not divide a width of %" PRIu64 "; download it again", path,
+				  p.heads, p.dim);
 		goto done;
 	}
 	(void)(number(root, "max_seq_len", &p.longest) || number(root, "max_position_embeddings", &p.longest));
@@ -94,13 +94,13 @@ static const struct xfp_source_tensor *find(const struct xfp_checkpoint *c, cons
 	return NULL;
 }
 
-/* "bfloat16" and so on. */
+/* Return the name of a dtype: "bfloat16" and so on. */
 static const char *dtype_name(enum xfp_dtype dtype)
 {
 	return dtype == XFP_BF16 ? "bfloat16" : dtype == XFP_F16 ? "float16" : dtype == XFP_F64 ? "float64" : "float32";
 }
 
-/* How long texts may be, of the models that Meta published. */
+/* Return the context length of the models that Meta published. */
 static uint64_t longest(const struct xfp_meta_params *p, uint64_t vocabulary)
 {
 	if (p->longest)
@@ -123,7 +123,7 @@ static json_t *rope_scaling(const struct xfp_meta_params *p)
 			 "original_max_position_embeddings", 8192, "rope_type", "llama3");
 }
 
-/* Where another file comes of the same parameters, XFP_ALGORITHM_PYTORCH of cache/key.h is to be bumped. */
+/* Bump XFP_ALGORITHM_PYTORCH of cache/key.h if the output for the same parameters changes. */
 enum xfp_status xfp_meta_make_config(const struct xfp_meta_params *p, struct xfp_checkpoint *c, struct xfp_error *err)
 {
 	const struct xfp_source_tensor *embedding = find(c, "embed_tokens.weight"), *gate = find(c, "gate_proj.weight");
@@ -132,8 +132,8 @@ enum xfp_status xfp_meta_make_config(const struct xfp_meta_params *p, struct xfp
 
 	if (!embedding || !gate)
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: the parts have no %s, so that they are no whole model; download them again",
-				c->folder, embedding ? "feed_forward.w1.weight" : "tok_embeddings.weight");
+				"%s: the parts have no %s, so the model is incomplete; download them again", c->folder,
+				embedding ? "feed_forward.w1.weight" : "tok_embeddings.weight");
 	root = json_pack(
 		"{s:[s], s:b, s:I, s:s, s:I, s:I, s:I, s:b, s:s, s:I, s:I, s:I, s:f, s:o*, s:f, s:b, s:s, s:I}",
 		"architectures", "LlamaForCausalLM", "attention_bias", 0, "head_dim", (json_int_t)p->head_dim,
@@ -152,8 +152,8 @@ enum xfp_status xfp_meta_make_config(const struct xfp_meta_params *p, struct xfp
 	}
 	if (!p->longest)
 		xfp_checkpoint_note(c,
-				    "params.json does not say how long texts may be: config.json says %" PRIu64
-				    ", as of the model of Meta's that it looks like",
+				    "params.json contains no context length: config.json says %" PRIu64
+				    ", that of the most similar model by Meta",
 				    longest(p, embedding->shape[0]));
 	return xfp_checkpoint_make(c, "config.json", text, strlen(text), err);
 }

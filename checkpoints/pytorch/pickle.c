@@ -9,7 +9,7 @@
 #include "base/printable.h"
 #include "checkpoints/pytorch/pickle_machine.h"
 
-/* By which names tools keep a model beside other things, the likeliest first. */
+/* Keys under which tools store a model, most common first. */
 static const char *const wrappers[] = {
 	"state_dict", "model_state_dict", "model", "module", "params", "weights", "net"
 };
@@ -19,7 +19,7 @@ struct xfp_pickle {
 	struct xfp_pickle_memory memory;
 	const struct xfp_pickle_value **tensors; /* [count] keys; each is followed by its tensor */
 	uint32_t count, left;
-	const struct xfp_pickle_value *first_left; /* a key, or NULL */
+	const struct xfp_pickle_value *first_left; /* first ignored key, or NULL */
 };
 
 static bool is_tensor(const struct xfp_pickle_value *value)
@@ -27,7 +27,7 @@ static bool is_tensor(const struct xfp_pickle_value *value)
 	return value->kind == XFP_VALUE_TENSOR || value->kind == XFP_VALUE_TENSOR_TYPED;
 }
 
-/* Tensors under names; a parameter list has numbers. */
+/* Count tensors with names; a parameter list has numbers as keys. */
 static uint32_t count_tensors(const struct xfp_items *dict)
 {
 	uint32_t count = 0;
@@ -37,7 +37,8 @@ static uint32_t count_tensors(const struct xfp_items *dict)
 	return count;
 }
 
-/* The dict that has the model's tensors; NULL: none has. Beside a model, a training may keep a tensor or two. */
+/* Find the dict with the model's tensors; NULL if there is none. Training state next to a model may contain some
+ * tensors. */
 static const struct xfp_items *find_model(const struct xfp_pickle_value *root)
 {
 	uint32_t own;
@@ -60,19 +61,19 @@ static const struct xfp_items *find_model(const struct xfp_pickle_value *root)
 static enum xfp_status no_model(const struct xfp_pickle *pickle, const struct xfp_pickle_value *root,
 				struct xfp_error *err)
 {
-	const char *what = "makes a dict in which no tensor has a name";
+	const char *what = "contains a dict in which no tensor has a name";
 
 	if (is_tensor(root))
-		what = "makes one tensor without a name, and not a dict of them";
+		what = "contains one tensor without a name, not a dict of tensors";
 	else if (root->kind != XFP_VALUE_DICT)
-		what = "makes no dict of tensors";
+		what = "does not contain a dict of tensors";
 	return xfp_fail(err, XFP_BAD_INPUT,
 			"%s: %s; xfp reads what torch.save writes of a state_dict: save that, in Python by "
 			"torch.save(model.state_dict(), ...)",
 			pickle->where, what);
 }
 
-/* What lies in the model's dict, and beside it. */
+/* Collect the tensors of the model's dict, and count other values in and next to it. */
 static enum xfp_status take(struct xfp_pickle *pickle, const struct xfp_items *root, const struct xfp_items *model,
 			    struct xfp_error *err)
 {
@@ -147,7 +148,7 @@ static bool count_of(const struct xfp_pickle_value *value, uint64_t *out)
 	return value->kind == XFP_VALUE_INT && value->number >= 0;
 }
 
-/* False where sizes or strides are none. */
+/* Read sizes or strides; returns false if they are invalid. */
 static bool counts_of(const struct xfp_pickle_value *value, uint32_t *rank, uint64_t out[XFP_MAX_RANK])
 {
 	if (value->kind != XFP_VALUE_TUPLE)
@@ -184,12 +185,12 @@ enum xfp_status xfp_pickle_tensor(const struct xfp_pickle *pickle, uint32_t numb
 	}
 	if (!count_of(&storage[4], &out->storage_bytes) ||
 	    !xfp_mul(out->storage_bytes, xfp_dtype_bits(type->dtype) / 8, &out->storage_bytes))
-		what = "its storage has a size that none can have";
+		what = "its storage has an invalid size";
 	else if (!count_of(&arguments[1], &out->offset))
-		what = "it begins where nothing can be";
+		what = "its storage offset is invalid";
 	else if (!counts_of(&arguments[2], &out->rank, out->shape) ||
 		 !counts_of(&arguments[3], &strides, out->stride) || strides != out->rank)
-		what = "its sizes or strides are none";
+		what = "its sizes or strides are invalid";
 	if (!what)
 		return XFP_OK;
 	snprintf(name, sizeof name, "%.*s", (int)(key->length < 190 ? key->length : 190), key->text);

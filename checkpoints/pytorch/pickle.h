@@ -1,51 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pickle.h - the tensors that a pickle of torch.save names. Private to checkpoints/pytorch/.
+ * pickle.h - read the tensors in a pickle of torch.save. Private to checkpoints/pytorch/.
  *
- * A machine that knows the opcodes and the globals that torch.save writes for tensors, and no other: it calls nothing,
- * builds values only, and refuses all else by name. What it allocates is at most XFP_PICKLE_GROWTH times the pickle; a
- * container that is changed after it was put into another, without which none can hold itself, is refused; nothing
- * recurses.
+ * A pickle machine that supports only the opcodes and globals that torch.save writes for tensors. It calls nothing and
+ * only builds values; everything else is refused by name. It allocates at most XFP_PICKLE_GROWTH times the size of the
+ * pickle. A container that is changed after it was put into another one is refused, so no container can contain itself.
+ * Nothing is recursive.
  *
- * The tensors are those of the dict that the pickle makes, or of one in it that has more of them and a name by which
- * tools keep a model beside other things, as "model" and "state_dict". What else is there is counted and left.
+ * The tensors are those of the top-level dict, or of a dict in it that has more of them and one of the keys under which
+ * tools store a model, such as "model" and "state_dict". Other values are counted and ignored.
  */
 #ifndef XFP_PICKLE_H
 #define XFP_PICKLE_H
 
 #include "checkpoints/checkpoint.h"
 
-#define XFP_PICKLE_MAX 100000000 /* bytes of a pickle */
-#define XFP_PICKLE_GROWTH 24     /* times its bytes may be allocated, and a bit more */
+#define XFP_PICKLE_MAX 100000000 /* maximum bytes of a pickle */
+#define XFP_PICKLE_GROWTH 24     /* limit of memory, as a multiple of its bytes, plus a constant */
 
 struct xfp_pickle; /* borrows the text that it was read from */
 
-/* One tensor, as the pickle has it: nothing but its form is checked. */
+/* A tensor in the pickle; only its form is checked. */
 struct xfp_pickle_tensor {
-	const char *name, *key; /* of the storage; neither ends with NUL */
+	const char *name, *key; /* key of the storage; neither is NUL-terminated */
 	size_t name_length, key_length;
 	enum xfp_dtype dtype;
-	unsigned halves;        /* two elements to each of the storage's: of the last dimension, which is half of it */
+	unsigned halves;        /* 2 if two elements share a byte: the last dimension is then half as long */
 	const char *storage;    /* the storage's class */
-	uint64_t storage_bytes; /* that it claims */
+	uint64_t storage_bytes; /* claimed bytes of the storage */
 	uint64_t offset;        /* elements from the storage's start */
-	uint32_t rank;          /* may be more than XFP_MAX_RANK: then shape and stride are not there */
+	uint32_t rank;          /* if it exceeds XFP_MAX_RANK, shape and stride are not set */
 	uint64_t shape[XFP_MAX_RANK], stride[XFP_MAX_RANK];
-	bool absent; /* on the device "meta": it has no data */
+	bool absent; /* on the device "meta": without data */
 };
 
-/* `where` names the pickle in messages; XFP_BAD_INPUT says what is wrong, and at which byte. */
+/* Read a pickle. `where` names it in messages; XFP_BAD_INPUT reports the error and its byte. */
 enum xfp_status xfp_pickle_read(const char *text, size_t size, const char *where, struct xfp_pickle **out,
 				struct xfp_error *err);
 void xfp_pickle_close(struct xfp_pickle *pickle); /* NULL is fine */
 
-/* In the order of the pickle. */
+/* Return the number of tensors, in the order of the pickle. */
 uint32_t xfp_pickle_count(const struct xfp_pickle *pickle);
-/* XFP_BAD_INPUT: its numbers are none that a tensor can have. */
+/* Get a tensor. XFP_BAD_INPUT if its numbers are invalid. */
 enum xfp_status xfp_pickle_tensor(const struct xfp_pickle *pickle, uint32_t number, struct xfp_pickle_tensor *out,
 				  struct xfp_error *err);
 
-/* What was left, that is no tensor of the model: how much, and the name of the first. */
+/* Return the number of ignored values, and the name of the first. */
 uint32_t xfp_pickle_left(const struct xfp_pickle *pickle, const char **first, size_t *length);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pickle_globals.c - what a pickle may name. Nothing of it is ever called.
+ * pickle_globals.c - the globals that a pickle may refer to. None of them is ever called.
  */
 #include <string.h>
 
@@ -56,7 +56,7 @@ static bool is(const char *wanted, const char *text, size_t length)
 
 const struct xfp_global *xfp_global_find(const char *module, size_t module_length, const char *name, size_t name_length)
 {
-	/* Older files name storages of a device by its module. */
+	/* Older files name the storages of a device by its module. */
 	if (is("torch.cuda", module, module_length))
 		module_length = strlen("torch");
 	for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)

@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "checkpoints/pytorch/pickle_stack.h"
 
-/* Opcodes of other pickles, by which people know what theirs is. */
+/* Opcodes of other pickles, which help users to identify theirs. */
 static const struct {
 	unsigned char code;
 	const char *name;
@@ -105,12 +105,13 @@ static enum xfp_status global(struct xfp_pickle_machine *m)
 		return xfp_pickle_push(m, value);
 	snprintf(shown, sizeof shown, "%.*s.%.*s", (int)(module_length < 90 ? module_length : 90), module,
 		 (int)(name_length < 90 ? name_length : 90), name);
-	return xfp_fail(m->err, XFP_BAD_INPUT, "%s: names %s at its byte %td, which is not taken" XFP_PICKLE_REMEDY,
-			m->where, xfp_printable(shown).text, m->opcode - m->text);
+	return xfp_fail(m->err, XFP_BAD_INPUT,
+			"%s: refers to %s at its byte %td, which is not supported" XFP_PICKLE_REMEDY, m->where,
+			xfp_printable(shown).text, m->opcode - m->text);
 }
 
-/* Whether what is said of a tensor beside its form (number `at`, of newer writers) is that its elements are other than
- * those of its storage: their conjugates, or negative. */
+/* Return whether the flags of a tensor (argument `at`, by newer writers) say that its elements differ from its storage:
+ * conjugates, or negatives. */
 static bool is_altered(const struct xfp_items *arguments, uint32_t at)
 {
 	const struct xfp_items *said;
@@ -129,7 +130,7 @@ static bool is_altered(const struct xfp_items *arguments, uint32_t at)
 	return false;
 }
 
-/* Tensors, and what is around them; nothing is called. */
+/* Build tensors and their containers; nothing is called. */
 static enum xfp_status reduce(struct xfp_pickle_machine *m)
 {
 	struct xfp_pickle_value *two = NULL, value = { .kind = XFP_VALUE_OTHER };
@@ -139,7 +140,7 @@ static enum xfp_status reduce(struct xfp_pickle_machine *m)
 	if ((status = xfp_pickle_top(m, 2, &two)))
 		return status;
 	if (two[0].kind != XFP_VALUE_GLOBAL || two[1].kind != XFP_VALUE_TUPLE)
-		return xfp_pickle_bad(m, "it calls what is no function");
+		return xfp_pickle_bad(m, "REDUCE of a value that is not a known function");
 	arguments = two[1].items;
 	m->depth -= 2;
 	if (is_altered(arguments, two[0].global->kind == XFP_GLOBAL_TENSOR_TYPED ? 7 : 6) &&
@@ -152,32 +153,32 @@ static enum xfp_status reduce(struct xfp_pickle_machine *m)
 	switch (two[0].global->kind) {
 	case XFP_GLOBAL_TENSOR:
 		if (arguments->count < 4 || arguments->at[0].kind != XFP_VALUE_STORAGE)
-			return xfp_pickle_bad(m, "a tensor is made of other things than it should be");
+			return xfp_pickle_bad(m, "a tensor has invalid arguments");
 		value = (struct xfp_pickle_value){ .kind = XFP_VALUE_TENSOR, .items = two[1].items };
 		return xfp_pickle_push(m, value);
 	case XFP_GLOBAL_TENSOR_TYPED:
 		if (arguments->count < 7 || arguments->at[0].kind != XFP_VALUE_STORAGE ||
 		    arguments->at[6].kind != XFP_VALUE_GLOBAL || arguments->at[6].global->kind != XFP_GLOBAL_DTYPE)
-			return xfp_pickle_bad(m, "a tensor is made of other things than it should be");
+			return xfp_pickle_bad(m, "a tensor has invalid arguments");
 		value = (struct xfp_pickle_value){ .kind = XFP_VALUE_TENSOR_TYPED, .items = two[1].items };
 		return xfp_pickle_push(m, value);
 	case XFP_GLOBAL_PARAMETER:
 		if (!arguments->count ||
 		    (arguments->at[0].kind != XFP_VALUE_TENSOR && arguments->at[0].kind != XFP_VALUE_TENSOR_TYPED))
-			return xfp_pickle_bad(m, "a parameter is made of what is no tensor");
+			return xfp_pickle_bad(m, "a parameter is not made from a tensor");
 		return xfp_pickle_push(m, arguments->at[0]);
 	case XFP_GLOBAL_DICT:
 		if (arguments->count)
-			return xfp_pickle_bad(m, "an OrderedDict is made of something");
+			return xfp_pickle_bad(m, "an OrderedDict has arguments");
 		return xfp_pickle_push_items(m, XFP_VALUE_DICT, NULL, 0);
 	case XFP_GLOBAL_SIZE:
 		if (arguments->count != 1 || arguments->at[0].kind != XFP_VALUE_TUPLE)
-			return xfp_pickle_bad(m, "a torch.Size is made of what is no tuple");
+			return xfp_pickle_bad(m, "a torch.Size is not made from a tuple");
 		return xfp_pickle_push(m, arguments->at[0]);
 	case XFP_GLOBAL_DEVICE:
 		return xfp_pickle_push(m, value);
 	default:
-		return xfp_pickle_bad(m, "it calls what is no function");
+		return xfp_pickle_bad(m, "REDUCE of a value that is not a known function");
 	}
 }
 
@@ -206,9 +207,9 @@ static enum xfp_status put(struct xfp_pickle_machine *m, uint64_t index)
 
 	if ((status = xfp_pickle_top(m, 1, &one)))
 		return status;
-	/* Writers number what they remember, and each takes a byte at least. */
+	/* Writers number memo slots in order, and each takes at least a byte. */
 	if (index > (uint64_t)(m->at - m->text))
-		return xfp_pickle_bad(m, "it remembers more than there is");
+		return xfp_pickle_bad(m, "PUT of an invalid memo slot");
 	if ((status = xfp_pickle_grow(m, &m->memo, &m->memo_capacity, (size_t)index + 1)))
 		return status;
 	m->memo[index] = *one;
@@ -218,23 +219,23 @@ static enum xfp_status put(struct xfp_pickle_machine *m, uint64_t index)
 static enum xfp_status get(struct xfp_pickle_machine *m, uint64_t index)
 {
 	if (index >= m->memo_capacity || m->memo[index].kind == 0xff)
-		return xfp_pickle_bad(m, "it recalls what it has not remembered");
+		return xfp_pickle_bad(m, "GET of an empty memo slot");
 	return xfp_pickle_push(m, m->memo[index]);
 }
 
-/* Add what is above `first` on the stack to the container below it. */
+/* Add the values above `first` on the stack to the container below them. */
 static enum xfp_status add_above(struct xfp_pickle_machine *m, size_t first, size_t below, enum xfp_value_kind kind)
 {
 	size_t count = m->depth - first, container = first - below;
 	enum xfp_status status;
 
 	if (!container || m->stack[container - 1].kind != (uint8_t)kind)
-		return xfp_pickle_bad(m, "it puts values into what is no container for them");
+		return xfp_pickle_bad(m, "values are added to a value that is not a container for them");
 	for (size_t i = first; i < m->depth; i++)
 		if (m->stack[i].kind == XFP_VALUE_MARK)
-			return xfp_pickle_bad(m, "it takes a mark for a value");
+			return xfp_pickle_bad(m, "a mark is used as a value");
 	if (kind == XFP_VALUE_DICT && count % 2)
-		return xfp_pickle_bad(m, "it puts a key without a value into a dict");
+		return xfp_pickle_bad(m, "a dict gets a key without a value");
 	if ((status = xfp_pickle_add(m, &m->stack[container - 1], m->stack + first, count)))
 		return status;
 	m->depth = container;
@@ -249,7 +250,7 @@ static enum xfp_status add_since_mark(struct xfp_pickle_machine *m, enum xfp_val
 	return status ? status : add_above(m, first, 1, kind);
 }
 
-/* Attributes of a dict, as "_metadata" of a state_dict: of no concern. */
+/* Ignore attributes of a dict, such as "_metadata" of a state_dict. */
 static enum xfp_status build(struct xfp_pickle_machine *m)
 {
 	struct xfp_pickle_value *two = NULL;
@@ -258,7 +259,7 @@ static enum xfp_status build(struct xfp_pickle_machine *m)
 	if ((status = xfp_pickle_top(m, 2, &two)))
 		return status;
 	if (two[0].kind != XFP_VALUE_DICT)
-		return xfp_pickle_bad(m, "it sets attributes of what is no dict");
+		return xfp_pickle_bad(m, "BUILD of a value that is not a dict");
 	m->depth--;
 	return XFP_OK;
 }
@@ -300,7 +301,7 @@ static enum xfp_status text(struct xfp_pickle_machine *m)
 		return status;
 	value.text = (const char *)bytes;
 	if (!xfp_utf8_valid(value.text, value.length))
-		return xfp_pickle_bad(m, "a text is no UTF-8, or contains NUL,");
+		return xfp_pickle_bad(m, "a text is not UTF-8, or contains NUL,");
 	return xfp_pickle_push(m, value);
 }
 
@@ -340,17 +341,15 @@ static enum xfp_status protocol(struct xfp_pickle_machine *m)
 	if (status)
 		return status;
 	if (*version != 2)
-		return xfp_fail(
-			m->err, XFP_BAD_INPUT,
-			"%s: is of protocol %d, and torch.save writes 2 unless told otherwise" XFP_PICKLE_REMEDY,
-			m->where, *version);
+		return xfp_fail(m->err, XFP_BAD_INPUT,
+				"%s: has protocol %d, but torch.save writes 2 by default" XFP_PICKLE_REMEDY, m->where,
+				*version);
 	return m->opcode == m->text ? XFP_OK : xfp_pickle_bad(m, "another pickle begins");
 }
 
 static enum xfp_status add_one(struct xfp_pickle_machine *m, enum xfp_value_kind kind, size_t values)
 {
-	return m->depth > values ? add_above(m, m->depth - values, 0, kind)
-				 : xfp_pickle_bad(m, "it takes more from the stack than is there");
+	return m->depth > values ? add_above(m, m->depth - values, 0, kind) : xfp_pickle_bad(m, "stack underflow");
 }
 
 static enum xfp_status step(struct xfp_pickle_machine *m)
@@ -436,13 +435,13 @@ enum xfp_status xfp_pickle_run(const char *pickle, size_t size, const char *wher
 	m.memory = memory;
 	m.err = err;
 	if (!size || (unsigned char)*pickle != 0x80)
-		status = xfp_pickle_bad(&m, "it does not begin as a pickle");
+		status = xfp_pickle_bad(&m, "it does not begin like a pickle");
 	while (!status && !m.done)
 		status = m.at < m.end ? step(&m) : xfp_pickle_bad(&m, "it ends before it is finished");
 	if (!status && m.at != m.end)
-		status = xfp_pickle_bad(&m, "it goes on after its end");
+		status = xfp_pickle_bad(&m, "bytes follow its end");
 	if (!status && (m.depth != 1 || m.stack->kind == XFP_VALUE_MARK))
-		status = xfp_pickle_bad(&m, "it does not make one thing");
+		status = xfp_pickle_bad(&m, "it does not leave exactly one value");
 	if (!status)
 		*result = *m.stack;
 	free(m.stack);

@@ -31,16 +31,16 @@ void xfp_pickle_memory_free(struct xfp_pickle_memory *memory)
 	memory->blocks = NULL;
 }
 
-/* Of what may be allocated; a flood of opcodes ends here. */
+/* Charge bytes to the memory limit, which stops floods of opcodes. */
 static enum xfp_status account(struct xfp_pickle_machine *m, size_t bytes)
 {
 	if (bytes > m->memory->left)
-		return xfp_pickle_bad(m, "it makes far more values than its size allows");
+		return xfp_pickle_bad(m, "its values need more memory than its size allows");
 	m->memory->left -= bytes;
 	return XFP_OK;
 }
 
-/* Lives as long as the result. */
+/* Allocate memory that lives as long as the result. */
 static enum xfp_status allocate(struct xfp_pickle_machine *m, size_t bytes, void *out)
 {
 	struct xfp_pickle_block *block = m->memory->blocks;
@@ -94,7 +94,8 @@ static void freeze(const struct xfp_pickle_value *values, size_t count)
 			values[i].items->frozen = true;
 }
 
-/* Add to a list or a dict. What goes in is frozen, and what is frozen takes no more: so that nothing is in itself. */
+/* Add to a list or a dict. The added value is frozen, and frozen containers cannot grow, so that nothing contains
+ * itself. */
 enum xfp_status xfp_pickle_add(struct xfp_pickle_machine *m, const struct xfp_pickle_value *to,
 			       const struct xfp_pickle_value *from, size_t count)
 {
@@ -104,8 +105,7 @@ enum xfp_status xfp_pickle_add(struct xfp_pickle_machine *m, const struct xfp_pi
 
 	freeze(from, count);
 	if (items->frozen)
-		return xfp_pickle_bad(
-			m, "a container gets more after it was put into another, so that it may hold itself,");
+		return xfp_pickle_bad(m, "a container grows after it was put into another, so it may contain itself,");
 	if (count > items->capacity - items->count) {
 		size_t capacity = items->capacity * (size_t)2;
 
@@ -124,7 +124,7 @@ enum xfp_status xfp_pickle_add(struct xfp_pickle_machine *m, const struct xfp_pi
 	return XFP_OK;
 }
 
-/* Twice as many, or enough for `wanted`. */
+/* Double the capacity, or increase it to `wanted`. */
 enum xfp_status xfp_pickle_grow(struct xfp_pickle_machine *m, struct xfp_pickle_value **values, size_t *capacity,
 				size_t wanted)
 {
@@ -162,25 +162,25 @@ struct xfp_pickle_value xfp_pickle_number(enum xfp_value_kind kind, int64_t valu
 	return (struct xfp_pickle_value){ .kind = (uint8_t)kind, .number = value };
 }
 
-/* The nearest values on the stack, none of them a mark. */
+/* Return the top `count` values of the stack, none of which may be a mark. */
 enum xfp_status xfp_pickle_top(struct xfp_pickle_machine *m, size_t count, struct xfp_pickle_value **out)
 {
 	if (m->depth < count)
-		return xfp_pickle_bad(m, "it takes more from the stack than is there");
+		return xfp_pickle_bad(m, "stack underflow");
 	*out = m->stack + m->depth - count;
 	for (size_t i = 0; i < count; i++)
 		if ((*out)[i].kind == XFP_VALUE_MARK)
-			return xfp_pickle_bad(m, "it takes a mark for a value");
+			return xfp_pickle_bad(m, "a mark is used as a value");
 	return XFP_OK;
 }
 
-/* What is above the last mark. */
+/* Return the position after the last mark. */
 enum xfp_status xfp_pickle_to_mark(struct xfp_pickle_machine *m, size_t *first)
 {
 	*first = m->depth;
 	while (*first && m->stack[*first - 1].kind != XFP_VALUE_MARK)
 		--*first;
-	return *first ? XFP_OK : xfp_pickle_bad(m, "it goes back to a mark that is not there");
+	return *first ? XFP_OK : xfp_pickle_bad(m, "a mark is missing");
 }
 
 enum xfp_status xfp_pickle_push_items(struct xfp_pickle_machine *m, enum xfp_value_kind kind,
@@ -192,7 +192,7 @@ enum xfp_status xfp_pickle_push_items(struct xfp_pickle_machine *m, enum xfp_val
 	return status ? status : xfp_pickle_push(m, value);
 }
 
-/* A tuple in place of values on the stack, and of `below` marks below them. */
+/* Replace values on the stack, and `below` marks below them, by a tuple. */
 enum xfp_status xfp_pickle_make_tuple(struct xfp_pickle_machine *m, size_t first, size_t below)
 {
 	struct xfp_pickle_value value = { .kind = XFP_VALUE_TUPLE };

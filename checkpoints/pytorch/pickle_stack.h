@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pickle_stack.h - what the machine of pickle_machine.c works on: its stack and its memory. Private to
- * checkpoints/pytorch/.
+ * pickle_stack.h - stack and memory of the machine of pickle_machine.c. Private to checkpoints/pytorch/.
  */
 #ifndef XFP_PICKLE_STACK_H
 #define XFP_PICKLE_STACK_H
@@ -19,25 +18,26 @@ struct xfp_pickle_machine {
 	struct xfp_error *err;
 };
 
-/* XFP_BAD_INPUT: what is wrong at the opcode that is being done. */
+/* Report an error at the current opcode and return XFP_BAD_INPUT. */
 enum xfp_status xfp_pickle_bad(struct xfp_pickle_machine *m, const char *what);
 
-/* Room for `wanted` values, which are of no kind (0xff) at first. */
+/* Grow to `wanted` values; new ones have an invalid kind (0xff). */
 enum xfp_status xfp_pickle_grow(struct xfp_pickle_machine *m, struct xfp_pickle_value **values, size_t *capacity,
 				size_t wanted);
 
 struct xfp_pickle_value xfp_pickle_number(enum xfp_value_kind kind, int64_t value);
 enum xfp_status xfp_pickle_push(struct xfp_pickle_machine *m, struct xfp_pickle_value value);
-/* A container of these values. */
+/* Push a container of these values. */
 enum xfp_status xfp_pickle_push_items(struct xfp_pickle_machine *m, enum xfp_value_kind kind,
 				      const struct xfp_pickle_value *from, size_t count);
-/* The nearest values on the stack, none of them a mark. */
+/* Return the top `count` values of the stack, none of which may be a mark. */
 enum xfp_status xfp_pickle_top(struct xfp_pickle_machine *m, size_t count, struct xfp_pickle_value **out);
-/* What is above the last mark. */
+/* Return the position after the last mark. */
 enum xfp_status xfp_pickle_to_mark(struct xfp_pickle_machine *m, size_t *first);
-/* A tuple in place of what is above `first`, and of `below` marks below that. */
+/* Replace the values above `first`, and `below` marks below them, by a tuple. */
 enum xfp_status xfp_pickle_make_tuple(struct xfp_pickle_machine *m, size_t first, size_t below);
-/* Add to a list or a dict. What goes in is frozen, and what is frozen takes no more: so that nothing is in itself. */
+/* Add to a list or a dict. The added value is frozen, and frozen containers cannot grow, so that nothing contains
+ * itself. */
 enum xfp_status xfp_pickle_add(struct xfp_pickle_machine *m, const struct xfp_pickle_value *to,
 			       const struct xfp_pickle_value *from, size_t count);
 

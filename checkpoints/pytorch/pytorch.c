@@ -2,15 +2,15 @@
 /*
  * pytorch.c - checkpoints of torch.save: one file, shards with an index, or Meta's parts.
  *
- * Which files count:
- *   MODEL is a file                       that file alone; a part of Meta's, all parts
+ * Files of a model:
+ *   MODEL is a file                       that file alone; for a part of Meta's format, all parts
  *   MODEL is an index, or a folder
  *   with pytorch_model.bin.index.json     the shards that the index lists, never any other
  *   a folder with pytorch_model.bin       that file alone
- *   a folder with consolidated.00.pth     all of Meta's parts (meta.h)
- *   a folder with a single file of tensors (.bin, .pth, .pt), what is left of a training aside
+ *   a folder with consolidated.00.pth     all parts of Meta's format (meta.h)
+ *   a folder with a single tensor file (.bin, .pth, .pt), ignoring training state
  *                                         that file
- *   any other folder                      refused: nothing says which files belong together
+ *   any other folder                      refused: it is unknown which files belong together
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@
 
 const struct xfp_file_form xfp_form_pytorch = { SUFFIX, "PyTorch", INDEX_NAME, xfp_torch_file_read };
 
-/* What a training leaves beside a model. */
+/* Files of training state next to a model. */
 static const char *const of_training[] = {
 	"training_args.bin", "optimizer.*", "scheduler.*", "rng_state*", "scaler.*", "random_states*",
 };

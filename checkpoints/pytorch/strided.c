@@ -6,17 +6,17 @@
 #include "base/bytes.h"
 #include "schemas/recipe/recipe.h"
 
-#define MOST_PARTS 1024u /* of a tensor */
+#define MOST_PARTS 1024u /* maximum parts per tensor */
 #define AGAIN "; the file is damaged: download it again"
 #define CLONE "save it with .clone() or .contiguous()"
 
-/* Dimensions of more than one element, the outermost first. */
+/* Dimensions with more than one element, outermost first. */
 struct dimensions {
 	uint32_t count;
 	uint64_t size[XFP_MAX_RANK], stride[XFP_MAX_RANK];
 };
 
-/* Of the first `rank` of a tensor. */
+/* Return the first `rank` dimensions of a tensor. */
 static struct dimensions outer_of(const struct xfp_source_tensor *t, const uint64_t stride[XFP_MAX_RANK], uint32_t rank)
 {
 	struct dimensions d = { 0 };
@@ -29,7 +29,7 @@ static struct dimensions outer_of(const struct xfp_source_tensor *t, const uint6
 	return d;
 }
 
-/* Whether elements lie one after the other. */
+/* Return whether elements are contiguous. */
 static bool is_contiguous(const struct dimensions *d)
 {
 	uint64_t step = 1;
@@ -40,7 +40,7 @@ static bool is_contiguous(const struct dimensions *d)
 	return true;
 }
 
-/* The element after the last; false where that overflows. */
+/* Compute the element after the last; returns false on overflow. */
 static bool end_of(const struct dimensions *d, uint64_t first, uint64_t *end)
 {
 	if (!xfp_add(first, 1, end))
@@ -54,15 +54,15 @@ static bool end_of(const struct dimensions *d, uint64_t first, uint64_t *end)
 	return true;
 }
 
-/* A matrix of stored rows, which are the tensor's last dimension or the one before it, so that matrices of its last two
- * are read as well. */
+/* A matrix of stored rows, which are the tensor's last dimension or the one before it, so that matrices of the last two
+ * dimensions can be read as well. */
 struct lines {
 	uint64_t rows, cols, pitch;
 	uint64_t turned;
 };
 
-/* Of a tensor of more than two dimensions, some of which lie end to end, as of a convolution whose channels come last:
- * the two innermost that are left, one of which is that of columns. It can be read whole. */
+/* Merge contiguous dimensions of a tensor with more than two, for example a channels-last convolution: use the two
+ * innermost that remain, one of which is that of columns. The tensor can only be read as a whole. */
 static bool find_merged(const struct xfp_source_tensor *t, const uint64_t stride[XFP_MAX_RANK],
 			struct dimensions *outer, struct lines *l)
 {
@@ -90,7 +90,7 @@ static bool find_merged(const struct xfp_source_tensor *t, const uint64_t stride
 	return true;
 }
 
-/* Leaves in `outer` those dimensions that are not the matrix's. */
+/* Find the matrix; `outer` keeps the other dimensions. */
 static const char *find_lines(const struct xfp_source_tensor *t, const uint64_t stride[XFP_MAX_RANK],
 			      struct dimensions *outer, struct lines *l)
 {
@@ -108,10 +108,10 @@ static const char *find_lines(const struct xfp_source_tensor *t, const uint64_t 
 	else if (down == 1)
 		*l = (struct lines){ wide, high, across, wide };
 	else if (!find_merged(t, stride, outer, l))
-		return "takes single elements of its storage, which is not supported: " CLONE;
+		return "selects single elements of its storage, which is not supported: " CLONE;
 	if (l->pitch < l->cols)
 		return "has rows that overlap, which is not supported: " CLONE;
-	/* Matrices that follow each other as rows do are one. */
+	/* Matrices at the same distance as rows are merged to one. */
 	while (outer->count && l->rows <= UINT64_MAX / l->pitch &&
 	       outer->stride[outer->count - 1] == l->rows * l->pitch)
 		l->rows *= outer->size[--outer->count];
@@ -186,7 +186,7 @@ const char *xfp_strided_place(struct xfp_source_tensor *t, const struct xfp_stor
 		if (!xfp_mul(count, d.size[i], &count) || count > MOST_PARTS || count > *parts)
 			return "is a view in too many pieces, which is not supported: " CLONE;
 	*parts -= count;
-	/* Of repeated pieces, elements would be more than there are. */
+	/* Repeated pieces could have more elements than the storage. */
 	if (elements > storage->bytes / size)
 		return "has more elements than its storage" AGAIN;
 	if (!(t->recipe = make_recipe(t, &l, &d, count, first, size))) {

@@ -19,17 +19,17 @@
 #define AGAIN "; the file is damaged: download it again"
 #define IN_PYTHON                                                                                               \
 	"in Python, torch.load(..., weights_only=True) reads it and torch.save or safetensors.torch.save_file " \
-	"writes it anew"
+	"writes it again"
 
 struct torch_reader {
 	const struct xfp_place *place;
 	int fd;
 	struct xfp_zip zip;
 	char *inside;         /* "NAME/" */
-	const char **storage; /* [members] the class by which each was read, NULL so far */
+	const char **storage; /* [members] the class with which each was read, initially NULL */
 	struct xfp_source_tensor *tensors;
 	uint32_t count;
-	uint64_t parts; /* that recipes may still have */
+	uint64_t parts; /* remaining limit of recipe parts */
 	struct xfp_error *err;
 };
 
@@ -47,7 +47,7 @@ static enum xfp_status bad_tensor(const struct torch_reader *r, const char *name
 
 enum xfp_status xfp_torch_layout(const struct xfp_place *place, enum xfp_torch_layout *layout, struct xfp_error *err)
 {
-	/* Of the pickle that the old layout begins with: protocol 2, a number. */
+	/* Beginning of the old layout: a pickle of protocol 2 with a magic number. */
 	static const unsigned char old[] = { 0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46 };
 	unsigned char start[8] = { 0 };
 	struct xfp_identity identity;
@@ -70,7 +70,7 @@ enum xfp_status xfp_torch_layout(const struct xfp_place *place, enum xfp_torch_l
 	return status;
 }
 
-/* NULL: there is none; compressed ones are none that torch.save writes. */
+/* Find a member; NULL if there is none. Compressed members are not written by torch.save. */
 static const struct xfp_zip_member *find(const struct torch_reader *r, const char *name, size_t length)
 {
 	const struct xfp_zip_member *member;
@@ -85,7 +85,7 @@ static enum xfp_status slurp(const struct torch_reader *r, const struct xfp_zip_
 {
 	if (member->compressed)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: %s: is compressed, which torch.save never does; write the file anew: " IN_PYTHON,
+				"%s: %s: is compressed, which torch.save never does; write the file again: " IN_PYTHON,
 				r->place->shown, xfp_printable(member->name).text);
 	if (!(*text = malloc((size_t)member->bytes + 1)))
 		return xfp_no_memory_for(r->err, r->place->shown);
@@ -93,7 +93,7 @@ static enum xfp_status slurp(const struct torch_reader *r, const struct xfp_zip_
 	return xfp_pread(r->fd, *text, (size_t)member->bytes, member->offset, r->place->shown, r->err);
 }
 
-/* What else PyTorch writes as a zip, and numbers whose bytes lie the other way. */
+/* Refuse other zip files of PyTorch, and big-endian data. */
 static enum xfp_status check_archive(struct torch_reader *r, const struct xfp_zip_member **pickle)
 {
 	static const char order[] = "byteorder", pkl[] = "data.pkl", constants[] = "constants.pkl";
@@ -116,7 +116,7 @@ static enum xfp_status check_archive(struct torch_reader *r, const struct xfp_zi
 	if (!(member = find(r, order, strlen(order))))
 		return XFP_OK;
 	if (member->bytes > 16)
-		return bad(r, "its byteorder is no word" AGAIN);
+		return bad(r, "its byteorder is invalid" AGAIN);
 	status = slurp(r, member, &text);
 	big = !status && strcmp(text, "little") != 0;
 	free(text);
@@ -128,7 +128,7 @@ static enum xfp_status check_archive(struct torch_reader *r, const struct xfp_zi
 
 /* ---- tensors -------------------------------------------------------------------------------------- */
 
-/* The member that a tensor's storage is; all who share it must say the same of it. */
+/* Find the member of a tensor's storage; all tensors that share it must agree on its type. */
 static enum xfp_status find_storage(struct torch_reader *r, const char *name, const struct xfp_pickle_tensor *from,
 				    struct xfp_storage *storage)
 {
@@ -139,7 +139,7 @@ static enum xfp_status find_storage(struct torch_reader *r, const char *name, co
 	if (from->absent)
 		return bad_tensor(r, name, "has no data: it was saved from the device \"meta\"");
 	if (from->key_length > 32 || memchr(from->key, '/', from->key_length))
-		return bad_tensor(r, name, "its storage has no name that torch.save gives" AGAIN);
+		return bad_tensor(r, name, "its storage has an invalid name" AGAIN);
 	snprintf(key, sizeof key, "data/%.*s", (int)from->key_length, from->key);
 	if (!(member = find(r, key, strlen(key))))
 		return xfp_fail(r->err, XFP_BAD_INPUT, "%s: tensor %s: its storage, %s%s, is not in the file" AGAIN,
@@ -147,22 +147,22 @@ static enum xfp_status find_storage(struct torch_reader *r, const char *name, co
 	class = &r->storage[member - r->zip.members];
 	if (*class && *class != from->storage)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: tensor %s: takes its storage for %s, and another tensor for %s" AGAIN,
+				"%s: tensor %s: reads its storage as %s, but another tensor as %s" AGAIN,
 				r->place->shown, xfp_printable(name).text, from->storage, *class);
 	*class = from->storage;
 	if (member->compressed)
 		return bad_tensor(
 			r, name,
-			"its storage is compressed, which torch.save never does: write the file anew: " IN_PYTHON);
+			"its storage is compressed, which torch.save never does: write the file again: " IN_PYTHON);
 	if (member->bytes != from->storage_bytes)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: tensor %s: its storage is to have %" PRIu64 " bytes, and has %" PRIu64 AGAIN,
+				"%s: tensor %s: its storage should have %" PRIu64 " bytes, but has %" PRIu64 AGAIN,
 				r->place->shown, xfp_printable(name).text, from->storage_bytes, member->bytes);
 	*storage = (struct xfp_storage){ member->offset, member->bytes };
 	return XFP_OK;
 }
 
-/* Two to a byte: torch counts bytes, and they lie as they are. */
+/* Two elements share a byte: torch counts bytes, and their order is kept. */
 static const char *unpair(struct xfp_source_tensor *t)
 {
 	if (t->recipe)
@@ -245,7 +245,7 @@ static void note_left(const struct torch_reader *r, const struct xfp_pickle *pic
 	if (!left || !notes)
 		return;
 	snprintf(name, sizeof name, "%.*s", (int)(length < 90 ? length : 90), first);
-	xfp_checkpoint_note(notes, "%s: holds %u thing%s beside the model's tensors (first: %s); ignored",
+	xfp_checkpoint_note(notes, "%s: contains %u other value%s besides the model's tensors (first: %s); ignored",
 			    xfp_printable(slash ? slash + 1 : r->place->shown).text, left, left == 1 ? "" : "s",
 			    *name ? xfp_printable(name).text : "one without a name");
 }
@@ -268,9 +268,10 @@ enum xfp_status xfp_torch_file_read(const struct xfp_place *place, struct xfp_ch
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: is a Git LFS pointer, not the file itself; run git lfs pull",
 				place->shown);
 	if (layout == XFP_TORCH_NONE)
-		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: is not what torch.save writes since PyTorch 1.6, or is damaged: download it again",
-				place->shown);
+		return xfp_fail(
+			err, XFP_BAD_INPUT,
+			"%s: is not a torch.save file of PyTorch 1.6 or newer, or is damaged: download it again",
+			place->shown);
 	if (layout == XFP_TORCH_OLD)
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"%s: has the layout of PyTorch before 1.6, which is not supported: " IN_PYTHON,

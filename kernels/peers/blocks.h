@@ -40,7 +40,7 @@ static inline float peer_round(float y, float low, float high)
 	return (y + 0x1.8p23f) - 0x1.8p23f;
 }
 
-/* fp16, of what is larger the largest. */
+/* Round to fp16; larger values saturate. */
 static inline uint16_t peer_half(float value)
 {
 	return xfp_float_to_half(value > 65504 ? 65504 : value < -65504 ? -65504 : value);

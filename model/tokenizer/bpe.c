@@ -163,7 +163,7 @@ enum xfp_status xfp_bpe_encode(const struct xfp_bpe *bpe, const char *text, size
 	if (whole >= 0)
 		return xfp_ids_add(ids, (uint32_t)whole) ? XFP_OK : xfp_no_memory(err);
 	if (size > INT32_MAX)
-		return xfp_fail(err, XFP_BAD_INPUT, "a text of %zu bytes that the tokenizer has as one word: cut it",
+		return xfp_fail(err, XFP_BAD_INPUT, "a text of %zu bytes is a single word for the tokenizer; split it",
 				size);
 	if (!begin(bpe, text, size, w) || !merge_all(bpe, w))
 		return xfp_no_memory(err);

@@ -134,7 +134,7 @@ static void read_vocabulary(struct xfp_part_reader *r, struct xfp_bpe *bpe, cons
 		for (; bpe->by_text[at & bpe->text_mask] != BPE_NONE && looks; looks--)
 			at++;
 		if (!looks)
-			xfp_part_refuse(r, "model", "vocab: its tokens are not those of texts");
+			xfp_part_refuse(r, "model", "vocab: too many hash collisions; not a real tokenizer");
 		bpe->by_text[at & bpe->text_mask] = i;
 	}
 	return;
@@ -206,10 +206,10 @@ static void read_merge(struct xfp_part_reader *r, struct xfp_bpe *bpe, const jso
 		xfp_part_refuse(r, "model", "merges[%zu]: the vocabulary lacks %s", rank,
 				left < 0    ? "the first token"
 				: right < 0 ? "the second token"
-					    : "what they become");
+					    : "the merged token");
 	else if (!insert(bpe, (struct bpe_merge){ (uint32_t)left, (uint32_t)right, (uint32_t)rank, (uint32_t)id },
 			 looks))
-		xfp_part_refuse(r, "model", "merges are not those of texts");
+		xfp_part_refuse(r, "model", "merges: too many hash collisions; not a real tokenizer");
 }
 
 static void read_merges(struct xfp_part_reader *r, struct xfp_bpe *bpe, const json_t *model)
@@ -220,7 +220,7 @@ static void read_merges(struct xfp_part_reader *r, struct xfp_bpe *bpe, const js
 	struct xfp_growable both = { 0 };
 
 	if (!r->status && count >= INT32_MAX)
-		xfp_part_refuse(r, "model", "merges are too many");
+		xfp_part_refuse(r, "model", "too many merges");
 	if (r->status)
 		return;
 	bpe->merge_mask = mask_for(count);
@@ -287,7 +287,7 @@ struct xfp_bpe *xfp_bpe_open(struct xfp_part_reader *r, const json_t *model)
 	xfp_part_only(r, "model", model, names);
 	dropout = json_object_get(model, "dropout");
 	if (dropout && !json_is_null(dropout) && !(json_is_number(dropout) && json_number_value(dropout) == 0))
-		xfp_part_refuse(r, "model", "dropout is not supported: the same text would get other tokens each time");
+		xfp_part_refuse(r, "model", "dropout is not supported: it makes tokens random");
 	if (r->status || !bpe)
 		goto done;
 	bpe->prefix = strdup(xfp_part_text(r, "model", model, "continuing_subword_prefix", ""));

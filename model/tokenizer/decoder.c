@@ -71,7 +71,7 @@ static void add_replace(struct xfp_part_reader *r, const char *where, const json
 	if (!(pattern = xfp_pattern_open(r, where, json_object_get(value, "pattern"))))
 		return;
 	if (!xfp_pattern_string(pattern))
-		xfp_part_refuse(r, where, "Replace of a Regex is not supported in a decoder: of a String it is");
+		xfp_part_refuse(r, where, "Replace of a Regex is not supported in a decoder; Replace of a String is");
 	else
 		append(r, chain, (struct decoder_link){ .kind = REPLACE }, xfp_pattern_string(pattern),
 		       xfp_part_text(r, where, value, "content", NULL));

@@ -20,7 +20,7 @@ static void add_special(struct xfp_part_reader *r, const char *where, const json
 		json_int_t number = json_is_integer(id) ? json_integer_value(id) : -1;
 
 		if (number < 0 || number >= INT32_MAX)
-			xfp_part_refuse(r, where, "an id of %s is none", xfp_printable(name).text);
+			xfp_part_refuse(r, where, "%s has an invalid id", xfp_printable(name).text);
 		else if (!xfp_ids_add(to, (uint32_t)number))
 			r->status = xfp_no_memory_for(r->err, r->file);
 	}
@@ -45,12 +45,12 @@ static void add_template(struct xfp_part_reader *r, const char *where, const jso
 		else if (special)
 			add_special(r, where, tokens, special, text ? &around->behind : &before);
 		else if (text || strcmp(xfp_part_text(r, where, sequence, "id", NULL), "A"))
-			xfp_part_refuse(r, where, "single[%zu]: the text stands in it as something else than one A", i);
+			xfp_part_refuse(r, where, "single[%zu]: the text must occur once, as A", i);
 		else
 			text = true;
 	}
 	if (!r->status && !text)
-		xfp_part_refuse(r, where, "single leaves the text out");
+		xfp_part_refuse(r, where, "single does not contain the text");
 	for (size_t i = 0; !r->status && i < around->before.count; i++)
 		if (!xfp_ids_add(&before, around->before.id[i]))
 			r->status = xfp_no_memory_for(r->err, r->file);

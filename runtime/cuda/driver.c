@@ -118,7 +118,8 @@ static const char *remedy(int result)
 {
 	switch (result) {
 	case XFP_CU_NO_BINARY_FOR_GPU:
-		return "; the kernels do not support this device: update the NVIDIA driver, or build xfp with a newer nvcc";
+		return "; the kernels do not support this device: update the NVIDIA driver, or build xfp with a newer "
+		       "nvcc";
 	case XFP_CU_UNSUPPORTED_PTX:
 		return "; the driver is older than the nvcc that compiled the kernels: update it, or build xfp with an "
 		       "older nvcc";

@@ -141,12 +141,12 @@ accepted() { # KIND
 	told a.gguf "truncated or damaged"
 	mkdir torch gguf
 	touch torch/pytorch_model.bin gguf/model-Q4_K_M.gguf
-	told torch "pytorch_model.bin: is not what torch.save writes"
+	told torch "pytorch_model.bin: is not a torch.save file"
 	printf '\200\2}q\0.' >net.pth
-	told net.pth "is a pickle, and no file of tensors"
+	told net.pth "is a pickle, but not a file of tensors"
 	told gguf "model-Q4_K_M.gguf: truncated or damaged"
 	make_bad good good
-	told good/config.json "name the folder"
+	told good/config.json "name its folder"
 	xfp convert good -o q.xfp -q
 	told q.xfp "xfp unpack"
 	# and the other way round: what is no bundle, and one whose beginning is damaged
@@ -200,7 +200,7 @@ refused_at_once() { # MODEL WHAT IT SAYS
 	refused_at_once pipe "pipe: is a pipe or a device; name a file of weights, or the folder of a checkpoint"
 	refused_at_once pipe.safetensors "is a pipe or a device; name a"
 	refused_at_once pipe.safetensors.index.json "is a pipe or a device; name a"
-	refused_at_once circle "circle: is a link that leads back to itself; name the checkpoint that it should lead to"
+	refused_at_once circle "circle: is a link to itself; name the checkpoint that it should point to"
 }
 
 @test "a pipe, a folder or links in a circle in place of a checkpoint's file" {
@@ -229,7 +229,7 @@ refused_at_once() { # MODEL WHAT IT SAYS
 		rm -f "m/$name"
 		mkfifo "m/$name"
 		run -3 timeout 20 xfp convert m -o out.xfp -q
-		[[ $output == *"$name: is no file, and belongs into the bundle"* ]]
+		[[ $output == *"$name: is not a regular file, but belongs in the bundle"* ]]
 		rm "m/$name"
 		no_output out.xfp
 		mkdir "m/$name"

@@ -116,7 +116,7 @@ open("parts/model-00003-of-00003.gguf", "wb").write(parts[1].replace(ours, their
 	[[ "$output" == *"other.gguf: is one of 3 files"*"name it so again"* ]]
 	cp model.gguf parts
 	run -3 xfp convert parts -o x.xfp
-	[[ "$output" == *"holds several models in GGUF"*"name the file of one"* ]]
+	[[ "$output" == *"contains several GGUF models"*"name the file of one"* ]]
 	rm parts/*
 	mv model.gguf parts
 	printf x >parts/mmproj-model.gguf
@@ -124,7 +124,7 @@ open("parts/model-00003-of-00003.gguf", "wb").write(parts[1].replace(ours, their
 	printf words >parts/tokenizer.json
 	run -0 xfp convert parts -o folder.xfp --cache parts-cache
 	[[ "$output" == *"mmproj-model.gguf"*"left"* ]]
-	[[ "$output" == *"config.json: lies there too"* ]]
+	[[ "$output" == *"config.json: exists, but a new one"* ]]
 	xfp unpack folder.xfp -o out
 	[ "$(cat out/tokenizer.json)" = words ]
 	grep -q qwen3_next out/config.json
@@ -147,7 +147,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 		rm ./*.gguf
 		xfp convert plain -o plain.xfp -q --cache plain-cache
 		run -0 --separate-stderr xfp convert model.zip -o zip.xfp
-		[[ "$stderr" == *"config.json: lies there too"* ]]
+		[[ "$stderr" == *"config.json: exists, but a new one"* ]]
 		diff <(content zip.xfp) <(content plain.xfp) || { echo "$form"; return 1; }
 		xfp verify plain.xfp --source model.zip
 		config_says zip.xfp plain
@@ -166,7 +166,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	gguf llama
 	archive model.gguf model-00001-of-00002.gguf
 	run -3 xfp inspect model.zip
-	[[ "$output" == *"model.zip/a folder: holds several models in GGUF"*"unpack it, and name the file of one"* ]]
+	[[ "$output" == *"model.zip/a folder: contains several GGUF models"*"unpack it, and name the file of one"* ]]
 	how=ZIP_DEFLATED archive model.gguf
 	run -3 xfp inspect model.zip
 	[[ "$output" == *"model.zip/a folder/model.gguf: is compressed"*"zip -0"* ]]
@@ -176,7 +176,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	gguf llama --parts 3
 	mv model-0000?-of-00003.gguf both
 	run -3 xfp inspect both
-	[[ "$output" == *"both: holds several models in GGUF (model-00001-of-00002.gguf, model-00003-of-00003.gguf"* ]]
+	[[ "$output" == *"both: contains several GGUF models (model-00001-of-00002.gguf, model-00003-of-00003.gguf"* ]]
 }
 
 @test "all metadata goes along as one GGUF without tensors, and what was made is made again" {
@@ -191,7 +191,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	assert b"split." not in data and "token 95 ä".encode() in data and keys > 10
 	EOF
 	run -3 xfp inspect out/metadata.gguf
-	[[ "$output" == *"out/metadata.gguf: holds no weights, but a tokenizer at most"* ]]
+	[[ "$output" == *"out/metadata.gguf: contains no weights; name a file"* ]]
 	run -0 xfp info --json out.xfp
 	grep -q '"gguf": 1' <<<"$output"
 	xfp convert model-00001-of-00002.gguf --like out.xfp -o again.xfp -q --cache another-cache
@@ -236,7 +236,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 @test "factors that no known parameters give are kept, and said" {
 	gguf llama --spoil factors
 	run -0 xfp convert model.gguf -o out.xfp
-	[[ "$output" == *"rope_freqs.weight: scales frequencies by no parameters that are known"* ]]
+	[[ "$output" == *"rope_freqs.weight: its frequency factors match no known parameters"* ]]
 	xfp unpack out.xfp -o out
 	run ! grep -q rope_scaling out/config.json
 	xfp info --json out.xfp | grep -q rope_freqs.weight
@@ -249,47 +249,47 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 		[[ "$output" == *"spoilt/$kind/model.gguf"*"$says"* ]] || { echo "$kind: $output"; return 1; }
 		[ ! -e x.xfp ]
 	done <<-'EOF'
-	v1|first version of GGUF
+	v1|GGUF version 1
 	v9|version 9 of GGUF
 	big-endian|gguf_convert_endian.py
 	keys|claims 4611686018427387904 keys
 	tensors|claims
 	key|key at byte 32 claims 9223372036854775808 bytes
 	array|metadata tokenizer.ggml.tokens: claims 1000000000000000000 values
-	utf-8|is no UTF-8
+	utf-8|is not UTF-8
 	cut|truncated: tensor
 	cut-header|truncated or damaged
 	rank|output_norm.weight: has 5 dimensions
 	size|token_embd.weight: its shape has 2^63 elements
 	bytes|output_norm.weight: its shape makes 2^63 bytes or more
 	type|token_embd.weight: is of type 137
-	gone|token_embd.weight: is of type Q4_2, which llama.cpp gave up
-	block|output_norm.weight: its rows of 64 elements are no whole blocks of 256 (Q4_K)
+	gone|token_embd.weight: is of type Q4_2, which llama.cpp dropped
+	block|output_norm.weight: its rows of 64 elements are not whole blocks of 256 (Q4_K)
 	offset|output_norm.weight: begins at byte 32 of the data
-	alignment|general.alignment: is no power of two
-	alignment-kind|general.alignment: is no power of two of 32 bits
+	alignment|general.alignment: is not a 32-bit power of two
+	alignment-kind|general.alignment: is not a 32-bit power of two
 	twice|token_embd.weight: its name occurs twice
 	key-twice|metadata general.name: is given twice
 	nested|metadata x.nested: is an array of arrays
-	heads|no pairs of 5 heads
+	heads|pairs for 5 heads
 	layers|llama.block_count: is missing
-	adapter|is an adapter, and no model
+	adapter|is an adapter, not a model
 	unknown|is a GGUF of an architecture that is none of llama
 	listed|blk.0.extra.weight: is IQ2_XXS, which can be listed but not read
 	EOF
 	gguf gemma2 --spoil norm-type
 	run -3 xfp convert model.gguf -o x.xfp
-	[[ "$output" == *"tensor output_norm.weight: is F16"*"F32 in every GGUF"* ]]
+	[[ "$output" == *"tensor output_norm.weight: is F16"*"must be F32"* ]]
 	gguf gpt-oss --spoil companion
 	run -3 xfp convert model.gguf -o x.xfp
-	[[ "$output" == *"has no blk.1.ffn_up_exps.weight beside it"* ]]
+	[[ "$output" == *"needs blk.1.ffn_up_exps.weight, which is missing"* ]]
 	printf 'version https://git-lfs.github.com/spec/v1\n' >model.gguf
 	run -3 xfp convert model.gguf -o x.xfp
 	[[ "$output" == *"Git LFS pointer"* ]]
 	gguf llama
 	mv model.gguf model.gguf.part1of2
 	run -3 xfp convert model.gguf.part1of2 -o x.xfp
-	[[ "$output" == *"piece of a GGUF"*"with cat"* ]]
+	[[ "$output" == *"piece of a split GGUF"*"with cat"* ]]
 }
 
 @test "another alignment" {

@@ -262,7 +262,7 @@ tensors = [$weights, ('$q', 'BF16', [4, 4])] + [('model.layers.0.mlp.experts.%d.
 	make_model good
 	xfp convert good -o out.xfp -q
 	run -3 --separate-stderr xfp inspect out.xfp
-	[[ $stderr == *"out.xfp: is an .xfp bundle; xfp info tells what is inside"* ]]
+	[[ $stderr == *"out.xfp: is an .xfp bundle; use xfp info to list it"* ]]
 }
 
 @test "headers alone are read, of a model of any size" {

@@ -68,7 +68,7 @@ encode largest avx512'
 	sed -n 's/: [0-9]* of [0-9]* FAILED$//p' broken >failed
 	diff <(sort <<<"$expected") <(sort failed)
 	grep -A 1 '^matvec v2 k=4 plain' broken | grep -Eq 'seed 1, trial [0-9]+, .* rows of .* off, where .* is stated'
-	! here avx2 || grep -A 2 '^encode scale avx2' broken | grep -q 'byte 0 after "x"\|what is after "x" was written'
+	! here avx2 || grep -A 2 '^encode scale avx2' broken | grep -q 'byte 0 after "x"\|memory after "x" was written'
 	! here avx2 || grep -A 1 '^encode norm avx2' broken | grep -q '"norm" \[0\] of 1 is '
 	! here avx512 || grep -A 1 '^encode compare avx512' broken | grep -q 'SIGSEGV, 4 bytes before "w"'
 	! here avx512 || grep -A 1 '^encode largest avx512' broken | grep -q SIGILL

@@ -122,7 +122,7 @@ m" ]
 	[[ $output == *"lacks its weights (2 .incomplete downloads in its blobs)"* ]]
 	rm -r "$repository/snapshots/$one"
 	run -3 xfp-inspect c/d
-	[[ $output == *"holds no snapshot"*"downloads nothing"* ]]
+	[[ $output == *"contains no snapshot"*"downloads nothing"* ]]
 }
 
 @test "interrupted, the command to go on has the name, not the path" {

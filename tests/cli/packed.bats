@@ -88,7 +88,7 @@ setup() {
 	done <<-'END'
 		deepseek missing tensor*down_proj.weight: has no scales*download the checkpoint again
 		deepseek shape tensor*_scale_inv: has the shape \[2, 4\]*128 x 128*have scales \[2, 2\]; download both again
-		deepseek left-over tensor model.stray.weight_scale_inv: scales weights that are not there
+		deepseek left-over tensor model.stray.weight_scale_inv: scales weights that are missing
 		deepseek unpacked config.json: says that the weights are fp8, but no tensor is*remove quantization_config
 		deepseek block-size tensor*_scale_inv: has the shape*64 x 128*have scales \[3, 2\]
 		deepseek no-block-size tensor*_scale_inv: has the shape*leave open*weight_block_size
@@ -99,7 +99,7 @@ setup() {
 		deepseek scale-dtype tensor*_scale_inv: is I32; scales are
 		gpt_oss missing tensor*_proj_blocks: has no scales
 		gpt_oss shape tensor*_proj_scales: is U8 \[3, 64, 6\], but the blocks
-		gpt_oss left-over tensor model.stray.down_proj_scales: scales weights that are not there
+		gpt_oss left-over tensor model.stray.down_proj_scales: scales weights that are missing
 		gpt_oss unpacked config.json: says that the weights are mxfp4, but no tensor is
 		gpt_oss both tensor*down_proj: is stored both packed and unpacked*remove one
 	END

@@ -93,10 +93,10 @@ zeros() { # BUNDLE TENSOR
 		awq-gemv-fast missing down_proj.qweight: has no scales*download
 		awq-gemv-fast shape AWQ's gemv_fast as config.json says*download
 		ct-float-channel missing down_proj.weight: has no scales*download
-		ct-float-channel shape down_proj.weight: is F8_E4M3*no group of config_groups*download
-		ct-float-block shape down_proj.weight: is F8_E4M3*no group of config_groups*download
+		ct-float-channel shape down_proj.weight: is F8_E4M3*which match no group*download
+		ct-float-block shape down_proj.weight: is F8_E4M3*which match no group*download
 		ct-int-channel missing down_proj.weight: has no scales*download
-		ct-int-channel shape down_proj.weight: is I8*no group of config_groups*download
+		ct-int-channel shape down_proj.weight: is I8*which match no group*download
 		ct-nvfp4 missing down_proj.weight_packed: has no scales*download
 		ct-mxfp4 missing down_proj.weight_packed: has no scales*download
 		ct-mxfp4 shape weight_scale: has the shape \[96, 10\]*download

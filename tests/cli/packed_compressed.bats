@@ -64,8 +64,8 @@ each_form() { # FORM...
 		rm -r packed plain
 	done <<-'END'
 		ct-pack4 missing tensor*down_proj.weight_packed: has no scales*with _scale; download the checkpoint again
-		ct-pack4 shape tensor*weight_packed: is I32*no group of config_groups*download both again
-		ct-pack4 left-over tensor model.stray.weight_scale: scales weights that are not there
+		ct-pack4 shape tensor*weight_packed: is I32*which match no group*download both again
+		ct-pack4 left-over tensor model.stray.weight_scale: scales weights that are missing
 		ct-pack4 unpacked config.json: says that the weights are compressed-tensors, but no tensor is*remove quantization_config
 		ct-pack4 both tensor*_proj.weight: is stored both packed and unpacked*remove one
 		ct-pack4 no-shape tensor*weight_packed: has no shape*with _shape
@@ -74,14 +74,14 @@ each_form() { # FORM...
 		ct-pack4 asymmetric tensor*weight_packed: is I32*no zero points, which no group
 		ct-pack4-zeros symmetric tensor*weight_packed: is I32*and zero points \[12, 6\], which no group
 		ct-pack4-zeros no-zero-points tensor*weight_packed: is I32*no zero points, which no group
-		ct-pack4 set-group-size tensor*weight_packed: is I32*which no group
-		ct-pack4 no-group-size config.json: config_groups.group_0.weights.group_size is no number
-		ct-pack4 num-bits tensor*weight_packed: is I32*which no group
-		ct-pack4 bad-num-bits config.json: config_groups.group_0.weights.num_bits is no number
+		ct-pack4 set-group-size tensor*weight_packed: is I32*which match no group
+		ct-pack4 no-group-size config.json: config_groups.group_0.weights.group_size is not a number
+		ct-pack4 num-bits tensor*weight_packed: is I32*which match no group
+		ct-pack4 bad-num-bits config.json: config_groups.group_0.weights.num_bits is not a number
 		ct-pack4 strategy config.json: config_groups.group_0.weights.strategy is none of
 		ct-pack4 type config.json: config_groups.group_0.weights.type is neither
 		ct-pack4 no-groups config.json: has no config_groups
-		ct-pack4 other-format tensor*weight_packed: is I32*which no group
+		ct-pack4 other-format tensor*weight_packed: is I32*which match no group
 		ct-pack4 wide-codes tensor*weight_packed: is U32; packed weights are I32 or U8
 		ct-pack4 sparse config.json: weights are compressed as sparse-24-bitmask*convert the unquantized
 		ct-pack4 marlin config.json: weights are compressed as marlin-24*convert the unquantized
@@ -89,12 +89,12 @@ each_form() { # FORM...
 		ct-pack4-order order-counts tensor*weight_g_idx: puts*columns into group*each of which has 24
 		ct-pack4-order order-unset tensor*weight_g_idx: puts 23 columns into group
 		ct-float-block structure config.json: config_groups.group_0.weights.block_structure is not two numbers
-		ct-float-block two-groups tensor*weight: has shapes that fit groups of config.json which say different things
+		ct-float-block two-groups tensor*weight: matches several groups of config.json that contradict each other
 		ct-float-block other-name tensor*kernel: is F8_E4M3, and*kernel_scale scales it in a form that is not read*unquantized
 		ct-float-block missing tensor*weight: has no scales
 		ct-int-channel no-zero-points tensor*weight: is I8*no zero points
 		ct-nvfp4 global-zero tensor*weight_global_scale: is 0, and scales are divided by it
-		ct-nvfp4 no-global tensor*weight_packed: is U8*which no group
+		ct-nvfp4 no-global tensor*weight_packed: is U8*which match no group
 		ct-nvfp4 shape tensor*weight_scale: has the shape \[96, 18\], but the weights that it scales have \[96, 72\] bytes
 		modelopt-nvfp4 no-second tensor*weight: has no scale of its scales*with _scale_2
 		modelopt-nvfp4 missing tensor*weight: has no scales
@@ -102,7 +102,7 @@ each_form() { # FORM...
 		modelopt-nvfp4-bare pre-quant tensor*pre_quant_scale: activations are multiplied by a pre_quant_scale*unquantized
 		modelopt-nvfp4 algorithm config.json: quant_algo is W4A16_AWQ, a form that this version does not read
 		modelopt-nvfp4 other-algorithm tensor*weight: is NVFP4 by its dtype*quant_algo in config.json says otherwise
-		modelopt-nvfp4 nvfp4-group-size config.json: group_size is none that its quant_algo can have
+		modelopt-nvfp4 nvfp4-group-size config.json: group_size does not match its quant_algo
 		modelopt-nvfp4-beside unpacked hf_quant_config.json: says that the weights are modelopt*remove this file
 		modelopt-fp8-stacks stack-shape tensor*down_proj_weight_scale: is F32 \[1, 3\]*one scale for all or for each of them
 		modelopt-fp8-stacks stack-bytes tensor*experts.down_proj: is I8*only 8-bit floats are read*unquantized

@@ -58,17 +58,17 @@ setup() {
 	done
 	sed -i 's/-of-00003/-of-00009/' packed/model.safetensors.index.json
 	run -0 --separate-stderr xfp convert packed -o out.xfp
-	[[ $stderr == *"model.safetensors.index.json: lists no file that is there; ignored"* ]]
+	[[ $stderr == *"model.safetensors.index.json: lists no existing file; ignored"* ]]
 	[ "$(sha out.xfp)" = "$expected" ]
 	rm packed/model.safetensors.index.json
 	[ "$(converted packed out.xfp)" = "$expected" ]
 	mv packed/output-00002-of-00003.safetensors aside
 	run -3 xfp convert packed -o out.xfp
-	[[ $output == *"$PWD/packed: is to hold 3 files that are called output-00001-of-00003.safetensors and so on"*"download"* ]]
+	[[ $output == *"$PWD/packed: must contain 3 files named output-00001-of-00003.safetensors and so on"*"download"* ]]
 	mv aside packed/output-00002-of-00003.safetensors
 	mv packed/output-00003-of-00003.safetensors aside
 	run -3 xfp convert packed -o out.xfp
-	[[ $output == *"is to hold 3 files"* ]]
+	[[ $output == *"must contain 3 files"* ]]
 	rm -r packed plain
 	packed exl2
 	mv packed/model.safetensors packed/output.safetensors
@@ -113,8 +113,8 @@ setup() {
 		exl2 group-start tensor lm_head.weight: its q_groups are not groups
 		exl2 group-order tensor lm_head.weight: its q_groups are not groups
 		exl2 first-group tensor lm_head.weight: its q_groups are not groups
-		exl2 place-range tensor lm_head.weight: its q_invperm is no order of its inputs; download
-		exl2 place-twice tensor lm_head.weight: its q_invperm is no order
+		exl2 place-range tensor lm_head.weight: its q_invperm is not a permutation of its inputs; download
+		exl2 place-twice tensor lm_head.weight: its q_invperm is not a permutation
 		exl2 unpacked config.json: says that the weights are exl2, but no tensor is
 	END
 }

@@ -76,17 +76,17 @@ setup() {
 		awq-gemm missing tensor*down_proj.qweight: has no scales*download the checkpoint again
 		awq-gemm no-zeros tensor*down_proj.qweight: has no qzeros
 		awq-gemm shape tensor*down_proj.qweight: is I32 \[192, 16\] with*scales F16 \[3, 256\], but AWQ's gemm as config.json says it has*download both again
-		awq-gemm left-over tensor model.stray.scales: scales weights that are not there
+		awq-gemm left-over tensor model.stray.scales: scales weights that are missing
 		awq-gemm unpacked config.json: says that the weights are awq, but no tensor is
 		awq-gemm both is stored both packed and unpacked*remove one
 		awq-gemm bits config.json: says 8 bits; AWQ has 4
-		awq-gemm bad-bits config.json: bits is no number
+		awq-gemm bad-bits config.json: bits is not a number
 		awq-gemm group-size tensor*down_proj.qweight: is*groups of 48 inputs, which they divide
 		awq-gemm bad-group-size config.json: group_size is neither
-		awq-gemm version config.json: says version marlin: codes in an order of a kernel*unquantized
-		awq-gemm exllama config.json: says version exllama: codes in an order
-		awq-gemm activation tensor model.layers.0.mlp.act_fn.scales: divides what an activation gives*unquantized
-		awq-gemm silent tensor*down_proj.qweight: holds packed codes, but nothing says how*download
+		awq-gemm version config.json: says version marlin, whose order of codes*unquantized
+		awq-gemm exllama config.json: says version exllama, whose order of codes
+		awq-gemm activation tensor model.layers.0.mlp.act_fn.scales: divides the output of an activation*unquantized
+		awq-gemm silent tensor*down_proj.qweight: contains packed codes without parameters*download
 		awq-gemm scales-of-integers tensor*down_proj.scales: is I16; scales are
 		awq-gemv shape AWQ's gemv as
 		awq-gemv-fast group-size AWQ's gemv_fast as
@@ -97,12 +97,12 @@ setup() {
 		gptq bits tensor*down_proj.qweight: is I32 \[24, 128\]*GPTQ as config.json says it has I32 \[in \* 8 / 32, out\]
 		gptq odd-bits config.json: says 5 bits; GPTQ has 2, 3, 4 or 8
 		gptq group-size groups are in / 48, rounded up; download both
-		gptq checkpoint-format config.json: says checkpoint_format marlin: codes in an order of a kernel*gptq and gptq_v2
-		gptq left-over tensor model.stray.scales: scales weights that are not there
-		gptq silent holds packed codes, but nothing says how
+		gptq checkpoint-format config.json: says checkpoint_format marlin, whose order of codes*gptq and gptq_v2
+		gptq left-over tensor model.stray.scales: scales weights that are missing
+		gptq silent contains packed codes without parameters
 		gptq index-dtype tensor*down_proj.g_idx: is F32 \[192\], but*has a group for each of its 192 inputs
 		gptq-act no-index tensor*down_proj.qweight: has no g_idx, but config.json says desc_act
-		gptq-act index-range tensor*down_proj.weight: its g_idx names a group for which there is no scale; download
+		gptq-act index-range tensor*down_proj.weight: its g_idx contains a group without a scale; download
 		gptq-act index-uneven tensor*down_proj.weight: its g_idx has more inputs in a group than group_size; download
 		gptq-old group-size quantize_config.json says it has
 	END

@@ -99,7 +99,7 @@ print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weig
 	[[ $output == *"old.zip/torch/pytorch_model.bin: has the layout of PyTorch before 1.6"* ]]
 	"$PYTHON" -c 'import zipfile; zipfile.ZipFile("nothing.zip", "w").writestr("a/README.md", "text")'
 	run -3 xfp-inspect nothing.zip
-	[[ $output == *"nothing.zip: holds no weights"* ]]
+	[[ $output == *"nothing.zip: contains no supported weights"* ]]
 	# what macOS adds beside the folder is not read
 	(cd plain && "$PYTHON" -c 'import os, zipfile
 with zipfile.ZipFile("../mac.zip", "w") as archive:
@@ -144,92 +144,92 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 		no_output out.xfp
 		[ ! -e harmed ]
 	done <<-'END'
-		truncated pytorch_model.bin: it does not end as a zip archive does*download it again
-		cut-in-data pytorch_model.bin: it does not end as a zip archive does
-		empty pytorch_model.bin: is not what torch.save writes
+		truncated pytorch_model.bin: it does not end like a zip archive*download it again
+		cut-in-data pytorch_model.bin: it does not end like a zip archive
+		empty pytorch_model.bin: is not a torch.save file
 		text pytorch_model.bin: is a Git LFS pointer*git lfs pull
 		old-layout layout of PyTorch before 1.6*torch.load(..., weights_only=True)
 		before pytorch_model.bin: *download it again
 		encrypted pytorch_model.bin: archive/data/3: is encrypted
 		compressed tensor model.layers.0.self_attn.v_proj.weight: its storage is compressed*torch.load
-		absolute pytorch_model.bin: /etc/data/3: is no path inside of the archive*do not trust
-		escape archive/../../data/3: is no path inside
-		backslash data*3: is no path inside
-		nul is no path inside
+		absolute pytorch_model.bin: /etc/data/3: is not a path inside the archive*do not trust
+		escape archive/../../data/3: is not a path inside
+		backslash data*3: is not a path inside
+		nul is not a path inside
 		twice archive/data/3: is in the archive twice
 		shared-header archive/data/99: its header is not what the directory says
-		overlap archive/data/3 and archive/data/98 have bytes in common
+		overlap archive/data/3 and archive/data/98 overlap
 		other-name archive/data/3: its header is not what the directory says
-		other-size tensor *v_proj.weight: its storage is to have 4096 bytes, and has 4094
-		unlike archive/data/3: is stored, but in another number of bytes
-		no-zip64 archive/data/3: has no zip64 field
-		short-zip64 archive/data/3: has no zip64 field
+		other-size tensor *v_proj.weight: its storage should have 4096 bytes, but has 4094
+		unlike archive/data/3: is stored, but its two sizes differ
+		no-zip64 archive/data/3: lacks the zip64 field
+		short-zip64 archive/data/3: lacks the zip64 field
 		huge-zip64 archive/data/3: reaches past the archive's end
 		count its directory has more entries than it says
 		huge-count its directory is not where its end says
 		huge-directory its directory is not where its end says
 		contradiction the two records at its end contradict each other
 		disks one of several disks
-		locator the zip64 record at its end is not one
+		locator the zip64 record at its end is invalid
 		no-pickle it has no data.pkl
 		torchscript TorchScript*state_dict
 		big-endian big-endian
 		no-storage tensor *v_proj.weight: its storage, archive/data/3, is not in the file
-		global names posix.system at its byte
-		rebuilder names torch._utils._rebuild_sparse_tensor at its byte
-		quantized names torch.QInt8Storage at its byte
-		protocol is of protocol 4
+		global refers to posix.system at its byte
+		rebuilder refers to torch._utils._rebuild_sparse_tensor at its byte
+		quantized refers to torch.QInt8Storage at its byte
+		protocol has protocol 4
 		opcode opcode 0x49 (INT) at its byte 10*safetensors.torch.save_file
 		cut ends within an opcode
-		goes-on goes on after its end
-		no-mark mark that is not there
-		memo recalls what it has not remembered
-		far-memo remembers more than there is
+		goes-on bytes follow its end
+		no-mark mark is missing
+		memo GET of an empty memo slot
+		far-memo PUT of an invalid memo slot
 		long-text ends within an opcode
-		utf8 is no UTF-8
+		utf8 is not UTF-8
 		flood ends before it is finished
-		dicts makes far more values than its size allows
+		dicts need more memory than its size allows
 		marks ends before it is finished
 		wide-number more than 64 bits
-		itself may hold itself
-		round may hold itself
-		attributes sets attributes of what is no dict
-		call calls what is no function
+		itself may contain itself
+		round may contain itself
+		attributes BUILD of a value that is not a dict
+		call REDUCE of a value that is not a known function
 		one one tensor without a name*state_dict
-		list makes no dict of tensors
+		list not contain a dict of tensors
 		nothing no tensor has a name
 		past tensor model.layers.0.self_attn.q_proj.weight: reaches past the end of its storage*download it again
 		huge-offset reaches past the end
-		negative tensor *q_proj.weight: it begins where nothing can be
-		negative-size tensor *q_proj.weight: its sizes or strides are none
+		negative tensor *q_proj.weight: its storage offset is invalid
+		negative-size tensor *q_proj.weight: its sizes or strides are invalid
 		huge-shape more than 2^58 elements
 		stride reaches past the end
-		ranks sizes or strides are none
+		ranks sizes or strides are invalid
 		rank more than 8 dimensions
 		expanded tensor *q_proj.weight: repeats elements of its storage*.clone()
 		windows tensor *q_proj.weight: has rows that overlap*.contiguous()
-		every-other tensor *q_proj.weight: takes single elements*.contiguous()
-		storage-size its storage is to have 8190 bytes, and has 8192
-		storage-huge its storage is to have 9223372036854775808 bytes
+		every-other tensor *q_proj.weight: selects single elements*.contiguous()
+		storage-size its storage should have 8190 bytes, but has 8192
+		storage-huge its storage should have 9223372036854775808 bytes
 		negated a tensor at its byte *is a view of others' negatives*.resolve_neg()
 		conjugated negatives or conjugates*.resolve_conj()
 		meta-device tensor *q_proj.weight: has no data
-		key its storage has no name that torch.save gives
-		classes tensor z.weight: takes its storage for HalfStorage, and another tensor for BFloat16Storage
+		key its storage has an invalid name
+		classes tensor z.weight: reads its storage as HalfStorage, but another tensor as BFloat16Storage
 		long-name its name has 2000 bytes
 		missing-shard pytorch_model-00002-of-00002.bin: missing*download them
 		no-index no pytorch_model.bin.index.json
-		index-escape no plain file name in its folder*do not trust
-		index-other x.safetensors, which is no PyTorch file
-		index-more tensor zz: pytorch_model.bin.index.json says that it is here
-		in-two pytorch_model-00002-of-00002.bin: tensor *says that it is here, and it is not
+		index-escape not a plain file name*do not trust
+		index-other x.safetensors, which is not a PyTorch file
+		index-more tensor zz: listed by pytorch_model.bin.index.json, but missing
+		in-two pytorch_model-00002-of-00002.bin: tensor *listed by *, but missing
 		missing-part consolidated.00.pth: missing*download it
 		no-params params.json: missing*download it
-		heads params.json: tensor *k_proj.weight: all parts have 32 rows
-		copies consolidated.01.pth: tensor layers.0.attention.wk.weight: is to be a copy*params.json has fewer heads
-		odd-width params.json: 3 heads cannot make up a width of 64
+		heads params.json: tensor *k_proj.weight: all parts together have 32 rows
+		copies consolidated.01.pth: tensor layers.0.attention.wk.weight: differs from the previous part, but params.json has fewer heads
+		odd-width params.json: 3 heads do not divide a width of 64
 		no-dim params.json: dim, n_layers and n_heads
-		other-model consolidated.00.pth: tensor layers.0.feed_forward.experts.w1: is not one of Llama 1 to 3
+		other-model consolidated.00.pth: tensor layers.0.feed_forward.experts.w1: is not from Llama 1 to 3
 		unlike-parts consolidated.01.pth: tensor layers.0.attention.wk.weight: is not in this part
 	END
 }
@@ -245,12 +245,12 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 	checkpoint parameters
 	touch torch/{training_args.bin,optimizer.pt,rng_state_0.pth}
 	run -0 xfp-inspect torch
-	[[ $output == *"last.pth: holds 4 things beside the model's tensors (first: epoch); ignored"* ]]
+	[[ $output == *"last.pth: contains 4 other values besides the model's tensors (first: epoch); ignored"* ]]
 	rm -r torch plain
 	checkpoint single
 	touch torch/other.pth
 	run -0 xfp-inspect torch
-	[[ $output == *"other.pth: lies beside pytorch_model.bin; ignored"* ]]
+	[[ $output == *"other.pth: is next to pytorch_model.bin; ignored"* ]]
 	# safetensors of the same folder count
 	cp plain/model.safetensors torch
 	run -0 xfp-inspect torch
@@ -258,7 +258,7 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 	rm torch/model.safetensors torch/pytorch_model.bin torch/other.pth
 	touch torch/optimizer.pt
 	run -3 xfp-inspect torch
-	[[ $output == *"torch: has no checkpoint, but optimizer.pt: what a training leaves"* ]]
+	[[ $output == *"torch: contains no checkpoint, but optimizer.pt: training state"* ]]
 }
 
 @test "a file by itself, a part of Meta's, an index" {
@@ -271,7 +271,7 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 	checkpoint meta-2
 	run -0 xfp-inspect torch/consolidated.01.pth
 	[[ $output == *"format  pytorch, 2 files"* ]]
-	[[ $output == *"params.json does not say how long texts may be: config.json says 4096"* ]]
+	[[ $output == *"params.json contains no context length: config.json says 4096"* ]]
 	rm -r torch plain
 	checkpoint sharded
 	run -0 xfp-inspect torch/pytorch_model.bin.index.json

@@ -71,7 +71,7 @@ static void no_driver(void **state)
 
 		status = (int)xfp_cuda_open(&cuda, &err);
 		_exit(cuda || status != XFP_FAILED || !strstr(err.text, "there is no CUDA driver here") ||
-		      !strstr(err.text, "install NVIDIA's"));
+		      !strstr(err.text, "install the NVIDIA driver"));
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -136,7 +136,8 @@ static void calls_fail(void **state)
 		  "4294967296 of 4294967296 bytes on the device are free: free memory, or use" },
 		{ "cuLibraryLoadData 7 222",
 		  "v2c.cu: cuLibraryLoadData failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222): the provided PTX was "
-		  "compiled with an unsupported toolchain.; the driver is older than the nvcc that compiled the kernels: "
+		  "compiled with an unsupported toolchain.; the driver is older than the nvcc that compiled the "
+		  "kernels: "
 		  "update it, or build" },
 		{ "cuCtxGetId 1 709", "cuCtxGetId failed: CUDA_ERROR_CONTEXT_IS_DESTROYED (709)" },
 		{ "cuLibraryGetKernel 1 200",

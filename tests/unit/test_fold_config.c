@@ -57,7 +57,7 @@ static void sets_of_weights(void **state)
 		{ "'num_bits': '4'", "weights.num_bits is", { 0 } },
 		{ "'type': 'float'", NULL, { XFP_COMPRESSED_ANY, true, true, 8, TENSOR } },
 		{ "'type': 'int'", NULL, { XFP_COMPRESSED_ANY, false, true, 8, TENSOR } },
-		{ "'type': 'complex'", "type is neither int nor float", { 0 } },
+		{ "'type': 'complex'", "type must be int or float", { 0 } },
 		{ "'symmetric': false", NULL, { XFP_COMPRESSED_ANY, false, false, 8, TENSOR } },
 		{ "'symmetric': true", NULL, { XFP_COMPRESSED_ANY, false, true, 8, TENSOR } },
 		{ "'group_size': null", NULL, { XFP_COMPRESSED_ANY, false, true, 8, TENSOR } },
@@ -72,7 +72,7 @@ static void sets_of_weights(void **state)
 		  NULL,
 		  { XFP_COMPRESSED_ANY, false, true, 8, { 1, 2 } } },
 		{ "'strategy': 'group'", "weights.group_size is", { 0 } },
-		{ "'strategy': 'token'", "strategy is none of", { 0 } },
+		{ "'strategy': 'token'", "strategy must be tensor", { 0 } },
 		{ "'strategy': 'block', 'block_structure': [128, 64]",
 		  NULL,
 		  { XFP_COMPRESSED_ANY, false, true, 8, { 128, 64 } } },
@@ -261,7 +261,7 @@ static void gptq_configs(void **state)
 		{ "{\"group_size\": 16, \"dynamic\": {\"+:x\": {}}}", NULL, { 4, 32, 1 } },
 		{ "{\"bits\": 8, \"group_size\": 128, \"dynamic\": {\"+:x\": {}}}", NULL, { 4, 32, 1 } },
 		{ "{\"bits\": 8, \"group_size\": 63, \"dynamic\": {\"+:x\": {}}}", NULL, { 4, 63, 1 } },
-		{ NULL, "holds packed codes, but nothing says how", { 0 } },
+		{ NULL, "contains packed codes without parameters", { 0 } },
 	};
 
 	(void)state;

@@ -323,7 +323,7 @@ static void what_tells_nothing_is_told(void **state)
 	(void)state;
 	assert_int_equal(c->made_count, 2);
 	assert_int_equal(c->note_count, 1);
-	assert_non_null(strstr(c->notes[0], "does not tell how texts are split"));
+	assert_non_null(strstr(c->notes[0], "does not say how texts are split"));
 	says(c, "tokenizer.json", "pre_tokenizer", NULL,
 	     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
 	     "\"trim_offsets\":true,\"use_regex\":true}]}");
@@ -465,7 +465,7 @@ static void what_is_not_known_is_not_made_up(void **state)
 	struct metadata_maker m = words_of("shakespeare");
 
 	(void)state;
-	says_why(&m, "how \"shakespeare\" (tokenizer.ggml.pre) splits texts is not known");
+	says_why(&m, "how \"shakespeare\" (tokenizer.ggml.pre) splits texts is unknown");
 	m = (struct metadata_maker){ .count = 0 };
 	says_why(&m, "the metadata has no tokenizer");
 	for (int none = 0; none < 2; none++) {
@@ -475,7 +475,7 @@ static void what_is_not_known_is_not_made_up(void **state)
 	}
 	m = (struct metadata_maker){ .count = 0 };
 	put_text(&m, "tokenizer.ggml.model", "t5");
-	says_why(&m, "tokenizers of the kind \"t5\"");
+	says_why(&m, "tokenizers of type \"t5\"");
 	m = (struct metadata_maker){ .count = 0 };
 	put_text(&m, "tokenizer.ggml.model", "a\x1b[31m");
 	says_why(&m, "\"a\\x1b[31m\"");
@@ -509,11 +509,11 @@ static void what_is_wrong_is_told(void **state)
 					     "the same text",
 					     "token_type",
 					     "no tokenizer.ggml.merges",
-					     "not of two tokens that make a third",
-					     "not of two tokens that make a third",
-					     "not of two tokens that make a third",
-					     "not of two tokens that make a third",
-					     "not of two tokens that make a third",
+					     "does not join two tokens to a third",
+					     "does not join two tokens to a third",
+					     "does not join two tokens to a third",
+					     "does not join two tokens to a third",
+					     "does not join two tokens to a third",
 					     "no tokenizer.ggml.scores",
 					     "scores is not a number",
 					     "scores is not a number" };
@@ -542,7 +542,7 @@ static void tokens_that_imply_too_much(void **state)
 	put_text(&m, "tokenizer.ggml.model", "llama");
 	put_texts(&m, "tokenizer.ggml.tokens", tokens, COUNT, true);
 	put_scores(&m, scores, COUNT);
-	says_why(&m, "far more merges follow");
+	says_why(&m, "imply more merges");
 }
 
 /* Blocks of a and b by the parity of ones in the place's number, and of b and a: whatever a hash multiplies bytes by,
@@ -572,7 +572,7 @@ static void tokens_whose_hashes_are_alike(void **state)
 	put_text(&m, "tokenizer.ggml.model", "llama");
 	put_texts(&m, "tokenizer.ggml.tokens", tokens, COUNT, true);
 	put_scores(&m, scores, COUNT);
-	says_why(&m, "not those of a tokenizer");
+	says_why(&m, "too many hash collisions");
 	for (int i = 0; i < COUNT; i++)
 		free((char *)(uintptr_t)tokens[i]);
 }

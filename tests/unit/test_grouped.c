@@ -520,8 +520,8 @@ static void refused(void **state)
 		uint32_t size, of, group; /* the first input of group `of` goes to `group` */
 		const char *words;
 	} cases[] = {
-		{ 32, 0, 3, "names a group for which there is no scale" },
-		{ 32, 2, UINT32_MAX, "names a group for which there is no scale" },
+		{ 32, 0, 3, "contains a group without a scale" },
+		{ 32, 2, UINT32_MAX, "contains a group without a scale" },
 		{ 32, 1, 0, "has more inputs in a group than group_size" },
 		{ 36, 0, 2, "has more inputs in a group than group_size" }, /* the last has fewer than others */
 	};

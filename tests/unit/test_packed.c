@@ -505,7 +505,7 @@ static void refused(void **state)
 	for (size_t i = 0; i < sizeof crossing / sizeof *crossing; i++) {
 		source.view = crossing[i].view;
 		p.recipe.turned = crossing[i].turned;
-		expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "lies across");
+		expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "crosses packed rows");
 	}
 	/* Rows transposed in parts of five are not 24; and a part must be as wide as the whole. */
 	p.recipe.turned = 5;
@@ -520,7 +520,7 @@ static void refused(void **state)
 	source.bytes *= 2;
 	source.view = (struct xfp_view){ 0, 24, 40, 40, 1 };
 	source.bytes += 2;
-	expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "not as large as it is");
+	expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "the size of its stored rows");
 	source.bytes -= 2;
 	ok(xfp_matrix_open(&source, &reader, &err));
 	xfp_matrix_close(reader);

@@ -90,9 +90,9 @@ static void finds_the_model(void **state)
 	expect(READ("\x80\2}(X\5\0\0\0otherccollections\nOrderedDict\n)R(" NAME TENSOR "uu.", &pickle),
 	       "no tensor has a name");
 	/* A dict that has itself under such a name has no tensors. */
-	expect(READ("\x80\2}q\0X\5\0\0\0modelh\0s.", &pickle), "may hold itself");
+	expect(READ("\x80\2}q\0X\5\0\0\0modelh\0s.", &pickle), "may contain itself");
 	expect(READ("\x80\2}.", &pickle), "no tensor has a name");
-	expect(READ("\x80\2N.", &pickle), "no dict of tensors");
+	expect(READ("\x80\2N.", &pickle), "not contain a dict of tensors");
 	expect(READ("\x80\2" TENSOR ".", &pickle), "one tensor without a name");
 }
 
@@ -104,21 +104,21 @@ static void refuses_the_rest(void **state)
 		const char *words;
 	} cases[] = {
 #define CASE(literal, words) { literal, sizeof literal - 1, words }
-		CASE("", "does not begin as a pickle"),
-		CASE("}.", "does not begin as a pickle"),
+		CASE("", "does not begin like a pickle"),
+		CASE("}.", "does not begin like a pickle"),
 		CASE("\x80", "ends within an opcode"),
-		CASE("\x80\4", "is of protocol 4"),
+		CASE("\x80\4", "has protocol 4"),
 		CASE("\x80\2", "ends before it is finished"),
 		CASE("\x80\2\x80\2}.", "another pickle begins at its byte 2"),
-		CASE("\x80\2.", "does not make one thing"),
-		CASE("\x80\2NN.", "does not make one thing"),
-		CASE("\x80\2(.", "does not make one thing"),
-		CASE("\x80\2}.N", "goes on after its end"),
-		CASE("\x80\2cos\nsystem\n", "names os.system at its byte 2"),
-		CASE("\x80\2c__builtin__\neval\n", "names __builtin__.eval"),
+		CASE("\x80\2.", "does not leave exactly one value"),
+		CASE("\x80\2NN.", "does not leave exactly one value"),
+		CASE("\x80\2(.", "does not leave exactly one value"),
+		CASE("\x80\2}.N", "bytes follow its end"),
+		CASE("\x80\2cos\nsystem\n", "refers to os.system at its byte 2"),
+		CASE("\x80\2c__builtin__\neval\n", "refers to __builtin__.eval"),
 		CASE("\x80\2ctorch\nFloat", "ends within a name"),
 		CASE("\x80\2X\5\0\0\0abc", "ends within an opcode"),
-		CASE("\x80\2X\1\0\0\0\xff.", "no UTF-8"),
+		CASE("\x80\2X\1\0\0\0\xff.", "not UTF-8"),
 		CASE("\x80\2\x8a\1", "ends within an opcode"),
 		CASE("\x80\2\x8a\x09", "more than 64 bits"),
 		CASE("\x80\2\x93", "opcode 0x93 (STACK_GLOBAL) at its byte 2"),
@@ -126,48 +126,48 @@ static void refuses_the_rest(void **state)
 		CASE("\x80\2i", "(INST)"),
 		CASE("\x80\2\x81", "(NEWOBJ)"),
 		CASE("\x80\2\x01", "opcode 0x01 (unknown)"),
-		CASE("\x80\2R", "takes more from the stack"),
-		CASE("\x80\2N)R", "calls what is no function"),
-		CASE("\x80\2ctorch\nfloat32\n)R", "calls what is no function"),
+		CASE("\x80\2R", "stack underflow"),
+		CASE("\x80\2N)R", "REDUCE of a value"),
+		CASE("\x80\2ctorch\nfloat32\n)R", "REDUCE of a value"),
 		CASE("\x80\2"
 		     "ccollections\nOrderedDict\nNR",
-		     "calls what is no function"),
+		     "REDUCE of a value"),
 		CASE("\x80\2"
 		     "ccollections\nOrderedDict\nN\x85R",
-		     "an OrderedDict is made of something"),
+		     "an OrderedDict has arguments"),
 		CASE("\x80\2ctorch\nSize\n)R", "a torch.Size"),
-		CASE("\x80\2ctorch._utils\n_rebuild_tensor_v2\n)R", "made of other things"),
-		CASE("\x80\2ctorch._utils\n_rebuild_tensor_v3\n(" STORAGE "K\0))\x89N)tR", "made of other things"),
-		CASE("\x80\2ctorch._utils\n_rebuild_parameter\n)R", "of what is no tensor"),
+		CASE("\x80\2ctorch._utils\n_rebuild_tensor_v2\n)R", "has invalid arguments"),
+		CASE("\x80\2ctorch._utils\n_rebuild_tensor_v3\n(" STORAGE "K\0))\x89N)tR", "has invalid arguments"),
+		CASE("\x80\2ctorch._utils\n_rebuild_parameter\n)R", "is not made from a tensor"),
 		CASE("\x80\2)Q", "not that of a storage"),
 		CASE("\x80\2K", "ends within an opcode"),
-		CASE("\x80\2q\0", "takes more from the stack"),
-		CASE("\x80\2(q\0", "takes a mark"),
-		CASE("\x80\2Nq\xff", "remembers more than there is"),
-		CASE("\x80\2h\0", "recalls what it has not"),
-		CASE("\x80\2j\xff\xff\xff\xff", "recalls what it has not"),
-		CASE("\x80\2t", "a mark that is not there"),
-		CASE("\x80\2u", "a mark that is not there"),
-		CASE("\x80\2(u", "no container"),
-		CASE("\x80\2N(Nu", "no container"),
+		CASE("\x80\2q\0", "stack underflow"),
+		CASE("\x80\2(q\0", "a mark is used as a value"),
+		CASE("\x80\2Nq\xff", "PUT of an invalid memo slot"),
+		CASE("\x80\2h\0", "GET of an empty memo slot"),
+		CASE("\x80\2j\xff\xff\xff\xff", "GET of an empty memo slot"),
+		CASE("\x80\2t", "a mark is missing"),
+		CASE("\x80\2u", "a mark is missing"),
+		CASE("\x80\2(u", "not a container"),
+		CASE("\x80\2N(Nu", "not a container"),
 		CASE("\x80\2}(Nu", "a key without a value"),
 		CASE("\x80\2}NNs", "" /* ends */),
-		CASE("\x80\2]NNs", "no container"),
-		CASE("\x80\2s", "takes more from the stack"),
-		CASE("\x80\2}Na", "no container"),
-		CASE("\x80\2](s", "takes more from the stack"),
-		CASE("\x80\2}(Ns", "takes a mark"),
-		CASE("\x80\2Nb", "takes more from the stack"),
-		CASE("\x80\2NNb", "what is no dict"),
+		CASE("\x80\2]NNs", "not a container"),
+		CASE("\x80\2s", "stack underflow"),
+		CASE("\x80\2}Na", "not a container"),
+		CASE("\x80\2](s", "stack underflow"),
+		CASE("\x80\2}(Ns", "a mark is used as a value"),
+		CASE("\x80\2Nb", "stack underflow"),
+		CASE("\x80\2NNb", "a value that is not a dict"),
 		/* Containers in themselves: at once, by a list, by a tuple that was remembered. */
-		CASE("\x80\2]q\0h\0a.", "may hold itself"),
-		CASE("\x80\2]q\0]q\1h\0ah\1a.", "may hold itself"),
+		CASE("\x80\2]q\0h\0a.", "may contain itself"),
+		CASE("\x80\2]q\0]q\1h\0ah\1a.", "may contain itself"),
 		CASE("\x80\2]q\0h\0\x85q\1"
 		     "0",
 		     "(POP)"),
 		CASE("\x80\2]q\0h\0\x85"
 		     "a.",
-		     "may hold itself"),
+		     "may contain itself"),
 	};
 	struct xfp_pickle *pickle = NULL;
 
@@ -225,10 +225,10 @@ static void bounds_memory(void **state)
 		size_t size;
 		const char *words;
 	} floods[] = {
-		{ "N", 1, "ends before" },     { "(", 1, "ends before" },          { "}", 1, "far more values" },
-		{ "]", 1, "far more values" }, { ")", 1, "far more values" },      { "K\1", 2, "it ends" },
-		{ "h\0", 2, "it ends" },       { "K\1\x85", 3, "it ends within" }, { "Nq\7", 3, "it ends" },
-		{ "}NNs", 4, "it ends" },      { ")\x85", 2, "far more values" },
+		{ "N", 1, "ends before" },      { "(", 1, "ends before" },          { "}", 1, "more memory than" },
+		{ "]", 1, "more memory than" }, { ")", 1, "more memory than" },     { "K\1", 2, "it ends" },
+		{ "h\0", 2, "it ends" },        { "K\1\x85", 3, "it ends within" }, { "Nq\7", 3, "it ends" },
+		{ "}NNs", 4, "it ends" },       { ")\x85", 2, "more memory than" },
 	};
 	size_t size = (size_t)1 << 20;
 	struct xfp_pickle *pickle = NULL;

@@ -187,7 +187,7 @@ static void test_refuses(void **state)
 		  "2^64" },
 		{ ONE("a", WHOLE), 3, "truncated", "download it again" },
 		{ ONE("a", WHOLE), 5, "1 bytes follow", "download it again" },
-		{ "{}", 0, "no tensor at all", NULL },
+		{ "{}", 0, "contains no tensors", NULL },
 		{ "{}", 1, "1 bytes follow", NULL },
 	};
 

@@ -137,7 +137,7 @@ static void known(void **state)
 		{ { 2, { 3, 3 }, { UINT64_MAX / 2, 1 }, 0 }, "reaches past" },
 		{ { 1, { 5 }, { 0 }, 0 }, "repeats elements" },
 		{ { 2, { 5, 5 }, { 0, 1 }, 0 }, "repeats elements" },
-		{ { 2, { 5, 5 }, { 20, 2 }, 0 }, "takes single elements" },
+		{ { 2, { 5, 5 }, { 20, 2 }, 0 }, "selects single elements" },
 		{ { 2, { 5, 5 }, { 3, 1 }, 0 }, "rows that overlap" },
 		{ { 2, { 5, 5 }, { 1, 3 }, 0 }, "rows that overlap" },
 		{ { 2, { UINT64_MAX, UINT64_MAX }, { 0, 0 }, 0 }, "more than 2^58" },

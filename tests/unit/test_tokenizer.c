@@ -208,7 +208,7 @@ static void refused(void **state)
 		  "two tokens have the id 1" },
 		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":1},\"merges\":[\"a\"]}}", "merges[0] is not two" },
 		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":1},\"merges\":[[\"a\",\"b\"]]}}", "lacks the second" },
-		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":1},\"merges\":[\"a a\"]}}", "what they become" },
+		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":1},\"merges\":[\"a a\"]}}", "the merged token" },
 		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"unk_token\":\"u\"}}", "unk_token u" },
 		{ "{\"model\":{\"type\":5}}", "type is not a text" },
 		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"dropout\":\"some\"}}", "dropout" },
@@ -464,7 +464,7 @@ static void made_to_take_long(void **state)
 		if (!(hash_of_text(token) & 2047))
 			json_object_set_new(vocab, token, json_integer((int)json_object_size(vocab)));
 	}
-	refuse(json_pack("{s{so so}}", "model", "vocab", vocab, "merges", merges), "vocab: its tokens are not those");
+	refuse(json_pack("{s{so so}}", "model", "vocab", vocab, "merges", merges), "vocab: too many hash collisions");
 
 	vocab = json_object();
 	merges = json_array();
@@ -481,7 +481,7 @@ static void made_to_take_long(void **state)
 		snprintf(token, sizeof token, "%03x%03x", i / 512, i % 512);
 		json_object_set_new(vocab, token, json_integer((int)json_object_size(vocab)));
 	}
-	refuse(json_pack("{s{so so}}", "model", "vocab", vocab, "merges", merges), "merges are not those of texts");
+	refuse(json_pack("{s{so so}}", "model", "vocab", vocab, "merges", merges), "merges: too many hash collisions");
 
 	for (int i = 0; i < 65; i++)
 		json_array_append_new(parts, json_pack("{ss}", "type", "Fuse"));

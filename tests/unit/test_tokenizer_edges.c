@@ -58,8 +58,8 @@ static void templates(void **state)
 		{ TEMPLATE("{" TEXT "},{}"), "single[1] is neither" },
 		{ TEMPLATE("{" TEXT "},{" TEXT "}"), "single[1]: the text" },
 		{ TEMPLATE("{\"Sequence\":{\"id\":\"B\"}}"), "single[0]: the text" },
-		{ TEMPLATE("{" TOKEN "}"), "single leaves the text out" },
-		{ TEMPLATE(""), "single leaves the text out" },
+		{ TEMPLATE("{" TOKEN "}"), "single does not contain the text" },
+		{ TEMPLATE(""), "single does not contain the text" },
 	};
 
 	(void)state;

@@ -189,16 +189,16 @@ static void fields_are_checked(void **state)
 			{ a.end + 16, 4, a.end + 1, "directory is not where" },
 			{ a.end + 8, 4, 2u << 16 | 2, "more entries than it says" },
 			{ a.end + 8, 4, 4u << 16 | 4, "directory is not where" },
-			{ a.end + 20, 2, 1, "does not end as a zip archive does" },
-			{ a.end, 1, 'Q', "does not end as a zip archive does" },
-			{ a.entry[1], 1, 'Q', "fewer entries than it says" },
+			{ a.end + 20, 2, 1, "does not end like a zip archive" },
+			{ a.end, 1, 'Q', "does not end like a zip archive" },
+			{ a.entry[1], 1, 'Q', "fewer entries than stated" },
 			{ a.entry[2] + 32, 2, 3, "reaches past the directory's end" },
 			{ a.entry[0] + 8, 2, 1u << 0, "is encrypted" },
 			{ a.entry[0] + 8, 2, 1u << 6, "is encrypted" },
 			{ a.entry[0] + 8, 2, 1u << 13, "is encrypted" },
 			{ a.entry[0] + 34, 2, 1, "lies on another disk" },
-			{ a.entry[0] + 20, 4, 4, "in another number of bytes" },
-			{ a.entry[0] + 24, 4, 4, "in another number of bytes" },
+			{ a.entry[0] + 20, 4, 4, "its two sizes differ" },
+			{ a.entry[0] + 24, 4, 4, "its two sizes differ" },
 			{ a.entry[0] + 42, 4, a.end, "past the archive's end" },
 			{ a.entry[2] + 42, 4, a.entry[0] - 30, "past the archive's end" },
 			{ a.entry[2] + 42, 4, a.entry[0] - 31, "header is not what" },
@@ -212,14 +212,14 @@ static void fields_are_checked(void **state)
 			{ a.local[0] + 18, 4, FULL32, NULL },
 			{ a.local[0] + 22, 4, FULL32, NULL },
 			{ a.local[2] + 28, 2, 4, "a: reaches past the archive's end" },
-			{ a.local[0] + 28, 2, 4, "have bytes in common" },
-			{ a.entry[2] + 46, 1, '/', "is no path" },
-			{ a.entry[2] + 46, 1, '\\', "is no path" },
-			{ a.entry[2] + 46, 1, 0, "is no path" },
-			{ a.entry[0] + 47, 1, ':', "is no path" },
-			{ a.entry[0] + 46, 3, '.' | '.' << 8 | '/' << 16, "is no path" },
-			{ a.entry[0] + 48, 4, '.' | '.' << 8 | '/' << 16 | (uint64_t)'.' << 24, "is no path" },
-			{ a.entry[0] + 48, 4, 'a' | '/' << 8 | '.' << 16 | (uint64_t)'.' << 24, "is no path" },
+			{ a.local[0] + 28, 2, 4, "overlap" },
+			{ a.entry[2] + 46, 1, '/', "is not a path" },
+			{ a.entry[2] + 46, 1, '\\', "is not a path" },
+			{ a.entry[2] + 46, 1, 0, "is not a path" },
+			{ a.entry[0] + 47, 1, ':', "is not a path" },
+			{ a.entry[0] + 46, 3, '.' | '.' << 8 | '/' << 16, "is not a path" },
+			{ a.entry[0] + 48, 4, '.' | '.' << 8 | '/' << 16 | (uint64_t)'.' << 24, "is not a path" },
+			{ a.entry[0] + 48, 4, 'a' | '/' << 8 | '.' << 16 | (uint64_t)'.' << 24, "is not a path" },
 			{ a.entry[0] + 48, 4, '.' | '.' << 8 | '.' << 16 | (uint64_t)'/' << 24, "header is not what" },
 		};
 
@@ -276,11 +276,11 @@ static void wide_fields_are_checked(void **state)
 			{ a.end + 16, 4, a.entry[0], NULL },
 			{ a.end + 16, 4, a.entry[0] + 1, "contradict each other" },
 			/* The extra field: only of another kind, too short, or longer than the entry. */
-			{ a.extra[0] + 5, 2, 2, "has no zip64 field" },
-			{ a.extra[0] + 7, 2, 23, "has no zip64 field" },
-			{ a.extra[0] + 7, 2, 25, "has no zip64 field" },
-			{ a.extra[0] + 2, 2, 30, "has no zip64 field" },
-			{ a.extra[0] + 2, 2, 29, "has no zip64 field" },
+			{ a.extra[0] + 5, 2, 2, "lacks the zip64 field" },
+			{ a.extra[0] + 7, 2, 23, "lacks the zip64 field" },
+			{ a.extra[0] + 7, 2, 25, "lacks the zip64 field" },
+			{ a.extra[0] + 2, 2, 30, "lacks the zip64 field" },
+			{ a.extra[0] + 2, 2, 29, "lacks the zip64 field" },
 			{ a.entry[2] + 42, 4, a.local[2], NULL },
 		};
 
@@ -300,7 +300,7 @@ static void a_comment_may_follow(void **state)
 		with.size += sizes[i];
 		expect_read(state, &with);
 		with.bytes[a.end + 20] ^= 1;
-		expect_refused(state, &with, "does not end as a zip archive does");
+		expect_refused(state, &with, "does not end like a zip archive");
 	}
 	/* The end record alone is an empty archive; one byte less is not an archive. */
 	memset(&with, 0, sizeof with);
@@ -315,7 +315,7 @@ static void a_comment_may_follow(void **state)
 		xfp_zip_free(&zip);
 	}
 	with.size = 21;
-	expect_refused(state, &with, "does not end as a zip archive does");
+	expect_refused(state, &with, "does not end like a zip archive");
 }
 
 PROGRAM("test_zip")
