@@ -135,7 +135,7 @@ LANES_BY_K struct lanes_fit first_try(unsigned entries, bool fine, const float *
 	return try_shapes(entries, fine, table, group, s, m);
 }
 
-/* The first lane of the largest gain. */
+/* Return the first lane of the largest gain. */
 LANES_INLINE unsigned best_lane(const float *gain, unsigned lanes)
 {
 	vf most = vf_load(gain);
@@ -279,7 +279,7 @@ static void scaled_below(unsigned k, const float *edge, float s, float m, const 
 
 /* ---- stored values ---- */
 
-/* The largest f32 that is not above (a + b) / 2, a <= b: rounded to nearest, and a step down where that is above. */
+/* Return the largest f32 not above (a + b) / 2, a <= b: round to nearest, and step down if that is above. */
 LANES_INLINE vf edge_between(vf a, vf b)
 {
 	vf sum = vf_add(a, b), from_b = vf_sub(sum, a), from_a = vf_sub(sum, from_b);

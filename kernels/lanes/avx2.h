@@ -88,7 +88,7 @@ LANES_INLINE vi vi_load_bytes(const uint8_t *from)
 
 LANES_INLINE void vi_store_bytes(uint8_t *to, vi a)
 {
-	/* Packing works within 128-bit halves: 0-3 8-11 | 4-7 12-15, then dwords back in order. */
+	/* Packing works within 128-bit halves: 0-3 8-11 | 4-7 12-15; then restore the order. */
 	__m256i words = _mm256_packus_epi32(_mm256_and_si256(a.of[0], _mm256_set1_epi32(255)),
 					    _mm256_and_si256(a.of[1], _mm256_set1_epi32(255)));
 	__m256i bytes = _mm256_packus_epi16(words, words);
@@ -149,7 +149,7 @@ LANES_INLINE vf vf_gather(const float *table, vi index)
 	return a;
 }
 
-/* Sixteen entries in two registers: bit 3 of the index chooses. */
+/* Sixteen entries in two registers: bit 3 of the index selects one. */
 LANES_INLINE __m256 lookup16(__m256 low, __m256 high, __m256i index)
 {
 	return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low, index), _mm256_permutevar8x32_ps(high, index),
@@ -194,7 +194,7 @@ LANES_INLINE vd vd_lookup16(const double *table, vi index)
 	return vd_lookup(table, index);
 }
 
-/* One half of each of eight 64-bit lanes: the lower ones, or the upper ones. */
+/* Extract the lower, or the upper, half of each of eight 64-bit lanes. */
 LANES_INLINE __m256i halves(__m256i low, __m256i high, bool upper)
 {
 	__m256 a = _mm256_castsi256_ps(low), b = _mm256_castsi256_ps(high);
@@ -313,7 +313,7 @@ LANES_INLINE __m256i running_half(__m256i a)
 
 	a = _mm256_add_epi32(a, _mm256_slli_si256(a, 4));
 	a = _mm256_add_epi32(a, _mm256_slli_si256(a, 8));
-	/* Both quarters hold their own sums; the lower one's last goes to all of the upper one. */
+	/* Each quarter contains its own sums; the last of the lower one is added to all of the upper one. */
 	low = _mm256_permute2x128_si256(a, a, 0x08);
 	return _mm256_add_epi32(a, _mm256_shuffle_epi32(low, 0xff));
 }

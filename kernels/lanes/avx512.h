@@ -93,7 +93,7 @@ LANES_INLINE vi vi_load_first(const void *from, unsigned count)
 	return (vi){ { _mm512_maskz_loadu_epi32((__mmask16)((1u << count) - 1), from) } };
 }
 
-/* Bits of a where the mask has ones, of b elsewhere. */
+/* Return the bits of a where the mask is one, of b elsewhere. */
 LANES_INLINE vi vi_merge(vi a, vi b, uint32_t mask)
 {
 	return (vi){ { _mm512_ternarylogic_epi32(a.of[0], b.of[0], _mm512_set1_epi32((int32_t)mask), 0xe4) } };

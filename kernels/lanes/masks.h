@@ -28,7 +28,7 @@ LANES_INLINE vm vi_above(vi a, vi b)
 	return m;
 }
 
-/* a where m is false, a + b where it is true. */
+/* Return a if m is false, a + b if it is true. */
 LANES_INLINE vi vi_add_where(vi a, vm m, vi b)
 {
 	EACH_REGISTER a.of[i] = (reg_i)((u32_reg)a.of[i] + ((u32_reg)b.of[i] & (u32_reg)m.of[i]));
@@ -56,7 +56,7 @@ LANES_INLINE vi vi_load_first(const void *from, unsigned count)
 	return vi_load(lanes);
 }
 
-/* Bits of a where the mask has ones, of b elsewhere. */
+/* Return the bits of a where the mask is one, of b elsewhere. */
 LANES_INLINE vi vi_merge(vi a, vi b, uint32_t mask)
 {
 	const vi m = vi_all((int32_t)mask);

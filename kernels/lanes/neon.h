@@ -18,7 +18,7 @@ typedef uint32x4_t reg_m;
 #include "kernels/lanes/masks.h"
 #include "kernels/lanes/neon_lookup.h"
 
-/* Functions that have a copy for every k. */
+/* For functions specialized by k. */
 #define LANES_BY_K LANES_INLINE
 
 LANES_INLINE vf vf_where(vm m, vf a, vf b)

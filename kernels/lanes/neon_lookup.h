@@ -14,7 +14,7 @@ struct few {
 };
 
 struct planes {
-	uint8x16x4_t part[4]; /* of sixteen entries each */
+	uint8x16x4_t part[4]; /* sixteen entries each */
 };
 
 LANES_INLINE struct few load_few(unsigned size, const void *table)
@@ -50,7 +50,7 @@ LANES_INLINE vi look_up_few(unsigned size, const struct few *t, vi index)
 	return index;
 }
 
-/* The low byte of every lane. */
+/* Return the low byte of every lane. */
 LANES_INLINE uint8x16_t low_bytes(vi a)
 {
 	uint16x8_t low = vuzp1q_u16((uint16x8_t)a.of[0], (uint16x8_t)a.of[1]);

@@ -19,7 +19,7 @@ typedef int32_t reg_m __attribute__((vector_size(16)));
 typedef double reg_d __attribute__((vector_size(16)));
 #include "kernels/lanes/masks.h"
 
-/* Functions that are worth a copy for every k, but not here: there would be too much to compile. */
+/* For functions specialized by k in other sets; here the specialization would only add to compile time. */
 #define LANES_BY_K static __attribute__((noinline))
 
 #define EACH for (int i = 0; i < XFP_LANES; i++)
@@ -34,7 +34,7 @@ LANES_INLINE vf vf_where(vm m, vf a, vf b)
 	return a;
 }
 
-/* Nearest integers, ties to even; |a| < 2^31. */
+/* Round to nearest, ties to even; |a| < 2^31. */
 LANES_INLINE vi vf_round(vf a)
 {
 	vi b;
@@ -43,7 +43,7 @@ LANES_INLINE vi vf_round(vf a)
 	return b;
 }
 
-/* The sum of all lanes: 0 + 8, 1 + 9 ..., then 0 + 4 ..., 0 + 2 ..., 0 + 1. */
+/* Return the sum of all lanes: 0 + 8, 1 + 9 ..., then 0 + 4 ..., 0 + 2 ..., 0 + 1. */
 LANES_INLINE float vf_total(vf a)
 {
 	a.of[0] = (a.of[0] + a.of[2]) + (a.of[1] + a.of[3]);
@@ -89,7 +89,7 @@ LANES_INLINE vi vi_load_bytes(const uint8_t *from)
 	return a;
 }
 
-/* The low bytes of the lanes. */
+/* Store the low bytes of the lanes. */
 LANES_INLINE void vi_store_bytes(uint8_t *to, vi a)
 {
 	EACH to[i] = (uint8_t)LANE(a, i);
@@ -120,8 +120,8 @@ LANES_INLINE int32_t vi_most(vi a)
 	return most;
 }
 
-/* Lanes that are 4, 8 or 16 `apart` belong together: the least lane, and the least of those that do not belong to
- * it. No two lanes are equal, but for INT32_MAX. */
+/* Lanes that are 4, 8 or 16 `apart` form a class: return the smallest lane, and the smallest lane of the other classes.
+ * No two lanes are equal, except INT32_MAX. */
 LANES_INLINE void vi_two_least(vi a, unsigned apart, int32_t *least, int32_t *second)
 {
 	*least = *second = INT32_MAX;
@@ -146,13 +146,13 @@ LANES_INLINE vi vi_lookup(const int32_t *table, vi index)
 	return index;
 }
 
-/* The same of tables of sixteen. */
+/* Return table[index] of a table of sixteen. */
 LANES_INLINE vi vi_lookup16(const int32_t *table, vi index)
 {
 	return vi_lookup(table, index);
 }
 
-/* True in the lanes whose bits are set. */
+/* Set the lanes whose bits are set. */
 LANES_INLINE vm vm_from_bits(uint32_t bits)
 {
 	vm m;
@@ -170,7 +170,7 @@ LANES_INLINE uint32_t vm_bits(vm m)
 	return bits;
 }
 
-/* table[index] of a table of 4, 8, 16, 32 or 64 entries. */
+/* Return table[index] of a table of 4, 8, 16, 32 or 64 entries. */
 LANES_INLINE vf vf_lookup(const float *table, unsigned size, vi index)
 {
 	vf a;
@@ -180,7 +180,7 @@ LANES_INLINE vf vf_lookup(const float *table, unsigned size, vi index)
 	return a;
 }
 
-/* table[index] of a table of any size. */
+/* Return table[index] of a table of any size. */
 LANES_INLINE vf vf_gather(const float *table, vi index)
 {
 	return vf_lookup(table, 0, index);
@@ -205,7 +205,7 @@ LANES_INLINE vd vd_lookup16(const double *table, vi index)
 	return vd_lookup(table, index);
 }
 
-/* -1 where a is negative (or -0), otherwise 0. */
+/* Return -1 if a is negative (or -0), otherwise 0. */
 LANES_INLINE vi vd_sign(vd a)
 {
 	uint64_t bits[XFP_LANES];
@@ -216,7 +216,7 @@ LANES_INLINE vi vd_sign(vd a)
 	return b;
 }
 
-/* The bits of |a|, less one where a is negative, without the lowest `count` >= 32; |a| > 0 where a is negative. */
+/* Return the bits of |a|, minus one if a < 0, without the lowest `count` >= 32 bits; |a| > 0 if a is negative. */
 LANES_INLINE vi vd_key(vd a, int count)
 {
 	uint64_t bits[XFP_LANES];
@@ -227,13 +227,13 @@ LANES_INLINE vi vd_key(vd a, int count)
 	return b;
 }
 
-/* a + b * c where b * c is exact: with or without an intermediate rounding it is the same. */
+/* Return a + b * c, where b * c is exact, so that an intermediate rounding makes no difference. */
 LANES_INLINE vd vd_add_exact(vd a, vd b, vd c)
 {
 	return vd_add(a, vd_mul(b, c));
 }
 
-/* Sums of integers, exactly: the lanes of a, and of their squares, |a| <= 2^24, as long as they fit. */
+/* Exact integer sums of the lanes of a, |a| <= 2^24, and of their squares, while they fit in 64 bits. */
 typedef struct {
 	int64_t sum[XFP_LANES], square[XFP_LANES];
 } vsum;
@@ -262,7 +262,7 @@ LANES_INLINE void vsum_total(const vsum *s, int64_t *sum, int64_t *square)
 	}
 }
 
-/* a > b ? a : b, and the same of smaller ones. */
+/* Return a > b ? a : b, and the smaller one likewise with <. */
 LANES_INLINE vf vf_larger(vf a, vf b)
 {
 	return vf_where(vf_above(a, b), a, b);
@@ -273,7 +273,7 @@ LANES_INLINE vf vf_smaller(vf a, vf b)
 	return vf_where(vf_above(b, a), a, b);
 }
 
-/* Of numbers, none a NaN. */
+/* Return the maximum of lanes that are not NaN. */
 LANES_INLINE float vf_largest(vf a)
 {
 	float most = LANE(a, 0);
@@ -282,19 +282,19 @@ LANES_INLINE float vf_largest(vf a)
 	return most;
 }
 
-/* Nearest integers, ties to even; |a| < 2^22. */
+/* Round to nearest, ties to even; |a| < 2^22. */
 LANES_INLINE vi vf_round_small(vf a)
 {
 	return vi_sub(vf_bits(vf_add(a, vf_all(0x1.8p23f))), vi_all(0x4b400000)); /* its lowest bit is worth 1 */
 }
 
-/* a * b + c, rounded once or twice. */
+/* Return a * b + c, rounded once or twice. */
 LANES_INLINE vf vf_fma(vf a, vf b, vf c)
 {
 	return vf_add(vf_mul(a, b), c);
 }
 
-/* a * b + c rounded once, of fp16 numbers. */
+/* Return a * b + c rounded once, for fp16 values. */
 LANES_INLINE vf vf_mul_add_halves(vf a, vf b, vf c)
 {
 	EACH LANE(a, i) = xfp_scaled_value(LANE(a, i), LANE(b, i), LANE(c, i));
@@ -307,7 +307,7 @@ LANES_INLINE vi vi_lookup64(const int32_t *table, vi index)
 	return vi_lookup(table, index);
 }
 
-/* Lane i: the sum of lanes 0 to i. */
+/* Return prefix sums: lane i is the sum of lanes 0 to i. */
 LANES_INLINE vi vi_running(vi a)
 {
 	for (int i = 1; i < XFP_LANES; i++)
@@ -315,7 +315,7 @@ LANES_INLINE vi vi_running(vi a)
 	return a;
 }
 
-/* 64 sums of bytes that come 64 at a time, in 32 words; up to 257 times, so that a sum fits in a word. */
+/* 64 sums of bytes, added 64 at a time, in 32 words. At most 257 additions fit in a word. */
 typedef struct {
 	uint64_t low[8], high[8]; /* four sums each */
 } vtally;
@@ -338,7 +338,7 @@ LANES_INLINE void vtally_add(vtally *t, const uint16_t *words)
 	}
 }
 
-/* Sixteen sums: of the words' low bytes, words 0-15 and 16-31, then of their high bytes. */
+/* Return sixteen sums: of the words' low bytes, words 0-15 and 16-31, then of their high bytes. */
 LANES_INLINE vi vtally_sums(const vtally *t, unsigned part)
 {
 	uint16_t sums[XFP_LANES];

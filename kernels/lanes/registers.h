@@ -4,7 +4,7 @@
  * same for every instruction set. plain.h, avx2.h, avx512.h and neon.h include this header and add the other ones, with
  * the same results, bit for bit.
  *
- *   vf  16 f32      vi  16 int32      vd  16 f64      vm  16 truth values
+ *   vf  16 f32      vi  16 int32      vd  16 f64      vm  16 booleans
  *
  * Before it, they define LANES_WIDTH, the number of 32-bit lanes in a register, and the types of the set's intrinsics:
  * reg_f, reg_i and reg_d.

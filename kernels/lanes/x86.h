@@ -6,7 +6,7 @@
 #ifndef XFP_LANES_X86_H
 #define XFP_LANES_X86_H
 
-/* Functions that have a copy for every k. */
+/* For functions specialized by k. */
 #define LANES_BY_K LANES_INLINE
 
 LANES_INLINE void vf_fold(vf a, vf b, float *sum_a, float *sum_b)

@@ -6,7 +6,7 @@
 #ifndef XFP_MATVEC_DECODE_H
 #define XFP_MATVEC_DECODE_H
 
-/* The first lanes of a vector, of which `left` columns are wanted. */
+/* Store the first lanes of a vector, of which `left` columns are needed. */
 INLINE void put_numbers(vf number, unsigned lanes, size_t left, float *to)
 {
 	float all[16];

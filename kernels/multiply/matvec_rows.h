@@ -41,7 +41,7 @@ struct sums {
 	vf of[XFP_MAX_BATCH > OPEN_SUMS ? XFP_MAX_BATCH : OPEN_SUMS];
 };
 
-/* Slot i of byte b of every lane, at its low end. */
+/* Move slot i of byte b of every lane to its low end. */
 INLINE vi slot(unsigned k, const vi *w, unsigned i, unsigned b)
 {
 	unsigned s = 8 * b;
@@ -68,7 +68,7 @@ INLINE vi slot(unsigned k, const vi *w, unsigned i, unsigned b)
 	}
 }
 
-/* Sixteen weights into the sums; `v` says which of the open ones. */
+/* Add sixteen weights to the sums; `v` selects one of the independent sums. */
 INLINE void add_weights(unsigned tile, unsigned v, vf weight, const float *x, struct sums *sums)
 {
 	unsigned open = tile >= OPEN_SUMS ? 1 : OPEN_SUMS / tile;
@@ -207,7 +207,7 @@ INLINE void group_table(unsigned k, bool scaled, const struct groups *g, size_t 
 		table_scale(k, table, g->pair + 4 * number);
 }
 
-/* Sixteen columns of the last chunk may be of two groups. */
+/* Sixteen columns of the last chunk may belong to two groups. */
 INLINE vf group_lookup(unsigned k, bool scaled, const struct groups *g, size_t column, unsigned lanes, vi index)
 {
 	size_t one = column >> g->group, other = (column + lanes - 1) >> g->group;

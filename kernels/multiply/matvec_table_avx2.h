@@ -11,7 +11,7 @@
 #include "kernels/lanes/avx2.h"
 #include "kernels/multiply/matvec.h"
 
-/* Up to 16 entries in registers, eight each; more in memory. */
+/* Up to 16 entries are in two registers of eight; more are in memory. */
 struct table {
 	__m256 part[2];
 	float entry[64];
@@ -19,7 +19,7 @@ struct table {
 
 #define PREFETCH_AHEAD 2048
 
-/* No function: gcc 12 finds that it does nothing, and leaves the call out. */
+/* A macro, because gcc 12 removes calls of a function that only prefetches. */
 #define m_prefetch(at) _mm_prefetch((const char *)(at) + PREFETCH_AHEAD, _MM_HINT_T0)
 
 LANES_INLINE __m256 look_up_eight(unsigned k, const struct table *t, __m256i index)
@@ -88,7 +88,7 @@ LANES_INLINE __m256 numbers_eight(enum xfp_matvec_mode mode, const uint8_t *from
 	if (mode == XFP_MATVEC_F16)
 		return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from));
 
-	/* As fp16 of a 256th; the one NaN becomes one there. */
+	/* Convert as fp16, which gives 1/256 of the value; the NaN code becomes NaN. */
 	__m128i wide = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)from));
 	__m128i size = _mm_and_si128(_mm_slli_epi16(wide, 7), _mm_set1_epi16(0x3f80));
 	__m128i nan = _mm_cmpeq_epi16(size, _mm_set1_epi16(0x3f80));

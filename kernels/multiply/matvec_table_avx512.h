@@ -15,13 +15,13 @@ struct table {
 	__m512 part[4];
 };
 
-#define ROWS_AT_ONCE 3 /* times eight vectors: 24 sums, of 32 registers */
+#define ROWS_AT_ONCE 3 /* times eight vectors: 24 of the 32 registers */
 #define PREFETCH_AHEAD 2048
 
-/* No function: gcc 12 finds that it does nothing, and leaves the call out. */
+/* A macro, because gcc 12 removes calls of a function that only prefetches. */
 #define m_prefetch(at) _mm_prefetch((const char *)(at) + PREFETCH_AHEAD, _MM_HINT_T0)
 
-/* In a register, and not loaded again by each that needs it. */
+/* Keep the value in a register, so that it is not loaded for each use. */
 #define m_hold(a) __asm__("" : "+v"((a).of[0]))
 
 LANES_INLINE vf table_lookup(unsigned k, const struct table *t, vi index)
@@ -86,7 +86,7 @@ LANES_INLINE vf stored_numbers(enum xfp_matvec_mode mode, const uint8_t *from)
 	if (mode == XFP_MATVEC_BF16)
 		return vf_from_bf16((const uint16_t *)(const void *)from);
 
-	/* As fp16 of a 256th; the one NaN is a number there. */
+	/* Convert as fp16, which gives 1/256 of the value; the NaN code would become a number. */
 	__m128i code = _mm_loadu_si128((const __m128i *)from);
 	__m256i wide = _mm256_cvtepi8_epi16(code);
 	__m256i half = _mm256_or_si256(_mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(0x3f80)),

@@ -12,7 +12,7 @@
 #include "kernels/lanes/neon.h"
 #include "kernels/multiply/matvec.h"
 
-/* One of the two, by k; `entry` is where it is made. */
+/* One of the two members is used, depending on k; `entry` is the buffer to build it. */
 struct table {
 	struct few few;
 	struct planes planes;
@@ -20,7 +20,7 @@ struct table {
 };
 
 #define PREFETCH_AHEAD 2048
-#define OPEN_SUMS 2 /* each is four registers */
+#define OPEN_SUMS 2 /* each uses four registers */
 
 #define m_prefetch(at) __builtin_prefetch((at) + PREFETCH_AHEAD)
 
@@ -74,7 +74,7 @@ LANES_INLINE void table_scale(unsigned k, struct table *t, const uint8_t *pair)
 	table_of_floats(k, t->entry, t);
 }
 
-/* As fp16 of a 256th; the one NaN is a number there, and becomes one. */
+/* Convert as fp16, which gives 1/256 of the value; the NaN code would become a number and is replaced. */
 LANES_INLINE float32x4_t e4m3_quarter(int16x4_t wide)
 {
 	uint16x4_t size = vand_u16(vreinterpret_u16_s16(vshl_n_s16(wide, 7)), vdup_n_u16(0x3f80));

@@ -18,7 +18,7 @@ struct table {
 	float entry[64];
 };
 
-/* What is read soon after `at`. */
+/* Prefetch the data read soon after `at`. */
 #define m_prefetch(at) ((void)(at))
 
 /* By the low k bits. */
@@ -30,7 +30,7 @@ LANES_INLINE vf table_lookup(unsigned k, const struct table *t, vi index)
 	return a;
 }
 
-/* 2^k entries, in fp16 anywhere or in f32 aligned to their size. */
+/* Load a table of 2^k entries: fp16 at any address, or f32 aligned to their size. */
 LANES_INLINE void table_of_halves(unsigned k, const uint8_t *from, struct table *t)
 {
 	xfp_to_float(2, from, (size_t)1 << k, t->entry); /* F16 of base/dtype.h */
@@ -51,7 +51,7 @@ LANES_INLINE void table_scale(unsigned k, struct table *t, const uint8_t *pair)
 		t->entry[i] = t->entry[i] * numbers[0] + numbers[1];
 }
 
-/* Sixteen stored numbers; fp8 as a 256th of them. */
+/* Load sixteen stored numbers; fp8 as 1/256 of its value. */
 LANES_INLINE vf stored_numbers(enum xfp_matvec_mode mode, const uint8_t *from)
 {
 	float numbers[XFP_LANES];
