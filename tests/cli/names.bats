@@ -94,7 +94,7 @@ m" ]
 	[[ $output == *"a/b@v2: no revision v2 in "*"; there are "*$two* ]]
 	echo 3333333333333333333333333333333333333333 >"$repository/refs/main"
 	run -3 xfp-inspect a/b
-	[[ $output == *"main is commit 3333"*"not there"*"downloads nothing"*$one* ]]
+	[[ $output == *"main is commit 3333"*"is missing"*"downloads nothing"*$one* ]]
 }
 
 @test "an incomplete download: what is missing, before any work" {
