@@ -39,8 +39,6 @@ base_libbase_a_SOURCES = \
 	base/text/expression.h \
 	base/text/glob.c \
 	base/text/glob.h \
-	base/text/misspelt.c \
-	base/text/misspelt.h \
 	base/text/screen.c \
 	base/text/screen.h \
 	base/text/shell.c \
@@ -48,6 +46,8 @@ base_libbase_a_SOURCES = \
 	base/text/size.c \
 	base/text/size.h \
 	base/text/suffix.h \
+	base/text/suggestion.c \
+	base/text/suggestion.h \
 	base/text/table.c \
 	base/text/table.h \
 	base/text/text.c \

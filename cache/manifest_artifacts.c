@@ -207,14 +207,14 @@ static enum xfp_status drop_rows(struct xfp_manifest *m, const char *key, struct
 	return status;
 }
 
-static enum xfp_status ingest(struct xfp_manifest *m, const struct xfp_store *store, const char *key, bool anew,
+static enum xfp_status ingest(struct xfp_manifest *m, const struct xfp_store *store, const char *key, bool again,
 			      struct xfp_error *err)
 {
 	struct xfp_artifact a;
 	enum xfp_status status;
 	char *path;
 
-	if (m->read_only || (!anew && xfp_manifest_has(m, key)))
+	if (m->read_only || (!again && xfp_manifest_has(m, key)))
 		return XFP_OK;
 	if (!(path = xfp_store_path(store, key)))
 		return xfp_no_memory_for(err, store->folder);
@@ -224,7 +224,7 @@ static enum xfp_status ingest(struct xfp_manifest *m, const struct xfp_store *st
 		return status;
 	if (!(status = xfp_manifest_enter(m, err))) {
 		/* Another process may have added it since the first check. */
-		if ((anew || !xfp_manifest_has(m, key)) && !(status = drop_rows(m, key, err)))
+		if ((again || !xfp_manifest_has(m, key)) && !(status = drop_rows(m, key, err)))
 			status = add_artifact(m, &a, key, err);
 		status = xfp_manifest_leave(m, status, err);
 	}

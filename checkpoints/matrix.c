@@ -21,15 +21,15 @@
 #define ROW_BYTES ((size_t)16 << 10)   /* maximum per row in a tile */
 #define COLUMN_BYTES ((size_t)4 << 10) /* per column: a tile has enough columns to write whole cache lines */
 #define PAD_BYTES 64                   /* between lines, to avoid cache set conflicts at powers of two */
-#define GAP_BYTES 512 /* elements further apart than this are read one by one */
-#define LEAST_RUN ((uint64_t)4096) /* minimum bytes per read in a transposed block */
+#define GAP_BYTES 512                  /* elements further apart than this are read one by one */
+#define LEAST_RUN ((uint64_t)4096)     /* minimum bytes per read in a transposed block */
 
 struct xfp_matrix_reader {
 	struct xfp_matrix_source source;
 	size_t element; /* bytes per element */
 	int fd;
 	unsigned char *tile;            /* NULL until needed */
-	struct xfp_packed_rows *packed; /* for a packed tensor: all reads go through it */
+	struct xfp_packed_rows *packed; /* for a packed tensor: decodes every read */
 };
 
 /* Compute the element number after the last one of a view; returns false on overflow of it, or of the matrix size. */

@@ -7,8 +7,8 @@
 
 #include "base/dtype.h"
 #include "base/printable.h"
-#include "base/text/misspelt.h"
 #include "base/text/size.h"
+#include "base/text/suggestion.h"
 #include "base/text/table.h"
 #include "runtime/cuda/plan.h"
 #include "schemas/json_print.h"

@@ -13,7 +13,7 @@
 #include "base/system/file.h"
 #include "base/system/output.h"
 #include "base/system/standard_files.h"
-#include "base/text/misspelt.h"
+#include "base/text/suggestion.h"
 #include "base/xfp_error.h"
 #include "commands/convert/options.h"
 #include "commands/ui/commands.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "base/text/misspelt.h"
+#include "base/text/suggestion.h"
 #include "base/text/text.h"
 
 #define PREFIX "XFP_"
@@ -38,7 +38,7 @@ static const char *meant_by(const char *name, const char *const *ours, size_t co
 	for (; name[length] && length + 1 < sizeof upper; length++)
 		upper[length] = (char)toupper((unsigned char)name[length]);
 	upper[length] = '\0';
-	return strcmp(upper, "OUTPUT") ? xfp_meant(upper, ours, count, most) : "OUT";
+	return strcmp(upper, "OUTPUT") ? xfp_nearest_name(upper, ours, count, most) : "OUT";
 }
 
 /* ---- the environment --------------------------------------------------------------------------- */
@@ -47,7 +47,7 @@ static const char *meant_by(const char *name, const char *const *ours, size_t co
 static enum xfp_status judge(const char *name, const char *const *ours, size_t count, FILE *ignored,
 			     struct xfp_error *err)
 {
-	const char *meant = meant_by(name, ours, count, 2), *other = xfp_meant(name, others, OTHERS, 2);
+	const char *meant = meant_by(name, ours, count, 2), *other = xfp_nearest_name(name, others, OTHERS, 2);
 
 	if ((meant && !strcmp(meant, name)) || (other && !strcmp(other, name)) || is_for_tests(name))
 		return XFP_OK;

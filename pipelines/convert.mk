@@ -14,7 +14,7 @@ XFP_SETTINGS = MODEL OUT CACHE WORK PROFILE LIKE MODE MIN_COS_STRICT MIN_COS_LAZ
 $(foreach name,$(XFP_SETTINGS),$(if $(filter file command override,$(origin $(name))),\
 	$(eval export XFP_$(name) = $$($(name)))))
 
-# A misspelt setting would silently be the default. xfp refuses the first of these, whatever they are, and of the second
+# A mistyped setting would silently be the default. xfp refuses the first of these, whatever they are, and of the second
 # those that are near a setting. XFP_OTHERS holds names of your own: set it before this is included.
 xfp_strangers = $(strip $(foreach name,\
 	$(filter-out $(XFP_SETTINGS) $(XFP_OTHERS) XFP_% xfp_% MAKE% .% -%,$(.VARIABLES)),\

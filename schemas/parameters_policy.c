@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/text/misspelt.h"
+#include "base/text/suggestion.h"
 #include "base/utf8.h"
 #include "schemas/layout/bundle_layout.h"
 #include "schemas/parameters.h"

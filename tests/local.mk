@@ -184,7 +184,7 @@ tests_units_base_SOURCES = \
 	tests/unit/test_command_line.c \
 	tests/unit/test_file.c \
 	tests/unit/test_glob.c \
-	tests/unit/test_misspelt.c \
+	tests/unit/test_suggestion.c \
 	tests/unit/test_number.c \
 	tests/unit/test_path.c \
 	tests/unit/test_read_through.c \

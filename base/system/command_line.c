@@ -10,9 +10,9 @@
 
 #include "base/system/next_option.h"
 #include "base/system/path.h"
-#include "base/text/misspelt.h"
 #include "base/text/screen.h"
 #include "base/text/size.h"
+#include "base/text/suggestion.h"
 #include "base/text/table.h"
 #include "base/text/whole_number.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/text/misspelt.h"
+#include "base/text/suggestion.h"
 
 #define MOST_LETTERS 16
 #define MOST_OPTIONS 64

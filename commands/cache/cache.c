@@ -11,7 +11,7 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
-#include "base/text/misspelt.h"
+#include "base/text/suggestion.h"
 #include "commands/ui/commands.h"
 
 static const struct xfp_cache_command *const commands[] = {

@@ -10,7 +10,7 @@
 
 #include "base/printable.h"
 #include "base/text/glob.h"
-#include "base/text/misspelt.h"
+#include "base/text/suggestion.h"
 #include "schemas/parameters.h"
 
 #define NONE UINT32_MAX

@@ -7,7 +7,7 @@
  *            somewhat less or more of it at either end; the least squares scale and minimum for the indices which
  *            that gives are kept if they explain most, and then improved by turns
  *   settle   d and dmin so that the largest scale and the largest minimum get the largest numbers; then by turns: the
- *            best of the pairs of numbers near each group's, weights rounded anew for each; the least squares d and
+ *            best of the pairs of numbers near each group's, weights rounded again for each; the least squares d and
  *            dmin for all of them
  */
 #ifndef XFP_PEER_MIN_H

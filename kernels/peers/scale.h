@@ -9,7 +9,7 @@
  *   search   each group's scale: the weight of largest magnitude is put at each of a number of levels, whole or not,
  *            and the least squares scale for the indices which that gives is kept if it explains most
  *   settle   d so that the largest scale is one of the numbers `ends`; then by turns: the best of the numbers near
- *            each scale, weights rounded anew for each; the least squares d for all of them
+ *            each scale, weights rounded again for each; the least squares d for all of them
  */
 #include "kernels/peers/blocks.h"
 
@@ -182,7 +182,7 @@ static inline void scale_fit(struct scale_block *block, unsigned length, const f
 	scale_settle(block, how);
 }
 
-/* Group g of the block: its number, and what its weights are to be multiplied by to be at their levels. */
+/* Group g of the block: its number, and the factor that brings its weights to their levels. */
 static inline int scale_number(const struct scale_block *block, unsigned g)
 {
 	return (int)block->number[g / PEER_LANES].v[g % PEER_LANES];

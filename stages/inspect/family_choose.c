@@ -10,7 +10,7 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
-#include "base/text/misspelt.h"
+#include "base/text/suggestion.h"
 #include "stages/settings/data.h"
 
 #define MOST_NAMES 64 /* maximum number of families considered for suggestions */

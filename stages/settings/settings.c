@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text/misspelt.h"
+#include "base/text/suggestion.h"
 #include "stages/settings/goal_settings.h"
 
 #define BLANKS " \t\n"

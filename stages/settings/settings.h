@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/text/misspelt.h"
+#include "base/text/suggestion.h"
 #include "base/xfp_error.h"
 #include "schemas/goal.h"
 #include "schemas/parameters.h"
@@ -44,7 +44,7 @@ struct xfp_settings {
 
 /* The number of a setting; -1: unknown name. */
 int xfp_setting_find(const char *name);
-/* Suggest settings for a misspelled word; see misspelt.h. */
+/* Suggest settings for a misspelled word; see suggestion.h. */
 const char *xfp_setting_meant(const char *word, char text[XFP_DID_YOU_MEAN]);
 bool xfp_setting_is_floor(int setting); /* it takes effect when its layer is finished */
 

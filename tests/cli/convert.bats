@@ -253,7 +253,7 @@ refused_by_make() { # NEAREST "LINE..." [OPTION...]
 my.mk" ]
 }
 
-@test "in a makefile a misspelt setting is refused, and on make's command line whatever is none" {
+@test "in a makefile a mistyped setting is refused, and on make's command line whatever is none" {
 	make_model m
 	while IFS='|' read -r name nearest; do
 		refused_by_make "$name is not a setting; did you mean $nearest?" "$name = 3"
@@ -314,7 +314,7 @@ my.mk" ]
 	[[ ${lines[0]} == *"odd.profile: --group-size 32: --mode v2 has"* ]]
 }
 
-@test "every command refuses a misspelt XFP_ variable" {
+@test "every command refuses a mistyped XFP_ variable" {
 	make_model m
 	xfp convert m -o out.xfp -q
 	for command in "status out.xfp" "info out.xfp" "verify out.xfp" "unpack out.xfp -o d" "compare m" "cache ls"; do
@@ -327,7 +327,7 @@ my.mk" ]
 	[ "$(cat errors)" = "xfp info: ignored, since xfp has no such variable: XFP_SERVER" ]
 }
 
-@test "of XFP_ variables a misspelt one is refused, and another one mentioned once" {
+@test "of XFP_ variables a mistyped one is refused, and another one mentioned once" {
 	make_model m
 	for name in XFP_OVERIDE XFP_FLOORS XFP_LLOYD_ITER XFP_FTI XFP_FAMILLIES XFP_INSTRUCTIOSN_ XFP_MODLE XFP_DATA_DIR; do
 		run -2 env "$name=3" xfp convert m -o out.xfp

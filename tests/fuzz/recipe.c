@@ -241,7 +241,7 @@ union item {
 	struct fuzz_patch patch;
 };
 
-/* False when there is no place for it, or it would be too large; some of it may be there then. */
+/* Returns false if it does not fit or would be too large; part of it may be written then. */
 static bool add_item(struct fuzz_bundle *b, const union item *item, uint32_t *raw)
 {
 	switch (item->bytes[0] % FUZZ_KINDS) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/system/next_option.h"
-#include "base/text/misspelt.h"
+#include "base/text/suggestion.h"
 
 static void distances_count_letters(void **state)
 {
@@ -36,27 +36,27 @@ static void the_nearest_is_found(void **state)
 	static const char *const names[] = { "verify", "mode", "model", "modes" };
 
 	(void)state;
-	assert_string_equal(xfp_meant("vreify", names, 4, 2), "verify");
-	assert_string_equal(xfp_meant("moode", names, 4, 2), "mode");
-	assert_string_equal(xfp_meant("modest", (const char *[]){ "models", "modes" }, 2, 2), "modes");
-	assert_string_equal(xfp_meant("modes", (const char *[]){ "model", "mode" }, 2, 2), "mode");
-	assert_string_equal(xfp_meant("modes", (const char *[]){ "mode", "model" }, 2, 2), "mode");
-	assert_string_equal(xfp_meant("model", names, 4, 2), "model"); /* not the first that is near */
-	assert_string_equal(xfp_meant("modex", names, 4, 2), "mode");  /* the first of equals */
-	assert_string_equal(xfp_meant("modes", names, 4, 0), "modes");
-	assert_null(xfp_meant("moode", names, 4, 0));
-	assert_null(xfp_meant("vrf", names, 4, 2));
-	assert_null(xfp_meant("mode", names, 0, 9));
+	assert_string_equal(xfp_nearest_name("vreify", names, 4, 2), "verify");
+	assert_string_equal(xfp_nearest_name("moode", names, 4, 2), "mode");
+	assert_string_equal(xfp_nearest_name("modest", (const char *[]){ "models", "modes" }, 2, 2), "modes");
+	assert_string_equal(xfp_nearest_name("modes", (const char *[]){ "model", "mode" }, 2, 2), "mode");
+	assert_string_equal(xfp_nearest_name("modes", (const char *[]){ "mode", "model" }, 2, 2), "mode");
+	assert_string_equal(xfp_nearest_name("model", names, 4, 2), "model"); /* not the first that is near */
+	assert_string_equal(xfp_nearest_name("modex", names, 4, 2), "mode");  /* the first of equals */
+	assert_string_equal(xfp_nearest_name("modes", names, 4, 0), "modes");
+	assert_null(xfp_nearest_name("moode", names, 4, 0));
+	assert_null(xfp_nearest_name("vrf", names, 4, 2));
+	assert_null(xfp_nearest_name("mode", names, 0, 9));
 }
 
 static void a_slip_is_in_proportion(void **state)
 {
 	(void)state;
-	assert_int_equal(xfp_slip("out"), 1);
-	assert_int_equal(xfp_slip("bits"), 2);
-	assert_int_equal(xfp_slip("lm-headd"), 2);
-	assert_int_equal(xfp_slip("lm-headdd"), 3);
-	assert_int_equal(xfp_slip("min-cos-strct"), 4);
+	assert_int_equal(xfp_max_distance("out"), 1);
+	assert_int_equal(xfp_max_distance("bits"), 2);
+	assert_int_equal(xfp_max_distance("lm-headd"), 2);
+	assert_int_equal(xfp_max_distance("lm-headdd"), 3);
+	assert_int_equal(xfp_max_distance("min-cos-strct"), 4);
 }
 
 /* ---- options ----------------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ static void several_may_have_been_meant(void **state)
 	assert_string_equal(xfp_did_you_mean("", longest, names, 6, text), "");
 }
 
-PROGRAM("test_misspelt")
+PROGRAM("test_suggestion")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(several_may_have_been_meant),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/text/misspelt.h"
+#include "base/text/suggestion.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -39,7 +39,7 @@ size_t xfp_distance(const char *a, const char *b)
 	return now[across];
 }
 
-const char *xfp_meant(const char *word, const char *const *names, size_t count, size_t most)
+const char *xfp_nearest_name(const char *word, const char *const *names, size_t count, size_t most)
 {
 	const char *nearest = NULL;
 	bool begins = false;
@@ -58,7 +58,7 @@ const char *xfp_meant(const char *word, const char *const *names, size_t count, 
 	return nearest;
 }
 
-size_t xfp_slip(const char *word)
+size_t xfp_max_distance(const char *word)
 {
 	size_t length = strlen(word);
 
@@ -98,7 +98,7 @@ static size_t farness(const char *given, const char *of)
 	if (!lower(given, word) || !lower(of, name))
 		return SIZE_MAX;
 	distance = xfp_distance(word, name);
-	if (distance <= xfp_slip(word))
+	if (distance <= xfp_max_distance(word))
 		return distance;
 	if (strlen(word) < 3)
 		return SIZE_MAX;
