@@ -197,7 +197,7 @@ static void refused(void **state)
 	} all[] = {
 		{ "{", "not JSON" },
 		{ "[]", "not an object" },
-		{ "{}", "no tokenizer.json" },
+		{ "{}", "not a tokenizer.json" },
 		{ "{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", "Unigram is not supported" },
 		{ "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{}}}", "WordPiece is not supported" },
 		{ "{" MODEL ",\"chat\":1}", "member \"chat\" is not known" },
