@@ -153,7 +153,7 @@ static void *pages(size_t bytes)
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (at == MAP_FAILED) {
-		perror("xfp-kernel-verify: room for the bench");
+		perror("xfp-kernel-verify: memory for the bench");
 		exit(XFP_FAILED);
 	}
 	return at;

@@ -63,7 +63,7 @@ static void *allocated(size_t bytes)
 	void *at = aligned_alloc(64, (bytes + 64) / 64 * 64);
 
 	if (!at) {
-		perror("xfp-kernel-verify: a matrix");
+		perror("xfp-kernel-verify: memory for a matrix");
 		exit(XFP_FAILED);
 	}
 	return at;

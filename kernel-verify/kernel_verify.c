@@ -121,9 +121,9 @@ static void total(const struct xfp_kernel_report *report)
 		between = ", ";
 	}
 	if (report->lost && !request->json)
-		printf("not run: the device answers no more: %u groups\n", report->lost);
+		printf("not run: the device no longer responds: %u groups\n", report->lost);
 	if (report->strange && !request->json)
-		printf("not run: no kernel takes f64: %u matrices\n", report->strange);
+		printf("not run: no kernel supports f64: %u matrices\n", report->strange);
 	if (report->lost && request->json)
 		printf("},\n  \"lost\": %u", report->lost);
 	else if (request->json)
@@ -232,27 +232,27 @@ static enum xfp_status take_sets(const struct xfp_option *option, const char *wh
 static const char *misunderstood(const struct xfp_kernel_request *request)
 {
 	if (request->list + request->golden + request->bench + (request->bundle != NULL) > 1)
-		return "--list, --golden, --bench and --bundle are one at a time";
+		return "use only one of --list, --golden, --bench and --bundle";
 	if (request->json && (request->list || request->golden))
-		return "--list and --golden print no JSON";
+		return "--list and --golden do not support --json";
 	if (request->bundle_rows && !request->bundle)
-		return "--rows goes with --bundle";
+		return "--rows needs --bundle";
 	if (request->processor_time && (!request->bench || request->device_name))
-		return "--processor-time goes with --bench, of a processor";
+		return "--processor-time needs --bench, and excludes --device";
 	if (request->unchecked && (!request->bench || !request->device_name))
-		return "--unchecked goes with --bench, of a device";
+		return "--unchecked needs --bench and --device";
 	if (request->vectors && (!request->bench || !request->device_name))
-		return "--vectors goes with --bench, of a device";
+		return "--vectors needs --bench and --device";
 	if (request->device_name && request->bundle)
-		return "--device multiplies by no bundle";
+		return "--device does not support --bundle";
 	if (request->device_name && request->golden)
-		return "--golden is of processors";
+		return "--device does not support --golden";
 	if (request->device_name && request->masked)
-		return "--cpu-mask and --device do not go together";
+		return "--cpu-mask and --device exclude each other";
 	if (request->trials < UINT32_MAX && (request->bundle || request->list || request->golden))
-		return "--list, --golden and --bundle have no trials";
+		return "--trials has no effect with --list, --golden and --bundle";
 	if (!request->trials && !request->bench)
-		return "--trials 0 goes with --bench";
+		return "--trials 0 needs --bench";
 	return NULL;
 }
 

@@ -128,7 +128,7 @@ static void multiply(struct xfp_trial *trial, const struct product *p, const str
 			memcpy(&bits, y + m * stride + r, sizeof bits);
 			memset(&fresh, trial->fresh, sizeof fresh);
 			if (bits != fresh)
-				xfp_trial_fail(trial, "what lies between two vectors' rows was written");
+				xfp_trial_fail(trial, "memory between two vectors' rows was written");
 		}
 }
 
@@ -179,7 +179,7 @@ static void decode(struct xfp_trial *trial)
 		xfp_kernel_decode(trial->set, &w, row, x);
 	xfp_matvec_reference_row(&w, row, expected);
 	if (memcmp(x, expected, w.cols * sizeof *x))
-		xfp_trial_fail(trial, "row %zu is not what it should be", row);
+		xfp_trial_fail(trial, "row %zu differs from the layout's definition", row);
 	xfp_trial_floats(trial, "x", x, w.cols);
 	free(expected);
 }

@@ -131,7 +131,7 @@ static enum xfp_status tell_others(void *context, struct xfp_error *err)
 					       s->y, (int)rows, (int)cols, (int)m->count);
 
 		if (result)
-			return xfp_fail(err, XFP_FAILED, "cublasGemmEx fails (%d)", result);
+			return xfp_fail(err, XFP_FAILED, "cublasGemmEx failed (%d)", result);
 	}
 	return XFP_OK;
 }
@@ -163,7 +163,7 @@ static enum xfp_status upload(struct bench_subject *s, const struct xfp_unit_fil
 	int file = memfd_create("xfp-kernel-verify", MFD_CLOEXEC);
 
 	if (file < 0)
-		return xfp_fail(err, XFP_FAILED, "a file in memory cannot be made");
+		return xfp_fail(err, XFP_FAILED, "cannot create a file in memory");
 	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
 	if (!(status = xfp_unit_file_write(unit, file, err)) &&
 	    !(status = device->lib.xfp_bundle_open(path, &bundle, err)) &&

@@ -131,7 +131,8 @@ static enum xfp_status begin(struct bench_upload *up, struct xfp_error *err)
 
 	snprintf(up->path, sizeof up->path, "%s/xfp-kernel-verify-XXXXXX", folder && *folder ? folder : "/tmp");
 	if ((up->file = mkstemp(up->path)) < 0)
-		return xfp_fail_errno(err, errno, "%s: no file can be made there (TMPDIR says where)", up->path);
+		return xfp_fail_errno(err, errno, "%s: cannot create a file there; set TMPDIR to another folder",
+				      up->path);
 	large.rows = TIMES * (64u << 20) / 4096; /* as with --mib */
 	if ((status = xfp_bench_unit(up->bench, &large, &unit, err)))
 		return status;

@@ -65,7 +65,7 @@ bool xfp_blas_open(struct xfp_blas *blas, void *stream, uint64_t workspace)
 	if (!result)
 		blas->get_version(blas->handle, &blas->version);
 	else
-		snprintf(blas->reason, sizeof blas->reason, "%s: %s fails (%d)", blas->name, call, result);
+		snprintf(blas->reason, sizeof blas->reason, "%s: %s failed (%d)", blas->name, call, result);
 	if (result)
 		xfp_blas_close(blas);
 	return !result;

@@ -53,7 +53,7 @@ static enum xfp_status find_library(struct xfp_device *device, struct xfp_error 
 
 		return xfp_fail(err, XFP_FAILED,
 				"there is no libxfp-cuda here (%s); it is built where configure finds nvcc, and "
-				"LD_LIBRARY_PATH says where it is",
+				"LD_LIBRARY_PATH names its folder",
 				why ? why : LIBRARY);
 	}
 #define FIND(name)                                                                                               \
@@ -74,15 +74,14 @@ static enum xfp_status find_calls(struct xfp_device *device, struct xfp_error *e
 	int (*get)(const char *name, void **function, int version, uint64_t flags, int *found);
 
 	set_function(&get, dlsym(device->cu.library, "cuGetProcAddress_v2"));
-#define FIND(name, parameters)                                                                           \
-	do {                                                                                             \
-		void *address = NULL;                                                                    \
-		int found = 0;                                                                           \
-                                                                                                         \
-		if (!get || get(#name, &address, 12000, XFP_CU_WITH_LEGACY_STREAM, &found) || !address)  \
-			return xfp_fail(err, XFP_FAILED,                                                 \
-					"the CUDA driver has no " #name ": update or install it again"); \
-		set_function(&device->name, address);                                                    \
+#define FIND(name, parameters)                                                                                        \
+	do {                                                                                                          \
+		void *address = NULL;                                                                                 \
+		int found = 0;                                                                                        \
+                                                                                                                      \
+		if (!get || get(#name, &address, 12000, XFP_CU_WITH_LEGACY_STREAM, &found) || !address)               \
+			return xfp_fail(err, XFP_FAILED, "the CUDA driver has no " #name "; update or reinstall it"); \
+		set_function(&device->name, address);                                                                 \
 	} while (0);
 	XFP_DEVICE_CALLS(FIND)
 #undef FIND

@@ -229,7 +229,7 @@ static void judge_row(const struct device_product *p, const struct xfp_expected_
 
 		if (!expected(p, rows, m, &value, &off)) {
 			if (!untouched(at, size))
-				xfp_trial_fail(p->trial, "row %zu of y %zu was written, which no product names", r, m);
+				xfp_trial_fail(p->trial, "row %zu of y %zu was written, but no product names it", r, m);
 			continue;
 		}
 		xfp_to_float((int)p->y_type, at, 1, &got);
@@ -267,10 +267,10 @@ static void judge(const struct device_product *p, const uint8_t *all)
 	}
 	if (!untouched(all, (size_t)(y - all)) ||
 	    !untouched(y + used * size, p->y_bytes - (size_t)(y - all) - used * size))
-		xfp_trial_fail(p->trial, "what is before or after the results was written");
+		xfp_trial_fail(p->trial, "memory before or after the results was written");
 	for (size_t m = 0; m + 1 < p->outputs; m++)
 		if (!untouched(y + (m * p->y_stride + p->slice.rows) * size, (p->y_stride - p->slice.rows) * size))
-			xfp_trial_fail(p->trial, "what lies between two results was written");
+			xfp_trial_fail(p->trial, "memory between two results was written");
 }
 
 /* ---- a trial -------------------------------------------------------------------------------------------- */
@@ -283,7 +283,7 @@ static enum xfp_status open_linear(struct device_product *p, struct xfp_error *e
 	int file = memfd_create("xfp-kernel-verify", MFD_CLOEXEC);
 
 	if (file < 0)
-		return xfp_fail(err, XFP_FAILED, "a file in memory cannot be made");
+		return xfp_fail(err, XFP_FAILED, "cannot create a file in memory");
 	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
 	if (!(status = xfp_stack_write(&p->stack, file, err)) &&
 	    !(status = p->device->lib.xfp_bundle_open(path, &bundle, err)))

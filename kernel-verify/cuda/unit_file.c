@@ -87,7 +87,7 @@ enum xfp_status xfp_unit_file_parts(struct xfp_unit_file *unit, bool balanced, s
 {
 	if (!walk(unit, balanced, unit->experts, unit->bytes, NULL)) {
 		xfp_unit_file_free(unit);
-		return xfp_fail(err, XFP_FAILED, "no bundle has such a unit");
+		return xfp_fail(err, XFP_FAILED, "a bundle cannot contain such a unit");
 	}
 	for (int p = 0; p < XFP_PARTS; p++) {
 		unit->part[p] = unit->bytes[p] ? calloc(unit->bytes[p], 1) : NULL;
@@ -284,7 +284,7 @@ enum xfp_status xfp_unit_file_write(const struct xfp_unit_file *unit, int file, 
 	if (!(index = calloc(out.idx_bytes, 1)))
 		status = xfp_no_memory(err);
 	else if (ftruncate(file, 0) || !put_all(unit, &out, index, file))
-		status = xfp_fail_errno(err, errno, "a bundle to verify with cannot be written");
+		status = xfp_fail_errno(err, errno, "cannot write a bundle for verification");
 	free(index);
 	free(out.matrices);
 	return status;

@@ -87,7 +87,7 @@ void *xfp_trial_buffer(struct xfp_trial *trial, const char *name, size_t bytes, 
 		(struct xfp_trial_buffer){ .name = name, .mapped = inner + 2 * page, .bytes = bytes, .around = AROUND };
 	buffer->map = mmap(NULL, buffer->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (buffer->map == MAP_FAILED || mprotect(buffer->map + page, inner, PROT_READ | PROT_WRITE)) {
-		perror("xfp-kernel-verify: room for a kernel's data");
+		perror("xfp-kernel-verify: memory for a kernel's data");
 		exit(XFP_FAILED);
 	}
 	trial->buffer_count++;
@@ -131,9 +131,9 @@ static void release(struct xfp_trial *trial)
 		const uint8_t *end = buffer->data + buffer->bytes;
 
 		if (!untouched(buffer->map + page, buffer->data))
-			xfp_trial_fail(trial, "what is before \"%s\" was written", buffer->name);
+			xfp_trial_fail(trial, "memory before \"%s\" was written", buffer->name);
 		if (!untouched(end, buffer->map + buffer->mapped - page))
-			xfp_trial_fail(trial, "what is after \"%s\" was written", buffer->name);
+			xfp_trial_fail(trial, "memory after \"%s\" was written", buffer->name);
 		munmap(buffer->map, buffer->mapped);
 	}
 	trial->buffer_count = 0;
@@ -189,7 +189,7 @@ void xfp_trial_record(struct xfp_trial *trial, const char *name, char type, cons
 	if (trial->recorded_bytes + bytes > trial->recorded_capacity) {
 		trial->recorded_capacity = (trial->recorded_bytes + bytes) * 2;
 		if (!(buffer = realloc(buffer, trial->recorded_capacity))) {
-			perror("xfp-kernel-verify: room for outputs");
+			perror("xfp-kernel-verify: memory for outputs");
 			exit(XFP_FAILED);
 		}
 		trial->recorded = buffer;
@@ -239,7 +239,7 @@ static void describe(char type, const uint8_t *at, char *text, size_t bytes)
 void xfp_trial_compare(struct xfp_trial *trial, const struct xfp_trial *expected)
 {
 	if (expected->failed) {
-		xfp_trial_fail(trial, "nothing to compare with: of plain C, %s", expected->failure);
+		xfp_trial_fail(trial, "nothing to compare with: plain C: %s", expected->failure);
 		return;
 	}
 	for (unsigned i = 0; i < expected->record_count && !trial->failed; i++) {
@@ -333,7 +333,7 @@ static void blame(struct xfp_trial *trial, const char *signal, const uint8_t *wh
 			xfp_trial_fail(trial, "%s, byte %zu after \"%s\"", signal,
 				       (size_t)(where - buffer->data - buffer->bytes), buffer->name);
 		else
-			xfp_trial_fail(trial, "%s, byte %zu of \"%s\", which may be read only", signal,
+			xfp_trial_fail(trial, "%s, byte %zu of \"%s\", which is read-only", signal,
 				       (size_t)(where - buffer->data), buffer->name);
 		return;
 	}
