@@ -132,7 +132,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	for command in "verify" "info" "unpack -o $own/copy" "convert fused -o $own/again.xfp --like"; do
 		# shellcheck disable=SC2086
 		refused 3 xfp $command "$own/m.xfp"
-		[[ $stderr == *"m.xfp: format version 0, "*"convert the checkpoint again"* ]]
+		[[ $stderr == *"m.xfp: format version 0 is too old"*"convert the checkpoint again"* ]]
 		[ ! -e "$own/copy" ]
 		[ ! -e "$own/again.xfp" ]
 	done
@@ -194,7 +194,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	for command in verify info "unpack -o $own/copy"; do
 		# shellcheck disable=SC2086
 		refused 2 xfp $command
-		[[ $stderr == *"no BUNDLE given"* ]]
+		[[ $stderr == *"missing BUNDLE"* ]]
 	done
 	refused 2 xfp unpack fused.xfp
 	[[ $stderr == *"-o DIR"* ]]

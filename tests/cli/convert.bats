@@ -279,7 +279,7 @@ my.mk" ]
 		'include $(shell xfp --pipelines)/convert.mk' >my.mk
 	OVERIDE=1 make -f my.mk TARGET=x FLOORS=2 2>errors
 	[ "$(sha out.xfp)" = "$(converted m direct.xfp)" ]
-	run ! grep -e ignored -e "no setting" errors
+	run ! grep -e ignored -e "not a setting" errors
 }
 
 @test "a bundle does not go to standard output" {

@@ -419,7 +419,7 @@ gc_on_full_disk() { # COMMAND...: that runs gc on one
 	two_runs
 	before=$(artifacts | wc -l)
 	run -1 strace -f -qq -o trace -e inject=pwrite64:error=ENOSPC xfp cache gc --cache xfp-cache
-	[[ $output == *"xfp cache gc: 8 artifacts were removed, and the manifest still lists them: "*"free some and run again"* ]]
+	[[ $output == *"xfp cache gc: 8 artifacts were removed, and the manifest still lists them: "*"free some space and run again"* ]]
 	[ "$(artifacts | wc -l)" -eq $((before - 8)) ]
 	[ "$(query "SELECT count(*) FROM artifacts")" = "$before" ]
 	# which are misses meanwhile
