@@ -275,7 +275,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	layers|llama.block_count: is missing
 	adapter|is an adapter, not a model
 	unknown|is a GGUF of an architecture that is none of llama
-	listed|blk.0.extra.weight: is IQ2_XXS, which can be listed but not read
+	listed|blk.0.extra.weight: IQ2_XXS, which can be listed but not read
 	EOF
 	gguf gemma2 --spoil norm-type
 	run -3 xfp convert model.gguf -o x.xfp
