@@ -123,7 +123,7 @@ open("parts/model-00003-of-00003.gguf", "wb").write(parts[1].replace(ours, their
 	printf '{"model_type": "llama"}' >parts/config.json
 	printf words >parts/tokenizer.json
 	run -0 xfp convert parts -o folder.xfp --cache parts-cache
-	[[ "$output" == *"mmproj-model.gguf"*"left"* ]]
+	[[ "$output" == *"mmproj-model.gguf"*"ignored"* ]]
 	[[ "$output" == *"config.json: exists, but a new one"* ]]
 	xfp unpack folder.xfp -o out
 	[ "$(cat out/tokenizer.json)" = words ]

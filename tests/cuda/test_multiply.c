@@ -401,12 +401,12 @@ static void what_cannot_be(void **state)
 	refused(xfp_cuda_multiply(s.linear, 0, 1, &s.prepared, &out, &queue, &err), part)
 	IN(data, 0, "inputs at 0, which is nowhere");
 	IN(data, s.x + 1, "which is no multiple of their size");
-	IN(type, 4, "inputs of type 4");
+	IN(type, 4, "inputs have an unknown type, 4");
 	IN(stride, s.info.cols - 1, "have no room for");
 	IN(count, 3, "3 prepared vectors take");
 	OUT(data, 0, "outputs at 0, which is nowhere");
 	OUT(data, s.y + 1, "which is no multiple of their size");
-	OUT(type, 0, "outputs of type 0");
+	OUT(type, 0, "outputs have an unknown type, 0");
 	OUT(stride, 1, "have no room for");
 	refused(xfp_cuda_prepare(s.linear, &s.in, s.room + 64, room, &queue, &s.prepared, &err),
 		"not at a multiple of 256");

@@ -146,7 +146,7 @@ static void calls_fail(void **state)
 		/* No other library is asked for it. */
 		{ "cuLibraryGetKernel 1 500",
 		  "xfp_prepare_f32: cuLibraryGetKernel failed: CUDA_ERROR_NOT_FOUND (500)" },
-		{ "cuFuncLoad 1 999", "xfp_prepare_f32: cuFuncLoad failed: an unknown error (999): the driver" },
+		{ "cuFuncLoad 1 999", "xfp_prepare_f32: cuFuncLoad failed: an unknown error (999): no description" },
 		{ "cuFuncSetAttribute 1 1", ": cuKernelSetAttribute failed: CUDA_ERROR_INVALID_VALUE (1)" },
 		{ "cuDeviceGetAttribute 1 101", "cuDeviceGetAttribute failed: CUDA_ERROR_INVALID_DEVICE (101)" },
 		{ "cuDeviceGetAttribute 4 101", "cuDeviceGetAttribute failed" },
@@ -252,7 +252,7 @@ static void bad_memory(void **state)
 	} cases[] = {
 		{ 0, 0, 0, "q.weight: the device memory at 0 is none" },
 		{ 1, 16, 0, "not at a multiple of 256 bytes" },
-		{ 1, 0, 1, "takes " },
+		{ 1, 0, 1, "needs " },
 		{ 256, 0, 0, "0x100 is not an address of device memory" },
 	};
 
@@ -265,11 +265,11 @@ static void bad_memory(void **state)
 		assert_null(linear);
 		told(cases[i].text);
 	}
-	snprintf(text, sizeof text, "takes %llu bytes", (unsigned long long)s->bytes);
+	snprintf(text, sizeof text, "needs %llu bytes", (unsigned long long)s->bytes);
 	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, 0, NULL, &linear, &err),
 			 XFP_USAGE);
 	told(text);
-	told("was given 0");
+	told("only 0 were given");
 	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 1, NULL, s->memory, 0, NULL, &linear, &err),
 			 XFP_USAGE);
 	told("has no unit 1");
