@@ -63,7 +63,7 @@ each_form() { # FORM...
 		no_output out.xfp
 		rm -r packed plain
 	done <<-'END'
-		ct-pack4 missing tensor*down_proj.weight_packed: has no scales*with _scale; download the checkpoint again
+		ct-pack4 missing tensor*down_proj.weight_packed: has no scales*with _scale is missing; download the checkpoint again
 		ct-pack4 shape tensor*weight_packed: is I32*which match no group*download both again
 		ct-pack4 left-over tensor model.stray.weight_scale: scales weights that are missing
 		ct-pack4 unpacked config.json: says that the weights are compressed-tensors, but no tensor is*remove quantization_config
@@ -71,15 +71,15 @@ each_form() { # FORM...
 		ct-pack4 no-shape tensor*weight_packed: has no shape*with _shape
 		ct-pack4 other-shape tensor*weight_shape: says \[7, 144\], but the packed weights are \[96, 18\]; download both again
 		ct-pack4 scale-u16 tensor*weight_scale: is U16; scales are
-		ct-pack4 asymmetric tensor*weight_packed: is I32*no zero points, which no group
-		ct-pack4-zeros symmetric tensor*weight_packed: is I32*and zero points \[12, 6\], which no group
-		ct-pack4-zeros no-zero-points tensor*weight_packed: is I32*no zero points, which no group
+		ct-pack4 asymmetric tensor*weight_packed: is I32*no zero points, which match no group
+		ct-pack4-zeros symmetric tensor*weight_packed: is I32*and zero points \[12, 6\], which match no group
+		ct-pack4-zeros no-zero-points tensor*weight_packed: is I32*no zero points, which match no group
 		ct-pack4 set-group-size tensor*weight_packed: is I32*which match no group
 		ct-pack4 no-group-size config.json: config_groups.group_0.weights.group_size is not a number
 		ct-pack4 num-bits tensor*weight_packed: is I32*which match no group
 		ct-pack4 bad-num-bits config.json: config_groups.group_0.weights.num_bits is not a number
-		ct-pack4 strategy config.json: config_groups.group_0.weights.strategy is none of
-		ct-pack4 type config.json: config_groups.group_0.weights.type is neither
+		ct-pack4 strategy config.json: config_groups.group_0.weights.strategy must be tensor
+		ct-pack4 type config.json: config_groups.group_0.weights.type must be int or float
 		ct-pack4 no-groups config.json: has no config_groups
 		ct-pack4 other-format tensor*weight_packed: is I32*which match no group
 		ct-pack4 wide-codes tensor*weight_packed: is U32; packed weights are I32 or U8

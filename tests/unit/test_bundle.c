@@ -480,12 +480,12 @@ static void what_is_no_bundle_is_refused(void **state)
 	fifo = xfp_path(f.folder, "fifo"); /* without a writer */
 	assert_int_equal(mkfifo(fifo, 0600), 0);
 	assert_int_equal(fixture_accept(fifo, &err), XFP_BAD_INPUT);
-	assert_non_null(strstr(err.text, "not a file"));
+	assert_non_null(strstr(err.text, "not a regular file"));
 	free(fifo);
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", f.folder);
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
 	assert_int_equal(fixture_accept(address.sun_path, &err), XFP_BAD_INPUT);
-	assert_non_null(strstr(err.text, "not a file"));
+	assert_non_null(strstr(err.text, "not a regular file"));
 	close(listener);
 	assert_int_equal(fixture_accept("/nonexistent/x.xfp", &err), XFP_BAD_INPUT);
 	assert_int_equal(fixture_accept("/dev/null/x.xfp", &err), XFP_BAD_INPUT); /* a file is not a folder */
