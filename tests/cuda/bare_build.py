@@ -11,7 +11,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-LISTS = ["base", "schemas", "kernels", "runtime", "kernels/cuda", "runtime/cuda"]
+LISTS = ["base", "schemas", "kernels", "runtime", "kernels/cuda", "runtime/cuda", "kernel-verify"]
 # Of processors, plain C: what is proved is the device.
 CONDITIONS = {"CUDA": True, "VERSION_SCRIPT": True, "X86": False, "AARCH64": False, "CONVERTER": False}
 
