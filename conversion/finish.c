@@ -130,8 +130,8 @@ static void tick_bundle(void *own)
 	tick->tick(tick->context);
 }
 
-int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context), void *context,
-		    struct xfp_result *result, struct xfp_error *err)
+int xfp_bundle_make(struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_result *result,
+		    struct xfp_error *err)
 {
 	char expected[33] = "";
 	bool move = xfp_drops_units(c);
@@ -167,11 +167,11 @@ int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, void 
 		argv[9] = c->request->out;
 		c->place.tick_ms = MOVE_TICK_MS;
 	}
-	status = xfp_run(&c->place, signals, argv, NULL, tick_bundle, &all, err);
+	status = xfp_run(&c->place, c->signals, argv, NULL, tick_bundle, &all, err);
 	c->place.tick_ms = 0;
 	if (move)
 		xfp_drop_moved(c);
-	if (status && !signals->interrupted) {
+	if (status && !c->signals->interrupted) {
 		xfp_log_show(c, before);
 		xfp_log_keep(&c->place, before);
 	}

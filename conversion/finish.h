@@ -26,8 +26,8 @@ enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const str
 				       struct xfp_error *err);
 
 /* Write the bundle. Returns XFP_DAMAGED if an artifact is damaged. Messages of xfp-bundle are logged and shown. */
-int xfp_bundle_make(struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context), void *context,
-		    struct xfp_result *result, struct xfp_error *err);
+int xfp_bundle_make(struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_result *result,
+		    struct xfp_error *err);
 
 /* Record completed units in the manifest. Returns false if this fails now or failed before, with one notice. The caller
  * must then not end the run in the manifest: it would count as the last run of the output, and xfp cache gc would treat

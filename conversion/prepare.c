@@ -229,12 +229,12 @@ static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_err
 }
 
 /* Write a dry run's ledger into a temporary work folder. */
-static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+static enum xfp_status read_scratch_ledger(struct xfp_conversion *c, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_FAILED;
 
 	if ((c->place.scratch = xfp_temporary_folder(err)))
-		status = (enum xfp_status)xfp_run_inspect(c, signals, c->place.scratch, err);
+		status = (enum xfp_status)xfp_run_inspect(c, c->place.scratch, err);
 	if (!status)
 		status = read_ledger(c, c->place.scratch, err);
 	return status;
@@ -316,18 +316,18 @@ static enum xfp_status check_like(const struct xfp_conversion *c, struct xfp_err
 	return status;
 }
 
-static enum xfp_status prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+static enum xfp_status prepare_folder(struct xfp_conversion *c, struct xfp_error *err)
 {
 	enum xfp_status status;
 
 	if (c->request->dry_run) {
-		if (!(status = read_scratch_ledger(c, signals, err)) && !(status = check_like(c, err)) &&
+		if (!(status = read_scratch_ledger(c, err)) && !(status = check_like(c, err)) &&
 		    !(status = check_policy(c, err)))
 			status = xfp_goal_check(c, err);
 		return status ? status : xfp_conversion_open_cache(c, err);
 	}
 	if ((status = ingest_leftovers(c, err)) ||
-	    (status = (enum xfp_status)xfp_run_inspect(c, signals, c->request->work, err)) ||
+	    (status = (enum xfp_status)xfp_run_inspect(c, c->request->work, err)) ||
 	    (status = read_ledger(c, c->request->work, err)) || (status = check_like(c, err)) ||
 	    (status = check_policy(c, err)) || (status = xfp_goal_check(c, err)) ||
 	    (status = xfp_conversion_open_cache(c, err)))
@@ -336,9 +336,9 @@ static enum xfp_status prepare_folder(struct xfp_conversion *c, struct xfp_signa
 	return XFP_OK;
 }
 
-enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err)
+enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_error *err)
 {
-	enum xfp_status status = prepare_folder(c, signals, err);
+	enum xfp_status status = prepare_folder(c, err);
 
 	if (!status) {
 		remark_floors(c);

@@ -16,7 +16,7 @@
 
 /* Call once per run. Ingests the remaining events of an earlier run, runs inspect to write the ledger, writes the
  * parameters, opens the cache, removes temporary files, and warns about floors that are too low. */
-enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_signals *signals, struct xfp_error *err);
+enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_error *err);
 
 /* Update units, stamps and todo.mk; may be called repeatedly. With `check`, every artifact in use is read and compared
  * with its digest, and damaged ones are removed. */

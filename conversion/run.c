@@ -44,7 +44,7 @@ static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 	xfp_units_progress_begin(c);
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_UNITS_BEGIN);
 	xfp_conversion_phase(c, "converting");
-	status = xfp_run_make(c, c->signals, follow, c, err);
+	status = xfp_run_make(c, follow, c, err);
 	follow(c);
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_UNITS_END);
 	if (!c->signals->interrupted)
@@ -125,7 +125,7 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 		return status;
 	xfp_conversion_phase(c, "bundling");
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_BUNDLE_BEGIN);
-	status = xfp_bundle_make(c, c->signals, follow_bundle, c, result, err);
+	status = xfp_bundle_make(c, follow_bundle, c, result, err);
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_BUNDLE_END);
 	if (!status && c->request->goal.kind && result->bytes != c->solved.makeup.file)
 		status = (int)xfp_fail(err, XFP_FAILED,

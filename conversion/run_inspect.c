@@ -62,7 +62,7 @@ static void add_policy(struct argument_words *words, const struct xfp_parameters
 	}
 }
 
-int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const char *work, struct xfp_error *err)
+int xfp_run_inspect(struct xfp_conversion *c, const char *work, struct xfp_error *err)
 {
 	struct argument_words words = { .word = NULL };
 	off_t before = xfp_log_size(&c->place);
@@ -81,7 +81,7 @@ int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const
 	if (words.failed)
 		status = (int)xfp_no_memory(err);
 	else
-		status = xfp_run(&c->place, signals, (const char *const *)words.word, NULL, NULL, NULL, err);
+		status = xfp_run(&c->place, c->signals, (const char *const *)words.word, NULL, NULL, NULL, err);
 	words_free(&words);
 	if (status || !c->request->quiet)
 		xfp_log_show(c, before);

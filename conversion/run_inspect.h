@@ -8,6 +8,6 @@
 #include "conversion/run_make.h"
 
 /* Write the ledger into `work`; messages of xfp-inspect are shown. */
-int xfp_run_inspect(struct xfp_conversion *c, struct xfp_signals *signals, const char *work, struct xfp_error *err);
+int xfp_run_inspect(struct xfp_conversion *c, const char *work, struct xfp_error *err);
 
 #endif

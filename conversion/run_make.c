@@ -231,8 +231,7 @@ static void set_threads(unsigned jobs, uint32_t units)
 	setenv("OMP_WAIT_POLICY", "passive", 0); /* other processes need the CPU */
 }
 
-int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context),
-		 void *context, struct xfp_error *err)
+int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_error *err)
 {
 	const char *pipelines = getenv("XFP_PIPELINES"); /* set by xfp_run_environment */
 	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL, parallel[16];
@@ -256,7 +255,7 @@ int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, vo
 	if (c->request->keep_going)
 		argv[count++] = "-k";
 	set_threads(jobs, c->units.todo);
-	status = xfp_run(&c->place, signals, argv, c->request->work, tick, context, err);
+	status = xfp_run(&c->place, c->signals, argv, c->request->work, tick, context, err);
 	free(rules);
 	return status;
 }

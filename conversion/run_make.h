@@ -29,7 +29,6 @@ static inline enum xfp_status xfp_child_status(int status)
 }
 
 /* Run make for the units of todo.mk. */
-int xfp_run_make(const struct xfp_conversion *c, struct xfp_signals *signals, void (*tick)(void *context),
-		 void *context, struct xfp_error *err);
+int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_error *err);
 
 #endif

@@ -138,7 +138,7 @@ static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_sig
 		c.place.log = fileno(log);
 		status = xfp_run_environment(work, work, err);
 		if (!status)
-			status = (enum xfp_status)xfp_run_inspect(&c, signals, work, err);
+			status = (enum xfp_status)xfp_run_inspect(&c, work, err);
 		if (!status)
 			status = read_ledger(comparison, work, err);
 	}

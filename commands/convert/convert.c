@@ -66,7 +66,7 @@ static int convert(struct xfp_conversion *c, struct xfp_error *err)
 {
 	struct xfp_result result = { .sha256 = "" };
 	double started = xfp_now();
-	int status = xfp_prepare_folder(c, c->signals, err);
+	int status = xfp_prepare_folder(c, err);
 
 	c->place.refused = status && !c->signals->interrupted;
 	if (status)
@@ -108,7 +108,7 @@ static void report(const struct xfp_conversion_command *command, int status, con
 
 static int prepare(struct xfp_conversion *c, struct xfp_error *err)
 {
-	int status = xfp_prepare_folder(c, c->signals, err);
+	int status = xfp_prepare_folder(c, err);
 
 	if (!status)
 		status = (int)xfp_check_crcs(c, err);

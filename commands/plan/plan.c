@@ -32,7 +32,7 @@ static int plan(struct xfp_conversion *c, struct xfp_error *err)
 		return (int)xfp_fail(err, XFP_FAILED, "no temporary file");
 	if (borrowed)
 		c->place.log = fileno(log);
-	status = (int)xfp_prepare_folder(c, c->signals, err);
+	status = (int)xfp_prepare_folder(c, err);
 	facts.inspect_seconds = xfp_now() - began;
 	/* Only --survey modifies anything. */
 	if (!status && c->request->survey)
@@ -47,7 +47,7 @@ static int plan(struct xfp_conversion *c, struct xfp_error *err)
 	if (!status)
 		status = (int)xfp_plan_gather(c, &facts, err);
 	if (!status && c->units.todo && !facts.current)
-		status = (int)xfp_plan_pace_measure(c, c->signals, &facts.pace, err);
+		status = (int)xfp_plan_pace_measure(c, &facts.pace, err);
 	if (!status && c->request->json)
 		status = (int)xfp_plan_print_json(&facts, err);
 	else if (!status)

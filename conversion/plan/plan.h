@@ -32,8 +32,8 @@ struct xfp_plan_pace {
 /* Run the actual stages on generated rows with the checkpoint's row length and dtype, in a temporary folder. Takes a
  * few hundred milliseconds. On failure, the pace stays unknown and the log has the reason. Returns XFP_FAILED if
  * interrupted. */
-enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp_signals *signals,
-				      struct xfp_plan_pace *pace, struct xfp_error *err);
+enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp_plan_pace *pace,
+				      struct xfp_error *err);
 /* Remaining seconds of the units with `jobs` in flight, and of writing the bundle. */
 double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, unsigned jobs);
 double xfp_plan_pace_bundle(uint64_t bytes);

@@ -126,8 +126,7 @@ static void take_pace(const struct xfp_probe *probe, char *events, double second
 	pace->known = true;
 }
 
-enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp_signals *signals,
-				      struct xfp_plan_pace *pace, struct xfp_error *err)
+enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp_plan_pace *pace, struct xfp_error *err)
 {
 	struct xfp_error ignored = { 0 };
 	char *path = NULL, *events = NULL;
@@ -135,13 +134,13 @@ enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp
 	double seconds;
 
 	*pace = (struct xfp_plan_pace){ 0 };
-	if (!xfp_probe_make(c, &probe, &ignored) && !run_probe(&probe, signals, &seconds, &ignored) &&
+	if (!xfp_probe_make(c, &probe, &ignored) && !run_probe(&probe, c->signals, &seconds, &ignored) &&
 	    (path = xfp_path(probe.work, XFP_EVENTS_FILE)) && !xfp_slurp(path, 1 << 20, &events, NULL, &ignored))
 		take_pace(&probe, events, seconds, stages_of_a_unit(&c->parameters), pace);
 	free(events);
 	free(path);
 	xfp_probe_remove(&probe);
-	return signals->interrupted ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
+	return c->signals->interrupted ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
 }
 
 /* ---- predictions --------------------------------------------------------------------------------- */
