@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/system/command_line.h"
+#include "base/text/suffix.h"
 #include "base/text/whole_number.h"
 #include "checkpoints/hub.h"
 #include "commands/compare/compare.h"
@@ -99,7 +100,7 @@ static enum xfp_status take_plot(const struct xfp_option *option, const char *wh
 				 struct xfp_error *err)
 {
 	struct xfp_compare_request *request = option->context;
-	if (!xfp_names_file(text, ".svg") || strlen(text) < 5 || strcmp(text + strlen(text) - 4, ".svg"))
+	if (!xfp_names_file(text, ".svg") || !xfp_stem(text, ".svg"))
 		return xfp_fail(err, XFP_USAGE, "%s '%s': the plot is SVG; give it a name that ends in .svg", where,
 				text);
 	request->plot = text;

@@ -13,6 +13,7 @@
 #include "base/system/mapped.h"
 #include "base/system/signals.h"
 #include "base/text/size.h"
+#include "base/text/suffix.h"
 #include "base/text/whole_number.h"
 #include "commands/eval/interrupted.h"
 #include "commands/eval/print.h"
@@ -52,13 +53,6 @@ static enum xfp_status take_memory(const struct xfp_option *option, const char *
 	return XFP_OK;
 }
 
-static bool has_ending(const char *path, const char *ending)
-{
-	size_t length = strlen(path), size = strlen(ending);
-
-	return length >= size && !strcmp(path + length - size, ending);
-}
-
 /* Whether an argument is a text or token ids rather than a model: standard input, an extension of texts, or a file
  * without an extension of weights. */
 static bool is_text(const char *path)
@@ -69,10 +63,10 @@ static bool is_text(const char *path)
 	struct stat st;
 
 	for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
-		if (has_ending(path, weights[i]))
+		if (xfp_ends_with(path, weights[i]))
 			return false;
 	}
-	return !strcmp(path, "-") || has_ending(path, ".txt") || has_ending(path, ".npy") ||
+	return !strcmp(path, "-") || xfp_ends_with(path, ".txt") || xfp_ends_with(path, ".npy") ||
 	       (!stat(path, &st) && !S_ISDIR(st.st_mode));
 }
 
@@ -80,7 +74,7 @@ static int refuse_arguments(const struct xfp_command_line *line)
 {
 	for (int i = 0; line->argument_count > 1 && i < line->argument_count; i++) {
 		const char *path = line->arguments[i];
-		bool ids = has_ending(path, ".npy");
+		bool ids = xfp_ends_with(path, ".npy");
 
 		if (is_text(path))
 			return xfp_command_line_refuse(line, "more than one bundle or model; %s given with --%s %s",

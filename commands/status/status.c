@@ -15,6 +15,7 @@
 #include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "base/system/output.h"
+#include "base/text/suffix.h"
 #include "base/text/text.h"
 #include "commands/status/print.h"
 #include "commands/ui/commands.h"
@@ -73,9 +74,7 @@ static enum xfp_status find_here(struct folders *folders, struct xfp_error *err)
 	if (!(here = opendir(".")))
 		return xfp_fail_errno(err, errno, "the current folder");
 	while (!status && (entry = readdir(here))) {
-		size_t length = strlen(entry->d_name);
-
-		if (length > 5 && !strcmp(entry->d_name + length - 5, ".work") && xfp_is_work_folder(entry->d_name))
+		if (xfp_stem(entry->d_name, ".work") && xfp_is_work_folder(entry->d_name))
 			status = add_folder(folders, strdup(entry->d_name), err);
 	}
 	closedir(here);

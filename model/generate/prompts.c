@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
+#include "base/text/suffix.h"
 #include "model/tokenizer/defects.h"
 
 #define LARGEST_FILE ((size_t)1 << 30)
@@ -55,13 +56,12 @@ static bool is_blank(const char *text, size_t size)
 /* Whether it is JSON Lines: by the file's name or, for standard input and pipes, by the first value. */
 static bool has_json(const char *path, const char *text, size_t size)
 {
-	size_t length = strlen(path);
 	struct stat st;
 	json_t *first;
 	bool json;
 
 	if (strcmp(path, "-") && (stat(path, &st) || S_ISREG(st.st_mode)))
-		return length > 6 && !strcmp(path + length - 6, ".jsonl");
+		return xfp_stem(path, ".jsonl") > 0;
 	first = json_loadb(text, size, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL);
 	json = json_is_string(json_object_get(first, "prompt"));
 	json_decref(first);
