@@ -273,13 +273,11 @@ tests_units_commands_SOURCES = \
 	tests/unit/test_footprint.c \
 	tests/unit/test_goal.c \
 	tests/unit/test_low_floors.c \
-	tests/unit/test_npy.c \
 	tests/unit/test_pace.c \
 	tests/unit/test_prepare.c \
 	tests/unit/test_report.c \
 	tests/unit/test_resume.c \
 	tests/unit/test_rounds.c \
-	tests/unit/test_sample.c \
 	tests/unit/test_shares.c \
 	tests/unit/test_sources.c \
 	tests/unit/test_unpack.c \
@@ -288,7 +286,9 @@ tests_units_model_SOURCES = \
 	tests/unit/test_config_keys.c \
 	tests/unit/test_description.c \
 	tests/unit/test_forward.c \
+	tests/unit/test_npy.c \
 	tests/unit/test_numbers.c \
+	tests/unit/test_sample.c \
 	tests/unit/test_tokenizer_edges.c
 # What reads a text for a model is linked with little else.
 tests_units_tokenizer_SOURCES = \
