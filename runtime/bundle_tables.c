@@ -74,7 +74,7 @@ enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_er
 
 /* ---- strings ----------------------------------------------------------------------------------- */
 
-/* Check the next string of the table, of which the first `end` bytes are in use. */
+/* Check the next string of the table. The first `end` bytes of the table are in use. */
 static bool take_string(const struct xfp_bundle *bundle, struct xfp_idx_string string, uint32_t *end)
 {
 	uint32_t left = xfp_bundle_count(bundle, XFP_TABLE_STRINGS) - *end;

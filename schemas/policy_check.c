@@ -170,7 +170,7 @@ static const struct xfp_ledger_tensor *find_tensor(const struct xfp_ledger *ledg
 	return found;
 }
 
-/* The unit of which the tensor is a matrix (an expert's stack). NULL: none. */
+/* The unit that the tensor belongs to, or the stack of an expert's matrix. NULL: none. */
 static const struct xfp_ledger_unit *unit_of(const struct xfp_ledger *ledger, const struct xfp_ledger_tensor *tensor)
 {
 	for (uint32_t u = 0; u < ledger->unit_count; u++)

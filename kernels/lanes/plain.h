@@ -262,7 +262,7 @@ LANES_INLINE void vsum_total(const vsum *s, int64_t *sum, int64_t *square)
 	}
 }
 
-/* Return a > b ? a : b, and the smaller one likewise with <. */
+/* Return a > b ? a : b; the second function, a < b ? a : b. */
 LANES_INLINE vf vf_larger(vf a, vf b)
 {
 	return vf_where(vf_above(a, b), a, b);

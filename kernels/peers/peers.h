@@ -64,7 +64,7 @@ static inline size_t xfp_peer_size(const struct xfp_peer *peer, size_t n)
 /* ... and a matrix with the scales that they share. */
 uint64_t xfp_peer_matrix_size(const struct xfp_peer *peer, uint64_t rows, uint64_t cols);
 
-/* Weights that share a scale, with their peak; where there is none it is not looked at. */
+/* Encode or decode weights that share a scale. `peak` is their largest magnitude; other types ignore it. */
 void xfp_peer_encode(const struct xfp_peer *peer, float peak, const float *x, size_t n, uint8_t *out);
 void xfp_peer_decode(const struct xfp_peer *peer, float peak, const uint8_t *in, size_t n, float *x);
 
