@@ -308,7 +308,7 @@ static enum xfp_status sort_uses(struct taking *t, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------- */
+/* ---- the whole census -------------------------------------------------------------------------- */
 
 static int by_key(const void *a, const void *b)
 {

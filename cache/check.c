@@ -32,7 +32,7 @@ static enum xfp_status tell(const struct checking *c, const struct xfp_finding *
 	return c->hooks->found(finding, c->hooks->context, err);
 }
 
-/* ---- which are read ---------------------------------------------------------------------------- */
+/* ---- which artifacts are read ------------------------------------------------------------------ */
 
 static uint64_t lot(const struct checking *c, const char *key)
 {

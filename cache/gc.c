@@ -77,7 +77,7 @@ static int by_age(const void *a, const void *b)
 	return x->item < y->item ? -1 : 1;
 }
 
-/* Spare artifacts that need not go for the folder to shrink to its limit. */
+/* Keep artifacts that need not be removed to reach the size limit. */
 static enum xfp_status spare(const struct xfp_census *c, uint64_t size, uint64_t most, uint8_t *why,
 			     struct xfp_error *err)
 {

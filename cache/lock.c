@@ -17,7 +17,7 @@
 #define LONGEST 65536
 #define WHO 640 /* bytes for the description of a lock holder */
 
-/* ---- who has it -------------------------------------------------------------------------------- */
+/* ---- lock holders ------------------------------------------------------------------------------ */
 
 static bool host_name(char host[65])
 {

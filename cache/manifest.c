@@ -171,7 +171,7 @@ enum xfp_status xfp_manifest_set_aside(const char *path, char **where, struct xf
 	return status;
 }
 
-/* ---- the ways to open -------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------- */
 
 int xfp_manifest_lock_folder(const struct xfp_store *store)
 {

@@ -215,7 +215,7 @@ static enum xfp_status exchange(const struct xfp_store *store, const char *path,
 	return status;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------- */
+/* ---- the whole rebuild ------------------------------------------------------------------------- */
 
 /* Other processes cannot see the file before it is complete, so it needs no journal on disk. */
 static enum xfp_status build(struct building *b, const char *old, struct xfp_error *err)

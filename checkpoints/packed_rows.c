@@ -26,7 +26,7 @@ struct xfp_packed_rows {
 	unsigned char *tile; /* NULL until needed */
 };
 
-/* ---- where the matrix is ------------------------------------------------------------------------ */
+/* ---- location of the matrix --------------------------------------------------------------------- */
 
 enum axis { NOWHERE, ALONG_ROWS, ALONG_COLUMNS, ACROSS };
 

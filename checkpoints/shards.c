@@ -13,7 +13,7 @@
 #include "checkpoints/safetensors_index.h"
 #include "schemas/recipe/recipe.h"
 
-/* ---- what files there are ------------------------------------------------------------------------ */
+/* ---- listing files ------------------------------------------------------------------------------- */
 
 enum xfp_status xfp_listing_of_folder(const char *folder, struct xfp_listing *out, struct xfp_error *err)
 {
@@ -312,7 +312,7 @@ enum xfp_status xfp_shards_named(const struct xfp_file_form *form, struct xfp_ch
 	return xfp_shards_single(form, c, listing, name, err);
 }
 
-/* ---- one of several ------------------------------------------------------------------------------ */
+/* ---- selecting one file of several --------------------------------------------------------------- */
 
 enum xfp_status xfp_shards_only(const struct xfp_file_form *form, struct xfp_checkpoint *c,
 				const struct xfp_listing *listing, bool (*may_be)(const char *name),

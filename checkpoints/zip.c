@@ -249,7 +249,7 @@ static enum xfp_status read_local(struct zip_reader *z, struct zip_entry *f)
 	return XFP_OK;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------- */
+/* ---- the whole archive ---------------------------------------------------------------------------- */
 
 static int by_place(const void *a, const void *b)
 {

@@ -63,7 +63,7 @@ static void tell(struct xfp_kernel_report *report, const struct timing *m)
 	xfp_output_flush();
 }
 
-/* ---- in the cache --------------------------------------------------------------------------------------------- */
+/* ---- kernels in the cache ------------------------------------------------------------------------------------- */
 
 static double time_of(const struct xfp_kernel_op *op, enum xfp_kernel_set set)
 {
@@ -97,7 +97,7 @@ static void in_cache(const struct xfp_kernel_op *op, struct xfp_kernel_report *r
 	}
 }
 
-/* ---- beyond the cache ------------------------------------------------------------------------------------------- */
+/* ---- products beyond the cache ---------------------------------------------------------------------------------- */
 
 struct timed_product {
 	const struct xfp_kernel_request *request;

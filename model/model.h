@@ -25,7 +25,7 @@ struct xfp_model {
 };
 
 /* Open a bundle, a checkpoint, or a model in the local Hugging Face cache. `name` is borrowed. XFP_BAD_INPUT if it is
- * not found, is damaged, or has a config that is not computed here. After a failure `model` may still be closed. */
+ * not found, is damaged, or has an unsupported config. After a failure `model` may still be closed. */
 enum xfp_status xfp_model_open(const char *name, struct xfp_model *model, struct xfp_error *err);
 void xfp_model_close(struct xfp_model *model); /* no-op if zeroed */
 

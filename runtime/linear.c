@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linear.c - decodes what the matrices of a unit share, once, and presents each matrix to the kernels.
+ * linear.c - decode the data that matrices of a unit share, once, and present each matrix to the kernels.
  */
 #include "runtime/linear.h"
 
@@ -20,7 +20,7 @@ _Static_assert((int)XFP_FLOAT32 == (int)XFP_F32 && (int)XFP_FLOAT16 == (int)XFP_
 		       (int)XFP_BFLOAT16 == (int)XFP_BF16,
 	       "enum xfp_float must match the dtypes");
 
-/* ---- what is shared ---------------------------------------------------------------------------- */
+/* ---- shared data ------------------------------------------------------------------------------- */
 
 static enum xfp_status no_memory(struct xfp_linear *linear, struct xfp_error *err)
 {

@@ -60,7 +60,8 @@ void xfp_writer_close(struct xfp_bundle_writer *w);
 /* The combined result of a libarchive call and of the writes that it made. */
 enum xfp_status xfp_writer_written(struct xfp_bundle_writer *w, bool success);
 
-/* Write a member with its content at `offset`: begin, bytes, zeros, end. Or a whole member from a text. */
+/* Write a member whose content is at `offset`: begin, put bytes and zeros, end. xfp_writer_text writes a whole
+ * member. */
 enum xfp_status xfp_writer_begin(struct xfp_bundle_writer *w, const char *name, uint64_t size, uint64_t offset);
 enum xfp_status xfp_writer_put(struct xfp_bundle_writer *w, const void *data, size_t size);
 enum xfp_status xfp_writer_zeros(struct xfp_bundle_writer *w, uint64_t size);

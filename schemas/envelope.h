@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * envelope.h - the header of an artifact, which allows to check the file before libhdf5, which does not survive every
- * damaged file, reads it (layout in artifact.h). Private to schemas/.
+ * envelope.h - the header of an artifact. It is checked before libhdf5, which can crash on a damaged file, reads the
+ * rest (layout in artifact.h). Private to schemas/.
  */
 #ifndef XFP_ENVELOPE_H
 #define XFP_ENVELOPE_H

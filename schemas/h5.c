@@ -182,14 +182,14 @@ enum xfp_status xfp_h5_has(struct xfp_artifact *a, const char *name, bool *has, 
 	return found < 0 ? refused(a, errno, err, "cannot read its root group") : XFP_OK;
 }
 
-/* What libhdf5 says of a dataset, each value negative if it fails. */
+/* Answers of libhdf5 about a dataset; a value is negative if the call failed. */
 struct stored {
 	hid_t set, space, list, type;
 	int class, rank, layout, filters, files, same;
 	hsize_t count;
 };
 
-/* Everything but the type is as we write it: one dimension, stored in this file without filters. */
+/* All properties but the type are those that xfp writes: one dimension, stored in this file without filters. */
 static bool is_ours(const struct stored *s)
 {
 	return s->class == H5S_SIMPLE && s->rank == 1 && (s->layout == H5D_CONTIGUOUS || s->layout == H5D_CHUNKED) &&

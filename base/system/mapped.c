@@ -50,7 +50,7 @@ static bool is_of_a_page(int code)
 /* Calls only async-signal-safe functions. */
 static void give_up(int number, siginfo_t *info, void *context)
 {
-	const struct bundle *last = &reading.bundle[reading.count - 1]; /* the address does not say which bundle */
+	const struct bundle *last = &reading.bundle[reading.count - 1]; /* the address does not identify the bundle */
 	const char *text = last->unreadable;
 	size_t prefix = last->prefix;
 	int status = XFP_FAILED;

@@ -24,7 +24,7 @@ void xfp_signals_release(struct xfp_signals *signals)
 {
 	sigprocmask(SIG_SETMASK, &signals->before, NULL);
 	if (signals->interrupted) {
-		xfp_output_flush(); /* a process that a signal ends does not flush its output */
+		xfp_output_flush(); /* a process killed by a signal does not flush its output */
 		signal(signals->interrupted, SIG_DFL);
 		raise(signals->interrupted);
 	}

@@ -113,7 +113,7 @@ static enum xfp_status add_file(struct xfp_gguf_model *m, const char *name)
 	return status;
 }
 
-/* Read the number of files from a file's metadata; 1 if it does not say. */
+/* Read the number of files from a file's metadata; 1 if unspecified. */
 static enum xfp_status read_count(const struct xfp_gguf_model *m, const struct xfp_gguf_file *file, uint64_t *count)
 {
 	const struct xfp_gguf_value *value = xfp_gguf_find(&file->metadata, "split.count");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compressed_sets.h - what config_groups of compressed-tensors say. Private to checkpoints/open/.
+ * compressed_sets.h - parse config_groups of compressed-tensors. Private to checkpoints/open/.
  */
 #ifndef XFP_COMPRESSED_SETS_H
 #define XFP_COMPRESSED_SETS_H

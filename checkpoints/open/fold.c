@@ -27,7 +27,7 @@ static const char *const of_activations[] = {
 	".k_global_scale",   ".v_global_scale", ".q_global_scale",
 };
 
-/* ---- for the folds of single forms --------------------------------------------------------------- */
+/* ---- helpers for folds --------------------------------------------------------------------------- */
 
 uint32_t xfp_fold_find(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, size_t cut,
 		       const char *ending)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open.c - opens a checkpoint: picks its format, sorts files and tensors, reads the config, folds packed tensors.
+ * open.c - open a checkpoint: pick its format, sort files and tensors, read the config, fold packed tensors.
  */
 
 #include <errno.h>
@@ -90,12 +90,12 @@ static enum xfp_status sort_tensors(struct xfp_checkpoint *c, struct xfp_error *
 		const struct xfp_source_tensor *a = &c->tensors[i - 1], *b = &c->tensors[i];
 
 		if (!strcmp(a->name, b->name))
-			return xfp_fail(
-				err, XFP_BAD_INPUT,
-				"%s: tensor %s: is in %s and in %s; remove one of the"
-				" files, or list the tensor in the index",
-				c->folder, xfp_printable(a->name).text, xfp_printable(c->files[a->file].name).text,
-				xfp_printable(c->files[b->file].name).text);
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s: tensor %s: is in %s and in %s; remove one of the"
+					" files, or list the tensor in the index",
+					c->folder, xfp_printable(a->name).text,
+					xfp_printable(c->files[a->file].name).text,
+					xfp_printable(c->files[b->file].name).text);
 	}
 	return XFP_OK;
 }

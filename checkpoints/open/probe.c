@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe.c - which format a file or a folder is of: the first row that matches says it.
+ * probe.c - detect the format of a file or folder: the first matching row decides.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 struct probe {
 	const struct xfp_checkpoint_format *format;
-	const char *pattern;               /* of the file's name */
+	const char *pattern;               /* pattern of the file name */
 	bool (*matches)(const char *name); /* in place of a pattern; without either the file's contents decide */
 };
 
@@ -25,7 +25,7 @@ static const struct probe of_file[] = {
 	{ .format = &xfp_format_safetensors }, /* for instance a blob of the Hugging Face cache */
 };
 
-/* Of a folder: one of its files matches. */
+/* Rows for folders: one file of the folder matches. */
 static const struct probe of_folder[] = {
 	{ &xfp_format_safetensors, .pattern = "*.safetensors" },
 	{ &xfp_format_safetensors, .pattern = "model.safetensors.index.json" },

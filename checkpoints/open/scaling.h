@@ -22,7 +22,7 @@ bool xfp_scaling_fits(const struct xfp_scale_blocks *scaling, const struct xfp_s
 /* Return the dtype of weights with such scales. */
 enum xfp_dtype xfp_scaling_dtype(const struct xfp_source_tensor *scale);
 
-/* ---- shared by folds: tensors by number; names are cut by a number of bytes ----------------------- */
+/* ---- for folds: tensors are given by number; names are shortened by a number of bytes ------------- */
 
 /* Fold 8-bit floats, or 8-bit integers with zeros, which may be UINT32_MAX. U8 scales are powers of 2. */
 enum xfp_status xfp_fold_bytes(struct xfp_fold *fold, uint32_t codes, uint32_t scales, uint32_t zeros,

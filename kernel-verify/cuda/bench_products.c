@@ -62,7 +62,7 @@ struct bench_subject {
 	unsigned list_count;
 	uint64_t others; /* bf16 matrices for cuBLAS; 0: none */
 	unsigned other_copies;
-	const char *no_others; /* why there are none */
+	const char *no_others; /* the reason if there are none */
 };
 
 /* One measurement, with a number of vectors at once. */

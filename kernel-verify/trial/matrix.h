@@ -16,8 +16,9 @@ struct xfp_made_matrix {
 	char text[80];           /* description */
 };
 
-/* Make the matrix for the trial's op, whose `kind` is the mode, and number. On request some trials have some columns
- * only, or a codebook that is not finite. Matrices for a bundle have the groups and libraries that bundles have. */
+/* Make the matrix for the trial's op, whose `kind` is the mode, and for its number. On request some trials have some
+ * columns only, or a codebook that is not finite. Matrices for a bundle have the groups and libraries that bundles
+ * have. */
 void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool outliers, bool infinite);
 
 /* Device trials beyond the others of an op have matrices as large as a model's, or wider; their numbers select whole

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many sequences pass through the models together. The results do not depend on it.
+ * batching.c - choose how many sequences pass through the models together. Results do not depend on it.
  */
 #include "model/evaluate/batching.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Without memory for the message, there is no warning. */
+/* If memory for the message runs out, the warning is dropped. */
 void xfp_evaluation_warn(const struct xfp_evaluation *e, const char *format, ...)
 {
 	va_list arguments;

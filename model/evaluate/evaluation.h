@@ -57,7 +57,7 @@ struct xfp_layer_errors {
 	double alone;  /* of the layer's output if its input is the source's */
 };
 
-/* How much passes through the models at a time. */
+/* The batch sizes of an evaluation. */
 struct xfp_batching {
 	size_t sequences;    /* through a layer */
 	bool spilled;        /* activations between layers are in files */

@@ -29,9 +29,9 @@
 #define HEAD 64
 #define DIGEST 32
 #define BUFFER ((size_t)1 << 20)
-#define SHARE 10           /* writing states takes at most one part of the time in so many */
+#define SHARE 10           /* writing states takes at most 1/SHARE of the time */
 #define BYTES_A_SECOND 2e8 /* assumed speed of the first write */
-#define LEAST_SECONDS .02  /* of a write, at least */
+#define LEAST_SECONDS .02  /* the least that a write is assumed to take */
 
 /* A state that is being written or read. */
 struct state_file {

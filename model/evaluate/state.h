@@ -9,7 +9,7 @@ enum xfp_status xfp_evaluation_state_begin(struct xfp_evaluation *e, struct xfp_
 /* Load the state saved by this evaluation: e->state.layers are finished. A damaged state, or one of another evaluation,
  * is overwritten later, with a warning; a file that is not a state is left alone. */
 enum xfp_status xfp_evaluation_state_load(struct xfp_evaluation *e, struct xfp_error *err);
-/* Save that `layers` are finished. Unless `now`, skip that while the last state is too recent. If writing fails, warn
+/* Save the state after `layers` layers. Unless `now`, do nothing if the last state is recent. If writing fails, warn
  * once. */
 void xfp_evaluation_state_save(struct xfp_evaluation *e, uint32_t layers, bool now);
 /* Delete the file once it is no longer needed. */

@@ -94,7 +94,7 @@ static void softmax(double *score, size_t first, size_t last)
 
 /* ---- the positions that a segment sees ------------------------------------------------------------ */
 
-/* The first position that one sees. */
+/* The first position that this one attends to. */
 static size_t first_seen(const struct attention_task *task, size_t position)
 {
 	return task->window && position >= task->window ? position - task->window + 1 : 0;
@@ -127,7 +127,7 @@ static const float *key_or_value(const struct attention_task *task, bool value, 
 	return current + ((segment->first + position - segment->position) * d->kv_heads + kv_head) * d->head_dim;
 }
 
-/* Store one head of a segment's keys and values in the cache; of more than the window, the last ones. */
+/* Store one head of a segment's keys and values in the cache; if they exceed the window, only the last ones. */
 static void store(void *context, unsigned thread, size_t item)
 {
 	const struct attention_task *task = context;

@@ -218,8 +218,8 @@ static enum xfp_status project(const struct delta_task *task, uint32_t layer, co
 	return xfp_forward_map(forward, &map, x, forward->tokens, y, err);
 }
 
-/* Split a fused projection, which is grouped by key head: of every `all` numbers, copy `size` from number `first` on to
- * `to`, head after head. Its vectors are `stride` apart. */
+/* Split a fused projection, which is grouped by key head: for each head, copy `size` of its `all` numbers, from number
+ * `first` on, to `to`. Its vectors are `stride` apart. */
 static void scatter(const struct delta_task *task, const float *from, size_t all, size_t first, size_t size, float *to,
 		    size_t stride)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * description.h - the architecture of a model, read from its config.json. What families differ in is data here.
+ * description.h - the architecture of a model, read from its config.json. Differences between families are data here.
  *
- * forward.h computes whatever a description says and does not know families by name.
+ * forward.h computes any description and knows no family by name.
  */
 #ifndef XFP_DESCRIPTION_H
 #define XFP_DESCRIPTION_H

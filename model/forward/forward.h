@@ -41,9 +41,9 @@ struct xfp_tensor_names {
 	bool stacked; /* each layer has all its experts in one tensor */
 };
 
-/* A segment: `count` consecutive tokens of one sequence, at `position` and after it. They are the tokens from `first`
- * on of the activations. `length` is the number of known tokens of the sequence, those of later segments included,
- * which selects longrope's factors; 0: those up to the end of this segment. */
+/* A segment: `count` consecutive tokens of one sequence, from `position` on; in the activations they begin at token
+ * `first`. `length` is the number of known tokens of the sequence, including those of later segments; it selects
+ * longrope's factors. 0: the tokens up to the end of this segment. */
 struct xfp_segment {
 	size_t sequence, count, length;
 	size_t first, position; /* set by xfp_forward_begin */
@@ -75,7 +75,8 @@ enum xfp_status xfp_forward_open(const struct xfp_description *description, cons
 				 struct xfp_team *team, size_t sequences, size_t length, struct xfp_forward **out,
 				 struct xfp_error *err);
 void xfp_forward_close(struct xfp_forward *forward); /* no-op if NULL */
-/* The same for the first `sequences` of a forward without a KV cache. It borrows everything and must not be closed. */
+/* A view of the first `sequences` sequences of a forward without a KV cache. It borrows everything and must not be
+ * closed. */
 struct xfp_forward xfp_forward_view(const struct xfp_forward *forward, size_t sequences);
 
 /* The check of xfp_forward_open, for callers that allocate by the description's sizes before they open. */
@@ -90,8 +91,8 @@ enum xfp_status xfp_forward_open_cached(const struct xfp_description *descriptio
  * a sequence would exceed the cache's context, or its keys are stale (xfp_kv_cache_is_stale). */
 enum xfp_status xfp_forward_begin(struct xfp_forward *forward, const struct xfp_segment *segments, size_t count,
 				  struct xfp_error *err);
-/* The segments went through all layers: they are part of the cache now. If a layer failed instead, the sequences must
- * be reset before the cache is used again. */
+/* Commit the segments to the cache after they went through all layers. If a layer failed instead, reset the sequences
+ * before the cache is used again. */
 void xfp_forward_commit(struct xfp_forward *forward);
 
 /* XFP_BAD_INPUT if an id is not in the vocabulary. */

@@ -13,7 +13,7 @@
 
 #include "model/forward/description.h"
 
-/* One layer. Sizes are 0 and pointers NULL for what its kind of attention does not have. */
+/* One layer. Sizes are 0 and pointers NULL for parts that its kind of attention lacks. */
 struct xfp_kv_cache_layer {
 	/* Keys, after norms and RoPE, and values: [sequence][kv_heads][capacity][head_dim], position p at p % capacity.
 	 * With a sliding window, the capacity is at most the window. */

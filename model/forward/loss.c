@@ -11,7 +11,7 @@
 #define LEAST_PART 16 /* least rows of the head for one pass over the tokens */
 
 /* A softmax over the vocabulary, accumulated logit by logit, in order: the maximum so far, and the sum of e^(logit -
- * maximum). So the parts of the vocabulary do not matter. */
+ * maximum). So the division of the vocabulary into parts does not matter. */
 struct token_sum {
 	double most, sum, wanted;
 	double difference; /* of a source: c in loss.h */

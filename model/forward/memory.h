@@ -7,7 +7,7 @@
 
 #include "model/forward/forward.h"
 
-/* What passes through a layer at a time. */
+/* A batch that passes through a layer. */
 struct xfp_forward_batch {
 	enum xfp_arithmetic arithmetic;
 	size_t tokens;
@@ -20,7 +20,7 @@ struct xfp_forward_batch {
  * activations x[tokens][hidden] of the caller are not included. UINT64_MAX on overflow. */
 uint64_t xfp_forward_bytes(const struct xfp_description *description, const struct xfp_forward_batch *batch);
 
-/* Bytes of the cosines and sines that xfp_forward_open_cached computes for so many positions. */
+/* Bytes of the cosines and sines that xfp_forward_open_cached computes for that many positions. */
 uint64_t xfp_forward_table_bytes(const struct xfp_description *description, size_t positions);
 
 #endif

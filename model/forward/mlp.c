@@ -52,7 +52,7 @@ static void activate_token(void *context, unsigned thread, size_t token)
 		gate[i] = (float)(activate(task->activation, gate[i]) * up[i]);
 }
 
-/* Some numbers, without regard to tokens. */
+/* One work item: a run of numbers, which may cross tokens. */
 static void activate_fast(void *context, unsigned thread, size_t i)
 {
 	const struct activation_task *task = context;
@@ -265,7 +265,7 @@ static enum xfp_status one_by_one(const struct xfp_forward *forward, uint32_t la
 	return status;
 }
 
-/* ---- experts of a few tokens, in stacks ------------------------------------------------------------ */
+/* ---- stacked experts, for a few tokens ------------------------------------------------------------- */
 
 /* For a few tokens, the work of each expert is so little that threads would mostly wait: one call multiplies by all
  * selected experts of a stack in a bundle. */

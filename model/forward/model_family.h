@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model_family.h - what config.json leaves out because the family's code defines it. Private to model/forward/.
+ * model_family.h - properties that config.json omits because the family's code defines them. Private to model/forward/.
  */
 #ifndef XFP_MODEL_FAMILY_H
 #define XFP_MODEL_FAMILY_H

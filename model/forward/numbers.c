@@ -8,7 +8,7 @@
 /* The upper part ends in zeros, so that its products with the integers used here are exact. */
 #define LN2_HIGH 0x1.62e42feep-1
 #define LN2_LOW 0x1.a39ef35793c76p-33
-#define HALF_PI_HIGH 0x1.921fb544p+0 /* 33 bits, and so has the next */
+#define HALF_PI_HIGH 0x1.921fb544p+0 /* 33 bits, like the next part */
 #define HALF_PI_MIDDLE 0x1.0b4611a6p-34
 #define HALF_PI_LOW 0x1.3198a2e037073p-69
 
@@ -136,8 +136,8 @@ double xfp_erf(double x)
 	return 1.1283791670955125739 * xfp_exp(-x * x) * sum;
 }
 
-/* x = n pi/2 + r, with series of both for |r| <= pi/4. Products of n and the upper part of pi/2 are exact up to
- * 2^20. */
+/* x = n pi/2 + r, with series for sin r and cos r, |r| <= pi/4. Products of n and the upper part of pi/2 are exact up
+ * to 2^20. */
 void xfp_sine_cosine(double x, double *sine, double *cosine)
 {
 	double n = floor(x * 0.63661977236758134308 + 0.5);

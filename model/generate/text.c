@@ -43,7 +43,7 @@ static size_t find_stop(const struct xfp_generation *g, const struct xfp_generat
 	return first;
 }
 
-/* The start of a stop text that may be incomplete yet; w->size if there is none. */
+/* The start of a stop text that may still be incomplete; w->size if there is none. */
 static size_t find_begun(const struct xfp_generation *g, const struct xfp_generated_text *w, size_t from)
 {
 	for (size_t at = from; at < w->size; at++) {

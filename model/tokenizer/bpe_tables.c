@@ -164,7 +164,7 @@ static bool halves(const json_t *merge, const char *half[2], size_t size[2])
 	return true;
 }
 
-/* Of duplicate pairs, the later counts. False if the probes are used up. */
+/* Of duplicate pairs, the later one applies. False if the probe limit is exceeded. */
 static bool insert(struct xfp_bpe *bpe, struct bpe_merge merge, uint64_t *looks)
 {
 	size_t at = hash_pair(merge.left, merge.right);

@@ -17,9 +17,9 @@ struct xfp_tokenizer_watch {
 	void *context;
 };
 
-/* Steps that searches by regular expressions in a text may still take, all together, since a limit for each search does
- * not bound the time of a text of many pieces. Starts as XFP_PATTERN_BUDGET; each search adds XFP_STEPS_PER_CHARACTER
- * for each character of its piece. */
+/* The steps left for all regular expression searches in a text, since a limit for each search does not bound the time
+ * of a text of many pieces. Starts as XFP_PATTERN_BUDGET; each search adds XFP_STEPS_PER_CHARACTER for each character
+ * of its piece. */
 struct xfp_pattern_budget {
 	uint64_t steps; /* without `fuel` */
 	uint32_t fuel;  /* steps until the watch is asked again */

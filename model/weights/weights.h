@@ -25,7 +25,7 @@ const char *xfp_weights_path(const struct xfp_weights *weights);
 /* The text of config.json; NULL if there is none. */
 const char *xfp_weights_config(const struct xfp_weights *weights);
 /* Copy a small file of the model, such as tokenizer.json, NUL-terminated, for the caller to free. *bytes is NULL if the
- * model has none of that name. */
+ * model has no such file. */
 enum xfp_status xfp_weights_file(const struct xfp_weights *weights, const char *name, char **bytes, size_t *size,
 				 struct xfp_error *err);
 /* Whether it is a bundle rather than a checkpoint. */

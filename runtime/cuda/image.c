@@ -64,7 +64,7 @@ static enum xfp_status put_up_to(struct writing *w, uint64_t place)
 	return put(w, NULL, place - w->sink->done);
 }
 
-/* ---- what all experts share -------------------------------------------------------------------- */
+/* ---- data shared by all experts ---------------------------------------------------------------- */
 
 /* Write codebooks one after the other, unchanged or as planes of bytes. */
 static enum xfp_status put_codebooks(struct writing *w, const uint8_t *code, uint64_t count, unsigned k)
@@ -420,7 +420,7 @@ done:
 	return status;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------- */
+/* ---- the whole image --------------------------------------------------------------------------- */
 
 static enum xfp_status put_expert(struct writing *w)
 {

@@ -29,7 +29,7 @@ bool xfp_cuda_has_form(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_fo
 	return form == XFP_CUDA_LIST || (form == XFP_CUDA_EACH) == (method < XFP_CUDA_FP8);
 }
 
-/* ---- which of them ------------------------------------------------------------------------------ */
+/* ---- choice of the kernel ----------------------------------------------------------------------- */
 
 #define KEPT_WIDE 8    /* from this many vectors on, tensor cores multiply kept tensors */
 #define PROCESSORS 128 /* nominal, to choose the form: results must not depend on the device */

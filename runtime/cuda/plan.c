@@ -15,7 +15,7 @@
 /* Limit on the bytes of a row, also of four bytes per column, and on the rows of a matrix: kernels count in 32 bits. */
 #define MOST UINT32_C(0x7fffffff)
 
-/* ---- what it is -------------------------------------------------------------------------------- */
+/* ---- method and shape -------------------------------------------------------------------------- */
 
 static enum xfp_cuda_method kept_method(unsigned dtype)
 {
@@ -71,7 +71,7 @@ static enum xfp_status set_slice(struct xfp_cuda_plan *plan, const struct xfp_sl
 	return XFP_OK;
 }
 
-/* ---- where everything is ----------------------------------------------------------------------- */
+/* ---- offsets ----------------------------------------------------------------------------------- */
 
 /* Compute the row layout for one k. */
 static void set_rows(const struct xfp_cuda_plan *plan, unsigned k, struct xfp_cuda_weights *w)
@@ -267,7 +267,7 @@ void xfp_cuda_plan_free(struct xfp_cuda_plan *plan)
 	plan->expert = NULL;
 }
 
-/* ---- what kernels are told --------------------------------------------------------------------- */
+/* ---- kernel parameters ------------------------------------------------------------------------- */
 
 struct xfp_cuda_weights xfp_cuda_plan_weights(const struct xfp_cuda_plan *plan, unsigned k, uint64_t base)
 {
