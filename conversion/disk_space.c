@@ -55,7 +55,7 @@ static uint64_t taken_by(const char *folder)
 	return bytes;
 }
 
-/* ---- against what is free ---------------------------------------------------------------------- */
+/* ---- comparison with the free space ------------------------------------------------------------ */
 
 enum { BUNDLE, CACHE, WORK, PLACES };
 

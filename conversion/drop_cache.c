@@ -42,7 +42,7 @@ void xfp_drop_units_end(struct xfp_conversion *c)
 	c->drop.dropping = NULL;
 }
 
-/* ---- who else needs it --------------------------------------------------------------------------- */
+/* ---- artifacts that others need ------------------------------------------------------------------ */
 
 /* An incomplete list is unusable: every artifact may then be needed. */
 static bool know_needed(struct xfp_conversion *c, struct xfp_dropping *d)
@@ -113,7 +113,7 @@ static bool needed_later(const struct xfp_conversion *c, uint32_t number, uint32
 	return false;
 }
 
-/* ---- while it is at work --------------------------------------------------------------------------------- */
+/* ---- during the conversion ------------------------------------------------------------------------------- */
 
 static void drop_key(struct xfp_conversion *c, struct xfp_dropping *d, const char *key)
 {
@@ -213,7 +213,7 @@ void xfp_drop_moved(struct xfp_conversion *c)
 	xfp_moving_see(c->request->work, moving.units);
 }
 
-/* ---- once the bundle stands ----------------------------------------------------------------------- */
+/* ---- after the bundle is complete ----------------------------------------------------------------- */
 
 /* Add this run's own keys, which are known even if the manifest could not be written. */
 static enum xfp_status add_own(const struct xfp_conversion *c, struct xfp_key_list *keys, struct xfp_error *err)

@@ -18,7 +18,7 @@
 /* Artifacts must be removed about as fast as the bundle grows. */
 #define MOVE_TICK_MS 20
 
-/* ---- what an earlier run wrote ------------------------------------------------------------------ */
+/* ---- bundles of earlier runs -------------------------------------------------------------------- */
 
 static enum xfp_status find_stamp(const struct xfp_conversion *c, bool alone, struct xfp_result *result,
 				  struct xfp_error *err)

@@ -11,7 +11,7 @@
 #include "stages/work/pulse.h"
 #include "stages/work/verified.h"
 
-/* ---- what stages leave ------------------------------------------------------------------------- */
+/* ---- artifacts of stages ----------------------------------------------------------------------- */
 
 /* Ingest the artifact that a unit's stamp names. */
 static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,

@@ -179,7 +179,7 @@ enum xfp_status xfp_prepare_surveys(struct xfp_conversion *c, struct xfp_error *
 	return status ? status : write_all(c, err);
 }
 
-/* ---- once a run -------------------------------------------------------------------------------- */
+/* ---- steps that run once ----------------------------------------------------------------------- */
 
 static enum xfp_status read_ledger(struct xfp_conversion *c, const char *work, struct xfp_error *err)
 {

@@ -6,7 +6,7 @@
 #include "schemas/policy.h"
 #include "schemas/recipe/recipe.h"
 
-/* ---- what there is ----------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------- */
 
 struct tensor {
 	enum xfp_class class_;
@@ -130,7 +130,7 @@ struct xfp_whole xfp_whole_of_ledger(const struct xfp_ledger *ledger)
 	return whole;
 }
 
-/* ---- what it comes to -------------------------------------------------------------------------- */
+/* ---- bits per weight --------------------------------------------------------------------------- */
 
 double xfp_bits_each(uint64_t bytes, uint64_t weights)
 {

@@ -244,7 +244,7 @@ static enum xfp_status load_units(struct assembly *a, struct xfp_error *err)
 	return status;
 }
 
-/* ---- units that move ----------------------------------------------------------------------------- */
+/* ---- units moved into the bundle ----------------------------------------------------------------- */
 
 /* A moved unit is lost: it is made again. */
 static void lose(void *own, uint32_t u)

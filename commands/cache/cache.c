@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache.c - xfp cache: list, check, rebuild and collect a cache of artifacts. Each subcommand has its own file; this
- * one has the table of subcommands and what they share.
+ * one has the table of subcommands and the code that they share.
  */
 #include "commands/cache/cache.h"
 

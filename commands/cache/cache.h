@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache.h - what every `xfp cache` subcommand uses: options, the open cache, progress, times.
+ * cache.h - declarations that the `xfp cache` subcommands share: options, the open cache, progress, times.
  */
 #ifndef XFP_CACHE_H
 #define XFP_CACHE_H

@@ -23,7 +23,8 @@ enum xfp_status xfp_cache_open(const char *folder, struct xfp_cache *cache, stru
 		return status;
 	if (!(status = xfp_manifest_look(&cache->store, &cache->manifest, &cache->state, err)))
 		status = xfp_census_take(&cache->store, cache->manifest, &cache->census, err);
-	/* Damage inside the manifest shows when it is read. The folder alone then gives less detail. */
+	/* Damage inside the manifest is found only when it is read. Without the manifest, the folder alone gives less
+	 * detail. */
 	if (status && cache->manifest && xfp_manifest_is_damaged(cache->manifest)) {
 		xfp_manifest_close(cache->manifest);
 		cache->manifest = NULL;

@@ -174,7 +174,7 @@ static enum xfp_status remove_all(struct xfp_cache *cache, const struct xfp_gc_p
 
 	if (status)
 		return status;
-	xfp_manifest_close(cache->manifest); /* opened on its own if the disk is full */
+	xfp_manifest_close(cache->manifest); /* with a full disk, only a single connection can write */
 	cache->manifest = NULL;
 	if (!(status = xfp_manifest_open(&cache->store, &manifest, NULL, &why)))
 		status = xfp_gc_forget(manifest, &cache->census, plan, &why);

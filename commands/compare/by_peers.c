@@ -2,9 +2,9 @@
 /*
  * by_peers.c - xfp compare: common formats, measured on the same rows as ours.
  *
- * The sampled rows of a matrix are encoded as one flat array, row after row: what a format does where rows are no
- * multiple of its blocks. They are taken a stretch at a time that ends where a row and a block do, so that memory does
- * not grow with the sample. Scales of tiles and of whole matrices are those that the matrix has with all of its rows.
+ * The sampled rows of a matrix are encoded as one flat array, row after row: as a format does if rows are not a
+ * multiple of its blocks. They are processed in stretches that end with a row and with a block, so that memory does not
+ * grow with the sample. Scales of tiles and of whole matrices come from all rows of the matrix.
  */
 #include <assert.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /*
  * compare.c - xfp compare: measure every mode and every k next to common formats, on the user's model.
  *
- * inspect writes the ledger into a folder that is gone at the end. Units are then measured one after the other, each
+ * inspect writes the ledger into a temporary folder. Units are then measured one after the other, each
  * by all threads, in this process. No cache is read or written.
  */
 #include <errno.h>

@@ -2,9 +2,9 @@
 /*
  * compare.h - xfp compare: every way to store a unit, ours and common formats, with bits and error.
  *
- * compare.c runs it, options.c is told what to do, measure.c and by_peers.c look at one unit's
- * rows, sum.c adds units up and says who wins, answer.c picks the best setting for a size; table.c, data.c (CSV, JSON)
- * and plot.c (SVG) show it.
+ * compare.c runs the comparison, options.c parses the command line, measure.c and by_peers.c measure the rows of one
+ * unit, sum.c adds up units and finds the better candidates, answer.c picks the best setting for a size; table.c,
+ * data.c (CSV, JSON) and plot.c (SVG) print the results.
  */
 #ifndef XFP_COMPARE_H
 #define XFP_COMPARE_H

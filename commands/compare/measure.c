@@ -3,7 +3,7 @@
  * measure.c - xfp compare: our modes, measured on a unit's rows.
  *
  * A survey (survey.h) with one threshold at a time: then libraries are trained for that threshold, as a conversion
- * trains them. What was published of v2a has neither balance nor outliers, and therefore a scan of its own.
+ * trains them. v2a as published has neither balance nor outliers, and therefore needs its own scan.
  */
 #include <stdlib.h>
 #include <string.h>

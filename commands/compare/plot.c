@@ -2,9 +2,9 @@
 /*
  * plot.c - xfp compare: bits against squared error and against 1 - cosine, as one self-contained SVG.
  *
- * Our ways are small dots, one a threshold, and a line a mode through the best of each k; common formats are rings with
- * their names, set where they cover no other. The title has the model's name, the legend says what each mark is, and no
- * path is in it.
+ * Our candidates are small dots, one per threshold, with one line per mode through the best of each k; common formats
+ * are rings with their names, placed without overlaps. The title is the model's name, the legend explains the marks,
+ * and the file contains no path.
  */
 #include <inttypes.h>
 #include <math.h>

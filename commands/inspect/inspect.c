@@ -4,7 +4,7 @@
  *
  * input    the headers of the checkpoint, config.json and one rule file; weights only with --stats
  * output   a summary, lists, JSON or CSV; with --work ledger.h5 and units.mk
- * status   3 when a conversion would refuse it; what can be told of it is printed all the same
+ * status   3 when a conversion would refuse it; the parts that can be read are still printed
  */
 #include <inttypes.h>
 #include <stdio.h>

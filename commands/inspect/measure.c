@@ -19,7 +19,7 @@ struct measured_tensors {
 	uint64_t done, total; /* bytes, over all passes */
 	uint32_t tensors, finished;
 	double started, drawn;
-	enum xfp_status status; /* of the first failed tensor in tensor order, whatever the threads did */
+	enum xfp_status status; /* of the first failed tensor in tensor order, regardless of thread timing */
 	uint32_t failed;
 	struct xfp_error *err;
 };

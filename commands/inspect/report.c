@@ -132,7 +132,7 @@ enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_look 
 	return look->family.why ? XFP_OK : print_guess(program, look, telling == XFP_TELL_ALL, err);
 }
 
-/* The same as a string; NULL if out of memory. */
+/* print_meaning as a string; NULL if out of memory. */
 static char *meaning_of(enum xfp_class class, const struct xfp_rule *rule)
 {
 	struct xfp_text text;

@@ -91,7 +91,7 @@ enum xfp_status xfp_verify_bytes(const struct xfp_bundle *bundle, struct xfp_fau
 	}
 	if (no_memory)
 		status = xfp_no_memory(err);
-	/* In member order, whatever the threads did. */
+	/* In member order, regardless of thread timing. */
 	for (uint32_t i = 0; wrong && i < members; i++) {
 		if (!status && wrong[i])
 			status = confirm(bundle, i, wrong[i], faults, err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pace.h - how work gets on: its rate, what is left of its time, and how both are worded.
+ * pace.h - progress of work: its rate, the remaining time, and both as text.
  *
- * What was there already is counted apart. Rate and remaining time follow from fresh work alone: a run that starts
- * with a thousand hits of the cache must not promise to go on like that.
+ * Work found in the cache is counted separately. Rate and remaining time follow from fresh work alone: a thousand cache
+ * hits at the start must not lead to a forecast at that speed.
  */
 #ifndef XFP_PACE_H
 #define XFP_PACE_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #define XFP_PACE_MOST 1e7   /* seconds; longer forecasts are meaningless */
-#define XFP_PACE_SHARE 100  /* a forecast needs one part in this many of all work done fresh, */
+#define XFP_PACE_SHARE 100  /* a forecast needs this fraction of all work done fresh, */
 #define XFP_PACE_SECONDS 60 /* or this many seconds of it */
 
 /* Amounts of work (weights or another unit), and seconds. */

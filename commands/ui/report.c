@@ -348,7 +348,7 @@ static void say_by(FILE *out, const char *what, char *by)
 	free(by);
 }
 
-/* Print the option that applies to this unit and not to all. */
+/* Print the option that decided this unit's format, unless it applies to all units. */
 static void say_why(FILE *out, const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
 {
 	struct xfp_policy policy = xfp_recorded_policy(recorded, unit);

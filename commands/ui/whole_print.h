@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * whole_print.h - the first lines about a bundle: its size, its bits per weight, and what takes them.
+ * whole_print.h - the first lines about a bundle: its size, its bits per weight, and their composition.
  */
 #ifndef XFP_WHOLE_PRINT_H
 #define XFP_WHOLE_PRINT_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensor.c - decode matrices block by block and write them where their view in the tensor is.
+ * tensor.c - decode matrices block by block and write them to their place in the tensor.
  *
- * A tensor may be several matrices: experts of a stack, gate and up side by side or row by row in
- * turn, and any of it stored transposed. Elements of a row or a column of a matrix lie at a constant stride in
- * the tensor; runs along the smaller stride are written piece by piece.
+ * A tensor may consist of several matrices: experts of a stack, or gate and up, side by side or in alternating rows;
+ * each may be stored transposed. Elements of a row or a column of a matrix lie at a constant stride in the tensor; runs
+ * along the smaller stride are written piece by piece.
  */
 #include "commands/unpack/unpack.h"
 
@@ -97,7 +97,7 @@ struct target {
 	uint64_t offset;
 	const char *path;
 	float *w;     /* [block weights] */
-	uint8_t *out; /* the same in dtype */
+	uint8_t *out; /* the same, converted to dtype */
 	uint8_t *piece;
 	struct xfp_signals *signals;
 };

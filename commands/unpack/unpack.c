@@ -5,7 +5,7 @@
  * input    a bundle
  * output   DIR: model.safetensors or its shards and their index, and the small files
  *
- * DIR is new or empty, and a failure leaves it as it was; a damaged bundle is one.
+ * DIR must be new or empty. A failure, such as a damaged bundle, leaves it unchanged.
  */
 #include <errno.h>
 #include <inttypes.h>

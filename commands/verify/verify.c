@@ -3,8 +3,8 @@
  * verify.c - `xfp verify` and xfp-verify: check a finished bundle independently of the conversion.
  *
  * input    a bundle; with --source the checkpoint it was made from
- * output   what is wrong, on stderr; a table per class, or JSON; the verdict, last
- * status   3 when the bundle is damaged, 4 when it is not what its source or its floors say
+ * output   faults, on stderr; a table per class, or JSON; the verdict, last
+ * status   3 when the bundle is damaged, 4 when it does not match its source or its floors
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -260,7 +260,7 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 				goto done;
 			count_strangers(bundle, same, &tally);
 		}
-		/* nor with another model's */
+		/* weights of another model are not compared, either */
 		if (!another_checkpoint(&tally) &&
 		    (status = verify_units(request, bundle, source, same, &units, &tally, &faults, err)))
 			goto done;

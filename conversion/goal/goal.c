@@ -12,7 +12,7 @@
 #include "conversion/goal/rounds.h"
 #include "conversion/state/prepare_unit.h"
 
-/* ---- before anything is read ------------------------------------------------------------------- */
+/* ---- checks before weights are read ------------------------------------------------------------ */
 
 /* Hint for a goal such as "--envelope 24", which hardly means 24 bytes. */
 static const char *bare_text(const struct xfp_goal *goal)

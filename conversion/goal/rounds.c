@@ -25,7 +25,7 @@ static enum xfp_status fail_floors(const struct xfp_shares *s, uint64_t total, s
 			goal->said, xfp_shares_text(s->c, total, taken), xfp_shares_text(s->c, s->budget, allowed));
 }
 
-/* ---- what was measured ------------------------------------------------------------------------- */
+/* ---- measurements ------------------------------------------------------------------------------ */
 
 /* Store the measurement in the unit's offer. Bytes of outliers depend only on the threshold, so one measured offer
  * corrects all offers with the same threshold. */

@@ -24,7 +24,7 @@ static bool in_gpus(const struct xfp_shares *s)
 	return s->c->request->goal.kind == XFP_GOAL_ENVELOPE;
 }
 
-/* ---- what units may be -------------------------------------------------------------------------- */
+/* ---- offers ------------------------------------------------------------------------------------- */
 
 static void set_rest(struct xfp_share *share, const struct xfp_ledger_unit *unit, enum xfp_mode mode, uint32_t k,
 		     uint16_t group, uint16_t library, uint64_t bytes)
@@ -161,7 +161,7 @@ void xfp_shares_free(struct xfp_shares *s)
 	*s = (struct xfp_shares){ 0 };
 }
 
-/* ---- what they cost ---------------------------------------------------------------------------- */
+/* ---- costs ------------------------------------------------------------------------------------- */
 
 static void parts_of(const struct xfp_shares *s, uint32_t u, uint64_t parts[XFP_PARTS], struct xfp_form_taken *taken)
 {
@@ -366,7 +366,7 @@ double xfp_shares_weight(const struct xfp_shares *s)
 	return weight;
 }
 
-/* ---- what comes of it -------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------- */
 
 struct xfp_assignment *xfp_shares_assign(const struct xfp_shares *s)
 {

@@ -112,7 +112,7 @@ struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger)
 	return fates;
 }
 
-/* ---- what the cache holds ------------------------------------------------------------------------ */
+/* ---- cached artifacts ---------------------------------------------------------------------------- */
 
 /* Whether a fitted unit needs a stage. */
 static bool is_needed(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)

@@ -18,12 +18,12 @@
 
 #define PROBE_WEIGHTS ((uint64_t)1 << 23) /* of a large unit */
 #define LEAST_ROWS 64                     /* a stage works on blocks of rows */
-#define MOST_ROWS 32768                   /* short rows cost much a weight */
+#define MOST_ROWS 32768                   /* short rows are expensive per weight */
 #define TINY_ROWS 16
 #define TINY_COLS 64
 #define LEAST_SHARE 20 /* a class with less than 1/20 of the weights is not measured separately */
 
-/* ---- what is measured ---------------------------------------------------------------------------- */
+/* ---- shapes to measure --------------------------------------------------------------------------- */
 
 static uint64_t probe_rows(uint64_t cols)
 {

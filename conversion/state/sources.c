@@ -31,7 +31,7 @@ static const struct xfp_source_file *place_of(const struct xfp_ledger *ledger, u
 	return file_of(ledger, matrix);
 }
 
-/* ---- what is remembered ------------------------------------------------------------------------ */
+/* ---- stored digests ---------------------------------------------------------------------------- */
 
 enum xfp_status xfp_sources_find(struct xfp_conversion *c, uint32_t number, struct xfp_error *err)
 {
@@ -74,7 +74,7 @@ enum xfp_status xfp_sources_files(const struct xfp_conversion *c, uint32_t numbe
 	return XFP_OK;
 }
 
-/* ---- what an artifact says --------------------------------------------------------------------- */
+/* ---- digests in artifacts ---------------------------------------------------------------------- */
 
 /* Check that an artifact was made by a first stage from this unit's weights, given their digest `source`. */
 static enum xfp_status check_origin(struct xfp_artifact *artifact, const char *key, const struct xfp_ledger_unit *unit,

@@ -5,7 +5,7 @@
 
 #include "kernels/common/scale.h"
 
-#define FRACTION 16 /* bits fraction bits of the logarithm */
+#define FRACTION 16 /* fraction bits of the logarithm */
 
 /* Return floor(log2(value)) of a positive normal double. */
 static int exponent_of(double value)

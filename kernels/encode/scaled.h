@@ -50,7 +50,7 @@ static inline bool xfp_scaled_fine(unsigned k)
 
 /* A group's histogram: weight = mean + low + step * q. */
 struct xfp_scaled_group {
-	const float *x;       /* minus `mean`; 0 if marked or past the end; NULL in a sample */
+	const float *x;       /* weights minus `mean`; 0 if marked or past the end; NULL in a sample */
 	const uint16_t *keep; /* bit i is set if weight i of these sixteen is unmarked */
 	int32_t *upto;        /* sum << XFP_SCALED_COUNT_BITS | count of the weights with q < i */
 	bool fine;
@@ -136,7 +136,7 @@ struct xfp_scaled_encoder {
 		       float *value);
 };
 
-/* ---- groups: of a row, of a sample ---- */
+/* ---- groups of a row and of a sample --- */
 
 /* A row of groups. The caller owns its buffer, and that of a sample, aligned to 64 bytes. */
 struct xfp_scaled_row {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scaled_rows.h - the loops of scaled.h, on the lanes of the kernels/lanes/ header included before it. Comes after
+ * scaled_rows.h - the loops of scaled.h, on the lanes of the kernels/lanes/ header included before it. Include it after
  * codebook_rows.h, whose find_cell it uses.
  */
 #include <math.h> /* sqrtf, which IEEE 754 rounds correctly */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plain.h - sixteen lanes in plain C, for any machine, in registers of four where the compiler has them. It describes
+ * plain.h - sixteen lanes in plain C, for any machine, in vectors of four if the compiler supports them. It describes
  * the operations that registers.h leaves to each instruction set.
  */
 #ifndef XFP_LANES_PLAIN_H
@@ -285,7 +285,8 @@ LANES_INLINE float vf_largest(vf a)
 /* Round to nearest, ties to even; |a| < 2^22. */
 LANES_INLINE vi vf_round_small(vf a)
 {
-	return vi_sub(vf_bits(vf_add(a, vf_all(0x1.8p23f))), vi_all(0x4b400000)); /* its lowest bit is worth 1 */
+	return vi_sub(vf_bits(vf_add(a, vf_all(0x1.8p23f))),
+		      vi_all(0x4b400000)); /* an integer step is the lowest bit */
 }
 
 /* Return a * b + c, rounded once or twice. */

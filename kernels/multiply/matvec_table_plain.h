@@ -21,7 +21,7 @@ struct table {
 /* Prefetch the data read soon after `at`. */
 #define m_prefetch(at) ((void)(at))
 
-/* By the low k bits. */
+/* Look up by the low k bits. */
 LANES_INLINE vf table_lookup(unsigned k, const struct table *t, vi index)
 {
 	vf a;
@@ -41,7 +41,7 @@ LANES_INLINE void table_of_floats(unsigned k, const float *from, struct table *t
 	memcpy(t->entry, from, sizeof(float) << k);
 }
 
-/* Times an fp16 scale, plus the fp16 midpoint after it. */
+/* Multiply a table by an fp16 scale, and add the fp16 midpoint after it. */
 LANES_INLINE void table_scale(unsigned k, struct table *t, const uint8_t *pair)
 {
 	float numbers[2];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blocks.h - the blocks of peers.h one by one, and what their encoders share.
+ * blocks.h - encoders and decoders of single blocks (peers.h), and the code that encoders share.
  *
- * Encoders look at eight groups of weights at a time, a group in a lane: sums then need no order of lanes.
+ * Encoders process eight groups of weights at a time, one group per lane, so that no sum crosses lanes.
  */
 #ifndef XFP_PEER_BLOCKS_H
 #define XFP_PEER_BLOCKS_H
@@ -32,7 +32,7 @@ static inline void peer_groups_load(struct peer_groups *groups, unsigned length,
 		PEER_EACH groups->x[i].v[l] = x[(unsigned)l * length + i];
 }
 
-/* The nearest integer of low ... high; halves to even. */
+/* Round to the nearest integer from low to high, ties to even. */
 static inline float peer_round(float y, float low, float high)
 {
 	y = y > low ? y : low;
@@ -68,7 +68,7 @@ PEER_BLOCK(int4_128)
 PEER_BLOCK(int4z_32)
 PEER_BLOCK(int4z_128)
 PEER_BLOCK(mxfp4)
-/* Of llama.cpp's, which kernels/ggml/blocks.h decodes. */
+/* llama.cpp's types, which kernels/ggml/blocks.h decodes. */
 void xfp_q4_0_encode(const float *x, uint8_t *block);
 void xfp_q2_k_encode(const float *x, uint8_t *block);
 void xfp_q3_k_encode(const float *x, uint8_t *block);
@@ -77,7 +77,7 @@ void xfp_q5_k_encode(const float *x, uint8_t *block);
 void xfp_q6_k_encode(const float *x, uint8_t *block);
 void xfp_iq4_xs_encode(const float *x, uint8_t *block);
 
-/* With a scale that many blocks share. */
+/* Formats in which many blocks share a scale. */
 #define PEER_SCALED_BLOCK(name)                                                \
 	void xfp_##name##_encode(const float *x, float scale, uint8_t *block); \
 	void xfp_##name##_decode(const uint8_t *block, float scale, float *x);

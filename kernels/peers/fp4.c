@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Floats of four bits, E2M1: a sign above 0, 0.5, 1, 1.5, 2, 3, 4 and 6. A byte holds two, the first in its low half.
+/* Four-bit floats, E2M1: a sign bit, and 0, 0.5, 1, 1.5, 2, 3, 4 or 6. A byte holds two, the first in its low half.
  *
- *   NVFP4  0  1  the scale of the 16 as E4M3: times it, times the f32 of the whole matrix
- *          1  8  indices
- *   MXFP4  0  1  the scale of the 32 as E8M0: times 2^(it - 127)
- *          1 16  indices
+ *   NVFP4  0  1  E4M3 scale s of the 16 weights; w = value s t, t the f32 scale of the whole matrix
+ *          1  8  codes
+ *   MXFP4  0  1  E8M0 scale e of the 32 weights; w = value 2^(e - 127)
+ *          1 16  codes
  */
 #include "kernels/peers/blocks.h"
 
-#define TOP 6            /* that a code holds */
-#define LEAST 0x1p-9f    /* of E4M3 above 0 */
-#define LARGEST 448.0f   /* of E4M3 */
-#define TOP_EXPONENT 2   /* of 6 */
+#define TOP 6            /* the largest value of a code */
+#define LEAST 0x1p-9f    /* the smallest positive E4M3 */
+#define LARGEST 448.0f   /* the largest E4M3 */
+#define TOP_EXPONENT 2   /* exponent of 6 */
 #define LARGEST_E8M0 254 /* 255 is NaN */
 
 static const float value[8] = { 0, 0.5f, 1, 1.5f, 2, 3, 4, 6 };
 
-/* The nearest, of two the one whose last bit is 0. */
+/* The code of the nearest value, ties to even codes. */
 static unsigned code_of(float y)
 {
 	float size = y < 0 ? -y : y;
@@ -51,7 +51,7 @@ static void unpack(const uint8_t *code, unsigned count, float step, float *x)
 
 void xfp_nvfp4_encode(const float *x, float scale, uint8_t *block)
 {
-	/* Where the scale of the matrix is 0, all weights are, or too small for it. */
+	/* If the scale of the matrix is 0, all weights are 0 or too small for it. */
 	float own = scale > 0 ? peak_of(x, 16) / (TOP * scale) : 0, step;
 
 	own = own > LEAST ? own : own > 0 ? LEAST : 1;
@@ -77,7 +77,7 @@ static float power_of(unsigned code)
 	return power;
 }
 
-/* So that the exponent of the largest weight is that of 6: what is above 6 then becomes 6. */
+/* The scale gives the largest weight the exponent of 6; larger scaled values become 6. */
 void xfp_mxfp4_encode(const float *x, uint8_t *block)
 {
 	float peak = peak_of(x, 32), inverse;

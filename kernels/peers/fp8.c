@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Floats of eight bits, E4M3, times the f32 scale of their tile. A block is one of them. */
+/* Eight-bit floats, E4M3, times the f32 scale of their tile. A block is one weight. */
 #include "kernels/peers/blocks.h"
 
 void xfp_fp8_tile_encode(const float *x, float scale, uint8_t *block)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int4 as everyone knows it: a scale a group, round to nearest. */
+/* Plain int4: one scale per group, round to nearest. */
 #include "kernels/peers/blocks.h"
 
-/* `code` of 0 ... 15 as halves of bytes, and back. */
+/* Pack codes 0 ... 15 into halves of bytes, and unpack them. */
 static void pack(const uint8_t *code, unsigned group, uint8_t *out)
 {
 	for (unsigned i = 0; i < group / 2; i++)

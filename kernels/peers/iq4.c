@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * IQ4_XS: 8 groups of 32, sixteen uneven levels, numbers of -32 ... 31. Blocks are laid out as kernels/ggml/iq4.c says.
+ * IQ4_XS: 8 groups of 32, sixteen nonuniform levels, numbers -32 ... 31. kernels/ggml/iq4.c documents the layout.
  */
 #include "kernels/peers/blocks.h"
 
-/* Halfway between neighbours, and what passing there adds. */
+/* The midpoints of neighbouring levels, and the distances of these levels. */
 static const float edge[15] = { -115.5f, -93.5f, -74, -57, -42, -28.5f, -16, -4.5f, 7, 19, 31.5f, 45.5f, 61, 79, 101 };
 static const float step[15] = { 23, 21, 18, 16, 14, 13, 12, 11, 12, 12, 13, 15, 16, 20, 24 };
 

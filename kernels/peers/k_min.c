@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Q2_K, Q4_K and Q5_K: a scale and a minimum a group. */
+/* Q2_K, Q4_K and Q5_K: one scale and one minimum per group. */
 #include "kernels/peers/min.h"
 
-/* Q2_K: 16 groups of 16. Blocks are laid out as kernels/ggml/k.c says. */
+/* Q2_K: 16 groups of 16. kernels/ggml/k.c documents the layout. */
 static const struct peer_min_search q2_search = {
 	.top = 3, .limit = 15, .from = -0.2f, .step = 0.2f, .tries = 5, .reach = 1, .fill = { 1, 0.9f }
 };

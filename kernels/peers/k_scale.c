@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Q3_K, Q6_K and Q4_0: a scale a group and no minimum. */
+/* Q3_K, Q6_K and Q4_0: one scale per group, no minimum. */
 #include "kernels/peers/scale.h"
 
-/* Q3_K: 16 groups of 16, -4 ... 3, numbers of -32 ... 31. Blocks are laid out as kernels/ggml/k.c says. */
+/* Q3_K: 16 groups of 16, -4 ... 3, numbers -32 ... 31. kernels/ggml/k.c documents the layout. */
 static const struct scale_search q3_search = {
 	.half = 4, .from = 2.6f, .step = 0.2f, .tries = 14, .limit = 32, .reach = 2, .ends = { -32, -29 }
 };
@@ -28,7 +28,7 @@ void xfp_q3_k_encode(const float *x, uint8_t *block)
 	peer_store_half(block + 108, fit.d);
 }
 
-/* Q6_K: 16 groups of 16, -32 ... 31, numbers of -128 ... 127. */
+/* Q6_K: 16 groups of 16, -32 ... 31, numbers -128 ... 127. */
 static const struct scale_search q6_search = {
 	.half = 32, .from = 25, .step = 0.5f, .tries = 18, .limit = 128, .reach = 2, .ends = { -128, -120 }
 };
@@ -50,7 +50,7 @@ void xfp_q6_k_encode(const float *x, uint8_t *block)
 	peer_store_half(block + 208, fit.d);
 }
 
-/* Q4_0 is int4-32 with a scale that is searched for: one group, so each lane tries places of its own. */
+/* Q4_0 is int4-32 with a searched scale. A block is one group, so each lane tries other levels. */
 static const struct scale_search q4_search = { .half = 8, .from = 6.2f, .step = 0.8f, .tries = 4 };
 
 void xfp_q4_0_encode(const float *x, uint8_t *block)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/peers/min.h"
 
-#define TURNS 2  /* of a group by itself */
-#define ROUNDS 3 /* of the block */
+#define TURNS 2  /* alternations per group */
+#define ROUNDS 3 /* alternations per block */
 
-/* What the least squares of a group need. */
+/* Sums for the least squares fit of a group. */
 struct block_sums {
 	struct peer_lanes q, qq, xq;
 };
@@ -14,7 +14,7 @@ static float inverse_of(float scale)
 	return scale > 0 ? 1 / scale : 0;
 }
 
-/* With indices from x * inverse + offset. */
+/* Compute the sums for the indices x * inverse + offset, rounded. */
 static struct block_sums measure(const struct peer_groups *groups, const struct peer_min_search *how,
 				 const struct peer_lanes *inverse, const struct peer_lanes *offset)
 {
@@ -111,7 +111,7 @@ static struct peer_lanes miss(const struct peer_groups *groups, const struct pee
 	return error;
 }
 
-/* The numbers of a set for these d and dmin; the squared error. */
+/* Choose the numbers of a set for these d and dmin. Returns the squared error. */
 static float place(const struct peer_groups *groups, const struct peer_min_search *how, const struct peer_min_fit *fit,
 		   float d, float dmin, struct peer_lanes *number, struct peer_lanes *minimum)
 {
@@ -125,7 +125,7 @@ static float place(const struct peer_groups *groups, const struct peer_min_searc
 		PEER_EACH n.v[l] =
 			peer_round(peer_round(fit->scale.v[l] * by_d, 0, how->limit) + (float)near, 0, how->limit);
 		PEER_EACH scale.v[l] = n.v[l] * d;
-		/* Another scale pivots on the mean index. */
+		/* Other scales pivot on the mean index. */
 		PEER_EACH middle.v[l] = peer_round(
 			(fit->minimum.v[l] + (scale.v[l] - fit->scale.v[l]) * fit->mean.v[l]) * by_dmin, 0, how->limit);
 		for (int by = -how->reach; by <= how->reach; by++) {
@@ -149,7 +149,7 @@ static float place(const struct peer_groups *groups, const struct peer_min_searc
 	return total;
 }
 
-/* Least squares of the whole block: a d^2 - 2 b d dmin + c dmin^2 - 2 u d + 2 v dmin. */
+/* Least squares over the whole block: a d^2 - 2 b d dmin + c dmin^2 - 2 u d + 2 v dmin. */
 struct normal {
 	float a, b, c, u, v;
 };
@@ -227,7 +227,7 @@ void xfp_peer_min_fit(struct peer_min_block *block, unsigned length, const float
 	settle(block, how);
 }
 
-/* As `miss` took them. */
+/* The same indices as in miss(). */
 void xfp_peer_min_indices(const struct peer_min_block *block, const float *x, const struct peer_min_search *how,
 			  uint8_t *q)
 {

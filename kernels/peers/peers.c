@@ -6,7 +6,7 @@
 #include "kernels/ggml/blocks.h"
 #include "kernels/peers/blocks.h"
 
-#define LARGEST 0x1p30f /* above all that any format can say; squares of it are far from infinity */
+#define LARGEST 0x1p30f /* above the largest number of every format; its square is far from infinity */
 
 static const struct xfp_peer_shared nvfp4 = { false, 6 * 448, xfp_nvfp4_encode, xfp_nvfp4_decode };
 static const struct xfp_peer_shared fp8_tile = { true, 448, xfp_fp8_tile_encode, xfp_fp8_tile_decode };

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scale.h - blocks of groups with a scale each and no minimum: w = d * number * level, `number` an integer that
- * may be negative, d an fp16 scale of the block, of either sign.
+ * scale.h - blocks of groups with a scale each and no minimum: w = d * number * level. `number` is an integer, d the
+ * fp16 scale of the block; both may be negative.
  *
- * Levels are the integers -half ... half - 1, unless PEER_LEVEL(how, y), the level nearest to y, is defined before this
- * is included.
+ * Levels are the integers -half ... half - 1, unless the including file defines PEER_LEVEL(how, y), which returns the
+ * level nearest to y.
  *
- *   search   each group's scale: the weight of largest magnitude is put at each of a number of levels, whole or not,
- *            and the least squares scale for the indices which that gives is kept if it explains most
- *   settle   d so that the largest scale is one of the numbers `ends`; then by turns: the best of the numbers near
- *            each scale, weights rounded again for each; the least squares d for all of them
+ *   search   find each group's scale: map the weight of largest magnitude to each of several levels, also between
+ *            levels; compute the least squares scale for the resulting indices; keep the one with the smallest error
+ *   settle   choose d so that the largest scale becomes one of the numbers `ends`. Then alternate: for each group, the
+ *            best number near its scale, with weights rounded again for each; for the block, the least squares d
  */
 #include "kernels/peers/blocks.h"
 
@@ -20,21 +20,21 @@
 #define SCALE_ROUNDS 3
 
 struct scale_search {
-	float half;       /* of the number of levels */
-	float from, step; /* levels, in between too, for the weight of largest magnitude ... */
-	int tries;        /* ... of either sign, and how many */
+	float half;       /* half of the number of levels */
+	float from, step; /* first level for the weight of largest magnitude, and the increment */
+	int tries;        /* levels to try for either sign */
 	float limit;      /* numbers are -limit ... limit - 1 */
-	int reach;        /* how far from the nearest number to look */
-	float ends[3];    /* numbers of the largest scale to start with; 0 ends the list */
+	int reach;        /* largest distance from the nearest number to try */
+	float ends[3];    /* initial numbers of the largest scale; 0 ends the list */
 };
 
-/* Of weights times levels, and of squares of levels. */
+/* Sums of weights times levels, and of squared levels. */
 struct scale_sums {
 	struct peer_lanes xt, tt;
 };
 
 struct scale_block {
-	unsigned sets; /* of eight groups: 1 or 2 */
+	unsigned sets; /* sets of eight groups: 1 or 2 */
 	struct peer_groups groups[2];
 	struct peer_lanes scale[2];
 
@@ -59,7 +59,7 @@ static inline struct scale_sums scale_measure(const struct peer_groups *groups, 
 	return sums;
 }
 
-/* Least squares scales for these inverses, where they explain more than any so far. */
+/* Compute least squares scales for these inverses, and keep those with a smaller error than any so far. */
 static inline void scale_try(const struct peer_groups *groups, const struct scale_search *how,
 			     const struct peer_lanes *inverse, struct peer_lanes *gain, struct peer_lanes *scale)
 {
@@ -105,7 +105,7 @@ static inline struct peer_lanes scale_search(const struct peer_groups *groups, c
 	return scale;
 }
 
-/* The numbers of a set for this d, and the sums that go with them; the squared error, less the weights' squares. */
+/* Choose the numbers of a set for this d, with their sums. Returns the squared error minus the weights' squares. */
 static inline float scale_place(const struct peer_groups *groups, const struct scale_search *how, float d,
 				const struct peer_lanes *scale, struct peer_lanes *number, struct scale_sums *sums)
 {
@@ -182,7 +182,7 @@ static inline void scale_fit(struct scale_block *block, unsigned length, const f
 	scale_settle(block, how);
 }
 
-/* Group g of the block: its number, and the factor that brings its weights to their levels. */
+/* The number of group g of the block, and the factor that maps its weights to levels. */
 static inline int scale_number(const struct scale_block *block, unsigned g)
 {
 	return (int)block->number[g / PEER_LANES].v[g % PEER_LANES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * distribution.h - how the weights of a tensor are distributed: mean, spread, tails.
+ * distribution.h - the distribution of a tensor's weights: mean, spread, tails.
  *
  * Sums are in double and in a fixed order, so no result depends on threads or on block sizes:
  *

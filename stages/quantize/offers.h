@@ -28,8 +28,8 @@ struct xfp_offer {
 	bool unfit; /* measured on all rows, it misses the unit's floor */
 };
 
-/* The thresholds that a survey tries: every one if it selects the threshold, else the given one; and none, which gives
- * the size of a unit without outliers. */
+/* The thresholds that a survey tries: all of them if the survey selects the threshold, otherwise the given one; and "no
+ * outliers", which gives the size of a unit without them. */
 struct xfp_thresholds xfp_survey_thresholds(const struct xfp_parameters *parameters);
 
 /* List the offers in no order; `offers` has space for `count`. `sigma_milli`: the requested threshold, or

@@ -294,7 +294,7 @@ static enum xfp_status mark_capped(const struct xfp_survey *survey, uint32_t sig
 
 /* ---- measuring --------------------------------------------------------------------------------- */
 
-/* State of one measuring pass over a sample. */
+/* The state of one measuring pass over a sample. */
 struct going {
 	const struct xfp_survey *survey;
 	const struct sample_marks *marks;

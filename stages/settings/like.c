@@ -13,7 +13,7 @@
 
 #define LARGEST_FILE ((size_t)1 << 30)
 
-/* ---- before anything is looked at -------------------------------------------------------------- */
+/* ---- checks before the checkpoint is opened ---------------------------------------------------- */
 
 static enum xfp_status check_algorithms(const char *like, const struct xfp_recorded *recorded, struct xfp_error *err)
 {
@@ -91,7 +91,7 @@ enum xfp_status xfp_like_settings(const char *like, struct xfp_parameters *param
 	return status;
 }
 
-/* ---- before weights are read ------------------------------------------------------------------- */
+/* ---- checks before weights are read ------------------------------------------------------------ */
 
 struct check {
 	const char *like;
