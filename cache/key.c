@@ -15,6 +15,7 @@
 #include "schemas/outliers.h"
 #include "schemas/packed.h"
 #include "schemas/receipt.h"
+#include "schemas/setting.h"
 #include "schemas/surveyed.h"
 
 /* A key text lists up to this many digests of matrices; beyond, it has one digest over all of them, so that it always
@@ -123,9 +124,10 @@ bool xfp_key_is_of(const char *text, const struct xfp_key_source *source)
 static void add_codebooks(struct xfp_text *text, const struct xfp_parameters *p)
 {
 	if (p->fit == XFP_FIT_OPTIMAL)
-		add(text, "fit %s\n", xfp_fit_method_name(p->fit));
+		add(text, "fit %s\n", xfp_setting_name(XFP_SETTING_FIT, p->fit));
 	else
-		add(text, "start %s\niterations %" PRIu32 "\n", xfp_start_name(p->start), p->lloyd_iterations);
+		add(text, "start %s\niterations %" PRIu32 "\n", xfp_setting_name(XFP_SETTING_START, p->start),
+		    p->lloyd_iterations);
 }
 
 static void add_modes(struct xfp_text *text, uint32_t modes)
@@ -145,7 +147,8 @@ static void add_libraries(struct xfp_text *text, const struct xfp_parameters *p)
 	if (p->library_size && p->modes >> XFP_MODE_V2A & 1)
 		add(text, "library %" PRIu32 "\n", p->library_size);
 	if (p->libfit == XFP_LIBFIT_PUBLISHED && p->modes >> XFP_MODE_V2A & 1)
-		add(text, "libfit %s\niterations %" PRIu32 "\n", xfp_libfit_name(p->libfit), p->lloyd_iterations);
+		add(text, "libfit %s\niterations %" PRIu32 "\n", xfp_setting_name(XFP_SETTING_LIBFIT, p->libfit),
+		    p->lloyd_iterations);
 }
 
 enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct xfp_parameters *p, struct xfp_key *key,
@@ -239,8 +242,8 @@ enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], con
 	else if (policy->fixed)
 		add(&text, "fixed 1\n");
 	else
-		add(&text, "on_miss %s\n", xfp_on_miss_name(parameters->on_miss));
-	add(&text, "on_nonfinite %s\ndtype %s\n", xfp_on_nonfinite_name(parameters->on_nonfinite),
+		add(&text, "on_miss %s\n", xfp_setting_name(XFP_SETTING_ON_MISS, parameters->on_miss));
+	add(&text, "on_nonfinite %s\ndtype %s\n", xfp_setting_name(XFP_SETTING_ON_NONFINITE, parameters->on_nonfinite),
 	    xfp_dtype_name(dtype));
 	if (!policy->fixed && !policy->assigned && xfp_sample_experts(&parameters->moe_sample, experts))
 		add(&text, "sample %s\n", xfp_moe_sample_text(parameters->moe_sample, buf));
@@ -272,7 +275,7 @@ enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xf
 	struct xfp_text text;
 
 	add(text_begin(&text, XFP_PACKED_KIND, XFP_ALGORITHM_FP8, XFP_PACKED_VERSION), "mode fp8\non_nonfinite %s\n",
-	    xfp_on_nonfinite_name(parameters->on_nonfinite));
+	    xfp_setting_name(XFP_SETTING_ON_NONFINITE, parameters->on_nonfinite));
 	add_source(&text, source);
 	return text_end(&text, key, err);
 }

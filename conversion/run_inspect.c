@@ -6,6 +6,7 @@
 
 #include "base/system/file.h"
 #include "conversion/place.h"
+#include "schemas/setting.h"
 #include "stages/work/stages.h"
 
 /* A command line, terminated by NULL. */
@@ -49,7 +50,7 @@ static void add_policy(struct argument_words *words, const struct xfp_parameters
 	char text[24];
 
 	add(words, "--lm-head");
-	add(words, xfp_lm_head_name(p->lm_head));
+	add(words, xfp_setting_name(XFP_SETTING_LM_HEAD, p->lm_head));
 	if (p->keep_embeddings)
 		add(words, "--keep-embeddings");
 	for (int i = 0; i < XFP_CLASSES; i++)

@@ -54,6 +54,8 @@ schemas_libschemas_a_SOURCES = \
 	schemas/recipe/recipe.c \
 	schemas/recipe/recipe.h \
 	schemas/recipe/source_file.h \
+	schemas/setting.c \
+	schemas/setting.h \
 	schemas/surveyed.c \
 	schemas/surveyed.h
 

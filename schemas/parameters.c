@@ -159,44 +159,6 @@ const char *xfp_bits_format(uint32_t bits, char buf[24])
 
 /* ---- names ------------------------------------------------------------------------------------- */
 
-static const char *const start_names[] = { "companded", "quantile", "minmax" };
-static const char *const on_miss_names[] = { "keep", "best", "fail" };
-static const char *const on_nonfinite_names[] = { "fail", "keep" };
-static const char *const lm_head_names[] = { "fp8", "keep", "quant" };
-static const char *const fit_method_names[] = { "lloyd", "optimal" };
-static const char *const libfit_names[] = { "refined", "published" };
-
-#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
-
-static int find(const char *const *names, int count, const char *name)
-{
-	for (int i = 0; i < count; i++)
-		if (!strcmp(names[i], name))
-			return i;
-	return -1;
-}
-
-#define NAMED(type)                                                        \
-	const char *xfp_##type##_name(enum xfp_##type value)               \
-	{                                                                  \
-		return type##_names[value];                                \
-	}                                                                  \
-	bool xfp_##type##_parse(const char *name, enum xfp_##type *value)  \
-	{                                                                  \
-		int found = find(type##_names, COUNT(type##_names), name); \
-                                                                           \
-		if (found >= 0)                                            \
-			*value = (enum xfp_##type)found;                   \
-		return found >= 0;                                         \
-	}
-
-NAMED(start)
-NAMED(on_miss)
-NAMED(on_nonfinite)
-NAMED(lm_head)
-NAMED(libfit)
-NAMED(fit_method)
-
 bool xfp_modes_parse(const char *text, uint32_t *modes)
 {
 	enum xfp_mode mode;

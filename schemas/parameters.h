@@ -4,11 +4,10 @@
  *
  * Fractions are integers in billionths (XFP_NANO is 1), so that text, keys and bundles never depend on the formatting
  * of floats or the locale. They are stored as parameters.json in the work folder and inside xfp.json of a bundle: an
- * object with one member per field, in the order below. The members "formats", "overrides", "moe_sample", "group_size",
- * "library_size", "libfit", "fit", "moe_lloyd_iterations" and "assigned" are omitted at their defaults, so that bundles
- * without them have the same bytes as before these parameters existed. Members missing from an older bundle keep their
- * meaning of that time: "bits" without 8 excludes fp8 as a candidate, and without "embeddings" (now "units") the rules
- * of families keep all embeddings.
+ * object with one member per field; setting.h describes them. Optional members are omitted at their defaults, so that
+ * bundles without them have the same bytes as before these parameters existed. Members missing from an older bundle
+ * keep their meaning of that time: "bits" without 8 excludes fp8 as a candidate, and without "embeddings" (now "units")
+ * the rules of families keep all embeddings.
  *
  * policy.h derives the settings of one unit.
  */
@@ -184,18 +183,5 @@ bool xfp_library_size_fits(uint32_t entries);
 /* Parse or format a set of modes: "auto" (XFP_AUTO_MODES), "v2", "v2a" or "v2c". */
 bool xfp_modes_parse(const char *text, uint32_t *modes);
 const char *xfp_modes_name(uint32_t modes);
-
-const char *xfp_start_name(enum xfp_start value);
-const char *xfp_fit_method_name(enum xfp_fit_method value);
-bool xfp_fit_method_parse(const char *name, enum xfp_fit_method *value);
-const char *xfp_libfit_name(enum xfp_libfit value);
-bool xfp_libfit_parse(const char *name, enum xfp_libfit *value);
-const char *xfp_on_miss_name(enum xfp_on_miss value);
-const char *xfp_on_nonfinite_name(enum xfp_on_nonfinite value);
-const char *xfp_lm_head_name(enum xfp_lm_head value);
-bool xfp_start_parse(const char *name, enum xfp_start *value);
-bool xfp_on_miss_parse(const char *name, enum xfp_on_miss *value);
-bool xfp_on_nonfinite_parse(const char *name, enum xfp_on_nonfinite *value);
-bool xfp_lm_head_parse(const char *name, enum xfp_lm_head *value);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "schemas/parameters.h"
+#include "schemas/setting.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -8,111 +8,102 @@
 
 #define EMBEDDINGS_UNITS "units" /* value of "embeddings", in bundles that have the member */
 
+/* The members, in the order in which they are written. */
+static const enum xfp_setting_number members[] = {
+	XFP_SETTING_MODE,       XFP_SETTING_BITS,         XFP_SETTING_FLOOR,   XFP_SETTING_FORMAT,
+	XFP_SETTING_OVERRIDE,   XFP_SETTING_SIGMA,        XFP_SETTING_CAP,     XFP_SETTING_BALANCE,
+	XFP_SETTING_ITERATIONS, XFP_SETTING_START,        XFP_SETTING_LM_HEAD, XFP_SETTING_EMBEDDINGS,
+	XFP_SETTING_ON_MISS,    XFP_SETTING_ON_NONFINITE, XFP_SETTING_SAMPLE,  XFP_SETTING_GROUP,
+	XFP_SETTING_LIBRARY,    XFP_SETTING_FIT,          XFP_SETTING_LIBFIT,  XFP_SETTING_MOE_ITERATIONS,
+	XFP_SETTING_ASSIGNED,
+};
+#define MEMBERS (sizeof members / sizeof *members)
+
+static bool is_number(const struct xfp_setting *setting)
+{
+	return setting->kind == XFP_SETTING_COUNT || setting->kind == XFP_SETTING_POWER;
+}
+
 /* ---- writing ----------------------------------------------------------------------------------- */
 
-static void put_integer(json_t *object, const char *name, uint32_t value, bool *failed)
+/* A member of each class: its floor, or its format unless that is the default. */
+static json_t *write_classes(const struct xfp_parameters *p, bool floors, bool *failed)
 {
-	*failed |= json_object_set_new(object, name, json_integer(value)) != 0;
-}
-
-static void put_text(json_t *object, const char *name, const char *text, bool *failed)
-{
-	if (json_object_set_new(object, name, json_string(text)))
-		*failed = true;
-}
-
-static void put_decimal(json_t *object, const char *name, uint32_t value, uint32_t scale, bool *failed)
-{
-	char text[24];
-
-	put_text(object, name, xfp_decimal_format(value, scale, text), failed);
-}
-
-/* Write the formats that are not default, if any. */
-static void put_formats(json_t *object, const struct xfp_parameters *p, bool *failed)
-{
-	json_t *formats = json_object();
+	json_t *object = json_object();
 	char text[24];
 
 	for (unsigned i = 0; i < XFP_CLASSES; i++)
-		if (p->format[i].form != XFP_FORM_AUTO)
-			put_text(formats, xfp_class_name(i), xfp_format_text(p->format[i], text), failed);
-	if (!formats || (json_object_size(formats) && json_object_set(object, "formats", formats)))
-		*failed = true;
-	json_decref(formats);
+		if (floors || p->format[i].form != XFP_FORM_AUTO)
+			*failed |=
+				json_object_set_new(object, xfp_class_name(i),
+						    json_string(floors ? xfp_decimal_format(p->floor[i], XFP_NANO, text)
+								       : xfp_format_text(p->format[i], text)));
+	return object;
 }
 
-static void put_overrides(json_t *object, const struct xfp_parameters *p, bool *failed)
+static json_t *write_overrides(const struct xfp_parameters *p, bool *failed)
 {
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < p->override_count; i++) {
 		char *text = xfp_override_text(&p->overrides[i]);
 
-		if (!text || json_array_append_new(list, json_string(text)))
-			*failed = true;
+		*failed |= !text || json_array_append_new(list, json_string(text));
 		free(text);
 	}
-	if (!list || (json_array_size(list) && json_object_set(object, "overrides", list)))
-		*failed = true;
-	json_decref(list);
+	return list;
 }
 
-static void put_assigned(json_t *object, const struct xfp_parameters *p, bool *failed)
+static json_t *write_assigned(const struct xfp_parameters *p)
 {
-	char *text;
+	char *text = xfp_assignments_text(p->assigned, p->assigned_count);
+	json_t *assigned = text ? json_string(text) : NULL;
 
-	if (!p->assigned_count)
-		return;
-	if ((text = xfp_assignments_text(p->assigned, p->assigned_count)))
-		put_text(object, "assigned", text, failed);
-	else
-		*failed = true;
 	free(text);
+	return assigned;
+}
+
+/* The value of a member; null if it is omitted. NULL, or *failed: out of memory. */
+static json_t *write_value(enum xfp_setting_number number, const struct xfp_parameters *p, bool *failed)
+{
+	const struct xfp_setting *setting = &xfp_settings_table[number];
+	const uint32_t *value = xfp_setting_place(setting, p);
+	char text[24];
+
+	switch (number) {
+	case XFP_SETTING_FLOOR:
+	case XFP_SETTING_FORMAT:
+		return write_classes(p, number == XFP_SETTING_FLOOR, failed);
+	case XFP_SETTING_OVERRIDE:
+		return p->override_count ? write_overrides(p, failed) : json_null();
+	case XFP_SETTING_EMBEDDINGS:
+		return p->keep_embeddings ? json_null() : json_string(EMBEDDINGS_UNITS);
+	case XFP_SETTING_ASSIGNED:
+		return p->assigned_count ? write_assigned(p) : json_null();
+	default:
+		if (setting->optional && !*value)
+			return json_null();
+		return is_number(setting) ? json_integer(*value) : json_string(xfp_setting_text(setting, value, text));
+	}
 }
 
 char *xfp_parameters_to_json(const struct xfp_parameters *p)
 {
-	json_t *object = json_object(), *floors = json_object();
-	bool failed = !object || !floors;
-	char bits[24], sample[24], sigma[24], *text = NULL;
+	json_t *object = json_object();
+	bool failed = !object;
+	char *text;
 
-	if (failed)
-		goto done;
-	for (unsigned i = 0; i < XFP_CLASSES; i++)
-		put_decimal(floors, xfp_class_name(i), p->floor[i], XFP_NANO, &failed);
-	put_text(object, "mode", xfp_modes_name(p->modes), &failed);
-	put_text(object, "bits", xfp_bits_format(p->bits, bits), &failed);
-	failed |= json_object_set(object, "floors", floors) != 0;
-	put_formats(object, p, &failed);
-	put_overrides(object, p, &failed);
-	put_text(object, "outlier_sigma", xfp_sigma_text(p->outlier_sigma, sigma), &failed);
-	put_decimal(object, "outlier_cap", p->outlier_cap, XFP_NANO, &failed);
-	put_decimal(object, "balance", p->balance, XFP_NANO, &failed);
-	put_integer(object, "lloyd_iterations", p->lloyd_iterations, &failed);
-	put_text(object, "start", xfp_start_name(p->start), &failed);
-	put_text(object, "lm_head", xfp_lm_head_name(p->lm_head), &failed);
-	if (!p->keep_embeddings)
-		put_text(object, "embeddings", EMBEDDINGS_UNITS, &failed);
-	put_text(object, "on_miss", xfp_on_miss_name(p->on_miss), &failed);
-	put_text(object, "on_nonfinite", xfp_on_nonfinite_name(p->on_nonfinite), &failed);
-	if (p->moe_sample.experts)
-		put_text(object, "moe_sample", xfp_moe_sample_text(p->moe_sample, sample), &failed);
-	if (p->group_size)
-		put_integer(object, "group_size", p->group_size, &failed);
-	if (p->library_size)
-		put_integer(object, "library_size", p->library_size, &failed);
-	if (p->fit != XFP_FIT_LLOYD)
-		put_text(object, "fit", xfp_fit_method_name(p->fit), &failed);
-	if (p->libfit != XFP_LIBFIT_REFINED)
-		put_text(object, "libfit", xfp_libfit_name(p->libfit), &failed);
-	if (p->moe_lloyd_iterations)
-		put_integer(object, "moe_lloyd_iterations", p->moe_lloyd_iterations, &failed);
-	put_assigned(object, p, &failed);
-	if (!failed)
-		text = json_dumps(object, JSON_INDENT(2));
-done:
-	json_decref(floors);
+	for (size_t i = 0; i < MEMBERS; i++) {
+		const struct xfp_setting *setting = &xfp_settings_table[members[i]];
+		json_t *value = write_value(members[i], p, &failed);
+
+		if (!value)
+			failed = true;
+		else if (!json_is_null(value) && !(json_is_object(value) && !json_object_size(value)))
+			failed |= json_object_set(object, setting->recorded, value) != 0;
+		json_decref(value);
+	}
+	text = failed ? NULL : json_dumps(object, JSON_INDENT(2));
 	json_decref(object);
 	return text;
 }
@@ -153,19 +144,6 @@ static void taken(struct parameter_reader *r, const char *name, bool good)
 	json_object_del(r->object, name);
 }
 
-static void get_decimal(struct parameter_reader *r, const char *name, uint32_t scale, uint32_t most, uint32_t *value)
-{
-	const char *text = get_text(r, name);
-
-	taken(r, name, text && xfp_decimal_parse(text, scale, value) && *value <= most);
-}
-
-#define GET_NAME(r, name, parse, value)                    \
-	do {                                               \
-		const char *text = get_text(r, name);      \
-		taken(r, name, text &&parse(text, value)); \
-	} while (0)
-
 static void check_empty(struct parameter_reader *r)
 {
 	const char *left = json_object_iter_key(json_object_iter(r->object));
@@ -174,111 +152,94 @@ static void check_empty(struct parameter_reader *r)
 		complain(r, left, "is unknown");
 }
 
-static void get_floors(struct parameter_reader *r, uint32_t floor[XFP_CLASSES])
+/* Members of classes: all floors, or formats that are not the default. */
+static void read_classes(struct parameter_reader *r, const char *name, bool floors, struct xfp_parameters *p)
 {
-	struct parameter_reader floors = { json_object_get(r->object, "floors"), r->where, XFP_OK, r->err };
+	struct parameter_reader classes = { json_object_get(r->object, name), r->where, XFP_OK, r->err };
 
-	if (!json_is_object(floors.object)) {
-		complain(r, "floors", floors.object ? "is not an object" : "is missing");
-		return;
-	}
+	if (!json_is_object(classes.object))
+		complain(r, name, "is not an object");
 	if (r->status)
 		return;
-	for (unsigned i = 0; i < XFP_CLASSES; i++)
-		get_decimal(&floors, xfp_class_name(i), XFP_NANO, XFP_NANO, &floor[i]);
-	check_empty(&floors);
-	r->status = floors.status;
-	json_object_del(r->object, "floors");
-}
+	for (unsigned i = 0; i < XFP_CLASSES; i++) {
+		const char *class = xfp_class_name(i), *text;
 
-/* The member is absent if all formats are default. */
-static void get_formats(struct parameter_reader *r, struct xfp_format format[XFP_CLASSES])
-{
-	struct parameter_reader formats = { json_object_get(r->object, "formats"), r->where, XFP_OK, r->err };
-
-	if (!formats.object || r->status)
-		return;
-	if (!json_is_object(formats.object)) {
-		complain(r, "formats", "is not an object");
-		return;
+		if (!floors && !json_object_get(classes.object, class))
+			continue;
+		text = get_text(&classes, class);
+		taken(&classes, class,
+		      text && (floors ? xfp_decimal_parse(text, XFP_NANO, &p->floor[i]) && p->floor[i] <= XFP_NANO
+				      : xfp_format_parse(text, &p->format[i])));
 	}
-	for (unsigned i = 0; i < XFP_CLASSES; i++)
-		if (json_object_get(formats.object, xfp_class_name(i)))
-			GET_NAME(&formats, xfp_class_name(i), xfp_format_parse, &format[i]);
-	check_empty(&formats);
-	r->status = formats.status;
-	json_object_del(r->object, "formats");
+	check_empty(&classes);
+	r->status = classes.status;
+	json_object_del(r->object, name);
 }
 
-static void get_overrides(struct parameter_reader *r, struct xfp_parameters *p)
+static void read_overrides(struct parameter_reader *r, const char *name, struct xfp_parameters *p)
 {
-	json_t *list = json_object_get(r->object, "overrides"), *item;
+	json_t *list = json_object_get(r->object, name), *item;
 	struct xfp_override override;
 	size_t i;
 
-	if (!list || r->status)
-		return;
 	if (!json_is_array(list))
-		complain(r, "overrides", "is not a list");
+		complain(r, name, "is not a list");
 	json_array_foreach(list, i, item)
 	{
 		const char *text = json_string_value(item);
 
+		if (r->status)
+			return;
 		if (!text || xfp_override_parse(text, &override, NULL)) {
-			complain(r, "overrides", "has an impossible value");
+			complain(r, name, "has an impossible value");
 		} else if (!xfp_parameters_add_override(p, &override)) {
 			free(override.pattern);
 			r->status = xfp_no_memory(r->err);
 		}
-		if (r->status)
-			return;
 	}
-	json_object_del(r->object, "overrides");
+	json_object_del(r->object, name);
 }
 
-static void get_integer(struct parameter_reader *r, const char *name, uint32_t *value)
+static void read_number(struct parameter_reader *r, const char *name, uint32_t *value)
 {
 	json_t *number = json_object_get(r->object, name);
 	json_int_t integer = json_integer_value(number);
 
-	if (!number)
-		complain(r, name, "is missing");
 	taken(r, name, json_is_integer(number) && integer >= 0 && integer <= UINT32_MAX);
 	*value = (uint32_t)integer;
 }
 
-static void get_embeddings(struct parameter_reader *r, struct xfp_parameters *p)
+static void read_value(struct parameter_reader *r, enum xfp_setting_number number, uint32_t units,
+		       struct xfp_parameters *p)
 {
-	const char *text;
+	const struct xfp_setting *setting = &xfp_settings_table[number];
+	const char *name = setting->recorded, *text;
+	void *value = xfp_setting_place(setting, p);
 
-	p->keep_embeddings = !json_object_get(r->object, "embeddings");
-	if (p->keep_embeddings)
-		return;
-	text = get_text(r, "embeddings");
-	taken(r, "embeddings", text && !strcmp(text, EMBEDDINGS_UNITS));
-}
-
-static void get_library(struct parameter_reader *r, struct xfp_parameters *p)
-{
-	if (json_object_get(r->object, "group_size"))
-		get_integer(r, "group_size", &p->group_size);
-	if (json_object_get(r->object, "library_size"))
-		get_integer(r, "library_size", &p->library_size);
-	if (json_object_get(r->object, "fit"))
-		GET_NAME(r, "fit", xfp_fit_method_parse, &p->fit);
-	if (json_object_get(r->object, "libfit"))
-		GET_NAME(r, "libfit", xfp_libfit_parse, &p->libfit);
-	if (!r->status && !xfp_group_size_fits(p->group_size, p->modes))
-		complain(r, "group_size", "has an impossible value");
-	if (!r->status && !xfp_library_size_fits(p->library_size))
-		complain(r, "library_size", "has an impossible value");
+	if (!json_object_get(r->object, name)) {
+		if (!setting->optional)
+			complain(r, name, "is missing");
+	} else if (number == XFP_SETTING_FLOOR || number == XFP_SETTING_FORMAT) {
+		read_classes(r, name, number == XFP_SETTING_FLOOR, p);
+	} else if (number == XFP_SETTING_OVERRIDE) {
+		read_overrides(r, name, p);
+	} else if (is_number(setting)) {
+		read_number(r, name, value);
+	} else if ((text = get_text(r, name)) && number == XFP_SETTING_EMBEDDINGS) {
+		p->keep_embeddings = false;
+		taken(r, name, !strcmp(text, EMBEDDINGS_UNITS));
+	} else if (text && number == XFP_SETTING_ASSIGNED) {
+		taken(r, name, xfp_assignments_parse(text, units, &p->assigned, &p->assigned_count));
+	} else {
+		taken(r, name, text && xfp_setting_parse(setting, text, value));
+	}
 }
 
 enum xfp_status xfp_parameters_from_json(const char *text, const char *where, uint32_t units,
 					 struct xfp_parameters *out, struct xfp_error *err)
 {
 	struct parameter_reader r = { .where = where, .err = err };
-	struct xfp_parameters p = { 0 };
+	struct xfp_parameters p = { .keep_embeddings = true };
 	json_error_t problem;
 
 	errno = 0;
@@ -291,31 +252,12 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, ui
 		json_decref(r.object);
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: not a JSON object", where);
 	}
-	GET_NAME(&r, "mode", xfp_modes_parse, &p.modes);
-	GET_NAME(&r, "bits", xfp_bits_parse, &p.bits);
-	get_floors(&r, p.floor);
-	get_formats(&r, p.format);
-	get_overrides(&r, &p);
-	GET_NAME(&r, "outlier_sigma", xfp_sigma_parse, &p.outlier_sigma);
-	get_decimal(&r, "outlier_cap", XFP_NANO, XFP_NANO, &p.outlier_cap);
-	get_decimal(&r, "balance", XFP_NANO, XFP_NANO, &p.balance);
-	get_integer(&r, "lloyd_iterations", &p.lloyd_iterations);
-	GET_NAME(&r, "start", xfp_start_parse, &p.start);
-	GET_NAME(&r, "lm_head", xfp_lm_head_parse, &p.lm_head);
-	get_embeddings(&r, &p);
-	GET_NAME(&r, "on_miss", xfp_on_miss_parse, &p.on_miss);
-	GET_NAME(&r, "on_nonfinite", xfp_on_nonfinite_parse, &p.on_nonfinite);
-	if (json_object_get(r.object, "moe_sample"))
-		GET_NAME(&r, "moe_sample", xfp_moe_sample_parse, &p.moe_sample);
-	get_library(&r, &p);
-	if (json_object_get(r.object, "moe_lloyd_iterations"))
-		get_integer(&r, "moe_lloyd_iterations", &p.moe_lloyd_iterations);
-	if (json_object_get(r.object, "assigned")) {
-		const char *assigned = get_text(&r, "assigned");
-
-		taken(&r, "assigned",
-		      assigned && xfp_assignments_parse(assigned, units, &p.assigned, &p.assigned_count));
-	}
+	for (size_t i = 0; i < MEMBERS; i++)
+		read_value(&r, members[i], units, &p);
+	if (!r.status && !xfp_group_size_fits(p.group_size, p.modes))
+		complain(&r, "group_size", "has an impossible value");
+	if (!r.status && !xfp_library_size_fits(p.library_size))
+		complain(&r, "library_size", "has an impossible value");
 	check_empty(&r);
 	json_decref(r.object);
 	if (!r.status)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text/glob.h"
+#include "schemas/setting.h"
 
 /* ---- matching ---------------------------------------------------------------------------------- */
 
@@ -247,7 +248,7 @@ char *xfp_policy_format_by(const struct xfp_parameters *parameters, const struct
 		length = asprintf(&text, "--format %s=%s", xfp_class_name(policy->by_class),
 				  xfp_format_text(parameters->format[policy->by_class], buf));
 	else if (policy->format_by == XFP_BY_HEAD)
-		length = asprintf(&text, "--lm-head %s", xfp_lm_head_name(parameters->lm_head));
+		length = asprintf(&text, "--lm-head %s", xfp_setting_name(XFP_SETTING_LM_HEAD, parameters->lm_head));
 	return length < 0 ? NULL : text;
 }
 

@@ -10,6 +10,7 @@
 #include "base/text/screen.h"
 #include "commands/compare/compare.h"
 #include "schemas/json_print.h"
+#include "schemas/setting.h"
 
 /* ---- CSV --------------------------------------------------------------------------------------- */
 
@@ -31,7 +32,7 @@ static const char *format_of(const struct xfp_compared *c)
 
 static const char *libfit_of(const struct xfp_compared *c)
 {
-	return xfp_libfit_name(c->published ? XFP_LIBFIT_PUBLISHED : XFP_LIBFIT_REFINED);
+	return xfp_setting_name(XFP_SETTING_LIBFIT, c->published ? XFP_LIBFIT_PUBLISHED : XFP_LIBFIT_REFINED);
 }
 
 static void print_rows(const struct xfp_compared_unit *unit)

@@ -82,19 +82,6 @@ static enum xfp_status take_thresholds(const struct xfp_option *option, const ch
 			where, text);
 }
 
-static enum xfp_status take_libfit(const struct xfp_option *option, const char *where, const char *text,
-				   struct xfp_error *err)
-{
-	struct xfp_compare_request *request = option->context;
-	enum xfp_libfit libfit;
-
-	if (!xfp_libfit_parse(text, &libfit))
-		return xfp_fail(err, XFP_USAGE, "%s '%s': expected refined or published", where, text);
-	request->refined = libfit == XFP_LIBFIT_REFINED;
-	request->published = libfit == XFP_LIBFIT_PUBLISHED;
-	return XFP_OK;
-}
-
 /* The suffix is required, so that a typing error cannot overwrite a model file. */
 static enum xfp_status take_plot(const struct xfp_option *option, const char *where, const char *text,
 				 struct xfp_error *err)
@@ -175,11 +162,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 		setting_of(settings, "balance", NULL),
 		setting_of(settings, "group-size", NULL),
 		setting_of(settings, "library-size", NULL),
-		{ .name = "libfit",
-		  .value = "NAME",
-		  .text = "v2a libraries: refined or published [both]",
-		  .take = take_libfit,
-		  .context = request },
+		setting_of(settings, "libfit", "v2a libraries: refined or published [both]"),
 		setting_of(settings, "lloyd-iters", NULL),
 		setting_of(settings, "fit", NULL),
 		setting_of(settings, "start", NULL),
@@ -256,7 +239,11 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 	if ((status = xfp_settings_finish(&settings, err)))
 		return status;
 	request->parameters = settings.parameters;
-	if (!settings.has_bits)
+	if (settings.given & XFP_SETTING_BIT(LIBFIT)) {
+		request->refined = settings.parameters.libfit == XFP_LIBFIT_REFINED;
+		request->published = !request->refined;
+	}
+	if (!(settings.given & XFP_SETTING_BIT(BITS)))
 		request->parameters.bits = xfp_bits_usual(XFP_AUTO_MODES);
 	/* Thresholds are set one by one, and none may hit a cap that a conversion would not have. */
 	request->parameters.outlier_sigma = XFP_SIGMA_AUTO;

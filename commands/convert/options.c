@@ -142,12 +142,12 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .set = &r->survey },
 		{ 0 },
 	};
-	struct xfp_option *all = calloc(before + xfp_settings_count + sizeof others / sizeof others[0], sizeof *all);
+	struct xfp_option *all = calloc(before + XFP_SETTING_OPTIONS + sizeof others / sizeof others[0], sizeof *all);
 
 	if (!all)
 		return NULL;
 	memcpy(all, first, sizeof first);
-	for (size_t i = 0; i < xfp_settings_count; i++) {
+	for (size_t i = 0; i < XFP_SETTING_OPTIONS; i++) {
 		const struct xfp_setting *setting = &xfp_settings_table[i];
 
 		all[before + i] = (struct xfp_option){ .name = setting->name,
@@ -156,7 +156,7 @@ static struct xfp_option *options_of(struct parse *parse)
 						       .take = take_setting,
 						       .context = &parse->given };
 	}
-	memcpy(all + before + xfp_settings_count, others, sizeof others);
+	memcpy(all + before + XFP_SETTING_OPTIONS, others, sizeof others);
 	return all;
 }
 

@@ -6,14 +6,15 @@
 
 #include "base/text/size.h"
 
+#define GOALS (XFP_SETTING_BIT(TARGET_SIZE) | XFP_SETTING_BIT(TARGET_BPW) | XFP_SETTING_BIT(ENVELOPE))
+
 /* Two goals in one layer contradict each other; the goal of a later layer replaces an earlier one. */
 static enum xfp_status set_goal(struct xfp_settings *s, enum xfp_goal_kind kind, const char *where, const char *text,
 				struct xfp_error *err)
 {
-	if (s->has_goal && s->goal.kind != kind)
+	if ((s->layer & GOALS) && s->goal.kind != kind)
 		return xfp_fail(err, XFP_USAGE, "%s '%s': contradicts %s; give only one of them", where, text,
 				s->goal.said);
-	s->has_goal = true;
 	s->goal.kind = kind;
 	s->goal.bare = kind != XFP_GOAL_BPW && xfp_size_is_bare(text, s->goal.bytes);
 	snprintf(s->goal.said, sizeof s->goal.said, "%.30s %.30s", where, text);
@@ -49,7 +50,7 @@ enum xfp_status xfp_set_envelope(struct xfp_settings *s, const char *where, cons
 enum xfp_status xfp_set_reserve(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
 {
 	bool environment = !strncmp(where, "XFP_", 4),
-	     more = s->has_reserve && s->reserve_by_environment == environment;
+	     more = (s->layer & XFP_SETTING_BIT(RESERVE)) && s->reserve_by_environment == environment;
 	uint64_t bytes, before = more ? s->goal.reserve : 0;
 	bool bare;
 
@@ -57,7 +58,6 @@ enum xfp_status xfp_set_reserve(struct xfp_settings *s, const char *where, const
 		return xfp_fail(err, XFP_USAGE,
 				"%s '%s': expected the other memory that each GPU needs, as in kv=8GiB,act=10GiB",
 				where, text);
-	s->has_reserve = true;
 	s->reserve_by_environment = environment;
 	s->goal.reserve = before + bytes;
 	s->goal.bare_reserve = bare || (more && s->goal.bare_reserve);
@@ -75,13 +75,12 @@ enum xfp_status xfp_set_weight(struct xfp_settings *s, const char *where, const 
 enum xfp_status xfp_finish_goal(struct xfp_settings *s, struct xfp_error *err)
 {
 	const struct xfp_goal *goal = &s->goal;
-	bool reserve = s->has_reserve;
 	char taken[32], there[32];
 
-	s->has_goal = s->has_reserve = false;
 	if (goal->kind != XFP_GOAL_ENVELOPE) {
 		s->goal.reserve = 0;
-		return reserve ? xfp_fail(err, XFP_USAGE, "--reserve requires --envelope") : XFP_OK;
+		return s->layer & XFP_SETTING_BIT(RESERVE) ? xfp_fail(err, XFP_USAGE, "--reserve requires --envelope")
+							   : XFP_OK;
 	}
 	if (goal->reserve >= goal->bytes)
 		return xfp_fail(err, XFP_USAGE,

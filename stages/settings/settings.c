@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/settings/settings.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,129 +9,6 @@
 #include "stages/settings/goal_settings.h"
 
 #define BLANKS " \t\n"
-
-/* ---- numbers and names ------------------------------------------------------------------------- */
-
-static bool take_floor(const char *text, uint32_t *floor)
-{
-	return xfp_decimal_parse(text, XFP_NANO, floor) && *floor <= XFP_NANO;
-}
-
-static bool take_strict(struct xfp_settings *s, const char *text)
-{
-	return s->has_strict = take_floor(text, &s->strict);
-}
-
-static bool take_lazy(struct xfp_settings *s, const char *text)
-{
-	return s->has_lazy = take_floor(text, &s->lazy);
-}
-
-static bool take_bits(struct xfp_settings *s, const char *text)
-{
-	return s->has_bits = xfp_bits_parse(text, &s->parameters.bits);
-}
-
-static bool take_sigma(struct xfp_settings *s, const char *text)
-{
-	uint32_t sigma;
-
-	/* No outliers must be given as "none", not 0. */
-	if (!xfp_sigma_parse(text, &sigma) || (!sigma && strcmp(text, "none")))
-		return false;
-	s->parameters.outlier_sigma = sigma;
-	return s->has_sigma = true;
-}
-
-static bool take_cap(struct xfp_settings *s, const char *text)
-{
-	s->has_cap = true;
-	return xfp_decimal_parse(text, XFP_NANO, &s->parameters.outlier_cap) && s->parameters.outlier_cap <= XFP_NANO;
-}
-
-static bool take_balance(struct xfp_settings *s, const char *text)
-{
-	return xfp_decimal_parse(text, XFP_NANO, &s->parameters.balance) && s->parameters.balance <= XFP_NANO;
-}
-
-static bool take_rounds(const char *text, uint32_t *rounds)
-{
-	return xfp_decimal_parse(text, 1, rounds) && !strchr(text, '.') && *rounds >= 1 && *rounds <= 1000;
-}
-
-static bool take_iterations(struct xfp_settings *s, const char *text)
-{
-	return take_rounds(text, &s->parameters.lloyd_iterations);
-}
-
-static bool take_moe_iterations(struct xfp_settings *s, const char *text)
-{
-	return take_rounds(text, &s->parameters.moe_lloyd_iterations);
-}
-
-static bool take_mode(struct xfp_settings *s, const char *text)
-{
-	return xfp_modes_parse(text, &s->parameters.modes);
-}
-
-static bool take_size(const char *text, uint32_t *size)
-{
-	return xfp_decimal_parse(text, 1, size) && !strchr(text, '.') && *size;
-}
-
-static bool take_group(struct xfp_settings *s, const char *text)
-{
-	s->has_group = true;
-	return take_size(text, &s->parameters.group_size) &&
-	       xfp_group_size_fits(s->parameters.group_size, XFP_ALL_MODES);
-}
-
-static bool take_library(struct xfp_settings *s, const char *text)
-{
-	s->has_library = true;
-	return take_size(text, &s->parameters.library_size) && xfp_library_size_fits(s->parameters.library_size);
-}
-
-static bool take_libfit(struct xfp_settings *s, const char *text)
-{
-	return xfp_libfit_parse(text, &s->parameters.libfit) && (s->has_libfit = true);
-}
-
-static bool take_fit(struct xfp_settings *s, const char *text)
-{
-	return xfp_fit_method_parse(text, &s->parameters.fit) && (s->has_fit = true);
-}
-
-static bool take_start(struct xfp_settings *s, const char *text)
-{
-	return xfp_start_parse(text, &s->parameters.start);
-}
-
-static bool take_lm_head(struct xfp_settings *s, const char *text)
-{
-	static const enum xfp_form forms[] = { XFP_FORM_FP8, XFP_FORM_KEEP, XFP_FORM_AUTO };
-	enum xfp_lm_head head;
-
-	if (!xfp_lm_head_parse(text, &head))
-		return false;
-	xfp_parameters_set_format(&s->parameters, XFP_CLASS_LM_HEAD, (struct xfp_format){ .form = forms[head] });
-	return true;
-}
-
-static bool take_on_miss(struct xfp_settings *s, const char *text)
-{
-	return xfp_on_miss_parse(text, &s->parameters.on_miss);
-}
-
-static bool take_on_nonfinite(struct xfp_settings *s, const char *text)
-{
-	return xfp_on_nonfinite_parse(text, &s->parameters.on_nonfinite);
-}
-
-static bool take_sample(struct xfp_settings *s, const char *text)
-{
-	return xfp_moe_sample_parse(text, &s->parameters.moe_sample);
-}
 
 /* ---- lists ------------------------------------------------------------------------------------- */
 
@@ -161,11 +36,24 @@ static char *next_item(char **rest)
 	return item;
 }
 
-/* Parse "CLASS=VALUE,CLASS=VALUE" and call `take` for each; `wanted` describes a value for messages. */
-static enum xfp_status each_class(struct xfp_settings *s, const char *where, const char *text, const char *wanted,
-				  bool (*take)(struct xfp_settings *s, enum xfp_class class_, const char *value),
-				  struct xfp_error *err)
+static bool set_class(struct xfp_settings *s, int setting, enum xfp_class class_, const char *value)
 {
+	struct xfp_format format;
+
+	if (setting == XFP_SETTING_FLOOR)
+		return s->has_floor[class_] =
+			       xfp_setting_parse(&xfp_settings_table[XFP_SETTING_STRICT], value, &s->floor[class_]);
+	if (!xfp_format_parse(value, &format))
+		return false;
+	xfp_parameters_set_format(&s->parameters, class_, format);
+	return true;
+}
+
+/* Set floors or formats: "CLASS=VALUE,CLASS=VALUE". */
+static enum xfp_status set_classes(struct xfp_settings *s, int setting, const char *where, const char *text,
+				   struct xfp_error *err)
+{
+	const char *wanted = xfp_settings_table[setting].wanted;
 	char *copy = strdup(text), *rest = copy, *item;
 	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 
@@ -179,37 +67,11 @@ static enum xfp_status each_class(struct xfp_settings *s, const char *where, con
 			status = xfp_fail(err, XFP_USAGE, "%s '%s': expected CLASS=%s", where, text, wanted);
 		else if (!xfp_class_parse(item, &class_))
 			status = no_such_class(where, item, err);
-		else if (!take(s, class_, value))
+		else if (!set_class(s, setting, class_, value))
 			status = xfp_fail(err, XFP_USAGE, "%s '%s=%s': expected %s", where, item, value, wanted);
 	}
 	free(copy);
 	return status;
-}
-
-static bool take_class_floor(struct xfp_settings *s, enum xfp_class class_, const char *value)
-{
-	return s->has_floor[class_] = take_floor(value, &s->floor[class_]);
-}
-
-static enum xfp_status set_floors(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
-{
-	return each_class(s, where, text, "a cosine from 0 to 1, as in attention=0.995", take_class_floor, err);
-}
-
-static bool take_class_format(struct xfp_settings *s, enum xfp_class class_, const char *value)
-{
-	struct xfp_format format;
-
-	if (!xfp_format_parse(value, &format))
-		return false;
-	xfp_parameters_set_format(&s->parameters, class_, format);
-	return true;
-}
-
-static enum xfp_status set_formats(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
-{
-	return each_class(s, where, text, "keep, fp8, bits from 2 to 6 or auto, as in attention=4 or attention=3,4",
-			  take_class_format, err);
 }
 
 static bool has_override(const struct xfp_parameters *parameters, const struct xfp_override *override)
@@ -262,115 +124,11 @@ static enum xfp_status set_overrides(struct xfp_settings *s, const char *where, 
 	return status;
 }
 
-/* ---- the table --------------------------------------------------------------------------------- */
-
-/* In the order of --help: settings that affect the size most come first. */
-enum {
-	TARGET_SIZE,
-	TARGET_BPW,
-	ENVELOPE,
-	RESERVE,
-	WEIGHT,
-	STRICT,
-	LAZY,
-	FLOOR,
-	FORMAT,
-	OVERRIDE,
-	BITS,
-	SIGMA,
-	CAP,
-	BALANCE,
-	ITERATIONS,
-	MOE_ITERATIONS,
-	MODE,
-	GROUP,
-	LIBRARY,
-	LIBFIT,
-	FIT,
-	START,
-	LM_HEAD,
-	ON_MISS,
-	ON_NONFINITE,
-	SAMPLE,
-	SETTINGS
-};
-
-const size_t xfp_settings_count = SETTINGS;
-
-const struct xfp_setting xfp_settings_table[] = {
-	[TARGET_SIZE] = { "target-size", "SIZE", "goal: bytes of the bundle, as in 14GiB; turns off default floors" },
-	[TARGET_BPW] = { "target-bpw", "B", "goal: bits of the bundle per element, as in 4.25" },
-	[ENVELOPE] = { "envelope", "SIZE|NxSIZE", "goal: memory of each of N GPUs, as in 2x96GiB" },
-	[RESERVE] = { "reserve", "NAME=SIZE,...", "memory of each GPU for other data, as in kv=8GiB,act=10GiB" },
-	[WEIGHT] = { "weight", "CLASS=W,...", "weight of errors of a class, or of role:ROLE, for a goal" },
-	[STRICT] = { "min-cos-strict", "X",
-		     "floor of the median cosine, except for routed_expert [0.998; attention 0.9995]; can only "
-		     "raise those of embedding and lm_head [0.999, 0.9995]" },
-	[LAZY] = { "min-cos-lazy", "X", "floor of routed_expert [0.995]" },
-	[FLOOR] = { "floor", "CLASS=X,...", "floor of one class; may be repeated" },
-	[FORMAT] = { "format", "CLASS=FORMAT", "how a class is stored: keep, fp8, bits as in 4 or 3,4, or auto" },
-	[OVERRIDE] = { "override", "PATTERN=FORMAT",
-		       "the same, or floor:X, for units by name, role:ROLE or class:CLASS" },
-	[BITS] = { "bits", "LIST", "allowed bits per index, as in 2,3,4 or 2-6; 8: fp8 [mode auto: 2-6,8; else 2-6]" },
-	[SIGMA] = { "outlier-sigma", "C|auto|none",
-		    "weights beyond C standard deviations are outliers; auto: selected by a survey [mode auto: "
-		    "auto; else 4]" },
-	[CAP] = { "outlier-cap", "F", "largest share of outliers in a matrix [0.02; thresholds auto: 0.0625]" },
-	[BALANCE] = { "balance", "A", "exponent of the columns' rms; 0: no balance [0.5]" },
-	[ITERATIONS] = { "lloyd-iters", "N", "maximum rounds of Lloyd's algorithm [20]" },
-	[MOE_ITERATIONS] = { "moe-lloyd-iters", "N", "the same for routed_expert [as for all]" },
-	[MODE] = { "mode", "NAME",
-		   "how weights are stored: v2, v2a, v2c, or auto, the smallest of v2, v2c and fp8 [auto]" },
-	[GROUP] = { "group-size", "G", "columns of a group [v2a: 128; v2c: 16 and 32]" },
-	[LIBRARY] = { "library-size", "L", "codebooks of a v2a library [32]" },
-	[LIBFIT] = { "libfit", "NAME", "v2a libraries: refined or published [refined]" },
-	[FIT] = { "fit", "NAME",
-		  "v2 codebooks: lloyd, or optimal, with the least error at fifty times the cost [lloyd]" },
-	[START] = { "start", "NAME", "initial codebooks: companded, quantile or minmax [companded]" },
-	[LM_HEAD] = { "lm-head", "NAME", "the output head: quant, fp8 (without a floor) or keep [quant]" },
-	[ON_MISS] = { "on-miss", "NAME", "if no candidate meets the floor: keep, best or fail [keep]" },
-	[ON_NONFINITE] = { "on-nonfinite", "NAME", "if weights are NaN or infinite: fail or keep [fail]" },
-	[SAMPLE] = { "moe-sample", "N|first:N", "experts that decide for a stack; 0: all [0]" },
-};
-
-/* The function that sets a setting: one of two kinds. */
-static const struct {
-	bool (*take)(struct xfp_settings *settings, const char *text);
-	const char *wanted; /* expected value, if `take` returns false */
-	enum xfp_status (*set)(struct xfp_settings *settings, const char *where, const char *text,
-			       struct xfp_error *err);
-} setters[SETTINGS] = {
-	[STRICT] = { take_strict, "a cosine from 0 to 1, as in 0.99", NULL },
-	[LAZY] = { take_lazy, "a cosine from 0 to 1, as in 0.98", NULL },
-	[FLOOR] = { NULL, NULL, set_floors },
-	[FORMAT] = { NULL, NULL, set_formats },
-	[OVERRIDE] = { NULL, NULL, set_overrides },
-	[BITS] = { take_bits, "bits from 2 to 6, as in 2,3,4 or 2-6, or 8", NULL },
-	[SIGMA] = { take_sigma, "a positive number with at most three decimals, auto or none", NULL },
-	[CAP] = { take_cap, "a share from 0 to 1, as in 0.02", NULL },
-	[BALANCE] = { take_balance, "an exponent from 0 to 1, as in 0.5", NULL },
-	[ITERATIONS] = { take_iterations, "rounds from 1 to 1000", NULL },
-	[MOE_ITERATIONS] = { take_moe_iterations, "rounds from 1 to 1000", NULL },
-	[MODE] = { take_mode, "auto, v2, v2a or v2c", NULL },
-	[GROUP] = { take_group, "columns: a power of two from 16 to 1024", NULL },
-	[LIBRARY] = { take_library, "codebooks: a power of two from 1 to 256", NULL },
-	[LIBFIT] = { take_libfit, "refined or published", NULL },
-	[FIT] = { take_fit, "lloyd or optimal", NULL },
-	[START] = { take_start, "companded, quantile or minmax", NULL },
-	[LM_HEAD] = { take_lm_head, "fp8, keep or quant", NULL },
-	[ON_MISS] = { take_on_miss, "keep, best or fail", NULL },
-	[ON_NONFINITE] = { take_on_nonfinite, "fail or keep", NULL },
-	[SAMPLE] = { take_sample, "a number of experts, as in 4 or first:4", NULL },
-	[TARGET_SIZE] = { NULL, NULL, xfp_set_target_size },
-	[TARGET_BPW] = { NULL, NULL, xfp_set_target_bpw },
-	[ENVELOPE] = { NULL, NULL, xfp_set_envelope },
-	[RESERVE] = { NULL, NULL, xfp_set_reserve },
-	[WEIGHT] = { NULL, NULL, xfp_set_weight },
-};
+/* ---- setting ----------------------------------------------------------------------------------- */
 
 int xfp_setting_find(const char *name)
 {
-	for (int i = 0; i < SETTINGS; i++)
+	for (int i = 0; i < XFP_SETTING_OPTIONS; i++)
 		if (!strcmp(xfp_settings_table[i].name, name))
 			return i;
 	return -1;
@@ -378,26 +136,52 @@ int xfp_setting_find(const char *name)
 
 const char *xfp_setting_meant(const char *word, char text[XFP_DID_YOU_MEAN])
 {
-	const char *names[SETTINGS];
+	const char *names[XFP_SETTING_OPTIONS];
 
-	for (int i = 0; i < SETTINGS; i++)
+	for (int i = 0; i < XFP_SETTING_OPTIONS; i++)
 		names[i] = xfp_settings_table[i].name;
-	return xfp_did_you_mean("", word, names, SETTINGS, text);
+	return xfp_did_you_mean("", word, names, XFP_SETTING_OPTIONS, text);
 }
 
 bool xfp_setting_is_floor(int setting)
 {
-	return setting == STRICT || setting == LAZY || setting == FLOOR;
+	return setting == XFP_SETTING_STRICT || setting == XFP_SETTING_LAZY || setting == XFP_SETTING_FLOOR;
 }
 
-enum xfp_status xfp_setting_set(struct xfp_settings *settings, int setting, const char *where, const char *text,
+static void *place_of(struct xfp_settings *s, int setting)
+{
+	if (setting == XFP_SETTING_STRICT)
+		return &s->strict;
+	return setting == XFP_SETTING_LAZY ? &s->lazy : xfp_setting_place(&xfp_settings_table[setting], &s->parameters);
+}
+
+enum xfp_status xfp_setting_set(struct xfp_settings *s, int setting, const char *where, const char *text,
 				struct xfp_error *err)
 {
-	if (setters[setting].set)
-		return setters[setting].set(settings, where, text, err);
-	return setters[setting].take(settings, text)
-		       ? XFP_OK
-		       : xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, setters[setting].wanted);
+	static enum xfp_status (*const setters[XFP_SETTINGS])(struct xfp_settings * s, const char *where,
+							      const char *text, struct xfp_error *err) = {
+		[XFP_SETTING_TARGET_SIZE] = xfp_set_target_size, [XFP_SETTING_TARGET_BPW] = xfp_set_target_bpw,
+		[XFP_SETTING_ENVELOPE] = xfp_set_envelope,       [XFP_SETTING_RESERVE] = xfp_set_reserve,
+		[XFP_SETTING_WEIGHT] = xfp_set_weight,           [XFP_SETTING_OVERRIDE] = set_overrides,
+	};
+	const struct xfp_setting *row = &xfp_settings_table[setting];
+	enum xfp_status status = XFP_OK;
+
+	if (setters[setting])
+		status = setters[setting](s, where, text, err);
+	else if (setting == XFP_SETTING_FLOOR || setting == XFP_SETTING_FORMAT)
+		status = set_classes(s, setting, where, text, err);
+	else if (!xfp_setting_parse(row, text, place_of(s, setting)) ||
+		 /* No outliers must be given as "none", not 0. */
+		 (setting == XFP_SETTING_SIGMA && !s->parameters.outlier_sigma && strcmp(text, "none")))
+		status = xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, row->wanted);
+	if (status)
+		return status;
+	if (setting == XFP_SETTING_LM_HEAD) /* --format lm_head=4 is the other way to set it */
+		s->parameters.format[XFP_CLASS_LM_HEAD] = (struct xfp_format){ .form = XFP_FORM_AUTO };
+	s->given |= 1u << setting;
+	s->layer |= 1u << setting;
+	return XFP_OK;
 }
 
 /* ---- layers ------------------------------------------------------------------------------------ */
@@ -428,20 +212,20 @@ static enum xfp_status check_modes(const struct xfp_settings *s, struct xfp_erro
 	const struct xfp_parameters *p = &s->parameters;
 	bool libraries = p->modes & XFP_LIBRARY_MODES, v2a = p->modes >> XFP_MODE_V2A & 1;
 
-	if (s->has_group && !libraries)
+	if ((s->layer & XFP_SETTING_BIT(GROUP)) && !libraries)
 		return xfp_fail(err, XFP_USAGE,
 				"--group-size %u: --mode v2 has a codebook for each row and no groups; omit one of "
 				"them, or use --mode v2c",
 				p->group_size);
-	if (s->has_library && !v2a)
+	if ((s->layer & XFP_SETTING_BIT(LIBRARY)) && !v2a)
 		return xfp_fail(err, XFP_USAGE,
 				"--library-size %u: only libraries of v2a have a variable size; omit it, or use "
 				"--mode v2a",
 				p->library_size);
-	if (s->has_libfit && p->libfit == XFP_LIBFIT_PUBLISHED && !v2a)
+	if ((s->layer & XFP_SETTING_BIT(LIBFIT)) && p->libfit == XFP_LIBFIT_PUBLISHED && !v2a)
 		return xfp_fail(err, XFP_USAGE,
 				"--libfit published: applies only to libraries of v2a; omit it, or use --mode v2a");
-	if (s->has_fit && p->fit == XFP_FIT_OPTIMAL && !(p->modes >> XFP_MODE_V2 & 1))
+	if ((s->layer & XFP_SETTING_BIT(FIT)) && p->fit == XFP_FIT_OPTIMAL && !(p->modes >> XFP_MODE_V2 & 1))
 		return xfp_fail(err, XFP_USAGE,
 				"--fit optimal: applies only to codebooks of v2; omit it, or use --mode v2");
 	return XFP_OK;
@@ -472,11 +256,11 @@ static void finish_usual(struct xfp_settings *s)
 
 	if (s->repeated)
 		return;
-	if (!s->has_bits)
+	if (!(s->given & XFP_SETTING_BIT(BITS)))
 		p->bits = xfp_bits_usual(p->modes);
-	if (!s->has_sigma)
+	if (!(s->given & XFP_SETTING_BIT(SIGMA)))
 		p->outlier_sigma = xfp_sigma_usual(p->modes);
-	if (!s->has_cap)
+	if (!(s->given & XFP_SETTING_BIT(CAP)))
 		p->outlier_cap = xfp_cap_usual(p->outlier_sigma);
 }
 
@@ -488,8 +272,8 @@ static void take_general(struct xfp_settings *s, enum xfp_class class_)
 	uint32_t *floor = &s->parameters.floor[class_];
 
 	if (class_ == XFP_CLASS_ROUTED_EXPERT)
-		*floor = s->has_lazy ? s->lazy : *floor;
-	else if (s->has_strict && (!words || s->strict > *floor))
+		*floor = s->layer & XFP_SETTING_BIT(LAZY) ? s->lazy : *floor;
+	else if ((s->layer & XFP_SETTING_BIT(STRICT)) && (!words || s->strict > *floor))
 		*floor = s->strict;
 }
 
@@ -504,15 +288,16 @@ enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *er
 			s->parameters.floor[i] = s->floor[i];
 		else
 			take_general(s, (enum xfp_class)i);
-		s->asked_floor[i] |= s->has_floor[i] || (i == XFP_CLASS_ROUTED_EXPERT ? s->has_lazy : s->has_strict);
+		s->asked_floor[i] |=
+			s->has_floor[i] ||
+			s->layer & (i == XFP_CLASS_ROUTED_EXPERT ? XFP_SETTING_BIT(LAZY) : XFP_SETTING_BIT(STRICT));
 		s->has_floor[i] = false;
 	}
-	s->has_strict = s->has_lazy = false;
 	if (!status)
 		status = check_modes(s, err);
-	s->has_group = s->has_library = s->has_libfit = s->has_fit = false;
 	finish_usual(s);
 	if (!status)
 		status = xfp_finish_goal(s, err);
+	s->layer = 0;
 	return status ? status : finish_modes(&s->parameters, err);
 }

@@ -15,31 +15,19 @@
 #include "base/text/suggestion.h"
 #include "base/xfp_error.h"
 #include "schemas/goal.h"
-#include "schemas/parameters.h"
+#include "schemas/setting.h"
 
-struct xfp_setting {
-	const char *name;  /* name as an option, without its dashes */
-	const char *value; /* name of the value in --help */
-	const char *text;  /* text for --help */
-};
-
-/* All settings, in the order of --help. */
-extern const struct xfp_setting xfp_settings_table[];
-extern const size_t xfp_settings_count;
+#define XFP_SETTING_BIT(name) (1u << XFP_SETTING_##name)
 
 struct xfp_settings {
-	struct xfp_parameters parameters; /* floors are those of finished layers */
-	/* The floors of this layer. */
-	uint32_t strict, lazy, floor[XFP_CLASSES];
-	bool has_strict, has_lazy, has_floor[XFP_CLASSES];
-	/* Whether this layer sets what only some modes support. */
-	bool has_group, has_library, has_libfit, has_fit;
+	struct xfp_parameters parameters;          /* floors are those of finished layers */
+	uint32_t given, layer;                     /* bits of the settings given in any layer, and in this one */
+	uint32_t strict, lazy, floor[XFP_CLASSES]; /* floors of this layer */
+	bool has_floor[XFP_CLASSES];
 	bool asked_floor[XFP_CLASSES]; /* in any layer: classes whose floors were given */
-	bool has_goal, has_reserve;    /* in this layer */
 	bool reserve_by_environment;
-	struct xfp_goal goal;              /* freed with xfp_goal_free */
-	bool has_bits, has_sigma, has_cap; /* in any layer: settings not given get the mode's default */
-	bool repeated; /* settings are repeated from existing ones: an override that exists is not added again */
+	struct xfp_goal goal; /* freed with xfp_goal_free */
+	bool repeated;        /* settings are repeated from existing ones: an override that exists is not added again */
 };
 
 /* The number of a setting; -1: unknown name. */

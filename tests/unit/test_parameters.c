@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schemas/parameters.h"
+#include "schemas/setting.h"
 #include "tests/unit/round_floors.h"
 #include "tests/unit/unit.h"
 
@@ -198,17 +198,54 @@ static void thresholds(void **state)
 			fail_msg("%s is taken", bad[i]);
 }
 
-static void names(void **state)
+/* The values that settings allow, and their texts. */
+static void values(void **state)
 {
-	enum xfp_start start;
-	enum xfp_lm_head head;
+	static const struct {
+		enum xfp_setting_number setting;
+		const char *text, *shown;
+		uint32_t value;
+	} good[] = {
+		{ XFP_SETTING_START, "quantile", "quantile", XFP_START_QUANTILE },
+		{ XFP_SETTING_ON_MISS, "fail", "fail", XFP_MISS_FAIL },
+		{ XFP_SETTING_ON_NONFINITE, "keep", "keep", XFP_NONFINITE_KEEP },
+		{ XFP_SETTING_LM_HEAD, "quant", "quant", XFP_LM_HEAD_QUANT },
+		{ XFP_SETTING_FIT, "optimal", "optimal", XFP_FIT_OPTIMAL },
+		{ XFP_SETTING_LIBFIT, "published", "published", XFP_LIBFIT_PUBLISHED },
+		{ XFP_SETTING_BALANCE, "1", "1.0", XFP_NANO },
+		{ XFP_SETTING_ITERATIONS, "1000", "1000", 1000 },
+		{ XFP_SETTING_GROUP, "1024", "1024", 1024 },
+		{ XFP_SETTING_LIBRARY, "1", "1", 1 },
+		{ XFP_SETTING_MODE, "v2c", "v2c", 1u << XFP_MODE_V2C },
+		{ XFP_SETTING_BITS, "2-4", "2,3,4", 0x1c },
+		{ XFP_SETTING_SIGMA, "4", "4.0", 4000 },
+	};
+	static const struct {
+		enum xfp_setting_number setting;
+		const char *text;
+	} bad[] = {
+		{ XFP_SETTING_START, "Quantile" },    { XFP_SETTING_START, "" },
+		{ XFP_SETTING_BALANCE, "1.1" },       { XFP_SETTING_ITERATIONS, "0" },
+		{ XFP_SETTING_ITERATIONS, "2." },     { XFP_SETTING_ITERATIONS, "1001" },
+		{ XFP_SETTING_GROUP, "24" },          { XFP_SETTING_GROUP, "8" },
+		{ XFP_SETTING_GROUP, "2048" },        { XFP_SETTING_LIBRARY, "0" },
+		{ XFP_SETTING_LIBRARY, "512" },       { XFP_SETTING_MODE, "keep" },
+		{ XFP_SETTING_FLOOR, "attention=1" },
+	};
+	uint32_t value;
+	char buf[24];
 
 	(void)state;
-	assert_true(xfp_start_parse("quantile", &start) && start == XFP_START_QUANTILE);
-	assert_false(xfp_start_parse("Quantile", &start));
-	assert_string_equal(xfp_on_miss_name(XFP_MISS_FAIL), "fail");
-	assert_string_equal(xfp_on_nonfinite_name(XFP_NONFINITE_KEEP), "keep");
-	assert_true(xfp_lm_head_parse(xfp_lm_head_name(XFP_LM_HEAD_QUANT), &head) && head == XFP_LM_HEAD_QUANT);
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		const struct xfp_setting *setting = &xfp_settings_table[good[i].setting];
+
+		assert_true(xfp_setting_parse(setting, good[i].text, &value));
+		assert_int_equal(value, good[i].value);
+		assert_string_equal(xfp_setting_text(setting, &value, buf), good[i].shown);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		if (xfp_setting_parse(&xfp_settings_table[bad[i].setting], bad[i].text, &value))
+			fail_msg("%s is allowed", bad[i].text);
 }
 
 static void formats(void **state)
@@ -487,7 +524,7 @@ PROGRAM("test_parameters")
 		cmocka_unit_test(decimals),   cmocka_unit_test(decimals_round_trip),
 		cmocka_unit_test(bit_sets),   cmocka_unit_test(base_and_extended),
 		cmocka_unit_test(defaults),   cmocka_unit_test(usual_thresholds),
-		cmocka_unit_test(thresholds), cmocka_unit_test(names),
+		cmocka_unit_test(thresholds), cmocka_unit_test(values),
 		cmocka_unit_test(formats),    cmocka_unit_test(overrides),
 		cmocka_unit_test(samples),    cmocka_unit_test(json),
 		cmocka_unit_test(bad_json),
