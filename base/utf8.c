@@ -13,7 +13,7 @@ bool xfp_utf8_valid(const char *text, size_t length)
 	return true;
 }
 
-size_t xfp_utf8_take(const char *text, uint32_t *character)
+size_t xfp_utf8_decode(const char *text, uint32_t *character)
 {
 	const unsigned char *t = (const unsigned char *)text;
 

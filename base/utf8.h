@@ -17,7 +17,7 @@ bool xfp_utf8_valid(const char *text, size_t length);
 int xfp_utf8_length(const char *text, size_t size, size_t *bad);
 
 /* Decode the first character of well-formed UTF-8; returns its number of bytes. */
-size_t xfp_utf8_take(const char *text, uint32_t *character);
+size_t xfp_utf8_decode(const char *text, uint32_t *character);
 
 /* Encode a character; returns its number of bytes. */
 size_t xfp_utf8_put(uint32_t character, char bytes[4]);

@@ -25,7 +25,7 @@ static const char select_runs[] =
 static const char select_uses[] =
 	"SELECT run, outliers_key, fit_key, choice_key, packed_key FROM run_units ORDER BY run, number";
 
-struct taking {
+struct census_reader {
 	struct xfp_census *c;
 	struct xfp_manifest *m;
 	uint32_t item_capacity, run_capacity, other_capacity;
@@ -40,7 +40,7 @@ struct taking {
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 
-static const char *keep(struct taking *t, const char *text)
+static const char *keep(struct census_reader *t, const char *text)
 {
 	struct xfp_census_text *block = t->c->text;
 	size_t size = text ? strlen(text) + 1 : 0;
@@ -64,7 +64,7 @@ static const char *keep(struct taking *t, const char *text)
 }
 
 /* Append a zeroed element to an array; NULL if memory runs out. */
-static void *grow(struct taking *t, void **array, uint32_t *count, uint32_t *capacity, size_t size)
+static void *grow(struct census_reader *t, void **array, uint32_t *count, uint32_t *capacity, size_t size)
 {
 	if (*count == *capacity) {
 		uint32_t larger = *capacity ? *capacity * 2 : 256;
@@ -84,7 +84,7 @@ static void *grow(struct taking *t, void **array, uint32_t *count, uint32_t *cap
 
 static enum xfp_status note_entry(const struct xfp_store_entry *entry, void *context, struct xfp_error *err)
 {
-	struct taking *t = context;
+	struct census_reader *t = context;
 	struct xfp_census *c = t->c;
 	struct xfp_census_other *other;
 	struct xfp_census_item *item;
@@ -110,8 +110,8 @@ static enum xfp_status note_entry(const struct xfp_store_entry *entry, void *con
 /* ---- the manifest ------------------------------------------------------------------------------ */
 
 /* Call `each` for every row of a query. */
-static enum xfp_status rows(struct taking *t, const char *sql, void (*each)(struct taking *t, sqlite3_stmt *row),
-			    struct xfp_error *err)
+static enum xfp_status rows(struct census_reader *t, const char *sql,
+			    void (*each)(struct census_reader *t, sqlite3_stmt *row), struct xfp_error *err)
 {
 	sqlite3_stmt *row;
 	int rc = sqlite3_prepare_v2(t->m->db, sql, -1, &row, NULL);
@@ -154,7 +154,7 @@ static uint32_t find(const struct xfp_census *c, const char *key)
 	return UINT32_MAX;
 }
 
-static const char *kind_name(struct taking *t, const char *kind)
+static const char *kind_name(struct census_reader *t, const char *kind)
 {
 	const char *known = xfp_manifest_kind(kind);
 
@@ -163,7 +163,7 @@ static const char *kind_name(struct taking *t, const char *kind)
 
 /* Rows ascend like the files before `files`, and nearly all have a file; a row whose file is missing is appended, to be
  * sorted in later. */
-static void note_artifact(struct taking *t, sqlite3_stmt *row)
+static void note_artifact(struct census_reader *t, sqlite3_stmt *row)
 {
 	struct xfp_census *c = t->c;
 	const char *key = text(row, 0);
@@ -188,7 +188,7 @@ static void note_artifact(struct taking *t, sqlite3_stmt *row)
 	item->seconds = sqlite3_column_double(row, 4);
 }
 
-static void note_weights(struct taking *t, sqlite3_stmt *row)
+static void note_weights(struct census_reader *t, sqlite3_stmt *row)
 {
 	uint32_t number = find(t->c, text(row, 0));
 
@@ -197,7 +197,7 @@ static void note_weights(struct taking *t, sqlite3_stmt *row)
 }
 
 /* Rows are ordered by key, so that an item's inputs are adjacent. */
-static void note_input(struct taking *t, sqlite3_stmt *row)
+static void note_input(struct census_reader *t, sqlite3_stmt *row)
 {
 	uint32_t from = find(t->c, text(row, 0)), to = find(t->c, text(row, 1)), at = t->inputs, *slot;
 
@@ -226,7 +226,7 @@ static bool is_gone(const char *output)
 	return gone;
 }
 
-static void note_run(struct taking *t, sqlite3_stmt *row)
+static void note_run(struct census_reader *t, sqlite3_stmt *row)
 {
 	struct xfp_census *c = t->c;
 	struct xfp_census_run *run = grow(t, (void **)&c->runs, &c->run_count, &t->run_capacity, sizeof *run);
@@ -253,7 +253,7 @@ struct use {
 };
 
 /* Record that the run at t->at uses an item and the inputs that the item was made from. */
-static void use(struct taking *t, uint32_t number)
+static void use(struct census_reader *t, uint32_t number)
 {
 	struct xfp_census_item *item = &t->c->items[number];
 	struct use *one;
@@ -271,7 +271,7 @@ static void use(struct taking *t, uint32_t number)
 }
 
 /* Rows are ordered by run. */
-static void note_use(struct taking *t, sqlite3_stmt *row)
+static void note_use(struct census_reader *t, sqlite3_stmt *row)
 {
 	int64_t run = sqlite3_column_int64(row, 0);
 
@@ -288,7 +288,7 @@ static void note_use(struct taking *t, sqlite3_stmt *row)
 }
 
 /* Regroup the list of uses by item. */
-static enum xfp_status sort_uses(struct taking *t, struct xfp_error *err)
+static enum xfp_status sort_uses(struct census_reader *t, struct xfp_error *err)
 {
 	struct xfp_census *c = t->c;
 	uint32_t total = 0;
@@ -316,7 +316,7 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Items added after the folder was listed may have a file by now. */
-static enum xfp_status look_again(const struct taking *t, const struct xfp_store *store, struct xfp_error *err)
+static enum xfp_status look_again(const struct census_reader *t, const struct xfp_store *store, struct xfp_error *err)
 {
 	for (uint32_t i = t->files; i < t->c->count; i++) {
 		struct xfp_census_item *item = &t->c->items[i];
@@ -335,7 +335,7 @@ static enum xfp_status look_again(const struct taking *t, const struct xfp_store
 	return XFP_OK;
 }
 
-static enum xfp_status read_manifest(struct taking *t, const struct xfp_store *store, struct xfp_error *err)
+static enum xfp_status read_manifest(struct census_reader *t, const struct xfp_store *store, struct xfp_error *err)
 {
 	struct xfp_census *c = t->c;
 	enum xfp_status status;
@@ -356,7 +356,7 @@ static enum xfp_status read_manifest(struct taking *t, const struct xfp_store *s
 }
 
 /* Read everything in one transaction, for a consistent snapshot while others write. */
-static enum xfp_status take_manifest(struct taking *t, const struct xfp_store *store, struct xfp_error *err)
+static enum xfp_status load_manifest(struct census_reader *t, const struct xfp_store *store, struct xfp_error *err)
 {
 	int rc = sqlite3_exec(t->m->db, "BEGIN", NULL, NULL, NULL);
 	enum xfp_status status = rc == SQLITE_OK ? read_manifest(t, store, err) : xfp_manifest_fail(t->m, rc, err);
@@ -368,13 +368,13 @@ static enum xfp_status take_manifest(struct taking *t, const struct xfp_store *s
 enum xfp_status xfp_census_take(const struct xfp_store *store, struct xfp_manifest *manifest, struct xfp_census *census,
 				struct xfp_error *err)
 {
-	struct taking t = { .c = census, .m = manifest };
+	struct census_reader t = { .c = census, .m = manifest };
 	enum xfp_status status;
 
 	*census = (struct xfp_census){ 0 };
 	status = xfp_store_walk(store, note_entry, &t, err);
 	if (!status && manifest)
-		status = take_manifest(&t, store, err);
+		status = load_manifest(&t, store, err);
 	free(t.uses);
 	free(t.seen);
 	if (status)

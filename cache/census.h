@@ -37,7 +37,7 @@ struct xfp_census_run {
 
 /* Other files in the cache. */
 struct xfp_census_other {
-	enum xfp_store_what what;
+	enum xfp_store_entry_kind what;
 	const char *path;
 	uint64_t bytes;
 };

@@ -26,7 +26,8 @@ struct checking {
 	uint64_t done, total;   /* for the progress callback */
 };
 
-static enum xfp_status tell(const struct checking *c, const struct xfp_finding *finding, struct xfp_error *err)
+static enum xfp_status report_finding(const struct checking *c, const struct xfp_finding *finding,
+				      struct xfp_error *err)
 {
 	c->result->found[finding->what]++;
 	return c->hooks->found(finding, c->hooks->context, err);
@@ -34,7 +35,7 @@ static enum xfp_status tell(const struct checking *c, const struct xfp_finding *
 
 /* ---- which artifacts are read ------------------------------------------------------------------ */
 
-static uint64_t lot(const struct checking *c, const char *key)
+static uint64_t sample_hash(const struct checking *c, const char *key)
 {
 	return XXH3_64bits_withSeed(key, 32, c->seed);
 }
@@ -51,7 +52,7 @@ static enum xfp_status draw(struct checking *c, struct xfp_error *err)
 {
 	const struct xfp_census *census = c->census;
 	double share = c->rules->percent * census->count / 100;
-	uint64_t *lots;
+	uint64_t *hashes;
 	size_t count = (size_t)share;
 
 	c->highest = UINT64_MAX;
@@ -60,13 +61,13 @@ static enum xfp_status draw(struct checking *c, struct xfp_error *err)
 	count += (double)count < share;
 	if (getrandom(&c->seed, sizeof c->seed, 0) != sizeof c->seed)
 		return xfp_fail_errno(err, errno, "cannot read random numbers");
-	if (!(lots = malloc(census->count * sizeof *lots)))
+	if (!(hashes = malloc(census->count * sizeof *hashes)))
 		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < census->count; i++)
-		lots[i] = lot(c, census->items[i].key);
-	qsort(lots, census->count, sizeof *lots, ascending);
-	c->highest = lots[(count < census->count ? count : census->count) - 1];
-	free(lots);
+		hashes[i] = sample_hash(c, census->items[i].key);
+	qsort(hashes, census->count, sizeof *hashes, ascending);
+	c->highest = hashes[(count < census->count ? count : census->count) - 1];
+	free(hashes);
 	return XFP_OK;
 }
 
@@ -77,7 +78,7 @@ static bool is_read(const struct checking *c, const struct xfp_census_item *item
 	if (!c->rules->read || !item->there)
 		return false;
 	if (!c->rules->of)
-		return c->rules->percent == 0 || lot(c, item->key) <= c->highest;
+		return c->rules->percent == 0 || sample_hash(c, item->key) <= c->highest;
 	/* Keys are digests, so their first digits are effectively random. */
 	memcpy(front, item->key, 8);
 	front[8] = 0;
@@ -88,7 +89,7 @@ static bool is_read(const struct checking *c, const struct xfp_census_item *item
 
 /* Check the digest, label and key of an artifact. *what is the kind of problem if the status is not XFP_OK. */
 static enum xfp_status read_whole(const struct checking *c, const struct xfp_census_item *item, const char *path,
-				  enum xfp_finding_what *what, struct xfp_error *err)
+				  enum xfp_finding_kind *what, struct xfp_error *err)
 {
 	struct xfp_artifact_label label;
 	struct xfp_artifact artifact;
@@ -107,7 +108,7 @@ static enum xfp_status read_whole(const struct checking *c, const struct xfp_cen
 				  "%s: damaged artifact (its key does not match its key text); it will be "
 				  "made again",
 				  path);
-	} else if (!xfp_manifest_takes(label.kind, label.version)) {
+	} else if (!xfp_manifest_supports(label.kind, label.version)) {
 		*what = XFP_FINDING_OTHER;
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: made by another version of xfp (%s %" PRIu32 ")", path,
 				  xfp_printable(label.kind).text, label.version);
@@ -124,7 +125,7 @@ static enum xfp_status check_file(struct checking *c, const struct xfp_census_it
 				  struct xfp_error *err)
 {
 	struct xfp_finding finding = { .key = item->key, .path = path, .kind = item->kind, .unit = item->unit };
-	enum xfp_finding_what what = XFP_FINDING_DAMAGED;
+	enum xfp_finding_kind what = XFP_FINDING_DAMAGED;
 	bool read = is_read(c, item);
 	struct xfp_error why = { 0 };
 	enum xfp_status status;
@@ -147,7 +148,7 @@ static enum xfp_status check_file(struct checking *c, const struct xfp_census_it
 		return XFP_OK;
 	finding.what = status == XFP_FAILED ? XFP_FINDING_UNREADABLE : what;
 	finding.message = !strncmp(why.text, path, skip - 2) ? why.text + skip : why.text;
-	return tell(c, &finding, err);
+	return report_finding(c, &finding, err);
 }
 
 static enum xfp_status check_item(struct checking *c, const struct xfp_census_item *item, struct xfp_error *err)
@@ -164,11 +165,11 @@ static enum xfp_status check_item(struct checking *c, const struct xfp_census_it
 	if (!status && c->known && item->known && !item->there) {
 		finding.what = XFP_FINDING_GONE;
 		finding.message = "missing, but listed in the manifest";
-		status = tell(c, &finding, err);
+		status = report_finding(c, &finding, err);
 	} else if (!status && c->known && !item->known) {
 		finding.what = XFP_FINDING_UNKNOWN;
 		finding.message = "not in the manifest";
-		status = tell(c, &finding, err);
+		status = report_finding(c, &finding, err);
 	}
 	free(path);
 	return status;
@@ -196,7 +197,7 @@ static enum xfp_status check_others(const struct checking *c, struct xfp_error *
 		} else {
 			continue;
 		}
-		status = tell(c, &finding, err);
+		status = report_finding(c, &finding, err);
 	}
 	return status;
 }

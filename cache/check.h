@@ -10,7 +10,7 @@
 
 #include "cache/census.h"
 
-enum xfp_finding_what {
+enum xfp_finding_kind {
 	XFP_FINDING_DAMAGED,    /* an artifact: its envelope and, if it is read, its digest, label and key */
 	XFP_FINDING_UNREADABLE, /* an artifact that cannot be read because of permissions or a disk error */
 	XFP_FINDING_MANIFEST,   /* the manifest: integrity_check, and its seals */
@@ -24,7 +24,7 @@ enum xfp_finding_what {
 #define XFP_FINDINGS (XFP_FINDING_DEBRIS + 1)
 
 struct xfp_finding {
-	enum xfp_finding_what what;
+	enum xfp_finding_kind what;
 	const char *key;         /* key of an artifact, otherwise "" */
 	const char *path;        /* path of the file */
 	const char *kind, *unit; /* "" if unknown */

@@ -9,7 +9,7 @@
 #include "cache/manifest_db.h"
 #include "schemas/surveyed.h"
 
-#define MOST_COMPLAINTS "20"
+#define MAX_COMPLAINTS "20"
 
 static enum xfp_status complain(struct xfp_manifest *m, const char *sql, const char *prefix, FILE *out,
 				struct xfp_error *err)
@@ -91,7 +91,7 @@ enum xfp_status xfp_check_manifest(struct xfp_manifest *m, char **complaints, st
 	*complaints = NULL;
 	if (!out)
 		return xfp_no_memory(err);
-	status = complain(m, "PRAGMA integrity_check(" MOST_COMPLAINTS ")", "", out, err);
+	status = complain(m, "PRAGMA integrity_check(" MAX_COMPLAINTS ")", "", out, err);
 	if (!status)
 		status = complain(m, "SELECT DISTINCT \"table\" FROM pragma_foreign_key_check",
 				  "rows without a parent in ", out, err);

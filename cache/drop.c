@@ -64,8 +64,8 @@ void xfp_key_list_free(struct xfp_key_list *list)
 
 static const char own_keys[] = KEYS_OF("r.output = ?");
 static const char other_keys[] = KEYS_OF("r.output <> ?");
-static const char let_go[] = "UPDATE run_units SET outliers_key = NULL, fit_key = NULL, choice_key = NULL, "
-			     "packed_key = NULL WHERE run IN (SELECT run FROM runs WHERE output = ?)";
+static const char clear_references[] = "UPDATE run_units SET outliers_key = NULL, fit_key = NULL, choice_key = NULL, "
+				       "packed_key = NULL WHERE run IN (SELECT run FROM runs WHERE output = ?)";
 static const char open_runs[] = "SELECT 1 FROM runs WHERE ended IS NULL AND output <> ? LIMIT 1";
 static const char other_runs[] = "SELECT 1 FROM runs WHERE run <> ? LIMIT 1";
 
@@ -142,7 +142,7 @@ enum xfp_status xfp_store_drop(const struct xfp_store *store, struct xfp_manifes
 	for (size_t i = 0; !status && i < keys->count; i++)
 		status = xfp_manifest_forget(m, keys->key[i], err);
 	if (!status)
-		status = xfp_manifest_exec(m, err, let_go, "t", output);
+		status = xfp_manifest_exec(m, err, clear_references, "t", output);
 	return xfp_manifest_commit(m, status ? NULL : err) ? XFP_FAILED : status;
 }
 

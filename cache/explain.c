@@ -6,9 +6,9 @@
 
 #include "cache/manifest_db.h"
 
-#define MOST_COLUMNS 32
+#define MAX_COLUMNS 32
 
-static void take_value(sqlite3_stmt *row, int column, struct xfp_value *value)
+static void read_value(sqlite3_stmt *row, int column, struct xfp_value *value)
 {
 	*value = (struct xfp_value){ .name = sqlite3_column_name(row, column) };
 	switch (sqlite3_column_type(row, column)) {
@@ -32,27 +32,27 @@ static void take_value(sqlite3_stmt *row, int column, struct xfp_value *value)
 	}
 }
 
-static enum xfp_status take_rows(struct xfp_manifest *m, sqlite3_stmt *row, xfp_row_taker *take, void *context,
-				 struct xfp_error *err)
+static enum xfp_status each_row(struct xfp_manifest *m, sqlite3_stmt *row, xfp_row_callback *callback, void *context,
+				struct xfp_error *err)
 {
-	struct xfp_value values[MOST_COLUMNS];
+	struct xfp_value values[MAX_COLUMNS];
 	enum xfp_status status = XFP_OK;
 	int count = sqlite3_column_count(row), rc = SQLITE_DONE;
 
-	if (count > MOST_COLUMNS)
-		count = MOST_COLUMNS;
+	if (count > MAX_COLUMNS)
+		count = MAX_COLUMNS;
 	while (!status && (rc = sqlite3_step(row)) == SQLITE_ROW) {
 		for (int i = 0; i < count; i++)
-			take_value(row, i, &values[i]);
-		status = take(values, (unsigned)count, context, err);
+			read_value(row, i, &values[i]);
+		status = callback(values, (unsigned)count, context, err);
 	}
 	if (!status && rc != SQLITE_DONE)
 		status = xfp_manifest_fail(m, rc, err);
 	return status;
 }
 
-enum xfp_status xfp_manifest_content(struct xfp_manifest *m, const char *kind, const char *key, xfp_row_taker *take,
-				     void *context, struct xfp_error *err)
+enum xfp_status xfp_manifest_content(struct xfp_manifest *m, const char *kind, const char *key,
+				     xfp_row_callback *callback, void *context, struct xfp_error *err)
 {
 	static const struct {
 		const char *kind, *sql;
@@ -82,14 +82,14 @@ enum xfp_status xfp_manifest_content(struct xfp_manifest *m, const char *kind, c
 		    (rc = sqlite3_bind_text(row, 1, key, -1, SQLITE_STATIC)) != SQLITE_OK)
 			status = xfp_manifest_fail(m, rc, err);
 		else
-			status = take_rows(m, row, take, context, err);
+			status = each_row(m, row, callback, context, err);
 		sqlite3_finalize(row);
 		break;
 	}
 	return status;
 }
 
-enum xfp_status xfp_manifest_summaries(struct xfp_manifest *m, int64_t most, xfp_row_taker *take, void *context,
+enum xfp_status xfp_manifest_summaries(struct xfp_manifest *m, int64_t most, xfp_row_callback *callback, void *context,
 				       struct xfp_error *err)
 {
 	static const char sql[] =
@@ -103,7 +103,7 @@ enum xfp_status xfp_manifest_summaries(struct xfp_manifest *m, int64_t most, xfp
 	    (rc = sqlite3_bind_int64(row, 1, most)) != SQLITE_OK)
 		status = xfp_manifest_fail(m, rc, err);
 	else
-		status = take_rows(m, row, take, context, err);
+		status = each_row(m, row, callback, context, err);
 	sqlite3_finalize(row);
 	return status;
 }

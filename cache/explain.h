@@ -18,16 +18,16 @@ struct xfp_value {
 };
 
 /* Called for each row; a status other than XFP_OK ends the iteration. */
-typedef enum xfp_status xfp_row_taker(const struct xfp_value *values, unsigned count, void *context,
-				      struct xfp_error *err);
+typedef enum xfp_status xfp_row_callback(const struct xfp_value *values, unsigned count, void *context,
+					 struct xfp_error *err);
 
 /* The content of an artifact of `kind`: shape and outliers, candidates (a row each), the choice, or the parts. */
 enum xfp_status xfp_manifest_content(struct xfp_manifest *manifest, const char *kind, const char *key,
-				     xfp_row_taker *take, void *context, struct xfp_error *err);
+				     xfp_row_callback *callback, void *context, struct xfp_error *err);
 
 /* The last `most` rows of run_summaries (runs with the artifacts that they made and found), ascending. */
-enum xfp_status xfp_manifest_summaries(struct xfp_manifest *manifest, int64_t most, xfp_row_taker *take, void *context,
-				       struct xfp_error *err);
+enum xfp_status xfp_manifest_summaries(struct xfp_manifest *manifest, int64_t most, xfp_row_callback *callback,
+				       void *context, struct xfp_error *err);
 
 /* An artifact's key text, one ingredient a line; NULL if it is unknown or memory runs out. The caller frees it. */
 char *xfp_manifest_key_text(struct xfp_manifest *manifest, const char *key);

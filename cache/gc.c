@@ -45,8 +45,8 @@ static bool is_unrecorded(const struct xfp_census *c, const struct xfp_census_it
 }
 
 /* `any`: whether runs keep anything at all. */
-static enum xfp_gc_why why_kept(const struct xfp_census *c, const struct xfp_census_item *item, bool any,
-				const bool *kept, const bool *unfinished)
+static enum xfp_gc_reason why_kept(const struct xfp_census *c, const struct xfp_census_item *item, bool any,
+				   const bool *kept, const bool *unfinished)
 {
 	bool later = false;
 

@@ -22,7 +22,7 @@ struct xfp_gc_rules {
 	int64_t older_than; /* only artifacts last made or used before this time, seconds since 1970; INT64_MAX: any */
 };
 
-enum xfp_gc_why {
+enum xfp_gc_reason {
 	XFP_GC_GOES,
 	XFP_GC_RUN,        /* stays: used by one of the last successful runs */
 	XFP_GC_UNFINISHED, /* used, or probably made, by a later run that did not succeed */
@@ -36,7 +36,7 @@ struct xfp_gc_sum {
 	uint64_t count, bytes;
 };
 struct xfp_gc_plan {
-	uint8_t *why;                                    /* enum xfp_gc_why, one a census item */
+	uint8_t *why;                                    /* enum xfp_gc_reason, one a census item */
 	struct xfp_gc_sum artifacts, debris, superseded; /* files to be removed */
 	struct xfp_gc_sum stays[XFP_GC_WHYS];            /* artifacts kept, by reason */
 	uint64_t rows;                                   /* rows to be removed whose files are already gone */

@@ -73,8 +73,8 @@ struct xfp_algorithm {
 };
 #define XFP_ALGORITHMS 7
 /* Makers synthesize files that a checkpoint lacks, and are named after its format: a GGUF's config and tokenizer
- * (checkpoints/gguf/made.h), the config of Meta's shards (checkpoints/pytorch/meta_config.c). They do not affect units,
- * and are recorded only if they made such a file. */
+ * (checkpoints/gguf/synthesized.h), the config of Meta's shards (checkpoints/pytorch/meta_config.c). They do not affect
+ * units, and are recorded only if they made such a file. */
 #define XFP_MAKERS 2
 extern const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS], xfp_makers[XFP_MAKERS];
 /* Whether an algorithm affects the output at all with these parameters. One that does not is not recorded, so that a

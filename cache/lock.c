@@ -51,7 +51,7 @@ static bool describe(const char *line, char text[WHO])
 
 	if (sscanf(line, "%ld %8x %64s %299[^\n]", &pid, &space, host, what) != 4 || pid <= 0)
 		return false;
-	if (space && space == xfp_process_space() && xfp_process_gone((pid_t)pid))
+	if (space && space == xfp_process_space() && xfp_process_is_dead((pid_t)pid))
 		return false;
 	if (!host_name(ours) || strcmp(host, ours))
 		snprintf(text, WHO, "%s (process %ld on %s)", xfp_printable(what).text, pid, xfp_printable(host).text);

@@ -69,7 +69,7 @@ static enum xfp_status configure(struct xfp_manifest *m, struct xfp_error *err)
 	return rc == SQLITE_OK ? XFP_OK : xfp_manifest_fail(m, rc, err);
 }
 
-void xfp_manifest_ask(struct xfp_manifest *m, const char *sql, char answer[64], int *rc)
+void xfp_manifest_query_text(struct xfp_manifest *m, const char *sql, char answer[64], int *rc)
 {
 	sqlite3_stmt *statement;
 
@@ -87,11 +87,11 @@ enum xfp_status xfp_manifest_inspect(struct xfp_manifest *m, bool thorough, enum
 	char version[64], objects[64] = "", sound[64] = "ok";
 	int rc;
 
-	xfp_manifest_ask(m, "PRAGMA user_version", version, &rc);
+	xfp_manifest_query_text(m, "PRAGMA user_version", version, &rc);
 	if (rc == SQLITE_ROW)
-		xfp_manifest_ask(m, "SELECT count(*) FROM sqlite_master", objects, &rc);
+		xfp_manifest_query_text(m, "SELECT count(*) FROM sqlite_master", objects, &rc);
 	if (rc == SQLITE_ROW && thorough)
-		xfp_manifest_ask(m, "PRAGMA quick_check(1)", sound, &rc);
+		xfp_manifest_query_text(m, "PRAGMA quick_check(1)", sound, &rc);
 	if (rc != SQLITE_ROW && (rc & 0xff) != SQLITE_CORRUPT && (rc & 0xff) != SQLITE_NOTADB)
 		return xfp_manifest_fail(m, rc, err);
 	if (rc != SQLITE_ROW || strcmp(sound, "ok"))
@@ -216,7 +216,7 @@ static enum xfp_status open_writable(struct xfp_manifest *m, const struct xfp_st
 	}
 	/* Use another journal mode if the file system has no WAL or hosts share it. A rebuilt manifest has no WAL
 	 * yet. */
-	xfp_manifest_ask(
+	xfp_manifest_query_text(
 		m, xfp_filesystem_at(m->path).shared ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL",
 		mode, &rc);
 	if (xfp_filesystem_at(m->path).shared && !strcmp(mode, "wal")) {

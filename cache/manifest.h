@@ -72,7 +72,7 @@ enum xfp_status xfp_manifest_ingest(struct xfp_manifest *manifest, const struct 
 enum xfp_status xfp_manifest_repair(struct xfp_manifest *manifest, const struct xfp_store *store, const char *key,
 				    struct xfp_error *err);
 /* Whether the manifest supports artifacts of this kind and layout version. */
-bool xfp_manifest_takes(const char *kind, uint32_t version);
+bool xfp_manifest_supports(const char *kind, uint32_t version);
 /* A kind's name as a static string, or NULL if it is unknown. */
 const char *xfp_manifest_kind(const char *name);
 bool xfp_manifest_has(struct xfp_manifest *manifest, const char *key);

@@ -132,7 +132,7 @@ static const struct kind *find_kind(const char *name, uint32_t version)
 	return NULL;
 }
 
-bool xfp_manifest_takes(const char *kind, uint32_t version)
+bool xfp_manifest_supports(const char *kind, uint32_t version)
 {
 	return find_kind(kind, version) != NULL;
 }
@@ -292,7 +292,7 @@ enum xfp_status xfp_manifest_forget(struct xfp_manifest *m, const char *key, str
 }
 
 /* Read the first ten columns: mode, k, sigma_milli, group, library, bytes, outliers, cos_median, cos_p5, error. */
-static bool take_candidate(sqlite3_stmt *row, struct xfp_candidate *c)
+static bool read_candidate(sqlite3_stmt *row, struct xfp_candidate *c)
 {
 	const char *name = (const char *)sqlite3_column_text(row, 0);
 	enum xfp_mode mode;
@@ -338,7 +338,7 @@ bool xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key, uint32
 	if (!get_seal(m, key, want))
 		return false;
 	row = xfp_manifest_query(m, select_candidates, "t", key);
-	while (row && rc == SQLITE_ROW && found < most && take_candidate(row, &candidates[found])) {
+	while (row && rc == SQLITE_ROW && found < most && read_candidate(row, &candidates[found])) {
 		found++;
 		rc = sqlite3_step(row);
 	}

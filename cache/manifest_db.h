@@ -56,7 +56,7 @@ enum xfp_status xfp_manifest_exec(struct xfp_manifest *m, struct xfp_error *err,
 sqlite3_stmt *xfp_manifest_query(struct xfp_manifest *m, const char *sql, const char *types, ...);
 
 /* The first value of a query as text; *rc is SQLITE_ROW if there is one. */
-void xfp_manifest_ask(struct xfp_manifest *m, const char *sql, char answer[64], int *rc);
+void xfp_manifest_query_text(struct xfp_manifest *m, const char *sql, char answer[64], int *rc);
 
 /* Group several writes, inside or outside a transaction: all of them are kept if `status` is XFP_OK, otherwise none. */
 enum xfp_status xfp_manifest_enter(struct xfp_manifest *m, struct xfp_error *err);

@@ -127,7 +127,7 @@ static uint64_t copy_tables(struct xfp_manifest *m, const char *const *tables, c
 	return (uint64_t)first;
 }
 
-static void take_over(struct building *b, const char *old)
+static void copy_old_tables(struct building *b, const char *old)
 {
 	static const char *const runs[] = { "runs", "run_units", "bundles", NULL };
 	static const char *const sources[] = { "source_files", "sources", NULL };
@@ -187,7 +187,7 @@ static enum xfp_status retire(const char *path, struct xfp_error *err)
 	status = xfp_manifest_open_file(&m, uri, SQLITE_OPEN_READWRITE, err);
 	if (!status) {
 		sqlite3_busy_timeout(m.db, RETIRE_MILLISECONDS);
-		xfp_manifest_ask(&m, "PRAGMA journal_mode = DELETE", mode, &rc);
+		xfp_manifest_query_text(&m, "PRAGMA journal_mode = DELETE", mode, &rc);
 	}
 	xfp_manifest_close_file(&m);
 	free(uri);
@@ -229,7 +229,7 @@ static enum xfp_status build(struct building *b, const char *old, struct xfp_err
 	if (!status)
 		status = xfp_manifest_commit(b->m, err);
 	if (!status && b->result->old != XFP_MANIFEST_ABSENT && b->result->old != XFP_MANIFEST_EMPTY)
-		take_over(b, old);
+		copy_old_tables(b, old);
 	return status;
 }
 

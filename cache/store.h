@@ -65,7 +65,7 @@ enum xfp_status xfp_store_each(const struct xfp_store *store,
 						       struct xfp_error *err),
 			       void *context, struct xfp_error *err);
 
-enum xfp_store_what {
+enum xfp_store_entry_kind {
 	XFP_STORE_ARTIFACT,
 	XFP_STORE_PENDING,    /* probably being written */
 	XFP_STORE_DEBRIS,     /* left by a dead process */
@@ -74,7 +74,7 @@ enum xfp_store_what {
 	XFP_STORE_UNKNOWN     /* not created by xfp */
 };
 struct xfp_store_entry {
-	enum xfp_store_what what;
+	enum xfp_store_entry_kind what;
 	const char *path;
 	char key[33];     /* key of an artifact, otherwise "" */
 	uint64_t bytes;   /* 0 for a folder: unknown folders are not searched */

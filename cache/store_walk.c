@@ -85,7 +85,7 @@ static bool is_artifact(const char *name, unsigned number)
 }
 
 /* "manifest.sqlite" and its journals are the current manifest; with ".old-N" appended, an old one. */
-static enum xfp_store_what what_of_manifest(const char *name)
+static enum xfp_store_entry_kind what_of_manifest(const char *name)
 {
 	static const char *const tails[] = { "", "-wal", "-shm", "-journal" };
 	const char *tail = name + sizeof MANIFEST - 1;
@@ -105,7 +105,7 @@ static bool is_transient(const char *name)
 	return !strcmp(name, MANIFEST "-shm");
 }
 
-static enum xfp_store_what what_in_cache(const char *name)
+static enum xfp_store_entry_kind what_in_cache(const char *name)
 {
 	if (!strcmp(name, "CACHEDIR.TAG") || !strcmp(name, XFP_STORE_LOCK))
 		return XFP_STORE_OWN;
@@ -180,7 +180,7 @@ struct store_walk {
 };
 
 static enum xfp_status show(const struct store_walk *walk, const char *folder, const char *name,
-			    enum xfp_store_what what, struct xfp_error *err)
+			    enum xfp_store_entry_kind what, struct xfp_error *err)
 {
 	struct xfp_store_entry entry = { .what = what };
 	enum xfp_status status = XFP_OK;

@@ -92,7 +92,7 @@ static int by_begin(const void *a, const void *b)
 
 enum xfp_status xfp_crcs_open(const char *path, struct xfp_crcs **out, struct xfp_error *err)
 {
-	struct xfp_place place = xfp_whole_file(path);
+	struct xfp_place place = xfp_place_of_file(path);
 	struct xfp_crcs *c = calloc(1, sizeof *c);
 	struct xfp_identity identity;
 	struct xfp_zip zip = { 0 };

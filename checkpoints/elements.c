@@ -30,8 +30,8 @@ struct xfp_element_reader {
 static enum xfp_status open_matrix(struct xfp_element_reader *r, uint64_t number, struct xfp_error *err)
 {
 	const struct xfp_recipe *recipe = r->source.recipe;
-	uint64_t rows = recipe->turned ? recipe->cols : recipe->rows;
-	uint64_t cols = recipe->turned ? recipe->turned : recipe->cols;
+	uint64_t rows = recipe->transposed ? recipe->cols : recipe->rows;
+	uint64_t cols = recipe->transposed ? recipe->transposed : recipe->cols;
 
 	xfp_matrix_close(r->matrix);
 	r->matrix = NULL;

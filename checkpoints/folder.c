@@ -155,7 +155,7 @@ enum xfp_status xfp_folder_list(const char *folder, char ***names, uint32_t *cou
 	return XFP_OK;
 }
 
-enum xfp_status xfp_folder_look(const char *folder, const char *name, struct stat *st, struct xfp_error *err)
+enum xfp_status xfp_folder_stat(const char *folder, const char *name, struct stat *st, struct xfp_error *err)
 {
 	char *path = xfp_path(folder, name);
 	enum xfp_status status = path ? xfp_look(path, st, err) : xfp_no_memory_for(err, folder);
@@ -209,7 +209,7 @@ static enum xfp_status note_left_out(struct xfp_checkpoint *c, const char *name,
 	if (!c->is_folder || xfp_folder_holds_weights(name) || xfp_ends_with(name, ".xfp") ||
 	    (c->packed && xfp_is_packing_file(name)))
 		return XFP_OK;
-	if (!(status = xfp_folder_look(c->folder, name, &st, err)) && S_ISREG(st.st_mode))
+	if (!(status = xfp_folder_stat(c->folder, name, &st, err)) && S_ISREG(st.st_mode))
 		xfp_checkpoint_leave_out(c, name);
 	return status;
 }
@@ -222,7 +222,7 @@ static enum xfp_status add_extra(struct xfp_checkpoint *c, char *name, struct xf
 
 	if (!name)
 		return xfp_no_memory_for(err, c->folder);
-	status = xfp_folder_look(c->folder, name, &st, err);
+	status = xfp_folder_stat(c->folder, name, &st, err);
 	if (!status && S_ISREG(st.st_mode) && (uint64_t)st.st_size <= XFP_EXTRA_MAX)
 		return append(&c->extras, &c->extra_count, name, err);
 	if (!status && S_ISREG(st.st_mode))

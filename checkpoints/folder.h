@@ -14,7 +14,7 @@ enum xfp_status xfp_folder_list(const char *folder, char ***names, uint32_t *cou
 void xfp_names_free(char **names, uint32_t count);
 
 /* Stat FOLDER/NAME. Fails if an entry exists but cannot be examined, so that a model is never converted without it. */
-enum xfp_status xfp_folder_look(const char *folder, const char *name, struct stat *st, struct xfp_error *err);
+enum xfp_status xfp_folder_stat(const char *folder, const char *name, struct stat *st, struct xfp_error *err);
 
 /* Locate MODEL: set the checkpoint's absolute folder, and *name to the file's name in it (borrowed), or to NULL if
  * MODEL is a folder. Links to files are not resolved: the Hugging Face cache keeps config.json next to the link, not

@@ -48,9 +48,9 @@ enum xfp_status xfp_checkpoint_make(struct xfp_checkpoint *checkpoint, const cha
 
 /* Return whether an existing file of this name is carried along: false for config.json if one was synthesized. Any
  * other synthesized file of this name is dropped. */
-bool xfp_checkpoint_yields(struct xfp_checkpoint *checkpoint, const char *name);
+bool xfp_checkpoint_keeps_file(struct xfp_checkpoint *checkpoint, const char *name);
 
 /* Add all synthesized files to the extras; call after the files of the folder are listed. */
-enum xfp_status xfp_checkpoint_settle_made(struct xfp_checkpoint *checkpoint, struct xfp_error *err);
+enum xfp_status xfp_checkpoint_add_synthesized(struct xfp_checkpoint *checkpoint, struct xfp_error *err);
 
 #endif

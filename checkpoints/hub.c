@@ -15,7 +15,7 @@
 #include "checkpoints/format.h"
 #include "checkpoints/safetensors_index.h"
 
-#define MOST_LISTED 8 /* names in a message */
+#define MAX_LISTED 8 /* names in a message */
 
 /* A search for a model in the cache. */
 struct hub_search {
@@ -129,7 +129,7 @@ static enum xfp_status begin(struct hub_search *s, const char *model, struct xfp
 /* "a, b, c and 4 more", at most `size` bytes. */
 static void list_names(char *const *names, uint32_t count, char *text, size_t size)
 {
-	uint32_t shown = count > MOST_LISTED ? MOST_LISTED : count;
+	uint32_t shown = count > MAX_LISTED ? MAX_LISTED : count;
 	size_t used = 0;
 
 	text[0] = '\0';
@@ -255,7 +255,7 @@ static enum xfp_status check_shards(const struct hub_search *s, const char *snap
 				    struct xfp_error *err)
 {
 	char *path = xfp_path(snapshot, form->index), list[600], missing[700];
-	struct xfp_place place = xfp_whole_file(path);
+	struct xfp_place place = xfp_place_of_file(path);
 	struct xfp_index index = { 0 };
 	uint32_t gone = 0;
 	enum xfp_status status = path ? xfp_index_read(&place, form, &index, err) : xfp_no_memory(err);
@@ -264,7 +264,7 @@ static enum xfp_status check_shards(const struct hub_search *s, const char *snap
 	for (uint32_t i = 0; !status && i < index.shard_count; i++) {
 		char *name = index.shards[i];
 
-		if ((status = xfp_folder_look(snapshot, name, &st, err)) || st.st_mode)
+		if ((status = xfp_folder_stat(snapshot, name, &st, err)) || st.st_mode)
 			continue;
 		index.shards[i] = index.shards[gone];
 		index.shards[gone++] = name;
@@ -292,14 +292,14 @@ static enum xfp_status check_whole(const struct hub_search *s, const char *snaps
 	struct stat st;
 
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-		if ((status = xfp_folder_look(snapshot, forms[i]->index, &st, err)))
+		if ((status = xfp_folder_stat(snapshot, forms[i]->index, &st, err)))
 			return status;
 		if (st.st_mode)
 			return check_shards(s, snapshot, forms[i], err);
 	}
 	status = xfp_folder_list(snapshot, &names, &count, err);
 	for (uint32_t i = 0; !status && i < count; i++) {
-		if ((status = xfp_folder_look(snapshot, names[i], &st, err)))
+		if ((status = xfp_folder_stat(snapshot, names[i], &st, err)))
 			break;
 		weights |= xfp_ends_with(names[i], ".gguf") && st.st_mode;
 		for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)

@@ -27,7 +27,7 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/gguf/gguf.c \
 	checkpoints/gguf/header.c \
 	checkpoints/gguf/header.h \
-	checkpoints/gguf/made.h \
+	checkpoints/gguf/synthesized.h \
 	checkpoints/gguf/metadata.c \
 	checkpoints/gguf/metadata.h \
 	checkpoints/gguf/names.c \
@@ -47,7 +47,7 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/hub.h \
 	checkpoints/json_reader.c \
 	checkpoints/json_reader.h \
-	checkpoints/made.c \
+	checkpoints/synthesized.c \
 	checkpoints/matrix.c \
 	checkpoints/note.c \
 	checkpoints/note.h \
@@ -97,7 +97,7 @@ checkpoints_libcheckpoints_a_SOURCES = \
 	checkpoints/packed/stream.h \
 	checkpoints/packed_rows.c \
 	checkpoints/packed_rows.h \
-	checkpoints/pick.h \
+	checkpoints/strided_copy.h \
 	checkpoints/place.c \
 	checkpoints/place.h \
 	checkpoints/pytorch/meta.c \

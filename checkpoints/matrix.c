@@ -15,14 +15,14 @@
 #include "base/system/filesystem.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/packed_rows.h"
-#include "checkpoints/pick.h"
+#include "checkpoints/strided_copy.h"
 
 #define TILE_BYTES ((size_t)1 << 20)
 #define ROW_BYTES ((size_t)16 << 10)   /* maximum per row in a tile */
 #define COLUMN_BYTES ((size_t)4 << 10) /* per column: a tile has enough columns to write whole cache lines */
 #define PAD_BYTES 64                   /* between lines, to avoid cache set conflicts at powers of two */
 #define GAP_BYTES 512                  /* elements further apart than this are read one by one */
-#define LEAST_RUN ((uint64_t)4096)     /* minimum bytes per read in a transposed block */
+#define MIN_RUN ((uint64_t)4096)       /* minimum bytes per read in a transposed block */
 
 struct xfp_matrix_reader {
 	struct xfp_matrix_source source;
@@ -160,7 +160,7 @@ static void empty(const struct xfp_matrix_reader *r, const struct tile *t, bool 
 	uint64_t src_i = transposed ? t->stride : t->pitch, src_j = transposed ? t->pitch : t->stride;
 	uint64_t step = r->source.view.cols;
 
-	xfp_pick(dst, step, r->tile, src_i, src_j, rows, cols, r->element);
+	xfp_strided_copy(dst, step, r->tile, src_i, src_j, rows, cols, r->element);
 }
 
 static uint64_t at_most(uint64_t n, uint64_t limit)
@@ -232,8 +232,8 @@ uint64_t xfp_matrix_block_rows(const struct xfp_matrix_source *source, uint64_t 
 	if (!element || !xfp_mul(v.cols, element, &row_bytes) || !row_bytes)
 		return v.rows ? v.rows : 1;
 	rows = bytes / row_bytes;
-	if ((source->recipe ? xfp_packed_rows_turned(source) : is_transposed(&v)) && rows < LEAST_RUN / element)
-		rows = LEAST_RUN / element;
+	if ((source->recipe ? xfp_packed_rows_transposed(source) : is_transposed(&v)) && rows < MIN_RUN / element)
+		rows = MIN_RUN / element;
 	if (source->recipe && rows < xfp_packed_rows_block(source))
 		rows = xfp_packed_rows_block(source);
 	rows = at_most(rows, v.rows);

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "checkpoints/packed/decoder.h"
-#include "checkpoints/pick.h"
+#include "checkpoints/strided_copy.h"
 
 #define TILE_BYTES ((uint64_t)1 << 20)
 #define RUN_BYTES ((uint64_t)4 << 10) /* of a stored row in a tile */
@@ -15,7 +15,7 @@
 struct stored_place {
 	uint64_t row, col;
 	uint64_t row_step, col_step;
-	bool turned; /* transposed: rows are columns of stored rows, row_step apart, and columns are stored rows */
+	bool transposed; /* transposed: rows are columns of stored rows, row_step apart, and columns are stored rows */
 };
 
 struct xfp_packed_rows {
@@ -34,41 +34,42 @@ enum axis { NOWHERE, ALONG_ROWS, ALONG_COLUMNS, ACROSS };
 static enum axis direction(const struct xfp_recipe *recipe, uint64_t base, uint64_t stride, uint64_t count,
 			   uint64_t *step)
 {
-	uint64_t turned = recipe->turned, cols = recipe->cols, matrix = cols * turned, way = (count - 1) * stride;
+	uint64_t transposed = recipe->transposed, cols = recipe->cols, matrix = cols * transposed,
+		 way = (count - 1) * stride;
 
 	*step = 0;
 	if (count <= 1)
 		return NOWHERE;
-	if (!turned) {
+	if (!transposed) {
 		*step = stride % cols ? stride : stride / cols;
 		return !(stride % cols) ? ALONG_ROWS : base % cols + way < cols ? ALONG_COLUMNS : ACROSS;
 	}
-	if (base % turned + way < turned) {
+	if (base % transposed + way < transposed) {
 		*step = stride;
 		return ALONG_ROWS;
 	}
 	if (!(stride % matrix)) {
-		*step = stride / matrix * turned;
+		*step = stride / matrix * transposed;
 		return ALONG_ROWS;
 	}
-	*step = stride / turned;
-	return !(stride % turned) && base % matrix / turned + way / turned < cols ? ALONG_COLUMNS : ACROSS;
+	*step = stride / transposed;
+	return !(stride % transposed) && base % matrix / transposed + way / transposed < cols ? ALONG_COLUMNS : ACROSS;
 }
 
 static bool find(const struct xfp_recipe *recipe, const struct xfp_view *v, struct stored_place *place)
 {
-	uint64_t matrix = recipe->cols * (recipe->turned ? recipe->turned : 1), row_step, col_step;
+	uint64_t matrix = recipe->cols * (recipe->transposed ? recipe->transposed : 1), row_step, col_step;
 	enum axis rows = direction(recipe, v->base, v->row_stride, v->rows, &row_step);
 	enum axis cols = direction(recipe, v->base, v->col_stride, v->cols, &col_step);
 
 	if (rows == ACROSS || cols == ACROSS || (rows && rows == cols))
 		return false;
-	place->turned = rows == ALONG_COLUMNS || cols == ALONG_ROWS;
+	place->transposed = rows == ALONG_COLUMNS || cols == ALONG_ROWS;
 	place->row_step = row_step;
 	place->col_step = rows == NOWHERE && cols == NOWHERE ? 1 : col_step;
-	if (recipe->turned) {
-		place->row = v->base / matrix * recipe->turned + v->base % recipe->turned;
-		place->col = v->base % matrix / recipe->turned;
+	if (recipe->transposed) {
+		place->row = v->base / matrix * recipe->transposed + v->base % recipe->transposed;
+		place->col = v->base % matrix / recipe->transposed;
 	} else {
 		place->row = v->base / recipe->cols;
 		place->col = v->base % recipe->cols;
@@ -76,11 +77,11 @@ static bool find(const struct xfp_recipe *recipe, const struct xfp_view *v, stru
 	return true;
 }
 
-bool xfp_packed_rows_turned(const struct xfp_matrix_source *source)
+bool xfp_packed_rows_transposed(const struct xfp_matrix_source *source)
 {
 	struct stored_place place;
 
-	return find(source->recipe, &source->view, &place) && place.turned;
+	return find(source->recipe, &source->view, &place) && place.transposed;
 }
 
 uint64_t xfp_packed_rows_block(const struct xfp_matrix_source *source)
@@ -91,7 +92,7 @@ uint64_t xfp_packed_rows_block(const struct xfp_matrix_source *source)
 uint64_t xfp_packed_rows_bytes(const struct xfp_matrix_source *source)
 {
 	struct stored_place place = { 0 };
-	bool tiles = !find(source->recipe, &source->view, &place) || place.turned || place.col_step > 1;
+	bool tiles = !find(source->recipe, &source->view, &place) || place.transposed || place.col_step > 1;
 
 	return xfp_decoder_bytes(source->recipe) + (tiles ? TILE_BYTES : 0);
 }
@@ -153,10 +154,10 @@ static enum xfp_status read_tiles(struct xfp_packed_rows *r, uint64_t first, uin
 {
 	const struct stored_place *p = &r->place;
 	uint64_t size = xfp_dtype_bits(r->source.dtype) / 8, cols = r->source.view.cols;
-	uint64_t length = p->turned ? count : cols, lines = p->turned ? cols : count;
-	uint64_t step = p->turned ? p->row_step : p->col_step, apart = p->turned ? p->col_step : p->row_step;
-	uint64_t row = p->row + (p->turned ? 0 : first * p->row_step);
-	uint64_t col = p->col + (p->turned ? first * p->row_step : 0);
+	uint64_t length = p->transposed ? count : cols, lines = p->transposed ? cols : count;
+	uint64_t step = p->transposed ? p->row_step : p->col_step, apart = p->transposed ? p->col_step : p->row_step;
+	uint64_t row = p->row + (p->transposed ? 0 : first * p->row_step);
+	uint64_t col = p->col + (p->transposed ? first * p->row_step : 0);
 	uint64_t most = step < RUN_BYTES / size ? (RUN_BYTES / size - 1) / (step ? step : 1) + 1 : 1;
 
 	if (!r->tile && !(r->tile = malloc(TILE_BYTES)))
@@ -167,7 +168,7 @@ static enum xfp_status read_tiles(struct xfp_packed_rows *r, uint64_t first, uin
 		run = lower(length - i, most);
 		span = (run - 1) * step + 1;
 		for (uint64_t line = 0; line < lines; line += high) {
-			unsigned char *to = buf + (p->turned ? i * cols + line : line * cols + i) * size;
+			unsigned char *to = buf + (p->transposed ? i * cols + line : line * cols + i) * size;
 			enum xfp_status status;
 
 			high = lower(lines - line, TILE_BYTES / (span * size));
@@ -175,10 +176,10 @@ static enum xfp_status read_tiles(struct xfp_packed_rows *r, uint64_t first, uin
 						  r->tile, err);
 			if (status)
 				return status;
-			if (p->turned)
-				xfp_pick(to, cols, r->tile, step, span, run, high, size);
+			if (p->transposed)
+				xfp_strided_copy(to, cols, r->tile, step, span, run, high, size);
 			else
-				xfp_pick(to, cols, r->tile, span, step, high, run, size);
+				xfp_strided_copy(to, cols, r->tile, span, step, high, run, size);
 		}
 	}
 	return XFP_OK;
@@ -189,7 +190,7 @@ enum xfp_status xfp_packed_rows_read(struct xfp_packed_rows *r, uint64_t first, 
 {
 	const struct stored_place *p = &r->place;
 
-	if (!p->turned && (p->col_step == 1 || r->source.view.cols == 1))
+	if (!p->transposed && (p->col_step == 1 || r->source.view.cols == 1))
 		return xfp_decoder_read(r->decoder, p->row + first * p->row_step, p->row_step, count, p->col,
 					r->source.view.cols, buf, err);
 	return read_tiles(r, first, count, buf, err);

@@ -25,7 +25,7 @@ enum xfp_status xfp_packed_rows_read(struct xfp_packed_rows *rows, uint64_t firs
 /* Return the minimum rows to read at a time, as xfp_decoder_rows. */
 uint64_t xfp_packed_rows_block(const struct xfp_matrix_source *source);
 /* Return whether rows of the matrix are columns of stored rows. */
-bool xfp_packed_rows_turned(const struct xfp_matrix_source *source);
+bool xfp_packed_rows_transposed(const struct xfp_matrix_source *source);
 /* Return the maximum memory for reading. */
 uint64_t xfp_packed_rows_bytes(const struct xfp_matrix_source *source);
 

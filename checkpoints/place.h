@@ -18,7 +18,7 @@ struct xfp_place {
 	uint64_t bytes; /* size, or UINT64_MAX: to the end of the file */
 };
 
-static inline struct xfp_place xfp_whole_file(const char *path)
+static inline struct xfp_place xfp_place_of_file(const char *path)
 {
 	return (struct xfp_place){ path, path, 0, UINT64_MAX };
 }

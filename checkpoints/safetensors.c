@@ -43,7 +43,7 @@ const struct xfp_file_form xfp_form_safetensors = { SUFFIX, "safetensors", INDEX
 /* ---- probe -------------------------------------------------------------------------------------- */
 
 /* Check a file without the usual name, such as a blob of the Hugging Face cache: a plausible length and '{'. */
-static enum xfp_status looks_right(const char *path, bool *right, struct xfp_error *err)
+static enum xfp_status has_plausible_header(const char *path, bool *right, struct xfp_error *err)
 {
 	unsigned char head[9];
 	enum xfp_status status = xfp_file_head(path, head, sizeof head, right, err);
@@ -165,7 +165,7 @@ static enum xfp_status read_headers(const struct xfp_checkpoint *c, struct xfp_h
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t i = 0; !status && i < c->file_count; i++) {
-		struct xfp_place place = xfp_whole_file(c->files[i].path);
+		struct xfp_place place = xfp_place_of_file(c->files[i].path);
 		struct xfp_tensor_file file = { 0 };
 
 		if (xfp_ends_with(c->files[i].name, ".json"))
@@ -178,7 +178,7 @@ static enum xfp_status read_headers(const struct xfp_checkpoint *c, struct xfp_h
 
 const struct xfp_checkpoint_format xfp_format_safetensors = {
 	.name = "safetensors",
-	.examine = looks_right,
+	.examine = has_plausible_header,
 	.open = open_safetensors,
 	.header = read_headers,
 };

@@ -55,7 +55,7 @@ enum xfp_status xfp_listing_place(const struct xfp_listing *listing, const char 
 
 	if (!(*path = xfp_path(listing->folder, name)))
 		return xfp_no_memory_for(err, listing->folder);
-	*place = xfp_whole_file(*path);
+	*place = xfp_place_of_file(*path);
 	if (!listing->zip)
 		return XFP_OK;
 	if (!(inside = xfp_formatted("%s%s", listing->inside, name)))
@@ -154,7 +154,7 @@ static void number(struct xfp_source_tensor *tensor, uint32_t file)
 			recipe->parts[i].components[k].file = file;
 }
 
-enum xfp_status xfp_shards_take(struct xfp_checkpoint *c, struct xfp_tensor_file *file, struct xfp_error *err)
+enum xfp_status xfp_shards_add_tensors(struct xfp_checkpoint *c, struct xfp_tensor_file *file, struct xfp_error *err)
 {
 	struct xfp_source_tensor *grown;
 
@@ -184,7 +184,7 @@ enum xfp_status xfp_shards_single(const struct xfp_file_form *form, struct xfp_c
 	enum xfp_status status;
 
 	if (!(status = xfp_shards_add(form, c, listing, name, &file, err)))
-		status = xfp_shards_take(c, &file, err);
+		status = xfp_shards_add_tensors(c, &file, err);
 	xfp_tensor_file_free(&file);
 	return status;
 }
@@ -272,7 +272,7 @@ enum xfp_status xfp_shards_indexed(const struct xfp_file_form *form, struct xfp_
 		if ((status = xfp_shards_add(form, c, listing, index.shards[i], &file, err)))
 			goto done;
 		apply_index(c, index_name, &index, i, &file);
-		if ((status = xfp_shards_take(c, &file, err)))
+		if ((status = xfp_shards_add_tensors(c, &file, err)))
 			goto done;
 		xfp_tensor_file_free(&file);
 	}

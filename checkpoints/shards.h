@@ -59,7 +59,8 @@ bool xfp_is_shard(const char *name, const char *suffix);
 enum xfp_status xfp_shards_add(const struct xfp_file_form *form, struct xfp_checkpoint *checkpoint,
 			       const struct xfp_listing *listing, const char *name, struct xfp_tensor_file *file,
 			       struct xfp_error *err);
-enum xfp_status xfp_shards_take(struct xfp_checkpoint *checkpoint, struct xfp_tensor_file *file, struct xfp_error *err);
+enum xfp_status xfp_shards_add_tensors(struct xfp_checkpoint *checkpoint, struct xfp_tensor_file *file,
+				       struct xfp_error *err);
 
 /* Fill in files and tensors of a checkpoint: from one file; from all that an index lists. */
 enum xfp_status xfp_shards_single(const struct xfp_file_form *form, struct xfp_checkpoint *checkpoint,

@@ -153,7 +153,7 @@ static bool is_harmless(const char *name, size_t length)
 }
 
 /* Read sizes that exceed 32 bits from the zip64 extra field, which has only those, in this order. */
-static bool take_zip64(const unsigned char *extra, size_t size, struct zip_entry *f)
+static bool read_zip64(const unsigned char *extra, size_t size, struct zip_entry *f)
 {
 	uint64_t *const wanted[] = { &f->member.bytes, &f->compressed, &f->local };
 	bool any = f->member.bytes == FULL32 || f->compressed == FULL32 || f->local == FULL32;
@@ -214,7 +214,7 @@ static enum xfp_status read_entry(struct zip_reader *z, const unsigned char *ent
 				z->place->shown, xfp_printable(f->member.name).text);
 	if (xfp_load16(entry + 34))
 		return bad_member(z, f->member.name, "lies on another disk");
-	if (!take_zip64(entry + ENTRY_BYTES + name, extra, f))
+	if (!read_zip64(entry + ENTRY_BYTES + name, extra, f))
 		return bad_member(z, f->member.name, "lacks the zip64 field that it claims");
 	f->folder = f->member.name[name - 1] == '/';
 	f->member.compressed = f->method != 0;
@@ -289,7 +289,7 @@ static const char *first_of(const struct zip_reader *z)
 	return NULL;
 }
 
-static enum xfp_status take_members(struct zip_reader *z, const char *first, struct xfp_zip *zip)
+static enum xfp_status read_members(struct zip_reader *z, const char *first, struct xfp_zip *zip)
 {
 	if (!(zip->members = malloc(z->found_count * sizeof *zip->members + 1)))
 		return xfp_no_memory_for(z->err, z->place->shown);
@@ -336,7 +336,7 @@ enum xfp_status xfp_zip_read(int fd, const struct xfp_place *place, struct xfp_z
 	for (uint32_t i = 0; !status && i < z.found_count; i++)
 		status = read_local(&z, &z.found[i]);
 	first = first_of(&z);
-	if (status || (status = check_overlaps(&z)) || (status = take_members(&z, first, &zip)))
+	if (status || (status = check_overlaps(&z)) || (status = read_members(&z, first, &zip)))
 		goto done;
 	*out = zip;
 	zip = (struct xfp_zip){ 0 };

@@ -92,7 +92,7 @@ static enum xfp_status list(const struct xfp_zip *zip, const char *path, char *i
 }
 
 /* Carry small files along. */
-static enum xfp_status take_extras(struct xfp_checkpoint *c, const struct xfp_listing *listing, struct xfp_error *err)
+static enum xfp_status add_extras(struct xfp_checkpoint *c, const struct xfp_listing *listing, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
@@ -107,7 +107,7 @@ static enum xfp_status take_extras(struct xfp_checkpoint *c, const struct xfp_li
 				xfp_checkpoint_leave_out(c, name);
 			continue;
 		}
-		if (!xfp_checkpoint_yields(c, name))
+		if (!xfp_checkpoint_keeps_file(c, name))
 			continue;
 		if (!(status = xfp_listing_place(listing, name, &place, &path, err)) &&
 		    !(status = xfp_place_slurp(&place, XFP_EXTRA_MAX, &text, &size, err))) {
@@ -135,13 +135,13 @@ static enum xfp_status open_listing(struct xfp_checkpoint *c, const struct xfp_l
 	c->format = safetensors ? "safetensors in a zip" : gguf ? "gguf in a zip" : "pytorch in a zip";
 	/* A GGUF is self-contained, so small files next to it are unrelated. */
 	if (gguf && !safetensors)
-		return (status = xfp_gguf_open_listing(c, listing, NULL, err)) ? status : take_extras(c, listing, err);
+		return (status = xfp_gguf_open_listing(c, listing, NULL, err)) ? status : add_extras(c, listing, err);
 	if (!safetensors && !xfp_ends_with(first, ".bin") && !xfp_ends_with(first, ".pth") &&
 	    !xfp_ends_with(first, ".pt") && !xfp_ends_with(first, ".index.json"))
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"%s/%s: is not supported in an archive; unpack it, and name the file or its folder",
 				listing->folder, xfp_printable(xfp_base_name(first)).text);
-	status = take_extras(c, listing, err);
+	status = add_extras(c, listing, err);
 	if (status)
 		return status;
 	return safetensors ? xfp_safetensors_open_listing(c, listing, err) : xfp_pytorch_open_listing(c, listing, err);
@@ -165,7 +165,7 @@ static enum xfp_status open_zip(const char *model, struct xfp_checkpoint *c, str
 		status = xfp_no_memory_for(err, model);
 		goto done;
 	}
-	place = xfp_whole_file(path);
+	place = xfp_place_of_file(path);
 	if ((status = xfp_place_open(&place, &fd, &place.bytes, &identity, err)) ||
 	    (status = xfp_zip_read(fd, &place, &zip, err)))
 		goto done;

@@ -33,7 +33,7 @@ struct timing {
 	double one;               /* time relative to one vector */
 };
 
-static void tell(struct xfp_kernel_report *report, const struct timing *m)
+static void print_timing(struct xfp_kernel_report *report, const struct timing *m)
 {
 	if (report->request->json) {
 		printf("%s\n    {\"op\": \"%s\", \"set\": \"%s\", \"ns\": %.5f, \"weights_per_second\": %.4g",
@@ -93,7 +93,7 @@ static void in_cache(const struct xfp_kernel_op *op, struct xfp_kernel_report *r
 		if (op->sets != XFP_ONLY_PLAIN && plain > 0)
 			m.times = plain / m.ns;
 		if (m.ns > 0)
-			tell(report, &m);
+			print_timing(report, &m);
 	}
 }
 
@@ -232,7 +232,7 @@ static void make_case(struct timed_product *p, enum xfp_matvec_mode mode, unsign
 		p->w.tables = tables;
 		p->bytes += compact ? (double)(groups + rows) : (double)groups * 5;
 	}
-	xfp_matvec_whole(&p->w);
+	xfp_matvec_set_row_layout(&p->w);
 }
 
 /* Use fewer rows for a slow case. */
@@ -281,7 +281,7 @@ static double time_case(struct timed_product *p, const char *op, double one, str
 	m.one = one > 0 ? m.ns / one : 0;
 	p->w.rows = whole.w.rows;
 	p->bytes = whole.bytes;
-	tell(report, &m);
+	print_timing(report, &m);
 	return m.ns;
 }
 

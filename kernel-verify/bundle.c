@@ -218,7 +218,7 @@ static enum xfp_status one_matrix(struct bundle_run *run, uint32_t number, struc
 	if ((status = xfp_linear_init(&run->linear, run->bundle, run->matrix.unit, true, err)))
 		return status;
 	if (!run->matrix.rows || !cols || !xfp_linear_matrix(&run->linear, run->matrix.expert, &run->w)) {
-		run->report->strange++;
+		run->report->unsupported++;
 		xfp_linear_release(&run->linear);
 		return XFP_OK;
 	}
@@ -254,7 +254,7 @@ static enum xfp_status one_matrix(struct bundle_run *run, uint32_t number, struc
 	return status;
 }
 
-static void tell(struct bundle_run *run)
+static void print_result(struct bundle_run *run)
 {
 	char name[40];
 
@@ -287,7 +287,7 @@ enum xfp_status xfp_kernel_verify_bundle(struct xfp_kernel_report *report, struc
 	xfp_bundle_info(run.bundle, &info);
 	for (uint32_t number = 0; !status && number < info.matrices; number++)
 		status = one_matrix(&run, number, err);
-	tell(&run);
+	print_result(&run);
 	free(run.tally);
 	xfp_bundle_close(run.bundle);
 	return status;

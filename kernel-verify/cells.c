@@ -101,7 +101,7 @@ static void accumulate(struct xfp_trial *trial)
 static struct xfp_fit_lanes *lanes(struct xfp_trial *trial, size_t cols)
 {
 	struct xfp_fit_lanes *fit = xfp_trial_buffer(trial, "lanes", sizeof *fit, sizeof(double));
-	unsigned lane = 0, some = 1 + (unsigned)xfp_trial_below(trial, 31);
+	unsigned lane = 0, some = 1 + (unsigned)xfp_trial_random_below(trial, 31);
 
 	if (trial->timing)
 		some = 31;
@@ -154,7 +154,7 @@ static void rounds(struct xfp_trial *trial)
 {
 	const struct xfp_codebook_encoder *encoder = xfp_kernel_encoder(trial->set)->codebooks;
 	size_t cols = xfp_trial_columns(trial, 1500);
-	unsigned most = trial->timing ? 20 : (unsigned)xfp_trial_below(trial, 30);
+	unsigned most = trial->timing ? 20 : (unsigned)xfp_trial_random_below(trial, 30);
 	struct xfp_cells *cells = counted(trial, cols);
 	struct xfp_fit_lanes *before = lanes(trial, cols), *fit;
 

@@ -33,12 +33,12 @@ static float *marked_row(struct xfp_trial *trial, size_t cols, unsigned group, u
 		memset(*marked, 0, words * sizeof **marked);
 	}
 	for (size_t first = 0; first < cols; first += group) {
-		unsigned kind = (unsigned)xfp_trial_below(trial, 12);
+		unsigned kind = (unsigned)xfp_trial_random_below(trial, 12);
 		float scale = kind == 0 ? 0 : kind == 1 ? 0x1p-60f : kind == 2 ? 20000 : 700;
 
 		for (size_t c = first; c < cols && c < first + group; c++) {
 			x[c] = xfp_trial_gaussian(trial) * scale;
-			if (*marked && (kind == 3 || xfp_trial_below(trial, 50) == 0)) {
+			if (*marked && (kind == 3 || xfp_trial_random_below(trial, 50) == 0)) {
 				(*marked)[c / XFP_LANES] |= (uint16_t)(1u << c % XFP_LANES);
 				x[c] = __builtin_nanf("");
 			}
@@ -49,16 +49,16 @@ static float *marked_row(struct xfp_trial *trial, size_t cols, unsigned group, u
 
 static unsigned group_of(struct xfp_trial *trial)
 {
-	return trial->timing ? 32 : 16u << xfp_trial_below(trial, 3);
+	return trial->timing ? 32 : 16u << xfp_trial_random_below(trial, 3);
 }
 
 static void load(struct xfp_trial *trial)
 {
 	const struct xfp_compact_encoder *encoder = xfp_kernel_encoder(trial->set)->compact;
-	size_t cols = xfp_trial_columns(trial, 2000), first = xfp_trial_below(trial, 3);
+	size_t cols = xfp_trial_columns(trial, 2000), first = xfp_trial_random_below(trial, 3);
 	unsigned group = group_of(trial);
 	size_t count = xfp_compact_groups_of(cols, group), before = first * group;
-	float row = xfp_compact_row((uint8_t)(30 + xfp_trial_below(trial, 40)));
+	float row = xfp_compact_row((uint8_t)(30 + xfp_trial_random_below(trial, 40)));
 	struct xfp_compact_groups to;
 	uint16_t *marked;
 	float *x = marked_row(trial, cols, group, &marked);
@@ -81,7 +81,7 @@ static struct xfp_compact_book *make_book(struct xfp_trial *trial, unsigned grou
 					  const struct xfp_compact_groups *groups, size_t count)
 {
 	struct xfp_compact_book *book = xfp_trial_buffer(trial, "book", sizeof *book, 64);
-	unsigned entries = xfp_compact_entries(trial->op->k) >> (trial->timing ? 0 : xfp_trial_below(trial, 3));
+	unsigned entries = xfp_compact_entries(trial->op->k) >> (trial->timing ? 0 : xfp_trial_random_below(trial, 3));
 	uint64_t peaks[XFP_COMPACT_PEAKS] = { 0 };
 	uint16_t code[XFP_COMPACT_ENTRIES * 64 + XFP_COMPACT_RATIOS];
 
@@ -97,7 +97,7 @@ static struct xfp_compact_book *make_book(struct xfp_trial *trial, unsigned grou
 static void assign(struct xfp_trial *trial)
 {
 	const struct xfp_compact_encoder *encoder = xfp_kernel_encoder(trial->set)->compact;
-	size_t cols = xfp_trial_columns(trial, 2000), first = xfp_trial_below(trial, 3);
+	size_t cols = xfp_trial_columns(trial, 2000), first = xfp_trial_random_below(trial, 3);
 	unsigned group = group_of(trial);
 	size_t all = xfp_compact_groups_of(cols, group), count;
 	bool extras = trial->number % 5;
@@ -132,11 +132,11 @@ static void decode(struct xfp_trial *trial)
 {
 	const struct xfp_compact_encoder *encoder = xfp_kernel_encoder(trial->set)->compact;
 	size_t cols = xfp_trial_columns(trial, 2000);
-	unsigned group = group_of(trial), entries = 4u << xfp_trial_below(trial, 3);
+	unsigned group = group_of(trial), entries = 4u << xfp_trial_random_below(trial, 3);
 	size_t count = xfp_compact_groups_of(cols, group);
 	struct xfp_compact_library *library = xfp_trial_buffer(trial, "library", sizeof *library, sizeof(float));
 	uint8_t *byte = xfp_trial_buffer(trial, "byte", count, 1), *index = xfp_trial_buffer(trial, "index", cols, 1);
-	float row = xfp_compact_row((uint8_t)(30 + xfp_trial_below(trial, 40))), *x;
+	float row = xfp_compact_row((uint8_t)(30 + xfp_trial_random_below(trial, 40))), *x;
 
 	xfp_trial_shape(trial, "%zu columns in groups of %u, %u entries", cols, group, entries);
 	trial->weights = (double)cols;
@@ -155,7 +155,7 @@ static void decode(struct xfp_trial *trial)
 	for (size_t g = 0; g < count; g++)
 		byte[g] = (uint8_t)xfp_trial_random(trial);
 	for (size_t c = 0; c < cols; c++)
-		index[c] = (uint8_t)xfp_trial_below(trial, (size_t)1 << trial->op->k);
+		index[c] = (uint8_t)xfp_trial_random_below(trial, (size_t)1 << trial->op->k);
 	xfp_trial_seal(trial);
 	x = xfp_trial_buffer(trial, "x", xfp_padded(cols) * sizeof *x, sizeof *x);
 	while (xfp_trial_again(trial))

@@ -36,7 +36,7 @@ static size_t row_bytes(unsigned k, size_t cols)
 static void fill(struct xfp_trial *trial, uint8_t *index, size_t cols)
 {
 	for (size_t c = 0; c < cols; c++)
-		index[c] = (uint8_t)xfp_trial_below(trial, (size_t)1 << trial->op->k);
+		index[c] = (uint8_t)xfp_trial_random_below(trial, (size_t)1 << trial->op->k);
 }
 
 static void pack(struct xfp_trial *trial)

@@ -61,7 +61,7 @@ static void list(const struct xfp_kernel_ops *ops, const struct xfp_kernel_reque
 	}
 }
 
-static void tell_device(const struct xfp_kernel_request *request)
+static void print_device(const struct xfp_kernel_request *request)
 {
 	const struct xfp_cuda_info *info = &request->device->info;
 
@@ -89,7 +89,7 @@ static void begin(const struct xfp_kernel_request *request)
 		}
 	printf(request->json ? "]," : "\n");
 	if (request->device)
-		tell_device(request);
+		print_device(request);
 	if (request->json)
 		printf("\n  \"groups\": [");
 	xfp_output_flush(); /* show at once that the run has begun */
@@ -122,8 +122,8 @@ static void total(const struct xfp_kernel_report *report)
 	}
 	if (report->lost && !request->json)
 		printf("not run: the device no longer responds: %u groups\n", report->lost);
-	if (report->strange && !request->json)
-		printf("not run: no kernel supports f64: %u matrices\n", report->strange);
+	if (report->unsupported && !request->json)
+		printf("not run: no kernel supports f64: %u matrices\n", report->unsupported);
 	if (report->lost && request->json)
 		printf("},\n  \"lost\": %u", report->lost);
 	else if (request->json)
@@ -229,7 +229,7 @@ static enum xfp_status take_sets(const struct xfp_option *option, const char *wh
 }
 
 /* The error in options that would have no effect; NULL if none. */
-static const char *misunderstood(const struct xfp_kernel_request *request)
+static const char *option_error(const struct xfp_kernel_request *request)
 {
 	if (request->list + request->golden + request->bench + (request->bundle != NULL) > 1)
 		return "use only one of --list, --golden, --bench and --bundle";
@@ -349,7 +349,7 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 	request->threads = (unsigned)threads.value;
 	if (line.argument_count)
 		*status = xfp_command_line_refuse(&line, "'%s' belongs to no option", line.arguments[0]);
-	else if ((wrong = misunderstood(request)))
+	else if ((wrong = option_error(request)))
 		*status = xfp_command_line_refuse(&line, "%s", wrong);
 	return !*status;
 }

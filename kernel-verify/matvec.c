@@ -43,7 +43,7 @@ static float value_of(int dtype, const uint8_t *source, size_t i)
 
 static void make_vectors(struct xfp_trial *trial, struct product *p, int dtype, bool balanced, bool infinite)
 {
-	size_t cols = p->w.cols, size = dtype == XFP_F32 ? 4 : 2, stride = cols + xfp_trial_below(trial, 3);
+	size_t cols = p->w.cols, size = dtype == XFP_F32 ? 4 : 2, stride = cols + xfp_trial_random_below(trial, 3);
 	size_t elements = (p->batch - 1) * stride + cols;
 	unsigned k = p->w.mode >= XFP_MATVEC_V2 ? p->w.k : 0;
 	uint8_t *source = xfp_trial_buffer(trial, "source", elements * size, 1);
@@ -63,7 +63,7 @@ static void make_vectors(struct xfp_trial *trial, struct product *p, int dtype, 
 		memcpy(source + i * size, dtype == XFP_F32 ? (void *)&value : (void *)&half, size);
 	}
 	for (size_t c = 0; c < cols; c++)
-		down[c] = xfp_balance_down((uint8_t)xfp_trial_below(trial, 9));
+		down[c] = xfp_balance_down((uint8_t)xfp_trial_random_below(trial, 9));
 	for (size_t m = 0; m < p->batch; m++)
 		for (size_t c = 0; c < cols; c++)
 			natural[m * cols + c] = value_of(dtype, source, m * stride + c) * (balanced ? down[c] : 1);
@@ -106,7 +106,7 @@ static void judge(struct xfp_trial *trial, const struct product *p, const struct
 
 static void multiply(struct xfp_trial *trial, const struct product *p, const struct xfp_matvec_bound *bound)
 {
-	size_t rows = p->w.rows, cut = xfp_trial_below(trial, rows + 1), gap = xfp_trial_below(trial, 3),
+	size_t rows = p->w.rows, cut = xfp_trial_random_below(trial, rows + 1), gap = xfp_trial_random_below(trial, 3),
 	       stride = rows + gap;
 	size_t elements = (p->batch - 1) * stride + rows;
 	float *y = xfp_trial_buffer(trial, "y", elements * sizeof *y, sizeof *y);
@@ -134,19 +134,19 @@ static void multiply(struct xfp_trial *trial, const struct product *p, const str
 
 static void matvec(struct xfp_trial *trial)
 {
-	bool odd = trial->number % 16 == 15, balanced = xfp_trial_below(trial, 2), outliers = trial->number % 2;
+	bool odd = trial->number % 16 == 15, balanced = xfp_trial_random_below(trial, 2), outliers = trial->number % 2;
 	int dtype = XFP_F32 + (int)(trial->number / 8 % 3);
 	struct xfp_matvec_bound bound;
 	struct product p = { .batch = 1 + trial->number % XFP_MAX_BATCH };
-	struct xfp_made_matrix made;
+	struct xfp_trial_matrix matrix;
 
 	if (trial->set == XFP_SET_CUDA) {
 		xfp_device_product(trial);
 		return;
 	}
-	xfp_make_matrix(trial, &made, outliers, odd && trial->number % 32 == 15);
-	p.w = made.w;
-	xfp_trial_shape(trial, "%s, M = %u, %s%s%s%s", made.text, p.batch,
+	xfp_make_matrix(trial, &matrix, outliers, odd && trial->number % 32 == 15);
+	p.w = matrix.w;
+	xfp_trial_shape(trial, "%s, M = %u, %s%s%s%s", matrix.text, p.batch,
 			dtype == XFP_F32   ? "f32"
 			: dtype == XFP_F16 ? "f16"
 					   : "bf16",
@@ -160,15 +160,15 @@ static void matvec(struct xfp_trial *trial)
 /* Decode a row: it must match the layout bit for bit. */
 static void decode(struct xfp_trial *trial)
 {
-	struct xfp_made_matrix made;
+	struct xfp_trial_matrix matrix;
 	struct xfp_matvec w;
 	float *x, *expected;
 	size_t row;
 
-	xfp_make_matrix(trial, &made, false, false);
-	w = made.w;
-	row = xfp_trial_below(trial, w.rows);
-	xfp_trial_shape(trial, "%s", made.text);
+	xfp_make_matrix(trial, &matrix, false, false);
+	w = matrix.w;
+	row = xfp_trial_random_below(trial, w.rows);
+	xfp_trial_shape(trial, "%s", matrix.text);
 	expected = malloc(w.cols * sizeof *expected + 1);
 	if (!expected)
 		abort();

@@ -45,7 +45,7 @@ static void *source_rows(struct xfp_trial *trial, int dtype, size_t count, bool 
 static void column_scan(struct xfp_trial *trial)
 {
 	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
-	size_t cols = xfp_trial_columns(trial, 1500), rows = 1 + xfp_trial_below(trial, 5), found = 0;
+	size_t cols = xfp_trial_columns(trial, 1500), rows = 1 + xfp_trial_random_below(trial, 5), found = 0;
 	int dtype = trial->op->kind;
 	void *source = source_rows(trial, dtype, rows * cols, trial->number % 2);
 	float *before = xfp_trial_buffer(trial, "largest before", cols * sizeof *before, sizeof *before), *largest;
@@ -55,7 +55,7 @@ static void column_scan(struct xfp_trial *trial)
 	xfp_trial_shape(trial, "%zu rows of %zu", rows, cols);
 	trial->weights = (double)(rows * cols);
 	for (size_t c = 0; c < cols; c++)
-		before[c] = (float)xfp_trial_below(trial, 4);
+		before[c] = (float)xfp_trial_random_below(trial, 4);
 	xfp_trial_seal(trial);
 	square = xfp_trial_buffer(trial, "square", cols * sizeof *square, sizeof *square);
 	largest = xfp_trial_buffer(trial, "largest", cols * sizeof *largest, sizeof *largest);
@@ -98,7 +98,7 @@ static void load_scaled(struct xfp_trial *trial)
 	xfp_trial_shape(trial, "%zu columns%s", cols, both ? "" : ", no w");
 	trial->weights = (double)cols;
 	for (size_t c = 0; c < cols; c++)
-		factor[c] = (float)(1 + xfp_trial_below(trial, 7)) / 4;
+		factor[c] = (float)(1 + xfp_trial_random_below(trial, 7)) / 4;
 	xfp_trial_seal(trial);
 	w = xfp_trial_buffer(trial, "w", padded * sizeof *w, sizeof *w);
 	x = xfp_trial_buffer(trial, "x", padded * sizeof *x, sizeof *x);
@@ -149,8 +149,8 @@ static void survey(struct xfp_trial *trial)
 {
 	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 16384), found = 0;
-	int32_t low = (int32_t)xfp_trial_below(trial, 4000000) - 4000000;
-	int32_t high = (int32_t)xfp_trial_below(trial, 4000000) - (trial->number % 8 ? 0 : 2000000);
+	int32_t low = (int32_t)xfp_trial_random_below(trial, 4000000) - 4000000;
+	int32_t high = (int32_t)xfp_trial_random_below(trial, 4000000) - (trial->number % 8 ? 0 : 2000000);
 	float *x = scaled_row(trial, "x", cols);
 	uint32_t *column;
 	int64_t sums[3] = { 0 };
@@ -237,12 +237,12 @@ static void codebook(struct xfp_trial *trial, const float *x, size_t cols, float
 	*entry = xfp_trial_buffer(trial, "entry", entries * sizeof(float), sizeof(float));
 	*edge = xfp_trial_buffer(trial, "edge", entries * sizeof(float), sizeof(float));
 	for (unsigned j = 0; j < entries; j++)
-		(*entry)[j] = ((float)j - (float)entries / 2 + (float)xfp_trial_below(trial, 256) / 512) * step;
+		(*entry)[j] = ((float)j - (float)entries / 2 + (float)xfp_trial_random_below(trial, 256) / 512) * step;
 	for (unsigned j = 0; j < entries; j++) {
 		float own = j + 1 < entries ? ((*entry)[j] + (*entry)[j + 1]) / 2 : 0;
 
-		if (xfp_trial_below(trial, 4) == 0)
-			own = x[xfp_trial_below(trial, cols)];
+		if (xfp_trial_random_below(trial, 4) == 0)
+			own = x[xfp_trial_random_below(trial, cols)];
 		(*edge)[j] = j && own < (*edge)[j - 1] ? (*edge)[j - 1] : own;
 	}
 	(*edge)[entries - 1] = trial->number % 2 ? 0 : (*edge)[entries - 1]; /* has no effect */
@@ -312,7 +312,7 @@ static void measure(struct xfp_trial *trial)
 	trial->weights = (double)cols;
 	codebook(trial, x, cols, &entry, &edge);
 	for (size_t c = 0; c < cols; c++) {
-		down[c] = (float)(1 + xfp_trial_below(trial, 7)) / 8;
+		down[c] = (float)(1 + xfp_trial_random_below(trial, 7)) / 8;
 		w[c] = x[c] * down[c];
 	}
 	xfp_trial_seal(trial);

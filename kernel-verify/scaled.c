@@ -19,12 +19,12 @@ struct group_inputs {
 
 static struct group_inputs make_group(struct xfp_trial *trial)
 {
-	unsigned kind = trial->timing ? 9 : (unsigned)xfp_trial_below(trial, 10);
+	unsigned kind = trial->timing ? 9 : (unsigned)xfp_trial_random_below(trial, 10);
 	float middle = xfp_trial_gaussian(trial) * 300, scale = kind == 0 ? 0 : kind == 1 ? 0x1p-50f : 700;
-	struct group_inputs in = { .count = 1 + xfp_trial_below(trial, XFP_SCALED_MAX_GROUP) };
+	struct group_inputs in = { .count = 1 + xfp_trial_random_below(trial, XFP_SCALED_MAX_GROUP) };
 
 	if (trial->number % 2)
-		in.count = 1 + xfp_trial_below(trial, 128);
+		in.count = 1 + xfp_trial_random_below(trial, 128);
 	if (trial->timing)
 		in.count = 128;
 	in.padded = xfp_padded(in.count);
@@ -33,7 +33,7 @@ static struct group_inputs make_group(struct xfp_trial *trial)
 	memset(in.keep, 0, in.padded / XFP_LANES * sizeof *in.keep);
 	for (size_t i = 0; i < in.count; i++) {
 		in.x[i] = xfp_trial_gaussian(trial) * scale + middle;
-		if (kind == 2 || (kind != 9 && xfp_trial_below(trial, 40) == 0)) {
+		if (kind == 2 || (kind != 9 && xfp_trial_random_below(trial, 40) == 0)) {
 			in.x[i] = __builtin_nanf("");
 			continue;
 		}
@@ -117,7 +117,7 @@ static void search(struct xfp_trial *trial)
 {
 	static const unsigned sizes[] = { 1, 8, 16, 32, 64, 256 };
 	const struct xfp_scaled_encoder *encoder = xfp_kernel_encoder(trial->set)->scaled;
-	unsigned k = trial->op->k, size = trial->timing ? 32 : sizes[xfp_trial_below(trial, 6)];
+	unsigned k = trial->op->k, size = trial->timing ? 32 : sizes[xfp_trial_random_below(trial, 6)];
 	struct xfp_scaled_group *group = loaded_group(trial);
 	size_t entries = (size_t)size << k;
 	struct xfp_scaled_library *library = xfp_trial_buffer(trial, "library", xfp_scaled_library_bytes(k, size), 64);
@@ -133,7 +133,7 @@ static void search(struct xfp_trial *trial)
 		for (unsigned j = 0; j < 1u << k; j++)
 			halves[(e << k) + j] = xfp_float_to_half(numbers[j]);
 		moments[e] = (struct xfp_scaled_moments){ xfp_trial_gaussian(trial) / 16,
-							  0.5f + (float)xfp_trial_below(trial, 64) / 128 };
+							  0.5f + (float)xfp_trial_random_below(trial, 64) / 128 };
 	}
 	xfp_scaled_open(library, k, size, halves, moments);
 	xfp_trial_seal(trial);
@@ -151,7 +151,7 @@ static void below(struct xfp_trial *trial)
 	struct xfp_scaled_group *group = loaded_group(trial);
 	size_t stride = xfp_scaled_stride(trial->op->k);
 	float *edge = xfp_trial_buffer(trial, "edge", stride * sizeof *edge, 64);
-	float s = (float)(1 + xfp_trial_below(trial, 40)), m = (float)xfp_trial_below(trial, 64);
+	float s = (float)(1 + xfp_trial_random_below(trial, 40)), m = (float)xfp_trial_random_below(trial, 64);
 	int32_t *upto;
 
 	memset(edge, 0, stride * sizeof *edge);
@@ -166,13 +166,13 @@ static void below(struct xfp_trial *trial)
 static void assign(struct xfp_trial *trial)
 {
 	const struct xfp_scaled_encoder *encoder = xfp_kernel_encoder(trial->set)->scaled;
-	size_t cols = trial->timing ? 4096 : 1 + xfp_trial_below(trial, XFP_SCALED_MAX_GROUP);
+	size_t cols = trial->timing ? 4096 : 1 + xfp_trial_random_below(trial, XFP_SCALED_MAX_GROUP);
 	size_t stride = xfp_scaled_stride(trial->op->k), padded = xfp_padded(cols);
 	float *x = xfp_trial_row(trial, "x", cols), *value;
 	float *entry = xfp_trial_buffer(trial, "entry", stride * sizeof *entry, 64);
 	float s = xfp_half_to_float(xfp_float_to_half(xfp_trial_gaussian(trial) * 300));
 	float m = xfp_half_to_float(xfp_float_to_half(xfp_trial_gaussian(trial) * 100));
-	unsigned which = trial->timing ? 3 : 1 + (unsigned)xfp_trial_below(trial, 3);
+	unsigned which = trial->timing ? 3 : 1 + (unsigned)xfp_trial_random_below(trial, 3);
 	uint8_t *index;
 
 	xfp_trial_shape(trial, "%zu weights, scale %g%s", cols, (double)s,
@@ -183,11 +183,11 @@ static void assign(struct xfp_trial *trial)
 	memset(entry, 0, stride * sizeof *entry);
 	rising(trial, entry, 1u << trial->op->k);
 	for (size_t c = 0; c < cols; c++) {
-		unsigned j = (unsigned)xfp_trial_below(trial, (size_t)1 << trial->op->k);
+		unsigned j = (unsigned)xfp_trial_random_below(trial, (size_t)1 << trial->op->k);
 
 		/* sometimes halfway between two representable values */
 		x[c] = xfp_trial_gaussian(trial) * 300 + m;
-		if (j && xfp_trial_below(trial, 4) == 0)
+		if (j && xfp_trial_random_below(trial, 4) == 0)
 			x[c] = (entry[j] * s + m) / 2 + (entry[j - 1] * s + m) / 2;
 	}
 	xfp_trial_seal(trial);

@@ -75,7 +75,7 @@ enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_er
 /* ---- strings ----------------------------------------------------------------------------------- */
 
 /* Check the next string of the table. The first `end` bytes of the table are in use. */
-static bool take_string(const struct xfp_bundle *bundle, struct xfp_idx_string string, uint32_t *end)
+static bool check_string(const struct xfp_bundle *bundle, struct xfp_idx_string string, uint32_t *end)
 {
 	uint32_t left = xfp_bundle_count(bundle, XFP_TABLE_STRINGS) - *end;
 
@@ -90,18 +90,18 @@ static enum xfp_status check_strings(const struct xfp_bundle *bundle, struct xfp
 {
 	uint32_t end = 0;
 
-	if (!take_string(bundle, bundle->header->family, &end))
+	if (!check_string(bundle, bundle->header->family, &end))
 		return bad(bundle, "name of the family at", end, err);
 	for (uint32_t u = 0; u < xfp_bundle_count(bundle, XFP_TABLE_UNITS); u++)
-		if (!take_string(bundle, bundle->units[u].name, &end) ||
-		    !take_string(bundle, bundle->units[u].role, &end))
+		if (!check_string(bundle, bundle->units[u].name, &end) ||
+		    !check_string(bundle, bundle->units[u].role, &end))
 			return bad(bundle, "name of unit", u, err);
 	for (uint32_t t = 0; t < xfp_bundle_count(bundle, XFP_TABLE_TENSORS); t++)
-		if (!take_string(bundle, bundle->tensors[t].name, &end) ||
-		    !take_string(bundle, bundle->tensors[t].reason, &end))
+		if (!check_string(bundle, bundle->tensors[t].name, &end) ||
+		    !check_string(bundle, bundle->tensors[t].reason, &end))
 			return bad(bundle, "name of tensor", t, err);
 	for (uint32_t f = 0; f < xfp_bundle_count(bundle, XFP_TABLE_FILES); f++)
-		if (!take_string(bundle, bundle->files[f].name, &end) ||
+		if (!check_string(bundle, bundle->files[f].name, &end) ||
 		    !xfp_file_name_valid(xfp_bundle_string(bundle, bundle->files[f].name)))
 			return bad(bundle, "name of file", f, err);
 	if (end != xfp_bundle_count(bundle, XFP_TABLE_STRINGS))
@@ -192,8 +192,8 @@ struct table_walk {
 };
 
 /* Check that the next part belongs to (number, kind) and has this size. */
-static bool take_part(const struct xfp_bundle *bundle, struct table_walk *walk, uint32_t which, uint32_t number,
-		      unsigned kind, uint64_t size)
+static bool check_part(const struct xfp_bundle *bundle, struct table_walk *walk, uint32_t which, uint32_t number,
+		       unsigned kind, uint64_t size)
 {
 	const struct xfp_idx_part *part = &bundle->parts[walk->parts];
 
@@ -247,7 +247,7 @@ static bool check_unit(const struct xfp_bundle *bundle, struct table_walk *walk,
 		k = matrix->k > k ? matrix->k : k;
 	}
 	for (unsigned p = 0; p < XFP_PARTS; p++) {
-		if (bytes[p] ? !take_part(bundle, walk, unit->part[p], u, p, bytes[p]) : unit->part[p] != XFP_NONE)
+		if (bytes[p] ? !check_part(bundle, walk, unit->part[p], u, p, bytes[p]) : unit->part[p] != XFP_NONE)
 			return false;
 		total += bytes[p];
 	}
@@ -266,8 +266,8 @@ static bool check_tensor(const struct xfp_bundle *bundle, struct table_walk *wal
 	    (tensor->tied != XFP_NONE) != (tensor->fate == XFP_FATE_TIED))
 		return false;
 	if (tensor->fate == XFP_FATE_KEPT && covered == NO_MATRIX)
-		return take_part(bundle, walk, tensor->part, t, XFP_PARTS,
-				 elements * xfp_dtype_bits(tensor->dtype) / 8);
+		return check_part(bundle, walk, tensor->part, t, XFP_PARTS,
+				  elements * xfp_dtype_bits(tensor->dtype) / 8);
 	if (tensor->part != XFP_NONE || !xfp_bundle_all_zero(tensor->source, sizeof tensor->source))
 		return false;
 	if (tensor->fate == XFP_FATE_QUANTIZED || tensor->fate == XFP_FATE_KEPT)

@@ -104,8 +104,8 @@ static enum xfp_status open_slice(struct xfp_linear *linear, const struct xfp_sl
 	if (!opened)
 		return no_memory(linear, err);
 	*opened = *linear;
-	if ((status = xfp_slice_cut(linear->bundle, linear->name, linear->rows, linear->cols, slice, &opened->slice,
-				    err)))
+	if ((status = xfp_slice_resolve(linear->bundle, linear->name, linear->rows, linear->cols, slice, &opened->slice,
+					err)))
 		xfp_linear_close(opened);
 	else
 		*out = opened;
@@ -234,7 +234,7 @@ bool xfp_linear_matrix(const struct xfp_linear *linear, uint32_t expert, struct 
 		memcpy(&w->unit, &bits, sizeof bits);
 		set_outliers(&matrix, &w->outliers);
 	}
-	xfp_matvec_whole(w);
+	xfp_matvec_set_row_layout(w);
 	if (w->mode == XFP_MATVEC_F32 && linear->dtype == XFP_F64) {
 		w->row_bytes *= 2;
 		readable = false;

@@ -23,7 +23,7 @@
 #define DECODED_PRODUCTS 32     /* from this many products of an expert on, a block of rows is decoded first */
 #define DECODED_BYTES (1 << 18) /* maximum of such a block */
 #define MOST_ROWS 64            /* per block that several batches share in the cache */
-#define MOST_ROWS_ALONE 256     /* per block that is read once */
+#define MAX_ROWS_ALONE 256      /* per block that is read once */
 #define LEAST_ROWS 8
 
 /* Products of one expert: numbers [first, first + count) in expert order. */
@@ -193,7 +193,7 @@ static bool decode(struct round *round, const struct batch *batch, size_t first,
 				  .cols = batch->w.cols,
 				  .unit = batch->w.unit,
 				  .index = (const uint8_t *)to };
-	xfp_matvec_whole(w);
+	xfp_matvec_set_row_layout(w);
 	if (status)
 		fail(round, status, &err);
 	return !status;
@@ -279,7 +279,7 @@ static bool shares_rows(const struct round *round)
 static size_t block_rows(const struct round *round)
 {
 	size_t rows = round->linear->slice.rows / (xfp_team_threads(round->team) * (size_t)4);
-	size_t most = shares_rows(round) ? MOST_ROWS : MOST_ROWS_ALONE;
+	size_t most = shares_rows(round) ? MOST_ROWS : MAX_ROWS_ALONE;
 
 	rows = rows > most ? most : rows / LEAST_ROWS * LEAST_ROWS;
 	return rows < LEAST_ROWS ? LEAST_ROWS : rows;
@@ -312,7 +312,7 @@ static void lay_out(struct round *round, size_t *shared, size_t *own)
 	*own = *own > gathered ? *own : gathered;
 }
 
-static void give_buffers(struct round *round)
+static void assign_buffers(struct round *round)
 {
 	uint8_t *at = xfp_team_shared(round->team);
 
@@ -336,7 +336,7 @@ static enum xfp_status run_round(struct round *round)
 	lay_out(round, &shared, &own);
 	if ((status = xfp_team_enter(round->team, shared, own, round->err)))
 		return status;
-	give_buffers(round);
+	assign_buffers(round);
 	xfp_team_run(round->team, round->batch_count, prepare, round);
 	xfp_team_run(round->team, (rows + round->block - 1) / round->block, multiply_rows, round);
 	xfp_team_leave(round->team);

@@ -43,8 +43,8 @@ static enum xfp_status bad_slice(const struct xfp_bundle *bundle, const char *na
 			path_of(bundle), xfp_printable(name).text, count, what, first, all);
 }
 
-enum xfp_status xfp_slice_cut(const struct xfp_bundle *bundle, const char *name, uint64_t rows, uint64_t cols,
-			      const struct xfp_slice *slice, struct xfp_slice *out, struct xfp_error *err)
+enum xfp_status xfp_slice_resolve(const struct xfp_bundle *bundle, const char *name, uint64_t rows, uint64_t cols,
+				  const struct xfp_slice *slice, struct xfp_slice *out, struct xfp_error *err)
 {
 	struct xfp_slice s = slice ? *slice : (struct xfp_slice){ .rows = rows, .cols = cols };
 

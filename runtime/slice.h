@@ -13,8 +13,8 @@ enum xfp_status xfp_no_such(const struct xfp_bundle *bundle, const char *what, u
 
 /* Resolve `slice` (NULL: all) for a matrix of rows and cols; the counts of the result are not 0. `name` is the unit's
  * or tensor's. XFP_USAGE if the slice exceeds the matrix. */
-enum xfp_status xfp_slice_cut(const struct xfp_bundle *bundle, const char *name, uint64_t rows, uint64_t cols,
-			      const struct xfp_slice *slice, struct xfp_slice *out, struct xfp_error *err);
+enum xfp_status xfp_slice_resolve(const struct xfp_bundle *bundle, const char *name, uint64_t rows, uint64_t cols,
+				  const struct xfp_slice *slice, struct xfp_slice *out, struct xfp_error *err);
 
 /* Find the storage of a tensor. `tensor` receives its description, or that of the tensor that it is tied to; *unit the
  * unit whose only matrix it is, or XFP_NOT_FOUND if it was kept. XFP_USAGE if the weights are not stored as one

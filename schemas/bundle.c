@@ -18,7 +18,8 @@
 #include "schemas/bundle_writer.h"
 
 /* Write an extent whose digest is already in the index, and check that it still matches. */
-static enum xfp_status put_extent(struct xfp_bundle_writer *w, const struct xfp_stretch *from, const uint8_t want[16])
+static enum xfp_status put_extent(struct xfp_bundle_writer *w, const struct xfp_writer_source *from,
+				  const uint8_t want[16])
 {
 	uint8_t xxh3[16];
 	enum xfp_status status = xfp_writer_stream(w, from, NULL, xxh3);
@@ -28,12 +29,12 @@ static enum xfp_status put_extent(struct xfp_bundle_writer *w, const struct xfp_
 	return status;
 }
 
-static struct xfp_stretch tensor_extent(const struct xfp_bundle_input *input, const struct xfp_idx_part *part)
+static struct xfp_writer_source tensor_extent(const struct xfp_bundle_input *input, const struct xfp_idx_part *part)
 {
 	const struct xfp_ledger *ledger = input->ledger;
 	const struct xfp_ledger_tensor *tensor = &ledger->tensors[part->number];
 
-	return (struct xfp_stretch){
+	return (struct xfp_writer_source){
 		.path = ledger->files[tensor->file].path,
 		.offset = tensor->offset,
 		.size = part->size,
@@ -57,16 +58,16 @@ static enum xfp_status digest_sources(struct xfp_bundle_writer *w, const struct 
 
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
 		char *path = xfp_ledger_extra_path(ledger, f);
-		struct xfp_stretch from = { .path = path,
-					    .size = plan->files[f].size,
-					    .identity = files ? &files[f] : NULL };
+		struct xfp_writer_source from = { .path = path,
+						  .size = plan->files[f].size,
+						  .identity = files ? &files[f] : NULL };
 
 		status = path ? xfp_writer_stream(w, &from, plan->files[f].sha256, w->files[f]) : xfp_no_memory(w->err);
 		free(path);
 	}
 	for (uint32_t i = 0; !status && i < plan->part_count; i++) {
 		struct xfp_idx_part *part = &plan->parts[i];
-		struct xfp_stretch from;
+		struct xfp_writer_source from;
 
 		if (part->kind < XFP_PARTS)
 			continue;
@@ -96,7 +97,9 @@ static enum xfp_status put_files(struct xfp_bundle_writer *w, const struct xfp_l
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
 		const struct xfp_idx_file *file = &plan->files[f];
 		char *path = xfp_ledger_extra_path(ledger, f);
-		struct xfp_stretch from = { .path = path, .size = file->size, .identity = files ? &files[f] : NULL };
+		struct xfp_writer_source from = { .path = path,
+						  .size = file->size,
+						  .identity = files ? &files[f] : NULL };
 
 		if (!path)
 			return xfp_no_memory(w->err);
@@ -117,7 +120,7 @@ static enum xfp_status put_files(struct xfp_bundle_writer *w, const struct xfp_l
 static enum xfp_status put_unit_part(struct xfp_bundle_writer *w, const struct xfp_bundle_unit *unit,
 				     const struct xfp_idx_part *part)
 {
-	struct xfp_stretch from = { .path = unit->path, .offset = unit->offset[part->kind], .size = part->size };
+	struct xfp_writer_source from = { .path = unit->path, .offset = unit->offset[part->kind], .size = part->size };
 	enum xfp_status status = put_extent(w, &from, unit->packed->digest[part->kind].xxh3);
 
 	if (status == XFP_DAMAGED)
@@ -130,7 +133,7 @@ static enum xfp_status put_unit_part(struct xfp_bundle_writer *w, const struct x
 static enum xfp_status put_tensor(struct xfp_bundle_writer *w, const struct xfp_bundle_input *input,
 				  const struct xfp_idx_part *part, const uint8_t source[16])
 {
-	struct xfp_stretch from = tensor_extent(input, part);
+	struct xfp_writer_source from = tensor_extent(input, part);
 	enum xfp_status status = put_extent(w, &from, source);
 	struct xfp_printable name = xfp_printable(input->ledger->tensors[part->number].name);
 
@@ -190,7 +193,7 @@ static void digest_text(struct xfp_bundle_writer *w, char sha256_hex[65])
 {
 	uint8_t sha[32];
 
-	xfp_sha256_final(&w->whole, sha);
+	xfp_sha256_final(&w->file_sha256, sha);
 	xfp_hex(sha, sizeof sha, sha256_hex);
 }
 

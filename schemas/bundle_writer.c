@@ -21,12 +21,12 @@ static la_ssize_t on_write(struct archive *archive, void *context, const void *d
 	(void)archive;
 	if (!w->status && !w->there)
 		w->status = xfp_pwrite(w->file.fd, data, size, w->position, w->file.path, w->err);
-	if (!w->status && !w->beside)
-		xfp_sha256_update(&w->whole, data, size);
+	if (!w->status && !w->threaded)
+		xfp_sha256_update(&w->file_sha256, data, size);
 	w->position += size;
-	if (w->position - w->handed >= WRITE_BACK) {
-		xfp_write_back(w->file.fd, w->handed, w->position - w->handed);
-		w->handed = w->position;
+	if (w->position - w->flushed >= WRITE_BACK) {
+		xfp_write_back(w->file.fd, w->flushed, w->position - w->flushed);
+		w->flushed = w->position;
 	}
 	return (la_ssize_t)size;
 }
@@ -53,7 +53,7 @@ enum xfp_status xfp_writer_open(struct xfp_bundle_writer *w, const char *path, b
 	w->block[1] = malloc(BLOCK);
 	if (!w->archive || !w->entry || !w->xxh || !w->block[0] || !w->block[1])
 		return xfp_no_memory(err);
-	xfp_sha256_init(&w->whole);
+	xfp_sha256_init(&w->file_sha256);
 	/* Blocks of no fixed size: writes pass through uncopied, and the file ends with two zero blocks. */
 	return xfp_writer_written(w, archive_write_set_format_pax_restricted(w->archive) == ARCHIVE_OK &&
 					     archive_write_add_filter_none(w->archive) == ARCHIVE_OK &&
@@ -125,12 +125,13 @@ enum xfp_status xfp_writer_text(struct xfp_bundle_writer *w, const char *name, c
 
 /* An open extent. */
 struct source {
-	const struct xfp_stretch *from;
+	const struct xfp_writer_source *from;
 	void *elements; /* elements of a tensor */
 	int fd;         /* or of a file */
 };
 
-static enum xfp_status open_source(struct xfp_bundle_writer *w, const struct xfp_stretch *from, struct source *source)
+static enum xfp_status open_source(struct xfp_bundle_writer *w, const struct xfp_writer_source *from,
+				   struct source *source)
 {
 	struct stat st;
 
@@ -143,8 +144,8 @@ static enum xfp_status open_source(struct xfp_bundle_writer *w, const struct xfp
 /* Read the block that begins after `done` bytes. */
 static enum xfp_status read_source(struct xfp_bundle_writer *w, const struct source *source, uint64_t done, void *block)
 {
-	const struct xfp_stretch *from = source->from;
-	size_t size = xfp_stretch_block(from, done);
+	const struct xfp_writer_source *from = source->from;
+	size_t size = xfp_writer_source_block(from, done);
 
 	if (!from->elements)
 		return xfp_pread(source->fd, block, size, from->offset + done, from->path, w->err);
@@ -159,10 +160,10 @@ static void close_source(const struct source *source)
 		close(source->fd);
 }
 
-enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_stretch *from, uint8_t *sha256,
+enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_writer_source *from, uint8_t *sha256,
 				  uint8_t xxh3[16])
 {
-	struct xfp_sha256 own, *sha = &w->whole;
+	struct xfp_sha256 own, *sha = &w->file_sha256;
 	XXH128_canonical_t canonical;
 	struct source source;
 	enum xfp_status status = open_source(w, from, &source);
@@ -176,11 +177,11 @@ enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_
 		status = read_source(w, &source, 0, w->block[0]);
 	for (uint64_t done = 0, number = 0; !status && done < from->size; number++) {
 		uint8_t *block = w->block[number % 2], *next = w->block[1 - number % 2];
-		size_t size = xfp_stretch_block(from, done);
+		size_t size = xfp_writer_source_block(from, done);
 
-		w->beside = true;
+		w->threaded = true;
 		done += size;
-#pragma omp parallel sections num_threads(2) if (size >= XFP_WORTH_A_THREAD)
+#pragma omp parallel sections num_threads(2) if (size >= XFP_THREAD_MIN_BYTES)
 		{
 #pragma omp section
 			xfp_sha256_update(sha, block, size);
@@ -193,7 +194,7 @@ enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_
 					status = read_source(w, &source, done, next);
 			}
 		}
-		w->beside = false;
+		w->threaded = false;
 		xfp_watch_done(w->watcher, size);
 	}
 	close_source(&source);
@@ -241,19 +242,19 @@ enum xfp_status xfp_moved_complete(struct xfp_bundle_writer *w, const struct xfp
 /* Skip a part that is already in the file; *same: its bytes match the index. */
 static enum xfp_status pass_moved(struct xfp_bundle_writer *w, const struct xfp_idx_part *part, bool *same)
 {
-	struct xfp_stretch from = { .path = w->file.path, .offset = part->offset, .size = part->size };
+	struct xfp_writer_source from = { .path = w->file.path, .offset = part->offset, .size = part->size };
 	enum xfp_status status =
-		xfp_pread(w->file.fd, w->block[0], xfp_stretch_block(&from, 0), from.offset, from.path, w->err);
+		xfp_pread(w->file.fd, w->block[0], xfp_writer_source_block(&from, 0), from.offset, from.path, w->err);
 	struct xfp_sha256 own;
 	uint8_t sha256[32];
 
 	xfp_sha256_init(&own);
 	for (uint64_t done = 0, number = 0; !status && done < from.size; number++) {
 		uint8_t *block = w->block[number % 2], *next = w->block[1 - number % 2];
-		size_t size = xfp_stretch_block(&from, done);
+		size_t size = xfp_writer_source_block(&from, done);
 
 		done += size;
-#pragma omp parallel sections num_threads(2) if (size >= XFP_WORTH_A_THREAD)
+#pragma omp parallel sections num_threads(2) if (size >= XFP_THREAD_MIN_BYTES)
 		{
 #pragma omp section
 			xfp_sha256_update(&own, block, size);
@@ -262,7 +263,7 @@ static enum xfp_status pass_moved(struct xfp_bundle_writer *w, const struct xfp_
 				if (w->there)
 					status = xfp_writer_put(w, block, size);
 				if (!status)
-					status = xfp_pread(w->file.fd, next, xfp_stretch_block(&from, done),
+					status = xfp_pread(w->file.fd, next, xfp_writer_source_block(&from, done),
 							   from.offset + done, from.path, w->err);
 			}
 		}

@@ -17,19 +17,19 @@
 #include "schemas/bundle_plan.h"
 
 #define XFP_WRITER_BLOCK ((size_t)1 << 20)
-#define XFP_WORTH_A_THREAD (256u << 10)
+#define XFP_THREAD_MIN_BYTES (256u << 10)
 
 struct xfp_bundle_writer {
 	struct xfp_pending file;
 	struct archive *archive;
 	struct archive_entry *entry;
-	struct xfp_sha256 whole; /* SHA-256 of the file */
+	struct xfp_sha256 file_sha256; /* SHA-256 of the file */
 	XXH3_state_t *xxh;
 	uint8_t (*files)[16]; /* XXH3 of the small files */
 	uint8_t *block[2];
-	bool beside;                 /* written bytes are added to `whole` by another thread */
+	bool threaded;               /* written bytes are added to `whole` by another thread */
 	uint64_t position;           /* bytes written so far */
-	uint64_t handed;             /* bytes flushed so far */
+	uint64_t flushed;            /* bytes flushed so far */
 	uint64_t synced;             /* bytes known to be on disk, if units are moved */
 	bool there;                  /* the data is already in the file, and is only hashed */
 	struct xfp_watcher *watcher; /* watches everything that is read; NULL: none */
@@ -38,7 +38,7 @@ struct xfp_bundle_writer {
 };
 
 /* An extent of a source file, or the elements of a tensor. */
-struct xfp_stretch {
+struct xfp_writer_source {
 	const char *path;
 	uint64_t offset, size;
 	const struct xfp_identity *identity;        /* identity that the file must have when it is opened; NULL: any */
@@ -47,7 +47,7 @@ struct xfp_stretch {
 };
 
 /* The size of the block that begins after `done` bytes. */
-static inline size_t xfp_stretch_block(const struct xfp_stretch *from, uint64_t done)
+static inline size_t xfp_writer_source_block(const struct xfp_writer_source *from, uint64_t done)
 {
 	return from->size - done < XFP_WRITER_BLOCK ? (size_t)(from->size - done) : XFP_WRITER_BLOCK;
 }
@@ -70,7 +70,7 @@ enum xfp_status xfp_writer_text(struct xfp_bundle_writer *w, const char *name, c
 
 /* Read a source extent. With `sha256`, compute both digests; with `sha256` NULL, write the data and compute its XXH3
  * only, since SHA-256 then covers everything written. A block is read while the previous one is hashed. */
-enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_stretch *from, uint8_t *sha256,
+enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_writer_source *from, uint8_t *sha256,
 				  uint8_t xxh3[16]);
 
 /* For a bundle that units are moved into (struct xfp_bundle_moving): before anything is written; for a part that is

@@ -12,8 +12,8 @@
 #define MICRO 1000000u
 #define MILLI 1000u
 #define MOST_BITS 64
-#define MOST_GPUS 65536u
-#define MOST_WEIGHT 1000000u
+#define MAX_GPUS 65536u
+#define MAX_WEIGHT 1000000u
 
 void xfp_goal_free(struct xfp_goal *goal)
 {
@@ -67,7 +67,7 @@ bool xfp_goal_parse_envelope(const char *text, uint32_t *gpus, uint64_t *bytes)
 		*gpus = (uint32_t)strtoul(text, NULL, 10);
 		text += digits + 1;
 	}
-	return *gpus && *gpus <= MOST_GPUS && xfp_goal_parse_size(text, bytes);
+	return *gpus && *gpus <= MAX_GPUS && xfp_goal_parse_size(text, bytes);
 }
 
 bool xfp_goal_parse_reserve(const char *text, uint64_t *bytes, bool *bare)
@@ -121,7 +121,7 @@ enum xfp_status xfp_goal_add_weights(struct xfp_goal *goal, const char *text, st
 
 		if (equals)
 			*equals = 0;
-		if (!equals || !xfp_decimal_parse(equals + 1, MILLI, &milli) || !milli || milli > MOST_WEIGHT * MILLI)
+		if (!equals || !xfp_decimal_parse(equals + 1, MILLI, &milli) || !milli || milli > MAX_WEIGHT * MILLI)
 			status = xfp_fail(err, XFP_USAGE,
 					  "expected weights from 0.001 to 1000000, with at most three decimals, as in "
 					  "attention=2,role:down=1.5");

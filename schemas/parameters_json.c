@@ -137,7 +137,7 @@ static const char *get_text(struct parameter_reader *r, const char *name)
 	return json_string_value(value);
 }
 
-static void taken(struct parameter_reader *r, const char *name, bool good)
+static void consume(struct parameter_reader *r, const char *name, bool good)
 {
 	if (!good)
 		complain(r, name, "has an impossible value");
@@ -167,9 +167,9 @@ static void read_classes(struct parameter_reader *r, const char *name, bool floo
 		if (!floors && !json_object_get(classes.object, class))
 			continue;
 		text = get_text(&classes, class);
-		taken(&classes, class,
-		      text && (floors ? xfp_decimal_parse(text, XFP_NANO, &p->floor[i]) && p->floor[i] <= XFP_NANO
-				      : xfp_format_parse(text, &p->format[i])));
+		consume(&classes, class,
+			text && (floors ? xfp_decimal_parse(text, XFP_NANO, &p->floor[i]) && p->floor[i] <= XFP_NANO
+					: xfp_format_parse(text, &p->format[i])));
 	}
 	check_empty(&classes);
 	r->status = classes.status;
@@ -205,7 +205,7 @@ static void read_number(struct parameter_reader *r, const char *name, uint32_t *
 	json_t *number = json_object_get(r->object, name);
 	json_int_t integer = json_integer_value(number);
 
-	taken(r, name, json_is_integer(number) && integer >= 0 && integer <= UINT32_MAX);
+	consume(r, name, json_is_integer(number) && integer >= 0 && integer <= UINT32_MAX);
 	*value = (uint32_t)integer;
 }
 
@@ -227,11 +227,11 @@ static void read_value(struct parameter_reader *r, enum xfp_setting_number numbe
 		read_number(r, name, value);
 	} else if ((text = get_text(r, name)) && number == XFP_SETTING_EMBEDDINGS) {
 		p->keep_embeddings = false;
-		taken(r, name, !strcmp(text, EMBEDDINGS_UNITS));
+		consume(r, name, !strcmp(text, EMBEDDINGS_UNITS));
 	} else if (text && number == XFP_SETTING_ASSIGNED) {
-		taken(r, name, xfp_assignments_parse(text, units, &p->assigned, &p->assigned_count));
+		consume(r, name, xfp_assignments_parse(text, units, &p->assigned, &p->assigned_count));
 	} else {
-		taken(r, name, text && xfp_setting_parse(setting, text, value));
+		consume(r, name, text && xfp_setting_parse(setting, text, value));
 	}
 }
 

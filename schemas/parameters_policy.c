@@ -15,7 +15,7 @@
 
 #define FLOOR_PREFIX "floor:"
 #define FIRST_PREFIX "first:"
-#define MOST_EXPERTS 1000000u
+#define MAX_EXPERTS 1000000u
 
 const char *xfp_after(const char *text, const char *prefix)
 {
@@ -166,7 +166,7 @@ bool xfp_moe_sample_parse(const char *text, struct xfp_moe_sample *sample)
 		if (!isdigit((unsigned char)*digit))
 			return false;
 		read.experts = read.experts * 10 + (uint32_t)(*digit - '0');
-		if (read.experts > MOST_EXPERTS)
+		if (read.experts > MAX_EXPERTS)
 			return false;
 	}
 	if (!read.experts) /* there is no order if all experts decide */

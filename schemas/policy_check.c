@@ -134,7 +134,7 @@ enum xfp_status xfp_policy_check_head(const struct xfp_ledger *ledger, const cha
 			asked, name.text, name.text);
 }
 
-static bool speaks_of_head(const struct xfp_override *override)
+static bool mentions_head(const struct xfp_override *override)
 {
 	return strstr(override->pattern, "lm_head") ||
 	       xfp_override_matches(override, "lm_head.weight", "lm_head", XFP_CLASS_LM_HEAD);
@@ -250,7 +250,7 @@ static enum xfp_status nothing_matches(const struct xfp_ledger *ledger, const st
 
 	enum xfp_class class;
 
-	if (speaks_of_head(override)) {
+	if (mentions_head(override)) {
 		char asked[sizeof(struct xfp_printable) + 16];
 
 		snprintf(asked, sizeof asked, "--override '%s'", text);

@@ -20,7 +20,7 @@
 
 #define DEBRIS_SECONDS (24 * 60 * 60)
 #define LONGEST_KEPT 200 /* bytes of the final name kept in a pending name, which is longer and may have 255 bytes */
-#define MOST_LINKS 40
+#define MAX_LINKS 40
 
 /* Report a failed write, sync, close, create or rename; a full disk gets its own message, because the user can fix
  * it. */
@@ -117,7 +117,7 @@ enum xfp_status xfp_follow_links(const char *path, char **target, struct xfp_err
 	ssize_t length = 0;
 
 	for (unsigned links = 0; at && (length = readlink(at, name, sizeof name - 1)) >= 0; links++) {
-		if (links == MOST_LINKS) {
+		if (links == MAX_LINKS) {
 			free(at);
 			return xfp_fail(err, XFP_USAGE, "%s: symbolic link loop; remove it", path);
 		}
@@ -414,7 +414,7 @@ bool xfp_pending_is_debris(const char *name, const struct stat *st)
 
 	if (!parse_pending(name, &pid, &space) || !S_ISREG(st->st_mode))
 		return false;
-	return here && space == here ? xfp_process_gone(pid) : st->st_mtime + DEBRIS_SECONDS < time(NULL);
+	return here && space == here ? xfp_process_is_dead(pid) : st->st_mtime + DEBRIS_SECONDS < time(NULL);
 }
 
 void xfp_sweep_pending(const char *folder)

@@ -13,7 +13,7 @@
 
 #include "base/system/file.h"
 
-#define MOST 2
+#define MAX_BUNDLES 2
 
 /* Process-wide, because a signal handler gets no argument from us; nothing here allocates after set-up. */
 static struct {
@@ -21,21 +21,21 @@ static struct {
 		const char *path;
 		size_t prefix;              /* bytes of a message before the path */
 		char *cut_off, *unreadable; /* messages; NULL: out of memory */
-		const struct xfp_made *made;
+		const struct xfp_made *created;
 		int fd;
 		off_t bytes;
-	} bundle[MOST];
+	} bundle[MAX_BUNDLES];
 	int count;
 	atomic_flag taken; /* set by the first thread to fault */
 	struct sigaction before;
 	void (*note)(int status, const char *message, size_t size);
 } reading = { .taken = ATOMIC_FLAG_INIT };
 
-static void remove_made(const struct xfp_made *made)
+static void remove_created(const struct xfp_made *created)
 {
-	for (size_t i = made ? made->count : 0; i-- > 0;)
-		if (unlink(made->path[i]))
-			(void)rmdir(made->path[i]);
+	for (size_t i = created ? created->count : 0; i-- > 0;)
+		if (unlink(created->path[i]))
+			(void)rmdir(created->path[i]);
 }
 
 static bool is_of_a_page(int code)
@@ -73,7 +73,7 @@ static void give_up(int number, siginfo_t *info, void *context)
 			prefix = bundle->prefix;
 			status = XFP_BAD_INPUT;
 		}
-		remove_made(bundle->made);
+		remove_created(bundle->created);
 	}
 	if (!text) {
 		text = "xfp: a bundle is no longer readable\n";
@@ -85,7 +85,7 @@ static void give_up(int number, siginfo_t *info, void *context)
 	_exit(status);
 }
 
-void xfp_mapped_begin(const char *program, const char *path, const struct xfp_made *made)
+void xfp_mapped_begin(const char *program, const char *path, const struct xfp_made *created)
 {
 	const char *clear = isatty(STDERR_FILENO) ? "\r\033[K" : ""; /* erases a progress line */
 	const char *other = reading.count ? reading.bundle[0].path : NULL;
@@ -93,8 +93,8 @@ void xfp_mapped_begin(const char *program, const char *path, const struct xfp_ma
 	struct sigaction action = { .sa_sigaction = give_up, .sa_flags = SA_SIGINFO };
 	struct stat st;
 
-	assert(reading.count < MOST);
-	*bundle = (struct bundle){ .path = path, .made = made };
+	assert(reading.count < MAX_BUNDLES);
+	*bundle = (struct bundle){ .path = path, .created = created };
 	bundle->prefix = strlen(clear) + strlen(program) + strlen(": ");
 	bundle->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	bundle->bytes = bundle->fd >= 0 && !fstat(bundle->fd, &st) ? st.st_size : 0;

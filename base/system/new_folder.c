@@ -34,26 +34,26 @@ static char *parent_of(const char *path)
 	return length ? strndup(path, (size_t)length) : strdup(".");
 }
 
-enum xfp_status xfp_made_add(struct xfp_made *made, char *path, struct xfp_error *err)
+enum xfp_status xfp_made_add(struct xfp_made *created, char *path, struct xfp_error *err)
 {
-	char **grown = path ? realloc(made->path, (made->count + 1) * sizeof *grown) : NULL;
+	char **grown = path ? realloc(created->path, (created->count + 1) * sizeof *grown) : NULL;
 
 	if (!grown) {
 		free(path);
 		return xfp_no_memory(err);
 	}
-	made->path = grown;
-	grown[made->count++] = path;
+	created->path = grown;
+	grown[created->count++] = path;
 	return XFP_OK;
 }
 
-enum xfp_status xfp_made_sync(const struct xfp_made *made, struct xfp_error *err)
+enum xfp_status xfp_made_sync(const struct xfp_made *created, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 	char *last = NULL;
 
-	for (size_t i = 0; !status && i < made->count; i++) {
-		char *parent = parent_of(made->path[i]);
+	for (size_t i = 0; !status && i < created->count; i++) {
+		char *parent = parent_of(created->path[i]);
 
 		if (!parent)
 			status = xfp_no_memory(err);
@@ -66,22 +66,22 @@ enum xfp_status xfp_made_sync(const struct xfp_made *made, struct xfp_error *err
 	return status;
 }
 
-void xfp_made_undo(struct xfp_made *made)
+void xfp_made_undo(struct xfp_made *created)
 {
-	while (made->count) {
-		char *path = made->path[--made->count];
+	while (created->count) {
+		char *path = created->path[--created->count];
 
 		(void)!remove(path);
 		free(path);
 	}
 }
 
-void xfp_made_free(struct xfp_made *made)
+void xfp_made_free(struct xfp_made *created)
 {
-	for (size_t i = 0; i < made->count; i++)
-		free(made->path[i]);
-	free(made->path);
-	*made = (struct xfp_made){ 0 };
+	for (size_t i = 0; i < created->count; i++)
+		free(created->path[i]);
+	free(created->path);
+	*created = (struct xfp_made){ 0 };
 }
 
 static enum xfp_status no_folder(const char *path, int errnum, struct xfp_error *err)
@@ -118,9 +118,9 @@ enum xfp_status xfp_new_folder_check(const char *path, struct xfp_error *err)
 	return empty ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s: not empty; name a new folder", path);
 }
 
-enum xfp_status xfp_new_folder_make(struct xfp_made *made, const char *path, struct xfp_error *err)
+enum xfp_status xfp_new_folder_make(struct xfp_made *created, const char *path, struct xfp_error *err)
 {
 	if (!mkdir(path, 0777))
-		return xfp_made_add(made, strdup(path), err);
+		return xfp_made_add(created, strdup(path), err);
 	return errno == EEXIST ? XFP_OK : no_folder(path, errno, err);
 }

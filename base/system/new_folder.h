@@ -17,15 +17,15 @@ struct xfp_made {
 
 /* Record a file or folder that was created or is about to be. Takes ownership of `path`, which may be NULL if its
  * allocation failed. */
-enum xfp_status xfp_made_add(struct xfp_made *made, char *path, struct xfp_error *err);
+enum xfp_status xfp_made_add(struct xfp_made *created, char *path, struct xfp_error *err);
 /* Sync every folder in which something was created. The writer of a file syncs its content. */
-enum xfp_status xfp_made_sync(const struct xfp_made *made, struct xfp_error *err);
+enum xfp_status xfp_made_sync(const struct xfp_made *created, struct xfp_error *err);
 /* Remove everything recorded, in reverse order. */
-void xfp_made_undo(struct xfp_made *made);
-void xfp_made_free(struct xfp_made *made);
+void xfp_made_undo(struct xfp_made *created);
+void xfp_made_free(struct xfp_made *created);
 
 /* Check that the folder can be used. XFP_USAGE: it is a file or not empty. XFP_FAILED: it cannot be created. */
 enum xfp_status xfp_new_folder_check(const char *path, struct xfp_error *err);
-enum xfp_status xfp_new_folder_make(struct xfp_made *made, const char *path, struct xfp_error *err);
+enum xfp_status xfp_new_folder_make(struct xfp_made *created, const char *path, struct xfp_error *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/text/suggestion.h"
 
 #define MOST_LETTERS 16
-#define MOST_OPTIONS 64
+#define MAX_OPTIONS 64
 
 static bool is_letter_of(int option, const struct option *options)
 {
@@ -38,7 +38,7 @@ static bool list_beginning(const char *word, const struct option *options, char 
 }
 
 /* Our name for an option of other tools that edit distance would not find. */
-static const char *elsewhere(const char *word, const struct option *options)
+static const char *foreign_name(const char *word, const struct option *options)
 {
 	static const struct {
 		const char *theirs, *ours;
@@ -57,9 +57,9 @@ static const char *elsewhere(const char *word, const struct option *options)
 }
 
 /* Report a long option that getopt rejected: unknown or ambiguous. */
-static void say_unknown(const char *given, const struct option *options, struct xfp_error *err)
+static void report_unknown(const char *given, const struct option *options, struct xfp_error *err)
 {
-	const char *names[MOST_OPTIONS];
+	const char *names[MAX_OPTIONS];
 	size_t length = strcspn(given + 2, "="), count = 0;
 	char word[64], list[400], meant[XFP_DID_YOU_MEAN];
 	const char *other;
@@ -69,11 +69,11 @@ static void say_unknown(const char *given, const struct option *options, struct 
 		xfp_fail(err, XFP_USAGE, "option --%s is ambiguous: it could be %s", xfp_printable(word).text, list);
 		return;
 	}
-	if ((other = elsewhere(word, options))) {
+	if ((other = foreign_name(word, options))) {
 		xfp_fail(err, XFP_USAGE, "unknown option --%s; did you mean --%s?", word, other);
 		return;
 	}
-	while (count < MOST_OPTIONS && options[count].name) {
+	while (count < MAX_OPTIONS && options[count].name) {
 		names[count] = options[count].name;
 		count++;
 	}
@@ -106,6 +106,6 @@ int xfp_next_option(int argc, char **argv, const char *letters, const struct opt
 	else if (option == '?' && optopt)
 		xfp_fail(err, XFP_USAGE, "unknown option -%s", xfp_printable((char[2]){ (char)optopt, '\0' }).text);
 	else if (option == '?')
-		say_unknown(argv[optind - 1], options, err);
+		report_unknown(argv[optind - 1], options, err);
 	return option == ':' ? '?' : option;
 }

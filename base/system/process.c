@@ -29,7 +29,7 @@ uint32_t xfp_process_space(void)
 	return tag ? tag : 1;
 }
 
-bool xfp_process_gone(pid_t pid)
+bool xfp_process_is_dead(pid_t pid)
 {
 	char path[64], text[512], *state;
 	ssize_t got = -1;

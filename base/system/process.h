@@ -14,6 +14,6 @@
 uint32_t xfp_process_space(void);
 
 /* Whether the process does not exist in our own space, or is a zombie. */
-bool xfp_process_gone(pid_t pid);
+bool xfp_process_is_dead(pid_t pid);
 
 #endif

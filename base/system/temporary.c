@@ -8,7 +8,7 @@
 
 #include "base/system/file.h"
 
-#define MOST_OPEN 16
+#define MAX_OPEN 16
 
 char *xfp_temporary_folder(struct xfp_error *err)
 {
@@ -33,6 +33,6 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 void xfp_temporary_remove(char *path)
 {
 	if (path)
-		nftw(path, remove_one, MOST_OPEN, FTW_DEPTH | FTW_PHYS);
+		nftw(path, remove_one, MAX_OPEN, FTW_DEPTH | FTW_PHYS);
 	free(path);
 }

@@ -41,7 +41,7 @@ static bool in_class(unsigned char c, const char *name, size_t length)
 }
 
 /* Parse one member of a set, or one end of a range, at *at, and advance *at past it; false: the pattern ends. */
-static bool take_member(const char **at, unsigned char *member)
+static bool parse_member(const char **at, unsigned char *member)
 {
 	const char *p = *at;
 
@@ -84,12 +84,12 @@ static const char *match_set(const char *set, unsigned char c, bool *in)
 			p = end + 2;
 			continue;
 		}
-		if (!take_member(&p, &low))
+		if (!parse_member(&p, &low))
 			return NULL;
 		high = low;
 		if (p[0] == '-' && p[1] && p[1] != ']') {
 			p++;
-			if (!take_member(&p, &high))
+			if (!parse_member(&p, &high))
 				return NULL;
 		}
 		found |= c >= low && c <= high;
@@ -102,7 +102,7 @@ static const char *match_set(const char *set, unsigned char c, bool *in)
 
 /* Whether the first element of *pattern, which is not a star, matches the character; if so, *pattern is advanced past
  * it. */
-static bool take_one(const char **pattern, unsigned char c)
+static bool match_one(const char **pattern, unsigned char c)
 {
 	const char *p = *pattern, *behind;
 	bool in;
@@ -133,7 +133,7 @@ bool xfp_glob_matches(const char *pattern, const char *name)
 			left = name;
 		} else if (!*name) {
 			return !*pattern;
-		} else if (*pattern && take_one(&pattern, (unsigned char)*name)) {
+		} else if (*pattern && match_one(&pattern, (unsigned char)*name)) {
 			name++;
 		} else if (star) {
 			pattern = star;

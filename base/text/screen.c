@@ -9,7 +9,7 @@
 #include "base/printable.h"
 #include "base/text/whole_number.h"
 
-#define MOST 10000ul
+#define MAX_COLUMNS 10000ul
 
 unsigned xfp_screen_width(void)
 {
@@ -20,7 +20,9 @@ unsigned xfp_screen_width(void)
 	if (!(given && xfp_whole_number_parse(given, 1, UINT64_MAX, &width)) &&
 	    !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
 		width = size.ws_col;
-	return width < XFP_SCREEN_LEAST ? XFP_SCREEN_LEAST : width < MOST ? (unsigned)width : (unsigned)MOST;
+	return width < XFP_SCREEN_MIN_COLUMNS ? XFP_SCREEN_MIN_COLUMNS
+	       : width < MAX_COLUMNS          ? (unsigned)width
+					      : (unsigned)MAX_COLUMNS;
 }
 
 void xfp_screen_put(FILE *out, const char *text, size_t size)

@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define XFP_SCREEN_LEAST 80u
+#define XFP_SCREEN_MIN_COLUMNS 80u
 
-/* Columns of a line on standard output: COLUMNS, else the width of the terminal, at least XFP_SCREEN_LEAST. A pipe or a
- * file gets XFP_SCREEN_LEAST. */
+/* Columns of a line on standard output: COLUMNS, else the width of the terminal, at least XFP_SCREEN_MIN_COLUMNS. A
+ * pipe or a file gets XFP_SCREEN_MIN_COLUMNS. */
 unsigned xfp_screen_width(void);
 
 /* Print a text of whole characters, such as a model's output or a CSV field, to standard output. On a terminal, control

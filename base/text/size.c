@@ -89,7 +89,7 @@ const char *xfp_size_text(uint64_t bytes, bool binary, char text[32])
 	return binary ? binary_text(bytes, text) : xfp_human((double)bytes, "B", text);
 }
 
-const char *xfp_size_enough(uint64_t bytes, bool binary, char text[32])
+const char *xfp_size_text_rounded_up(uint64_t bytes, bool binary, char text[32])
 {
 	uint64_t step = 4 * (binary ? 1 << 20 : 1000000);
 

@@ -22,7 +22,7 @@ bool xfp_size_is_binary(const char *given);
  * xfp_human. */
 const char *xfp_size_text(uint64_t bytes, bool binary, char text[32]);
 /* Like xfp_size_text, but rounded up to a multiple of 4 MB or MiB, in a form that xfp_size_parse reads. */
-const char *xfp_size_enough(uint64_t bytes, bool binary, char text[32]);
+const char *xfp_size_text_rounded_up(uint64_t bytes, bool binary, char text[32]);
 /* "12.3 M", "1.5 GB" (unit "B") and so on, at most 15 characters. */
 const char *xfp_human(double value, const char *unit, char text[32]);
 

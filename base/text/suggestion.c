@@ -90,7 +90,7 @@ static bool abbreviates(const char *word, const char *name)
 }
 
 /* The rank of a suggestion: smaller is nearer, SIZE_MAX is not near. Misspellings rank before abbreviations. */
-static size_t farness(const char *given, const char *of)
+static size_t suggestion_rank(const char *given, const char *of)
 {
 	char word[LONGEST + 1], name[LONGEST + 1];
 	size_t distance;
@@ -116,7 +116,7 @@ const char *xfp_did_you_mean(const char *before, const char *word, const char *c
 	size_t far[NEAREST], found = 0, used = 0, at;
 
 	for (size_t i = 0; i < count; i++) {
-		size_t distance = farness(word, names[i]);
+		size_t distance = suggestion_rank(word, names[i]);
 
 		for (at = found; at && far[at - 1] > distance;)
 			at--;

@@ -15,7 +15,7 @@ static const char dots[] = "...";
 
 char (*xfp_table_row(struct xfp_table *table, const char *name))[XFP_TABLE_CELL]
 {
-	struct xfp_table_row *row = &table->nowhere;
+	struct xfp_table_row *row = &table->dummy_row;
 
 	if (table->rows == table->capacity) {
 		unsigned capacity = 2 * table->capacity + 16;
@@ -215,7 +215,7 @@ static void print_row(FILE *out, const struct xfp_table *table, const struct sha
 	putc('\n', out);
 }
 
-static bool says_something(const struct xfp_table *table, unsigned row, unsigned first, unsigned end)
+static bool has_text(const struct xfp_table *table, unsigned row, unsigned first, unsigned end)
 {
 	for (unsigned c = first; c < end; c++)
 		if (*text_of(table, row, c))
@@ -230,7 +230,7 @@ static void print_block(FILE *out, const struct xfp_table *table, const struct s
 	for (unsigned r = 0; r <= table->rows; r++) {
 		const char *text = r ? table->row[r - 1].text : table->text;
 
-		if (first > shape->keys && !says_something(table, r, first, end))
+		if (first > shape->keys && !has_text(table, r, first, end))
 			continue;
 		/* Print a text shared by consecutive rows once. */
 		if (shape->apart && text &&

@@ -36,8 +36,8 @@ struct xfp_table {
 	unsigned width;   /* width of a line; 0: that of the screen */
 	struct xfp_table_row *row;
 	unsigned rows, capacity;
-	struct xfp_table_row nowhere; /* stands in for a row that could not be allocated */
-	unsigned lost;                /* number of such rows */
+	struct xfp_table_row dummy_row; /* stands in for a row that could not be allocated */
+	unsigned lost;                  /* number of such rows */
 };
 
 /* Add a row whose first cell is `name`, cut to fit; the other cells are empty. If memory runs out, the row is not

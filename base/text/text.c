@@ -28,7 +28,7 @@ static bool grow(struct xfp_text *text, size_t more)
 }
 
 /* After a failure, nothing more is stored: a text with a gap would look complete. */
-static ssize_t take(void *context, const char *bytes, size_t size)
+static ssize_t append_bytes(void *context, const char *bytes, size_t size)
 {
 	struct xfp_text *text = context;
 
@@ -44,7 +44,7 @@ static ssize_t take(void *context, const char *bytes, size_t size)
 FILE *xfp_text_begin(struct xfp_text *text)
 {
 	*text = (struct xfp_text){ 0 };
-	text->stream = fopencookie(text, "w", (cookie_io_functions_t){ .write = take });
+	text->stream = fopencookie(text, "w", (cookie_io_functions_t){ .write = append_bytes });
 	return text->stream;
 }
 

@@ -42,7 +42,7 @@ static enum xfp_status add_as_is(struct xfp_gguf_model *m, const struct xfp_gguf
 }
 
 /* Read the number of heads from a metadata key; also compute the rows per head. */
-static enum xfp_status take_heads(const struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, uint64_t layer,
+static enum xfp_status read_heads(const struct xfp_gguf_model *m, const struct xfp_gguf_stored *stored, uint64_t layer,
 				  bool keys, uint64_t *heads, uint64_t *each)
 {
 	const struct xfp_gguf_tensor *t = stored->tensor;
@@ -51,7 +51,7 @@ static enum xfp_status take_heads(const struct xfp_gguf_model *m, const struct x
 
 	if (keys && xfp_gguf_find_in(&m->files[0].metadata, m->prefix, "attention.head_count_kv"))
 		key = "attention.head_count_kv";
-	if ((status = xfp_gguf_take_number(m, key, layer, UINT32_MAX, heads)))
+	if ((status = xfp_gguf_read_number(m, key, layer, UINT32_MAX, heads)))
 		return status;
 	if (!t->rank || t->rank > 2 || t->shape[0] % *heads || t->shape[0] / *heads % 2)
 		return xfp_gguf_bad(m, stored,
@@ -69,7 +69,7 @@ static enum xfp_status add_heads(struct xfp_gguf_model *m, const struct xfp_gguf
 	struct xfp_recipe recipe = { .part_count = 1, .outer = 2 };
 	struct xfp_gguf_part part;
 	uint64_t heads = 1, each = 2;
-	enum xfp_status status = take_heads(m, stored, layer, keys, &heads, &each);
+	enum xfp_status status = read_heads(m, stored, layer, keys, &heads, &each);
 
 	if (status || !t->bytes)
 		return status ? status : add_as_is(m, stored, name);
@@ -124,9 +124,9 @@ static enum xfp_status check_experts(const struct xfp_gguf_model *m, const struc
 				    "has %" PRIu32 " dimensions; a stack of experts has three, of biases two: "
 				    "download the file again",
 				    t->rank);
-	if (t->shape[0] > XFP_GGUF_MOST_EXPERTS)
+	if (t->shape[0] > XFP_GGUF_MAX_EXPERTS)
 		return xfp_gguf_bad(m, stored, "has %" PRIu64 " experts; %d are supported", t->shape[0],
-				    XFP_GGUF_MOST_EXPERTS);
+				    XFP_GGUF_MAX_EXPERTS);
 	return XFP_OK;
 }
 
@@ -169,7 +169,7 @@ static enum xfp_status add_turned(struct xfp_gguf_model *m, const struct xfp_ggu
 	recipe.parts = &part.part;
 	recipe.rows = part.part.rows;
 	recipe.cols = part.part.cols;
-	recipe.turned = t->shape[1];
+	recipe.transposed = t->shape[1];
 	return xfp_gguf_add_recipe(m, stored, name, 3, (uint64_t[]){ t->shape[0], t->shape[2], t->shape[1] }, &recipe);
 }
 
@@ -212,7 +212,7 @@ static enum xfp_status add_interleaved(struct xfp_gguf_model *m, struct xfp_gguf
 	}
 	recipe.rows = 2 * rows;
 	recipe.cols = parts[0].cols;
-	recipe.turned = 2 * t->shape[1];
+	recipe.transposed = 2 * t->shape[1];
 	recipe.outer = rows;
 	recipe.inner = 2;
 	return xfp_gguf_add_recipe(m, gate, name, 3, (uint64_t[]){ t->shape[0], t->shape[2], 2 * t->shape[1] },
@@ -227,12 +227,12 @@ static enum xfp_status add_qkv(struct xfp_gguf_model *m, const struct xfp_gguf_s
 {
 	static const char *const projections[] = { "q", "k", "v" };
 	const struct xfp_gguf_tensor *t = stored->tensor;
-	bool turns = m->architecture == XFP_GGUF_LLAMA || m->architecture == XFP_GGUF_MIXTRAL;
+	bool interleaved = m->architecture == XFP_GGUF_LLAMA || m->architecture == XFP_GGUF_MIXTRAL;
 	uint64_t heads, keys, first = 0;
 	enum xfp_status status;
 
-	if ((status = xfp_gguf_take_number(m, "attention.head_count", layer, UINT16_MAX, &heads)) ||
-	    (status = xfp_gguf_take_number(m, "attention.head_count_kv", layer, UINT16_MAX, &keys)))
+	if ((status = xfp_gguf_read_number(m, "attention.head_count", layer, UINT16_MAX, &heads)) ||
+	    (status = xfp_gguf_read_number(m, "attention.head_count_kv", layer, UINT16_MAX, &keys)))
 		return status;
 	if (!t->rank || t->rank > 2 || t->shape[0] % (heads + 2 * keys) || !t->bytes)
 		return xfp_gguf_bad(m, stored,
@@ -252,7 +252,7 @@ static enum xfp_status add_qkv(struct xfp_gguf_model *m, const struct xfp_gguf_s
 		fill_name(name, 0, projections[p], full);
 		if (t->rank == 1 && t->type->form != XFP_GGML_DTYPE)
 			return xfp_gguf_bad(m, stored, "is %s, an invalid type for a bias", t->type->name);
-		status = p < 2 && turns ? add_heads(m, &one, layer, full, p == 1) : add_as_is(m, &one, full);
+		status = p < 2 && interleaved ? add_heads(m, &one, layer, full, p == 1) : add_as_is(m, &one, full);
 	}
 	return status;
 }
@@ -268,10 +268,10 @@ static enum xfp_status add_linear(struct xfp_gguf_model *m, struct xfp_gguf_stor
 	enum xfp_status status;
 
 	if ((status = xfp_gguf_companion(m, qkv, "attn_gate.weight", &z)) ||
-	    (status = xfp_gguf_take_number(m, "ssm.group_count", 0, 4096, &heads)) ||
-	    (status = xfp_gguf_take_number(m, "ssm.state_size", 0, UINT32_MAX, &width)) ||
-	    (status = xfp_gguf_take_number(m, "ssm.time_step_rank", 0, UINT32_MAX, &values)) ||
-	    (status = xfp_gguf_take_number(m, "ssm.inner_size", 0, UINT32_MAX, &inner)))
+	    (status = xfp_gguf_read_number(m, "ssm.group_count", 0, 4096, &heads)) ||
+	    (status = xfp_gguf_read_number(m, "ssm.state_size", 0, UINT32_MAX, &width)) ||
+	    (status = xfp_gguf_read_number(m, "ssm.time_step_rank", 0, UINT32_MAX, &values)) ||
+	    (status = xfp_gguf_read_number(m, "ssm.inner_size", 0, UINT32_MAX, &inner)))
 		return status;
 	keys = heads * width;
 	if (values % heads || inner % values || t->rank != 2 || z->tensor->rank != 2 ||
@@ -318,14 +318,14 @@ static enum xfp_status arrange_one(struct xfp_gguf_model *m, struct xfp_gguf_sto
 	if (xfp_gguf_is_scale(m, stored))
 		return XFP_OK;
 	stored->used = true;
-	switch (place.how) {
+	switch (place.transform) {
 	case XFP_GGUF_NORM:
 		return add_reversed(m, stored, place.name, XFP_REVERSED_ONE);
 	case XFP_GGUF_DECAY:
 		return add_reversed(m, stored, place.name, XFP_REVERSED_DECAY);
 	case XFP_GGUF_QUERY:
 	case XFP_GGUF_KEY:
-		return add_heads(m, stored, place.layer, place.name, place.how == XFP_GGUF_KEY);
+		return add_heads(m, stored, place.layer, place.name, place.transform == XFP_GGUF_KEY);
 	case XFP_GGUF_QKV:
 		return add_qkv(m, stored, place.layer, place.name);
 	case XFP_GGUF_EXPERTS:
@@ -342,12 +342,12 @@ static enum xfp_status arrange_one(struct xfp_gguf_model *m, struct xfp_gguf_sto
 					 count);
 	case XFP_GGUF_INTERLEAVED:
 	case XFP_GGUF_BIASES:
-		return add_interleaved(m, stored, place.name, place.how == XFP_GGUF_BIASES);
-	case XFP_GGUF_TURNED:
+		return add_interleaved(m, stored, place.name, place.transform == XFP_GGUF_BIASES);
+	case XFP_GGUF_TRANSPOSED:
 		return add_turned(m, stored, place.name);
 	case XFP_GGUF_LINEAR:
 		return add_linear(m, stored, place.name);
-	case XFP_GGUF_TAKEN:
+	case XFP_GGUF_CONSUMED:
 		/* Keep tensors that config.json cannot express; the others become part of a neighbour. */
 		if (place.layer == UINT64_MAX)
 			return add_as_is(m, stored, place.name);

@@ -9,8 +9,8 @@
 #include "checkpoints/gguf/header.h"
 #include "checkpoints/gguf/names.h"
 
-#define XFP_GGUF_MOST_EXPERTS 1024
-#define XFP_GGUF_MOST_TENSORS (1u << 18) /* limit of logical tensors, because a small header may define many */
+#define XFP_GGUF_MAX_EXPERTS 1024
+#define XFP_GGUF_MAX_TENSORS (1u << 18) /* limit of logical tensors, because a small header may define many */
 
 struct xfp_gguf_stored {
 	const struct xfp_gguf_tensor *tensor;
@@ -44,7 +44,7 @@ enum xfp_status xfp_gguf_bad_key(const struct xfp_gguf_model *model, const char 
 
 /* Read a required integer of an architecture's key, from 1 to `most`; if the key has one value per layer, that of
  * `layer`. */
-enum xfp_status xfp_gguf_take_number(const struct xfp_gguf_model *model, const char *key, uint64_t layer, uint64_t most,
+enum xfp_status xfp_gguf_read_number(const struct xfp_gguf_model *model, const char *key, uint64_t layer, uint64_t most,
 				     uint64_t *number);
 
 /* Add logical tensors for all stored tensors that are not used yet. */

@@ -16,7 +16,7 @@
 #include "checkpoints/format.h"
 #include "checkpoints/note.h"
 
-#define MOST UINT32_MAX /* maximum of any size that is copied */
+#define MAX_SIZE UINT32_MAX /* maximum of any size that is copied */
 
 static const struct {
 	const char *model_type, *class_, *activation;
@@ -35,7 +35,7 @@ static const struct {
 	[XFP_GGUF_GLM4MOE] = { "glm4_moe", "Glm4MoeForCausalLM", "silu" },
 };
 
-struct made_config {
+struct synthesized_config {
 	struct xfp_gguf_model *m;
 	FILE *out;
 	enum xfp_status status; /* the first failure; nothing is written after it */
@@ -43,35 +43,35 @@ struct made_config {
 
 /* ---- fields ------------------------------------------------------------------------------------- */
 
-static const struct xfp_gguf_value *value_of(const struct made_config *w, const char *key)
+static const struct xfp_gguf_value *value_of(const struct synthesized_config *w, const char *key)
 {
 	return xfp_gguf_find_in(&w->m->files[0].metadata, w->m->prefix, key);
 }
 
-static void field(struct made_config *w, const char *name)
+static void field(struct synthesized_config *w, const char *name)
 {
 	fprintf(w->out, ",\n  \"%s\": ", name);
 }
 
-static void put_number(struct made_config *w, const char *name, uint64_t number)
+static void put_number(struct synthesized_config *w, const char *name, uint64_t number)
 {
 	field(w, name);
 	fprintf(w->out, "%" PRIu64, number);
 }
 
-static void put_flag(struct made_config *w, const char *name, bool flag)
+static void put_flag(struct synthesized_config *w, const char *name, bool flag)
 {
 	field(w, name);
 	fputs(flag ? "true" : "false", w->out);
 }
 
-static void put_real(struct made_config *w, const char *name, double number)
+static void put_real(struct synthesized_config *w, const char *name, double number)
 {
 	field(w, name);
 	xfp_gguf_print_real(w->out, number);
 }
 
-static void put_text(struct made_config *w, const char *name, const char *text)
+static void put_text(struct synthesized_config *w, const char *name, const char *text)
 {
 	field(w, name);
 	fprintf(w->out, "\"%s\"", text);
@@ -79,14 +79,14 @@ static void put_text(struct made_config *w, const char *name, const char *text)
 
 /* Read a number that all layers share; if they differ, that of the first layer, with a note. Returns false if
  * missing. */
-static bool number_of(struct made_config *w, const char *key, uint64_t *number)
+static bool number_of(struct synthesized_config *w, const char *key, uint64_t *number)
 {
 	const struct xfp_gguf_value *value = value_of(w, key);
 	uint64_t other;
 
 	if (w->status || !value || (value->array && !value->count))
 		return false;
-	if (!xfp_gguf_integer(value, 0, number) || *number > MOST) {
+	if (!xfp_gguf_integer(value, 0, number) || *number > MAX_SIZE) {
 		w->status = xfp_gguf_bad_key(w->m, key, "has an invalid value; download the file again");
 		return false;
 	}
@@ -102,7 +102,7 @@ static bool number_of(struct made_config *w, const char *key, uint64_t *number)
 	return true;
 }
 
-static bool real_of(struct made_config *w, const char *key, double *number)
+static bool real_of(struct synthesized_config *w, const char *key, double *number)
 {
 	const struct xfp_gguf_value *value = value_of(w, key);
 
@@ -115,7 +115,7 @@ static bool real_of(struct made_config *w, const char *key, double *number)
 	return true;
 }
 
-static bool copy_number(struct made_config *w, const char *name, const char *key)
+static bool copy_number(struct synthesized_config *w, const char *name, const char *key)
 {
 	uint64_t number;
 
@@ -126,17 +126,17 @@ static bool copy_number(struct made_config *w, const char *name, const char *key
 }
 
 /* Read a required number. */
-static uint64_t need_number(struct made_config *w, const char *name, const char *key)
+static uint64_t need_number(struct synthesized_config *w, const char *name, const char *key)
 {
 	uint64_t number = 1;
 
-	if (!w->status && !(w->status = xfp_gguf_take_number(w->m, key, 0, MOST, &number)) &&
+	if (!w->status && !(w->status = xfp_gguf_read_number(w->m, key, 0, MAX_SIZE, &number)) &&
 	    number_of(w, key, &number))
 		put_number(w, name, number);
 	return number;
 }
 
-static void copy_real(struct made_config *w, const char *name, const char *key)
+static void copy_real(struct synthesized_config *w, const char *name, const char *key)
 {
 	double number;
 
@@ -147,7 +147,7 @@ static void copy_real(struct made_config *w, const char *name, const char *key)
 /* ---- properties derived from tensors ------------------------------------------------------------ */
 
 /* "blk.LAYER.NAME" */
-static const struct xfp_gguf_tensor *tensor_of(const struct made_config *w, uint64_t layer, const char *name)
+static const struct xfp_gguf_tensor *tensor_of(const struct synthesized_config *w, uint64_t layer, const char *name)
 {
 	const struct xfp_gguf_stored *stored;
 	char full[64];
@@ -157,18 +157,18 @@ static const struct xfp_gguf_tensor *tensor_of(const struct made_config *w, uint
 	return stored ? stored->tensor : NULL;
 }
 
-static uint64_t vocabulary(const struct made_config *w)
+static uint64_t vocabulary(const struct synthesized_config *w)
 {
 	const struct xfp_gguf_stored *embedding = xfp_gguf_stored(w->m, "token_embd.weight");
-	uint64_t said;
+	uint64_t count;
 
 	if (embedding && embedding->tensor->rank == 2)
 		return embedding->tensor->shape[0];
-	return xfp_gguf_integer(value_of(w, "vocab_size"), 0, &said) ? said : 0;
+	return xfp_gguf_integer(value_of(w, "vocab_size"), 0, &count) ? count : 0;
 }
 
 /* Return the dtype of most bytes, after unpacking. */
-static const char *main_dtype(const struct made_config *w)
+static const char *main_dtype(const struct synthesized_config *w)
 {
 	uint64_t bytes[XFP_DTYPES] = { 0 };
 
@@ -179,17 +179,17 @@ static const char *main_dtype(const struct made_config *w)
 	return bytes[XFP_BF16] >= bytes[XFP_F32] && bytes[XFP_BF16] ? "bfloat16" : "float32";
 }
 
-static void put_token(struct made_config *w, const char *name, const char *key)
+static void put_token(struct synthesized_config *w, const char *name, const char *key)
 {
 	uint64_t token;
 
-	if (xfp_gguf_integer(xfp_gguf_find(&w->m->files[0].metadata, key), 0, &token) && token <= MOST)
+	if (xfp_gguf_integer(xfp_gguf_find(&w->m->files[0].metadata, key), 0, &token) && token <= MAX_SIZE)
 		put_number(w, name, token);
 }
 
 /* Write the type of each layer. */
-static void put_layer_types(struct made_config *w, bool (*full)(const struct made_config *w, uint64_t layer),
-			    const char *other)
+static void put_layer_types(struct synthesized_config *w,
+			    bool (*full)(const struct synthesized_config *w, uint64_t layer), const char *other)
 {
 	field(w, "layer_types");
 	for (uint64_t i = 0; i < w->m->layers; i++)
@@ -199,7 +199,7 @@ static void put_layer_types(struct made_config *w, bool (*full)(const struct mad
 
 /* Return whether a layer has full attention instead of a sliding window: every n-th layer, by a key or by llama.cpp's
  * default for the architecture. */
-static bool looks_far(const struct made_config *w, uint64_t layer)
+static bool has_full_attention(const struct synthesized_config *w, uint64_t layer)
 {
 	const struct xfp_gguf_value *value = value_of(w, "attention.sliding_window_pattern");
 	uint64_t every = w->m->architecture == XFP_GGUF_GEMMA3 ? 6 : 2;
@@ -213,19 +213,19 @@ static bool looks_far(const struct made_config *w, uint64_t layer)
 }
 
 /* The tensors of a Qwen3-Next layer show whether it has full or linear attention. */
-static bool attends(const struct made_config *w, uint64_t layer)
+static bool attends(const struct synthesized_config *w, uint64_t layer)
 {
 	return tensor_of(w, layer, "attn_q.weight") != NULL;
 }
 
 /* ---- architectures ------------------------------------------------------------------------------ */
 
-static void put_attention_bias(struct made_config *w)
+static void put_attention_bias(struct synthesized_config *w)
 {
 	put_flag(w, "attention_bias", tensor_of(w, 0, "attn_q.bias") != NULL);
 }
 
-static void put_experts(struct made_config *w, const char *count, const char *size)
+static void put_experts(struct synthesized_config *w, const char *count, const char *size)
 {
 	need_number(w, count, "expert_count");
 	need_number(w, "num_experts_per_tok", "expert_used_count");
@@ -234,7 +234,7 @@ static void put_experts(struct made_config *w, const char *count, const char *si
 }
 
 /* Write the number of layers without experts. */
-static void put_dense_layers(struct made_config *w)
+static void put_dense_layers(struct synthesized_config *w)
 {
 	const char *comma = "";
 
@@ -250,7 +250,7 @@ static void put_dense_layers(struct made_config *w)
 	put_flag(w, "norm_topk_prob", true);
 }
 
-static uint64_t head_width(struct made_config *w)
+static uint64_t head_width(struct synthesized_config *w)
 {
 	uint64_t width = 0, size, heads;
 
@@ -263,16 +263,16 @@ static uint64_t head_width(struct made_config *w)
 }
 
 /* Write the partial rotary factor. */
-static void put_partial(struct made_config *w)
+static void put_partial(struct synthesized_config *w)
 {
-	uint64_t turned, width = head_width(w);
+	uint64_t rotary, width = head_width(w);
 
-	if (width && number_of(w, "rope.dimension_count", &turned))
-		put_real(w, "partial_rotary_factor", (double)turned / (double)width);
+	if (width && number_of(w, "rope.dimension_count", &rotary))
+		put_real(w, "partial_rotary_factor", (double)rotary / (double)width);
 }
 
 /* Write query_pre_attn_scalar, which differs in the largest model of a family. */
-static void put_scalar(struct made_config *w, uint64_t layers_of_largest)
+static void put_scalar(struct synthesized_config *w, uint64_t layers_of_largest)
 {
 	uint64_t size = 0, heads = 1, scalar = head_width(w);
 
@@ -282,7 +282,7 @@ static void put_scalar(struct made_config *w, uint64_t layers_of_largest)
 	put_number(w, "query_pre_attn_scalar", scalar);
 }
 
-static void put_gemma(struct made_config *w)
+static void put_gemma(struct synthesized_config *w)
 {
 	enum xfp_gguf_architecture a = w->m->architecture;
 
@@ -294,7 +294,7 @@ static void put_gemma(struct made_config *w)
 	copy_real(w, "attn_logit_softcapping", "attn_logit_softcapping");
 	copy_real(w, "final_logit_softcapping", "final_logit_softcapping");
 	copy_number(w, "sliding_window", "attention.sliding_window");
-	put_layer_types(w, looks_far, "sliding_attention");
+	put_layer_types(w, has_full_attention, "sliding_attention");
 	if (a == XFP_GGUF_GEMMA3) {
 		double local = 10000;
 
@@ -303,7 +303,7 @@ static void put_gemma(struct made_config *w)
 	}
 }
 
-static void put_phi3(struct made_config *w)
+static void put_phi3(struct synthesized_config *w)
 {
 	uint64_t window;
 
@@ -314,16 +314,16 @@ static void put_phi3(struct made_config *w)
 		put_number(w, "sliding_window", window);
 }
 
-static void put_gpt_oss(struct made_config *w)
+static void put_gpt_oss(struct synthesized_config *w)
 {
 	put_experts(w, "num_local_experts", NULL);
 	put_flag(w, "attention_bias", true);
 	copy_number(w, "sliding_window", "attention.sliding_window");
-	put_layer_types(w, looks_far, "sliding_attention");
+	put_layer_types(w, has_full_attention, "sliding_attention");
 	put_real(w, "swiglu_limit", 7);
 }
 
-static void put_qwen3_next(struct made_config *w)
+static void put_qwen3_next(struct synthesized_config *w)
 {
 	uint64_t inner = 0, heads = 1;
 
@@ -342,7 +342,7 @@ static void put_qwen3_next(struct made_config *w)
 	put_layer_types(w, attends, "linear_attention");
 }
 
-static void put_glm4_moe(struct made_config *w)
+static void put_glm4_moe(struct synthesized_config *w)
 {
 	bool shares = true;
 
@@ -362,7 +362,7 @@ static void put_glm4_moe(struct made_config *w)
 	put_partial(w);
 }
 
-static void put_own(struct made_config *w)
+static void put_own(struct synthesized_config *w)
 {
 	switch (w->m->architecture) {
 	case XFP_GGUF_LLAMA:
@@ -404,7 +404,7 @@ static void put_own(struct made_config *w)
 
 /* ---- all ---------------------------------------------------------------------------------------- */
 
-static void put_sizes(struct made_config *w)
+static void put_sizes(struct synthesized_config *w)
 {
 	enum xfp_gguf_architecture a = w->m->architecture;
 
@@ -424,7 +424,7 @@ static void put_sizes(struct made_config *w)
 	put_text(w, "hidden_act", models[a].activation);
 }
 
-static void put_rope(struct made_config *w)
+static void put_rope(struct synthesized_config *w)
 {
 	double theta = 10000;
 
@@ -437,7 +437,7 @@ static void put_rope(struct made_config *w)
 enum xfp_status xfp_gguf_make_config(struct xfp_gguf_model *m)
 {
 	struct xfp_checkpoint *c = m->checkpoint;
-	struct made_config w = { .m = m };
+	struct synthesized_config w = { .m = m };
 	struct xfp_text text;
 	char *copy;
 

@@ -121,7 +121,7 @@ enum xfp_status xfp_gguf_header(const struct xfp_checkpoint *c, struct xfp_heade
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t f = 0; !status && f < c->file_count; f++) {
-		const struct xfp_place whole = xfp_whole_file(c->files[f].path);
+		const struct xfp_place whole = xfp_place_of_file(c->files[f].path);
 		struct xfp_gguf_file file;
 
 		if ((status = xfp_gguf_read(&whole, &file, err)))

@@ -21,11 +21,11 @@
 #include "checkpoints/format.h"
 #include "checkpoints/gguf/config.h"
 #include "checkpoints/gguf/describe.h"
-#include "checkpoints/gguf/made.h"
+#include "checkpoints/gguf/synthesized.h"
 #include "checkpoints/note.h"
 
 #define SUFFIX ".gguf"
-#define MOST_FILES 99999 /* five digits */
+#define MAX_FILES 99999 /* five digits */
 
 /* ---- probe -------------------------------------------------------------------------------------- */
 
@@ -119,7 +119,7 @@ static enum xfp_status read_count(const struct xfp_gguf_model *m, const struct x
 	const struct xfp_gguf_value *value = xfp_gguf_find(&file->metadata, "split.count");
 
 	*count = 1;
-	if (value && (!xfp_gguf_integer(value, 0, count) || *count > MOST_FILES))
+	if (value && (!xfp_gguf_integer(value, 0, count) || *count > MAX_FILES))
 		return xfp_fail(m->err, XFP_BAD_INPUT,
 				"%s: metadata split.count: is not a valid number of files; download it again",
 				file->shown);
@@ -155,7 +155,7 @@ static enum xfp_status look(const struct xfp_gguf_model *m, const char *name, bo
 		*there = xfp_listing_has(m->listing, name);
 		return XFP_OK;
 	}
-	status = xfp_folder_look(m->listing->folder, name, &st, m->err);
+	status = xfp_folder_stat(m->listing->folder, name, &st, m->err);
 	*there = !status && st.st_mode;
 	return status;
 }
@@ -235,22 +235,22 @@ static int by_name(const void *a, const void *b)
 static enum xfp_status list_stored(struct xfp_gguf_model *m)
 {
 	const struct xfp_gguf_value *total = xfp_gguf_find(&m->files[0].metadata, "split.tensors.count");
-	uint64_t count = 0, said;
+	uint64_t count = 0, stated;
 
 	for (uint32_t f = 0; f < m->file_count; f++)
 		count += m->files[f].count;
-	if (m->file_count > 1 && xfp_gguf_integer(total, 0, &said) && said != count)
+	if (m->file_count > 1 && xfp_gguf_integer(total, 0, &stated) && stated != count)
 		return xfp_fail(m->err, XFP_BAD_INPUT,
 				"%s: claims %" PRIu64 " tensors in %" PRIu32 " files, but there are %" PRIu64
 				"; download them again",
-				m->files[0].shown, said, m->file_count, count);
+				m->files[0].shown, stated, m->file_count, count);
 	if (!count)
 		return xfp_fail(m->err, XFP_BAD_INPUT, "%s: contains no weights; name a file with the model's weights",
 				m->files[0].shown);
-	if (count > XFP_GGUF_MOST_TENSORS)
+	if (count > XFP_GGUF_MAX_TENSORS)
 		return xfp_fail(m->err, XFP_BAD_INPUT,
 				"%s: has %" PRIu64 " tensors, more than the %u that are supported", m->files[0].shown,
-				count, XFP_GGUF_MOST_TENSORS);
+				count, XFP_GGUF_MAX_TENSORS);
 	if (!(m->stored = calloc(count + 1, sizeof *m->stored)))
 		return xfp_no_memory_for(m->err, m->checkpoint->folder);
 	for (uint32_t f = 0; f < m->file_count; f++)
@@ -312,7 +312,7 @@ static enum xfp_status read_layers(struct xfp_gguf_model *m)
 
 	if (m->architecture == XFP_GGUF_ARCHITECTURES)
 		return XFP_OK;
-	if ((status = xfp_gguf_take_number(m, "block_count", 0, UINT16_MAX, &blocks)))
+	if ((status = xfp_gguf_read_number(m, "block_count", 0, UINT16_MAX, &blocks)))
 		return status;
 	if (!xfp_gguf_integer(xfp_gguf_find_in(&m->files[0].metadata, m->prefix, "nextn_predict_layers"), 0,
 			      &m->drafts))

@@ -115,7 +115,7 @@ static bool is_text(const char *text, uint64_t length)
 }
 
 /* Read a text; set *place and *length to its location. `what` is for messages: "key", "name", "value". */
-static enum xfp_status take_text(struct gguf_header_reader *r, uint64_t *place, uint64_t *length, const char *what)
+static enum xfp_status read_text(struct gguf_header_reader *r, uint64_t *place, uint64_t *length, const char *what)
 {
 	uint64_t start = r->at;
 	enum xfp_status status;
@@ -150,7 +150,7 @@ static enum xfp_status bad_pair(const struct gguf_header_reader *r, const struct
 }
 
 /* Skip `count` values of a type. */
-static enum xfp_status take_values(struct gguf_header_reader *r, const struct seen_pair *pair)
+static enum xfp_status skip_values(struct gguf_header_reader *r, const struct seen_pair *pair)
 {
 	uint64_t size = xfp_gguf_kind_bytes(pair->kind), place, length;
 	enum xfp_status status = XFP_OK;
@@ -166,17 +166,17 @@ static enum xfp_status take_values(struct gguf_header_reader *r, const struct se
 		return status;
 	}
 	for (uint64_t i = 0; !status && i < pair->count; i++)
-		status = take_text(r, &place, &length, "value");
+		status = read_text(r, &place, &length, "value");
 	return status;
 }
 
-static enum xfp_status take_pair(struct gguf_header_reader *r, struct seen_pair *pair)
+static enum xfp_status read_pair(struct gguf_header_reader *r, struct seen_pair *pair)
 {
 	enum xfp_status status;
 	uint32_t kind;
 
 	*pair = (struct seen_pair){ .start = r->at, .count = 1 };
-	if ((status = take_text(r, &pair->key, &pair->key_bytes, "key")))
+	if ((status = read_text(r, &pair->key, &pair->key_bytes, "key")))
 		return status;
 	if (!pair->key_bytes)
 		return xfp_fail(r->err, XFP_BAD_INPUT, "%s: a key of its metadata is empty" AGAIN, r->path);
@@ -200,13 +200,13 @@ static enum xfp_status take_pair(struct gguf_header_reader *r, struct seen_pair 
 				shown_key(r, pair).text, kind);
 	pair->kind = (enum xfp_gguf_kind)kind;
 	pair->value = r->at;
-	if ((status = take_values(r, pair)))
+	if ((status = skip_values(r, pair)))
 		return status;
 	pair->end = r->at;
 	return XFP_OK;
 }
 
-static enum xfp_status take_pairs(struct gguf_header_reader *r, uint64_t count)
+static enum xfp_status read_pairs(struct gguf_header_reader *r, uint64_t count)
 {
 	enum xfp_status status = XFP_OK;
 	uint32_t capacity = 0;
@@ -220,7 +220,7 @@ static enum xfp_status take_pairs(struct gguf_header_reader *r, uint64_t count)
 				return xfp_no_memory_for(r->err, r->path);
 			r->pairs = grown;
 		}
-		if (!(status = take_pair(r, &r->pairs[r->pair_count])))
+		if (!(status = read_pair(r, &r->pairs[r->pair_count])))
 			r->pair_count++;
 	}
 	return status;
@@ -233,7 +233,7 @@ static enum xfp_status bad_tensor(const struct gguf_header_reader *r, const char
 	return xfp_fail(r->err, XFP_BAD_INPUT, "%s: tensor %s: %s" AGAIN, r->path, xfp_printable(name).text, what);
 }
 
-static enum xfp_status take_type(struct gguf_header_reader *r, struct xfp_gguf_tensor *t)
+static enum xfp_status read_type(struct gguf_header_reader *r, struct xfp_gguf_tensor *t)
 {
 	enum xfp_status status = take32(r, &t->number, "a type");
 
@@ -247,7 +247,7 @@ static enum xfp_status take_type(struct gguf_header_reader *r, struct xfp_gguf_t
 			", which llama.cpp does not have: a type of a fork of it, or the file is damaged; use a "
 			"file in one of llama.cpp's own types",
 			r->path, xfp_printable(t->name).text, t->number);
-	if (t->type->form == XFP_GGML_GONE)
+	if (t->type->form == XFP_GGML_REMOVED)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
 				"%s: tensor %s: is of type %s, which llama.cpp dropped; use a newer file of the model",
 				r->path, xfp_printable(t->name).text, t->type->name);
@@ -278,13 +278,13 @@ static enum xfp_status check_shape(const struct gguf_header_reader *r, struct xf
 	return XFP_OK;
 }
 
-static enum xfp_status take_tensor(struct gguf_header_reader *r, struct xfp_gguf_tensor *t)
+static enum xfp_status read_tensor(struct gguf_header_reader *r, struct xfp_gguf_tensor *t)
 {
 	uint64_t place, length, size;
 	enum xfp_status status;
 
 	*t = (struct xfp_gguf_tensor){ 0 };
-	if ((status = take_text(r, &place, &length, "name")))
+	if ((status = read_text(r, &place, &length, "name")))
 		return status;
 	if (!length || length > LARGEST_NAME || memchr(r->bytes + place, 0, length))
 		return xfp_fail(r->err, XFP_BAD_INPUT,
@@ -306,12 +306,12 @@ static enum xfp_status take_tensor(struct gguf_header_reader *r, struct xfp_gguf
 			return bad_tensor(r, t->name, "a size of it is negative");
 		t->shape[d] = size;
 	}
-	if ((status = take_type(r, t)) || (status = check_shape(r, t)))
+	if ((status = read_type(r, t)) || (status = check_shape(r, t)))
 		return status;
 	return take64(r, &t->offset, "an offset");
 }
 
-static enum xfp_status take_tensors(struct gguf_header_reader *r, uint64_t count)
+static enum xfp_status read_tensors(struct gguf_header_reader *r, uint64_t count)
 {
 	enum xfp_status status = XFP_OK;
 	uint32_t capacity = 0;
@@ -326,7 +326,7 @@ static enum xfp_status take_tensors(struct gguf_header_reader *r, uint64_t count
 			r->tensors = grown;
 		}
 		/* Count it first, so that its name is freed if it fails. */
-		status = take_tensor(r, &r->tensors[r->tensor_count++]);
+		status = read_tensor(r, &r->tensors[r->tensor_count++]);
 	}
 	return status;
 }
@@ -494,7 +494,7 @@ static enum xfp_status parse(struct gguf_header_reader *r, struct xfp_gguf_file 
 				"%s: its header claims %" PRIu64 " keys and %" PRIu64
 				" tensors, but the file has %" PRIu64 " bytes" AGAIN,
 				r->path, pairs, tensors, r->size);
-	if ((status = take_pairs(r, pairs)) || (status = take_tensors(r, tensors)) || (status = check_names(r)) ||
+	if ((status = read_pairs(r, pairs)) || (status = read_tensors(r, tensors)) || (status = check_names(r)) ||
 	    (status = list_values(r, &out->metadata)) || (status = read_alignment(r, &out->metadata, &alignment)))
 		return status;
 	return place_tensors(r, alignment);

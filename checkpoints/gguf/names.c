@@ -43,7 +43,7 @@ enum xfp_gguf_architecture xfp_gguf_architecture(const struct xfp_gguf_metadata 
 struct name_rule {
 	unsigned of;
 	const char *theirs, *ours; /* without .weight or .bias, which are kept; or with it, then ours is complete */
-	enum xfp_gguf_how how;
+	enum xfp_gguf_transform transform;
 };
 
 /* Names outside of layers. */
@@ -51,16 +51,16 @@ static const struct name_rule tops[] = {
 	{ ALL, "token_embd", "model.embed_tokens", XFP_GGUF_AS_IS },
 	{ ALL, "output_norm", "model.norm", XFP_GGUF_NORM },
 	{ ALL, "output", "lm_head", XFP_GGUF_AS_IS },
-	{ ALL, "rope_freqs.weight", "rope_freqs.weight", XFP_GGUF_TAKEN },
-	{ OF(PHI3), "rope_factors_long.weight", "rope_factors_long.weight", XFP_GGUF_TAKEN },
-	{ OF(PHI3), "rope_factors_short.weight", "rope_factors_short.weight", XFP_GGUF_TAKEN },
+	{ ALL, "rope_freqs.weight", "rope_freqs.weight", XFP_GGUF_CONSUMED },
+	{ OF(PHI3), "rope_factors_long.weight", "rope_factors_long.weight", XFP_GGUF_CONSUMED },
+	{ OF(PHI3), "rope_factors_short.weight", "rope_factors_short.weight", XFP_GGUF_CONSUMED },
 };
 
 /* Names within layers, after "blk.N."; the first match is used. */
 static const struct name_rule layers[] = {
 	{ ALL, "attn_norm", "input_layernorm", XFP_GGUF_NORM },
 	{ OF(QWEN3NEXT), "attn_qkv.weight", "linear_attn.in_proj_qkvz.weight", XFP_GGUF_LINEAR },
-	{ OF(QWEN3NEXT), "attn_gate.weight", "", XFP_GGUF_TAKEN },
+	{ OF(QWEN3NEXT), "attn_gate.weight", "", XFP_GGUF_CONSUMED },
 	{ OF(PHI3), "attn_qkv", "self_attn.qkv_proj", XFP_GGUF_AS_IS },
 	{ ALL, "attn_qkv", "self_attn.{p}_proj", XFP_GGUF_QKV },
 	{ ALL, "attn_q", "self_attn.q_proj", XFP_GGUF_QUERY },
@@ -91,10 +91,10 @@ static const struct name_rule layers[] = {
 
 	{ OF(GPT_OSS), "ffn_gate_inp", "mlp.router", XFP_GGUF_AS_IS },
 	{ OF(GPT_OSS), "ffn_gate_exps.weight", "mlp.experts.gate_up_proj", XFP_GGUF_INTERLEAVED },
-	{ OF(GPT_OSS), "ffn_up_exps.weight", "", XFP_GGUF_TAKEN },
+	{ OF(GPT_OSS), "ffn_up_exps.weight", "", XFP_GGUF_CONSUMED },
 	{ OF(GPT_OSS), "ffn_gate_exps.bias", "mlp.experts.gate_up_proj_bias", XFP_GGUF_BIASES },
-	{ OF(GPT_OSS), "ffn_up_exps.bias", "", XFP_GGUF_TAKEN },
-	{ OF(GPT_OSS), "ffn_down_exps.weight", "mlp.experts.down_proj", XFP_GGUF_TURNED },
+	{ OF(GPT_OSS), "ffn_up_exps.bias", "", XFP_GGUF_CONSUMED },
+	{ OF(GPT_OSS), "ffn_down_exps.weight", "mlp.experts.down_proj", XFP_GGUF_TRANSPOSED },
 	{ OF(GPT_OSS), "ffn_down_exps.bias", "mlp.experts.down_proj_bias", XFP_GGUF_AS_IS },
 
 	{ ALL, "ffn_gate_inp", "mlp.gate", XFP_GGUF_AS_IS },
@@ -136,7 +136,7 @@ static const struct name_rule drafts[] = {
 };
 
 /* Parse a number without sign and leading zeros; returns NULL if there is none. */
-static const char *take_number(const char *text, uint64_t *number)
+static const char *parse_number(const char *text, uint64_t *number)
 {
 	const char *end = text + strspn(text, "0123456789");
 
@@ -154,7 +154,7 @@ static const char *match(const char *rule, const char *name, uint64_t *expert)
 
 	if (strncmp(rule, name, length) != 0)
 		return NULL;
-	return mark ? take_number(name + length, expert) : name + length;
+	return mark ? parse_number(name + length, expert) : name + length;
 }
 
 static const struct name_rule *find(const struct name_rule *rules, size_t count, unsigned of, const char *name,
@@ -179,17 +179,17 @@ static bool is_shifted(enum xfp_gguf_architecture architecture)
 
 static void settle(struct xfp_gguf_place *place, enum xfp_gguf_architecture architecture)
 {
-	bool turns = architecture == XFP_GGUF_LLAMA || architecture == XFP_GGUF_MIXTRAL;
+	bool interleaved = architecture == XFP_GGUF_LLAMA || architecture == XFP_GGUF_MIXTRAL;
 
-	if (place->how == XFP_GGUF_NORM && !is_shifted(architecture))
-		place->how = XFP_GGUF_AS_IS;
-	if ((place->how == XFP_GGUF_QUERY || place->how == XFP_GGUF_KEY) && !turns)
-		place->how = XFP_GGUF_AS_IS;
+	if (place->transform == XFP_GGUF_NORM && !is_shifted(architecture))
+		place->transform = XFP_GGUF_AS_IS;
+	if ((place->transform == XFP_GGUF_QUERY || place->transform == XFP_GGUF_KEY) && !interleaved)
+		place->transform = XFP_GGUF_AS_IS;
 }
 
 struct xfp_gguf_place xfp_gguf_place(enum xfp_gguf_architecture architecture, uint64_t count, const char *name)
 {
-	struct xfp_gguf_place place = { .how = XFP_GGUF_UNKNOWN, .layer = UINT64_MAX, .expert = UINT64_MAX };
+	struct xfp_gguf_place place = { .transform = XFP_GGUF_UNKNOWN, .layer = UINT64_MAX, .expert = UINT64_MAX };
 	unsigned of = architecture < XFP_GGUF_ARCHITECTURES ? 1u << architecture : 0;
 	const char *ending = "", *rest, *before = "";
 	const struct name_rule *rule = NULL;
@@ -197,7 +197,7 @@ struct xfp_gguf_place xfp_gguf_place(enum xfp_gguf_architecture architecture, ui
 
 	if (strncmp(name, "blk.", 4) != 0) {
 		rule = FIND(tops, name);
-	} else if ((rest = take_number(name + 4, &place.layer)) && *rest == '.') {
+	} else if ((rest = parse_number(name + 4, &place.layer)) && *rest == '.') {
 		bool draft = architecture == XFP_GGUF_QWEN3NEXT && place.layer >= count;
 
 		if (draft && place.layer == count)
@@ -211,7 +211,7 @@ struct xfp_gguf_place xfp_gguf_place(enum xfp_gguf_architecture architecture, ui
 		snprintf(place.name, sizeof place.name, "%s", name);
 		return place;
 	}
-	place.how = rule->how;
+	place.transform = rule->transform;
 	settle(&place, architecture);
 	if (strstr(rule->theirs, "{e}")) {
 		const char *mark = strstr(rule->ours, "{e}");

@@ -36,7 +36,7 @@ enum xfp_gguf_architecture xfp_gguf_architecture(const struct xfp_gguf_metadata 
 	"llama (with experts: mixtral), qwen2, qwen3, qwen3moe, qwen3next, gemma, gemma2, gemma3, phi3, gpt-oss and " \
 	"glm4moe"
 
-enum xfp_gguf_how {
+enum xfp_gguf_transform {
 	XFP_GGUF_AS_IS,
 	XFP_GGUF_NORM,        /* 1 was added, in some architectures */
 	XFP_GGUF_QUERY,       /* rows of each head are interleaved, in some architectures */
@@ -49,15 +49,15 @@ enum xfp_gguf_how {
 	XFP_GGUF_DECAY,       /* stored as its negative exponential */
 	XFP_GGUF_INTERLEAVED, /* gates, interleaved with the rows of "up" and transposed */
 	XFP_GGUF_BIASES,      /* the same for biases */
-	XFP_GGUF_TURNED,      /* experts, transposed */
+	XFP_GGUF_TRANSPOSED,  /* experts, transposed */
 	XFP_GGUF_LINEAR,      /* rows of q, k and v, joined with those of z by key head */
-	XFP_GGUF_TAKEN,       /* part of another tensor, or of config.json */
+	XFP_GGUF_CONSUMED,    /* part of another tensor, or of config.json */
 	XFP_GGUF_UNKNOWN      /* keeps its name */
 };
 
 /* The logical place of a GGUF tensor; layer and expert are UINT64_MAX if the name has none. */
 struct xfp_gguf_place {
-	enum xfp_gguf_how how;
+	enum xfp_gguf_transform transform;
 	uint64_t layer, expert;
 	char name[XFP_MAX_NAME]; /* Hugging Face name; {e} stands for an expert's number, {p} for a projection */
 };

@@ -33,7 +33,7 @@ enum xfp_status xfp_gguf_bad_key(const struct xfp_gguf_model *m, const char *key
 	return xfp_fail(m->err, XFP_BAD_INPUT, "%s: metadata %s.%s: %s", m->files[0].shown, m->prefix, key, what);
 }
 
-enum xfp_status xfp_gguf_take_number(const struct xfp_gguf_model *m, const char *key, uint64_t layer, uint64_t most,
+enum xfp_status xfp_gguf_read_number(const struct xfp_gguf_model *m, const char *key, uint64_t layer, uint64_t most,
 				     uint64_t *number)
 {
 	const struct xfp_gguf_value *value = xfp_gguf_find_in(&m->files[0].metadata, m->prefix, key);
@@ -185,10 +185,10 @@ enum xfp_status xfp_gguf_add(struct xfp_gguf_model *m, const struct xfp_gguf_sto
 	struct xfp_checkpoint *c = m->checkpoint;
 	struct xfp_source_tensor *t;
 
-	if (c->tensor_count >= XFP_GGUF_MOST_TENSORS) {
+	if (c->tensor_count >= XFP_GGUF_MAX_TENSORS) {
 		xfp_recipe_free(recipe);
 		return xfp_gguf_bad(m, stored, "more than %u tensors (experts count separately); not supported",
-				    XFP_GGUF_MOST_TENSORS);
+				    XFP_GGUF_MAX_TENSORS);
 	}
 	if (!(c->tensor_count & (c->tensor_count - 1))) {
 		struct xfp_source_tensor *grown =

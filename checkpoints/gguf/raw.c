@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 #include "checkpoints/format.h"
-#include "checkpoints/gguf/made.h"
+#include "checkpoints/gguf/synthesized.h"
 
 #define SPLIT "split."
 

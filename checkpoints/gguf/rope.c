@@ -24,7 +24,7 @@
 #include "checkpoints/note.h"
 #include "checkpoints/packed/elementary.h"
 
-#define MOST_FACTORS 1024
+#define MAX_FACTORS 1024
 #define NEAR 0x1p-18
 
 void xfp_gguf_print_real(FILE *out, double number)
@@ -61,7 +61,7 @@ static enum xfp_status read_factors(struct xfp_gguf_model *m, const char *name, 
 		return XFP_OK;
 	t = (*stored)->tensor;
 	path = m->checkpoint->files[m->files[(*stored)->file].number].path;
-	if (t->number != XFP_GGML_F32 || !t->bytes || t->bytes > MOST_FACTORS * sizeof **factors)
+	if (t->number != XFP_GGML_F32 || !t->bytes || t->bytes > MAX_FACTORS * sizeof **factors)
 		return XFP_OK;
 	if (!(*factors = malloc(t->bytes)))
 		return xfp_no_memory_for(m->err, path);

@@ -10,15 +10,15 @@
 
 #include "checkpoints/gguf/metadata.h"
 
-#define XFP_GGUF_MOST_SPLITS 6
+#define XFP_GGUF_MAX_SPLITS 6
 
 struct xfp_gguf_splits {
-	const char *normalizer;                   /* "NFC"; NULL: no normalization */
-	const char *splits[XFP_GGUF_MOST_SPLITS]; /* expressions, one after the other, ending with NULL */
-	bool digits;                              /* then isolate each digit */
-	bool words;                               /* then split words like GPT-2 */
-	bool whole;                               /* a word that is a token is not merged ("ignore_merges") */
-	bool begins;                              /* default: add a token before a text */
+	const char *normalizer;                  /* "NFC"; NULL: no normalization */
+	const char *splits[XFP_GGUF_MAX_SPLITS]; /* expressions, one after the other, ending with NULL */
+	bool digits;                             /* then isolate each digit */
+	bool words;                              /* then split words like GPT-2 */
+	bool whole;                              /* a word that is a token is not merged ("ignore_merges") */
+	bool begins;                             /* default: add a token before a text */
 };
 
 /* Find the settings of a name; NULL if it is unknown. */

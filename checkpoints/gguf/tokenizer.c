@@ -19,8 +19,8 @@
 #include "base/printable.h"
 #include "base/text/text.h"
 #include "checkpoints/format.h"
-#include "checkpoints/gguf/made.h"
 #include "checkpoints/gguf/splits.h"
+#include "checkpoints/gguf/synthesized.h"
 #include "checkpoints/gguf/vocabulary.h"
 #include "checkpoints/note.h"
 
@@ -30,9 +30,9 @@ struct tokenizer {
 	const struct xfp_gguf_metadata *metadata;
 	struct xfp_gguf_vocabulary vocabulary;
 	struct xfp_gguf_merges merges;
-	const struct xfp_gguf_splits *splits;         /* NULL for SentencePiece */
-	uint32_t named[NAMED];                        /* ids, or UINT32_MAX */
-	bool gemma, phi3, told, prefix, begins, ends; /* told: the file says how texts are split */
+	const struct xfp_gguf_splits *splits;            /* NULL for SentencePiece */
+	uint32_t named[NAMED];                           /* ids, or UINT32_MAX */
+	bool gemma, phi3, has_pre, prefix, begins, ends; /* has_pre: tokenizer.ggml.pre names a pre-tokenizer */
 };
 
 /* ---- JSON ---------------------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static bool is_text(const struct tokenizer *t, uint32_t token, const char *text)
 }
 
 /* Control tokens of Phi-3, and the end of a text, include following spaces, except the first ones. */
-static bool takes_spaces(const struct tokenizer *t, uint32_t token)
+static bool strips_spaces(const struct tokenizer *t, uint32_t token)
 {
 	if (!t->phi3)
 		return false;
@@ -126,7 +126,7 @@ static void put_added(FILE *out, const struct tokenizer *t)
 		fprintf(out,
 			", \"single_word\": false, \"lstrip\": false, \"rstrip\": %s, \"normalized\": false, "
 			"\"special\": %s}",
-			yes_or_no(takes_spaces(t, i)), yes_or_no(t->vocabulary.types[i] != XFP_GGUF_TOKEN_USER));
+			yes_or_no(strips_spaces(t, i)), yes_or_no(t->vocabulary.types[i] != XFP_GGUF_TOKEN_USER));
 		between = ",";
 	}
 	fputs("\n  ],\n", out);
@@ -463,14 +463,14 @@ static bool find_kind(struct tokenizer *t, struct xfp_checkpoint *c)
 				    printable(&name).text);
 		return false;
 	}
-	t->told = name.length != none.length || memcmp(name.bytes, none.bytes, none.length) != 0;
+	t->has_pre = name.length != none.length || memcmp(name.bytes, none.bytes, none.length) != 0;
 	return true;
 }
 
 enum xfp_status xfp_gguf_make_tokenizer(const struct xfp_gguf_metadata *metadata, struct xfp_checkpoint *c,
 					struct xfp_error *err)
 {
-	struct tokenizer t = { .metadata = metadata, .told = true };
+	struct tokenizer t = { .metadata = metadata, .has_pre = true };
 	const char *wrong = NULL;
 	enum xfp_status status;
 
@@ -484,7 +484,7 @@ enum xfp_status xfp_gguf_make_tokenizer(const struct xfp_gguf_metadata *metadata
 	if (!status && wrong)
 		xfp_checkpoint_note(c, "no tokenizer.json: %s; use the original model's", wrong);
 	if (!status && !wrong) {
-		if (!t.told)
+		if (!t.has_pre)
 			xfp_checkpoint_note(c, "tokenizer.json: the metadata does not say how texts are split "
 					       "(tokenizer.ggml.pre); GPT-2's rules are used");
 		read_named(&t);

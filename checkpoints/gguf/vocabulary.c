@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define HASH_BASE UINT64_C(0x9e3779b97f4a7c15)
-#define MOST_LOOKS 64 /* maximum average probes per token */
+#define MAX_PROBES 64 /* maximum average probes per token */
 
 static const char lower_block[] = "\xe2\x96\x81"; /* U+2581, SentencePiece's space */
 
@@ -97,7 +97,7 @@ static bool read_types(struct xfp_gguf_vocabulary *v, const struct xfp_gguf_valu
  * need quadratic time. */
 static const char *fill_slots(struct xfp_gguf_vocabulary *v)
 {
-	uint64_t looks = MOST_LOOKS * ((uint64_t)v->count + 64);
+	uint64_t probes = MAX_PROBES * ((uint64_t)v->count + 64);
 
 	for (uint32_t i = 0; i < v->count; i++) {
 		const struct xfp_gguf_text *text = &v->tokens[i];
@@ -109,7 +109,7 @@ static const char *fill_slots(struct xfp_gguf_vocabulary *v)
 			if (other->length == text->length &&
 			    (!text->length || !memcmp(other->bytes, text->bytes, text->length)))
 				return "two of its tokens are the same text";
-			if (!looks--)
+			if (!probes--)
 				return "its tokens have too many hash collisions to be those of a tokenizer";
 		}
 		v->slots[slot] = i;
@@ -237,8 +237,8 @@ enum xfp_status xfp_gguf_merges_read(struct xfp_gguf_merges *m, const struct xfp
 /* ---- derived merges ------------------------------------------------------------------------------ */
 
 /* Limit of the size of derived merges as text, relative to the tokens, and its minimum. */
-#define MOST_TEXT 64
-#define LEAST_TEXT (UINT64_C(1) << 20)
+#define MAX_TEXT 64
+#define MIN_TEXT_SIZE (UINT64_C(1) << 20)
 
 struct implied {
 	struct xfp_gguf_merge merge;
@@ -322,13 +322,13 @@ static bool split_token(struct implying *all, const struct xfp_gguf_vocabulary *
 enum xfp_status xfp_gguf_merges_derive(struct xfp_gguf_merges *m, const struct xfp_gguf_vocabulary *v,
 				       const struct xfp_gguf_value *scores, const char **wrong)
 {
-	struct implying all = { .most_text = LEAST_TEXT };
+	struct implying all = { .most_text = MIN_TEXT_SIZE };
 	enum xfp_status status = XFP_OK;
 
 	*wrong = NULL;
 	*m = (struct xfp_gguf_merges){ .count = 0 };
 	for (uint32_t i = 0; i < v->count; i++)
-		all.most_text += MOST_TEXT * v->tokens[i].length;
+		all.most_text += MAX_TEXT * v->tokens[i].length;
 	for (uint32_t i = 0; !status && !*wrong && i < v->count; i++) {
 		double score = -(double)i;
 

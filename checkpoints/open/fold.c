@@ -37,7 +37,8 @@ uint32_t xfp_fold_find(const struct xfp_fold *fold, const struct xfp_source_tens
 
 	snprintf(name, sizeof name, "%.*s%s", (int)(strlen(tensor->name) - cut), tensor->name, ending);
 	found = xfp_checkpoint_find(fold->checkpoint, name);
-	return found < 0 || fold->gone[found] || fold->checkpoint->tensors[found].recipe ? UINT32_MAX : (uint32_t)found;
+	return found < 0 || fold->consumed[found] || fold->checkpoint->tensors[found].recipe ? UINT32_MAX
+											     : (uint32_t)found;
 }
 
 enum xfp_status xfp_fold_read(struct xfp_fold *fold, const struct xfp_source_tensor *tensor, void *out)
@@ -63,7 +64,7 @@ struct xfp_component xfp_fold_component(const struct xfp_source_tensor *tensor, 
 	return (struct xfp_component){ role, tensor->dtype, tensor->file, tensor->offset, tensor->bytes };
 }
 
-enum xfp_status xfp_fold_take(struct xfp_fold *fold, uint32_t number, struct xfp_recipe_part *part)
+enum xfp_status xfp_fold_make_tensor(struct xfp_fold *fold, uint32_t number, struct xfp_recipe_part *part)
 {
 	const struct xfp_checkpoint *c = fold->checkpoint;
 
@@ -89,8 +90,8 @@ enum xfp_status xfp_fold_bad(const struct xfp_fold *fold, const struct xfp_sourc
 			   xfp_printable(tensor->name).text);
 }
 
-enum xfp_status xfp_fold_lacks(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, const char *what,
-			       const char *ending)
+enum xfp_status xfp_fold_missing(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, const char *what,
+				 const char *ending)
 {
 	return xfp_fold_bad(fold, tensor,
 			    "has no %s: the tensor with %s is missing; download the checkpoint again, or name "
@@ -124,12 +125,13 @@ struct xfp_shape_text xfp_fold_shape(uint32_t rank, const uint64_t *shape)
 /* ---- checks after folding ----------------------------------------------------------------------- */
 
 /* Report scales whose weights are missing or not packed. */
-static enum xfp_status find_left_over(const struct xfp_fold *fold, const struct xfp_fold_form *form)
+static enum xfp_status find_orphans(const struct xfp_fold *fold, const struct xfp_fold_form *form)
 {
 	for (uint32_t t = 0; t < fold->checkpoint->tensor_count; t++) {
 		const struct xfp_source_tensor *tensor = &fold->checkpoint->tensors[t];
 
-		for (const char *const *ending = form->endings; !fold->gone[t] && !tensor->recipe && *ending; ending++)
+		for (const char *const *ending = form->endings; !fold->consumed[t] && !tensor->recipe && *ending;
+		     ending++)
 			if (xfp_stem(tensor->name, *ending))
 				return xfp_fold_bad(fold, tensor,
 						    "scales weights that are missing, or are not packed like those "
@@ -148,7 +150,7 @@ static enum xfp_status find_unexplained(const struct xfp_fold *fold)
 		const struct xfp_source_tensor *tensor = &fold->checkpoint->tensors[t];
 		bool eight = tensor->dtype >= XFP_F8_E4M3 && tensor->dtype <= XFP_F8_E5M2FNUZ;
 
-		for (size_t i = 0; eight && !fold->gone[t] && i < sizeof scales / sizeof *scales; i++)
+		for (size_t i = 0; eight && !fold->consumed[t] && i < sizeof scales / sizeof *scales; i++)
 			if (xfp_fold_find(fold, tensor, 0, scales[i]) != UINT32_MAX)
 				return xfp_fold_bad(fold, tensor,
 						    "is %s, and %s%s scales it in a form that is not read; convert the "
@@ -166,9 +168,9 @@ static void drop_of_activations(struct xfp_fold *fold)
 	uint32_t count = 0;
 
 	for (uint32_t t = 0; t < c->tensor_count; t++)
-		for (size_t i = 0; !fold->gone[t] && i < sizeof of_activations / sizeof *of_activations; i++)
+		for (size_t i = 0; !fold->consumed[t] && i < sizeof of_activations / sizeof *of_activations; i++)
 			if (xfp_stem(c->tensors[t].name, of_activations[i])) {
-				fold->gone[t] = true;
+				fold->consumed[t] = true;
 				if (!count++)
 					first = c->tensors[t].name;
 			}
@@ -192,7 +194,7 @@ static enum xfp_status close_ranks(struct xfp_fold *fold)
 	uint32_t count = 0;
 
 	for (uint32_t t = 0; t < c->tensor_count; t++) {
-		if (fold->gone[t]) {
+		if (fold->consumed[t]) {
 			free(c->tensors[t].name);
 			continue;
 		}
@@ -272,7 +274,7 @@ static enum xfp_status fold_forms(struct xfp_fold *fold)
 			strcmp(fold->config_name, "config.json") ? "this file" : "quantization_config from it");
 	for (size_t i = 0; !status && i < FORMS; i++)
 		if (folds[i])
-			status = find_left_over(fold, forms[i]);
+			status = find_orphans(fold, forms[i]);
 	return status || (fold->method && !known) ? status : find_unexplained(fold);
 }
 
@@ -282,10 +284,10 @@ enum xfp_status xfp_checkpoint_fold(struct xfp_checkpoint *c, struct xfp_error *
 	json_t *root = NULL;
 	enum xfp_status status;
 
-	fold.gone = calloc(c->tensor_count + (size_t)1, sizeof *fold.gone);
+	fold.consumed = calloc(c->tensor_count + (size_t)1, sizeof *fold.consumed);
 	fold.cut = calloc(c->tensor_count + (size_t)1, sizeof *fold.cut);
 	fold.ending = calloc(c->tensor_count + (size_t)1, sizeof *fold.ending);
-	if (!fold.gone || !fold.cut || !fold.ending)
+	if (!fold.consumed || !fold.cut || !fold.ending)
 		status = xfp_no_memory_for(err, c->folder);
 	else
 		status = xfp_fold_read_config(&fold, &root);
@@ -301,7 +303,7 @@ enum xfp_status xfp_checkpoint_fold(struct xfp_checkpoint *c, struct xfp_error *
 	if (fold.open_file != UINT32_MAX)
 		close(fold.fd);
 	json_decref(root);
-	free(fold.gone);
+	free(fold.consumed);
 	free(fold.cut);
 	free(fold.ending);
 	return status;

@@ -38,7 +38,7 @@ struct xfp_fold {
 	const char *config_name;             /* name of its file, "config.json" if missing */
 	struct xfp_identity config_identity; /* of that file, taken before it was read */
 	const char *method;                  /* quant_method, or NULL */
-	bool *gone;                          /* [tensors] true if used as a component */
+	bool *consumed;                      /* [tensors] true if used as a component */
 	uint32_t *cut;                       /* [tensors] bytes to cut from the codes' name to get the logical name */
 	const char **ending;                 /* [tensors] replacement of that ending, not longer; or NULL */
 	uint32_t config_file;                /* number of the config's file, or UINT32_MAX */
@@ -71,7 +71,7 @@ struct xfp_component xfp_fold_component(const struct xfp_source_tensor *tensor, 
 
 /* Make tensor `number`, the codes, a logical tensor with a single part. `part` is borrowed; the file of the config is
  * appended to its components, which must have space for it. */
-enum xfp_status xfp_fold_take(struct xfp_fold *fold, uint32_t number, struct xfp_recipe_part *part);
+enum xfp_status xfp_fold_make_tensor(struct xfp_fold *fold, uint32_t number, struct xfp_recipe_part *part);
 
 /* Report an error of a tensor, "FILE: tensor NAME: ...", and return XFP_BAD_INPUT. */
 enum xfp_status xfp_fold_bad(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, const char *format,
@@ -81,8 +81,8 @@ enum xfp_status xfp_fold_bad(const struct xfp_fold *fold, const struct xfp_sourc
 enum xfp_status xfp_fold_bad_config(const struct xfp_fold *fold, const char *format, ...) XFP_PRINTF(2, 3);
 
 /* Report a missing component: "has no scales"; `ending` is that of the missing name. */
-enum xfp_status xfp_fold_lacks(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, const char *what,
-			       const char *ending);
+enum xfp_status xfp_fold_missing(const struct xfp_fold *fold, const struct xfp_source_tensor *tensor, const char *what,
+				 const char *ending);
 
 /* A shape as text. */
 struct xfp_shape_text {

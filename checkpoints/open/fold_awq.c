@@ -118,7 +118,7 @@ static enum xfp_status fold_one(struct xfp_fold *fold, const struct awq *awq, ui
 		return status;
 	if (!geometry(awq, &matrix, &part.parameters[XFP_AWQ_GROUP]))
 		return bad_shapes(fold, awq, &matrix);
-	return xfp_grouped_take(fold, &matrix, &part, UINT32_MAX);
+	return xfp_grouped_fold(fold, &matrix, &part, UINT32_MAX);
 }
 
 /* Refuse scales of activations: X.scales without codes. */
@@ -127,7 +127,7 @@ static enum xfp_status refuse_activations(const struct xfp_fold *fold)
 	for (uint32_t t = 0; t < fold->checkpoint->tensor_count; t++) {
 		const struct xfp_source_tensor *tensor = &fold->checkpoint->tensors[t];
 
-		if (!fold->gone[t] && tensor->rank == 1 && xfp_stem(tensor->name, ".scales"))
+		if (!fold->consumed[t] && tensor->rank == 1 && xfp_stem(tensor->name, ".scales"))
 			return xfp_fold_bad(
 				fold, tensor,
 				"divides the output of an activation, as AWQ does if nothing linear comes "

@@ -23,7 +23,7 @@
 #include "checkpoints/packed/number.h"
 
 #define PACKED "_packed"
-#define MOST_ORDERED (UINT64_C(1) << 22) /* maximum columns with explicit groups, which are all read on opening */
+#define MAX_ORDERED (UINT64_C(1) << 22) /* maximum columns with explicit groups, which are all read on opening */
 
 struct compressed {
 	struct xfp_fold *fold;
@@ -87,7 +87,7 @@ static enum xfp_status check_weight(const struct compressed *c, const struct wei
 	const struct xfp_source_tensor *codes = at(c, w->codes);
 
 	if (w->scale == UINT32_MAX)
-		return xfp_fold_lacks(c->fold, codes, "scales", "_scale");
+		return xfp_fold_missing(c->fold, codes, "scales", "_scale");
 	if (codes->rank != 2 || !codes->bytes)
 		return xfp_fold_bad(c->fold, codes, "has scales, but is not a matrix: %s",
 				    xfp_fold_shape(codes->rank, codes->shape).text);
@@ -147,7 +147,7 @@ static enum xfp_status read_shape(const struct compressed *c, const struct weigh
 	enum xfp_status status;
 
 	if (w->shape == UINT32_MAX)
-		return xfp_fold_lacks(c->fold, codes, "shape", "_shape");
+		return xfp_fold_missing(c->fold, codes, "shape", "_shape");
 	tensor = at(c, w->shape);
 	if ((tensor->dtype != XFP_I64 && tensor->dtype != XFP_I32) || tensor->rank != 1 || tensor->shape[0] != 2)
 		return xfp_fold_bad(c->fold, tensor,
@@ -210,11 +210,11 @@ static enum xfp_status check_groups(const struct compressed *c, const struct xfp
 			c->fold, groups,
 			"is %s %s, but there are %" PRIu64 " columns that have a group; download both again",
 			xfp_dtype_name(groups->dtype), xfp_fold_shape(groups->rank, groups->shape).text, cols);
-	if (cols > MOST_ORDERED)
+	if (cols > MAX_ORDERED)
 		return xfp_fold_bad(c->fold, groups,
 				    "is of %" PRIu64 " columns; matrices have at most %" PRIu64
 				    " in an order of their own: download it again",
-				    cols, MOST_ORDERED);
+				    cols, MAX_ORDERED);
 	if (!(data = malloc(groups->bytes + 1)) || !(of = calloc(count, sizeof *of))) {
 		status = xfp_no_memory_for(c->fold->err, c->fold->checkpoint->folder);
 		goto done;
@@ -246,10 +246,10 @@ static void add(struct compressed *c, struct xfp_recipe_part *part, uint32_t num
 {
 	part->components[part->component_count++] = xfp_fold_component(at(c, number), role);
 	if (role != XFP_COMPONENT_CODES)
-		c->fold->gone[number] = true;
+		c->fold->consumed[number] = true;
 }
 
-static enum xfp_status take_words(struct compressed *c, const struct weight *w, struct xfp_recipe_part *part)
+static enum xfp_status make_packed(struct compressed *c, const struct weight *w, struct xfp_recipe_part *part)
 {
 	struct xfp_source_tensor *codes = &c->fold->checkpoint->tensors[w->codes];
 	enum xfp_status status;
@@ -265,20 +265,20 @@ static enum xfp_status take_words(struct compressed *c, const struct weight *w, 
 	if (use)
 		add(c, part, w->groups, XFP_COMPONENT_GROUPS);
 	else if (w->groups != UINT32_MAX)
-		c->fold->gone[w->groups] = true;
-	c->fold->gone[w->shape] = true;
+		c->fold->consumed[w->groups] = true;
+	c->fold->consumed[w->shape] = true;
 	c->fold->cut[w->codes] = (uint32_t)strlen(PACKED);
 	codes->dtype = xfp_scaling_dtype(at(c, w->scale));
 	codes->shape[1] = part->cols;
 	if (!xfp_mul(part->rows, part->cols, &codes->bytes) || !xfp_mul(codes->bytes, 2, &codes->bytes))
 		return xfp_fold_bad(c->fold, codes, "is too large");
-	return xfp_fold_take(c->fold, w->codes, part);
+	return xfp_fold_make_tensor(c->fold, w->codes, part);
 }
 
 static enum xfp_status fold_words(struct compressed *c, uint32_t number)
 {
 	struct weight w = find_weight(c, number, strlen(PACKED));
-	struct xfp_component components[XFP_MOST_COMPONENTS];
+	struct xfp_component components[XFP_MAX_COMPONENTS];
 	struct xfp_recipe_part part = { .codec = XFP_CODEC_INT, .components = components };
 	uint64_t shape[2], parameters[XFP_CODEC_PARAMETERS];
 	enum xfp_status status;
@@ -303,7 +303,7 @@ static enum xfp_status fold_words(struct compressed *c, uint32_t number)
 		return none_fits(c, &w);
 	part.rows = shape[0];
 	part.cols = shape[1];
-	return take_words(c, &w, &part);
+	return make_packed(c, &w, &part);
 }
 
 /* ---- nvfp4-pack-quantized, mxfp4-pack-quantized --------------------------------------------------- */
@@ -328,7 +328,7 @@ static enum xfp_status fold_floats(struct compressed *c, uint32_t number)
 	if (!found)
 		return none_fits(c, &w);
 	if (w.shape != UINT32_MAX)
-		c->fold->gone[w.shape] = true;
+		c->fold->consumed[w.shape] = true;
 	return xfp_fold_fp4(c->fold, number, strlen(PACKED), w.scale, w.global, true);
 }
 
@@ -338,7 +338,7 @@ static enum xfp_status fold_one(struct compressed *c, uint32_t number)
 {
 	const struct xfp_source_tensor *tensor = at(c, number);
 
-	if (c->fold->gone[number])
+	if (c->fold->consumed[number])
 		return XFP_OK;
 	if (xfp_stem(tensor->name, ".weight" PACKED)) {
 		if (tensor->dtype == XFP_I32)

@@ -14,13 +14,13 @@
 #define CONFIG_MAX ((size_t)64 << 20) /* modelopt may list every tensor */
 
 /* Files next to config.json, used if it contains no quantization config. */
-static const struct beside {
+static const struct other_config {
 	const char *name;
 	const char *member;   /* member with the config; NULL for the whole file */
 	const char *requires; /* string that a config of weights must contain; or NULL */
 	const char *method;   /* NULL if the config names it or implies it */
 	const char *codes;    /* use it only if tensor names have this ending; NULL: always */
-} beside[] = {
+} other_config[] = {
 	{ "hf_quant_config.json", "quantization", "quant_algo", "modelopt", NULL },
 	{ "quantize_config.json", NULL, NULL, NULL, ".qweight" },
 	{ "quant_config.json", NULL, NULL, NULL, ".qweight" },
@@ -61,8 +61,8 @@ static bool has_codes(const struct xfp_checkpoint *c, const char *ending)
 }
 
 /* Read a file, allocated; NULL if it does not exist. In an archive it was read with the other small files. */
-static enum xfp_status slurp_beside(struct xfp_fold *fold, const char *name, const char *path, char **text,
-				    struct stat *st)
+static enum xfp_status slurp_other_config(struct xfp_fold *fold, const char *name, const char *path, char **text,
+					  struct stat *st)
 {
 	const struct xfp_checkpoint *c = fold->checkpoint;
 	size_t size;
@@ -77,7 +77,7 @@ static enum xfp_status slurp_beside(struct xfp_fold *fold, const char *name, con
 }
 
 /* Parse the file to *root if it exists. */
-static enum xfp_status read_beside(struct xfp_fold *fold, const struct beside *file, json_t **root)
+static enum xfp_status read_other_config(struct xfp_fold *fold, const struct other_config *file, json_t **root)
 {
 	char *path = xfp_path(fold->checkpoint->folder, file->name), *text = NULL;
 	enum xfp_status status = XFP_OK;
@@ -86,7 +86,7 @@ static enum xfp_status read_beside(struct xfp_fold *fold, const struct beside *f
 
 	if (!path)
 		return xfp_no_memory_for(fold->err, fold->checkpoint->folder);
-	if (!(status = slurp_beside(fold, file->name, path, &text, &st)) && text)
+	if (!(status = slurp_other_config(fold, file->name, path, &text, &st)) && text)
 		status = xfp_config_json(text, path, root, fold->err);
 	config = file->member ? json_object_get(*root, file->member) : *root;
 	if (!status && config && (!file->requires || json_is_string(json_object_get(config, file->requires)))) {
@@ -133,12 +133,12 @@ enum xfp_status xfp_fold_read_config(struct xfp_fold *fold, json_t **root)
 	free(where);
 	if ((fold->config = quantization(*root)))
 		fold->method = method_of(fold->config);
-	for (size_t i = 0; !status && !fold->config && i < sizeof beside / sizeof *beside; i++) {
-		if (beside[i].codes && !has_codes(c, beside[i].codes))
+	for (size_t i = 0; !status && !fold->config && i < sizeof other_config / sizeof *other_config; i++) {
+		if (other_config[i].codes && !has_codes(c, other_config[i].codes))
 			continue;
 		json_decref(*root);
 		*root = NULL;
-		status = read_beside(fold, &beside[i], root);
+		status = read_other_config(fold, &other_config[i], root);
 	}
 	/* In an archive, the config is in the file of the weights. */
 	return status || !fold->config || c->apart ? status : add_config_file(fold);

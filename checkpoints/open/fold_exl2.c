@@ -19,7 +19,7 @@
 #define CODES ".q_weight"
 #define HEAD "lm_head" CODES
 
-enum { SCALES, MOST, GROUPS, ORDER, OTHERS };
+enum { SCALES, SCALE_MAX, GROUPS, ORDER, OTHERS };
 
 static const struct {
 	const char *ending;
@@ -28,7 +28,7 @@ static const struct {
 	enum xfp_component_role role;
 } others[OTHERS] = {
 	[SCALES] = { ".q_scale", XFP_I32, 2, XFP_COMPONENT_SCALES },
-	[MOST] = { ".q_scale_max", XFP_F16, 1, XFP_COMPONENT_GLOBAL },
+	[SCALE_MAX] = { ".q_scale_max", XFP_F16, 1, XFP_COMPONENT_GLOBAL },
 	[GROUPS] = { ".q_groups", XFP_I16, 1, XFP_COMPONENT_GROUPS },
 	[ORDER] = { ".q_invperm", XFP_I32, 1, XFP_COMPONENT_ORDER },
 };
@@ -43,7 +43,7 @@ static enum xfp_status find_others(const struct xfp_fold *fold, const struct xfp
 
 		found[i] = xfp_fold_find(fold, codes, strlen(CODES), others[i].ending);
 		if (found[i] == UINT32_MAX)
-			return xfp_fold_lacks(fold, codes, others[i].ending + 1, others[i].ending);
+			return xfp_fold_missing(fold, codes, others[i].ending + 1, others[i].ending);
 		t = &fold->checkpoint->tensors[found[i]];
 		if (t->dtype != others[i].dtype || t->rank != others[i].rank || !t->bytes)
 			return xfp_fold_bad(fold, t, "is %s %s, but EXL2 has %s in %u dimension%s; download it again",
@@ -86,7 +86,7 @@ static enum xfp_status bad_shapes(const struct xfp_fold *fold, const struct xfp_
 			    "[groups, out / 8], [groups] and [2 groups], where 32 divides out; download them again",
 			    xfp_dtype_name(codes->dtype), xfp_fold_shape(codes->rank, codes->shape).text,
 			    xfp_fold_shape(2, t[found[SCALES]].shape).text,
-			    xfp_fold_shape(1, t[found[MOST]].shape).text,
+			    xfp_fold_shape(1, t[found[SCALE_MAX]].shape).text,
 			    xfp_fold_shape(1, t[found[GROUPS]].shape).text);
 }
 
@@ -101,7 +101,7 @@ static enum xfp_status fold_one(struct xfp_fold *fold, uint32_t number)
 
 	if ((status = find_others(fold, codes, found)))
 		return status;
-	groups = tensors[found[MOST]].shape[0];
+	groups = tensors[found[SCALE_MAX]].shape[0];
 	padded = codes->shape[1];
 	if (codes->dtype != XFP_I32 || codes->rank != 2 || !codes->bytes || padded % XFP_EXL2_MULTIPLE ||
 	    tensors[found[SCALES]].shape[0] != groups || tensors[found[SCALES]].shape[1] != padded / 8 ||
@@ -116,22 +116,22 @@ static enum xfp_status fold_one(struct xfp_fold *fold, uint32_t number)
 			"32 bits; download both again",
 			(unsigned long long)codes->shape[0], (unsigned long long)part.cols);
 	part.parameters[XFP_EXL2_PADDED_ROWS] = padded;
-	if (part.cols > XFP_EXL2_MOST_COLS)
+	if (part.cols > XFP_EXL2_MAX_COLS)
 		return xfp_fold_bad(fold, &tensors[found[ORDER]], "has %llu inputs; no more than %u are supported",
-				    (unsigned long long)part.cols, XFP_EXL2_MOST_COLS);
+				    (unsigned long long)part.cols, XFP_EXL2_MAX_COLS);
 	for (int i = 0; i < OTHERS; i++) {
 		components[part.component_count++] = xfp_fold_component(&tensors[found[i]], others[i].role);
-		fold->gone[found[i]] = true;
+		fold->consumed[found[i]] = true;
 	}
 	if ((perm = xfp_fold_find(fold, codes, strlen(CODES), ".q_perm")) != UINT32_MAX)
-		fold->gone[perm] = true;
+		fold->consumed[perm] = true;
 	fold->cut[number] = (uint32_t)strlen(CODES);
 	fold->ending[number] = ".weight";
 	codes->dtype = XFP_F16;
 	codes->shape[0] = part.rows;
 	codes->shape[1] = part.cols;
 	codes->bytes = part.rows * part.cols * 2;
-	return xfp_fold_take(fold, number, &part);
+	return xfp_fold_make_tensor(fold, number, &part);
 }
 
 /* -------------------------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ static enum xfp_status fold_all(struct xfp_fold *fold)
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t t = 0; !status && t < fold->checkpoint->tensor_count; t++)
-		if (!fold->gone[t] && !fold->checkpoint->tensors[t].recipe &&
+		if (!fold->consumed[t] && !fold->checkpoint->tensors[t].recipe &&
 		    xfp_stem(fold->checkpoint->tensors[t].name, CODES))
 			status = fold_one(fold, t);
 	return status;

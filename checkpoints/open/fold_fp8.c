@@ -161,10 +161,10 @@ static enum xfp_status fold_one(struct xfp_fold *fold, uint32_t number, const ui
 	part.rows = weight->bytes / part.cols;
 	components[0] = xfp_fold_component(weight, XFP_COMPONENT_CODES);
 	components[1] = xfp_fold_component(scale, XFP_COMPONENT_SCALES);
-	fold->gone[found] = true;
+	fold->consumed[found] = true;
 	weight->dtype = XFP_BF16;
 	weight->bytes *= 2;
-	return xfp_fold_take(fold, number, &part);
+	return xfp_fold_make_tensor(fold, number, &part);
 }
 
 static enum xfp_status fold_all(struct xfp_fold *fold)
@@ -177,7 +177,7 @@ static enum xfp_status fold_all(struct xfp_fold *fold)
 	for (uint32_t t = 0; !status && t < fold->checkpoint->tensor_count; t++) {
 		enum xfp_dtype dtype = fold->checkpoint->tensors[t].dtype;
 
-		if (!fold->gone[t] && (dtype == XFP_F8_E4M3 || dtype == XFP_F8_E5M2))
+		if (!fold->consumed[t] && (dtype == XFP_F8_E4M3 || dtype == XFP_F8_E5M2))
 			status = fold_one(fold, t, declared);
 	}
 	return status;

@@ -123,7 +123,7 @@ static enum xfp_status fold_one(struct xfp_fold *fold, const struct gptq *gptq, 
 				xfp_dtype_name(index->dtype), xfp_fold_shape(index->rank, index->shape).text,
 				xfp_printable(matrix.codes->name).text, (unsigned long long)matrix.cols);
 	}
-	return xfp_grouped_take(fold, &matrix, &part, groups);
+	return xfp_grouped_fold(fold, &matrix, &part, groups);
 }
 
 static enum xfp_status fold_all(struct xfp_fold *fold)

@@ -12,7 +12,7 @@
 
 bool xfp_grouped_is_codes(const struct xfp_fold *fold, uint32_t number)
 {
-	return !fold->gone[number] && !fold->checkpoint->tensors[number].recipe &&
+	return !fold->consumed[number] && !fold->checkpoint->tensors[number].recipe &&
 	       xfp_stem(fold->checkpoint->tensors[number].name, XFP_QWEIGHT);
 }
 
@@ -63,7 +63,7 @@ static enum xfp_status find(const struct xfp_fold *fold, const struct xfp_source
 			    uint32_t *number)
 {
 	*number = xfp_fold_find(fold, codes, strlen(XFP_QWEIGHT), ending);
-	return *number == UINT32_MAX ? xfp_fold_lacks(fold, codes, ending + 1, ending) : XFP_OK;
+	return *number == UINT32_MAX ? xfp_fold_missing(fold, codes, ending + 1, ending) : XFP_OK;
 }
 
 enum xfp_status xfp_grouped_find(struct xfp_fold *fold, uint32_t number, struct xfp_grouped *matrix)
@@ -108,7 +108,7 @@ enum xfp_status xfp_grouped_bad_shapes(const struct xfp_fold *fold, const struct
 			    xfp_fold_shape(s->rank, s->shape).text, form, fold->config_name, expected);
 }
 
-enum xfp_status xfp_grouped_take(struct xfp_fold *fold, struct xfp_grouped *matrix, struct xfp_recipe_part *part,
+enum xfp_status xfp_grouped_fold(struct xfp_fold *fold, struct xfp_grouped *matrix, struct xfp_recipe_part *part,
 				 uint32_t groups)
 {
 	struct xfp_source_tensor *tensors = fold->checkpoint->tensors, *codes = matrix->codes;
@@ -122,17 +122,17 @@ enum xfp_status xfp_grouped_take(struct xfp_fold *fold, struct xfp_grouped *matr
 	*to++ = xfp_fold_component(matrix->zeros, XFP_COMPONENT_ZEROS);
 	if (groups != UINT32_MAX) {
 		*to++ = xfp_fold_component(&tensors[groups], XFP_COMPONENT_GROUPS);
-		fold->gone[groups] = true;
+		fold->consumed[groups] = true;
 	}
 	part->component_count = (uint32_t)(to - part->components);
 	part->rows = matrix->rows;
 	part->cols = matrix->cols;
-	fold->gone[matrix->zeros - tensors] = fold->gone[matrix->scales - tensors] = true;
+	fold->consumed[matrix->zeros - tensors] = fold->consumed[matrix->scales - tensors] = true;
 	fold->cut[matrix->number] = (uint32_t)strlen(XFP_QWEIGHT);
 	fold->ending[matrix->number] = ".weight";
 	codes->dtype = xfp_grouped_dtype(matrix->scales->dtype);
 	codes->shape[0] = matrix->rows;
 	codes->shape[1] = matrix->cols;
 	codes->bytes = bytes;
-	return xfp_fold_take(fold, matrix->number, part);
+	return xfp_fold_make_tensor(fold, matrix->number, part);
 }

@@ -45,7 +45,7 @@ enum xfp_status xfp_grouped_bad_shapes(const struct xfp_fold *fold, const struct
 
 /* Fold a matrix: rows and cols are set, `part` has codec and parameters and space for all components; `groups` is its
  * g_idx or NULL. */
-enum xfp_status xfp_grouped_take(struct xfp_fold *fold, struct xfp_grouped *matrix, struct xfp_recipe_part *part,
+enum xfp_status xfp_grouped_fold(struct xfp_fold *fold, struct xfp_grouped *matrix, struct xfp_recipe_part *part,
 				 uint32_t groups);
 
 #endif

@@ -157,7 +157,7 @@ static enum xfp_status fold_fp4(struct modelopt *m, uint32_t number, uint32_t sc
 	enum xfp_status status;
 
 	if (nv && second == UINT32_MAX)
-		return xfp_fold_lacks(m->fold, codes, "scale of its scales", "_scale_2");
+		return xfp_fold_missing(m->fold, codes, "scale of its scales", "_scale_2");
 	if (!nv && !m->fold->method)
 		return XFP_OK;
 	if ((status = check_form(m, codes, nv || second != UINT32_MAX ? NVFP4 : MXFP4)))
@@ -194,10 +194,10 @@ static enum xfp_status fold_stack(struct modelopt *m, uint32_t number, uint32_t 
 	part.rows = codes->bytes / part.cols;
 	part.parameters[XFP_FP8_MATRIX_ROWS] = part.parameters[XFP_FP8_BLOCK_ROWS] = part.rows / count;
 	part.parameters[XFP_FP8_BLOCK_COLS] = part.cols;
-	m->fold->gone[scales] = true;
+	m->fold->consumed[scales] = true;
 	codes->dtype = XFP_BF16;
 	codes->bytes *= 2;
-	return xfp_fold_take(m->fold, number, &part);
+	return xfp_fold_make_tensor(m->fold, number, &part);
 }
 
 static bool is_bytes(enum xfp_dtype dtype)
@@ -225,18 +225,18 @@ static enum xfp_status fold_one(struct modelopt *m, uint32_t number)
 	bool floats = tensor->dtype == XFP_U8, bytes = m->fold->method && is_bytes(tensor->dtype);
 	uint32_t scales;
 
-	if (m->fold->gone[number] || (!floats && !bytes))
+	if (m->fold->consumed[number] || (!floats && !bytes))
 		return XFP_OK;
 	if (!xfp_stem(tensor->name, ".weight")) {
 		scales = m->fold->method ? xfp_fold_find(m->fold, tensor, 0, "_weight_scale") : UINT32_MAX;
 		if (scales != UINT32_MAX)
 			return fold_stack(m, number, scales);
-		return bytes && tensor->dtype != XFP_I8 ? xfp_fold_lacks(m->fold, tensor, "scales", "_weight_scale")
+		return bytes && tensor->dtype != XFP_I8 ? xfp_fold_missing(m->fold, tensor, "scales", "_weight_scale")
 							: XFP_OK;
 	}
 	scales = xfp_fold_find(m->fold, tensor, 0, "_scale");
 	if (scales == UINT32_MAX)
-		return m->fold->method ? xfp_fold_lacks(m->fold, tensor, "scales", "_scale") : XFP_OK;
+		return m->fold->method ? xfp_fold_missing(m->fold, tensor, "scales", "_scale") : XFP_OK;
 	return floats ? fold_fp4(m, number, scales) : fold_bytes(m, number, scales);
 }
 

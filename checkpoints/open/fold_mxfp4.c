@@ -20,7 +20,7 @@ static bool is_blocks(const struct xfp_fold *fold, uint32_t number)
 	const struct xfp_source_tensor *t = &fold->checkpoint->tensors[number];
 	size_t length = strlen(t->name);
 
-	return !fold->gone[number] && t->dtype == XFP_U8 && length > strlen(BLOCKS) &&
+	return !fold->consumed[number] && t->dtype == XFP_U8 && length > strlen(BLOCKS) &&
 	       !strcmp(t->name + length - strlen(BLOCKS), BLOCKS);
 }
 
@@ -37,7 +37,7 @@ static enum xfp_status fold_one(struct xfp_fold *fold, uint32_t number)
 	if (found == UINT32_MAX && !fold->method)
 		return XFP_OK;
 	if (found == UINT32_MAX)
-		return xfp_fold_lacks(fold, blocks, "scales", SCALES);
+		return xfp_fold_missing(fold, blocks, "scales", SCALES);
 	scales = &fold->checkpoint->tensors[found];
 	if (blocks->rank != 4 || blocks->shape[3] != 16 || !blocks->bytes)
 		return xfp_fold_bad(
@@ -60,7 +60,7 @@ static enum xfp_status fold_one(struct xfp_fold *fold, uint32_t number)
 	components[1] = xfp_fold_component(scales, XFP_COMPONENT_SCALES);
 	part.rows = experts * out;
 	part.cols = in;
-	fold->gone[found] = true;
+	fold->consumed[found] = true;
 	fold->cut[number] = (uint32_t)strlen(BLOCKS);
 	blocks->dtype = XFP_BF16;
 	blocks->rank = 3;
@@ -68,8 +68,8 @@ static enum xfp_status fold_one(struct xfp_fold *fold, uint32_t number)
 	blocks->shape[2] = out;
 	blocks->shape[3] = 0;
 	blocks->bytes = bytes;
-	if (!(status = xfp_fold_take(fold, number, &part)))
-		blocks->recipe->turned = out;
+	if (!(status = xfp_fold_make_tensor(fold, number, &part)))
+		blocks->recipe->transposed = out;
 	return status;
 }
 

@@ -215,7 +215,7 @@ static enum xfp_status open_model(const char *model, bool fold, struct xfp_check
 	    (status = sort_tensors(c, err)) || (status = read_config(c, err)) ||
 	    (fold && !c->arranged && (status = fold_packed(c, err))) ||
 	    (!c->apart && (status = xfp_folder_extras(c, err))) ||
-	    (c->made_count && (status = xfp_checkpoint_settle_made(c, err))))
+	    (c->made_count && (status = xfp_checkpoint_add_synthesized(c, err))))
 		goto done;
 	if (c->without_crc)
 		xfp_checkpoint_note(c,

@@ -85,13 +85,13 @@ enum xfp_status xfp_fold_bytes(struct xfp_fold *fold, uint32_t number, uint32_t 
 	if (zeros != UINT32_MAX) {
 		components[part.component_count++] =
 			xfp_fold_component(&fold->checkpoint->tensors[zeros], XFP_COMPONENT_ZEROS);
-		fold->gone[zeros] = true;
+		fold->consumed[zeros] = true;
 	}
-	fold->gone[scales] = true;
+	fold->consumed[scales] = true;
 	codes->dtype = xfp_scaling_dtype(scale);
 	if (!xfp_mul(codes->bytes, 2, &codes->bytes))
 		return xfp_fold_bad(fold, codes, "is too large");
-	return xfp_fold_take(fold, number, &part);
+	return xfp_fold_make_tensor(fold, number, &part);
 }
 
 /* ---- 4-bit floats -------------------------------------------------------------------------------- */
@@ -166,13 +166,13 @@ enum xfp_status xfp_fold_fp4(struct xfp_fold *fold, uint32_t number, size_t cut,
 		components[part.component_count++] = xfp_fold_component(&tensors[global], XFP_COMPONENT_GLOBAL);
 		part.parameters[XFP_NVFP4_MATRIX_ROWS] = tensors[global].bytes == 4 ? part.rows : part.rows / matrices;
 		part.parameters[XFP_NVFP4_DIVIDES] = divides;
-		fold->gone[global] = true;
+		fold->consumed[global] = true;
 	}
 	if (!xfp_mul(codes->bytes, 4, &codes->bytes))
 		return xfp_fold_bad(fold, codes, "is too large");
-	fold->gone[scales] = true;
+	fold->consumed[scales] = true;
 	fold->cut[number] = (uint32_t)cut;
 	codes->dtype = XFP_BF16;
 	codes->shape[codes->rank - 1] = part.cols;
-	return xfp_fold_take(fold, number, &part);
+	return xfp_fold_make_tensor(fold, number, &part);
 }

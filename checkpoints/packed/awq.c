@@ -74,7 +74,7 @@ static void decode_run(const struct awq_run *run, const struct xfp_recipe_part *
 	uint16_t level[XFP_GROUPED_LEVELS];
 
 	for (uint64_t i = 0; i < run->columns; i++)
-		xfp_store64(code + i * PER_WORD, xfp_nibbles_apart(xfp_load32(run->codes + i * run->line + word)));
+		xfp_store64(code + i * PER_WORD, xfp_nibbles_expand(xfp_load32(run->codes + i * run->line + word)));
 	for (uint64_t row = first; row < first + rows; row++, out += pitch) {
 		unsigned place = places[row % PER_WORD];
 

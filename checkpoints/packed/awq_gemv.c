@@ -98,7 +98,7 @@ static void unpack(const unsigned char *codes, uint64_t first, uint64_t count, u
 			code[i] = codes[(first + i) / 2] >> ((first + i) % 2 * 4) & 15;
 			i++;
 		} else {
-			xfp_store64(code + i, xfp_nibbles_apart(xfp_load32(codes + (first + i) / 2)));
+			xfp_store64(code + i, xfp_nibbles_expand(xfp_load32(codes + (first + i) / 2)));
 			i += PER_WORD;
 		}
 }

@@ -95,7 +95,7 @@ static enum xfp_status check(const struct xfp_packed_source *source, struct xfp_
 	}
 	if (!recipe->rows || !recipe->cols || sum != (recipe->beside ? recipe->cols : recipe->rows) ||
 	    !xfp_mul(recipe->rows, recipe->cols, &size) || !xfp_mul(size, sizeof(uint64_t), &size) ||
-	    (recipe->turned && recipe->rows % recipe->turned) ||
+	    (recipe->transposed && recipe->rows % recipe->transposed) ||
 	    (recipe->outer && (!recipe->inner || !xfp_mul(recipe->outer, recipe->inner, &size) || recipe->rows % size)))
 		return bad(source, "its parts do not make up its rows", err);
 	return XFP_OK;

@@ -43,7 +43,7 @@ static bool fits(const struct xfp_recipe_part *part, enum xfp_dtype dtype)
 
 	return codes && scales && global && groups && order && dtype == XFP_F16 && codes->dtype == XFP_I32 &&
 	       scales->dtype == XFP_I32 && global->dtype == XFP_F16 && groups->dtype == XFP_I16 &&
-	       order->dtype == XFP_I32 && part->rows && part->cols && part->cols <= XFP_EXL2_MOST_COLS &&
+	       order->dtype == XFP_I32 && part->rows && part->cols && part->cols <= XFP_EXL2_MAX_COLS &&
 	       padded % XFP_EXL2_MULTIPLE == 0 && padded >= part->rows && padded - part->rows < XFP_EXL2_MULTIPLE &&
 	       global->bytes && xfp_grouped_has(codes, codes->bytes / 4 / padded, padded) &&
 	       xfp_grouped_has(scales, group_count(part), padded / INDICES) &&
@@ -179,7 +179,7 @@ static void decode_block(const struct xfp_recipe_part *part, enum xfp_dtype dtyp
 			 const struct xfp_rectangle *of, unsigned char *out, uint64_t pitch)
 {
 	const unsigned char *order = from->bytes[XFP_COMPONENT_ORDER] + of->col * 4;
-	uint16_t stored[XFP_EXL2_MOST_COLS];
+	uint16_t stored[XFP_EXL2_MAX_COLS];
 
 	(void)dtype;
 	for (uint64_t r = 0; r < of->rows; r++) {

@@ -7,7 +7,7 @@
 #define BLOCKS XFP_GGML_BLOCKS, XFP_F16
 #define FLOATS XFP_GGML_BLOCKS, XFP_BF16
 #define LISTED XFP_GGML_LISTED, XFP_F16
-#define GONE 0, 0, XFP_GGML_GONE, XFP_F16
+#define GONE 0, 0, XFP_GGML_REMOVED, XFP_F16
 
 static const struct xfp_ggml_type types[XFP_GGML_NUMBERS] = {
 	[XFP_GGML_F32] = { "F32", 1, 4, XFP_GGML_DTYPE, XFP_F32 },

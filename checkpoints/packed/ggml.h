@@ -41,10 +41,10 @@ enum xfp_ggml_number {
 };
 
 enum xfp_ggml_form {
-	XFP_GGML_GONE,   /* removed from the format; without a size */
-	XFP_GGML_LISTED, /* can be listed, but not decoded */
-	XFP_GGML_DTYPE,  /* elements of `dtype`, one after the other */
-	XFP_GGML_BLOCKS, /* decoded to `dtype`: f16, or bf16 if 8-bit scales exceed f16's range */
+	XFP_GGML_REMOVED, /* removed from the format; without a size */
+	XFP_GGML_LISTED,  /* can be listed, but not decoded */
+	XFP_GGML_DTYPE,   /* elements of `dtype`, one after the other */
+	XFP_GGML_BLOCKS,  /* decoded to `dtype`: f16, or bf16 if 8-bit scales exceed f16's range */
 };
 
 struct xfp_ggml_type {

@@ -22,7 +22,7 @@
 #include "checkpoints/packed/number.h"
 
 #define CHUNK 256u
-#define MOST_BLOCKS 1024u /* maximum column blocks, in any order, whose zeros and scales a row keeps */
+#define MAX_BLOCKS 1024u /* maximum column blocks, in any order, whose zeros and scales a row keeps */
 
 static uint64_t scale_size(const struct xfp_recipe_part *part)
 {
@@ -271,8 +271,8 @@ static void zero_and_scale(const struct row *r, uint64_t block, float *zero, flo
 static void decode_unordered(const struct row *r, enum xfp_dtype dtype, uint64_t col, uint64_t cols, uint64_t first,
 			     unsigned char *to)
 {
-	float zero[MOST_BLOCKS], scale[MOST_BLOCKS], values[CHUNK];
-	bool all = r->block_count <= MOST_BLOCKS && cols >= r->block_count;
+	float zero[MAX_BLOCKS], scale[MAX_BLOCKS], values[CHUNK];
+	bool all = r->block_count <= MAX_BLOCKS && cols >= r->block_count;
 
 	for (uint64_t block = 0; all && block < r->block_count; block++)
 		zero_and_scale(r, block, &zero[block], &scale[block]);

@@ -50,7 +50,7 @@ static inline void xfp_nibble_values(const float pairs[256][2], const unsigned c
 }
 
 /* Expand the eight codes of a word to one byte each. */
-static inline uint64_t xfp_nibbles_apart(uint32_t word)
+static inline uint64_t xfp_nibbles_expand(uint32_t word)
 {
 	uint64_t codes = word;
 

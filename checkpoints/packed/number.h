@@ -54,7 +54,7 @@ static inline float xfp_scale_to_float(enum xfp_dtype dtype, const unsigned char
 }
 
 /* Round to the nearest f16, ties to even; sets *other if the result is infinite or NaN. */
-static inline uint16_t xfp_usual_half(float value, uint32_t *other)
+static inline uint16_t xfp_round_to_half(float value, uint32_t *other)
 {
 	uint32_t bits, size, small, is_small;
 	float beyond;
@@ -70,7 +70,7 @@ static inline uint16_t xfp_usual_half(float value, uint32_t *other)
 }
 
 /* Round to the nearest bf16, ties to even; sets *other for NaN. */
-static inline uint16_t xfp_usual_bf16(float value, uint32_t *other)
+static inline uint16_t xfp_round_to_bf16(float value, uint32_t *other)
 {
 	uint32_t bits;
 
@@ -88,11 +88,11 @@ static inline void xfp_store_decoded(enum xfp_dtype dtype, const float *values, 
 	if (dtype == XFP_F16) {
 #pragma omp simd reduction(| : other)
 		for (uint64_t i = 0; i < count; i++)
-			xfp_store16(out + 2 * i, xfp_usual_half(values[i], &other));
+			xfp_store16(out + 2 * i, xfp_round_to_half(values[i], &other));
 	} else {
 #pragma omp simd reduction(| : other)
 		for (uint64_t i = 0; i < count; i++)
-			xfp_store16(out + 2 * i, xfp_usual_bf16(values[i], &other));
+			xfp_store16(out + 2 * i, xfp_round_to_bf16(values[i], &other));
 	}
 	if (!other)
 		return;

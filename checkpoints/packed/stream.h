@@ -56,7 +56,7 @@ static inline void xfp_stream_words(const unsigned char *word, uint64_t pitch, u
 	for (unsigned w = 0; w < bits; w++, code += each) {
 		value = xfp_load32(word + w * pitch);
 		if (bits == 4)
-			xfp_store64(code, xfp_nibbles_apart((uint32_t)value));
+			xfp_store64(code, xfp_nibbles_expand((uint32_t)value));
 		if (bits == 8)
 			xfp_store32(code, (uint32_t)value);
 		for (unsigned i = 0; bits < 4 && i < each; i++)

@@ -150,12 +150,12 @@ static const struct rule *find_rule(const char *name, char start[64])
 }
 
 /* Use a tensor of a part as a part of a recipe; returns false if it is stored in another order. */
-static bool take_part(const struct meta_reader *r, uint32_t number, const struct xfp_source_tensor *t,
-		      struct xfp_recipe_part *part)
+static bool part_of_tensor(const struct meta_reader *r, uint32_t number, const struct xfp_source_tensor *t,
+			   struct xfp_recipe_part *part)
 {
 	const struct xfp_recipe *recipe = t->recipe;
 
-	if (recipe && (recipe->part_count != 1 || recipe->turned || recipe->outer))
+	if (recipe && (recipe->part_count != 1 || recipe->transposed || recipe->outer))
 		return false;
 	*part = (struct xfp_recipe_part){ .codec = XFP_CODEC_PLAIN,
 					  .version = xfp_codec_version(XFP_CODEC_PLAIN),
@@ -250,7 +250,7 @@ static enum xfp_status join(const struct meta_reader *r, uint32_t number, bool b
 			return bad_tensor(r, p, t->name,
 					  "has other rows than that of consolidated.00.pth; "
 					  "download both again");
-		if (!take_part(r, p, t, part))
+		if (!part_of_tensor(r, p, t, part))
 			return bad_tensor(r, p, t->name,
 					  "is a transposed view, which is not supported: save "
 					  "it with .contiguous()");

@@ -18,8 +18,8 @@ struct xfp_pickle {
 	const char *where;
 	struct xfp_pickle_memory memory;
 	const struct xfp_pickle_value **tensors; /* [count] keys; each is followed by its tensor */
-	uint32_t count, left;
-	const struct xfp_pickle_value *first_left; /* first ignored key, or NULL */
+	uint32_t count, ignored;
+	const struct xfp_pickle_value *first_ignored; /* first ignored key, or NULL */
 };
 
 static bool is_tensor(const struct xfp_pickle_value *value)
@@ -91,8 +91,8 @@ static enum xfp_status take(struct xfp_pickle *pickle, const struct xfp_items *r
 				pickle->tensors[pickle->count++] = key;
 				continue;
 			}
-			if (!pickle->left++ || !pickle->first_left)
-				pickle->first_left = key->kind == XFP_VALUE_STRING ? key : NULL;
+			if (!pickle->ignored++ || !pickle->first_ignored)
+				pickle->first_ignored = key->kind == XFP_VALUE_STRING ? key : NULL;
 		}
 	return XFP_OK;
 }
@@ -135,11 +135,11 @@ uint32_t xfp_pickle_count(const struct xfp_pickle *pickle)
 	return pickle->count;
 }
 
-uint32_t xfp_pickle_left(const struct xfp_pickle *pickle, const char **first, size_t *length)
+uint32_t xfp_pickle_ignored(const struct xfp_pickle *pickle, const char **first, size_t *length)
 {
-	*first = pickle->first_left ? pickle->first_left->text : "";
-	*length = pickle->first_left ? pickle->first_left->length : 0;
-	return pickle->left;
+	*first = pickle->first_ignored ? pickle->first_ignored->text : "";
+	*length = pickle->first_ignored ? pickle->first_ignored->length : 0;
+	return pickle->ignored;
 }
 
 static bool count_of(const struct xfp_pickle_value *value, uint64_t *out)

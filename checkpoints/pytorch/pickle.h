@@ -46,6 +46,6 @@ enum xfp_status xfp_pickle_tensor(const struct xfp_pickle *pickle, uint32_t numb
 				  struct xfp_error *err);
 
 /* Return the number of ignored values, and the name of the first. */
-uint32_t xfp_pickle_left(const struct xfp_pickle *pickle, const char **first, size_t *length);
+uint32_t xfp_pickle_ignored(const struct xfp_pickle *pickle, const char **first, size_t *length);
 
 #endif

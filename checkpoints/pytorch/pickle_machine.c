@@ -114,13 +114,13 @@ static enum xfp_status global(struct xfp_pickle_machine *m)
  * conjugates, or negatives. */
 static bool is_altered(const struct xfp_items *arguments, uint32_t at)
 {
-	const struct xfp_items *said;
+	const struct xfp_items *pairs;
 
 	if (at >= arguments->count || arguments->at[at].kind != XFP_VALUE_DICT)
 		return false;
-	said = arguments->at[at].items;
-	for (uint32_t i = 0; i + 1 < said->count; i += 2) {
-		const struct xfp_pickle_value *key = &said->at[i];
+	pairs = arguments->at[at].items;
+	for (uint32_t i = 0; i + 1 < pairs->count; i += 2) {
+		const struct xfp_pickle_value *key = &pairs->at[i];
 		bool known = key->kind == XFP_VALUE_STRING && ((key->length == 3 && !memcmp(key->text, "neg", 3)) ||
 							       (key->length == 4 && !memcmp(key->text, "conj", 4)));
 

@@ -49,7 +49,7 @@ bool xfp_pytorch_may_be_weights(const char *name)
 
 static enum xfp_status is_of_torch(const char *path, bool *is, struct xfp_error *err)
 {
-	const struct xfp_place whole = xfp_whole_file(path);
+	const struct xfp_place whole = xfp_place_of_file(path);
 	enum xfp_torch_layout layout;
 	enum xfp_status status = xfp_torch_layout(&whole, &layout, err);
 

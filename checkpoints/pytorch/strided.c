@@ -58,7 +58,7 @@ static bool end_of(const struct dimensions *d, uint64_t first, uint64_t *end)
  * dimensions can be read as well. */
 struct lines {
 	uint64_t rows, cols, pitch;
-	uint64_t turned;
+	uint64_t transposed;
 };
 
 /* Merge contiguous dimensions of a tensor with more than two, for example a channels-last convolution: use the two
@@ -129,7 +129,7 @@ static struct xfp_recipe *make_recipe(const struct xfp_source_tensor *t, const s
 	}
 	recipe->rows = l->rows * count;
 	recipe->cols = l->cols;
-	recipe->turned = l->turned;
+	recipe->transposed = l->transposed;
 	for (; recipe->part_count < count; recipe->part_count++) {
 		struct xfp_recipe_part *part = &recipe->parts[recipe->part_count];
 		uint64_t number = recipe->part_count, at = first;

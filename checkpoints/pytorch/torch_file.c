@@ -173,7 +173,7 @@ static const char *unpair(struct xfp_source_tensor *t)
 	return NULL;
 }
 
-static enum xfp_status take_tensor(struct torch_reader *r, const struct xfp_pickle_tensor *from)
+static enum xfp_status add_tensor(struct torch_reader *r, const struct xfp_pickle_tensor *from)
 {
 	struct xfp_source_tensor *t = &r->tensors[r->count];
 	struct xfp_storage storage;
@@ -211,7 +211,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct xfp_source_tensor *)a)->name, ((const struct xfp_source_tensor *)b)->name);
 }
 
-static enum xfp_status take_tensors(struct torch_reader *r, const struct xfp_pickle *pickle)
+static enum xfp_status add_tensors(struct torch_reader *r, const struct xfp_pickle *pickle)
 {
 	uint32_t count = xfp_pickle_count(pickle);
 	enum xfp_status status = XFP_OK;
@@ -224,7 +224,7 @@ static enum xfp_status take_tensors(struct torch_reader *r, const struct xfp_pic
 		struct xfp_pickle_tensor from;
 
 		if (!(status = xfp_pickle_tensor(pickle, i, &from, r->err)))
-			status = take_tensor(r, &from);
+			status = add_tensor(r, &from);
 	}
 	if (status)
 		return status;
@@ -235,18 +235,18 @@ static enum xfp_status take_tensors(struct torch_reader *r, const struct xfp_pic
 	return XFP_OK;
 }
 
-static void note_left(const struct torch_reader *r, const struct xfp_pickle *pickle, struct xfp_checkpoint *notes)
+static void note_ignored(const struct torch_reader *r, const struct xfp_pickle *pickle, struct xfp_checkpoint *notes)
 {
 	const char *first, *slash = strrchr(r->place->shown, '/');
 	size_t length;
-	uint32_t left = xfp_pickle_left(pickle, &first, &length);
+	uint32_t ignored = xfp_pickle_ignored(pickle, &first, &length);
 	char name[100];
 
-	if (!left || !notes)
+	if (!ignored || !notes)
 		return;
 	snprintf(name, sizeof name, "%.*s", (int)(length < 90 ? length : 90), first);
 	xfp_checkpoint_note(notes, "%s: contains %u other value%s besides the model's tensors (first: %s); ignored",
-			    xfp_printable(slash ? slash + 1 : r->place->shown).text, left, left == 1 ? "" : "s",
+			    xfp_printable(slash ? slash + 1 : r->place->shown).text, ignored, ignored == 1 ? "" : "s",
 			    *name ? xfp_printable(name).text : "one without a name");
 }
 
@@ -287,9 +287,9 @@ enum xfp_status xfp_torch_file_read(const struct xfp_place *place, struct xfp_ch
 	}
 	r.parts = 1024 + member->bytes / 16;
 	if ((status = xfp_pickle_read(text, (size_t)member->bytes, where, &pickle, err)) ||
-	    (status = take_tensors(&r, pickle)))
+	    (status = add_tensors(&r, pickle)))
 		goto done;
-	note_left(&r, pickle, notes);
+	note_ignored(&r, pickle, notes);
 	if (notes)
 		xfp_zip_count(&r.zip, notes);
 	*out = (struct xfp_tensor_file){ r.tensors, r.count, identity };

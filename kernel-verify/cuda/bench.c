@@ -10,8 +10,8 @@
 #include "base/system/output.h"
 #include "schemas/layout/classes.h"
 
-#define LEAST_READ ((size_t)64 << 20)
-#define MOST_READ ((size_t)1 << 30)
+#define MIN_READ ((size_t)64 << 20)
+#define MAX_READ ((size_t)1 << 30)
 #define READS 8                          /* per graph */
 #define READ_STEP ((size_t)512 * 8 * 16) /* bytes per block of measure.cu */
 #define COLS 8192                        /* of matrices of --mib */
@@ -197,7 +197,7 @@ enum xfp_status xfp_bench_time(struct xfp_bench *bench, xfp_cu_handle graph, dou
 	return end_time(bench, seconds, err);
 }
 
-static enum xfp_status tell_reads(void *context, struct xfp_error *err)
+static enum xfp_status enqueue_reads(void *context, struct xfp_error *err)
 {
 	struct xfp_bench *bench = context;
 	uint64_t count = bench->read_bytes / 16, sink = bench->reads + bench->read_bytes;
@@ -261,7 +261,7 @@ static enum xfp_status begin(struct xfp_bench *bench, struct xfp_error *err)
 	size_t bytes = 4 * device->cache;
 	enum xfp_status status;
 
-	bytes = bytes < LEAST_READ ? LEAST_READ : bytes > MOST_READ ? MOST_READ : bytes;
+	bytes = bytes < MIN_READ ? MIN_READ : bytes > MAX_READ ? MAX_READ : bytes;
 	bench->read_bytes = bytes / READ_STEP * READ_STEP;
 	if ((status = load_code(bench, err)) ||
 	    (status = xfp_device_check(device, device->cu.cuEventCreate(&bench->begin, 0), "cuEventCreate", err)) ||
@@ -269,7 +269,7 @@ static enum xfp_status begin(struct xfp_bench *bench, struct xfp_error *err)
 	    (status = xfp_device_alloc(device, XFP_BLAS_WORKSPACE, &bench->workspace, err)) ||
 	    (status = xfp_device_alloc(device, bench->read_bytes + 256, &bench->reads, err)) ||
 	    (status = xfp_bench_fill(bench, bench->reads, bench->read_bytes, err)) ||
-	    (bench->read && (status = xfp_device_graph(device, tell_reads, bench, &bench->reading, err))))
+	    (bench->read && (status = xfp_device_graph(device, enqueue_reads, bench, &bench->reading, err))))
 		return status;
 	bench->blas_found = xfp_blas_open(&bench->blas, device->stream, bench->workspace);
 	return XFP_OK;
@@ -293,7 +293,7 @@ static void end(struct xfp_bench *bench)
 }
 
 /* Print the read bandwidth and the cuBLAS version, if any. */
-static enum xfp_status tell_machine(struct xfp_bench *bench, struct xfp_error *err)
+static enum xfp_status print_machine(struct xfp_bench *bench, struct xfp_error *err)
 {
 	struct xfp_kernel_report *report = bench->report;
 	struct xfp_rounds seconds;
@@ -343,7 +343,7 @@ void xfp_bench_failed(struct xfp_bench *bench, const char *op, const struct xfp_
 		bench->failure = *failure;
 		xfp_context(&bench->failure, failure->status, "%s", op);
 	}
-	xfp_device_look(bench->device);
+	xfp_device_check_lost(bench->device);
 }
 
 enum xfp_status xfp_device_bench(struct xfp_device *device, struct xfp_kernel_report *report, struct xfp_error *err)
@@ -356,7 +356,7 @@ enum xfp_status xfp_device_bench(struct xfp_device *device, struct xfp_kernel_re
 	if (report->request->json)
 		printf(",\n  \"bench\": [");
 	if (!(status = begin(&bench, err)))
-		status = tell_machine(&bench, err);
+		status = print_machine(&bench, err);
 	xfp_output_flush();
 	for (size_t i = 0; !status && !device->lost && i < sizeof cases / sizeof *cases; i++)
 		if (xfp_kernel_wanted(report->request, cases[i].op, XFP_SET_CUDA) &&

@@ -14,7 +14,7 @@
 
 #define ROWS 16 /* sampled, including the first and the last; and of vectors: */
 #define VECTORS 32
-#define MOST_EXPERTS 8
+#define MAX_EXPERTS 8
 
 static enum xfp_matvec_mode mode_of(const struct xfp_unit_file *unit)
 {
@@ -64,7 +64,7 @@ static struct xfp_matvec matrix_of(const struct xfp_unit_file *unit, uint32_t ex
 				.tables = tables };
 	size_t groups;
 
-	xfp_matvec_whole(&w);
+	xfp_matvec_set_row_layout(&w);
 	groups = w.rows * w.row_groups;
 	if (w.mode == XFP_MATVEC_V2 || w.mode == XFP_MATVEC_FP8)
 		w.code = part_of(unit, XFP_PART_CODE, expert);
@@ -80,8 +80,8 @@ static struct xfp_matvec matrix_of(const struct xfp_unit_file *unit, uint32_t ex
 
 struct row_check {
 	const struct xfp_bench_results *of;
-	struct xfp_matvec w[MOST_EXPERTS]; /* one per product, or one in all */
-	struct xfp_expected_row row[MOST_EXPERTS];
+	struct xfp_matvec w[MAX_EXPERTS]; /* one per product, or one in all */
+	struct xfp_expected_row row[MAX_EXPERTS];
 	float *x;
 	uint8_t *y;
 };

@@ -11,8 +11,8 @@
 #include "kernel-verify/cuda/bench.h"
 #include "schemas/layout/classes.h"
 
-#define MOST_COPIES 64
-#define LEAST_LAUNCHES 24 /* per graph; with many vectors: */
+#define MAX_COPIES 64
+#define MIN_LAUNCHES 24 /* per graph; with many vectors: */
 #define FEW_LAUNCHES 4
 #define MANY_VECTORS 32
 #define CHOSEN 8 /* experts */
@@ -53,7 +53,7 @@ static bool selected(const struct xfp_bench *bench, const struct xfp_bench_case 
 struct bench_subject {
 	struct xfp_bench *bench;
 	const struct xfp_bench_case *of;
-	struct xfp_device_linear linear[MOST_COPIES];
+	struct xfp_device_linear linear[MAX_COPIES];
 	unsigned copies;
 	struct xfp_unit_file unit; /* the matrix that is copied */
 	uint64_t x, y, lists;      /* sized for the most vectors; lists of CHOSEN products */
@@ -87,7 +87,7 @@ static struct xfp_cuda_input input_of(const struct bench_measured *m)
 	return (struct xfp_cuda_input){ m->subject->x, XFP_BFLOAT16, vectors_of(m), m->subject->linear[0].info.cols };
 }
 
-static enum xfp_status tell(void *context, struct xfp_error *err)
+static enum xfp_status enqueue_product(void *context, struct xfp_error *err)
 {
 	struct bench_measured *m = context;
 	struct bench_subject *s = m->subject;
@@ -108,7 +108,7 @@ static enum xfp_status tell(void *context, struct xfp_error *err)
 	return status;
 }
 
-static enum xfp_status tell_preparing(void *context, struct xfp_error *err)
+static enum xfp_status enqueue_preparing(void *context, struct xfp_error *err)
 {
 	struct bench_measured *m = context;
 	struct xfp_cuda_input in = input_of(m);
@@ -119,7 +119,7 @@ static enum xfp_status tell_preparing(void *context, struct xfp_error *err)
 	return status;
 }
 
-static enum xfp_status tell_others(void *context, struct xfp_error *err)
+static enum xfp_status enqueue_others(void *context, struct xfp_error *err)
 {
 	struct bench_measured *m = context;
 	struct bench_subject *s = m->subject;
@@ -151,7 +151,7 @@ static unsigned copies_of(const struct xfp_device *device, uint64_t bytes)
 	uint64_t wanted = (3 * (uint64_t)device->cache + bytes - 1) / bytes, room = free_bytes(device) / 2 / bytes;
 
 	wanted = wanted < room ? wanted : room;
-	return wanted < 1 ? 1 : wanted < MOST_COPIES ? (unsigned)wanted : MOST_COPIES;
+	return wanted < 1 ? 1 : wanted < MAX_COPIES ? (unsigned)wanted : MAX_COPIES;
 }
 
 static enum xfp_status upload(struct bench_subject *s, const struct xfp_unit_file *unit, struct xfp_error *err)
@@ -240,7 +240,7 @@ static void end(struct bench_subject *s)
 	struct xfp_device *device = s->bench->device;
 
 	device->cuCtxSynchronize();
-	for (unsigned i = 0; i < MOST_COPIES; i++)
+	for (unsigned i = 0; i < MAX_COPIES; i++)
 		if (s->linear[i].linear)
 			xfp_device_linear_close(device, &s->linear[i]);
 	xfp_device_free(device, s->x);
@@ -289,10 +289,10 @@ static enum xfp_status make_others_graph(struct bench_measured *m, struct xfp_er
 	struct xfp_device *device = m->subject->bench->device;
 	double ignored;
 
-	if (!tell_others(m, err) && !xfp_device_graph(device, tell_others, m, &m->others, err) &&
+	if (!enqueue_others(m, err) && !xfp_device_graph(device, enqueue_others, m, &m->others, err) &&
 	    !xfp_bench_time(m->subject->bench, m->others, &ignored, err))
 		return XFP_OK;
-	xfp_device_look(device);
+	xfp_device_check_lost(device);
 	if (device->lost)
 		return err->status;
 	m->subject->no_others = "cuBLAS fails";
@@ -305,7 +305,7 @@ static enum xfp_status make_graphs(struct bench_measured *m, struct xfp_error *e
 {
 	struct bench_subject *s = m->subject;
 	struct xfp_device *device = s->bench->device;
-	unsigned least = m->count >= MANY_VECTORS ? FEW_LAUNCHES : LEAST_LAUNCHES,
+	unsigned least = m->count >= MANY_VECTORS ? FEW_LAUNCHES : MIN_LAUNCHES,
 		 cycle = s->list_count > s->copies ? s->list_count : s->copies;
 	struct xfp_cuda_input in = input_of(m);
 	enum xfp_status status;
@@ -314,8 +314,8 @@ static enum xfp_status make_graphs(struct bench_measured *m, struct xfp_error *e
 	m->launches = (least + cycle - 1) / cycle * cycle;
 	if ((status = xfp_device_vectors_alloc(device, &s->linear[0], vectors_of(m), &m->vectors, err)) ||
 	    (status = xfp_device_prepare(device, &s->linear[0], &in, &m->vectors, err)) ||
-	    (status = xfp_device_graph(device, tell, m, &m->graph, err)) ||
-	    (status = xfp_device_graph(device, tell_preparing, m, &m->preparing, err)) || (status = check(m, err)) ||
+	    (status = xfp_device_graph(device, enqueue_product, m, &m->graph, err)) ||
+	    (status = xfp_device_graph(device, enqueue_preparing, m, &m->preparing, err)) || (status = check(m, err)) ||
 	    (status = xfp_bench_time(s->bench, m->preparing, &ignored, err)) || !s->others)
 		return status;
 	return make_others_graph(m, err);
@@ -341,7 +341,7 @@ static enum xfp_status measure(struct bench_measured *m, int round, struct xfp_e
 	return status;
 }
 
-static void tell_json(struct bench_measured *m, double seconds, double share, double others)
+static void print_json(struct bench_measured *m, double seconds, double share, double others)
 {
 	struct bench_subject *s = m->subject;
 	struct xfp_kernel_report *report = s->bench->report;
@@ -361,7 +361,7 @@ static void tell_json(struct bench_measured *m, double seconds, double share, do
 	printf("}");
 }
 
-static void tell_line(struct bench_measured *m, double seconds, double share, double others)
+static void print_line(struct bench_measured *m, double seconds, double share, double others)
 {
 	struct bench_subject *s = m->subject;
 	char name[64];
@@ -380,15 +380,15 @@ static void tell_line(struct bench_measured *m, double seconds, double share, do
 	printf("  prepared in %.2f us\n", xfp_median(m->preparing_seconds) * 1e6);
 }
 
-static void tell_measured(struct bench_measured *m)
+static void print_measured(struct bench_measured *m)
 {
 	double seconds = xfp_median(m->seconds), share = xfp_median(m->share),
 	       others = m->others ? xfp_median(m->other_seconds) : 0;
 
 	if (m->subject->bench->report->request->json)
-		tell_json(m, seconds, share, others);
+		print_json(m, seconds, share, others);
 	else
-		tell_line(m, seconds, share, others);
+		print_line(m, seconds, share, others);
 }
 
 static void release(struct bench_measured *m)
@@ -432,7 +432,7 @@ enum xfp_status xfp_bench_products(struct xfp_bench *bench, const struct xfp_ben
 				status = measure(&measured[i], round, err);
 	for (unsigned i = 0; i < count; i++) {
 		if (!status && !bench->device->lost && !measured[i].wrong)
-			tell_measured(&measured[i]);
+			print_measured(&measured[i]);
 		release(&measured[i]);
 	}
 	end(s);

@@ -78,8 +78,8 @@ static void forget(const struct bench_upload *up, bool cold)
 		posix_fadvise(up->file, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-static void tell(struct bench_upload *up, bool cold, struct xfp_rounds uploading, struct xfp_rounds reading,
-		 struct xfp_rounds copying, double share)
+static void print_upload(struct bench_upload *up, bool cold, struct xfp_rounds uploading, struct xfp_rounds reading,
+			 struct xfp_rounds copying, double share)
 {
 	struct xfp_kernel_report *report = up->bench->report;
 	double bytes = (double)up->linear.bytes;
@@ -115,7 +115,7 @@ static enum xfp_status measure(struct bench_upload *up, bool cold, struct xfp_er
 				  uploading.of[round];
 	}
 	if (!status)
-		tell(up, cold, uploading, reading, copying, xfp_median(share));
+		print_upload(up, cold, uploading, reading, copying, xfp_median(share));
 	return status;
 }
 

@@ -24,7 +24,7 @@ bool xfp_device_parse(const char *text, int *number)
 
 /* A sticky error is a device fault, after which no call works. Waiting fails while a stream captures, whatever the
  * device's state, and invalidates the capture. */
-void xfp_device_look(struct xfp_device *device)
+void xfp_device_check_lost(struct xfp_device *device)
 {
 	if (!device->capturing && device->cuCtxSynchronize)
 		device->lost = device->cuCtxSynchronize() != 0;
@@ -34,7 +34,7 @@ enum xfp_status xfp_device_check(struct xfp_device *device, int result, const ch
 {
 	if (!result)
 		return XFP_OK;
-	xfp_device_look(device);
+	xfp_device_check_lost(device);
 	return xfp_cu_fail(&device->cu, result, call, NULL, 0, err);
 }
 
@@ -177,8 +177,8 @@ enum xfp_status xfp_device_copy_out(struct xfp_device *device, void *to, uint64_
 
 /* ---- graphs --------------------------------------------------------------------------------------- */
 
-enum xfp_status xfp_device_graph(struct xfp_device *device, xfp_device_tell_fn *tell, void *context, xfp_cu_handle *run,
-				 struct xfp_error *err)
+enum xfp_status xfp_device_graph(struct xfp_device *device, xfp_device_enqueue_fn *enqueue, void *context,
+				 xfp_cu_handle *run, struct xfp_error *err)
 {
 	xfp_cu_handle graph = NULL;
 	enum xfp_status status, ended;
@@ -188,11 +188,11 @@ enum xfp_status xfp_device_graph(struct xfp_device *device, xfp_device_tell_fn *
 	if ((status = XFP_DEVICE_DO(device, cuStreamBeginCapture, (device->stream, RELAXED), err)))
 		return status;
 	device->capturing = true;
-	status = tell(context, err);
+	status = enqueue(context, err);
 	device->capturing = false;
 	ended = XFP_DEVICE_DO(device, cuStreamEndCapture, (device->stream, &graph), status ? &ignored : err);
 	if (status)
-		xfp_device_look(device);
+		xfp_device_check_lost(device);
 	if (!(status = status ? status : ended))
 		status = XFP_DEVICE_DO(device, cuGraphInstantiateWithFlags, (run, graph, 0), err);
 	if (graph)

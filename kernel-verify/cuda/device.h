@@ -79,7 +79,7 @@ enum xfp_status xfp_device_open(struct xfp_device *device, int number, struct xf
 void xfp_device_close(struct xfp_device *device);
 
 /* Update device->lost. */
-void xfp_device_look(struct xfp_device *device);
+void xfp_device_check_lost(struct xfp_device *device);
 
 /* Returns XFP_OK if `result` is 0. Otherwise fails with the driver's message and the name of the call, and updates
  * device->lost. */
@@ -140,9 +140,9 @@ enum xfp_status xfp_device_multiply_experts(struct xfp_device *device, const str
 /* ---- graphs --------------------------------------------------------------------------------------- */
 
 /* Enqueues work on the device's stream, to be captured as a graph. */
-typedef enum xfp_status xfp_device_tell_fn(void *context, struct xfp_error *err);
-enum xfp_status xfp_device_graph(struct xfp_device *device, xfp_device_tell_fn *tell, void *context, xfp_cu_handle *run,
-				 struct xfp_error *err);
+typedef enum xfp_status xfp_device_enqueue_fn(void *context, struct xfp_error *err);
+enum xfp_status xfp_device_graph(struct xfp_device *device, xfp_device_enqueue_fn *enqueue, void *context,
+				 xfp_cu_handle *run, struct xfp_error *err);
 void xfp_device_graph_free(struct xfp_device *device, xfp_cu_handle run);
 
 /* ---- tests and benches --------------------------------------------------------------------------- */

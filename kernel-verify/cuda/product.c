@@ -18,7 +18,7 @@
 
 #define AROUND 256 /* guard bytes before and after results */
 #define FRESH 0x11 /* initial value of results and guards */
-#define MOST_PRODUCTS 24
+#define MAX_PRODUCTS 24
 
 struct device_product {
 	struct xfp_trial *trial;
@@ -33,7 +33,7 @@ struct device_product {
 	uint8_t *source;
 	float *natural; /* [count][slice.cols], balanced */
 
-	struct xfp_product list[MOST_PRODUCTS];
+	struct xfp_product list[MAX_PRODUCTS];
 	size_t listed; /* 0: no list */
 
 	uint64_t x, y, products;
@@ -63,7 +63,7 @@ static void make_vectors(struct device_product *p, bool infinite)
 {
 	size_t cols = p->slice.cols, size = type_bytes(p->type), elements;
 
-	p->x_stride = cols + xfp_trial_below(p->trial, 3);
+	p->x_stride = cols + xfp_trial_random_below(p->trial, 3);
 	elements = (p->count - 1) * p->x_stride + cols;
 	p->source = allocated(elements * size);
 	p->natural = allocated(p->count * cols * sizeof *p->natural);
@@ -94,7 +94,7 @@ static enum xfp_status place(struct device_product *p, struct xfp_error *err)
 	size_t x_skip = p->trial->number % 3 * size, y_skip = p->trial->number % 2 * y_size;
 	enum xfp_status status;
 
-	p->y_stride = p->slice.rows + xfp_trial_below(p->trial, 3);
+	p->y_stride = p->slice.rows + xfp_trial_random_below(p->trial, 3);
 	p->y_bytes = ((p->outputs - 1) * p->y_stride + p->slice.rows) * y_size + 2 * AROUND + y_skip;
 	if ((status = xfp_device_alloc(p->device, bytes + x_skip, &p->x, err)) ||
 	    (status = xfp_device_alloc(p->device, p->y_bytes, &p->y, err)) ||
@@ -109,7 +109,7 @@ static enum xfp_status place(struct device_product *p, struct xfp_error *err)
 }
 
 /* Enqueue: prepare and multiply the vectors, into results with their initial value. */
-static enum xfp_status tell(void *context, struct xfp_error *err)
+static enum xfp_status enqueue_product(void *context, struct xfp_error *err)
 {
 	struct device_product *p = context;
 	struct xfp_device *device = p->device;
@@ -149,11 +149,11 @@ static enum xfp_status multiply(struct device_product *p, uint8_t *y, struct xfp
 	enum xfp_status status;
 
 	for (int i = 0; i < 2; i++) {
-		if ((status = tell(p, err)) || (status = fetch(p, i ? again : y, err)))
+		if ((status = enqueue_product(p, err)) || (status = fetch(p, i ? again : y, err)))
 			goto done;
 	}
 	compare(p, y, again, "the second time");
-	if ((status = xfp_device_graph(p->device, tell, p, &run, err)))
+	if ((status = xfp_device_graph(p->device, enqueue_product, p, &run, err)))
 		goto done;
 	for (int i = 0; i < 2; i++) {
 		if ((status = XFP_DEVICE_DO(p->device, cuGraphLaunch, (run, p->device->stream), err)) ||
@@ -190,7 +190,8 @@ static bool expected(const struct device_product *p, const struct xfp_expected_r
 
 	*value = *off = 0;
 	if (!p->listed) {
-		*value = xfp_expected_product(&rows[0], &p->stack.made[0].whole, p->natural + m * cols, p->count, off);
+		*value =
+			xfp_expected_product(&rows[0], &p->stack.matrix[0].whole, p->natural + m * cols, p->count, off);
 		return true;
 	}
 	for (size_t i = 0; i < p->listed; i++) {
@@ -198,7 +199,7 @@ static bool expected(const struct device_product *p, const struct xfp_expected_r
 
 		if (of->y != m || of->expert >= p->stack.experts || of->x >= p->count)
 			continue;
-		one = xfp_expected_product(&rows[of->expert], &p->stack.made[of->expert].whole,
+		one = xfp_expected_product(&rows[of->expert], &p->stack.matrix[of->expert].whole,
 					   p->natural + of->x * cols, 1, &bound);
 		*value += one * (double)of->weight;
 		*off += fabs((double)of->weight) * (bound + ((double)p->listed + 2) * 0x1p-24 * fabs(one));
@@ -249,7 +250,7 @@ static void judge(const struct device_product *p, const uint8_t *all)
 {
 	const uint8_t *y = all + (p->out.data - p->y);
 	size_t size = type_bytes(p->y_type), used = (p->outputs - 1) * p->y_stride + p->slice.rows;
-	struct xfp_expected_row rows[XFP_STACK_MOST];
+	struct xfp_expected_row rows[XFP_STACK_MAX];
 
 	for (uint32_t e = 0; e < p->stack.experts; e++)
 		rows[e] = (struct xfp_expected_row){ .weight = allocated(p->slice.cols * sizeof(double)),
@@ -258,7 +259,8 @@ static void judge(const struct device_product *p, const uint8_t *all)
 	/* Sample the rows of a large matrix, from all its parts: the reference is slow. */
 	for (size_t r = 0; r < p->slice.rows && !p->trial->failed; r += r < 200 ? 1 : p->slice.rows / 200) {
 		for (uint32_t e = 0; e < p->stack.experts; e++)
-			xfp_expected_row(&p->stack.made[e].whole, p->slice.first_row + r, p->slice.first_col, &rows[e]);
+			xfp_expected_row(&p->stack.matrix[e].whole, p->slice.first_row + r, p->slice.first_col,
+					 &rows[e]);
 		judge_row(p, rows, r, y);
 	}
 	for (uint32_t e = 0; e < p->stack.experts; e++) {
@@ -322,29 +324,30 @@ static const char *type_name(enum xfp_float type)
 /* Choose all rows and columns, the trial's columns, or any block. */
 static void choose_slice(struct device_product *p, bool any)
 {
-	const struct xfp_made_matrix *made = &p->stack.made[0];
-	size_t rows = made->whole.rows, cols = made->whole.cols;
+	const struct xfp_trial_matrix *matrix = &p->stack.matrix[0];
+	size_t rows = matrix->whole.rows, cols = matrix->whole.cols;
 
-	p->slice = (struct xfp_slice){ 0, rows, made->w.first_column, made->w.cols };
+	p->slice = (struct xfp_slice){ 0, rows, matrix->w.first_column, matrix->w.cols };
 	if (!any)
 		return;
-	p->slice.first_row = xfp_trial_below(p->trial, rows);
-	p->slice.rows = 1 + xfp_trial_below(p->trial, rows - p->slice.first_row);
-	p->slice.first_col = xfp_trial_below(p->trial, cols);
-	p->slice.cols = 1 + xfp_trial_below(p->trial, cols - p->slice.first_col);
+	p->slice.first_row = xfp_trial_random_below(p->trial, rows);
+	p->slice.rows = 1 + xfp_trial_random_below(p->trial, rows - p->slice.first_row);
+	p->slice.first_col = xfp_trial_random_below(p->trial, cols);
+	p->slice.cols = 1 + xfp_trial_random_below(p->trial, cols - p->slice.first_col);
 }
 
 static void describe(struct device_product *p, bool infinite)
 {
-	struct xfp_made_matrix *made = &p->stack.made[0];
+	struct xfp_trial_matrix *matrix = &p->stack.matrix[0];
 	char block[96] = "";
 
-	if (p->slice.rows < made->whole.rows || p->slice.cols < made->w.cols)
+	if (p->slice.rows < matrix->whole.rows || p->slice.cols < matrix->w.cols)
 		snprintf(block, sizeof block, ", %zu x %zu from %zu, %zu on", (size_t)p->slice.rows,
 			 (size_t)p->slice.cols, (size_t)p->slice.first_row, (size_t)p->slice.first_col);
-	xfp_trial_shape(p->trial, "%s%s%s, M = %zu, %s to %s%s%s%s", p->stack.tensor ? "a tensor of " : "", made->text,
-			block, p->count, type_name(p->type), type_name(p->y_type), p->stack.balance ? ", balanced" : "",
-			made->whole.outliers.count ? ", outliers" : "", infinite ? ", infinite" : "");
+	xfp_trial_shape(p->trial, "%s%s%s, M = %zu, %s to %s%s%s%s", p->stack.tensor ? "a tensor of " : "",
+			matrix->text, block, p->count, type_name(p->type), type_name(p->y_type),
+			p->stack.balance ? ", balanced" : "", matrix->whole.outliers.count ? ", outliers" : "",
+			infinite ? ", infinite" : "");
 }
 
 void xfp_device_product(struct xfp_trial *trial)
@@ -367,11 +370,12 @@ void xfp_device_product(struct xfp_trial *trial)
  * product. */
 static void make_list(struct device_product *p)
 {
-	p->listed = 1 + xfp_trial_below(p->trial, MOST_PRODUCTS);
+	p->listed = 1 + xfp_trial_random_below(p->trial, MAX_PRODUCTS);
 	for (size_t i = 0; i < p->listed; i++)
-		p->list[i] = (struct xfp_product){ .expert = (uint32_t)xfp_trial_below(p->trial, p->stack.experts + 1),
-						   .x = (uint32_t)xfp_trial_below(p->trial, p->count + 1),
-						   .y = (uint32_t)xfp_trial_below(p->trial, p->outputs + 1),
+		p->list[i] = (struct xfp_product){ .expert = (uint32_t)xfp_trial_random_below(p->trial,
+											      p->stack.experts + 1),
+						   .x = (uint32_t)xfp_trial_random_below(p->trial, p->count + 1),
+						   .y = (uint32_t)xfp_trial_random_below(p->trial, p->outputs + 1),
 						   .weight = xfp_trial_gaussian(p->trial) };
 }
 
@@ -379,12 +383,12 @@ void xfp_device_experts(struct xfp_trial *trial)
 {
 	struct device_product p = { .trial = trial, .device = trial->device };
 
-	p.count = 1 + xfp_trial_below(trial, 5);
-	p.outputs = 1 + xfp_trial_below(trial, 8);
+	p.count = 1 + xfp_trial_random_below(trial, 5);
+	p.outputs = 1 + xfp_trial_random_below(trial, 8);
 	p.type = XFP_FLOAT32 + trial->number % 3;
 	p.y_type = XFP_FLOAT32 + (trial->number + trial->number / 3) % 3;
-	xfp_stack_make(trial, &p.stack, 2 + (uint32_t)xfp_trial_below(trial, XFP_STACK_MOST - 1), trial->number % 2,
-		       false);
+	xfp_stack_make(trial, &p.stack, 2 + (uint32_t)xfp_trial_random_below(trial, XFP_STACK_MAX - 1),
+		       trial->number % 2, false);
 	choose_slice(&p, trial->number % 5 == 4);
 	make_list(&p);
 	describe(&p, false);

@@ -11,19 +11,19 @@
 
 void xfp_stack_make(struct xfp_trial *trial, struct xfp_stack *stack, uint32_t experts, bool outliers, bool infinite)
 {
-	bool codebooks = trial->op->kind >= XFP_MATVEC_V2, balanced = codebooks && xfp_trial_below(trial, 2);
+	bool codebooks = trial->op->kind >= XFP_MATVEC_V2, balanced = codebooks && xfp_trial_random_below(trial, 2);
 	uint8_t *balance;
 
 	*stack = (struct xfp_stack){ .experts = experts };
 	stack->tensor = trial->op->kind < XFP_MATVEC_FP8 && experts == 1 && trial->number % 2;
-	xfp_make_matrix(trial, &stack->made[0], outliers && codebooks, infinite);
+	xfp_make_matrix(trial, &stack->matrix[0], outliers && codebooks, infinite);
 	for (uint32_t e = 1; e < experts; e++)
-		xfp_make_expert(trial, &stack->made[0], &stack->made[e], outliers && codebooks && e % 2);
+		xfp_make_expert(trial, &stack->matrix[0], &stack->matrix[e], outliers && codebooks && e % 2);
 	if (!balanced)
 		return;
-	balance = xfp_trial_buffer(trial, "balance", stack->made[0].whole.cols, 1);
-	for (size_t c = 0; c < stack->made[0].whole.cols; c++)
-		balance[c] = (uint8_t)(1 + xfp_trial_below(trial, 9));
+	balance = xfp_trial_buffer(trial, "balance", stack->matrix[0].whole.cols, 1);
+	for (size_t c = 0; c < stack->matrix[0].whole.cols; c++)
+		balance[c] = (uint8_t)(1 + xfp_trial_random_below(trial, 9));
 	stack->balance = balance;
 }
 
@@ -78,13 +78,13 @@ static void put_matrix(const struct xfp_unit_file *unit, const struct xfp_matvec
 		put_outliers(w, place_of(unit, XFP_PART_OUTLIER, e));
 }
 
-static void put_library(const struct xfp_unit_file *unit, const struct xfp_made_matrix *made)
+static void put_library(const struct xfp_unit_file *unit, const struct xfp_trial_matrix *matrix)
 {
-	size_t entries = (size_t)made->codebooks << made->w.k;
+	size_t entries = (size_t)matrix->codebooks << matrix->w.k;
 
-	memcpy(unit->part[XFP_PART_CODE], made->entry, 2 * entries);
-	if (made->w.mode == XFP_MATVEC_V2C)
-		memcpy(unit->part[XFP_PART_CODE] + 2 * entries, made->ratio, 2 * 256 / made->codebooks);
+	memcpy(unit->part[XFP_PART_CODE], matrix->entry, 2 * entries);
+	if (matrix->w.mode == XFP_MATVEC_V2C)
+		memcpy(unit->part[XFP_PART_CODE] + 2 * entries, matrix->ratio, 2 * 256 / matrix->codebooks);
 }
 
 static int exponent_of(double unit)
@@ -99,7 +99,7 @@ enum xfp_status xfp_stack_write(const struct xfp_stack *stack, int file, struct 
 {
 	static const uint8_t modes[] = { XFP_MODE_KEEP, XFP_MODE_KEEP, XFP_MODE_KEEP, XFP_MODE_FP8,
 					 XFP_MODE_V2,   XFP_MODE_V2A,  XFP_MODE_V2C };
-	const struct xfp_matvec *w = &stack->made[0].whole;
+	const struct xfp_matvec *w = &stack->matrix[0].whole;
 	struct xfp_unit_file unit = { .mode = modes[w->mode],
 				      .dtype = w->mode < XFP_MATVEC_FP8 ? XFP_F32 + (unsigned)w->mode : XFP_BF16,
 				      .k = w->mode >= XFP_MATVEC_V2 ? w->k : 0,
@@ -110,20 +110,20 @@ enum xfp_status xfp_stack_write(const struct xfp_stack *stack, int file, struct 
 				      .tensor = stack->tensor };
 	enum xfp_status status;
 
-	while (1u << unit.library < stack->made[0].codebooks)
+	while (1u << unit.library < stack->matrix[0].codebooks)
 		unit.library++;
 	if ((status = xfp_unit_file_experts(&unit, err)))
 		return status;
 	for (uint32_t e = 0; e < stack->experts; e++) {
-		unit.exponent[e] = exponent_of(stack->made[e].whole.unit);
-		unit.outliers[e] = stack->made[e].whole.outliers.count;
+		unit.exponent[e] = exponent_of(stack->matrix[e].whole.unit);
+		unit.outliers[e] = stack->matrix[e].whole.outliers.count;
 	}
 	if ((status = xfp_unit_file_parts(&unit, stack->balance != NULL, err)))
 		return status;
 	for (uint32_t e = 0; e < stack->experts; e++)
-		put_matrix(&unit, &stack->made[e].whole, e);
-	if (stack->made[0].codebooks)
-		put_library(&unit, &stack->made[0]);
+		put_matrix(&unit, &stack->matrix[e].whole, e);
+	if (stack->matrix[0].codebooks)
+		put_library(&unit, &stack->matrix[0]);
 	if (stack->balance)
 		memcpy(unit.part[XFP_PART_BALANCE], stack->balance, w->cols);
 	status = xfp_unit_file_write(&unit, file, err);

@@ -7,10 +7,10 @@
 
 #include "kernel-verify/trial/matrix.h"
 
-#define XFP_STACK_MOST 4
+#define XFP_STACK_MAX 4
 
 struct xfp_stack {
-	struct xfp_made_matrix made[XFP_STACK_MOST];
+	struct xfp_trial_matrix matrix[XFP_STACK_MAX];
 	uint32_t experts;
 	const uint8_t *balance; /* [cols]; NULL: none */
 	bool tensor;            /* a kept tensor rather than a unit */

@@ -27,7 +27,7 @@ static void fill_numbers(struct xfp_trial *trial, struct xfp_matvec *w, uint8_t 
 		return;
 	scales = xfp_trial_buffer(trial, "scales", w->rows * 4, 1);
 	for (size_t r = 0; r < w->rows; r++) {
-		float scale = (float)(1 + xfp_trial_below(trial, 100)) / 64;
+		float scale = (float)(1 + xfp_trial_random_below(trial, 100)) / 64;
 
 		memcpy(scales + 4 * r, &scale, 4);
 	}
@@ -40,7 +40,7 @@ static void fill_indices(struct xfp_trial *trial, const struct xfp_matvec *w, ui
 
 	for (size_t r = 0; index && r < w->rows; r++) {
 		for (size_t c = 0; c < w->cols; c++)
-			index[c] = (uint8_t)xfp_trial_below(trial, (size_t)1 << w->k);
+			index[c] = (uint8_t)xfp_trial_random_below(trial, (size_t)1 << w->k);
 		xfp_lane_index_pack(w->k, index, w->cols, packed + r * w->row_bytes);
 	}
 	free(index);
@@ -62,37 +62,37 @@ static void fill_codebooks(struct xfp_trial *trial, struct xfp_matvec *w, bool i
 }
 
 /* A library with as many codebooks as the mode allows; bundles have at most 16 in v2c. */
-static void make_library(struct xfp_trial *trial, struct xfp_made_matrix *made)
+static void make_library(struct xfp_trial *trial, struct xfp_trial_matrix *matrix)
 {
-	bool compact = made->w.mode == XFP_MATVEC_V2C;
-	unsigned codebooks = compact ? 4u << xfp_trial_below(trial, 4) : 1u << xfp_trial_below(trial, 9);
+	bool compact = matrix->w.mode == XFP_MATVEC_V2C;
+	unsigned codebooks = compact ? 4u << xfp_trial_random_below(trial, 4) : 1u << xfp_trial_random_below(trial, 9);
 	uint16_t *entry;
 
 	if (compact && codebooks > 16 && trial->set == XFP_SET_CUDA)
 		codebooks = 16;
-	entry = xfp_trial_buffer(trial, "entries", (size_t)codebooks * 2 << made->w.k, 2);
-	xfp_trial_halves(trial, entry, (size_t)codebooks << made->w.k, 1);
-	memset(made->ratio, 0, sizeof made->ratio);
+	entry = xfp_trial_buffer(trial, "entries", (size_t)codebooks * 2 << matrix->w.k, 2);
+	xfp_trial_halves(trial, entry, (size_t)codebooks << matrix->w.k, 1);
+	memset(matrix->ratio, 0, sizeof matrix->ratio);
 	for (unsigned i = 1; compact && i < 256 / codebooks; i++)
-		made->ratio[i] = xfp_float_to_half((float)i / 31);
-	made->codebooks = codebooks;
-	made->entry = entry;
+		matrix->ratio[i] = xfp_float_to_half((float)i / 31);
+	matrix->codebooks = codebooks;
+	matrix->entry = entry;
 }
 
-static void fill_groups(struct xfp_trial *trial, const struct xfp_made_matrix *made, struct xfp_matvec *w)
+static void fill_groups(struct xfp_trial *trial, const struct xfp_trial_matrix *matrix, struct xfp_matvec *w)
 {
 	bool compact = w->mode == XFP_MATVEC_V2C;
 	size_t groups = w->rows * w->row_groups;
 	uint8_t *tables = xfp_trial_buffer(trial, "tables", xfp_matvec_tables_bytes(w->k), 64), *byte, *pair, *row;
 
-	xfp_matvec_tables(w->k, made->codebooks, made->entry, compact ? made->ratio : NULL, tables);
+	xfp_matvec_tables(w->k, matrix->codebooks, matrix->entry, compact ? matrix->ratio : NULL, tables);
 	byte = xfp_trial_buffer(trial, "byte", groups, 1);
 	for (size_t g = 0; g < groups; g++)
-		byte[g] = (uint8_t)xfp_trial_below(trial, compact ? 256 : made->codebooks);
+		byte[g] = (uint8_t)xfp_trial_random_below(trial, compact ? 256 : matrix->codebooks);
 	if (compact) {
 		row = xfp_trial_buffer(trial, "row", w->rows, 1);
 		for (size_t r = 0; r < w->rows; r++)
-			row[r] = (uint8_t)(40 + xfp_trial_below(trial, 20));
+			row[r] = (uint8_t)(40 + xfp_trial_random_below(trial, 20));
 		w->row = row;
 	} else {
 		pair = xfp_trial_buffer(trial, "pair", groups * 4, 1);
@@ -120,7 +120,8 @@ static void fill_outliers(struct xfp_trial *trial, struct xfp_matvec *w)
 		abort();
 	for (size_t r = 0; r < w->rows; r++) {
 		pointer[r] = count;
-		for (size_t c = xfp_trial_below(trial, 40); c < w->cols; c += 1 + xfp_trial_below(trial, 40))
+		for (size_t c = xfp_trial_random_below(trial, 40); c < w->cols;
+		     c += 1 + xfp_trial_random_below(trial, 40))
 			found[count++] = (uint32_t)c;
 	}
 	pointer[w->rows] = count;
@@ -151,15 +152,16 @@ static void fill_outliers(struct xfp_trial *trial, struct xfp_matvec *w)
 }
 
 /* Select columns, beginning with a chunk and a group. */
-static void take_columns(struct xfp_trial *trial, struct xfp_matvec *w)
+static void choose_columns(struct xfp_trial *trial, struct xfp_matvec *w)
 {
 	bool codebooks = w->mode >= XFP_MATVEC_V2;
 	size_t chunk = codebooks ? xfp_chunk_columns(w->k) : 1, group = (size_t)1 << w->group;
-	size_t step = chunk > group ? chunk : group, first = xfp_trial_below(trial, w->cols / step + 1) * step, last;
+	size_t step = chunk > group ? chunk : group, first = xfp_trial_random_below(trial, w->cols / step + 1) * step,
+	       last;
 
 	if (first == w->cols)
 		first -= step;
-	last = first + (1 + xfp_trial_below(trial, (w->cols - first) / chunk + 1)) * chunk;
+	last = first + (1 + xfp_trial_random_below(trial, (w->cols - first) / chunk + 1)) * chunk;
 	w->index += codebooks ? first / 32 * 4 * w->k : xfp_matvec_row_bytes(w->mode, 0, first);
 	if (w->byte)
 		w->byte += first >> w->group;
@@ -171,9 +173,9 @@ static void take_columns(struct xfp_trial *trial, struct xfp_matvec *w)
 
 /* ---- whole matrices ------------------------------------------------------------------------------------- */
 
-static void fill(struct xfp_trial *trial, struct xfp_made_matrix *made, bool outliers, bool infinite)
+static void fill(struct xfp_trial *trial, struct xfp_trial_matrix *matrix, bool outliers, bool infinite)
 {
-	struct xfp_matvec *w = &made->w;
+	struct xfp_matvec *w = &matrix->w;
 	bool library = w->mode >= XFP_MATVEC_V2A;
 	uint8_t *index = xfp_trial_buffer(trial, "index", w->rows * w->row_bytes, 1);
 
@@ -184,68 +186,68 @@ static void fill(struct xfp_trial *trial, struct xfp_made_matrix *made, bool out
 		fill_indices(trial, w, index);
 	if (w->mode == XFP_MATVEC_V2)
 		fill_codebooks(trial, w, infinite);
-	if (library && !made->codebooks)
-		make_library(trial, made);
+	if (library && !matrix->codebooks)
+		make_library(trial, matrix);
 	if (library)
-		fill_groups(trial, made, w);
+		fill_groups(trial, matrix, w);
 	if (outliers)
 		fill_outliers(trial, w);
-	made->whole = *w;
+	matrix->whole = *w;
 }
 
-void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool outliers, bool infinite)
+void xfp_make_matrix(struct xfp_trial *trial, struct xfp_trial_matrix *matrix, bool outliers, bool infinite)
 {
 	enum xfp_matvec_mode mode = (enum xfp_matvec_mode)trial->op->kind;
 	bool library = mode >= XFP_MATVEC_V2A, some = trial->number % 5 == 3, device = trial->set == XFP_SET_CUDA;
 	size_t cols = xfp_trial_columns(trial, trial->number % 8 == 7 ? 9000 : 2500), rows;
 	/* rows and columns: more blocks than a device runs at a time; more columns than 16 bits can count */
 	static const size_t large[XFP_LARGE_TRIALS][2] = { { 4200, 14336 }, { 16, 70000 } };
-	struct xfp_matvec *w = &made->w;
+	struct xfp_matvec *w = &matrix->w;
 	unsigned group;
 
 	/* include widths that are multiples of a group */
 	if (trial->number % 3 == 0)
 		cols = (cols + 127) / 128 * 128;
-	group = !library ? 0 : trial->number % 2 ? 7 : 4 + (unsigned)xfp_trial_below(trial, 7);
-	rows = 1 + xfp_trial_below(trial, 20);
-	*made = (struct xfp_made_matrix){ .w = { .mode = mode,
-						 .k = trial->op->k,
-						 .group = group,
-						 .rows = rows,
-						 .cols = cols,
-						 .unit = mode >= XFP_MATVEC_V2 ? 0x1p-9 : 1 } };
+	group = !library ? 0 : trial->number % 2 ? 7 : 4 + (unsigned)xfp_trial_random_below(trial, 7);
+	rows = 1 + xfp_trial_random_below(trial, 20);
+	*matrix = (struct xfp_trial_matrix){ .w = { .mode = mode,
+						    .k = trial->op->k,
+						    .group = group,
+						    .rows = rows,
+						    .cols = cols,
+						    .unit = mode >= XFP_MATVEC_V2 ? 0x1p-9 : 1 } };
 	if (mode == XFP_MATVEC_V2C && trial->number % 2)
 		w->group = 5;
 	if (mode == XFP_MATVEC_V2C && w->group > 6 && device)
 		w->group = 4 + (w->group - 4) % 3;
 	if (device && trial->number % 4 == 2) /* of several tiles and blocks of tiles */
-		w->rows += xfp_trial_below(trial, 120);
+		w->rows += xfp_trial_random_below(trial, 120);
 	if (device && trial->number >= XFP_LARGE_FIRST) {
 		const size_t *size = large[(trial->number - XFP_LARGE_FIRST) / XFP_LARGE_STEP];
 
 		w->rows = rows = size[0];
 		w->cols = cols = size[1];
 	}
-	xfp_matvec_whole(w);
-	fill(trial, made, outliers, infinite);
+	xfp_matvec_set_row_layout(w);
+	fill(trial, matrix, outliers, infinite);
 	if (some)
-		take_columns(trial, w);
-	snprintf(made->text, sizeof made->text, "%zu rows of %zu%s%.0u%s", w->rows, cols, library ? ", groups of " : "",
-		 library ? 1u << w->group : 0, some ? ", some columns" : "");
+		choose_columns(trial, w);
+	snprintf(matrix->text, sizeof matrix->text, "%zu rows of %zu%s%.0u%s", w->rows, cols,
+		 library ? ", groups of " : "", library ? 1u << w->group : 0, some ? ", some columns" : "");
 }
 
-void xfp_make_expert(struct xfp_trial *trial, const struct xfp_made_matrix *first, struct xfp_made_matrix *made,
+void xfp_make_expert(struct xfp_trial *trial, const struct xfp_trial_matrix *first, struct xfp_trial_matrix *matrix,
 		     bool outliers)
 {
 	const struct xfp_matvec *like = &first->whole;
 
-	*made = *first;
-	made->w = (struct xfp_matvec){ .mode = like->mode,
-				       .k = like->k,
-				       .group = like->group,
-				       .rows = like->rows,
-				       .cols = like->cols,
-				       .unit = like->mode >= XFP_MATVEC_V2 ? like->unit / 2 : 1 };
-	xfp_matvec_whole(&made->w);
-	fill(trial, made, outliers, false);
+	*matrix = *first;
+	matrix->w = (struct xfp_matvec){ .mode = like->mode,
+					 .k = like->k,
+					 .group = like->group,
+					 .rows = like->rows,
+					 .cols = like->cols,
+					 .unit = like->mode >= XFP_MATVEC_V2 ? like->unit / 2 : 1 };
+	xfp_matvec_set_row_layout(&matrix->w);
+	fill(trial, matrix, outliers, false);
 }

@@ -7,7 +7,7 @@
 
 #include "kernel-verify/trial/trial.h"
 
-struct xfp_made_matrix {
+struct xfp_trial_matrix {
 	struct xfp_matvec w;     /* all or some columns */
 	struct xfp_matvec whole; /* of this */
 	unsigned codebooks;      /* v2a, v2c: number in the library, whose entries are */
@@ -19,7 +19,7 @@ struct xfp_made_matrix {
 /* Make the matrix for the trial's op, whose `kind` is the mode, and for its number. On request some trials have some
  * columns only, or a codebook that is not finite. Matrices for a bundle have the groups and libraries that bundles
  * have. */
-void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool outliers, bool infinite);
+void xfp_make_matrix(struct xfp_trial *trial, struct xfp_trial_matrix *matrix, bool outliers, bool infinite);
 
 /* Device trials beyond the others of an op have matrices as large as a model's, or wider; their numbers select whole
  * matrices, with outliers if the mode has them. */
@@ -28,7 +28,7 @@ void xfp_make_matrix(struct xfp_trial *trial, struct xfp_made_matrix *made, bool
 #define XFP_LARGE_STEP 6
 
 /* Make another matrix of the same shape and library. */
-void xfp_make_expert(struct xfp_trial *trial, const struct xfp_made_matrix *first, struct xfp_made_matrix *made,
+void xfp_make_expert(struct xfp_trial *trial, const struct xfp_trial_matrix *first, struct xfp_trial_matrix *matrix,
 		     bool outliers);
 
 #endif

@@ -15,7 +15,7 @@ void xfp_kernel_op_add(struct xfp_kernel_ops *ops, const char *name, unsigned k,
 	struct xfp_kernel_op *op = &ops->op[ops->count++];
 	const char *at = strstr(name, "%u");
 
-	if (ops->count > XFP_MOST_OPS)
+	if (ops->count > XFP_MAX_OPS)
 		abort();
 	*op = (struct xfp_kernel_op){ .run = run, .k = k, .kind = kind, .sets = sets, .trials = 96, .exact = true };
 	if (at)

@@ -27,7 +27,7 @@ uint64_t xfp_trial_random(struct xfp_trial *trial)
 	return z ^ z >> 31;
 }
 
-size_t xfp_trial_below(struct xfp_trial *trial, size_t most)
+size_t xfp_trial_random_below(struct xfp_trial *trial, size_t most)
 {
 	return (size_t)((xfp_trial_random(trial) >> 32) * most >> 32);
 }
@@ -40,11 +40,11 @@ size_t xfp_trial_columns(struct xfp_trial *trial, size_t most)
 	if (trial->number < 2 * XFP_LANES + 1)
 		return trial->number + 1 < most ? trial->number + 1 : most;
 	if (trial->number % 4 == 0) {
-		size_t near = ((size_t)32 << xfp_trial_below(trial, 6)) + xfp_trial_below(trial, 3) - 1;
+		size_t near = ((size_t)32 << xfp_trial_random_below(trial, 6)) + xfp_trial_random_below(trial, 3) - 1;
 
 		return near < most ? near : most;
 	}
-	return 1 + xfp_trial_below(trial, most);
+	return 1 + xfp_trial_random_below(trial, most);
 }
 
 /* The sum of twelve uniform numbers, in integers: portable, and exact in f32. */

@@ -85,9 +85,9 @@ struct xfp_kernel_op {
 	bool exact;
 };
 
-#define XFP_MOST_OPS 192
+#define XFP_MAX_OPS 192
 struct xfp_kernel_ops {
-	struct xfp_kernel_op op[XFP_MOST_OPS];
+	struct xfp_kernel_op op[XFP_MAX_OPS];
 	unsigned count;
 };
 
@@ -144,7 +144,7 @@ struct xfp_trial {
 
 uint64_t xfp_trial_random(struct xfp_trial *trial);
 /* 0 ... most - 1 */
-size_t xfp_trial_below(struct xfp_trial *trial, size_t most);
+size_t xfp_trial_random_below(struct xfp_trial *trial, size_t most);
 /* A number of columns; trials cover all tails, a bench always uses the same. */
 size_t xfp_trial_columns(struct xfp_trial *trial, size_t most);
 float xfp_trial_gaussian(struct xfp_trial *trial);
@@ -230,9 +230,9 @@ bool xfp_kernel_wanted(const struct xfp_kernel_request *request, const char *op,
 struct xfp_kernel_report {
 	const struct xfp_kernel_request *request;
 	unsigned groups, trials, failed, failed_groups, not_run[XFP_KERNEL_SETS];
-	unsigned strange; /* matrices of a bundle that no kernel supports */
-	unsigned lost;    /* groups not run because the device was lost */
-	bool any;         /* the open JSON list has entries */
+	unsigned unsupported; /* matrices of a bundle that no kernel supports */
+	unsigned lost;        /* groups not run because the device was lost */
+	bool any;             /* the open JSON list has entries */
 };
 void xfp_report_string(const char *text); /* as JSON */
 void xfp_report_group(struct xfp_kernel_report *report, const char *op, enum xfp_kernel_set set, unsigned trials,

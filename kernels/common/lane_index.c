@@ -12,7 +12,7 @@
 
 #define ROW_ALIGN 16u
 #define SLOT 64 /* columns */
-#define MOST_COLUMNS (32 * XFP_CHUNK_LANES)
+#define MAX_COLUMNS (32 * XFP_CHUNK_LANES)
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 /* A piece of a slot: `bits` bits of byte `word`, from bit `shift` on. Pieces fill the index from the low end. */
@@ -127,7 +127,7 @@ void xfp_lane_index_pack(unsigned k, const uint8_t *index, size_t cols, uint8_t 
 	}
 	if (cols) {
 		unsigned count = xfp_chunk_lanes(k, cols);
-		uint8_t last[MOST_COLUMNS] = { 0 };
+		uint8_t last[MAX_COLUMNS] = { 0 };
 
 		for (size_t c = 0, v = 0; c < cols; c += count, v += XFP_CHUNK_LANES)
 			memcpy(last + v, index + c, cols - c < count ? cols - c : count);
@@ -148,7 +148,7 @@ void xfp_lane_index_unpack(unsigned k, const uint8_t *packed, size_t cols, uint8
 	}
 	if (cols) {
 		unsigned count = xfp_chunk_lanes(k, cols);
-		uint8_t last[MOST_COLUMNS];
+		uint8_t last[MAX_COLUMNS];
 
 		memset(&lanes, 0, sizeof lanes);
 		load_words(packed, words, count, &lanes);

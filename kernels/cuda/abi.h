@@ -95,8 +95,8 @@
 #define XFP_CUDA_COUNTERS 256u
 #endif
 #define XFP_CUDA_PART_BYTES 2048u
-#define XFP_CUDA_MOST_PARTS (2 * XFP_CUDA_COUNTERS - 2) /* of all tiles together */
-#define XFP_CUDA_SUMS_OFFSET (4 * XFP_CUDA_COUNTERS)    /* in a workspace: shared sums, then the parts */
+#define XFP_CUDA_MAX_PARTS (2 * XFP_CUDA_COUNTERS - 2) /* of all tiles together */
+#define XFP_CUDA_SUMS_OFFSET (4 * XFP_CUDA_COUNTERS)   /* in a workspace: shared sums, then the parts */
 #define XFP_CUDA_PARTS_OFFSET (XFP_CUDA_SUMS_OFFSET + XFP_CUDA_WORKERS * XFP_CUDA_SHARED_SUMS)
 
 /* Maximum columns of the integer path. A warp's 32-bit sums add bytes times digits: 255 * 128 * 2^16 < 2^31. The sums
@@ -110,7 +110,7 @@ struct xfp_cuda_pair {
 };
 
 /* The scale of a vector's integers: an element is 2^-exponent q; and the sum of all q. */
-struct xfp_cuda_whole {
+struct xfp_cuda_input_scale {
 	int64_t sum;
 	int32_t exponent; /* i above */
 	uint32_t finite;  /* nonzero if all x' are finite; otherwise the rest is undefined */
@@ -200,7 +200,7 @@ struct xfp_cuda_prepare {
 
 /* Host and device compilers must agree on the layout: there is no padding. */
 static_assert(sizeof(struct xfp_cuda_pair) == 2 * 4, "a pair of floats");
-static_assert(sizeof(struct xfp_cuda_whole) == 8 + 2 * 4, "no padding");
+static_assert(sizeof(struct xfp_cuda_input_scale) == 8 + 2 * 4, "no padding");
 static_assert(sizeof(struct xfp_cuda_matrix) == 11 * 8, "no padding");
 static_assert(sizeof(struct xfp_cuda_weights) == 4 * 8 + 8 * 4, "no padding");
 static_assert(sizeof(struct xfp_cuda_vectors) == 5 * 8 + 4 * 4, "no padding");

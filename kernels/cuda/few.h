@@ -131,7 +131,7 @@ template <int PAIRS, class Books> struct tile_results {
 	uint32_t row;
 	xfp_cuda_pair pair;
 	float factor;
-	xfp_cuda_whole x[PAIRS];
+	xfp_cuda_input_scale x[PAIRS];
 
 	XFP_DEVICE tile_results(const xfp_cuda_multiply &call, uint32_t tile, uint32_t lane)
 	{
@@ -142,7 +142,7 @@ template <int PAIRS, class Books> struct tile_results {
 		}
 #pragma unroll
 		for (uint32_t n = 0; n < PAIRS; n++)
-			x[n] = at<xfp_cuda_whole>(
+			x[n] = at<xfp_cuda_input_scale>(
 				call.vectors.whole)[call.first + min(2 * n + lane % 2, call.count - 1)];
 	}
 

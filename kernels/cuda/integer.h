@@ -185,12 +185,12 @@ XFP_DEVICE bool integers_fit(const xfp_cuda_vectors &x, uint32_t first, uint32_t
 	bool fit = true;
 
 	for (uint32_t v = 0; v < count; v++)
-		fit = fit && at<xfp_cuda_whole>(x.whole)[first + v].finite;
+		fit = fit && at<xfp_cuda_input_scale>(x.whole)[first + v].finite;
 	return fit;
 }
 
 /* Convert a sum of integers to its value. */
-XFP_DEVICE double integer_meaning(int64_t sum, const xfp_cuda_pair &pair, const xfp_cuda_whole &x, bool least)
+XFP_DEVICE double integer_meaning(int64_t sum, const xfp_cuda_pair &pair, const xfp_cuda_input_scale &x, bool least)
 {
 	double base = least ? pair.least * static_cast<double>(x.sum) : 0;
 
@@ -199,8 +199,8 @@ XFP_DEVICE double integer_meaning(int64_t sum, const xfp_cuda_pair &pair, const 
 
 /* Return row r of the tile times a vector. `least` adds the contribution of `least` for all columns; true only for the
  * first part of the columns. */
-XFP_DEVICE double integer_result(const int64_t *partial, const xfp_cuda_whole &x, const xfp_cuda_pair &pair, bool least,
-				 uint32_t r, uint32_t v)
+XFP_DEVICE double integer_result(const int64_t *partial, const xfp_cuda_input_scale &x, const xfp_cuda_pair &pair,
+				 bool least, uint32_t r, uint32_t v)
 {
 	int64_t sum = 0;
 

@@ -149,7 +149,8 @@ template <class Number> XFP_DEVICE void prepare(const xfp_cuda_prepare &call)
 	if (threadIdx.x)
 		return;
 	reinterpret_cast<float *>(call.vectors.scale)[vector] = power(-e);
-	reinterpret_cast<xfp_cuda_whole *>(call.vectors.whole)[vector] = xfp_cuda_whole{ sum, i, largest < infinite };
+	reinterpret_cast<xfp_cuda_input_scale *>(call.vectors.whole)[vector] =
+		xfp_cuda_input_scale{ sum, i, largest < infinite };
 }
 
 #define KERNEL(TYPE)                                                           \

@@ -234,7 +234,7 @@ XFP_DEVICE list_sum<Weights> list_row_part(const Weights &w, const xfp_cuda_matr
 	if constexpr (Weights::INTEGERS)
 		if (integers)
 			return __fma_rn(integer_result(reinterpret_cast<const int64_t *>(b.partial),
-						       at<xfp_cuda_whole>(x.whole)[first],
+						       at<xfp_cuda_input_scale>(x.whole)[first],
 						       Weights::books::meaning(m, row), !own.begin, r, 0),
 					w.row_factor(m, row), b.outlier[r * 8]);
 	return row_part<1>(w, m, x, b, row, r, 0, first);

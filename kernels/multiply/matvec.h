@@ -48,7 +48,7 @@ struct xfp_matvec {
 	unsigned k;     /* bits per index, for modes with codebooks */
 	unsigned group; /* v2a, v2c: log2 of the columns per group, at least 4 */
 	size_t rows, cols;
-	size_t row_bytes, row_groups; /* distance between rows; see xfp_matvec_whole */
+	size_t row_bytes, row_groups; /* distance between rows; see xfp_matvec_set_row_layout */
 	double unit;                  /* factor of a stored weight: 2^-s, or 1 */
 	const uint8_t *index;         /* rows, row_bytes apart */
 	const void *code;             /* v2: fp16 entries; fp8: f32 scales, row by row */
@@ -63,7 +63,7 @@ struct xfp_matvec {
 
 size_t xfp_matvec_row_bytes(enum xfp_matvec_mode mode, unsigned k, size_t cols);
 /* Set row_bytes and row_groups from mode, k, group and cols, for a matrix that has no other columns. */
-void xfp_matvec_whole(struct xfp_matvec *w);
+void xfp_matvec_set_row_layout(struct xfp_matvec *w);
 
 /* Build look-up tables of a library of v2a (`ratio` NULL) or v2c, fp16: `codebooks` codebooks of 2^k entries, at most
  * 256. A look-up with an invalid codebook number returns an undefined value. The buffer is aligned to 64 bytes. */

@@ -30,7 +30,7 @@ INLINE void v2_numbers(unsigned k, const struct xfp_matvec *w, size_t row, float
 	for (size_t c = 0; c < w->cols; c += chunk, packed += 4 * k * chunk / 32) {
 		unsigned lanes = xfp_chunk_lanes(k, w->cols - c);
 
-		take_apart(k, packed, lanes, index);
+		unpack_lanes(k, packed, lanes, index);
 		for (size_t v = 0, at = c; v < xfp_lane_columns(k) && at < w->cols; v++, at += lanes)
 			put_numbers(table_lookup(k, &table, index[v]), lanes, w->cols - at, x + at);
 	}
@@ -55,7 +55,7 @@ INLINE void group_numbers(unsigned k, bool scaled, const struct xfp_matvec *w, s
 	for (size_t c = 0; c < w->cols; c += chunk, packed += 4 * k * chunk / 32) {
 		unsigned lanes = xfp_chunk_lanes(k, w->cols - c);
 
-		take_apart(k, packed, lanes, index);
+		unpack_lanes(k, packed, lanes, index);
 		for (size_t v = 0, at = c; v < xfp_lane_columns(k) && at < w->cols; v++, at += lanes) {
 			size_t left = w->cols - at;
 			vf number;

@@ -32,7 +32,7 @@ size_t xfp_matvec_row_bytes(enum xfp_matvec_mode mode, unsigned k, size_t cols)
 	}
 }
 
-void xfp_matvec_whole(struct xfp_matvec *w)
+void xfp_matvec_set_row_layout(struct xfp_matvec *w)
 {
 	w->row_bytes = xfp_matvec_row_bytes(w->mode, w->k, w->cols);
 	w->row_groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group;

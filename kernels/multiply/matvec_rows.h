@@ -135,7 +135,7 @@ SLOTS(4)
 SLOTS(5)
 SLOTS(6)
 
-INLINE void take_apart(unsigned k, const uint8_t *packed, unsigned lanes, vi *to)
+INLINE void unpack_lanes(unsigned k, const uint8_t *packed, unsigned lanes, vi *to)
 {
 	k == 2   ? slots_2(packed, lanes, to)
 	: k == 3 ? slots_3(packed, lanes, to)
@@ -160,7 +160,7 @@ INLINE void v2_chunk(unsigned k, unsigned tile, const struct table *table, const
 		unsigned at_once = tile < OPEN_SUMS ? OPEN_SUMS / tile : 1;
 		vi index[MAX_VECTORS];
 
-		take_apart(k, packed, lanes, index);
+		unpack_lanes(k, packed, lanes, index);
 		for (unsigned v = 0; v < xfp_lane_columns(k); v += at_once)
 			UNROLL
 		for (unsigned i = 0; i < at_once; i++)
@@ -245,7 +245,7 @@ INLINE void group_chunk(unsigned k, unsigned tile, bool scaled, unsigned run, co
 		size_t within = ((size_t)1 << g->group) - 1;
 		vi index[MAX_VECTORS];
 
-		take_apart(k, packed, 16, index);
+		unpack_lanes(k, packed, 16, index);
 		for (unsigned v = 0; v < xfp_lane_columns(k); v++) {
 			size_t at = column + (size_t)16 * v;
 
@@ -263,7 +263,7 @@ INLINE void group_rest(unsigned k, unsigned tile, bool scaled, const struct grou
 	unsigned lanes = xfp_chunk_lanes(k, cols - column);
 	vi index[MAX_VECTORS];
 
-	take_apart(k, packed, lanes, index);
+	unpack_lanes(k, packed, lanes, index);
 	for (unsigned v = 0; column < cols; v++, column += lanes)
 		add_weights(tile, 0,
 			    group_lookup(k, scaled, g, column,

@@ -9,7 +9,7 @@
 #include "kernels/peers/blocks.h"
 
 #define TOP 6            /* the largest value of a code */
-#define LEAST 0x1p-9f    /* the smallest positive E4M3 */
+#define MIN_E4M3 0x1p-9f /* the smallest positive E4M3 */
 #define LARGEST 448.0f   /* the largest E4M3 */
 #define TOP_EXPONENT 2   /* exponent of 6 */
 #define LARGEST_E8M0 254 /* 255 is NaN */
@@ -54,7 +54,7 @@ void xfp_nvfp4_encode(const float *x, float scale, uint8_t *block)
 	/* If the scale of the matrix is 0, all weights are 0 or too small for it. */
 	float own = scale > 0 ? peak_of(x, 16) / (TOP * scale) : 0, step;
 
-	own = own > LEAST ? own : own > 0 ? LEAST : 1;
+	own = own > MIN_E4M3 ? own : own > 0 ? MIN_E4M3 : 1;
 	block[0] = xfp_float_to_e4m3(own < LARGEST ? own : LARGEST);
 	step = xfp_e4m3_to_float(block[0]) * scale;
 	memset(block + 1, 0, 8);

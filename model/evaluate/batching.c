@@ -14,8 +14,8 @@
 #include "model/forward/memory.h"
 #include "runtime/team.h"
 
-#define MOST_LOGITS ((uint64_t)64 << 20)
-#define LEAST_LOGITS ((uint64_t)1 << 20)
+#define MAX_LOGITS ((uint64_t)64 << 20)
+#define MIN_LOGITS ((uint64_t)1 << 20)
 #define RESERVE ((uint64_t)8 << 20) /* mapped pages of a bundle, and short-lived allocations */
 #define TOKEN_BYTES 128             /* bytes: sums over the vocabulary */
 
@@ -68,7 +68,7 @@ static uint64_t layer_bytes(const struct xfp_evaluation *e, const struct xfp_eva
 static uint64_t needed(const struct xfp_evaluation *e, size_t sequences)
 {
 	uint64_t copies = xfp_evaluation_has_source(e) ? 2 : 1, layer = layer_bytes(e, &e->judged, copies * sequences);
-	uint64_t logits = xfp_add_sat(copies * LEAST_LOGITS, sequences * e->tokens.length * TOKEN_BYTES);
+	uint64_t logits = xfp_add_sat(copies * MIN_LOGITS, sequences * e->tokens.length * TOKEN_BYTES);
 	uint64_t source = xfp_evaluation_has_source(e) ? layer_bytes(e, &e->source, sequences) : 0;
 
 	return xfp_add_sat(xfp_add_sat(activations(e, copies == 2 ? 3 : 1, sequences), layer > source ? layer : source),
@@ -90,7 +90,7 @@ enum xfp_status xfp_evaluation_batching(struct xfp_evaluation *e, struct xfp_err
 				"--memory %s: one sequence of %zu tokens and some rows of each matrix need %s; "
 				"allow that much, or use shorter sequences",
 				xfp_size_text(memory, e->request.memory_binary, given), e->tokens.length,
-				xfp_size_enough(all, e->request.memory_binary, wanted));
+				xfp_size_text_rounded_up(all, e->request.memory_binary, wanted));
 	e->batching.spilled = xfp_add_sat(xfp_add_sat(always, streams), needed(e, high)) > memory;
 	/* The largest number that fits, between one and all. */
 	while (low < high) {
@@ -104,6 +104,6 @@ enum xfp_status xfp_evaluation_batching(struct xfp_evaluation *e, struct xfp_err
 	e->batching.sequences = low;
 	all = xfp_add_sat(xfp_add_sat(always, needed(e, low)), e->batching.spilled ? 0 : streams);
 	left = memory > all ? (memory - all) / copies : 0;
-	e->batching.logits_bytes = LEAST_LOGITS + (left < MOST_LOGITS ? left : MOST_LOGITS);
+	e->batching.logits_bytes = MIN_LOGITS + (left < MAX_LOGITS ? left : MAX_LOGITS);
 	return XFP_OK;
 }

@@ -66,13 +66,13 @@ struct xfp_batching {
 
 /* The file that saves finished layers. */
 struct xfp_evaluation_state {
-	char *path;         /* NULL: nothing is saved */
-	bool examined;      /* an existing file was loaded or rejected */
-	bool unwritable;    /* writing it failed, and is not tried again */
-	uint8_t key[32];    /* identifies the evaluation */
-	uint32_t layers;    /* layers finished in the saved state; 0 if nothing is saved */
-	double written_at;  /* xfp_now() */
-	double write_takes; /* seconds, as estimated */
+	char *path;           /* NULL: nothing is saved */
+	bool examined;        /* an existing file was loaded or rejected */
+	bool unwritable;      /* writing it failed, and is not tried again */
+	uint8_t key[32];      /* identifies the evaluation */
+	uint32_t layers;      /* layers finished in the saved state; 0 if nothing is saved */
+	double written_at;    /* xfp_now() */
+	double write_seconds; /* seconds, as estimated */
 };
 
 struct xfp_evaluation {

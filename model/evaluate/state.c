@@ -31,7 +31,7 @@
 #define BUFFER ((size_t)1 << 20)
 #define SHARE 10           /* writing states takes at most 1/SHARE of the time */
 #define BYTES_A_SECOND 2e8 /* assumed speed of the first write */
-#define LEAST_SECONDS .02  /* the least that a write is assumed to take */
+#define MIN_SECONDS .02    /* the least that a write is assumed to take */
 
 /* A state that is being written or read. */
 struct state_file {
@@ -76,7 +76,7 @@ static enum xfp_status make_key(struct xfp_evaluation *e, struct xfp_error *err)
 enum xfp_status xfp_evaluation_state_begin(struct xfp_evaluation *e, struct xfp_error *err)
 {
 	e->state.written_at = xfp_now();
-	e->state.write_takes = LEAST_SECONDS + (double)state_bytes(e) / BYTES_A_SECOND;
+	e->state.write_seconds = MIN_SECONDS + (double)state_bytes(e) / BYTES_A_SECOND;
 	if (e->request.state_path)
 		e->state.path = strdup(e->request.state_path);
 	else if (xfp_weights_is_bundle(e->judged.model.weights))
@@ -275,7 +275,7 @@ void xfp_evaluation_state_save(struct xfp_evaluation *e, uint32_t layers, bool n
 	struct xfp_error err;
 
 	if (!e->state.path || e->state.unwritable || !layers || layers == e->state.layers ||
-	    (!now && began - e->state.written_at < SHARE * e->state.write_takes))
+	    (!now && began - e->state.written_at < SHARE * e->state.write_seconds))
 		return;
 	if (write_state(e, layers, &err)) {
 		xfp_evaluation_warn(e, "cannot save finished layers: %s", err.text);
@@ -284,7 +284,7 @@ void xfp_evaluation_state_save(struct xfp_evaluation *e, uint32_t layers, bool n
 	}
 	e->state.layers = layers;
 	e->state.written_at = xfp_now();
-	e->state.write_takes = LEAST_SECONDS + e->state.written_at - began;
+	e->state.write_seconds = MIN_SECONDS + e->state.written_at - began;
 }
 
 void xfp_evaluation_state_remove(struct xfp_evaluation *e)

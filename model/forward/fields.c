@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/forward/fields.h"
 
-#define MOST 0x1000000 /* limit of any count: 2^24 */
+#define MAX_COUNT 0x1000000 /* limit of any count: 2^24 */
 
 void xfp_field_wrong(struct xfp_fields *f, const char *key, const char *what)
 {
@@ -22,7 +22,7 @@ uint32_t xfp_field_count(struct xfp_fields *f, const char *key, uint32_t otherwi
 
 	if (!value && otherwise)
 		return otherwise;
-	if (json_is_integer(value) && json_integer_value(value) >= 1 && json_integer_value(value) <= MOST)
+	if (json_is_integer(value) && json_integer_value(value) >= 1 && json_integer_value(value) <= MAX_COUNT)
 		return (uint32_t)json_integer_value(value);
 	xfp_field_wrong(f, key,
 			value ? "is not a valid count" : "is missing; use the config that belongs to the model");

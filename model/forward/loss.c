@@ -8,7 +8,7 @@
 #include "model/forward/parts.h"
 #include "runtime/team.h"
 
-#define LEAST_PART 16 /* least rows of the head for one pass over the tokens */
+#define MIN_PART 16 /* least rows of the head for one pass over the tokens */
 
 /* A softmax over the vocabulary, accumulated logit by logit, in order: the maximum so far, and the sum of e^(logit -
  * maximum). So the division of the vocabulary into parts does not matter. */
@@ -77,8 +77,8 @@ static enum xfp_status check_finite(const struct token_sum *s, const struct xfp_
 			xfp_weights_path(forward->weights));
 }
 
-static enum xfp_status conclude(const struct tally_task *task, const struct xfp_forward *source,
-				struct xfp_token_loss *losses, struct xfp_error *err)
+static enum xfp_status compute_losses(const struct tally_task *task, const struct xfp_forward *source,
+				      struct xfp_token_loss *losses, struct xfp_error *err)
 {
 	for (size_t t = 0; t < task->forward->tokens; t++) {
 		const struct token_sum *s = &task->sums[t], *of_source = &task->source_sums[t];
@@ -134,7 +134,7 @@ enum xfp_status xfp_token_losses(const struct xfp_last_activations *model, const
 	const struct xfp_forward *forward = model->forward;
 	uint32_t vocabulary = forward->description->vocabulary;
 	size_t most = logits_bytes / sizeof(float) / forward->tokens;
-	uint32_t part = most < LEAST_PART ? LEAST_PART : most < vocabulary ? (uint32_t)most : vocabulary;
+	uint32_t part = most < MIN_PART ? MIN_PART : most < vocabulary ? (uint32_t)most : vocabulary;
 	float *logits = xfp_floats(forward->tokens, part), *source_logits = NULL;
 	struct tally_task task = { .forward = forward, .ids = ids };
 	enum xfp_status status = XFP_OK;
@@ -150,7 +150,7 @@ enum xfp_status xfp_token_losses(const struct xfp_last_activations *model, const
 	if (!status)
 		status = tally(model, source, part, &task, logits, source_logits, err);
 	if (!status)
-		status = conclude(&task, source ? source->forward : NULL, losses, err);
+		status = compute_losses(&task, source ? source->forward : NULL, losses, err);
 	free(logits);
 	free(source_logits);
 	free(task.sums);

@@ -9,7 +9,7 @@
 
 #define FAST_BLOCK_BYTES 0x400000 /* stored rows that a fast product reads at a time, and their conversion */
 
-static uint64_t most_of(uint64_t a, uint64_t b)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -24,7 +24,7 @@ static struct half_widths attention_widths(const struct xfp_description *d)
 {
 	uint64_t rows = (uint64_t)d->heads * d->head_dim, kv_rows = (uint64_t)d->kv_heads * d->head_dim;
 
-	return (struct half_widths){ (d->output_gate ? 4 : 2) * rows + 2 * kv_rows, most_of(d->hidden, rows) };
+	return (struct half_widths){ (d->output_gate ? 4 : 2) * rows + 2 * kv_rows, larger(d->hidden, rows) };
 }
 
 /* Channels of the convolution, gates, beta and decay. The output of a fused projection is copied. */
@@ -34,21 +34,21 @@ static struct half_widths delta_widths(const struct xfp_description *d)
 	uint64_t values = delta->value_heads * delta->value_dim, projected = xfp_delta_channels(delta) + values;
 
 	return (struct half_widths){ (delta->by_heads ? 2 : 1) * projected + 2 * delta->value_heads,
-				     most_of(d->hidden, values) };
+				     larger(d->hidden, values) };
 }
 
 /* Gate and up. */
 static struct half_widths dense_widths(const struct xfp_description *d)
 {
-	return (struct half_widths){ 2 * (uint64_t)d->intermediate, most_of(d->hidden, d->intermediate) };
+	return (struct half_widths){ 2 * (uint64_t)d->intermediate, larger(d->hidden, d->intermediate) };
 }
 
 /* Router probabilities, gathered tokens, gate, up and output of one expert, which all tokens may select. */
 static struct half_widths expert_widths(const struct xfp_description *d)
 {
-	uint64_t width = most_of(d->expert_intermediate, d->shared_intermediate);
+	uint64_t width = larger(d->expert_intermediate, d->shared_intermediate);
 
-	return (struct half_widths){ d->experts + 2 * (uint64_t)d->hidden + 2 * width, most_of(d->hidden, width) };
+	return (struct half_widths){ d->experts + 2 * (uint64_t)d->hidden + 2 * width, larger(d->hidden, width) };
 }
 
 /* Floats per token of a product's input: panels, or vectors prepared for the kernels of libxfp. */
@@ -72,8 +72,8 @@ static uint64_t stack_bytes(const struct xfp_description *d, const struct xfp_fo
 static uint64_t block_bytes(const struct xfp_forward_batch *batch, uint64_t cols)
 {
 	if (batch->arithmetic == XFP_FAST)
-		return most_of(FAST_BLOCK_BYTES, xfp_mul_sat(2 * sizeof(double), cols));
-	return 2 * most_of(XFP_BLOCK_BYTES, xfp_mul_sat(XFP_QUAD * sizeof(float), cols));
+		return larger(FAST_BLOCK_BYTES, xfp_mul_sat(2 * sizeof(double), cols));
+	return 2 * larger(XFP_BLOCK_BYTES, xfp_mul_sat(XFP_QUAD * sizeof(float), cols));
 }
 
 /* Per thread: the scores of a query and, for XFP_REPRODUCIBLE, transposed keys, or rows of a matrix as doubles. */
@@ -85,7 +85,7 @@ static uint64_t thread_bytes(const struct xfp_description *d, const struct xfp_f
 		return xfp_mul_sat(xfp_add_sat(batch->positions, XFP_LANES), sizeof(float));
 	scores = xfp_add_sat(xfp_mul_sat(xfp_add_sat(batch->positions, d->head_dim), sizeof(double)),
 			     xfp_mul_sat(xfp_mul_sat(batch->positions, d->head_dim), sizeof(float)));
-	return most_of(scores, xfp_mul_sat(XFP_QUAD * sizeof(double), cols));
+	return larger(scores, xfp_mul_sat(XFP_QUAD * sizeof(double), cols));
 }
 
 uint64_t xfp_forward_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch)
@@ -96,8 +96,8 @@ uint64_t xfp_forward_bytes(const struct xfp_description *d, const struct xfp_for
 		struct half_widths mixer = d->layer[i].delta ? delta_widths(d) : attention_widths(d);
 		struct half_widths mlp = d->layer[i].experts ? expert_widths(d) : dense_widths(d);
 
-		floats = most_of(floats, most_of(mixer.floats, mlp.floats));
-		cols = most_of(cols, most_of(mixer.cols, mlp.cols));
+		floats = larger(floats, larger(mixer.floats, mlp.floats));
+		cols = larger(cols, larger(mixer.cols, mlp.cols));
 	}
 	/* The normalized activations, and the output of the half. */
 	floats = xfp_add_sat(floats, 2 * (uint64_t)d->hidden + vector_floats(batch, cols));

@@ -29,7 +29,7 @@ struct generator {
 	size_t *slot; /* index of its text; g->count: empty */
 	size_t next;  /* index of the next prompt to start */
 	float *logits;
-	struct xfp_weighed *candidates;
+	struct xfp_token_candidate *candidates;
 	struct xfp_segment *segments;
 	uint32_t *ids;
 	size_t segment_count;
@@ -110,7 +110,7 @@ static uint64_t memory_needed(const struct xfp_generation *g, unsigned threads)
 				   xfp_forward_table_bytes(d, g->context),
 				   (uint64_t)batch.tokens * d->hidden * sizeof(float),
 				   (uint64_t)g->parallel * d->vocabulary * sizeof(float),
-				   (uint64_t)d->vocabulary * sizeof(struct xfp_weighed) };
+				   (uint64_t)d->vocabulary * sizeof(struct xfp_token_candidate) };
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

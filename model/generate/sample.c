@@ -16,7 +16,7 @@ static uint64_t mixed(uint64_t x)
 	return x ^ x >> 32;
 }
 
-double xfp_random_of(uint64_t seed, uint64_t sequence, uint64_t position)
+double xfp_random_uniform(uint64_t seed, uint64_t sequence, uint64_t position)
 {
 	uint64_t x = mixed(seed + 0x9e3779b97f4a7c15);
 
@@ -38,14 +38,14 @@ static uint32_t largest(const float *logits, uint32_t vocabulary)
 
 /* ---- the most probable tokens, by a heap -------------------------------------------------------- */
 
-static bool before(const struct xfp_weighed *a, const struct xfp_weighed *b)
+static bool before(const struct xfp_token_candidate *a, const struct xfp_token_candidate *b)
 {
 	return a->weight > b->weight || (a->weight == b->weight && a->id < b->id);
 }
 
-static void sink(struct xfp_weighed *heap, size_t count, size_t at)
+static void sink(struct xfp_token_candidate *heap, size_t count, size_t at)
 {
-	struct xfp_weighed moved = heap[at];
+	struct xfp_token_candidate moved = heap[at];
 
 	for (size_t child; (child = 2 * at + 1) < count; at = child) {
 		if (child + 1 < count && before(&heap[child + 1], &heap[child]))
@@ -58,9 +58,9 @@ static void sink(struct xfp_weighed *heap, size_t count, size_t at)
 }
 
 /* Move the most probable of the remaining tokens to the end of the heap. */
-static double pop(struct xfp_weighed *heap, size_t count)
+static double pop(struct xfp_token_candidate *heap, size_t count)
 {
-	struct xfp_weighed top = heap[0];
+	struct xfp_token_candidate top = heap[0];
 
 	heap[0] = heap[count - 1];
 	heap[count - 1] = top;
@@ -70,7 +70,7 @@ static double pop(struct xfp_weighed *heap, size_t count)
 
 /* Move the kept tokens to the end, the most probable last, and return their count. `weight` is the sum of all weights,
  * and becomes that of the kept ones. */
-static size_t keep(const struct xfp_sampling *s, struct xfp_weighed *heap, size_t count, double *weight)
+static size_t keep(const struct xfp_sampling *s, struct xfp_token_candidate *heap, size_t count, double *weight)
 {
 	size_t most = s->top_k && s->top_k < count ? s->top_k : count, popped = 0, kept = 0;
 	double wanted = *weight, sum = 0;
@@ -89,7 +89,7 @@ static size_t keep(const struct xfp_sampling *s, struct xfp_weighed *heap, size_
 }
 
 uint32_t xfp_sample(const struct xfp_sampling *s, uint64_t sequence, uint64_t position, const float *logits,
-		    uint32_t vocabulary, struct xfp_weighed *candidates)
+		    uint32_t vocabulary, struct xfp_token_candidate *candidates)
 {
 	uint32_t best = largest(logits, vocabulary);
 	size_t count = 0, kept;
@@ -101,12 +101,12 @@ uint32_t xfp_sample(const struct xfp_sampling *s, uint64_t sequence, uint64_t po
 		double less = ((double)logits[v] - logits[best]) / s->temperature;
 
 		if (less > -NOTHING)
-			candidates[count++] = (struct xfp_weighed){ xfp_exp(less), v };
+			candidates[count++] = (struct xfp_token_candidate){ xfp_exp(less), v };
 	}
 	for (size_t i = count; i-- > 0;)
 		weight += candidates[i].weight;
 	kept = s->top_k || s->top_p < 1 ? keep(s, candidates, count, &weight) : count;
-	drawn = xfp_random_of(s->seed, sequence, position) * weight;
+	drawn = xfp_random_uniform(s->seed, sequence, position) * weight;
 	for (size_t i = 0; i + 1 < kept; i++) {
 		drawn -= candidates[count - 1 - i].weight;
 		if (drawn < 0)

@@ -18,17 +18,17 @@ struct xfp_sampling {
 };
 
 /* A candidate token; as many as the vocabulary has. */
-struct xfp_weighed {
+struct xfp_token_candidate {
 	double weight; /* proportional to the probability */
 	uint32_t id;
 };
 
 /* A random number in [0, 1). It depends only on the three arguments: sequences that are generated together do not
  * influence one another, and neither does their order. */
-double xfp_random_of(uint64_t seed, uint64_t sequence, uint64_t position);
+double xfp_random_uniform(uint64_t seed, uint64_t sequence, uint64_t position);
 
 /* Select a token. Logits must be finite. The same logits give the same token on any machine. */
 uint32_t xfp_sample(const struct xfp_sampling *sampling, uint64_t sequence, uint64_t position, const float *logits,
-		    uint32_t vocabulary, struct xfp_weighed *candidates);
+		    uint32_t vocabulary, struct xfp_token_candidate *candidates);
 
 #endif

@@ -8,8 +8,8 @@
 #include "model/tokenizer/unicode.h"
 
 struct added_token {
-	char *text;                     /* as in the file */
-	struct xfp_growable looked_for; /* as in a text: normalized if it is matched in normalized text */
+	char *text;                 /* as in the file */
+	struct xfp_growable needle; /* as in a text: normalized if it is matched in normalized text */
 	uint32_t id;
 	bool single_word, left, right, normalized, special;
 };
@@ -37,13 +37,13 @@ static int by_id(const void *a, const void *b)
 static int by_bytes(const void *a, const void *b)
 {
 	const struct added_token *x = *(const struct added_token *const *)a, *y = *(const struct added_token *const *)b;
-	size_t size = x->looked_for.size < y->looked_for.size ? x->looked_for.size : y->looked_for.size;
-	int order = memcmp(x->looked_for.bytes, y->looked_for.bytes, size);
+	size_t size = x->needle.size < y->needle.size ? x->needle.size : y->needle.size;
+	int order = memcmp(x->needle.bytes, y->needle.bytes, size);
 
 	if (order)
 		return order;
-	if (x->looked_for.size != y->looked_for.size)
-		return x->looked_for.size < y->looked_for.size ? -1 : 1;
+	if (x->needle.size != y->needle.size)
+		return x->needle.size < y->needle.size ? -1 : 1;
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
@@ -72,10 +72,10 @@ static void read_token(struct xfp_part_reader *r, const json_t *value, size_t in
 	if (id >= 0 && id != token->id)
 		xfp_part_refuse(r, where, "\"%s\" has the id %u here, and %u in the vocabulary",
 				xfp_printable(text).text, token->id, (unsigned)id);
-	else if (!(token->text = strdup(text)) || !xfp_growable_add(&token->looked_for, text, strlen(text)))
+	else if (!(token->text = strdup(text)) || !xfp_growable_add(&token->needle, text, strlen(text)))
 		r->status = xfp_no_memory_for(r->err, r->file);
 	else if (token->normalized)
-		r->status = xfp_normalize(normalizer, budget, &token->looked_for, r->err);
+		r->status = xfp_normalize(normalizer, budget, &token->needle, r->err);
 }
 
 static void fill(struct xfp_part_reader *r, const struct xfp_added *added, bool normalized, struct finder *finder)
@@ -87,10 +87,10 @@ static void fill(struct xfp_part_reader *r, const struct xfp_added *added, bool 
 	for (size_t i = 0; i < added->count; i++) {
 		const struct added_token *token = &added->token[i];
 
-		if (token->normalized != normalized || !token->looked_for.size)
+		if (token->normalized != normalized || !token->needle.size)
 			continue;
 		finder->token[finder->count++] = token;
-		finder->begins[(unsigned char)token->looked_for.bytes[0]] = true;
+		finder->begins[(unsigned char)token->needle.bytes[0]] = true;
 	}
 	qsort(finder->token, finder->count, sizeof *finder->token, by_bytes);
 }
@@ -131,7 +131,7 @@ void xfp_added_free(struct xfp_added *added)
 		return;
 	for (size_t i = 0; added->token && i < added->count; i++) {
 		free(added->token[i].text);
-		free(added->token[i].looked_for.bytes);
+		free(added->token[i].needle.bytes);
 	}
 	free(added->token);
 	free(added->original.token);
@@ -148,8 +148,8 @@ const char *xfp_added_text(const struct xfp_added *added, uint32_t id, size_t *s
 	if (!found)
 		return NULL;
 	*special = found->special;
-	*size = found->looked_for.size;
-	return found->looked_for.bytes;
+	*size = found->needle.size;
+	return found->needle.bytes;
 }
 
 int64_t xfp_added_find(const struct xfp_added *added, const char *text)
@@ -170,7 +170,7 @@ static size_t bound(const struct finder *f, size_t low, size_t high, size_t dept
 {
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const struct xfp_growable *text = &f->token[middle]->looked_for;
+		const struct xfp_growable *text = &f->token[middle]->needle;
 
 		if (text->size <= depth || (unsigned char)text->bytes[depth] < byte)
 			low = middle + 1;
@@ -193,7 +193,7 @@ static const struct added_token *longest(const struct finder *f, const char *tex
 		high = bound(f, low, high, depth, byte + 1);
 		if (low == high)
 			break;
-		if (f->token[low]->looked_for.size == depth + 1)
+		if (f->token[low]->needle.size == depth + 1)
 			found = f->token[low];
 	}
 	return found;
@@ -206,7 +206,7 @@ static size_t character_before(const char *text, size_t at, uint32_t *character)
 
 	while (start && xfp_utf8_continues(text[start]))
 		start--;
-	xfp_utf8_take(text + start, character);
+	xfp_utf8_decode(text + start, character);
 	return start;
 }
 
@@ -221,7 +221,7 @@ static bool within_word(const char *text, size_t size, size_t start, size_t end)
 	}
 	if (end == size)
 		return false;
-	xfp_utf8_take(text + end, &character);
+	xfp_utf8_decode(text + end, &character);
 	return xfp_is_word(character);
 }
 
@@ -244,7 +244,7 @@ static bool find_all(const struct finder *f, const char *text, size_t size, bool
 			f->begins[(unsigned char)text[at]] ? longest(f, text + at, size - at) : NULL;
 		size_t start = at, end;
 
-		next = token ? at + token->looked_for.size : at + 1;
+		next = token ? at + token->needle.size : at + 1;
 		end = next;
 		if (!token || (token->single_word && within_word(text, size, start, end)))
 			continue;
@@ -258,7 +258,7 @@ static bool find_all(const struct finder *f, const char *text, size_t size, bool
 		if (token->right && end < blank)
 			end = blank;
 		while (token->right && end < size) {
-			size_t length = xfp_utf8_take(text + end, &character);
+			size_t length = xfp_utf8_decode(text + end, &character);
 
 			if (!xfp_is_white(character))
 				break;

@@ -100,7 +100,7 @@ static bool begin(const struct xfp_bpe *bpe, const char *text, size_t size, stru
 		uint32_t character;
 		int64_t id;
 
-		length = xfp_utf8_take(text + at, &character);
+		length = xfp_utf8_decode(text + at, &character);
 		id = character_id(bpe, text + at, length, !at, at + length == size);
 		if (id < 0 && has_bytes(bpe, text + at, length)) {
 			for (size_t i = 0; made && i < length; i++)

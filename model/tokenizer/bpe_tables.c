@@ -26,11 +26,11 @@ static uint64_t hash_pair(uint32_t left, uint32_t right)
 
 /* Limit of probes of a table while it is filled, on average per entry. Texts of tokens need two; without a limit, a
  * file with colliding hashes would need quadratic time. */
-#define MOST_LOOKS 64
+#define MAX_PROBES 64
 
-static uint64_t looks_for(size_t things)
+static uint64_t probe_limit(size_t things)
 {
-	return MOST_LOOKS * ((uint64_t)things + 64);
+	return MAX_PROBES * ((uint64_t)things + 64);
 }
 
 /* At least twice as many slots as entries, minus one. */
@@ -97,7 +97,7 @@ const struct bpe_merge *bpe_merge_of(const struct xfp_bpe *bpe, uint32_t left, u
 static void read_vocabulary(struct xfp_part_reader *r, struct xfp_bpe *bpe, const json_t *vocabulary)
 {
 	size_t count = json_object_size(vocabulary);
-	uint64_t looks = looks_for(count);
+	uint64_t probes = probe_limit(count);
 	const char *text;
 	json_t *value;
 
@@ -131,9 +131,9 @@ static void read_vocabulary(struct xfp_part_reader *r, struct xfp_bpe *bpe, cons
 
 		if (i && bpe->token[i - 1].id == bpe->token[i].id)
 			xfp_part_refuse(r, "model", "vocab: two tokens have the id %u", bpe->token[i].id);
-		for (; bpe->by_text[at & bpe->text_mask] != BPE_NONE && looks; looks--)
+		for (; bpe->by_text[at & bpe->text_mask] != BPE_NONE && probes; probes--)
 			at++;
-		if (!looks)
+		if (!probes)
 			xfp_part_refuse(r, "model", "vocab: too many hash collisions; not a real tokenizer");
 		bpe->by_text[at & bpe->text_mask] = i;
 	}
@@ -165,7 +165,7 @@ static bool halves(const json_t *merge, const char *half[2], size_t size[2])
 }
 
 /* Of duplicate pairs, the later one applies. False if the probe limit is exceeded. */
-static bool insert(struct xfp_bpe *bpe, struct bpe_merge merge, uint64_t *looks)
+static bool insert(struct xfp_bpe *bpe, struct bpe_merge merge, uint64_t *probes)
 {
 	size_t at = hash_pair(merge.left, merge.right);
 	struct bpe_merge *place;
@@ -173,14 +173,14 @@ static bool insert(struct xfp_bpe *bpe, struct bpe_merge merge, uint64_t *looks)
 	for (; (place = &bpe->merge[at & bpe->merge_mask])->rank != BPE_NONE &&
 	       (place->left != merge.left || place->right != merge.right);
 	     at++)
-		if (!(*looks)--)
+		if (!(*probes)--)
 			return false;
 	*place = merge;
 	return true;
 }
 
 static void read_merge(struct xfp_part_reader *r, struct xfp_bpe *bpe, const json_t *merge, size_t rank,
-		       struct xfp_growable *both, uint64_t *looks)
+		       struct xfp_growable *both, uint64_t *probes)
 {
 	size_t size[2], prefix = strlen(bpe->prefix);
 	int64_t left, right, id;
@@ -208,7 +208,7 @@ static void read_merge(struct xfp_part_reader *r, struct xfp_bpe *bpe, const jso
 				: right < 0 ? "the second token"
 					    : "the merged token");
 	else if (!insert(bpe, (struct bpe_merge){ (uint32_t)left, (uint32_t)right, (uint32_t)rank, (uint32_t)id },
-			 looks))
+			 probes))
 		xfp_part_refuse(r, "model", "merges: too many hash collisions; not a real tokenizer");
 }
 
@@ -216,7 +216,7 @@ static void read_merges(struct xfp_part_reader *r, struct xfp_bpe *bpe, const js
 {
 	const json_t *merges = xfp_part_list(r, "model", model, "merges");
 	size_t count = json_array_size(merges);
-	uint64_t looks = looks_for(count);
+	uint64_t probes = probe_limit(count);
 	struct xfp_growable both = { 0 };
 
 	if (!r->status && count >= INT32_MAX)
@@ -234,7 +234,7 @@ static void read_merges(struct xfp_part_reader *r, struct xfp_bpe *bpe, const js
 
 		/* Older files contain the first line of merges.txt. */
 		if (!json_is_string(merge) || strncmp(json_string_value(merge), "#version", 8))
-			read_merge(r, bpe, merge, i, &both, &looks);
+			read_merge(r, bpe, merge, i, &both, &probes);
 	}
 	free(both.bytes);
 }

@@ -10,7 +10,7 @@
 #include "model/tokenizer/splitter.h"
 #include "model/tokenizer/unicode.h"
 
-#define MOST_LINKS 64 /* each calls the next */
+#define MAX_LINKS 64 /* each calls the next */
 
 enum link_kind { BYTE_LEVEL, BYTE_FALLBACK, FUSE, STRIP, REPLACE, METASPACE, BLANKS };
 
@@ -46,8 +46,8 @@ struct xfp_decoder_run {
 static void append(struct xfp_part_reader *r, struct xfp_decoder_chain *chain, struct decoder_link link,
 		   const char *text, const char *content)
 {
-	if (chain->count == MOST_LINKS)
-		xfp_part_refuse(r, "decoder", "more than %d parts", MOST_LINKS);
+	if (chain->count == MAX_LINKS)
+		xfp_part_refuse(r, "decoder", "more than %d parts", MAX_LINKS);
 	if (r->status)
 		return;
 	link.text = strdup(text);
@@ -86,7 +86,7 @@ static void add_strip(struct xfp_part_reader *r, const char *where, const json_t
 	uint32_t character;
 
 	xfp_part_only(r, where, value, names);
-	if (!r->status && (!*text || text[xfp_utf8_take(text, &character)]))
+	if (!r->status && (!*text || text[xfp_utf8_decode(text, &character)]))
 		xfp_part_refuse(r, where, "content is not one character");
 	append(r, chain,
 	       (struct decoder_link){ .kind = STRIP,
@@ -204,7 +204,7 @@ static bool add_level_bytes(struct xfp_growable *bytes, const struct xfp_growabl
 		char byte;
 		int value;
 
-		length = xfp_utf8_take(token->bytes + at, &character);
+		length = xfp_utf8_decode(token->bytes + at, &character);
 		if ((value = xfp_character_byte(character)) < 0) {
 			bytes->size = before;
 			return xfp_growable_add(bytes, token->bytes, token->size);
@@ -217,7 +217,7 @@ static bool add_level_bytes(struct xfp_growable *bytes, const struct xfp_growabl
 }
 
 /* Pass on the bytes that are certain; at the end, all. */
-static bool give_characters(struct xfp_decoder_run *run, size_t index, bool all)
+static bool emit_characters(struct xfp_decoder_run *run, size_t index, bool all)
 {
 	struct xfp_growable *bytes = &run->state[index].bytes, text = { 0 };
 	size_t certain = 0, bad;
@@ -271,7 +271,7 @@ static bool valid(const char *text, size_t size)
 }
 
 /* Consecutive bytes are decoded together; if that is not UTF-8, each becomes U+FFFD. */
-static bool give_fallback(struct xfp_decoder_run *run, size_t index)
+static bool emit_fallback(struct xfp_decoder_run *run, size_t index)
 {
 	struct xfp_growable *bytes = &run->state[index].bytes;
 	size_t count = bytes->size;
@@ -299,7 +299,7 @@ static bool strip(struct xfp_decoder_run *run, size_t index, const char *text, s
 		uint32_t character;
 		bool same;
 
-		length = xfp_utf8_take(text + at, &character);
+		length = xfp_utf8_decode(text + at, &character);
 		same = length == wanted && !memcmp(text + at, link->text, length);
 		if (same && !s->past_start && s->cut < link->start) {
 			s->cut++;
@@ -355,7 +355,7 @@ static bool metaspace(struct xfp_decoder_run *run, size_t index, const char *tex
 	for (size_t at = 0; made && at < size; at += length) {
 		uint32_t character;
 
-		length = xfp_utf8_take(text + at, &character);
+		length = xfp_utf8_decode(text + at, &character);
 		if (length != wanted || memcmp(text + at, link->text, length))
 			made = take(run, index + 1, text + at, length);
 		else if (!nothing)
@@ -395,7 +395,7 @@ static bool end_fallback(struct xfp_decoder_run *run, size_t index)
 	if (byte >= 0)
 		made = xfp_growable_add(&s->bytes, &one, 1);
 	else
-		made = give_fallback(run, index) &&
+		made = emit_fallback(run, index) &&
 		       (!s->held.size || take(run, index + 1, s->held.bytes, s->held.size)) &&
 		       end_token(run, index + 1);
 	s->held.size = 0;
@@ -412,7 +412,7 @@ static bool end_token(struct xfp_decoder_run *run, size_t index)
 	s->tokens++;
 	switch (run->chain->link[index].kind) {
 	case BYTE_LEVEL:
-		made = add_level_bytes(&s->bytes, &s->held) && give_characters(run, index, false);
+		made = add_level_bytes(&s->bytes, &s->held) && emit_characters(run, index, false);
 		s->held.size = 0;
 		return made;
 	case BYTE_FALLBACK:
@@ -441,10 +441,10 @@ static bool finish(struct xfp_decoder_run *run, size_t index)
 		return true;
 	switch (run->chain->link[index].kind) {
 	case BYTE_LEVEL:
-		made = give_characters(run, index, true) && end_token(run, index + 1);
+		made = emit_characters(run, index, true) && end_token(run, index + 1);
 		break;
 	case BYTE_FALLBACK:
-		made = give_fallback(run, index);
+		made = emit_fallback(run, index);
 		break;
 	case FUSE:
 		made = end_token(run, index + 1);

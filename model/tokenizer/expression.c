@@ -11,9 +11,9 @@
 
 #include "model/tokenizer/unicode.h"
 
-#define DEEPEST 100
-#define MOST_INSTRUCTIONS 20000
-#define MOST_CLASSES 5000 /* about a second */
+#define MAX_DEPTH 100
+#define MAX_INSTRUCTIONS 20000
+#define MAX_CLASSES 5000 /* about a second */
 
 static uint32_t sum(uint32_t a, uint32_t b)
 {
@@ -26,7 +26,7 @@ struct xfp_instruction *xfp_expression_insert(struct xfp_expression_parser *p, s
 
 	if (p->problem || !count)
 		return NULL;
-	if (program->count + count > MOST_INSTRUCTIONS)
+	if (program->count + count > MAX_INSTRUCTIONS)
 		p->problem = "more parts than an expression may have";
 	else if (!xfp_grow(&program->code, sizeof *program->code, program->count, count, &program->capacity))
 		p->problem = "";
@@ -89,7 +89,7 @@ static uint32_t hexadecimal(struct xfp_expression_parser *p, size_t most)
 
 static void count_class(struct xfp_expression_parser *p)
 {
-	if (!p->problem && ++*p->classes > MOST_CLASSES)
+	if (!p->problem && ++*p->classes > MAX_CLASSES)
 		p->problem = "more classes of characters than a tokenizer may have";
 }
 
@@ -176,7 +176,7 @@ static bool member(struct xfp_expression_parser *p, struct xfp_characters *set, 
 	else if (p->at[0] == '&' && p->at[1] == '&')
 		p->problem = "an intersection of sets of characters";
 	else
-		p->at += xfp_utf8_take(p->at, character);
+		p->at += xfp_utf8_decode(p->at, character);
 	return true;
 }
 
@@ -266,10 +266,16 @@ static struct xfp_match_extent group(struct xfp_expression_parser *p, bool *repe
 	static const struct {
 		const char *begin;
 		enum xfp_operation operation; /* XFP_MATCHED: only the body */
-	} known[] = { { "(?:", XFP_MATCHED },     { "(?i:", XFP_MATCHED },  { "(?-i:", XFP_MATCHED },
-		      { "(?=", XFP_AHEAD },       { "(?!", XFP_NOT_AHEAD }, { "(?<=", XFP_BEHIND },
-		      { "(?<!", XFP_NOT_BEHIND }, { "(?>", XFP_ATOMIC },    { "(", XFP_MATCHED } };
-	bool caseless = p->caseless, behind = p->behind;
+	} known[] = { { "(?:", XFP_MATCHED },
+		      { "(?i:", XFP_MATCHED },
+		      { "(?-i:", XFP_MATCHED },
+		      { "(?=", XFP_LOOKAHEAD },
+		      { "(?!", XFP_NEGATIVE_LOOKAHEAD },
+		      { "(?<=", XFP_LOOKBEHIND },
+		      { "(?<!", XFP_NEGATIVE_LOOKBEHIND },
+		      { "(?>", XFP_ATOMIC },
+		      { "(", XFP_MATCHED } };
+	bool caseless = p->caseless, in_lookbehind = p->in_lookbehind;
 	size_t found = 0, start = p->program->count, kinds = sizeof known / sizeof *known;
 	struct xfp_match_extent extent = { 0 };
 	struct xfp_instruction *i;
@@ -281,9 +287,9 @@ static struct xfp_match_extent group(struct xfp_expression_parser *p, bool *repe
 	*repeatable = operation == XFP_MATCHED || operation == XFP_ATOMIC;
 	if (found == kinds - 1 && p->at[1] == '?')
 		p->problem = "a group of another kind than (?: (?i: (?= (?! (?<= (?<! (?>";
-	else if (p->depth == DEEPEST)
+	else if (p->depth == MAX_DEPTH)
 		p->problem = "groups nested too deeply";
-	else if (p->behind && !*repeatable)
+	else if (p->in_lookbehind && !*repeatable)
 		p->problem = "a look-around within a look-behind";
 	if (p->problem)
 		return extent;
@@ -291,7 +297,7 @@ static struct xfp_match_extent group(struct xfp_expression_parser *p, bool *repe
 	p->depth++;
 	if (!strcmp(known[found].begin, "(?i:") || !strcmp(known[found].begin, "(?-i:"))
 		p->caseless = known[found].begin[2] == 'i';
-	p->behind = p->behind || operation == XFP_BEHIND || operation == XFP_NOT_BEHIND;
+	p->in_lookbehind = p->in_lookbehind || operation == XFP_LOOKBEHIND || operation == XFP_NEGATIVE_LOOKBEHIND;
 	if (operation != XFP_MATCHED)
 		xfp_expression_append(p, operation);
 	extent = alternatives(p);
@@ -306,7 +312,7 @@ static struct xfp_match_extent group(struct xfp_expression_parser *p, bool *repe
 	p->at += !p->problem;
 	p->depth--;
 	p->caseless = caseless;
-	p->behind = behind;
+	p->in_lookbehind = in_lookbehind;
 	return *repeatable ? extent : (struct xfp_match_extent){ 0 };
 }
 
@@ -341,7 +347,7 @@ static struct xfp_match_extent atom(struct xfp_expression_parser *p)
 		add_range(p, &set, '\n' + 1, XFP_LAST_CHARACTER);
 		append_class(p, &set);
 	} else if (c != '\\') {
-		p->at += xfp_utf8_take(p->at, &character);
+		p->at += xfp_utf8_decode(p->at, &character);
 		append_character(p, character);
 	} else {
 		p->at++;

@@ -18,9 +18,9 @@ struct xfp_expression_parser {
 	const char *at; /* the next byte of the expression */
 	struct xfp_program *program;
 	unsigned depth, *classes;
-	bool caseless, behind; /* behind: inside a look-behind */
-	uint32_t previous;     /* the caseless character just parsed, folded; 0: something else */
-	const char *problem;   /* NULL: none so far; "": out of memory */
+	bool caseless, in_lookbehind; /* in_lookbehind: inside a look-behind */
+	uint32_t previous;            /* the caseless character just parsed, folded; 0: something else */
+	const char *problem;          /* NULL: none so far; "": out of memory */
 };
 
 /* Insert zeroed instructions at `place` and move those that follow. No jump may cross `place`. NULL after a problem. */

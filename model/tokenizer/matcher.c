@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define MOST_FRAMES (8 << 20)
+#define MAX_FRAMES (8 << 20)
 
 enum frame_kind { ALTERNATIVE, SHRINK, GROW, RESTORE };
 
@@ -33,7 +33,7 @@ static enum xfp_search spend(struct xfp_matching *m, size_t steps)
 		left->fuel -= (uint32_t)steps;
 		return XFP_FOUND;
 	}
-	if (m->watch && m->watch->goes_on && !m->watch->goes_on(m->watch->context))
+	if (m->watch && m->watch->should_continue && !m->watch->should_continue(m->watch->context))
 		return XFP_STOPPED;
 	steps -= left->fuel;
 	left->fuel = 0;
@@ -49,7 +49,7 @@ static enum xfp_search spend(struct xfp_matching *m, size_t steps)
 
 static enum xfp_search push(struct xfp_matching *m, struct xfp_frame frame)
 {
-	if (m->depth == MOST_FRAMES)
+	if (m->depth == MAX_FRAMES)
 		return XFP_TOO_MANY_STEPS;
 	if (m->depth == m->capacity && !xfp_grow(&m->stack, sizeof frame, m->depth, 1, &m->capacity))
 		return XFP_NO_ROOM;
@@ -119,7 +119,7 @@ static enum xfp_search run(struct xfp_matching *m, const struct xfp_instruction 
 			   size_t *end);
 
 /* Match a body that ends exactly at `at`, trying all starts that its extent allows. */
-static enum xfp_search look_behind(struct xfp_matching *m, const struct xfp_instruction *look, size_t at)
+static enum xfp_search match_lookbehind(struct xfp_matching *m, const struct xfp_instruction *look, size_t at)
 {
 	enum xfp_search found = XFP_NOT_FOUND;
 	size_t end = m->end, ends;
@@ -134,10 +134,10 @@ static enum xfp_search look_behind(struct xfp_matching *m, const struct xfp_inst
 /* Match an atomic group or look-around. Moves `at` for an atomic group. */
 static enum xfp_search enter(struct xfp_matching *m, const struct xfp_instruction *i, size_t *at)
 {
-	bool negated = i->operation == XFP_NOT_AHEAD || i->operation == XFP_NOT_BEHIND;
-	bool behind = i->operation == XFP_BEHIND || i->operation == XFP_NOT_BEHIND;
+	bool negated = i->operation == XFP_NEGATIVE_LOOKAHEAD || i->operation == XFP_NEGATIVE_LOOKBEHIND;
+	bool behind = i->operation == XFP_LOOKBEHIND || i->operation == XFP_NEGATIVE_LOOKBEHIND;
 	size_t end = 0;
-	enum xfp_search found = behind ? look_behind(m, i, *at) : run(m, i + 1, *at, false, &end);
+	enum xfp_search found = behind ? match_lookbehind(m, i, *at) : run(m, i + 1, *at, false, &end);
 
 	if (found > XFP_NOT_FOUND)
 		return found;

@@ -7,7 +7,7 @@
 
 #include "base/printable.h"
 
-#define MOST_DEPTH 8
+#define MAX_DEPTH 8
 
 void xfp_part_refuse(struct xfp_part_reader *r, const char *where, const char *format, ...)
 {
@@ -102,18 +102,18 @@ const json_t *xfp_part_list(struct xfp_part_reader *r, const char *where, const 
 }
 
 void xfp_part_sequence(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name,
-		       xfp_part_taker *take, void *to, int depth)
+		       xfp_part_parser *parse, void *to, int depth)
 {
 	const char *const names[] = { "type", name, NULL };
 	const json_t *all = xfp_part_list(r, where, object, name);
 
 	xfp_part_only(r, where, object, names);
-	if (depth == MOST_DEPTH)
+	if (depth == MAX_DEPTH)
 		xfp_part_refuse(r, where, "Sequences within each other");
 	for (size_t i = 0; !r->status && i < json_array_size(all); i++) {
 		char part[96];
 
 		snprintf(part, sizeof part, "%.64s[%zu]", where, i);
-		take(r, part, json_array_get(all, i), to, depth + 1);
+		parse(r, part, json_array_get(all, i), to, depth + 1);
 	}
 }

@@ -13,7 +13,7 @@
 
 /* A callback that can end the encoding of a text: it returns false, and encoding fails with XFP_FAILED. */
 struct xfp_tokenizer_watch {
-	bool (*goes_on)(void *context); /* may be NULL */
+	bool (*should_continue)(void *context); /* may be NULL */
 	void *context;
 };
 
@@ -32,7 +32,7 @@ struct xfp_pattern_budget {
 /* Whether the watch ends the work at this item of a list. It is asked at every 4096th item. */
 static inline bool xfp_tokenizer_stopped(const struct xfp_tokenizer_watch *watch, size_t item)
 {
-	return item % 4096 == 4095 && watch->goes_on && !watch->goes_on(watch->context);
+	return item % 4096 == 4095 && watch->should_continue && !watch->should_continue(watch->context);
 }
 
 /* A part of the file, such as "pre_tokenizer", while it is parsed. After the first failure, functions return empty
@@ -61,9 +61,9 @@ uint32_t xfp_part_number(struct xfp_part_reader *r, const char *where, const jso
 const json_t *xfp_part_list(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name);
 
 /* A function that parses a part, nested in that many Sequences. */
-typedef void xfp_part_taker(struct xfp_part_reader *r, const char *where, const json_t *value, void *to, int depth);
+typedef void xfp_part_parser(struct xfp_part_reader *r, const char *where, const json_t *value, void *to, int depth);
 /* Parse each part in the list `name` of a Sequence, as "decoder[1]". */
 void xfp_part_sequence(struct xfp_part_reader *r, const char *where, const json_t *object, const char *name,
-		       xfp_part_taker *take, void *to, int depth);
+		       xfp_part_parser *parse, void *to, int depth);
 
 #endif

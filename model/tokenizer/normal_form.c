@@ -193,7 +193,7 @@ static bool add_part(struct xfp_growable *out, const char *text, size_t size, bo
 
 	work->count = 0;
 	for (size_t at = 0; made && at < size;) {
-		at += xfp_utf8_take(text + at, &character);
+		at += xfp_utf8_decode(text + at, &character);
 		made = decompose(work, character, compatible);
 	}
 	if (!made)
@@ -217,7 +217,7 @@ enum xfp_status xfp_normal_form(const char *text, size_t size, bool compatible, 
 	for (size_t at = 0, next; made && at <= size; at = next) {
 		uint32_t character = 0;
 
-		next = at + (at == size ? 1 : xfp_utf8_take(text + at, &character));
+		next = at + (at == size ? 1 : xfp_utf8_decode(text + at, &character));
 		if (at < size && !is_stable(&s, character)) {
 			unstable = true;
 			continue;

@@ -16,7 +16,7 @@ struct xfp_pattern {
 	struct xfp_program program;
 };
 
-struct xfp_pattern *xfp_pattern_of(struct xfp_part_reader *r, const char *where, const char *expression)
+struct xfp_pattern *xfp_pattern_compile(struct xfp_part_reader *r, const char *where, const char *expression)
 {
 	struct xfp_pattern *p = r->status ? NULL : calloc(1, sizeof *p);
 	size_t size = strlen(r->file) + strlen(where) + 3;
@@ -53,7 +53,7 @@ struct xfp_pattern *xfp_pattern_open(struct xfp_part_reader *r, const char *wher
 	if (r->status)
 		return NULL;
 	if (json_object_get(value, "Regex"))
-		return xfp_pattern_of(r, where, xfp_part_text(r, where, value, "Regex", NULL));
+		return xfp_pattern_compile(r, where, xfp_part_text(r, where, value, "Regex", NULL));
 	string = xfp_part_text(r, where, value, "String", NULL);
 	if (!*string)
 		xfp_part_refuse(r, where, "the pattern is empty");
@@ -126,7 +126,7 @@ static size_t byte_of(struct position *p, const char *text, size_t character)
 	uint32_t ignored;
 
 	for (; p->character < character; p->character++)
-		p->byte += text[p->byte] & 0x80 ? xfp_utf8_take(text + p->byte, &ignored) : 1;
+		p->byte += text[p->byte] & 0x80 ? xfp_utf8_decode(text + p->byte, &ignored) : 1;
 	return p->byte;
 }
 

@@ -16,7 +16,7 @@ struct xfp_pattern;
 /* Parse {"String": TEXT} or {"Regex": EXPRESSION}. NULL after a failure. */
 struct xfp_pattern *xfp_pattern_open(struct xfp_part_reader *r, const char *where, const json_t *value);
 /* Compile a regular expression. */
-struct xfp_pattern *xfp_pattern_of(struct xfp_part_reader *r, const char *where, const char *expression);
+struct xfp_pattern *xfp_pattern_compile(struct xfp_part_reader *r, const char *where, const char *expression);
 void xfp_pattern_free(struct xfp_pattern *pattern);
 /* The string; NULL if it is an expression. */
 const char *xfp_pattern_string(const struct xfp_pattern *pattern);

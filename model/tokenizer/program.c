@@ -6,7 +6,7 @@
 
 #include "model/tokenizer/unicode.h"
 
-#define MOST_SETS 2000
+#define MAX_SETS 2000
 
 int xfp_program_add_set(struct xfp_program *program, struct xfp_characters *set)
 {
@@ -19,10 +19,10 @@ int xfp_program_add_set(struct xfp_program *program, struct xfp_characters *set)
 			return (int)i;
 		}
 	}
-	if (program->sets == MOST_SETS ||
+	if (program->sets == MAX_SETS ||
 	    !xfp_grow(&program->set, sizeof *program->set, program->sets, 1, &program->set_capacity)) {
 		free(set->range);
-		return program->sets == MOST_SETS ? -2 : -1;
+		return program->sets == MAX_SETS ? -2 : -1;
 	}
 	program->set[program->sets] = *set;
 	return (int)program->sets++;
@@ -157,7 +157,7 @@ bool xfp_program_kinds(const struct xfp_program *program, const char *text, size
 			kinds->kind[count++] = program->ascii[(unsigned char)text[at++]];
 			continue;
 		}
-		at += xfp_utf8_take(text + at, &character);
+		at += xfp_utf8_decode(text + at, &character);
 		if (character < low || character > high) {
 			size_t run = run_of(program, character);
 

@@ -28,10 +28,10 @@ enum xfp_operation {
 	XFP_TEXT_START,
 	XFP_TEXT_END,
 	XFP_ATOMIC, /* a body follows and ends before `to`, as in look-arounds */
-	XFP_AHEAD,
-	XFP_NOT_AHEAD,
-	XFP_BEHIND, /* the body matches `low` to `high` characters */
-	XFP_NOT_BEHIND
+	XFP_LOOKAHEAD,
+	XFP_NEGATIVE_LOOKAHEAD,
+	XFP_LOOKBEHIND, /* the body matches `low` to `high` characters */
+	XFP_NEGATIVE_LOOKBEHIND
 };
 
 struct xfp_instruction {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_REPEATS 100000
+#define MAX_REPEATS 100000
 
 static uint32_t product(uint32_t a, uint32_t b)
 {
@@ -35,7 +35,7 @@ static struct xfp_match_extent counts(struct xfp_expression_parser *p)
 	}
 	if (!p->problem && (*end != '}' || (!first && !second)))
 		p->problem = "a { that does not begin a repetition";
-	else if (!p->problem && (counts.low > MOST_REPEATS || (second && counts.high > MOST_REPEATS)))
+	else if (!p->problem && (counts.low > MAX_REPEATS || (second && counts.high > MAX_REPEATS)))
 		p->problem = "a repetition of more than 100000 times";
 	else if (!p->problem && counts.high < counts.low)
 		p->problem = "a repetition {n,m} with n greater than m";

@@ -14,7 +14,7 @@
 
 enum splitter_kind { CUT, DIGITS, EACH_DIGIT, METASPACE, BLANK_BEFORE, BYTES };
 /* What happens to matches of a pattern. */
-enum behaviour { ISOLATED, REMOVED, MERGED_BEFORE, MERGED_BEHIND, CONTIGUOUS };
+enum behaviour { ISOLATED, REMOVED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS };
 
 struct xfp_splitter {
 	enum splitter_kind kind;
@@ -49,7 +49,7 @@ const char *xfp_metaspace_replacement(struct xfp_part_reader *r, const char *whe
 	const char *text = xfp_part_text(r, where, value, "replacement", NULL);
 	uint32_t character;
 
-	if (!r->status && (!*text || text[xfp_utf8_take(text, &character)]))
+	if (!r->status && (!*text || text[xfp_utf8_decode(text, &character)]))
 		xfp_part_refuse(r, where, "replacement is not one character");
 	return r->status ? "" : text;
 }
@@ -58,8 +58,8 @@ static enum behaviour behaviour_of(struct xfp_part_reader *r, const char *where,
 {
 	static const char *const names[] = { [ISOLATED] = "Isolated",
 					     [REMOVED] = "Removed",
-					     [MERGED_BEFORE] = "MergedWithPrevious",
-					     [MERGED_BEHIND] = "MergedWithNext",
+					     [MERGED_WITH_PREVIOUS] = "MergedWithPrevious",
+					     [MERGED_WITH_NEXT] = "MergedWithNext",
 					     [CONTIGUOUS] = "Contiguous" };
 	const char *name = xfp_part_text(r, where, value, "behavior", NULL);
 
@@ -92,7 +92,7 @@ static void add_byte_level(struct xfp_part_reader *r, const char *where, const j
 	if (xfp_part_bool(r, where, value, "add_prefix_space", true))
 		append(r, (struct xfp_splitter){ .kind = BLANK_BEFORE }, end);
 	if (xfp_part_bool(r, where, value, "use_regex", true))
-		append(r, (struct xfp_splitter){ .kind = CUT, .pattern = xfp_pattern_of(r, where, WORDS) }, end);
+		append(r, (struct xfp_splitter){ .kind = CUT, .pattern = xfp_pattern_compile(r, where, WORDS) }, end);
 	append(r, (struct xfp_splitter){ .kind = BYTES }, end);
 }
 
@@ -109,7 +109,7 @@ static void add_metaspace(struct xfp_part_reader *r, const char *where, const js
 	if (xfp_part_bool(r, where, value, "split", true) && !r->status) {
 		json_t *string = json_pack("{s:s}", "String", s.replacement);
 
-		s = (struct xfp_splitter){ .kind = CUT, .behaviour = MERGED_BEHIND };
+		s = (struct xfp_splitter){ .kind = CUT, .behaviour = MERGED_WITH_NEXT };
 		if (string)
 			s.pattern = xfp_pattern_open(r, where, string);
 		else
@@ -183,7 +183,7 @@ static bool find_digits(const char *text, size_t size, struct xfp_spans *spans)
 		uint32_t character;
 		bool digit;
 
-		length = xfp_utf8_take(text + at, &character);
+		length = xfp_utf8_decode(text + at, &character);
 		digit = xfp_is_numeric(character);
 		if (!digit && spans->count && !spans->span[spans->count - 1].match) {
 			spans->span[spans->count - 1].end += length;
@@ -204,7 +204,7 @@ static void join(struct xfp_spans *spans, enum behaviour behaviour)
 	size_t count = 0;
 	bool matched = false;
 
-	if (behaviour == MERGED_BEHIND) {
+	if (behaviour == MERGED_WITH_NEXT) {
 		for (size_t i = spans->count; i-- > 1;)
 			if (s[i - 1].match && !(i < spans->count && s[i].match)) {
 				s[i - 1].end = s[i].end;
@@ -217,7 +217,7 @@ static void join(struct xfp_spans *spans, enum behaviour behaviour)
 
 		if (behaviour == REMOVED && match)
 			s[i].start = s[i].end;
-		else if (behaviour == MERGED_BEFORE)
+		else if (behaviour == MERGED_WITH_PREVIOUS)
 			joined = match && !matched && count;
 		else if (behaviour == CONTIGUOUS)
 			joined = match == matched && count;

@@ -43,7 +43,7 @@ static void add_template(struct xfp_part_reader *r, const char *where, const jso
 		if (json_object_size(piece) != 1 || (!special && !sequence))
 			xfp_part_refuse(r, where, "single[%zu] is neither a SpecialToken nor a Sequence", i);
 		else if (special)
-			add_special(r, where, tokens, special, text ? &around->behind : &before);
+			add_special(r, where, tokens, special, text ? &around->after : &before);
 		else if (text || strcmp(xfp_part_text(r, where, sequence, "id", NULL), "A"))
 			xfp_part_refuse(r, where, "single[%zu]: the text must occur once, as A", i);
 		else
@@ -83,7 +83,7 @@ void xfp_template_read(struct xfp_part_reader *r, const json_t *value, struct xf
 	add(r, "post_processor", value, around, 0);
 	if (r->status) {
 		free(around->before.id);
-		free(around->behind.id);
+		free(around->after.id);
 		*around = (struct xfp_template){ 0 };
 	}
 }

@@ -9,7 +9,7 @@
 
 /* Zeroed, it adds nothing; its owner frees both. */
 struct xfp_template {
-	struct xfp_token_ids before, behind;
+	struct xfp_token_ids before, after;
 };
 
 /* Parse "post_processor" of the file, which may be null. If r has failed afterwards, both are empty. */

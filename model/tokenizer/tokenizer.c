@@ -69,14 +69,14 @@ void xfp_tokenizer_free(struct xfp_tokenizer *t)
 	xfp_bpe_free(t->bpe);
 	xfp_added_free(t->added);
 	free(t->around.before.id);
-	free(t->around.behind.id);
+	free(t->around.after.id);
 	xfp_decoder_chain_free(t->decoder);
 	free(t);
 }
 
-void xfp_tokenizer_watch(struct xfp_tokenizer *t, bool (*goes_on)(void *context), void *context)
+void xfp_tokenizer_watch(struct xfp_tokenizer *t, bool (*should_continue)(void *context), void *context)
 {
-	t->watch = (struct xfp_tokenizer_watch){ goes_on, context };
+	t->watch = (struct xfp_tokenizer_watch){ should_continue, context };
 }
 
 uint32_t xfp_tokenizer_ids(const struct xfp_tokenizer *t)
@@ -146,7 +146,7 @@ enum xfp_status xfp_tokenizer_encode(const struct xfp_tokenizer *t, const char *
 	if (!status)
 		status = encode_pieces(t, &pieces, ids, err);
 	if (!status && whole)
-		status = add_ids(ids, &t->around.behind, err);
+		status = add_ids(ids, &t->around.after, err);
 	xfp_pieces_free(&pieces);
 	if (status)
 		ids->count = before;

@@ -26,7 +26,7 @@ enum xfp_status xfp_tokenizer_open(const char *json, size_t size, const char *sh
 void xfp_tokenizer_free(struct xfp_tokenizer *tokenizer);
 /* Set a callback that xfp_tokenizer_encode asks every 2^20 steps of a regular expression and every 4096 pieces. When
  * it returns false, encoding fails with XFP_FAILED. Call this before threads share the tokenizer. */
-void xfp_tokenizer_watch(struct xfp_tokenizer *tokenizer, bool (*goes_on)(void *context), void *context);
+void xfp_tokenizer_watch(struct xfp_tokenizer *tokenizer, bool (*should_continue)(void *context), void *context);
 
 /* One more than the largest id. */
 uint32_t xfp_tokenizer_ids(const struct xfp_tokenizer *tokenizer);

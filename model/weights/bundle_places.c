@@ -42,8 +42,8 @@ uint32_t xfp_bundle_first_place(const struct xfp_bundle_source *s, uint32_t tens
 	return low;
 }
 
-bool xfp_bundle_named(const struct xfp_bundle_source *s, const char *name, uint32_t *number,
-		      struct xfp_tensor_info *info)
+bool xfp_bundle_source_find(const struct xfp_bundle_source *s, const char *name, uint32_t *number,
+			    struct xfp_tensor_info *info)
 {
 	*number = xfp_bundle_find_tensor(s->bundle, name);
 	return xfp_bundle_tensor(s->bundle, *number, info);

@@ -6,12 +6,12 @@
 #include "model/weights/fast_product.h"
 #include "model/weights/pages.h"
 
-#define FEWEST_ROWS 16 /* of a matrix that is part of a tensor, to be multiplied separately */
+#define MIN_ROWS 16 /* of a matrix that is part of a tensor, to be multiplied separately */
 
 /* Units of earlier layers are not needed again. */
 static void close_oldest(struct xfp_bundle_source *s, uint32_t unit)
 {
-	uint32_t *oldest = &s->open[s->next_open++ % XFP_MOST_OPEN];
+	uint32_t *oldest = &s->open[s->next_open++ % XFP_MAX_OPEN];
 
 	if (*oldest != XFP_NOT_FOUND) {
 		xfp_linear_close(s->linears[*oldest]);
@@ -90,7 +90,7 @@ enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const s
 	struct xfp_bundle_part part;
 	uint32_t number;
 
-	if (!xfp_bundle_named(s, p->tensor, &number, &tensor))
+	if (!xfp_bundle_source_find(s, p->tensor, &number, &tensor))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", s->info.path, p->tensor);
 	if (tensor.data) {
 		status = multiply_kept(team, &tensor, p, bytes, err);
@@ -107,7 +107,7 @@ enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const s
 					"%s: %s (%s) is not stored as the rows that the model wants of it",
 					s->info.path, p->tensor, tensor.fate_name);
 		/* Interleaved rows come a few at a time, and are cheaper together. */
-		if (part.count < p->rows && part.count < FEWEST_ROWS && !row)
+		if (part.count < p->rows && part.count < MIN_ROWS && !row)
 			return XFP_OK;
 		if (part.count > p->rows - row)
 			part.count = p->rows - row;
@@ -126,9 +126,10 @@ bool xfp_bundle_stacked(const void *source, const char *tensor, const struct xfp
 	struct xfp_bundle_part part;
 	uint32_t number;
 
-	if (!xfp_bundle_named(s, tensor, &number, &info) || info.data || !xfp_view_is_within(info.elements, view) ||
-	    !xfp_bundle_find_part(s, number, view, 0, &part) || part.first || part.count < view->rows ||
-	    !xfp_bundle_matrix(s->bundle, part.matrix, &matrix) || matrix.rows != view->rows)
+	if (!xfp_bundle_source_find(s, tensor, &number, &info) || info.data ||
+	    !xfp_view_is_within(info.elements, view) || !xfp_bundle_find_part(s, number, view, 0, &part) ||
+	    part.first || part.count < view->rows || !xfp_bundle_matrix(s->bundle, part.matrix, &matrix) ||
+	    matrix.rows != view->rows)
 		return false;
 	*stack = matrix.unit;
 	*expert = matrix.expert;
@@ -144,7 +145,7 @@ enum xfp_status xfp_bundle_multiply_experts(void *source, struct xfp_team *team,
 	struct xfp_linear *linear;
 	struct xfp_matrix_info matrix;
 	struct xfp_unit_info unit;
-	enum xfp_status status = xfp_digests_of_unit(s->digests, p->stack, &reading, err);
+	enum xfp_status status = xfp_digests_check_unit(s->digests, p->stack, &reading, err);
 
 	if (!status && !(status = find_linear(s, p->stack, &linear, err)))
 		status = xfp_multiply_experts(team, linear, p->products, p->count, &p->x, &p->y, err);

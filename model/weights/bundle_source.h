@@ -9,7 +9,7 @@
 #include "model/weights/weights.h"
 #include "runtime/xfp.h"
 
-#define XFP_MOST_OPEN 8 /* units, if pages are released */
+#define XFP_MAX_OPEN 8 /* units, if pages are released */
 
 /* A matrix, by its tensor and the element where it starts. */
 struct xfp_bundle_place {
@@ -24,7 +24,7 @@ struct xfp_bundle_source {
 	bool *sound;                     /* [tensors]: the digests of its bytes match */
 	struct xfp_bundle_place *places; /* sorted */
 	struct xfp_linear **linears;     /* [units], opened by the first product */
-	uint32_t open[XFP_MOST_OPEN];    /* open units if pages are released; XFP_NOT_FOUND: none */
+	uint32_t open[XFP_MAX_OPEN];     /* open units if pages are released; XFP_NOT_FOUND: none */
 	uint32_t next_open;              /* index of the oldest */
 	bool releases_pages;
 };
@@ -43,8 +43,8 @@ bool xfp_bundle_find_part(const struct xfp_bundle_source *source, uint32_t tenso
 			  uint64_t row, struct xfp_bundle_part *part);
 
 /* False, and XFP_NOT_FOUND, if the bundle has no such tensor. */
-bool xfp_bundle_named(const struct xfp_bundle_source *source, const char *name, uint32_t *number,
-		      struct xfp_tensor_info *info);
+bool xfp_bundle_source_find(const struct xfp_bundle_source *source, const char *name, uint32_t *number,
+			    struct xfp_tensor_info *info);
 /* Whether the view is within a tensor of that many elements. */
 bool xfp_view_is_within(uint64_t elements, const struct xfp_view *view);
 

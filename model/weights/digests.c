@@ -142,7 +142,7 @@ static enum xfp_status check_chain(struct xfp_digests *d, uint32_t first, const 
 	return status;
 }
 
-static void foresee(const struct xfp_digests *d, uint32_t unit)
+static void prefetch_members(const struct xfp_digests *d, uint32_t unit)
 {
 	struct xfp_member_info info;
 	uint64_t left = PREFETCHED;
@@ -157,25 +157,25 @@ static void foresee(const struct xfp_digests *d, uint32_t unit)
 	}
 }
 
-enum xfp_status xfp_digests_of_unit(struct xfp_digests *d, uint32_t unit, const struct xfp_digest_reading *reading,
-				    struct xfp_error *err)
+enum xfp_status xfp_digests_check_unit(struct xfp_digests *d, uint32_t unit, const struct xfp_digest_reading *reading,
+				       struct xfp_error *err)
 {
 	uint32_t first = d->of_unit[unit];
 	bool is_new = first != XFP_NOT_FOUND && !d->sound[first];
 	enum xfp_status status = check_chain(d, first, reading, err);
 
 	if (!status && is_new && reading->releases_pages && unit + 1 < d->info.units)
-		foresee(d, unit + 1);
+		prefetch_members(d, unit + 1);
 	return status;
 }
 
-enum xfp_status xfp_digests_of_tensor(struct xfp_digests *d, uint32_t tensor, const struct xfp_digest_reading *reading,
-				      struct xfp_error *err)
+enum xfp_status xfp_digests_check_tensor(struct xfp_digests *d, uint32_t tensor,
+					 const struct xfp_digest_reading *reading, struct xfp_error *err)
 {
 	return check_chain(d, d->of_tensor[tensor], reading, err);
 }
 
-enum xfp_status xfp_digests_of_file(struct xfp_digests *d, uint32_t file, struct xfp_error *err)
+enum xfp_status xfp_digests_check_file(struct xfp_digests *d, uint32_t file, struct xfp_error *err)
 {
 	const struct xfp_digest_reading plain = { 0 };
 
@@ -224,8 +224,8 @@ static void check_one(void *context, unsigned thread, size_t member)
 	all->wrong[member] = !d->sound[member] && !ended;
 }
 
-enum xfp_status xfp_digests_of_all(struct xfp_digests *d, struct xfp_team *team,
-				   const struct xfp_digest_reading *reading, struct xfp_error *err)
+enum xfp_status xfp_digests_check_all(struct xfp_digests *d, struct xfp_team *team,
+				      const struct xfp_digest_reading *reading, struct xfp_error *err)
 {
 	struct check_all all = { .digests = d, .reading = reading };
 	enum xfp_status status = XFP_OK;

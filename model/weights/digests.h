@@ -23,13 +23,13 @@ void xfp_digests_close(struct xfp_digests *digests); /* no-op if NULL */
 /* Check all members of a unit, the bytes of a kept tensor, or a file; members that matched before are not read again.
  * XFP_BAD_INPUT if they are damaged: the message names the member and its unit, tensor or file. XFP_FAILED if they were
  * wrong once and right when read again, or if `watch` ended it. */
-enum xfp_status xfp_digests_of_unit(struct xfp_digests *digests, uint32_t unit,
-				    const struct xfp_digest_reading *reading, struct xfp_error *err);
-enum xfp_status xfp_digests_of_tensor(struct xfp_digests *digests, uint32_t tensor,
-				      const struct xfp_digest_reading *reading, struct xfp_error *err);
-enum xfp_status xfp_digests_of_file(struct xfp_digests *digests, uint32_t file, struct xfp_error *err);
+enum xfp_status xfp_digests_check_unit(struct xfp_digests *digests, uint32_t unit,
+				       const struct xfp_digest_reading *reading, struct xfp_error *err);
+enum xfp_status xfp_digests_check_tensor(struct xfp_digests *digests, uint32_t tensor,
+					 const struct xfp_digest_reading *reading, struct xfp_error *err);
+enum xfp_status xfp_digests_check_file(struct xfp_digests *digests, uint32_t file, struct xfp_error *err);
 /* Check everything, with all threads of a team; only the calling thread asks `watch`. */
-enum xfp_status xfp_digests_of_all(struct xfp_digests *digests, struct xfp_team *team,
-				   const struct xfp_digest_reading *reading, struct xfp_error *err);
+enum xfp_status xfp_digests_check_all(struct xfp_digests *digests, struct xfp_team *team,
+				      const struct xfp_digest_reading *reading, struct xfp_error *err);
 
 #endif

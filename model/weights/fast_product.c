@@ -79,7 +79,7 @@ enum xfp_status xfp_fast_product(struct xfp_team *team, enum xfp_dtype dtype, co
 
 	if (status)
 		return status;
-	xfp_matvec_whole(&task.w);
+	xfp_matvec_set_row_layout(&task.w);
 	xfp_team_run(team, task.batches, prepare_batch, &task);
 	xfp_team_run(team, (rows + ROWS - 1) / ROWS, multiply_block, &task);
 	xfp_team_leave(team);

@@ -41,7 +41,7 @@ static bool shape_of(const void *source, const char *tensor, uint32_t *rank, uin
 	struct xfp_tensor_info info;
 	uint32_t number;
 
-	if (!xfp_bundle_named(source, tensor, &number, &info))
+	if (!xfp_bundle_source_find(source, tensor, &number, &info))
 		return false;
 	*rank = info.rank;
 	memcpy(shape, info.shape, XFP_MAX_RANK * sizeof *shape);
@@ -66,7 +66,7 @@ static enum xfp_status open_rows(const void *source, const char *tensor, const s
 	struct bundle_rows found = { .source = s, .view = *view };
 	struct xfp_tensor_info info;
 
-	if (!xfp_bundle_named(s, tensor, &found.tensor, &info))
+	if (!xfp_bundle_source_find(s, tensor, &found.tensor, &info))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", s->info.path, tensor);
 	found.data = info.data;
 	found.bytes = info.bytes;
@@ -177,13 +177,13 @@ static enum xfp_status check(void *source, const char *tensor, bool (*watch)(voi
 	enum xfp_status status;
 	uint32_t number;
 
-	if (!xfp_bundle_named(s, tensor, &number, &info) || s->sound[number])
+	if (!xfp_bundle_source_find(s, tensor, &number, &info) || s->sound[number])
 		return XFP_OK;
-	status = xfp_digests_of_tensor(s->digests, number, &reading, err);
+	status = xfp_digests_check_tensor(s->digests, number, &reading, err);
 	for (uint32_t i = xfp_bundle_first_place(s, number);
 	     !status && i < s->info.matrices && s->places[i].tensor == number; i++) {
 		if (xfp_bundle_matrix(s->bundle, s->places[i].matrix, &matrix))
-			status = xfp_digests_of_unit(s->digests, matrix.unit, &reading, err);
+			status = xfp_digests_check_unit(s->digests, matrix.unit, &reading, err);
 	}
 	s->sound[number] = !status;
 	return status;
@@ -195,7 +195,7 @@ static enum xfp_status check_all(void *source, struct xfp_team *team, bool (*wat
 	struct xfp_bundle_source *s = source;
 	const struct xfp_digest_reading reading = { s->releases_pages, watch, context };
 
-	return xfp_digests_of_all(s->digests, team, &reading, err);
+	return xfp_digests_check_all(s->digests, team, &reading, err);
 }
 
 static void release_pages(void *source)
@@ -203,7 +203,7 @@ static void release_pages(void *source)
 	struct xfp_bundle_source *s = source;
 
 	s->releases_pages = true;
-	for (size_t i = 0; i < XFP_MOST_OPEN; i++)
+	for (size_t i = 0; i < XFP_MAX_OPEN; i++)
 		s->open[i] = XFP_NOT_FOUND;
 }
 
@@ -243,7 +243,7 @@ static enum xfp_status check_small(struct xfp_bundle_source *s, struct xfp_error
 	enum xfp_status status = xfp_bundle_check_frames(s->bundle, err);
 
 	for (uint32_t file = 0; !status && file < s->info.files; file++)
-		status = xfp_digests_of_file(s->digests, file, err);
+		status = xfp_digests_check_file(s->digests, file, err);
 	return status;
 }
 

@@ -20,7 +20,7 @@ struct xfp_cuda_fatbin {
 extern const struct xfp_cuda_fatbin xfp_cuda_fatbins[];
 extern const int xfp_cuda_toolkit; /* CUDA version of nvcc: 1000 * major + 10 * minor */
 
-#define XFP_CUDA_MOST_FATBINS 16
+#define XFP_CUDA_MAX_FATBINS 16
 #define XFP_CUDA_KS 5 /* 2 ... 6; methods without codebooks use the first */
 
 struct xfp_cuda {
@@ -32,7 +32,7 @@ struct xfp_cuda {
 	int shared_all; /* bytes of shared memory per multiprocessor */
 	struct xfp_cuda_info info;
 
-	xfp_cu_handle library[XFP_CUDA_MOST_FATBINS];
+	xfp_cu_handle library[XFP_CUDA_MAX_FATBINS];
 	xfp_cu_handle multiply[XFP_CUDA_METHODS][XFP_CUDA_KS][XFP_CUDA_FORMS];
 	xfp_cu_handle prepare[3]; /* by type, from XFP_FLOAT32 on */
 	xfp_cu_handle repack[3];  /* by k, from 2 on */

@@ -20,7 +20,7 @@ FATBINS(EMBED)
 
 #define ROW(name) { #name ".cu", xfp_cuda_fatbin_##name },
 const struct xfp_cuda_fatbin xfp_cuda_fatbins[] = { FATBINS(ROW){ NULL, NULL } };
-_Static_assert(sizeof xfp_cuda_fatbins / sizeof *xfp_cuda_fatbins <= XFP_CUDA_MOST_FATBINS + 1,
+_Static_assert(sizeof xfp_cuda_fatbins / sizeof *xfp_cuda_fatbins <= XFP_CUDA_MAX_FATBINS + 1,
 	       "every fatbin has a slot");
 
 const int xfp_cuda_toolkit = XFP_CUDA_TOOLKIT;

@@ -54,19 +54,19 @@ static bool wide_is_faster(uint64_t rows, uint64_t planes)
 	return planes > XFP_CUDA_M4_PLANES && wide < m4;
 }
 
-struct xfp_cuda_way xfp_cuda_way_for(enum xfp_cuda_method method, uint32_t rows, size_t count, unsigned each,
-				     unsigned integers)
+struct xfp_cuda_launch_shape xfp_cuda_choose_launch(enum xfp_cuda_method method, uint32_t rows, size_t count,
+						    unsigned each, unsigned integers)
 {
-	struct xfp_cuda_way way = { .form = XFP_CUDA_M1, .x = xfp_cuda_tiles(rows) };
+	struct xfp_cuda_launch_shape way = { .form = XFP_CUDA_M1, .x = xfp_cuda_tiles(rows) };
 	uint64_t planes = (uint64_t)count * each, at_once = XFP_CUDA_M1_PLANES / each;
 
 	if (integers && count <= XFP_CUDA_INTEGER_VECTORS) {
 		/* Integer sums are exact, so the number of vectors per launch does not change the bits of results. */
 		count = count < integers ? count : integers;
-		return (struct xfp_cuda_way){ count > 2    ? XFP_CUDA_I4
-					      : count == 2 ? XFP_CUDA_I2
-							   : XFP_CUDA_I1,
-					      (uint32_t)count, way.x, 1 };
+		return (struct xfp_cuda_launch_shape){ count > 2    ? XFP_CUDA_I4
+						       : count == 2 ? XFP_CUDA_I2
+								    : XFP_CUDA_I1,
+						       (uint32_t)count, way.x, 1 };
 	}
 	if (method < XFP_CUDA_FP8 && (method == XFP_CUDA_F32 || count < KEPT_WIDE)) {
 		way.form = XFP_CUDA_EACH;
@@ -79,7 +79,7 @@ struct xfp_cuda_way xfp_cuda_way_for(enum xfp_cuda_method method, uint32_t rows,
 		way.form = XFP_CUDA_M4;
 		at_once = XFP_CUDA_M4_PLANES / each;
 	}
-	way.count = (uint32_t)(count < XFP_CUDA_MOST_Y * at_once ? count : XFP_CUDA_MOST_Y * at_once);
+	way.count = (uint32_t)(count < XFP_CUDA_MAX_Y * at_once ? count : XFP_CUDA_MAX_Y * at_once);
 	way.y = (uint32_t)ceiling(way.count, at_once);
 	return way;
 }
@@ -121,7 +121,7 @@ uint32_t xfp_cuda_shared_bytes(enum xfp_cuda_method method, unsigned k, unsigned
 	return own + vectors + (integers ? XFP_CUDA_RING_BYTES(k, 1, names) : 0);
 }
 
-uint32_t xfp_cuda_shared_most(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form)
+uint32_t xfp_cuda_max_shared_bytes(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form)
 {
 	uint32_t most = 0;
 
@@ -138,7 +138,7 @@ unsigned xfp_cuda_integer_vectors(enum xfp_cuda_method method, unsigned k, uint3
 	unsigned vectors = 0;
 
 	for (enum xfp_cuda_form form = XFP_CUDA_I1; form <= XFP_CUDA_I4; form++)
-		if (xfp_cuda_has_form(method, k, form) && xfp_cuda_shared_most(method, k, form) <= shared_bytes)
+		if (xfp_cuda_has_form(method, k, form) && xfp_cuda_max_shared_bytes(method, k, form) <= shared_bytes)
 			vectors = xfp_cuda_integer_form_vectors(form);
 	return vectors;
 }

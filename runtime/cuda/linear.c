@@ -132,7 +132,8 @@ void xfp_cuda_linear_info(const struct xfp_cuda_linear *linear, struct xfp_cuda_
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	unsigned k = plan->expert[0].k;
-	struct xfp_cuda_way way = xfp_cuda_way_for(plan->method, plan->rows, 1, 2, plan->expert[0].integers);
+	struct xfp_cuda_launch_shape way =
+		xfp_cuda_choose_launch(plan->method, plan->rows, 1, 2, plan->expert[0].integers);
 
 	*info = (struct xfp_cuda_linear_info){
 		.experts = plan->experts,

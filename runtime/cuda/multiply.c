@@ -46,7 +46,7 @@ static enum xfp_status check_vectors(const struct xfp_cuda_linear *linear, const
 uint64_t xfp_cuda_prepared_bytes(const struct xfp_cuda_linear *linear, size_t count)
 {
 	/* f32 values, planes and digits, and their scales */
-	uint64_t vector = xfp_cuda_prepared_cols(linear->plan.cols) * 11 + sizeof(struct xfp_cuda_whole) + 4;
+	uint64_t vector = xfp_cuda_prepared_cols(linear->plan.cols) * 11 + sizeof(struct xfp_cuda_input_scale) + 4;
 	uint64_t bytes;
 
 	return xfp_mul(count, vector, &bytes) ? bytes : UINT64_MAX;
@@ -60,7 +60,7 @@ static struct xfp_cuda_vectors vectors_at(uint64_t memory, uint32_t count, uint3
 	x.planes = x.natural + elements * 4;
 	x.digits = x.planes + elements * 4;
 	x.whole = x.digits + elements * 3;
-	x.scale = x.whole + count * sizeof(struct xfp_cuda_whole);
+	x.scale = x.whole + count * sizeof(struct xfp_cuda_input_scale);
 	return x;
 }
 
@@ -107,9 +107,10 @@ static uint32_t resident_warps(const struct xfp_cuda *cuda, enum xfp_cuda_method
 	return (uint32_t)cuda->info.processors * XFP_CUDA_WARPS * (fit < blocks ? fit ? fit : 1 : blocks);
 }
 
-static enum xfp_status launch_multiply(const struct xfp_cuda_linear *linear, const struct xfp_cuda_way *way, unsigned k,
-				       const struct xfp_cuda_split *split, const struct xfp_cuda_queue *queue,
-				       struct xfp_cuda_multiply *call, struct xfp_error *err)
+static enum xfp_status launch_multiply(const struct xfp_cuda_linear *linear, const struct xfp_cuda_launch_shape *way,
+				       unsigned k, const struct xfp_cuda_split *split,
+				       const struct xfp_cuda_queue *queue, struct xfp_cuda_multiply *call,
+				       struct xfp_error *err)
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	xfp_cu_handle function = linear->cuda->multiply[plan->method][k ? k - 2 : 0][way->form];
@@ -212,7 +213,8 @@ enum xfp_status xfp_cuda_multiply(const struct xfp_cuda_linear *linear, uint32_t
 		integers = xfp_cuda_integer_vectors(plan->method, plan->expert[expert].k,
 						    (uint32_t)linear->cuda->info.shared_bytes);
 	for (size_t done = 0; !status && done < count; done += call.count) {
-		struct xfp_cuda_way way = xfp_cuda_way_for(plan->method, plan->rows, count - done, x->planes, integers);
+		struct xfp_cuda_launch_shape way =
+			xfp_cuda_choose_launch(plan->method, plan->rows, count - done, x->planes, integers);
 
 		call.first = (uint32_t)done;
 		call.count = way.count;
@@ -228,7 +230,7 @@ enum xfp_status xfp_cuda_multiply_experts(const struct xfp_cuda_linear *linear, 
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	struct xfp_cuda_multiply call;
-	struct xfp_cuda_way way = { .form = XFP_CUDA_LIST, .x = xfp_cuda_tiles(plan->rows) };
+	struct xfp_cuda_launch_shape way = { .form = XFP_CUDA_LIST, .x = xfp_cuda_tiles(plan->rows) };
 	struct xfp_cuda_split split;
 	enum xfp_status status;
 
@@ -249,7 +251,7 @@ enum xfp_status xfp_cuda_multiply_experts(const struct xfp_cuda_linear *linear, 
 	call.products = products;
 	call.product_count = (uint32_t)count;
 	for (size_t done = 0; !status && done < y->count; done += way.y) {
-		way.y = y->count - done < XFP_CUDA_MOST_Y ? (uint32_t)(y->count - done) : XFP_CUDA_MOST_Y;
+		way.y = y->count - done < XFP_CUDA_MAX_Y ? (uint32_t)(y->count - done) : XFP_CUDA_MAX_Y;
 		call.first = (uint32_t)done;
 		status = launch_multiply(linear, &way, plan->k, &split, queue, &call, err);
 	}

@@ -133,12 +133,13 @@ static enum xfp_status load_method(struct xfp_cuda *cuda, enum xfp_cuda_method m
 
 	for (enum xfp_cuda_form form = XFP_CUDA_M1; !status && form < XFP_CUDA_FORMS; form++) {
 		/* If the vectors do not fit in a block, the integer path uses several launches: see
-		 * xfp_cuda_way_for. */
+		 * xfp_cuda_choose_launch. */
 		if (!xfp_cuda_has_form(method, k, form) ||
-		    (form > XFP_CUDA_I1 && xfp_cuda_shared_most(method, k, form) > (uint32_t)cuda->info.shared_bytes))
+		    (form > XFP_CUDA_I1 &&
+		     xfp_cuda_max_shared_bytes(method, k, form) > (uint32_t)cuda->info.shared_bytes))
 			continue;
 		xfp_cuda_kernel_name(method, k, form, name);
-		status = load_kernel(cuda, source[method], name, xfp_cuda_shared_most(method, k, form),
+		status = load_kernel(cuda, source[method], name, xfp_cuda_max_shared_bytes(method, k, form),
 				     &cuda->multiply[method][k ? k - 2 : 0][form], err);
 	}
 	return status;
@@ -204,7 +205,7 @@ void xfp_cuda_close(struct xfp_cuda *cuda)
 		xfp_cuda_upload_end(cuda);
 		cuda->cu.cuCtxPopCurrent(&context);
 	}
-	for (int i = 0; i < XFP_CUDA_MOST_FATBINS; i++)
+	for (int i = 0; i < XFP_CUDA_MAX_FATBINS; i++)
 		if (cuda->library[i])
 			cuda->cu.cuLibraryUnload(cuda->library[i]);
 	pthread_mutex_destroy(&cuda->uploads);

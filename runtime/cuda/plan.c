@@ -13,7 +13,7 @@
 #include "schemas/layout/classes.h"
 
 /* Limit on the bytes of a row, also of four bytes per column, and on the rows of a matrix: kernels count in 32 bits. */
-#define MOST UINT32_C(0x7fffffff)
+#define MAX_SIZE UINT32_C(0x7fffffff)
 
 /* ---- method and shape -------------------------------------------------------------------------- */
 
@@ -54,12 +54,12 @@ static enum xfp_status set_slice(struct xfp_cuda_plan *plan, const struct xfp_sl
 	struct xfp_bundle_info info;
 	enum xfp_status status;
 
-	if ((status = xfp_slice_cut(plan->bundle, plan->name, plan->full_rows, plan->full_cols, slice, &plan->slice,
-				    err)))
+	if ((status = xfp_slice_resolve(plan->bundle, plan->name, plan->full_rows, plan->full_cols, slice, &plan->slice,
+					err)))
 		return status;
 	plan->lead = (uint32_t)(plan->slice.first_col & ((UINT64_C(1) << plan->group) - 1));
 	plan->first_col = plan->slice.first_col - plan->lead;
-	if (plan->slice.rows > MOST || plan->slice.cols > MOST / 4 - plan->lead) {
+	if (plan->slice.rows > MAX_SIZE || plan->slice.cols > MAX_SIZE / 4 - plan->lead) {
 		xfp_bundle_info(plan->bundle, &info);
 		return xfp_fail(err, XFP_USAGE,
 				"%s: %s: %" PRIu64 " rows of %" PRIu64
@@ -166,7 +166,7 @@ static bool place_all(struct xfp_cuda_plan *plan)
 }
 
 /* Return whether an expert uses the integer path: all entries of its codebooks, or of the library, must be finite. */
-static bool takes_integers(const struct xfp_cuda_plan *plan, const struct xfp_matrix_info *matrix)
+static bool uses_integers(const struct xfp_cuda_plan *plan, const struct xfp_matrix_info *matrix)
 {
 	const uint8_t *code = matrix->code;
 	uint64_t count = ((uint64_t)plan->codebooks << matrix->k) + (plan->codebooks ? 256 / plan->codebooks : 0);
@@ -200,7 +200,7 @@ static enum xfp_status finish(struct xfp_cuda_plan *plan, const struct xfp_slice
 			plan->balance = balance_of(&matrix, &plan->slice);
 		plan->expert[e].k = matrix.k;
 		plan->expert[e].exponent = matrix.exponent;
-		plan->expert[e].integers = takes_integers(plan, &matrix);
+		plan->expert[e].integers = uses_integers(plan, &matrix);
 		plan->same_k = plan->same_k && matrix.k == plan->k;
 		if ((status = xfp_cuda_outliers_count(plan, e, &plan->expert[e].outliers, err)))
 			goto done;

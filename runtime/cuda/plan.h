@@ -112,10 +112,10 @@ static inline bool xfp_cuda_repacks(unsigned k)
 
 /* ---- kernels ----------------------------------------------------------------------------------- */
 
-#define XFP_CUDA_MOST_Y 65535u /* maximum blocks in a grid's second dimension */
+#define XFP_CUDA_MAX_Y 65535u /* maximum blocks in a grid's second dimension */
 
 /* How vectors are multiplied: kernel, vectors per launch, and grid. */
-struct xfp_cuda_way {
+struct xfp_cuda_launch_shape {
 	enum xfp_cuda_form form;
 	uint32_t count;
 	uint32_t x, y;
@@ -124,8 +124,8 @@ struct xfp_cuda_way {
 /* Select the kernel for `count` vectors (at least one) of one or two planes each. `integers` is the number of vectors
  * that the integer path takes at a time, 0 if the matrix cannot use it. xfp_cuda_share gives the blocks of its
  * forms. */
-struct xfp_cuda_way xfp_cuda_way_for(enum xfp_cuda_method method, uint32_t rows, size_t count, unsigned each,
-				     unsigned integers);
+struct xfp_cuda_launch_shape xfp_cuda_choose_launch(enum xfp_cuda_method method, uint32_t rows, size_t count,
+						    unsigned each, unsigned integers);
 /* Return the vectors of the largest integer form whose blocks fit into that much shared memory: 0, 1, 2 or 4. With
  * 101,376 bytes (compute capability 8.6), blocks cannot hold four vectors if k = 2, or two if k = 3. */
 unsigned xfp_cuda_integer_vectors(enum xfp_cuda_method method, unsigned k, uint32_t shared_bytes);
@@ -138,7 +138,7 @@ void xfp_cuda_kernel_name(enum xfp_cuda_method method, unsigned k, enum xfp_cuda
 /* Return the dynamic shared memory of a block in bytes; `codebooks` is the size of the library. */
 uint32_t xfp_cuda_shared_bytes(enum xfp_cuda_method method, unsigned k, unsigned codebooks, enum xfp_cuda_form form);
 /* Return the maximum that a kernel may request, for any library. */
-uint32_t xfp_cuda_shared_most(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form);
+uint32_t xfp_cuda_max_shared_bytes(enum xfp_cuda_method method, unsigned k, enum xfp_cuda_form form);
 
 /* Return the number of 16-row tiles. */
 static inline uint32_t xfp_cuda_tiles(uint32_t rows)
@@ -152,7 +152,7 @@ static inline uint64_t xfp_cuda_tiled_rows(uint32_t rows)
 	return (uint64_t)xfp_cuda_tiles(rows) * XFP_CUDA_TILE_ROWS;
 }
 
-/* How a tile's work is divided among blocks; see split.c. All tiles together have at most XFP_CUDA_MOST_PARTS parts,
+/* How a tile's work is divided among blocks; see split.c. All tiles together have at most XFP_CUDA_MAX_PARTS parts,
  * unless each has one. */
 struct xfp_cuda_split {
 	uint32_t parts;         /* parts per tile */

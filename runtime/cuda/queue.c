@@ -7,7 +7,7 @@
 #include "base/printable.h"
 #include "runtime/cuda/cuda.h"
 
-_Static_assert(XFP_CUDA_PARTS_OFFSET + XFP_CUDA_MOST_PARTS * XFP_CUDA_PART_BYTES <= XFP_CUDA_WORKSPACE,
+_Static_assert(XFP_CUDA_PARTS_OFFSET + XFP_CUDA_MAX_PARTS * XFP_CUDA_PART_BYTES <= XFP_CUDA_WORKSPACE,
 	       "the workspace must hold the parts of all shared tiles");
 
 /* Check that the memory is usable: memory of this device, or managed memory. */

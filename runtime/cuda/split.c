@@ -18,8 +18,8 @@
 
 _Static_assert(XFP_CUDA_PART_BYTES >= 8 * XFP_CUDA_THREADS, "a part must hold a value of any type per thread");
 
-#define LEAST_RUN 2                                     /* minimum cost of a run, in chunks */
-#define MOST_SHARING ((1u << XFP_CUDA_COUNT_BITS) - 2u) /* maximum workers per tile; the first may have one chunk */
+#define MIN_RUN 2                                      /* minimum cost of a run, in chunks */
+#define MAX_SHARING ((1u << XFP_CUDA_COUNT_BITS) - 2u) /* maximum workers per tile; the first may have one chunk */
 
 static uint32_t divided(uint64_t a, uint64_t b)
 {
@@ -55,7 +55,7 @@ uint32_t xfp_cuda_parts_of_one(const struct xfp_cuda_plan *plan, unsigned k)
 	return plan->expert[0].integers ? 1 : xfp_cuda_split(plan, k, 1, 1).parts;
 }
 
-/* Give all `resident` warps runs of the same cost, so that they end together. A run costs at least LEAST_RUN chunks,
+/* Give all `resident` warps runs of the same cost, so that they end together. A run costs at least MIN_RUN chunks,
  * because starting and ending a warp costs time, too. The counters limit how many warps can share a tile. */
 struct xfp_cuda_share xfp_cuda_share(const struct xfp_cuda_plan *plan, unsigned k, uint32_t resident)
 {
@@ -64,10 +64,10 @@ struct xfp_cuda_share xfp_cuda_share(const struct xfp_cuda_plan *plan, unsigned 
 	uint32_t workers = resident < XFP_CUDA_WORKERS ? resident : XFP_CUDA_WORKERS;
 	struct xfp_cuda_share share = { .run = divided(all, workers) };
 
-	if (share.run < LEAST_RUN)
-		share.run = LEAST_RUN;
-	if (share.run < divided(w.chunks, MOST_SHARING))
-		share.run = divided(w.chunks, MOST_SHARING);
+	if (share.run < MIN_RUN)
+		share.run = MIN_RUN;
+	if (share.run < divided(w.chunks, MAX_SHARING))
+		share.run = divided(w.chunks, MAX_SHARING);
 	share.blocks = divided(divided(all, share.run), XFP_CUDA_WARPS);
 	return share;
 }

@@ -170,7 +170,7 @@ static enum xfp_status read_unit_records(struct ledger_reader *r, uint32_t unit,
 
 /* ---- from records to the ledger ---------------------------------------------------------------- */
 
-static enum xfp_status take_text(struct ledger_reader *r, struct xfp_ledger_text text, char **out,
+static enum xfp_status copy_text(struct ledger_reader *r, struct xfp_ledger_text text, char **out,
 				 struct xfp_error *err)
 {
 	const struct xfp_ledger_slice *pool = &r->slice[XFP_LEDGER_STRINGS];
@@ -188,7 +188,7 @@ static enum xfp_status take_text(struct ledger_reader *r, struct xfp_ledger_text
 	return XFP_OK;
 }
 
-static enum xfp_status take_files(struct ledger_reader *r, struct xfp_error *err)
+static enum xfp_status fill_files(struct ledger_reader *r, struct xfp_error *err)
 {
 	for (uint32_t i = 0; i < r->l->file_count; i++) {
 		const struct xfp_file_record *from = xfp_ledger_slice_at(&r->slice[XFP_LEDGER_FILES], i);
@@ -202,14 +202,14 @@ static enum xfp_status take_files(struct ledger_reader *r, struct xfp_error *err
 			.mtime_ns = from->mtime_ns,
 			.ctime_ns = from->ctime_ns,
 		};
-		if ((status = take_text(r, from->name, &to->name, err)) ||
-		    (status = take_text(r, from->path, &to->path, err)))
+		if ((status = copy_text(r, from->name, &to->name, err)) ||
+		    (status = copy_text(r, from->path, &to->path, err)))
 			return status;
 	}
 	return XFP_OK;
 }
 
-static enum xfp_status take_tensors(struct ledger_reader *r, struct xfp_error *err)
+static enum xfp_status fill_tensors(struct ledger_reader *r, struct xfp_error *err)
 {
 	for (uint32_t i = 0; i < r->l->tensor_count; i++) {
 		uint64_t number = r->tensor ? r->tensor[i] : i;
@@ -233,9 +233,9 @@ static enum xfp_status take_tensors(struct ledger_reader *r, struct xfp_error *e
 			.tied = r->tensor ? UINT32_MAX : from->tied,
 		};
 		memcpy(to->shape, from->shape, sizeof to->shape);
-		if ((status = xfp_recipe_take(&r->a, r->total, r->slice, from->recipe, &to->recipe, err)) ||
-		    (status = take_text(r, from->name, &to->name, err)) ||
-		    (status = take_text(r, from->reason, &to->reason, err)))
+		if ((status = xfp_recipe_build(&r->a, r->total, r->slice, from->recipe, &to->recipe, err)) ||
+		    (status = copy_text(r, from->name, &to->name, err)) ||
+		    (status = copy_text(r, from->reason, &to->reason, err)))
 			return status;
 	}
 	return XFP_OK;
@@ -251,7 +251,7 @@ static uint32_t tensor_index(const struct ledger_reader *r, uint64_t number)
 			  r->tensor);
 }
 
-static enum xfp_status take_matrices(struct ledger_reader *r, struct xfp_error *err)
+static enum xfp_status fill_matrices(struct ledger_reader *r, struct xfp_error *err)
 {
 	for (uint32_t i = 0; i < r->l->matrix_count; i++) {
 		const struct xfp_matrix_record *from =
@@ -272,7 +272,7 @@ static enum xfp_status take_matrices(struct ledger_reader *r, struct xfp_error *
 	return XFP_OK;
 }
 
-static enum xfp_status take_units(struct ledger_reader *r, struct xfp_error *err)
+static enum xfp_status fill_units(struct ledger_reader *r, struct xfp_error *err)
 {
 	for (uint32_t i = 0; i < r->l->unit_count; i++) {
 		const struct xfp_unit_record *from =
@@ -299,14 +299,14 @@ static enum xfp_status take_units(struct ledger_reader *r, struct xfp_error *err
 			.cols = from->cols,
 			.first_matrix = (uint32_t)first,
 		};
-		if ((status = take_text(r, from->name, &to->name, err)) ||
-		    (status = take_text(r, from->role, &to->role, err)))
+		if ((status = copy_text(r, from->name, &to->name, err)) ||
+		    (status = copy_text(r, from->role, &to->role, err)))
 			return status;
 	}
 	return XFP_OK;
 }
 
-static enum xfp_status take_extras(struct ledger_reader *r, struct xfp_error *err)
+static enum xfp_status fill_extras(struct ledger_reader *r, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 
@@ -315,9 +315,9 @@ static enum xfp_status take_extras(struct ledger_reader *r, struct xfp_error *er
 		struct xfp_ledger_made *made = &r->l->made[i];
 		char *hex = NULL;
 
-		(void)((status = take_text(r, from->name, &r->l->extras[i], err)) || !from->path.length ||
-		       (status = take_text(r, from->path, &made->path, err)) ||
-		       (status = take_text(r, from->digest, &hex, err)));
+		(void)((status = copy_text(r, from->name, &r->l->extras[i], err)) || !from->path.length ||
+		       (status = copy_text(r, from->path, &made->path, err)) ||
+		       (status = copy_text(r, from->digest, &hex, err)));
 		if (hex && strlen(hex) == sizeof made->hex - 1)
 			memcpy(made->hex, hex, sizeof made->hex);
 		else if (hex)
@@ -362,9 +362,9 @@ static enum xfp_status read_ledger(const char *path, const uint32_t *unit, struc
 	if (!(status = xfp_h5_open_file(&r.a, err)) && !(status = read_header(&r, err)) &&
 	    !(status = unit ? read_unit_records(&r, *unit, err) : read_all_records(&r, err)) &&
 	    !(status = allocate(&r, err)))
-		(void)((status = take_files(&r, err)) || (status = take_tensors(&r, err)) ||
-		       (status = take_matrices(&r, err)) || (status = take_units(&r, err)) ||
-		       (status = take_extras(&r, err)));
+		(void)((status = fill_files(&r, err)) || (status = fill_tensors(&r, err)) ||
+		       (status = fill_matrices(&r, err)) || (status = fill_units(&r, err)) ||
+		       (status = fill_extras(&r, err)));
 	if (r.a.file >= 0)
 		H5Fclose(r.a.file);
 	for (unsigned i = 0; i < XFP_LEDGER_TABLES; i++)

@@ -67,12 +67,12 @@ static bool has_range(const uint64_t *total, enum xfp_ledger_table table, uint64
 	return count <= total[table] && first <= total[table] - count;
 }
 
-static enum xfp_status take_part(struct xfp_artifact *a, const uint64_t *total, const struct xfp_ledger_slice *slice,
-				 uint64_t number, struct xfp_recipe_part *to, struct xfp_error *err)
+static enum xfp_status build_part(struct xfp_artifact *a, const uint64_t *total, const struct xfp_ledger_slice *slice,
+				  uint64_t number, struct xfp_recipe_part *to, struct xfp_error *err)
 {
 	const struct xfp_part_record *from = xfp_ledger_slice_at(&slice[XFP_LEDGER_PARTS], number);
 
-	if (from->codec >= XFP_CODECS || !from->components || from->components > XFP_MOST_COMPONENTS ||
+	if (from->codec >= XFP_CODECS || !from->components || from->components > XFP_MAX_COMPONENTS ||
 	    !has_range(total, XFP_LEDGER_COMPONENTS, from->first_component, from->components))
 		return xfp_h5_damaged(a, err, "impossible part %llu", (unsigned long long)number);
 	*to = (struct xfp_recipe_part){
@@ -93,8 +93,8 @@ static enum xfp_status take_part(struct xfp_artifact *a, const uint64_t *total, 
 	return XFP_OK;
 }
 
-enum xfp_status xfp_recipe_take(struct xfp_artifact *a, const uint64_t *total, const struct xfp_ledger_slice *slice,
-				uint64_t number, struct xfp_recipe **out, struct xfp_error *err)
+enum xfp_status xfp_recipe_build(struct xfp_artifact *a, const uint64_t *total, const struct xfp_ledger_slice *slice,
+				 uint64_t number, struct xfp_recipe **out, struct xfp_error *err)
 {
 	const struct xfp_recipe_record *from;
 	struct xfp_recipe *to;
@@ -111,11 +111,11 @@ enum xfp_status xfp_recipe_take(struct xfp_artifact *a, const uint64_t *total, c
 		return xfp_no_memory_for(err, a->path);
 	to->rows = from->rows;
 	to->cols = from->cols;
-	to->turned = from->turned;
+	to->transposed = from->transposed;
 	to->outer = from->outer;
 	to->inner = from->inner;
 	to->beside = from->beside != 0;
 	for (uint64_t i = 0; !status && i < from->parts; i++)
-		status = take_part(a, total, slice, from->first_part + i, &to->parts[to->part_count++], err);
+		status = build_part(a, total, slice, from->first_part + i, &to->parts[to->part_count++], err);
 	return status;
 }

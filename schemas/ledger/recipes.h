@@ -17,7 +17,7 @@ enum xfp_status xfp_recipes_read(struct xfp_artifact *a, const uint64_t *total, 
 
 /* Build a recipe from records that have been read; *out stays NULL if the tensor has none. The caller frees *out even
  * after a failure. */
-enum xfp_status xfp_recipe_take(struct xfp_artifact *a, const uint64_t *total, const struct xfp_ledger_slice *slice,
-				uint64_t number, struct xfp_recipe **out, struct xfp_error *err);
+enum xfp_status xfp_recipe_build(struct xfp_artifact *a, const uint64_t *total, const struct xfp_ledger_slice *slice,
+				 uint64_t number, struct xfp_recipe **out, struct xfp_error *err);
 
 #endif

@@ -32,7 +32,7 @@ static const struct table_member tensor_members[] = {
 };
 static const struct table_member recipe_members[] = {
 	{ "rows", AT(recipe, rows), U64 },        { "cols", AT(recipe, cols), U64 },
-	{ "turned", AT(recipe, turned), U64 },    { "outer", AT(recipe, outer), U64 },
+	{ "turned", AT(recipe, transposed), U64 },    { "outer", AT(recipe, outer), U64 },
 	{ "inner", AT(recipe, inner), U64 },      { "beside", AT(recipe, beside), U64 },
 	{ "first_part", AT(recipe, first_part), U64 }, { "parts", AT(recipe, parts), U64 },
 	{ NULL, 0, END },

@@ -36,7 +36,7 @@ struct xfp_tensor_record {
 #define XFP_NO_RECIPE UINT64_MAX
 
 struct xfp_recipe_record {
-	uint64_t rows, cols, turned, outer, inner, beside;
+	uint64_t rows, cols, transposed, outer, inner, beside;
 	uint64_t first_part, parts;
 };
 

@@ -137,8 +137,8 @@ static void *recipe_records(const struct xfp_ledger *l, uint64_t count)
 
 		if (!r)
 			continue;
-		out[at++] = (struct xfp_recipe_record){ r->rows,  r->cols,   r->turned, r->outer,
-							r->inner, r->beside, parts,     r->part_count };
+		out[at++] = (struct xfp_recipe_record){ r->rows,  r->cols,   r->transposed, r->outer,
+							r->inner, r->beside, parts,         r->part_count };
 		parts += r->part_count;
 	}
 	return out;

@@ -122,7 +122,8 @@ void xfp_recipe_digest(const struct xfp_recipe *recipe, const struct xfp_source_
 
 	xfp_sha256_init(&digest);
 	add(&digest,
-	    (uint64_t[]){ recipe->beside, recipe->rows, recipe->cols, recipe->turned, recipe->outer, recipe->inner },
+	    (uint64_t[]){ recipe->beside, recipe->rows, recipe->cols, recipe->transposed, recipe->outer,
+			  recipe->inner },
 	    6);
 	for (uint32_t i = 0; i < recipe->part_count; i++) {
 		const struct xfp_recipe_part *part = &recipe->parts[i];

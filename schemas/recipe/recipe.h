@@ -7,8 +7,8 @@
  * scales and so on. A recipe lists the components, and defines the order of stored rows in the logical tensor:
  *
  *   in order      element n of the tensor is in stored row n / cols, at n % cols
- *   turned        the tensor is [.., cols, turned], and its stored rows are [.., turned, cols]: the last two dimensions
- *                 are transposed. Experts that are published by output get the shape of their unpacked form.
+ *   transposed    the tensor is [.., cols, transposed], and its stored rows are [.., transposed, cols]: the last two
+ *                 dimensions are swapped. Experts that are published by output get the shape of their unpacked form.
  *   permuted      row h * inner * outer + i * inner + j of the tensor is stored row h * inner * outer + j * outer + i;
  *                 outer 0: rows are in order
  *
@@ -65,7 +65,7 @@ struct xfp_component {
 };
 
 #define XFP_CODEC_PARAMETERS 4
-#define XFP_MOST_COMPONENTS 8
+#define XFP_MAX_COMPONENTS 8
 
 struct xfp_recipe_part {
 	enum xfp_codec codec;
@@ -81,7 +81,7 @@ struct xfp_recipe {
 	uint32_t part_count;
 	bool beside;         /* parts are side by side, not stacked */
 	uint64_t rows, cols; /* shape of all parts together */
-	uint64_t turned;     /* 0: not transposed */
+	uint64_t transposed; /* 0: not transposed */
 	uint64_t outer, inner;
 };
 

@@ -254,7 +254,7 @@ static void add_ours(unsigned k, uint32_t outliers, const uint8_t *matrix)
 				    .byte = byte,
 				    .row = byte + groups,
 				    .tables = tables };
-	xfp_matvec_whole(&c->w);
+	xfp_matvec_set_row_layout(&c->w);
 	if (outliers)
 		add_outliers(&c->w, outliers);
 	snprintf(c->name, sizeof c->name, outliers ? "v2c k=%u, %u outliers a row" : "v2c k=%u", k, outliers);

@@ -8,7 +8,7 @@
 #include "checkpoints/packed/codec.h"
 #include "checkpoints/packed/ggml.h"
 
-#define MOST_DECODED 65536u /* bytes of a rectangle's codes */
+#define MAX_DECODED 65536u /* bytes of a rectangle's codes */
 
 struct bytes_left {
 	const uint8_t *at, *end;
@@ -83,7 +83,7 @@ static bool fetch_all(const struct xfp_recipe_part *part, struct xfp_fetched *fr
 			continue;
 		must(xfp_mul(w.lines - 1, w.stride, &last) && xfp_add(last, w.run, &span) &&
 		     xfp_add(span, w.offset, &last) && last <= component->bytes);
-		if (span > MOST_DECODED) {
+		if (span > MAX_DECODED) {
 			fit = false;
 			continue;
 		}

@@ -12,7 +12,7 @@
 #include "checkpoints/open/fold.h"
 #include "tests/fuzz/read_back.h"
 
-#define MOST_TENSORS 10
+#define MAX_TENSORS 10
 #define MOST_BYTES 8192u /* of a tensor */
 #define FILES 3
 
@@ -64,14 +64,14 @@ static void fill_numbers(unsigned char *bytes)
 /* Files large enough for all tensors, of bytes that are codes and scales as well as any. */
 static void make_folder(void)
 {
-	static unsigned char bytes[(MOST_TENSORS + 1) * MOST_BYTES];
+	static unsigned char bytes[(MAX_TENSORS + 1) * MOST_BYTES];
 
 	if (*paths[0])
 		return;
 	if (!mkdtemp(folder))
 		abort();
 	/* Behind them, groups of inputs that are all the first one. */
-	for (size_t i = 0; i < MOST_TENSORS * MOST_BYTES; i++)
+	for (size_t i = 0; i < MAX_TENSORS * MOST_BYTES; i++)
 		bytes[i] = (unsigned char)(i * 37 + (i >> 7) * 11);
 	for (int i = 0; i < FILES + 2; i++) {
 		if (i == 2)
@@ -218,7 +218,7 @@ static struct xfp_checkpoint *make_checkpoint(struct input *in)
 	static const enum xfp_dtype dtypes[] = { XFP_F8_E4M3, XFP_F32, XFP_U8,  XFP_BF16, XFP_F8_E5M2, XFP_F16,
 						 XFP_F8_E8M0, XFP_I64, XFP_I32, XFP_I16,  XFP_I8 };
 	struct xfp_checkpoint *c = calloc(1, sizeof *c);
-	uint32_t wanted = 1 + next(in) % MOST_TENSORS;
+	uint32_t wanted = 1 + next(in) % MAX_TENSORS;
 	struct stat config;
 
 	c->folder = strdup(folder);
@@ -250,7 +250,7 @@ static struct xfp_checkpoint *make_checkpoint(struct input *in)
 		if (t.file == 2)
 			t.offset = 16 * (next(in) % (SIZES * SIZES + 64));
 		else if (strstr(name, ".g_idx"))
-			t.offset = MOST_TENSORS * MOST_BYTES;
+			t.offset = MAX_TENSORS * MOST_BYTES;
 		/* By name, and each once, as a container leaves them. */
 		while (at && strcmp(c->tensors[at - 1].name, name) > 0)
 			at--;

@@ -13,9 +13,9 @@
 #include "schemas/recipe/recipe.h"
 #include "tests/fuzz/read_back.h"
 
-#define MOST_TENSORS 12
+#define MAX_TENSORS 12
 #define MOST_BYTES 4096u /* of a tensor */
-#define MOST_FILE (MOST_TENSORS * (MOST_BYTES + 512) + 4096)
+#define MAX_FILE (MAX_TENSORS * (MOST_BYTES + 512) + 4096)
 
 struct gguf_input {
 	const uint8_t *at, *end;
@@ -29,7 +29,7 @@ static uint8_t next(struct gguf_input *in)
 /* ---- a file -------------------------------------------------------------------------------------- */
 
 struct gguf_image {
-	unsigned char bytes[MOST_FILE];
+	unsigned char bytes[MAX_FILE];
 	size_t size;
 };
 
@@ -145,7 +145,7 @@ static uint64_t put_keys(struct gguf_image *image, struct gguf_input *in)
 /* Whole files, most of which open. */
 static void build(struct gguf_image *image, struct gguf_input *in)
 {
-	uint64_t tensors = 1 + next(in) % MOST_TENSORS, data = 0, keys;
+	uint64_t tensors = 1 + next(in) % MAX_TENSORS, data = 0, keys;
 
 	put(image, "GGUF", 4);
 	put32(image, 3);
@@ -175,7 +175,7 @@ static void build(struct gguf_image *image, struct gguf_input *in)
 		data = xfp_align(data + elements / type->elements * type->bytes, 32);
 	}
 	image->size = xfp_align(image->size, 32);
-	for (uint64_t i = 0; i < data && image->size < MOST_FILE; i++)
+	for (uint64_t i = 0; i < data && image->size < MAX_FILE; i++)
 		image->bytes[image->size++] = (unsigned char)(i * 37 + (i >> 7) * 11);
 }
 
@@ -227,7 +227,7 @@ static void read_tensor(const struct xfp_checkpoint *c, const struct xfp_source_
 	pieces = fuzz_read_elements(&source, 7 * (xfp_dtype_bits(t->dtype) / 8) + 3);
 	fuzz_must(!memcmp(whole, pieces, t->bytes));
 	/* Biases that take turns are no matrix. */
-	if (t->rank >= 2 && (!t->recipe || t->recipe->turned || t->recipe->cols == t->shape[t->rank - 1]))
+	if (t->rank >= 2 && (!t->recipe || t->recipe->transposed || t->recipe->cols == t->shape[t->rank - 1]))
 		fuzz_read_matrices(source, t, whole, (const uint8_t[FUZZ_VIEWS]){ 0, 1, 2, 3 });
 	free(whole);
 	free(pieces);
@@ -242,7 +242,7 @@ int fuzz_gguf(const uint8_t *data, size_t size)
 
 	memset(&image, 0, sizeof image);
 	if (next(&in) & 128)
-		put(&image, in.at, (size_t)(in.end - in.at) < MOST_FILE ? (size_t)(in.end - in.at) : MOST_FILE);
+		put(&image, in.at, (size_t)(in.end - in.at) < MAX_FILE ? (size_t)(in.end - in.at) : MAX_FILE);
 	else {
 		build(&image, &in);
 		patch(&image, &in);

@@ -163,7 +163,7 @@ static bool make_bundle(const uint8_t *recipe, size_t size, struct image *image,
 	right = b;
 	fuzz_patch_tables(&b, FUZZ_EARLY);
 	tables = fuzz_tables(&b);
-	if (!image_find_places(&tables, FUZZ_MOST_BYTES, image) || !image_map(image, memory))
+	if (!image_find_places(&tables, FUZZ_MAX_BYTES, image) || !image_map(image, memory))
 		return false;
 	image_write_json(&tables, image);
 	patch_json(&b, image);

@@ -321,7 +321,7 @@ void fuzz_multiply_unit(const struct xfp_bundle *bundle, uint32_t number, const 
 	struct xfp_unit_info unit;
 
 	MUST(xfp_bundle_unit(bundle, number, &unit));
-	if (unit.cols > MOST_COLUMNS)
+	if (unit.cols > MAX_COLUMNS)
 		return;
 	t.experts = unit.experts;
 	t.first_matrix = unit.first_matrix;

@@ -20,7 +20,7 @@ static bool add_part(struct fuzz_bundle *b, uint32_t number, unsigned kind, uint
 	b->parts[b->count[XFP_TABLE_PARTS]++] =
 		(struct xfp_idx_part){ .number = number, .kind = (uint8_t)kind, .size = size };
 	b->huge = b->huge || size > FUZZ_WRITTEN;
-	return size <= FUZZ_MOST_BYTES;
+	return size <= FUZZ_MAX_BYTES;
 }
 
 /* ---- units ------------------------------------------------------------------------------------- */
@@ -66,8 +66,7 @@ static bool shape_unit(struct fuzz_bundle *b, const struct fuzz_unit *item, uint
 		unit->group = 4 + item->group % 3;
 		unit->library = 2 + item->library % 3;
 	}
-	return unit->cols <= FUZZ_MOST_BYTES && xfp_mul(unit->rows, unit->cols + 1, &size) &&
-	       size <= FUZZ_MOST_BYTES * 4;
+	return unit->cols <= FUZZ_MAX_BYTES && xfp_mul(unit->rows, unit->cols + 1, &size) && size <= FUZZ_MAX_BYTES * 4;
 }
 
 /* The tensor that a unit is in: [experts, rows, cols], or transposed, or that of the unit before with as much again. */
@@ -186,7 +185,7 @@ static bool add_tensor(struct fuzz_bundle *b, const struct fuzz_tensor *item)
 	for (unsigned i = 0; i < tensor->rank; i++)
 		if (!xfp_mul(elements, tensor->shape[i], &elements))
 			return false;
-	if (elements > FUZZ_MOST_BYTES)
+	if (elements > FUZZ_MAX_BYTES)
 		return false;
 	if (tensor->fate == XFP_FATE_DROPPED)
 		return true;
@@ -201,7 +200,7 @@ static bool add_file(struct fuzz_bundle *b, const struct fuzz_file *item)
 
 	*file = (struct xfp_idx_file){ .size = shifted(xfp_load16(item->bytes) % 2048, item->shift) };
 	b->huge = b->huge || file->size > FUZZ_WRITTEN;
-	return file->size <= FUZZ_MOST_BYTES;
+	return file->size <= FUZZ_MAX_BYTES;
 }
 
 /* Records that nothing refers to. */

@@ -31,8 +31,8 @@
 #define FUZZ_FILES 4
 #define FUZZ_PATCHES 8
 #define FUZZ_STRINGS 12288
-#define FUZZ_MOST_BYTES ((uint64_t)1 << 38) /* of a member: past 64 GiB sizes are written otherwise */
-#define FUZZ_WRITTEN ((uint64_t)1 << 16)    /* of a member; the rest is a hole, and its digest wrong */
+#define FUZZ_MAX_BYTES ((uint64_t)1 << 38) /* of a member: past 64 GiB sizes are written otherwise */
+#define FUZZ_WRITTEN ((uint64_t)1 << 16)   /* of a member; the rest is a hole, and its digest wrong */
 
 enum fuzz_flag {
 	FUZZ_AS_IS = 1,  /* what follows the head is the file itself, */

@@ -11,14 +11,14 @@
 
 #include "tests/fuzz/recipe.h"
 
-#define MOST 1024
+#define MAX_RECIPES 1024
 #define CAPACITY 512
 #define MUTATIONS 3000
 
 static struct {
 	uint8_t bytes[CAPACITY];
 	size_t size;
-} recipes[MOST];
+} recipes[MAX_RECIPES];
 static size_t recipe_count;
 
 static bool try_recipe(const uint8_t *bytes, size_t size)
@@ -33,7 +33,7 @@ static bool try_recipe(const uint8_t *bytes, size_t size)
 
 static void keep(const uint8_t *bytes, size_t size)
 {
-	assert_true(recipe_count < MOST && size <= CAPACITY);
+	assert_true(recipe_count < MAX_RECIPES && size <= CAPACITY);
 	memcpy(recipes[recipe_count].bytes, bytes, size);
 	recipes[recipe_count++].size = size;
 }

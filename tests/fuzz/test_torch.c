@@ -10,7 +10,7 @@
 
 /* In the pieces of torch.c: a transposed tensor; a parameter that is a slice of doubles and, by the memo, another name
  * of it; a tensor of 8-bit floats; two names under "model". */
-static const uint8_t turned[] = { 0, 0, 1, 41, 64, 61, 25, 27, 28, 17, 26, 27, 17, 65, 2, 3 };
+static const uint8_t transposed[] = { 0, 0, 1, 41, 64, 61, 25, 27, 28, 17, 26, 27, 17, 65, 2, 3 };
 static const uint8_t parameter[] = { 0,  0,  1,  41, 57, 1, 64, 63, 26, 27, 27, 17, 29, 26,
 				     17, 65, 14, 58, 4,  6, 5,  6,  19, 42, 22, 2,  3 };
 static const uint8_t floats[] = { 0,  0,  1,  41, 56, 1,  1,  44, 51, 40, 45, 33, 5, 7,
@@ -24,7 +24,7 @@ static const struct {
 	size_t size;
 	int tensors;
 } seeds[] = {
-	{ turned, sizeof turned, 1 },
+	{ transposed, sizeof transposed, 1 },
 	{ parameter, sizeof parameter, 2 },
 	{ floats, sizeof floats, -1 }, /* of 24 bytes, and there are 96 */
 	{ wrapped, sizeof wrapped, 2 },
@@ -36,7 +36,7 @@ static void known(void **state)
 	(void)state;
 	for (size_t i = 0; i < SEEDS; i++)
 		assert_int_equal(fuzz_torch(seeds[i].bytes, seeds[i].size), seeds[i].tensors);
-	assert_int_equal(fuzz_torch(turned, sizeof turned - 1), -1);
+	assert_int_equal(fuzz_torch(transposed, sizeof transposed - 1), -1);
 	/* An archive as it is; and without the signature of its end. */
 	assert_int_equal(fuzz_torch((const uint8_t[]){ 2 }, 1), 1);
 	assert_int_equal(fuzz_torch((const uint8_t[]){ 2, 21, 0, 'x' }, 4), -1);

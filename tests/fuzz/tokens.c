@@ -8,17 +8,17 @@
 
 #include "base/bytes.h"
 #include "checkpoints/checkpoint.h"
-#include "checkpoints/gguf/made.h"
+#include "checkpoints/gguf/synthesized.h"
 
-#define MOST_KEYS 12
+#define MAX_KEYS 12
 #define MOST_TOKENS 40
 #define LONGEST 9
 
 struct made_of {
 	const uint8_t *at, *end;
-	struct xfp_gguf_value values[MOST_KEYS];
-	uint32_t by_key[MOST_KEYS], count;
-	unsigned char bytes[MOST_KEYS][MOST_TOKENS * (8 + 2 * LONGEST + 1)];
+	struct xfp_gguf_value values[MAX_KEYS];
+	uint32_t by_key[MAX_KEYS], count;
+	unsigned char bytes[MAX_KEYS][MOST_TOKENS * (8 + 2 * LONGEST + 1)];
 	size_t used; /* of the value that is being made */
 };
 
@@ -36,7 +36,7 @@ static uint8_t next(struct made_of *m)
 /* Keys come in their order. */
 static void add(struct made_of *m, const char *key, enum xfp_gguf_kind kind, bool array, uint64_t count)
 {
-	must(m->count < MOST_KEYS && m->used <= sizeof m->bytes[0]);
+	must(m->count < MAX_KEYS && m->used <= sizeof m->bytes[0]);
 	m->values[m->count] = (struct xfp_gguf_value){ .key = { key, strlen(key) },
 						       .kind = kind,
 						       .array = array,

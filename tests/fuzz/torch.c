@@ -269,7 +269,7 @@ int fuzz_torch(const uint8_t *data, size_t size)
 	if (*data == 2)
 		change(&made, data + 1, size - 1);
 	must(!ftruncate(fd, 0) && pwrite(fd, made.bytes, made.size, 0) == (ssize_t)made.size);
-	place = xfp_whole_file(path);
+	place = xfp_place_of_file(path);
 	if (!xfp_torch_file_read(&place, NULL, &file, &err)) {
 		struct xfp_source_file source = { .name = path, .path = path, .identity = file.identity };
 

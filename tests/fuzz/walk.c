@@ -24,7 +24,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-#define MOST_WEIGHTS ((uint64_t)1 << 12) /* decoded at once */
+#define MAX_WEIGHTS ((uint64_t)1 << 12) /* decoded at once */
 
 /* What was read goes here, so that it is read. */
 static volatile uint64_t touched;
@@ -214,9 +214,9 @@ static void decode(const struct xfp_bundle *bundle, uint32_t m, const struct xfp
 	MUST(xfp_bundle_dequantize(bundle, m, matrix->rows, 1, XFP_FLOAT32, NULL, &err) == XFP_USAGE);
 	MUST(xfp_bundle_dequantize(bundle, m, UINT64_MAX, 2, XFP_FLOAT32, NULL, &err) == XFP_USAGE);
 	MUST(xfp_bundle_dequantize(bundle, m, 0, 0, 0, NULL, &err) == XFP_USAGE);
-	if (!matrix->rows || matrix->cols > MOST_COLUMNS)
+	if (!matrix->rows || matrix->cols > MAX_COLUMNS)
 		return;
-	if (matrix->rows <= MOST_WEIGHTS / (matrix->cols + 1)) {
+	if (matrix->rows <= MAX_WEIGHTS / (matrix->cols + 1)) {
 		compare_rows(bundle, m, matrix, made);
 		return;
 	}

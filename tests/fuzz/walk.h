@@ -11,7 +11,7 @@
 #include "runtime/xfp.h"
 #include "tests/fuzz/recipe.h"
 
-#define MOST_COLUMNS ((uint64_t)1 << 18) /* of a row that is decoded */
+#define MAX_COLUMNS ((uint64_t)1 << 18) /* of a row that is decoded */
 
 #define MUST(condition)                                                                                \
 	do {                                                                                           \

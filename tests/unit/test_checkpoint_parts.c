@@ -163,7 +163,7 @@ static void files_that_lie_there(void **unused)
 	make_file(c, "tokenizer.json");
 	make_file(c, "config.json");
 	make_file(c, "generation_config.json");
-	assert_int_equal(xfp_checkpoint_settle_made(c, &err), XFP_OK);
+	assert_int_equal(xfp_checkpoint_add_synthesized(c, &err), XFP_OK);
 	assert_int_equal(c->extra_count, 3);
 	assert_string_equal(c->extras[1], "generation_config.json");
 	assert_int_equal(c->made_count, 2);

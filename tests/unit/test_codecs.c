@@ -8,7 +8,7 @@
 #include "tests/unit/scratch.h"
 
 #define FILE_BYTES 4096
-#define MOST 5
+#define MAX_COMPONENTS 5
 
 static struct xfp_error err;
 
@@ -16,7 +16,7 @@ struct sound {
 	enum xfp_codec codec;
 	enum xfp_dtype dtype;
 	uint64_t rows, cols, parameters[2], parameter_count;
-	struct xfp_component components[MOST];
+	struct xfp_component components[MAX_COMPONENTS];
 	uint32_t component_count, optional; /* the last ones need not be there */
 };
 
@@ -108,7 +108,7 @@ static enum xfp_status read_part(void **state, const struct xfp_recipe_part *par
 	return status;
 }
 
-static struct xfp_recipe_part part_of(const struct sound *s, struct xfp_component components[MOST])
+static struct xfp_recipe_part part_of(const struct sound *s, struct xfp_component components[MAX_COMPONENTS])
 {
 	struct xfp_recipe_part part = { .codec = s->codec,
 					.version = xfp_codec_version(s->codec),
@@ -136,7 +136,7 @@ static void each_property_counts(void **state)
 	write_file(state, groups, 58, 0);
 	for (size_t i = 0; i < sizeof sound / sizeof *sound; i++) {
 		const struct sound *s = &sound[i];
-		struct xfp_component components[MOST];
+		struct xfp_component components[MAX_COMPONENTS];
 		struct xfp_recipe_part part = part_of(s, components);
 
 		if (read_part(state, &part, s->dtype))
@@ -174,7 +174,7 @@ static void each_property_counts(void **state)
 /* 60 inputs of 4 bits end within a word, which no GPTQ matrix does. */
 static void streams_end_with_a_word(void **state)
 {
-	struct xfp_component components[MOST];
+	struct xfp_component components[MAX_COMPONENTS];
 	struct xfp_recipe_part part = part_of(&sound[0], components);
 
 	write_file(state, groups, 58, 0);
@@ -197,7 +197,7 @@ static void groups_and_order_of_exl2(void **state)
 		{ 1, 0, 8, 4 }, { 4, 0, 7, 4 }, { 4, 0, 9, 4 }, { 4, 1, 8, 4 }, { 4, 0, 8, 5 },
 		{ 4, 4, 8, 4 }, { 8, 0, 8, 4 }, { 4, 0, 8, 0 }, { 3, 0, 8, 4 }, { 0, 0, 8, 4 },
 	};
-	struct xfp_component components[MOST];
+	struct xfp_component components[MAX_COMPONENTS];
 	struct xfp_recipe_part part = part_of(&sound[3], components);
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -7,7 +7,7 @@
 #include "base/system/command_line.h"
 #include "base/text/whole_number.h"
 
-#define MOST_WORDS 8
+#define MAX_WORDS 8
 
 /* The result of parsing a command line with a few options. */
 struct outcome {
@@ -20,7 +20,7 @@ struct outcome {
 	uint32_t jobs;
 	uint64_t seed, size;
 	unsigned order;
-	char *words[MOST_WORDS + 1];
+	char *words[MAX_WORDS + 1];
 };
 
 static enum xfp_status take_count(const struct xfp_option *option, const char *where, const char *value,

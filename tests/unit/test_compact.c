@@ -11,7 +11,7 @@
 #include "kernels/encode/compact.h"
 #include "kernels/encode/encode.h"
 
-#define MOST 4096 /* columns */
+#define MAX_COLS 4096 /* columns */
 #define MOST_ROWS 64
 
 static const char *sets[4];
@@ -55,7 +55,7 @@ static void create(struct unit *u, size_t rows, size_t cols, unsigned group)
 {
 	const size_t count = rows * xfp_compact_groups_of(cols, group), padded = xfp_padded(cols);
 
-	assert_true(rows <= MOST_ROWS && cols <= MOST);
+	assert_true(rows <= MOST_ROWS && cols <= MAX_COLS);
 	*u = (struct unit){ .rows = rows, .cols = cols, .per_row = count / rows, .count = count };
 	u->x = zeros(rows * padded, sizeof *u->x);
 	u->decoded = zeros(rows * padded, sizeof *u->decoded);

@@ -10,7 +10,7 @@
 #include "tests/unit/tiny_model.h"
 
 enum { SEQUENCES = 2, LENGTH = 21, IDS = 13 };
-#define MOST 2e-5 /* of a loss, relative; that of config_keys.py */
+#define TOLERANCE 2e-5 /* of a loss, relative; that of config_keys.py */
 
 /* As config_keys.py measures it. */
 static double mean_loss(const struct xfp_forward *forward, uint32_t vocabulary, const uint32_t *ids,
@@ -116,7 +116,7 @@ static unsigned check_case(void **state, struct xfp_team *team, json_t *family, 
 	if (key)
 		right = isnan(loss) && strstr(err.text, key);
 	else
-		right = fabs(loss - json_number_value(expected)) <= MOST * json_number_value(expected);
+		right = fabs(loss - json_number_value(expected)) <= TOLERANCE * json_number_value(expected);
 	if (!right)
 		print_error("%s: loss %.9g, \"%s\"; expected %s %.9g\n", config, loss, err.text, key ? key : "",
 			    json_number_value(expected));

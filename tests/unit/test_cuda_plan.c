@@ -57,7 +57,7 @@ static void shared_memory(void **state)
 					    (method >= XFP_CUDA_V2C && (books < 4 || books > 16)))
 						continue;
 					bytes = xfp_cuda_shared_bytes(method, k, books, form);
-					most = xfp_cuda_shared_most(method, k, form);
+					most = xfp_cuda_max_shared_bytes(method, k, form);
 					own = (own + 15) / 16 * 16 + (method >= XFP_CUDA_V2C ? 4 * 256 / books : 0);
 					if (form == XFP_CUDA_LIST && integers)
 						own += table + ring_bytes(k, 1, named);
@@ -105,7 +105,7 @@ static void integer_vectors(void **state)
 				assert_int_equal(vectors, any ? (bytes > 101376 ? large : small)[k] : 0);
 				for (enum xfp_cuda_form form = XFP_CUDA_I1; any && k <= 4 && form <= XFP_CUDA_I4;
 				     form++)
-					assert_int_equal(xfp_cuda_shared_most(method, k, form) <= bytes,
+					assert_int_equal(xfp_cuda_max_shared_bytes(method, k, form) <= bytes,
 							 1u << (form - XFP_CUDA_I1) <= vectors);
 			}
 			assert_int_equal(xfp_cuda_integer_vectors(method, k, 16384), 0);
@@ -135,7 +135,7 @@ static void names(void **state)
 	assert_string_equal(name, "xfp_multiply_v2c32_k4_i4");
 }
 
-static void expect_same_way(struct xfp_cuda_way way, struct xfp_cuda_way want)
+static void expect_same_way(struct xfp_cuda_launch_shape way, struct xfp_cuda_launch_shape want)
 {
 	assert_int_equal(way.form, want.form);
 	assert_int_equal(way.count, want.count);
@@ -145,14 +145,14 @@ static void expect_same_way(struct xfp_cuda_way way, struct xfp_cuda_way want)
 
 /* Without integers; and with them, if there are too many vectors for these. */
 static void expect_way(enum xfp_cuda_method method, uint32_t rows, size_t count, unsigned each,
-		       struct xfp_cuda_way want)
+		       struct xfp_cuda_launch_shape want)
 {
-	expect_same_way(xfp_cuda_way_for(method, rows, count, each, 0), want);
+	expect_same_way(xfp_cuda_choose_launch(method, rows, count, each, 0), want);
 	for (unsigned integers = 1; count > 4 && integers <= 4; integers *= 2)
-		expect_same_way(xfp_cuda_way_for(method, rows, count, each, integers), want);
+		expect_same_way(xfp_cuda_choose_launch(method, rows, count, each, integers), want);
 }
 
-#define WAY(...) ((struct xfp_cuda_way){ __VA_ARGS__ })
+#define WAY(...) ((struct xfp_cuda_launch_shape){ __VA_ARGS__ })
 
 /* By shape alone: what many blocks do in the end, few large ones do sooner. */
 static void ways(void **state)
@@ -198,8 +198,8 @@ static void ways_of_integers(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		for (unsigned each = 1; each <= 2; each++)
 			for (uint32_t rows = 1; rows < 40; rows += 13)
-				expect_same_way(xfp_cuda_way_for(i % 2 ? XFP_CUDA_V2 : XFP_CUDA_V2C32, rows,
-								 cases[i].count, each, cases[i].integers),
+				expect_same_way(xfp_cuda_choose_launch(i % 2 ? XFP_CUDA_V2 : XFP_CUDA_V2C32, rows,
+							       cases[i].count, each, cases[i].integers),
 						WAY(cases[i].form, cases[i].taken, xfp_cuda_tiles(rows), 1));
 }
 
@@ -259,7 +259,7 @@ static void splits(void **state)
 		runs = split.parts / of_columns;
 		assert_true((runs - 1) * split.part_products < (products + results - 1) / results);
 		assert_true(split.parts == 1 ||
-			    (tiles < XFP_CUDA_COUNTERS && tiles * split.parts <= XFP_CUDA_MOST_PARTS));
+			    (tiles < XFP_CUDA_COUNTERS && tiles * split.parts <= XFP_CUDA_MAX_PARTS));
 		shared += split.parts > 1;
 	}
 	assert_true(shared > 10000 && shared < 90000);
@@ -336,7 +336,7 @@ static void workspace(void **state)
 	assert_int_equal(XFP_CUDA_PARTS_OFFSET - XFP_CUDA_SUMS_OFFSET, XFP_CUDA_WORKERS * XFP_CUDA_SHARED_SUMS);
 	assert_int_equal(XFP_CUDA_SUMS_OFFSET % XFP_CUDA_PART_ALIGN + XFP_CUDA_PARTS_OFFSET % XFP_CUDA_PART_ALIGN, 0);
 	assert_int_equal(XFP_CUDA_WORKSPACE, 4 << 20);
-	assert_true(XFP_CUDA_PARTS_OFFSET + XFP_CUDA_MOST_PARTS * XFP_CUDA_PART_BYTES <= XFP_CUDA_WORKSPACE);
+	assert_true(XFP_CUDA_PARTS_OFFSET + XFP_CUDA_MAX_PARTS * XFP_CUDA_PART_BYTES <= XFP_CUDA_WORKSPACE);
 	/* every device's warps, 64 of a multiprocessor at most, or what they have in blocks of 3 here */
 	for (size_t d = 0; d < xfp_cuda_device_count; d++)
 		assert_true(xfp_cuda_devices[d].processors * 3 * XFP_CUDA_WARPS <= XFP_CUDA_WORKERS);

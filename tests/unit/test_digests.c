@@ -98,10 +98,10 @@ static enum xfp_status check_owner(uint32_t member, const struct xfp_digest_read
 	assert_int_equal((info.unit != XFP_NOT_FOUND) + (info.tensor != XFP_NOT_FOUND) + (info.file != XFP_NOT_FOUND),
 			 1);
 	if (info.unit != XFP_NOT_FOUND)
-		return xfp_digests_of_unit(opened->digests, info.unit, reading, &err);
+		return xfp_digests_check_unit(opened->digests, info.unit, reading, &err);
 	if (info.tensor != XFP_NOT_FOUND)
-		return xfp_digests_of_tensor(opened->digests, info.tensor, reading, &err);
-	return xfp_digests_of_file(opened->digests, info.file, &err);
+		return xfp_digests_check_tensor(opened->digests, info.tensor, reading, &err);
+	return xfp_digests_check_file(opened->digests, info.file, &err);
 }
 
 static void each_member_is_held_against_its_digest(void **state)
@@ -125,7 +125,7 @@ static void each_member_is_held_against_its_digest(void **state)
 	/* Verified members are not read again. */
 	flip(opened->members - 1);
 	assert_int_equal(check_owner(opened->members - 1, &plain), XFP_OK);
-	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &plain, &err), XFP_OK);
+	assert_int_equal(xfp_digests_check_all(opened->digests, opened->team, &plain, &err), XFP_OK);
 }
 
 static void all_together_name_the_first(void **state)
@@ -134,13 +134,13 @@ static void all_together_name_the_first(void **state)
 
 	(void)state;
 	flip(opened->members - 1);
-	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &plain, &err), XFP_BAD_INPUT);
+	assert_int_equal(xfp_digests_check_all(opened->digests, opened->team, &plain, &err), XFP_BAD_INPUT);
 	flip(opened->members - 2);
 	assert_int_equal(xfp_bundle_check(opened->bundle, NULL, NULL, &first), XFP_BAD_INPUT);
 	assert_string_not_equal(err.text, first.text);
 	xfp_digests_close(opened->digests);
 	assert_int_equal(xfp_digests_open(opened->bundle, &opened->digests, &err), XFP_OK);
-	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &letting_go, &err), XFP_BAD_INPUT);
+	assert_int_equal(xfp_digests_check_all(opened->digests, opened->team, &letting_go, &err), XFP_BAD_INPUT);
 	assert_string_equal(err.text, first.text);
 }
 
@@ -152,8 +152,8 @@ static void wrong_once_is_no_damage(void **state)
 	assert_int_equal(check_owner(restored, &plain), XFP_FAILED);
 	assert_non_null(strstr(err.text, "but not when it was read again; check the disk and memory"));
 	flip(restored);
-	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &plain, &err), XFP_FAILED);
-	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &plain, &err), XFP_OK);
+	assert_int_equal(xfp_digests_check_all(opened->digests, opened->team, &plain, &err), XFP_FAILED);
+	assert_int_equal(xfp_digests_check_all(opened->digests, opened->team, &plain, &err), XFP_OK);
 }
 
 static bool some_times(void *context, uint64_t numbers)
@@ -173,10 +173,10 @@ static void who_watches_may_end_it(void **state)
 	assert_int_equal(check_owner(opened->members - 1, &reading), XFP_FAILED);
 	assert_non_null(strstr(err.text, "reading was interrupted"));
 	left = 1;
-	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &reading, &err), XFP_FAILED);
+	assert_int_equal(xfp_digests_check_all(opened->digests, opened->team, &reading, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "reading was interrupted"));
 	left = 1000000;
-	assert_int_equal(xfp_digests_of_all(opened->digests, opened->team, &reading, &err), XFP_OK);
+	assert_int_equal(xfp_digests_check_all(opened->digests, opened->team, &reading, &err), XFP_OK);
 	assert_true(left < 1000000);
 }
 

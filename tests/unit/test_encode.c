@@ -10,8 +10,8 @@
 #include "kernels/encode/encode.h"
 #include "kernels/encode/lloyd.h"
 
-#define MOST 700 /* columns: more than a tile of 512 */
-#define CAPACITY (MOST + XFP_LANES)
+#define MAX_COLS 700 /* columns: more than a tile of 512 */
+#define CAPACITY (MAX_COLS + XFP_LANES)
 
 enum { F64, F32, F16, BF16 }; /* base/dtype.h */
 
@@ -83,11 +83,11 @@ static void loads_and_scales_alike(const struct xfp_encoder *other, int dtype, c
 static void rows_load_and_scan_alike(void **state)
 {
 	uint64_t seed = 1;
-	double *source = malloc(3 * MOST * sizeof *source);
+	double *source = malloc(3 * MAX_COLS * sizeof *source);
 
 	(void)state;
 	for (int dtype = F64; dtype <= BF16; dtype++) {
-		for (size_t cols = 1; cols <= MOST; cols += cols < 40 ? 1 : 131) {
+		for (size_t cols = 1; cols <= MAX_COLS; cols += cols < 40 ? 1 : 131) {
 			float w[2][CAPACITY], largest[2][CAPACITY] = { { 0 } };
 			double square[2][CAPACITY] = { { 0 } };
 			size_t bad;
@@ -145,7 +145,7 @@ static void sums_and_cells_agree(void **state)
 	uint64_t seed = 2;
 
 	(void)state;
-	for (size_t cols = 1; cols <= MOST; cols += cols < 40 ? 1 : 131) {
+	for (size_t cols = 1; cols <= MAX_COLS; cols += cols < 40 ? 1 : 131) {
 		float x[CAPACITY], y[2][CAPACITY];
 		uint32_t column[2][CAPACITY];
 		uint16_t codebook[2][5][64];
@@ -185,7 +185,7 @@ static void assignments_and_comparisons_agree(void **state)
 	uint64_t seed = 3;
 
 	(void)state;
-	for (size_t cols = 1; cols <= MOST; cols += cols < 40 ? 1 : 131) {
+	for (size_t cols = 1; cols <= MAX_COLS; cols += cols < 40 ? 1 : 131) {
 		float x[CAPACITY], down[CAPACITY], value[2][CAPACITY];
 		uint8_t index[2][CAPACITY];
 

@@ -180,14 +180,14 @@ static void fold_gptq(const char *config, const struct stored *stored, const cha
 	struct xfp_source_file file = { .name = (char *)"f", .path = (char *)"f" };
 	struct xfp_source_tensor tensors[4];
 	struct xfp_checkpoint checkpoint = { .folder = (char *)"model", .files = &file, .file_count = 1 };
-	bool gone[4] = { false };
+	bool consumed[4] = { false };
 	uint32_t cut[4] = { 0 }, codes = UINT32_MAX;
 	const char *ending[4] = { NULL };
 	json_t *json = config ? parsed(config) : NULL;
 	struct xfp_fold fold = { .checkpoint = &checkpoint,
 				 .config = json,
 				 .config_name = "config.json",
-				 .gone = gone,
+				 .consumed = consumed,
 				 .cut = cut,
 				 .ending = ending,
 				 .config_file = UINT32_MAX,
@@ -218,7 +218,7 @@ static void fold_gptq(const char *config, const struct stored *stored, const cha
 				fail_msg("%s: parameter %d is %llu", config, i,
 					 (unsigned long long)recipe->parts[0].parameters[i]);
 		for (uint32_t t = 0; t < checkpoint.tensor_count; t++)
-			assert_true(gone[t] == (t != codes));
+			assert_true(consumed[t] == (t != codes));
 		assert_int_equal(recipe->parts[0].component_count, stored->order[0] ? 4 : 3);
 		assert_int_equal(fold.folded, 1);
 	}

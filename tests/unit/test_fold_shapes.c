@@ -8,7 +8,7 @@
 #include "checkpoints/open/fold.h"
 #include "tests/unit/scratch.h"
 
-#define MOST 4
+#define MAX_TENSORS 4
 
 static struct xfp_error err;
 
@@ -25,23 +25,23 @@ struct result {
 
 /* Tensors are sorted by name. Past their end lies one that every form refuses, should it be read. */
 static void fold_tensors(const struct xfp_fold_form *form, const char *config, const char *data,
-			 const struct tensor tensors[MOST], const char *message, const struct result *result)
+			 const struct tensor tensors[MAX_TENSORS], const char *message, const struct result *result)
 {
 	struct stat st = { 0 };
 	struct xfp_source_file file = { .name = (char *)"f", .path = (char *)(uintptr_t)data };
-	struct xfp_source_tensor listed[MOST + 1] = { 0 };
+	struct xfp_source_tensor listed[MAX_TENSORS + 1] = { 0 };
 	struct xfp_checkpoint checkpoint = {
 		.folder = (char *)"m", .files = &file, .file_count = 1, .tensors = listed
 	};
-	bool gone[MOST + 1] = { false };
-	uint32_t cut[MOST + 1] = { 0 };
-	const char *ending[MOST + 1] = { NULL };
+	bool consumed[MAX_TENSORS + 1] = { false };
+	uint32_t cut[MAX_TENSORS + 1] = { 0 };
+	const char *ending[MAX_TENSORS + 1] = { NULL };
 	json_t *json = json_loads(config, 0, NULL);
 	struct xfp_fold fold = { .checkpoint = &checkpoint,
 				 .config = json,
 				 .config_name = "config.json",
 				 .method = "method",
-				 .gone = gone,
+				 .consumed = consumed,
 				 .cut = cut,
 				 .ending = ending,
 				 .config_file = UINT32_MAX,
@@ -54,7 +54,8 @@ static void fold_tensors(const struct xfp_fold_form *form, const char *config, c
 		assert_int_equal(stat(data, &st), 0);
 		file.identity = xfp_identity_at(data, &st);
 	}
-	for (; checkpoint.tensor_count < MOST && tensors[checkpoint.tensor_count].name; checkpoint.tensor_count++) {
+	for (; checkpoint.tensor_count < MAX_TENSORS && tensors[checkpoint.tensor_count].name;
+	     checkpoint.tensor_count++) {
 		const struct tensor *from = &tensors[checkpoint.tensor_count];
 		struct xfp_source_tensor *t = &listed[checkpoint.tensor_count];
 
@@ -84,7 +85,7 @@ static void fold_tensors(const struct xfp_fold_form *form, const char *config, c
 		for (uint32_t d = 0; d < listed[0].rank; d++)
 			bytes *= listed[0].shape[d];
 		assert_int_equal(listed[0].bytes, bytes);
-		assert_true(gone[1] && !gone[0]);
+		assert_true(consumed[1] && !consumed[0]);
 		if (recipe->parts[0].rows != result->rows || recipe->parts[0].cols != result->cols)
 			fail_msg("%s %s: another matrix", form->name, config);
 		for (int i = 0; i < XFP_CODEC_PARAMETERS; i++)
@@ -92,7 +93,7 @@ static void fold_tensors(const struct xfp_fold_form *form, const char *config, c
 				fail_msg("%s %s: parameter %d is %llu", form->name, config, i,
 					 (unsigned long long)recipe->parts[0].parameters[i]);
 	}
-	for (uint32_t t = 0; t < MOST; t++)
+	for (uint32_t t = 0; t < MAX_TENSORS; t++)
 		xfp_recipe_free(listed[t].recipe);
 	if (fold.open_file != UINT32_MAX)
 		close(fold.fd);
@@ -101,7 +102,7 @@ static void fold_tensors(const struct xfp_fold_form *form, const char *config, c
 
 struct one {
 	const char *config;
-	struct tensor tensors[MOST];
+	struct tensor tensors[MAX_TENSORS];
 	const char *message;
 	struct result result;
 };
@@ -308,9 +309,9 @@ static void modelopt(void **state)
 /* A scale of scales that is 0 cannot be divided by, whatever its sign. */
 static void divided_by(void **state)
 {
-	static const struct tensor tensors[MOST] = { { "x.weight_packed", XFP_U8, 2, { 6, 16 } },
-						     { "x.weight_global_scale", XFP_F32, 1, { 1 } },
-						     { "x.weight_scale", F8, 2, { 6, 2 } } };
+	static const struct tensor tensors[MAX_TENSORS] = { { "x.weight_packed", XFP_U8, 2, { 6, 16 } },
+							    { "x.weight_global_scale", XFP_F32, 1, { 1 } },
+							    { "x.weight_scale", F8, 2, { 6, 2 } } };
 	static const char config[] = "{\"format\": \"nvfp4-pack-quantized\", \"config_groups\": {\"a\": {\"weights\": "
 				     "{\"num_bits\": 4, \"type\": \"float\", \"strategy\": \"tensor_group\", "
 				     "\"group_size\": 16}}}}";

@@ -85,7 +85,7 @@ static const struct xfp_gc_rules usual = { .keep_runs = 1, .older_than = INT64_M
 
 /* Check the reasons for keeping or removing each of the four artifacts. */
 static void expect_fates(const struct xfp_store *store, struct xfp_manifest *m, const struct xfp_gc_rules *rules,
-			 const enum xfp_gc_why want[4])
+			 const enum xfp_gc_reason want[4])
 {
 	struct xfp_census census = take(store, m);
 	struct xfp_gc_plan plan;
@@ -98,7 +98,7 @@ static void expect_fates(const struct xfp_store *store, struct xfp_manifest *m, 
 	xfp_gc_plan_free(&plan);
 	xfp_census_free(&census);
 }
-#define FATES(rules, ...) expect_fates(&store, m, rules, (const enum xfp_gc_why[4]){ __VA_ARGS__ })
+#define FATES(rules, ...) expect_fates(&store, m, rules, (const enum xfp_gc_reason[4]){ __VA_ARGS__ })
 
 /* ---- the census -------------------------------------------------------------------------------- */
 

@@ -14,8 +14,8 @@
 #include "kernels/ggml/blocks.h"
 #include "tests/unit/scratch.h"
 
-#define MOST_ELEMENTS 256
-#define MOST_BLOCK 210
+#define MAX_ELEMENTS 256
+#define MAX_BLOCK 210
 
 static struct xfp_error err;
 
@@ -176,8 +176,8 @@ static void weights_are_those_of_the_formulas(void **state)
 		uint64_t seed = k;
 
 		for (unsigned n = 0; n < 65536; n += type->elements == 256 ? 3 : 1) {
-			uint8_t block[MOST_BLOCK];
-			float x[MOST_ELEMENTS];
+			uint8_t block[MAX_BLOCK];
+			float x[MAX_ELEMENTS];
 
 			fill(block, type->bytes, &seed);
 			if (type->halves[0] >= 0) {
@@ -205,8 +205,8 @@ static void the_same_as_llama_cpp(void **state)
 		uint64_t seed = known[k].number, hash = 0xcbf29ce484222325;
 
 		for (int n = 0; n < 500; n++) {
-			uint8_t block[MOST_BLOCK];
-			float x[MOST_ELEMENTS];
+			uint8_t block[MAX_BLOCK];
+			float x[MAX_ELEMENTS];
 
 			fill(block, known[k].bytes, &seed);
 			known[k].decode(block, x);
@@ -265,7 +265,7 @@ static void types_are_known_by_number(void **state)
 		assert_int_equal(type->elements, 1);
 	}
 	for (uint64_t n = 0; n < XFP_GGML_NUMBERS; n++)
-		gone += xfp_ggml_type(n)->form == XFP_GGML_GONE && xfp_ggml_type(n)->name;
+		gone += xfp_ggml_type(n)->form == XFP_GGML_REMOVED && xfp_ggml_type(n)->name;
 	assert_int_equal(seen + gone, XFP_GGML_NUMBERS);
 	assert_null(xfp_ggml_type(XFP_GGML_NUMBERS));
 	assert_null(xfp_ggml_type(UINT64_MAX));

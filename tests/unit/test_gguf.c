@@ -123,7 +123,7 @@ static void make_file(void **state)
 static void kinds(void **state)
 {
 	char *path = scratch_path(state, "x.gguf");
-	const struct xfp_place whole = xfp_whole_file(path);
+	const struct xfp_place whole = xfp_place_of_file(path);
 	const struct xfp_gguf_metadata *m;
 	struct xfp_gguf_file file;
 	struct xfp_gguf_text text;
@@ -181,7 +181,7 @@ static void kinds(void **state)
 static void cut(void **state)
 {
 	char *path = scratch_path(state, "x.gguf");
-	const struct xfp_place whole = xfp_whole_file(path);
+	const struct xfp_place whole = xfp_place_of_file(path);
 	struct xfp_gguf_file file;
 
 	make_file(state);
@@ -199,12 +199,12 @@ static void cut(void **state)
 /* ---- names --------------------------------------------------------------------------------------- */
 
 static void is_named(enum xfp_gguf_architecture architecture, const char *theirs, const char *ours,
-		     enum xfp_gguf_how how)
+		     enum xfp_gguf_transform transform)
 {
 	struct xfp_gguf_place place = xfp_gguf_place(architecture, 4, theirs);
 
 	assert_string_equal(place.name, ours);
-	assert_int_equal(place.how, how);
+	assert_int_equal(place.transform, transform);
 }
 
 static void named(void **state)
@@ -275,7 +275,7 @@ static void elementary(void **state)
 
 #define MANY 65536
 
-static void reverse(void **state, enum xfp_reversed how, const float *stored, float *got)
+static void reverse(void **state, enum xfp_reversed transform, const float *stored, float *got)
 {
 	char *path = scratch_path(state, "floats");
 	struct xfp_source_file file = { .name = path, .path = path };
@@ -284,7 +284,7 @@ static void reverse(void **state, enum xfp_reversed how, const float *stored, fl
 					.version = xfp_codec_version(XFP_CODEC_REVERSED),
 					.rows = 16,
 					.cols = MANY / 16,
-					.parameters = { how },
+					.parameters = { transform },
 					.components = &codes,
 					.component_count = 1 };
 	struct xfp_recipe recipe = { .parts = &part, .part_count = 1, .rows = part.rows, .cols = part.cols };

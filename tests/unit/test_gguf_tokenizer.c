@@ -7,19 +7,19 @@
 
 #include "base/bytes.h"
 #include "checkpoints/checkpoint.h"
-#include "checkpoints/gguf/made.h"
 #include "checkpoints/gguf/splits.h"
+#include "checkpoints/gguf/synthesized.h"
 #include "tests/unit/scratch.h"
 
-#define MOST_VALUES 24
+#define MAX_VALUES 24
 
 static struct xfp_error err;
 
 /* ---- metadata ------------------------------------------------------------------------------------ */
 
 struct metadata_maker {
-	struct xfp_gguf_value values[MOST_VALUES];
-	uint32_t by_key[MOST_VALUES], count;
+	struct xfp_gguf_value values[MAX_VALUES];
+	uint32_t by_key[MAX_VALUES], count;
 };
 
 static struct xfp_gguf_value *put(struct metadata_maker *m, const char *key, enum xfp_gguf_kind kind, bool array,
@@ -28,7 +28,7 @@ static struct xfp_gguf_value *put(struct metadata_maker *m, const char *key, enu
 	struct xfp_gguf_value *value = &m->values[m->count];
 	uint32_t at = m->count++;
 
-	assert_true(m->count <= MOST_VALUES);
+	assert_true(m->count <= MAX_VALUES);
 	*value = (struct xfp_gguf_value){ .key = { key, strlen(key) },
 					  .kind = kind,
 					  .array = array,

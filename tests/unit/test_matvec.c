@@ -166,7 +166,7 @@ static void make_matrix(struct matrix *m, enum xfp_matvec_mode mode, unsigned k,
 				    .byte = m->byte.data,
 				    .row = m->row.data,
 				    .tables = m->tables.data };
-	xfp_matvec_whole(&m->w);
+	xfp_matvec_set_row_layout(&m->w);
 	m->largest = 1;
 	if (mode < XFP_MATVEC_V2) {
 		fill_numbers(m, seed);

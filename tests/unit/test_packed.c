@@ -229,11 +229,11 @@ static void make_mxfp4(void **state, struct packed *p, uint64_t rows, uint64_t c
 static uint16_t element(const struct packed *p, uint64_t n)
 {
 	const struct xfp_recipe *r = &p->recipe;
-	uint64_t turned = r->turned, row, col;
+	uint64_t transposed = r->transposed, row, col;
 
-	if (turned) {
-		row = n / (turned * p->cols) * turned + n % turned;
-		col = n / turned % p->cols;
+	if (transposed) {
+		row = n / (transposed * p->cols) * transposed + n % transposed;
+		col = n / transposed % p->cols;
 	} else {
 		row = n / p->cols;
 		col = n % p->cols;
@@ -303,7 +303,7 @@ static void check_all(struct packed *p, uint64_t matrix_rows)
 
 	check_elements(p);
 	for (uint64_t e = 0; e < stack; e++) {
-		if (p->recipe.turned) {
+		if (p->recipe.transposed) {
 			check_view(p, (struct xfp_view){ e * size, matrix_rows, cols, 1, matrix_rows });
 			check_view(p, (struct xfp_view){ e * size, cols, matrix_rows, matrix_rows, 1 });
 			check_view(p, (struct xfp_view){ e * size + 1, matrix_rows / 2, cols, 2, matrix_rows });
@@ -348,9 +348,9 @@ static void mxfp4(void **state)
 
 	make_mxfp4(state, &p, 24, 352);
 	check_all(&p, 8);
-	p.recipe.turned = 8;
+	p.recipe.transposed = 8;
 	check_all(&p, 8);
-	p.recipe.turned = 24;
+	p.recipe.transposed = 24;
 	check_all(&p, 24);
 	finish(&p);
 }
@@ -454,7 +454,7 @@ static void refused(void **state)
 	 * element. */
 	static const struct {
 		struct xfp_view view;
-		uint64_t turned;
+		uint64_t transposed;
 	} crossing[] = {
 		{ { 0, 20, 30, 41, 1 }, 0 }, { { 1, 23, 40, 40, 1 }, 0 }, { { 0, 4, 5, 2, 1 }, 0 },
 		{ { 0, 3, 4, 80, 40 }, 0 },  { { 1, 39, 8, 8, 1 }, 8 },   { { 8, 40, 8, 8, 1 }, 8 },
@@ -504,14 +504,14 @@ static void refused(void **state)
 	}
 	for (size_t i = 0; i < sizeof crossing / sizeof *crossing; i++) {
 		source.view = crossing[i].view;
-		p.recipe.turned = crossing[i].turned;
+		p.recipe.transposed = crossing[i].transposed;
 		expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "crosses packed rows");
 	}
 	/* Rows transposed in parts of five are not 24; and a part must be as wide as the whole. */
-	p.recipe.turned = 5;
+	p.recipe.transposed = 5;
 	source.view = (struct xfp_view){ 0, 40, 5, 5, 1 };
 	expect(xfp_matrix_open(&source, &reader, &err), XFP_BAD_INPUT, "do not make up its rows");
-	p.recipe.turned = 0;
+	p.recipe.transposed = 0;
 	p.recipe.cols = 20;
 	source.bytes /= 2;
 	source.view = (struct xfp_view){ 0, 24, 20, 20, 1 };

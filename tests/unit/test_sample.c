@@ -16,7 +16,7 @@ static const float logits[WORDS] = { 0, 0.693147182f, 1.09861231f, 1.38629436f, 
 
 static void draw(struct xfp_sampling sampling, double share[WORDS])
 {
-	struct xfp_weighed room[WORDS];
+	struct xfp_token_candidate room[WORDS];
 
 	memset(share, 0, WORDS * sizeof *share);
 	for (unsigned i = 0; i < DRAWS; i++) {
@@ -77,7 +77,7 @@ static void the_most_probable_are_kept(void **state)
 static void without_a_temperature_the_largest_is_taken(void **state)
 {
 	struct xfp_sampling greedy = { .top_p = 1 }, cold = { .temperature = 1e-9, .top_p = 1, .top_k = 1 };
-	struct xfp_weighed room[WORDS];
+	struct xfp_token_candidate room[WORDS];
 	const float below[WORDS] = { -3e38f, -2, -1, -1, -2, -3e38f };
 
 	(void)state;
@@ -97,7 +97,7 @@ static void numbers_are_spread(void **state)
 	for (unsigned seed = 0; seed < 30; seed++) {
 		for (unsigned sequence = 0; sequence < 30; sequence++) {
 			for (unsigned position = 0; position < 30; position++, count++) {
-				double x = xfp_random_of(seed, sequence, position) - 0.5;
+				double x = xfp_random_uniform(seed, sequence, position) - 0.5;
 
 				assert_true(x >= -0.5 && x < 0.5);
 				sum += x;
@@ -110,8 +110,8 @@ static void numbers_are_spread(void **state)
 	assert_true(fabs(sum / count) < 5 * sqrt(1 / 12.0 / count));
 	assert_true(fabs(squares / count - 1 / 12.0) < 5 * sqrt(1 / 180.0 / count));
 	assert_true(fabs(products / count) < 5 / 12.0 / sqrt(count));
-	assert_true(xfp_random_of(1, 2, 3) == xfp_random_of(1, 2, 3));
-	assert_true(xfp_random_of(1, 2, 3) != xfp_random_of(2, 1, 3));
+	assert_true(xfp_random_uniform(1, 2, 3) == xfp_random_uniform(1, 2, 3));
+	assert_true(xfp_random_uniform(1, 2, 3) != xfp_random_uniform(2, 1, 3));
 }
 
 PROGRAM("test_sample")

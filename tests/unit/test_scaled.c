@@ -12,8 +12,8 @@
 #include "kernels/encode/scaled.h"
 #include "kernels/encode/scaled_published.h"
 
-#define MOST 2100 /* columns */
-#define CAPACITY (MOST + XFP_LANES)
+#define MAX_COLS 2100 /* columns */
+#define CAPACITY (MAX_COLS + XFP_LANES)
 
 static const char *const sets[] = { "plain", "avx2", "avx512", "neon" };
 #define SETS (sizeof sets / sizeof *sets)
@@ -22,7 +22,7 @@ static const char *const sets[] = { "plain", "avx2", "avx512", "neon" };
 struct matrix {
 	size_t rows, cols;
 	float *x; /* padded rows */
-	uint32_t marked[MOST];
+	uint32_t marked[MAX_COLS];
 	size_t marks; /* the same of each row */
 };
 

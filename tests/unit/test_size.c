@@ -37,13 +37,13 @@ static void what_is_enough_can_be_given(void **state)
 	char text[32];
 
 	(void)state;
-	assert_string_equal(xfp_size_enough(1, false, text), "4 MB");
-	assert_string_equal(xfp_size_enough(1, true, text), "4 MiB");
-	assert_string_equal(xfp_size_enough(1048 << 20, true, text), "1052 MiB");
+	assert_string_equal(xfp_size_text_rounded_up(1, false, text), "4 MB");
+	assert_string_equal(xfp_size_text_rounded_up(1, true, text), "4 MiB");
+	assert_string_equal(xfp_size_text_rounded_up(1048 << 20, true, text), "1052 MiB");
 	for (int i = 0; i < 1000; i++) {
 		uint64_t bytes = test_random(&random) >> (8 + i % 40);
 
-		assert_true(xfp_size_parse(xfp_size_enough(bytes, i & 1, text), &size));
+		assert_true(xfp_size_parse(xfp_size_text_rounded_up(bytes, i & 1, text), &size));
 		assert_true(size > bytes && size - bytes <= (4 << 20));
 	}
 }

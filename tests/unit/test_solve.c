@@ -10,8 +10,8 @@
 #include "stages/quantize/solve.h"
 #include "tests/unit/unit.h"
 
-#define MOST_UNITS 6
-#define MOST_OPTIONS 6
+#define MAX_UNITS 6
+#define MAX_OPTIONS 6
 #define LARGE 10000u
 #define LARGE_OPTIONS 100u
 
@@ -24,8 +24,8 @@ static uint64_t draw(uint64_t below)
 }
 
 struct small {
-	struct xfp_solve_option options[MOST_UNITS][MOST_OPTIONS];
-	struct xfp_solve_unit units[MOST_UNITS];
+	struct xfp_solve_option options[MAX_UNITS][MAX_OPTIONS];
+	struct xfp_solve_unit units[MAX_UNITS];
 	uint32_t count;
 	uint64_t least, most, budget;
 };
@@ -34,12 +34,12 @@ struct small {
 static void generate(uint64_t seed, struct small *s)
 {
 	state = seed * 2654435761u + 1;
-	s->count = 1 + (uint32_t)draw(MOST_UNITS);
+	s->count = 1 + (uint32_t)draw(MAX_UNITS);
 	s->least = s->most = 0;
 	for (uint32_t u = 0; u < s->count; u++) {
 		uint64_t least = UINT64_MAX, most = 0;
 
-		s->units[u] = (struct xfp_solve_unit){ s->options[u], 1 + (uint32_t)draw(MOST_OPTIONS) };
+		s->units[u] = (struct xfp_solve_unit){ s->options[u], 1 + (uint32_t)draw(MAX_OPTIONS) };
 		for (uint32_t i = 0; i < s->units[u].count; i++) {
 			struct xfp_solve_option *o = &s->options[u][i];
 
@@ -74,7 +74,7 @@ static void test_equals_all_tried(void **unused)
 	(void)unused;
 	for (uint64_t seed = 0; seed < 2000; seed++) {
 		struct small s;
-		uint32_t chosen[MOST_UNITS];
+		uint32_t chosen[MAX_UNITS];
 		struct xfp_solution solution;
 		uint64_t cost = 0;
 		double error = 0;
@@ -98,7 +98,7 @@ static void test_equals_all_tried(void **unused)
 static void test_too_little_and_plenty(void **unused)
 {
 	struct small s;
-	uint32_t chosen[MOST_UNITS];
+	uint32_t chosen[MAX_UNITS];
 	struct xfp_solution solution;
 
 	(void)unused;

@@ -175,7 +175,7 @@ static void test_width(void **state)
 	assert_int_equal(setenv("COLUMNS", "132", 1), 0);
 	assert_int_equal(xfp_screen_width(), 132);
 	assert_int_equal(setenv("COLUMNS", "40", 1), 0);
-	assert_int_equal(xfp_screen_width(), XFP_SCREEN_LEAST);
+	assert_int_equal(xfp_screen_width(), XFP_SCREEN_MIN_COLUMNS);
 	assert_int_equal(setenv("COLUMNS", "132x", 1), 0);
 	assert_int_not_equal(xfp_screen_width(), 132);
 	assert_int_equal(unsetenv("COLUMNS"), 0);

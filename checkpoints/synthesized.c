@@ -38,7 +38,7 @@ static bool is_done_with(struct xfp_checkpoint *c, const char *name)
 	return true;
 }
 
-static void drop_made(struct xfp_checkpoint *c, uint32_t number)
+static void drop_synthesized(struct xfp_checkpoint *c, uint32_t number)
 {
 	free(c->made[number].name);
 	free(c->made[number].bytes);
@@ -51,7 +51,7 @@ static void note_config(struct xfp_checkpoint *c)
 	xfp_checkpoint_note(c, CONFIG ": exists, but a new one from the metadata is carried along");
 }
 
-bool xfp_checkpoint_yields(struct xfp_checkpoint *c, const char *name)
+bool xfp_checkpoint_keeps_file(struct xfp_checkpoint *c, const char *name)
 {
 	uint32_t at = 0;
 
@@ -63,7 +63,7 @@ bool xfp_checkpoint_yields(struct xfp_checkpoint *c, const char *name)
 		note_config(c);
 		return false;
 	}
-	drop_made(c, at);
+	drop_synthesized(c, at);
 	return true;
 }
 
@@ -77,7 +77,7 @@ static uint32_t place_of(const struct xfp_checkpoint *c, const char *name)
 	return at;
 }
 
-enum xfp_status xfp_checkpoint_settle_made(struct xfp_checkpoint *c, struct xfp_error *err)
+enum xfp_status xfp_checkpoint_add_synthesized(struct xfp_checkpoint *c, struct xfp_error *err)
 {
 	char **grown = realloc(c->extras, ((size_t)c->extra_count + c->made_count + 1) * sizeof *grown);
 
@@ -91,7 +91,7 @@ enum xfp_status xfp_checkpoint_settle_made(struct xfp_checkpoint *c, struct xfp_
 		char *copy;
 
 		if ((there && strcmp(name, CONFIG) != 0) || is_done_with(c, name)) {
-			drop_made(c, m--);
+			drop_synthesized(c, m--);
 		} else if (there) {
 			note_config(c);
 		} else {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * made.h - synthesize the files that a GGUF replaces by metadata. Private to checkpoints/gguf/.
+ * synthesized.h - synthesize the files that a GGUF replaces by metadata. Private to checkpoints/gguf/.
  *
  * Each function is an algorithm: the same metadata gives the same bytes on every machine. Bundles record their common
  * version (XFP_ALGORITHM_GGUF of cache/key.h); bump it if the output for the same file changes.
  */
-#ifndef XFP_GGUF_MADE_H
-#define XFP_GGUF_MADE_H
+#ifndef XFP_GGUF_SYNTHESIZED_H
+#define XFP_GGUF_SYNTHESIZED_H
 
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/gguf/header.h"
