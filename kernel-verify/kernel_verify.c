@@ -19,7 +19,6 @@
 #include "base/system/output.h"
 #include "base/system/standard_files.h"
 #include "base/text/screen.h"
-#include "base/text/whole_number.h"
 #include "kernel-verify/cuda/device.h"
 #include "kernel-verify/kernel_verify.h"
 
@@ -181,19 +180,6 @@ static enum xfp_status refuse(const char *value, struct xfp_error *err)
 	return xfp_fail(err, XFP_USAGE, "'%s' is nothing that the option takes; see --help", value);
 }
 
-struct number {
-	uint64_t least, most, value;
-};
-
-static enum xfp_status take_number(const struct xfp_option *option, const char *where, const char *value,
-				   struct xfp_error *err)
-{
-	struct number *number = option->context;
-
-	(void)where;
-	return xfp_whole_number_parse(value, number->least, number->most, &number->value) ? XFP_OK : refuse(value, err);
-}
-
 static enum xfp_status take_device(const struct xfp_option *option, const char *where, const char *value,
 				   struct xfp_error *err)
 {
@@ -259,16 +245,13 @@ static const char *option_error(const struct xfp_kernel_request *request)
 /* Returns true to continue. Otherwise the caller exits with *status. */
 static bool read_line(int argc, char **argv, struct xfp_kernel_request *request, int *status)
 {
-	struct number seed = { 0, UINT64_MAX, request->seed }, rows = { 0, UINT64_MAX, 0 },
-		      mib = { 1, 1 << 20, request->mib }, threads = { 1, 1024, request->threads },
-		      trials = { 0, UINT32_MAX, UINT32_MAX };
 	char sets[160] = "the instruction sets that may be used, of:";
 	const struct xfp_option options[] = {
 		{ .name = "seed",
 		  .value = "N",
 		  .text = "seed of the random inputs [from the clock; printed]",
-		  .take = take_number,
-		  .context = &seed },
+		  .into_64 = &request->seed,
+		  .range = { "a number", 0, UINT64_MAX } },
 		{ .name = "cpu-mask",
 		  .value = "SET,...",
 		  .text = sets,
@@ -282,8 +265,8 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		{ .name = "trials",
 		  .value = "N",
 		  .text = "trials of each kernel [all]; 0: only the bench",
-		  .take = take_number,
-		  .context = &trials },
+		  .into_32 = &request->trials,
+		  .range = { "a number of trials", 0, UINT32_MAX } },
 		{ .name = "filter",
 		  .value = "GLOB",
 		  .text = "run only ops such as 'matvec v2c *', or groups such as '* avx2'",
@@ -299,14 +282,14 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		{ .name = "rows",
 		  .value = "N",
 		  .text = "use N rows of each matrix of BUNDLE [all]",
-		  .take = take_number,
-		  .context = &rows },
+		  .into_64 = &request->bundle_rows,
+		  .range = { "a number of rows", 0, UINT64_MAX } },
 		{ .name = "bench", .text = "measure kernels that are right", .set = &request->bench },
 		{ .name = "mib",
 		  .value = "N",
 		  .text = "size of the bench's matrices [256; on a GPU 64]",
-		  .take = take_number,
-		  .context = &mib },
+		  .into_64 = &request->mib,
+		  .range = { "a number of MiB", 1, 1 << 20 } },
 		{ .name = "vectors",
 		  .value = "N,...",
 		  .text = "bench of a GPU: only these numbers of vectors, no upload",
@@ -315,8 +298,8 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		{ .name = "threads",
 		  .value = "N",
 		  .text = "threads of products and of --bundle [one per processor]",
-		  .take = take_number,
-		  .context = &threads },
+		  .into_32 = &request->threads,
+		  .range = { "a number of threads", 1, 1024 } },
 		{ .name = "processor-time",
 		  .text = "bench of products: measure processor time",
 		  .set = &request->processor_time },
@@ -342,11 +325,8 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 	argv[0] = (char *)program; /* the name in messages */
 	if (!xfp_command_line_read(&line, argc, argv, status))
 		return false;
-	request->seed = seed.value;
-	request->bundle_rows = rows.value;
-	request->mib = mib.value ? mib.value : request->device_name ? 64 : 256;
-	request->trials = (unsigned)trials.value;
-	request->threads = (unsigned)threads.value;
+	if (!request->mib)
+		request->mib = request->device_name ? 64 : 256;
 	if (line.argument_count)
 		*status = xfp_command_line_refuse(&line, "'%s' belongs to no option", line.arguments[0]);
 	else if ((wrong = option_error(request)))
@@ -369,6 +349,7 @@ static int run(int argc, char **argv)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	struct xfp_kernel_request request = { .seed = (uint64_t)time(NULL),
+					      .trials = UINT32_MAX,
 					      .threads = processors > 0 ? (unsigned)processors : 1 };
 	struct xfp_error err = { .status = XFP_OK };
 	struct xfp_device device;

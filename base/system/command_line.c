@@ -229,20 +229,51 @@ static enum xfp_status choose(const struct xfp_option *option, const char *where
 			xfp_did_you_mean("", value, all, count, meant));
 }
 
-static enum xfp_status use(const struct xfp_option *option, const char *value, struct xfp_error *err)
+static enum xfp_status use_size(const struct xfp_option *option, const char *where, const char *value,
+				struct xfp_error *err)
+{
+	bool good = xfp_size_parse(value, option->into_size);
+
+	if (!option->binary)
+		return good ? XFP_OK
+			    : xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 500MB, 20G or 4GiB", where,
+				       value);
+	*option->binary = xfp_size_is_binary(value);
+	if (good && !xfp_size_is_bare(value, *option->into_size))
+		return XFP_OK;
+	return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as %s; " XFP_SIZE_UNITS, where, value,
+			option->range.what);
+}
+
+static enum xfp_status use_copy(const struct xfp_option *option, const char *where, const char *value,
+				struct xfp_error *err)
+{
+	char *copy;
+
+	if (!*value)
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, value, option->range.what);
+	if (!(copy = strdup(value)))
+		return xfp_no_memory(err);
+	free(*option->copy);
+	*option->copy = copy;
+	return XFP_OK;
+}
+
+enum xfp_status xfp_option_use(const struct xfp_option *option, const char *where, const char *value,
+			       struct xfp_error *err)
 {
 	const struct xfp_option_range *range = &option->range;
-	char where[64];
 
-	snprintf(where, sizeof where, "--%s", option->name);
 	if (option->set)
 		*option->set = true;
 	if (option->into)
 		*option->into = value;
 	if (option->choices)
 		return choose(option, where, value, err);
-	if (option->into_size && !xfp_size_parse(value, option->into_size))
-		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 500MB, 20G or 4GiB", where, value);
+	if (option->copy)
+		return use_copy(option, where, value, err);
+	if (option->into_size)
+		return use_size(option, where, value, err);
 	if (option->into_32)
 		return xfp_whole_number_32(where, value, range->what, (uint32_t)range->least, (uint32_t)range->most,
 					   option->into_32, err);
@@ -257,7 +288,7 @@ static enum xfp_status parse(struct xfp_command_line *line, int argc, char **arg
 	enum xfp_status status = XFP_OK;
 	struct option *names;
 	size_t count = 0;
-	char *letters;
+	char *letters, where[64];
 	int id;
 
 	line->program = argv[0];
@@ -279,7 +310,8 @@ static enum xfp_status parse(struct xfp_command_line *line, int argc, char **arg
 
 			if (option->path)
 				xfp_path_clean(optarg);
-			status = use(option, option->value ? optarg : NULL, err);
+			snprintf(where, sizeof where, "--%s", option->name);
+			status = xfp_option_use(option, where, option->value ? optarg : NULL, err);
 		}
 	}
 	line->arguments = argv + optind;

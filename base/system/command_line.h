@@ -15,7 +15,7 @@
 
 #include "base/xfp_error.h"
 
-/* One option. Exactly one of the members from `set` to `take` says where the value is stored. */
+/* One option. The members from `set` to `take` say where the value is stored: `set` alone or with one of the others. */
 struct xfp_option {
 	const char *name;           /* without "--" */
 	char letter;                /* short form; 0: none */
@@ -24,13 +24,15 @@ struct xfp_option {
 	bool path;                  /* the value is a path and is cleaned (path.h) */
 	bool *set;                  /* set to true */
 	const char **into;          /* set to the value, a pointer into argv; the last one wins */
+	char **copy;                /* set to an allocated copy of the value, which must not be empty */
 	const char *const *choices; /* the allowed values, ended by NULL; stored in `into`, or in: */
 	unsigned *choice;           /* set to the index of the value */
 	uint64_t *into_size;        /* set to the value, a size (size.h) */
+	bool *binary;               /* the size must have a unit; set to whether that is a power of 1024 */
 	uint32_t *into_32;          /* set to the value, a whole number within `range` */
 	uint64_t *into_64;          /* set to the value, a whole number within `range` */
 	struct xfp_option_range {
-		const char *what; /* for messages: "a number of jobs" */
+		const char *what; /* for messages: "a number of jobs"; an example of a size */
 		uint64_t least, most;
 	} range;
 	/* Parse any other value. `where` names the option (or environment variable) in messages; `value` is NULL for a
@@ -58,6 +60,10 @@ struct xfp_command_line {
 /* Convert "min-cos-lazy" to "XFP_MIN_COS_LAZY", the environment variable that may hold an option's default. */
 #define XFP_OPTION_VARIABLE 40
 void xfp_option_variable(const char *option, char name[XFP_OPTION_VARIABLE]);
+
+/* Store the value of an option, from its environment variable or another source; `where` names that in messages. */
+enum xfp_status xfp_option_use(const struct xfp_option *option, const char *where, const char *value,
+			       struct xfp_error *err);
 
 /* Parse the command line without printing errors. Returns XFP_USAGE, or the status of `take`. */
 enum xfp_status xfp_command_line_parse(struct xfp_command_line *line, int argc, char **argv, struct xfp_error *err);

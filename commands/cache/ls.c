@@ -230,34 +230,18 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 	return status;
 }
 
-static enum xfp_status take_kind(const struct xfp_option *option, const char *where, const char *value,
-				 struct xfp_error *err)
-{
-	unsigned place = xfp_kind_place(value);
-	char names[128] = "";
-	int length = 0;
-
-	*(const char **)option->context = value;
-	if (xfp_kind_at(place))
-		return XFP_OK;
-	for (unsigned i = 0; i < place; i++)
-		length += snprintf(names + length, sizeof names - (size_t)length, "%s%s",
-				   !i              ? ""
-				   : i + 1 < place ? ", "
-						   : " and ",
-				   xfp_kind_at(i));
-	return xfp_fail(err, XFP_USAGE, "%s %s: is none of %s", where, xfp_printable(value).text, names);
-}
-
 static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CACHE_OPTIONS])
 {
+	static const char *kinds[XFP_STAMPS + 1];
 	size_t count = 0;
 
+	for (unsigned i = 0; i < XFP_STAMPS; i++)
+		kinds[i] = xfp_kind_at(i);
 	own[count++] = (struct xfp_option){ .name = "kind",
 					    .value = "KIND",
 					    .text = "list only survey, outliers, fit, choice or packed",
-					    .take = take_kind,
-					    .context = &call->kind };
+					    .choices = kinds,
+					    .into = &call->kind };
 	own[count++] = (struct xfp_option){ .name = "unit",
 					    .value = "GLOB",
 					    .text = "list only artifacts of units whose name matches",

@@ -96,24 +96,6 @@ static enum xfp_status take_plot(const struct xfp_option *option, const char *wh
 
 /* ---- the command line -------------------------------------------------------------------------- */
 
-static enum xfp_status take_setting(const struct xfp_option *option, const char *where, const char *text,
-				    struct xfp_error *err)
-{
-	return xfp_setting_set(option->context, xfp_setting_find(option->name), where, text, err);
-}
-
-/* A setting of xfp convert, with its own help text if it means something else here. */
-static struct xfp_option setting_of(struct xfp_settings *settings, const char *name, const char *text)
-{
-	const struct xfp_setting *setting = &xfp_settings_table[xfp_setting_find(name)];
-
-	return (struct xfp_option){ .name = name,
-				    .value = setting->value,
-				    .text = text ? text : setting->text,
-				    .take = take_setting,
-				    .context = settings };
-}
-
 /* Read the settings that a conversion reads from the environment. The bundle's path does not apply to a plot. */
 static enum xfp_status from_environment(const struct xfp_option *options, struct xfp_error *err)
 {
@@ -127,10 +109,7 @@ static enum xfp_status from_environment(const struct xfp_option *options, struct
 		if (!o->value || !strcmp(o->name, "output") || !strcmp(o->name, "rows") || !(text = getenv(name)) ||
 		    !*text)
 			continue;
-		if (o->into)
-			*o->into = text;
-		else
-			status = o->take(o, name, text, err);
+		status = xfp_option_use(o, name, text, err);
 	}
 	return status;
 }
@@ -153,21 +132,23 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 		  .text = "rows of a unit to measure; all: exact figures [about 256]",
 		  .take = take_rows,
 		  .context = request },
-		setting_of(settings, "bits", "bits per index to measure, as in 2,3,4; 8: fp8 [2-6,8]"),
+		xfp_setting_option(XFP_SETTING_BITS, NULL, "bits per index to measure, as in 2,3,4; 8: fp8 [2-6,8]",
+				   settings),
 		{ .name = "outlier-sigma",
 		  .value = "LIST|auto",
 		  .text = "outlier thresholds; auto: none,5,4,3.5,3,2.7,2.5 [auto]",
 		  .take = take_thresholds,
 		  .context = &request->thresholds },
-		setting_of(settings, "balance", NULL),
-		setting_of(settings, "group-size", NULL),
-		setting_of(settings, "library-size", NULL),
-		setting_of(settings, "libfit", "v2a libraries: refined or published [both]"),
-		setting_of(settings, "lloyd-iters", NULL),
-		setting_of(settings, "fit", NULL),
-		setting_of(settings, "start", NULL),
-		setting_of(settings, "on-nonfinite",
-			   "if weights are NaN or infinite: fail, or keep, which leaves the unit out [fail]"),
+		xfp_setting_option(XFP_SETTING_BALANCE, NULL, NULL, settings),
+		xfp_setting_option(XFP_SETTING_GROUP, NULL, NULL, settings),
+		xfp_setting_option(XFP_SETTING_LIBRARY, NULL, NULL, settings),
+		xfp_setting_option(XFP_SETTING_LIBFIT, NULL, "v2a libraries: refined or published [both]", settings),
+		xfp_setting_option(XFP_SETTING_ITERATIONS, NULL, NULL, settings),
+		xfp_setting_option(XFP_SETTING_FIT, NULL, NULL, settings),
+		xfp_setting_option(XFP_SETTING_START, NULL, NULL, settings),
+		xfp_setting_option(XFP_SETTING_ON_NONFINITE, NULL,
+				   "if weights are NaN or infinite: fail, or keep, which leaves the unit out [fail]",
+				   settings),
 		{ .name = "family",
 		  .value = "NAME|FILE",
 		  .text = "use the rules of this model family, whatever the config says",

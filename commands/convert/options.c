@@ -12,7 +12,6 @@
 #include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "base/system/path.h"
-#include "base/text/whole_number.h"
 #include "checkpoints/hub.h"
 #include "commands/convert/given.h"
 #include "conversion/stray_names.h"
@@ -35,37 +34,6 @@ static enum xfp_status replace(char **string, const char *text, struct xfp_error
 	return XFP_OK;
 }
 
-static enum xfp_status take_text(char **place, const char *where, const char *text, const char *wanted,
-				 struct xfp_error *err)
-{
-	return *text ? replace(place, text, err)
-		     : xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, wanted);
-}
-
-static enum xfp_status take_path(const struct xfp_option *option, const char *where, const char *text,
-				 struct xfp_error *err)
-{
-	return take_text(option->context, where, text, "a path", err);
-}
-
-static enum xfp_status take_profile(const struct xfp_option *option, const char *where, const char *text,
-				    struct xfp_error *err)
-{
-	return take_text(option->context, where, text, "a name or a file", err);
-}
-
-static enum xfp_status take_family(const struct xfp_option *option, const char *where, const char *text,
-				   struct xfp_error *err)
-{
-	return take_text(option->context, where, text, "a name", err);
-}
-
-static enum xfp_status take_jobs(const struct xfp_option *option, const char *where, const char *text,
-				 struct xfp_error *err)
-{
-	return xfp_whole_number_32(where, text, "a number of jobs", 1, 4096, option->context, err);
-}
-
 static enum xfp_status take_setting(const struct xfp_option *option, const char *where, const char *text,
 				    struct xfp_error *err)
 {
@@ -82,38 +50,38 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .letter = 'o',
 		  .value = "OUT.xfp",
 		  .text = "write the bundle to this file",
-		  .take = take_path,
-		  .context = &r->out },
+		  .copy = &r->out,
+		  .range = { "a path" } },
 		{ .name = "profile",
 		  .value = "NAME|FILE",
 		  .text = "start from a profile [balanced], or a file: near-lossless, "
 			  "careful, balanced, small, smallest, paper-v2, paper-v2a, "
 			  "paper-g, paper-h, paper-h1, paper-h1.5, paper-h1.7",
-		  .take = take_profile,
-		  .context = &o->profile },
+		  .copy = &o->profile,
+		  .range = { "a name or a file" } },
 	};
 	const size_t before = sizeof first / sizeof *first;
 	const struct xfp_option others[] = {
 		{ .name = "like",
 		  .value = "BUNDLE",
 		  .text = "reproduce BUNDLE with its settings; status 4 if bytes differ",
-		  .take = take_path,
-		  .context = &r->like },
+		  .copy = &r->like,
+		  .range = { "a path" } },
 		{ .name = "family",
 		  .value = "NAME|FILE",
 		  .text = "use the rules of this model family, whatever the config says",
-		  .take = take_family,
-		  .context = &r->family },
+		  .copy = &r->family,
+		  .range = { "a name" } },
 		{ .name = "cache",
 		  .value = "DIR",
 		  .text = "folder of artifacts and manifest [xfp-cache next to OUT]",
-		  .take = take_path,
-		  .context = &r->cache },
+		  .copy = &r->cache,
+		  .range = { "a path" } },
 		{ .name = "work",
 		  .value = "DIR",
 		  .text = "folder of state and log [OUT.xfp.work]",
-		  .take = take_path,
-		  .context = &r->work },
+		  .copy = &r->work,
+		  .range = { "a path" } },
 		{ .name = "drop-cache",
 		  .text = "remove artifacts as soon as they are not needed",
 		  .set = &r->drop_cache },
@@ -121,8 +89,8 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .letter = 'j',
 		  .value = "N",
 		  .text = "units in flight [one per processor]",
-		  .take = take_jobs,
-		  .context = &r->jobs },
+		  .into_32 = &r->jobs,
+		  .range = { "a number of jobs", 1, 4096 } },
 		{ .name = "keep-going",
 		  .letter = 'k',
 		  .text = "finish the other units if one fails",
@@ -200,7 +168,7 @@ static enum xfp_status from_environment(struct parse *parse, const struct xfp_op
 		variable_of(option->name, name);
 		text = getenv(name);
 		if (text && *text &&
-		    ((status = option->take(option, name, text, err)) ||
+		    ((status = xfp_option_use(option, name, text, err)) ||
 		     (status = inherit(o, option->name, text, err))))
 			return status;
 	}

@@ -12,46 +12,16 @@
 #include "base/system/command_line.h"
 #include "base/system/mapped.h"
 #include "base/system/signals.h"
-#include "base/text/size.h"
 #include "base/text/suffix.h"
-#include "base/text/whole_number.h"
 #include "commands/eval/interrupted.h"
 #include "commands/eval/print.h"
 #include "commands/eval/progress.h"
 #include "commands/ui/commands.h"
 #include "model/evaluate/evaluate.h"
 
-#define MOST_THREADS 1024
-#define MOST_LENGTH (1 << 24)
+#define MAX_THREADS 1024
+#define MAX_LENGTH (1 << 24)
 #define LARGE_BLOCK (1 << 20) /* bytes from which malloc maps memory */
-
-static enum xfp_status take_threads(const struct xfp_option *option, const char *where, const char *text,
-				    struct xfp_error *err)
-{
-	return xfp_whole_number_32(where, text, "a number of threads", 1, MOST_THREADS, option->context, err);
-}
-
-static enum xfp_status take_length(const struct xfp_option *option, const char *where, const char *text,
-				   struct xfp_error *err)
-{
-	size_t *length = option->context;
-	uint32_t number = 0;
-	enum xfp_status status = xfp_whole_number_32(where, text, "a number of tokens", 2, MOST_LENGTH, &number, err);
-
-	*length = number;
-	return status;
-}
-
-static enum xfp_status take_memory(const struct xfp_option *option, const char *where, const char *text,
-				   struct xfp_error *err)
-{
-	struct xfp_evaluation_request *e = option->context;
-
-	e->memory_binary = xfp_size_is_binary(text);
-	if (!xfp_size_parse(text, &e->memory) || xfp_size_is_bare(text, e->memory))
-		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 24GiB; " XFP_SIZE_UNITS, where, text);
-	return XFP_OK;
-}
 
 /* Whether an argument is a text or token ids rather than a model: standard input, an extension of texts, or a file
  * without an extension of weights. */
@@ -168,13 +138,14 @@ int xfp_main_eval(int argc, char **argv)
 		{ .name = "length",
 		  .value = "N",
 		  .text = "cut the text into sequences of N tokens; default: 512, or\nthe model's context",
-		  .take = take_length,
-		  .context = &request.length },
+		  .into_32 = &request.length,
+		  .range = { "a number of tokens", 2, MAX_LENGTH } },
 		{ .name = "memory",
 		  .value = "SIZE",
 		  .text = "memory limit, such as 24GiB; default: half of the available\nmemory",
-		  .take = take_memory,
-		  .context = &request },
+		  .into_size = &request.memory,
+		  .binary = &request.memory_binary,
+		  .range = { "24GiB" } },
 		{ .name = "state",
 		  .path = true,
 		  .value = "FILE",
@@ -183,8 +154,8 @@ int xfp_main_eval(int argc, char **argv)
 		{ .name = "threads",
 		  .value = "N",
 		  .text = "number of threads; default: one for each processor",
-		  .take = take_threads,
-		  .context = &request.threads },
+		  .into_32 = &request.threads,
+		  .range = { "a number of threads", 1, MAX_THREADS } },
 		{ .name = "fast",
 		  .text = "compute in f32 with the fastest instructions: several times\nas fast, but bits differ "
 			  "between machines",

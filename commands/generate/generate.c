@@ -13,43 +13,17 @@
 #include "base/system/output.h"
 #include "base/system/signals.h"
 #include "base/text/screen.h"
-#include "base/text/size.h"
-#include "base/text/whole_number.h"
 #include "base/utf8.h"
 #include "commands/generate/report.h"
 #include "commands/ui/commands.h"
 #include "model/generate/generate.h"
 #include "model/generate/prompts.h"
 
-#define MOST_THREADS 1024
-#define MOST_TOKENS 0x1000000
-#define MOST_PARALLEL 1024
+#define MAX_THREADS 1024
+#define MAX_TOKENS 0x1000000
+#define MAX_PARALLEL 1024
 
 /* ---- options ------------------------------------------------------------------------------------ */
-
-static enum xfp_status take_count(const struct xfp_option *option, const char *where, const char *text,
-				  struct xfp_error *err)
-{
-	uint32_t most = !strcmp(option->name, "threads")    ? MOST_THREADS
-			: !strcmp(option->name, "parallel") ? MOST_PARALLEL
-							    : MOST_TOKENS;
-
-	return xfp_whole_number_32(where, text, "a whole number", 1, most, option->context, err);
-}
-
-struct seed {
-	uint64_t value;
-	bool given;
-};
-
-static enum xfp_status take_seed(const struct xfp_option *option, const char *where, const char *text,
-				 struct xfp_error *err)
-{
-	struct seed *seed = option->context;
-
-	seed->given = true;
-	return xfp_whole_number(where, text, "a whole number", 0, UINT64_MAX, &seed->value, err);
-}
 
 /* A temperature, or a share of 1. */
 static enum xfp_status take_real(const struct xfp_option *option, const char *where, const char *text,
@@ -64,17 +38,6 @@ static enum xfp_status take_real(const struct xfp_option *option, const char *wh
 		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a number %s", where, text,
 				share ? "above 0, up to 1" : "from 0 to 100");
 	*(double *)option->context = value;
-	return XFP_OK;
-}
-
-static enum xfp_status take_memory(const struct xfp_option *option, const char *where, const char *text,
-				   struct xfp_error *err)
-{
-	struct xfp_generation_request *g = option->context;
-
-	g->memory_binary = xfp_size_is_binary(text);
-	if (!xfp_size_parse(text, &g->memory) || xfp_size_is_bare(text, g->memory))
-		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 2GiB; " XFP_SIZE_UNITS, where, text);
 	return XFP_OK;
 }
 
@@ -178,8 +141,7 @@ int xfp_main_generate(int argc, char **argv)
 	struct xfp_generation_request request = { .max_tokens = 256, .parallel = 8, .sampling = { .top_p = 1 } };
 	struct generate_run state = { .program = argv[0] };
 	struct xfp_generation g = { .callbacks = { &state, stop, print_text, warn } };
-	struct seed seed = { 0 };
-	bool json = false;
+	bool json = false, seeded = false;
 	const struct xfp_option options[] = {
 		{ .name = "prompt", .value = "TEXT", .text = "text to continue", .into = &request.prompt },
 		{ .name = "batch",
@@ -192,8 +154,8 @@ int xfp_main_generate(int argc, char **argv)
 		  .letter = 'n',
 		  .value = "N",
 		  .text = "generate at most N tokens per prompt; default: 256",
-		  .take = take_count,
-		  .context = &request.max_tokens },
+		  .into_32 = &request.max_tokens,
+		  .range = { "a whole number", 1, MAX_TOKENS } },
 		{ .name = "temperature",
 		  .value = "T",
 		  .text = "sample tokens, with probabilities of logits / T;\ndefault: 0, the most probable token",
@@ -202,8 +164,8 @@ int xfp_main_generate(int argc, char **argv)
 		{ .name = "top-k",
 		  .value = "N",
 		  .text = "sample from the N most probable tokens",
-		  .take = take_count,
-		  .context = &request.sampling.top_k },
+		  .into_32 = &request.sampling.top_k,
+		  .range = { "a whole number", 1, MAX_TOKENS } },
 		{ .name = "top-p",
 		  .value = "P",
 		  .text = "sample from the fewest tokens whose probabilities\nsum to P",
@@ -212,8 +174,9 @@ int xfp_main_generate(int argc, char **argv)
 		{ .name = "seed",
 		  .value = "N",
 		  .text = "seed of the random numbers; default: 0",
-		  .take = take_seed,
-		  .context = &seed },
+		  .set = &seeded,
+		  .into_64 = &request.sampling.seed,
+		  .range = { "a whole number", 0, UINT64_MAX } },
 		{ .name = "stop",
 		  .value = "TEXT",
 		  .text = "end before this text; may be repeated",
@@ -222,23 +185,24 @@ int xfp_main_generate(int argc, char **argv)
 		{ .name = "context",
 		  .value = "N",
 		  .text = "size of the KV cache in tokens, prompt included;\ndefault: what the prompts need",
-		  .take = take_count,
-		  .context = &request.context },
+		  .into_32 = &request.context,
+		  .range = { "a whole number", 1, MAX_TOKENS } },
 		{ .name = "parallel",
 		  .value = "N",
 		  .text = "prompts of a batch to run together; default: 8",
-		  .take = take_count,
-		  .context = &request.parallel },
+		  .into_32 = &request.parallel,
+		  .range = { "a whole number", 1, MAX_PARALLEL } },
 		{ .name = "memory",
 		  .value = "SIZE",
 		  .text = "refuse a context that needs more memory",
-		  .take = take_memory,
-		  .context = &request },
+		  .into_size = &request.memory,
+		  .binary = &request.memory_binary,
+		  .range = { "2GiB" } },
 		{ .name = "threads",
 		  .value = "N",
 		  .text = "number of threads; default: one for each processor",
-		  .take = take_count,
-		  .context = &request.threads },
+		  .into_32 = &request.threads,
+		  .range = { "a whole number", 1, MAX_THREADS } },
 		{ .name = "raw",
 		  .text = "write control characters to a terminal unchanged;\ndefault: show them as \\xNN",
 		  .set = &state.raw },
@@ -259,13 +223,12 @@ int xfp_main_generate(int argc, char **argv)
 		status = xfp_command_line_refuse(&line, "%s", wrong);
 		goto done;
 	}
-	if (seed.given && request.sampling.temperature <= 0)
+	if (seeded && request.sampling.temperature <= 0)
 		fprintf(stderr,
 			"%s: --seed has no effect without a --temperature above 0; at 0 the most probable token "
 			"is taken\n",
 			argv[0]);
 	request.model = line.arguments[0];
-	request.sampling.seed = seed.value;
 	g.request = request;
 	state.streamed = !request.batch && !json;
 	status = run(&g, &state, json);

@@ -33,12 +33,6 @@ struct inspect_request {
 
 /* ---- the command line -------------------------------------------------------------------------- */
 
-static enum xfp_status take_setting(const struct xfp_option *option, const char *where, const char *value,
-				    struct xfp_error *err)
-{
-	return xfp_setting_set(option->context, xfp_setting_find(option->name), where, value, err);
-}
-
 /* Check options that exclude each other. Returns NULL if there is no conflict. */
 static const char *contradiction(const struct inspect_request *request)
 {
@@ -94,22 +88,14 @@ static bool read_line(int argc, char **argv, struct inspect_request *request, in
 		  .value = "DIR",
 		  .text = "use only this folder of rule files",
 		  .into = &request->look.families },
-		{ .name = "lm-head",
-		  .value = "POLICY",
-		  .text = "quantize the output head (quant, the default),\n"
-			  "store it as 8-bit floats (fp8) or keep it (keep)",
-		  .take = take_setting,
-		  .context = &request->policy },
-		{ .name = "format",
-		  .value = "C=FORMAT",
-		  .text = "keep a class (keep) or store it as 8-bit floats (fp8)",
-		  .take = take_setting,
-		  .context = &request->policy },
-		{ .name = "override",
-		  .value = "P=FORM",
-		  .text = "the same for units by name, role:ROLE or class:CLASS",
-		  .take = take_setting,
-		  .context = &request->policy },
+		xfp_setting_option(XFP_SETTING_LM_HEAD, "POLICY",
+				   "quantize the output head (quant, the default),\n"
+				   "store it as 8-bit floats (fp8) or keep it (keep)",
+				   &request->policy),
+		xfp_setting_option(XFP_SETTING_FORMAT, "C=FORMAT",
+				   "keep a class (keep) or store it as 8-bit floats (fp8)", &request->policy),
+		xfp_setting_option(XFP_SETTING_OVERRIDE, "P=FORM",
+				   "the same for units by name, role:ROLE or class:CLASS", &request->policy),
 		{ .name = "keep-embeddings",
 		  .text = "keep word embeddings, as in bundles made before they were\n"
 			  "units",

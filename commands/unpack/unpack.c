@@ -362,35 +362,21 @@ done:
 
 /* ---- options ----------------------------------------------------------------------------------- */
 
-static bool parse_dtype(const char *text, struct unpack_request *request)
+static const char *const dtype_names[] = { "bf16", "f16", "f32", "source", NULL };
+#define SOURCE_DTYPE 3
+
+static void set_dtype(struct unpack_request *request, unsigned number)
 {
 	static const struct {
-		const char *name, *long_name;
+		const char *long_name;
 		enum xfp_dtype dtype;
-	} dtypes[] = {
-		{ "bf16", "bfloat16", XFP_BF16 },
-		{ "f16", "float16", XFP_F16 },
-		{ "f32", "float32", XFP_F32 },
-	};
+	} dtypes[] = { { "bfloat16", XFP_BF16 }, { "float16", XFP_F16 }, { "float32", XFP_F32 } };
 
-	request->source_dtype = !strcmp(text, "source");
-	request->dtype_name = NULL;
-	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-		if (!strcmp(text, dtypes[i].name)) {
-			request->dtype = dtypes[i].dtype;
-			request->dtype_name = dtypes[i].long_name;
-			return true;
-		}
-	}
-	return request->source_dtype;
-}
-
-static enum xfp_status take_dtype(const struct xfp_option *option, const char *where, const char *value,
-				  struct xfp_error *err)
-{
-	if (parse_dtype(value, option->context))
-		return XFP_OK;
-	return xfp_fail(err, XFP_USAGE, "%s '%s': expected bf16, f16, f32 or source", where, value);
+	request->source_dtype = number == SOURCE_DTYPE;
+	if (request->source_dtype)
+		return;
+	request->dtype_name = dtypes[number].long_name;
+	request->dtype = dtypes[number].dtype;
 }
 
 /* Whether DIR looks like a file name, such as out.gguf, which no program would open as a folder. Prints the error. */
@@ -417,9 +403,8 @@ static bool names_a_file(const struct unpack_request *request)
 
 int xfp_main_unpack(int argc, char **argv)
 {
-	struct unpack_request request = { .program = argv[0],
-					  .source_dtype = true,
-					  .shard_bytes = DEFAULT_SHARD_BYTES };
+	struct unpack_request request = { .program = argv[0], .shard_bytes = DEFAULT_SHARD_BYTES };
+	unsigned dtype = SOURCE_DTYPE;
 	const struct xfp_option options[] = {
 		{ .name = "output",
 		  .path = true,
@@ -431,8 +416,8 @@ int xfp_main_unpack(int argc, char **argv)
 		  .value = "TYPE",
 		  .text = "type of decoded weights (default: source, the original one);\n"
 			  "kept tensors are not converted",
-		  .take = take_dtype,
-		  .context = &request },
+		  .choices = dtype_names,
+		  .choice = &dtype },
 		{ .name = "max-shard-size",
 		  .value = "N",
 		  .text = "maximum bytes of data in a file, with K, M, G, KB, MB, GB (powers of 1000)\n"
@@ -454,6 +439,7 @@ int xfp_main_unpack(int argc, char **argv)
 
 	if (!xfp_command_line_read(&line, argc, argv, &status))
 		return status;
+	set_dtype(&request, dtype);
 	if (!request.folder || !*request.folder)
 		return xfp_command_line_refuse(&line, "no output folder given: -o DIR");
 	if (names_a_file(&request) || !(request.bundle = xfp_command_line_bundle(&line)))

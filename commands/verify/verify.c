@@ -23,15 +23,14 @@
 #include "commands/verify/verify.h"
 #include "schemas/json_print.h"
 #include "schemas/layout/classes.h"
-#include "schemas/parameters.h"
+#include "stages/settings/settings.h"
 #include "stages/work/verified.h"
 
 struct verify_request {
 	const char *program, *bundle, *source, *work;
 	bool json, quiet;
 	struct xfp_meter *meter;
-	double strict, lazy, floor[XFP_CLASSES]; /* negative: not given */
-	bool floors_given;
+	struct xfp_settings floors;
 };
 
 /* Counts of a bundle's units. */
@@ -41,57 +40,20 @@ struct verify_tally {
 
 /* ---- options ----------------------------------------------------------------------------------- */
 
-static bool parse_cosine(const char *text, double *value)
-{
-	uint32_t nano;
-
-	if (!xfp_decimal_parse(text, XFP_NANO, &nano) || nano > XFP_NANO)
-		return false;
-	*value = (double)nano / XFP_NANO;
-	return true;
-}
-
-static enum xfp_status refuse_floor(const char *where, const char *value, const char *after, struct xfp_error *err)
-{
-	return xfp_fail(err, XFP_USAGE, "%s '%s': expected a floor, a number from 0 to 1 with at most nine digits%s",
-			where, value, after);
-}
-
-static enum xfp_status take_general(const struct xfp_option *option, const char *where, const char *value,
-				    struct xfp_error *err)
-{
-	return parse_cosine(value, option->context) ? XFP_OK : refuse_floor(where, value, "", err);
-}
-
-static enum xfp_status take_floor(const struct xfp_option *option, const char *where, const char *value,
-				  struct xfp_error *err)
-{
-	const char *equals = strchr(value, '=');
-	double *floor = option->context;
-	char name[64], text[XFP_NO_CLASS];
-	enum xfp_class class_;
-
-	if (!equals)
-		return refuse_floor(where, value, ", after a class and '='", err);
-	snprintf(name, sizeof name, "%.*s", (int)(equals - value), value);
-	if (!xfp_class_parse(name, &class_))
-		return xfp_fail(err, XFP_USAGE, "%s '%s': %s", where, value, xfp_no_such_class(name, text));
-	return parse_cosine(equals + 1, &floor[class_]) ? XFP_OK
-							: refuse_floor(where, value, ", after a class and '='", err);
-}
-
 /* A unit's floor: the option for its class, else the general option, else the floor in the bundle. A unit requested as
  * fp8 or with fixed bits was promised no floor (the latter records one nevertheless), so only an option naming its
  * class applies. */
 static double floor_of(const struct verify_request *request, const struct xfp_recorded *recorded,
 		       const struct xfp_unit_info *unit)
 {
-	double general = unit->class_ == XFP_CLASS_ROUTED_EXPERT ? request->lazy : request->strict;
+	const struct xfp_settings *given = &request->floors;
+	bool routed = unit->class_ == XFP_CLASS_ROUTED_EXPERT;
 
-	if (request->floor[unit->class_] >= 0)
-		return request->floor[unit->class_];
-	if (general >= 0 && (unit->mode != XFP_MODE_FP8 || unit->floor > 0))
-		return general;
+	if (given->has_floor[unit->class_])
+		return (double)given->floor[unit->class_] / XFP_NANO;
+	if ((given->layer & (routed ? XFP_SETTING_BIT(LAZY) : XFP_SETTING_BIT(STRICT))) &&
+	    (unit->mode != XFP_MODE_FP8 || unit->floor > 0))
+		return (double)(routed ? given->lazy : given->strict) / XFP_NANO;
 	return recorded && xfp_recorded_policy(recorded, unit).fixed ? 0 : unit->floor;
 }
 
@@ -189,7 +151,7 @@ static void praise(const struct verify_request *request, const struct verify_tal
 			  request->source ? "the weights are those of the checkpoint;\n" : "");
 	if (tally->held)
 		printf("%s floors are met (%" PRIu32 " of %" PRIu32 " units have one)\n",
-		       request->floors_given ? "the" : "recorded", tally->held, tally->units);
+		       request->floors.layer ? "the" : "recorded", tally->held, tally->units);
 	else
 		puts("no unit has a floor");
 }
@@ -312,28 +274,18 @@ static enum xfp_status verify_and_record(const struct verify_request *request, s
 
 int xfp_main_verify(int argc, char **argv)
 {
-	struct verify_request request = { .program = argv[0], .strict = -1, .lazy = -1 };
+	struct verify_request request = { .program = argv[0] };
 	const struct xfp_option options[] = {
 		{ .name = "source",
 		  .path = true,
 		  .value = "MODEL",
 		  .text = "compare with this checkpoint, too",
 		  .into = &request.source },
-		{ .name = "min-cos-strict",
-		  .value = "X",
-		  .text = "required median cosine of a unit, instead of its own floor",
-		  .take = take_general,
-		  .context = &request.strict },
-		{ .name = "min-cos-lazy",
-		  .value = "X",
-		  .text = "the same for routed experts",
-		  .take = take_general,
-		  .context = &request.lazy },
-		{ .name = "floor",
-		  .value = "CLASS=X",
-		  .text = "the same for one class; can be repeated",
-		  .take = take_floor,
-		  .context = request.floor },
+		xfp_setting_option(XFP_SETTING_STRICT, NULL,
+				   "required median cosine of a unit, instead of its own floor", &request.floors),
+		xfp_setting_option(XFP_SETTING_LAZY, NULL, "the same for routed experts", &request.floors),
+		xfp_setting_option(XFP_SETTING_FLOOR, "CLASS=X", "the same for one class; can be repeated",
+				   &request.floors),
 		{ .name = "work",
 		  .value = "DIR",
 		  .text = "record the outcome in the work folder of the conversion",
@@ -353,15 +305,10 @@ int xfp_main_verify(int argc, char **argv)
 	struct xfp_meter meter = { 0 };
 	int status;
 
-	for (int i = 0; i < XFP_CLASSES; i++)
-		request.floor[i] = -1;
 	if (!xfp_command_line_read(&line, argc, argv, &status))
 		return status;
 	if (!(request.bundle = xfp_command_line_bundle(&line)))
 		return XFP_USAGE;
-	request.floors_given = request.strict >= 0 || request.lazy >= 0;
-	for (int i = 0; i < XFP_CLASSES; i++)
-		request.floors_given |= request.floor[i] >= 0;
 	if (!request.quiet)
 		xfp_meter_begin(&meter);
 	request.meter = &meter;

@@ -216,7 +216,7 @@ struct xfp_kernel_request {
 	const char *device_name;   /* as given on the command line */
 	unsigned trials;           /* most per group; 0: the bench alone */
 	unsigned threads;
-	size_t mib;       /* size of a matrix of the bench */
+	uint64_t mib;     /* size of a matrix of the bench */
 	unsigned vectors; /* numbers of vectors of the device bench, as xfp_bench_counts_parse sets them; 0: all */
 	bool json, bench, golden, list;
 	bool unchecked;      /* device bench: results are not checked */

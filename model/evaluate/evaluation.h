@@ -17,7 +17,7 @@
 struct xfp_evaluation_request {
 	const char *model, *source;          /* names for xfp_model_open; source NULL: none */
 	const char *tokens_path, *text_path; /* exactly one */
-	size_t length;                       /* of the sequences that a text is cut into; 0: default */
+	uint32_t length;                     /* of the sequences that a text is cut into; 0: default */
 	uint64_t memory;                     /* limit in bytes; 0: default */
 	bool memory_binary;                  /* messages print it in units of 1024 */
 	const char *state_path;              /* NULL: next to a bundle; none for a checkpoint */

@@ -184,6 +184,24 @@ enum xfp_status xfp_setting_set(struct xfp_settings *s, int setting, const char 
 	return XFP_OK;
 }
 
+static enum xfp_status take_setting(const struct xfp_option *option, const char *where, const char *text,
+				    struct xfp_error *err)
+{
+	return xfp_setting_set(option->context, xfp_setting_find(option->name), where, text, err);
+}
+
+struct xfp_option xfp_setting_option(enum xfp_setting_number setting, const char *value, const char *text,
+				     struct xfp_settings *settings)
+{
+	const struct xfp_setting *row = &xfp_settings_table[setting];
+
+	return (struct xfp_option){ .name = row->name,
+				    .value = value ? value : row->value,
+				    .text = text ? text : row->text,
+				    .take = take_setting,
+				    .context = settings };
+}
+
 /* ---- layers ------------------------------------------------------------------------------------ */
 
 /* Check a floor that was requested for a class whose units have none. */

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/system/command_line.h"
 #include "base/text/suggestion.h"
 #include "base/xfp_error.h"
 #include "schemas/goal.h"
@@ -39,6 +40,10 @@ bool xfp_setting_is_floor(int setting); /* it takes effect when its layer is fin
 /* Set a setting. `where` names the option, variable or line in messages. XFP_USAGE: invalid value. */
 enum xfp_status xfp_setting_set(struct xfp_settings *settings, int setting, const char *where, const char *text,
 				struct xfp_error *err);
+
+/* An option that sets a setting. NULL: the table's name of the value, or text. */
+struct xfp_option xfp_setting_option(enum xfp_setting_number setting, const char *value, const char *text,
+				     struct xfp_settings *settings);
 
 /* End a layer: its floors are stored in the parameters. XFP_USAGE: one of them has no meaning. */
 enum xfp_status xfp_settings_finish(struct xfp_settings *settings, struct xfp_error *err);

@@ -281,11 +281,11 @@ refused() { # STATUS COMMAND...; what it says is in $output
 
 @test "verify: a floor that cannot be read is blamed for what is wrong with it" {
 	refused 2 xfp verify --floor attn=0.99 fused.xfp
-	[[ $stderr == "xfp verify: --floor 'attn=0.99': no class 'attn'; did you mean attention? Classes are attention, "* ]]
+	[[ $stderr == "xfp verify: --floor: no class 'attn'; did you mean attention? Classes are attention, "* ]]
 	refused 2 xfp verify --floor attention=x fused.xfp
-	[[ $stderr == "xfp verify: --floor 'attention=x': expected a floor, a number from 0 to 1"* ]]
+	[[ $stderr == "xfp verify: --floor 'attention=x': expected a cosine from 0 to 1"* ]]
 	refused 2 xfp verify --floor attention fused.xfp
-	[[ $stderr == *"after a class and '='"* ]]
+	[[ $stderr == *"--floor 'attention': expected CLASS=a cosine from 0 to 1"* ]]
 }
 
 @test "info --json has exactly the documented keys" {

@@ -2,23 +2,26 @@
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/system/command_line.h"
+#include "base/text/size.h"
 #include "base/text/whole_number.h"
 
-#define MAX_WORDS 8
+#define MAX_WORDS 9
 
 /* The result of parsing a command line with a few options. */
 struct outcome {
 	struct xfp_command_line line;
 	struct xfp_error err;
 	enum xfp_status status;
-	bool quiet, dry;
+	bool quiet, dry, binary;
 	const char *work;
+	char *out;
 	char where[64], taken[64]; /* set by the option --count */
 	uint32_t jobs;
-	uint64_t seed, size;
+	uint64_t seed, size, memory;
 	unsigned order;
 	char *words[MAX_WORDS + 1];
 };
@@ -49,6 +52,13 @@ static void read_words(struct outcome *outcome, const char *const words[])
 		  .into_64 = &outcome->seed,
 		  .range = { "a seed", 0, UINT64_MAX } },
 		{ .name = "size", .value = "SIZE", .text = "", .into_size = &outcome->size },
+		{ .name = "memory",
+		  .value = "SIZE",
+		  .text = "",
+		  .into_size = &outcome->memory,
+		  .binary = &outcome->binary,
+		  .range = { "8GiB" } },
+		{ .name = "output", .value = "FILE", .text = "", .copy = &outcome->out, .range = { "a path" } },
 		{ .name = "sort", .value = "KEY", .text = "", .choices = orders, .choice = &outcome->order },
 		{ 0 },
 	};
@@ -103,17 +113,24 @@ static void values_have_types(void **state)
 		{ "--seed", "18446744073709551616",
 		  "--seed '18446744073709551616': expected a seed from 0 to 18446744073709551615" },
 		{ "--size", "much", "--size 'much': expected a size such as 500MB, 20G or 4GiB" },
+		{ "--memory", "4", "--memory '4': expected a size such as 8GiB; " XFP_SIZE_UNITS },
+		{ "--memory", "much", "--memory 'much': expected a size such as 8GiB; " XFP_SIZE_UNITS },
+		{ "--output", "", "--output '': expected a path" },
 		{ "--sort", "siez", "--sort 'siez': expected name, size or kind; did you mean size?" },
 	};
 	struct outcome o;
 
 	(void)state;
-	READ(&o, "--jobs=8", "--seed=18446744073709551615", "--size=4GiB", "--sort=kind");
+	READ(&o, "--jobs=8", "--seed=18446744073709551615", "--size=4GiB", "--sort=kind", "--memory=1GiB", "--output=a",
+	     "--output=b");
 	assert_int_equal(o.status, XFP_OK);
 	assert_int_equal(o.jobs, 8);
 	assert_true(o.seed == UINT64_MAX);
 	assert_int_equal(o.size, 4ull << 30);
 	assert_int_equal(o.order, 2);
+	assert_true(o.memory == 1 << 30 && o.binary);
+	assert_string_equal(o.out, "b");
+	free(o.out);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		READ(&o, wrong[i].option, wrong[i].value);
 		assert_int_equal(o.status, XFP_USAGE);
