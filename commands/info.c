@@ -47,29 +47,21 @@ static json_t *policy_json(const struct xfp_recorded *recorded, const struct xfp
 	return json;
 }
 
-/* null if the mode does not have it */
-static json_t *size_or_null(uint32_t size)
-{
-	return size ? json_integer(size) : json_null();
-}
-
 static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded,
 			 const struct xfp_unit_info *unit)
 {
-	return XFP_JSON(
-		{ "name", xfp_json_text(unit->name) }, { "class", xfp_json_text(unit->class_name) },
-		{ "role", xfp_json_text(unit->role) }, { "mode", xfp_json_text(unit->mode_name) },
-		{ "k", json_integer((json_int_t)unit->k) }, { "group_size", size_or_null(unit->group_size) },
-		{ "library_size", size_or_null(unit->library_size) }, { "rows", json_integer((json_int_t)unit->rows) },
-		{ "cols", json_integer((json_int_t)unit->cols) },
-		{ "experts", json_integer((json_int_t)unit->experts) },
-		{ "weights", json_integer((json_int_t)unit->weights) },
-		{ "bytes", json_integer((json_int_t)unit->bytes) }, { "true_bits", json_real(xfp_true_bits(unit)) },
-		{ "paper_bits", json_real(xfp_unit_paper_bits(bundle, unit)) },
-		{ "outliers", json_integer((json_int_t)unit->outliers) }, { "cos_median", json_real(unit->cos_median) },
-		{ "cos_p5", json_real(unit->cos_p5) }, { "floor", json_real(unit->floor) },
-		{ "met", json_boolean(unit->met) },
-		{ "missed", xfp_json_text_or_null(xfp_report_missed(recorded, unit)) });
+	return XFP_JSON({ "name", xfp_json_text(unit->name) }, { "class", xfp_json_text(unit->class_name) },
+			{ "role", xfp_json_text(unit->role) }, { "mode", xfp_json_text(unit->mode_name) },
+			{ "k", xfp_json_count(unit->k) }, { "group_size", xfp_json_count_or_null(unit->group_size) },
+			{ "library_size", xfp_json_count_or_null(unit->library_size) },
+			{ "rows", xfp_json_count(unit->rows) }, { "cols", xfp_json_count(unit->cols) },
+			{ "experts", xfp_json_count(unit->experts) }, { "weights", xfp_json_count(unit->weights) },
+			{ "bytes", xfp_json_count(unit->bytes) }, { "true_bits", json_real(xfp_true_bits(unit)) },
+			{ "paper_bits", json_real(xfp_unit_paper_bits(bundle, unit)) },
+			{ "outliers", xfp_json_count(unit->outliers) }, { "cos_median", json_real(unit->cos_median) },
+			{ "cos_p5", json_real(unit->cos_p5) }, { "floor", json_real(unit->floor) },
+			{ "met", json_boolean(unit->met) },
+			{ "missed", xfp_json_text_or_null(xfp_report_missed(recorded, unit)) });
 }
 
 static json_t *tensor_json(const struct xfp_tensor_info *tensor)
@@ -77,7 +69,7 @@ static json_t *tensor_json(const struct xfp_tensor_info *tensor)
 	json_t *shape = json_array();
 
 	for (uint32_t i = 0; i < tensor->rank; i++)
-		xfp_json_add(&shape, json_integer((json_int_t)tensor->shape[i]));
+		xfp_json_add(&shape, xfp_json_count(tensor->shape[i]));
 	return XFP_JSON({ "name", xfp_json_text(tensor->name) }, { "fate", xfp_json_text(tensor->fate_name) },
 			{ "reason", xfp_json_text(tensor->reason) }, { "class", xfp_json_text(tensor->class_name) },
 			{ "dtype", xfp_json_text(tensor->dtype_name) }, { "shape", shape });
@@ -106,10 +98,10 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 		xfp_json_add(&tensors, xfp_bundle_tensor(bundle, t, &tensor) ? tensor_json(&tensor) : NULL);
 	/* xfp.json unchanged; null if it is not valid JSON, which libxfp does not check. */
 	method = json_loadb(info.json, info.json_bytes, 0, NULL);
-	root = XFP_JSON({ "version", json_integer((json_int_t)info.version) }, { "family", xfp_json_text(info.family) },
-			{ "weights", json_integer((json_int_t)info.weights) },
-			{ "bytes", json_integer((json_int_t)info.file_bytes) }, { "whole", xfp_whole_json(&whole) },
-			{ "method", method ? method : json_null() }, { "units", units }, { "tensors", tensors });
+	root = XFP_JSON({ "version", xfp_json_count(info.version) }, { "family", xfp_json_text(info.family) },
+			{ "weights", xfp_json_count(info.weights) }, { "bytes", xfp_json_count(info.file_bytes) },
+			{ "whole", xfp_whole_json(&whole) }, { "method", method ? method : json_null() },
+			{ "units", units }, { "tensors", tensors });
 	if (device)
 		xfp_json_put(&root, "device", xfp_info_device_json(bundle, device));
 	return xfp_json_print(root, err);

@@ -173,9 +173,9 @@ json_t *xfp_info_device_json(const struct xfp_bundle *bundle, const struct xfp_c
 		}
 	snprintf(capability, sizeof capability, "%u.%u", device->capability / 10, device->capability % 10);
 	return XFP_JSON({ "name", json_string(device->name) }, { "compute_capability", json_string(capability) },
-			{ "processors", json_integer((json_int_t)device->processors) },
-			{ "shared_bytes", json_integer((json_int_t)device->shared_bytes) },
-			{ "unit_bytes", json_integer((json_int_t)all) });
+			{ "processors", xfp_json_count(device->processors) },
+			{ "shared_bytes", xfp_json_count(device->shared_bytes) },
+			{ "unit_bytes", xfp_json_count((uint64_t)all) });
 }
 
 json_t *xfp_info_device_unit_json(const struct xfp_bundle *bundle, uint32_t unit)
@@ -194,13 +194,12 @@ json_t *xfp_info_device_unit_json(const struct xfp_bundle *bundle, uint32_t unit
 			continue;
 		xfp_cuda_kernel_name(plan.method, plan.k, form, name);
 		xfp_json_add(&kernels, json_string(name));
-		xfp_json_add(&shared, json_integer((json_int_t)xfp_cuda_shared_bytes(plan.method, plan.k,
-										     plan.codebooks, form)));
+		xfp_json_add(&shared, xfp_json_count(xfp_cuda_shared_bytes(plan.method, plan.k, plan.codebooks, form)));
 	}
 	json = XFP_JSON({ "kernels", kernels }, { "shared_bytes", shared },
-			{ "tiles", json_integer((json_int_t)xfp_cuda_tiles(plan.rows)) },
-			{ "parts", json_integer((json_int_t)xfp_cuda_parts_of_one(&plan, plan.k)) },
-			{ "bytes", json_integer((json_int_t)plan.bytes) });
+			{ "tiles", xfp_json_count(xfp_cuda_tiles(plan.rows)) },
+			{ "parts", xfp_json_count(xfp_cuda_parts_of_one(&plan, plan.k)) },
+			{ "bytes", xfp_json_count(plan.bytes) });
 	xfp_cuda_plan_free(&plan);
 	return json;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schemas/json_print.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,21 @@ json_t *xfp_json_text_of(const char *text, size_t size)
 json_t *xfp_json_text_or_null(const char *text)
 {
 	return text ? xfp_json_text(text) : json_null();
+}
+
+json_t *xfp_json_count(uint64_t count)
+{
+	return json_integer((json_int_t)count);
+}
+
+json_t *xfp_json_count_or_null(uint64_t count)
+{
+	return count ? xfp_json_count(count) : json_null();
+}
+
+json_t *xfp_json_number(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
 }
 
 void xfp_json_put(json_t **object, const char *name, json_t *value)

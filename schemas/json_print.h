@@ -6,6 +6,7 @@
 #define XFP_JSON_PRINT_H
 
 #include <jansson.h>
+#include <stdint.h>
 
 #include "base/xfp_error.h"
 
@@ -15,6 +16,12 @@ json_t *xfp_json_text(const char *text);
 json_t *xfp_json_text_of(const char *text, size_t size); /* the text may contain NULs */
 /* xfp_json_text, with null for NULL. */
 json_t *xfp_json_text_or_null(const char *text);
+
+/* A number that is not negative; the second with null for 0, where 0 means that there is none. */
+json_t *xfp_json_count(uint64_t count);
+json_t *xfp_json_count_or_null(uint64_t count);
+/* A real number; null for NaN and infinity, which JSON cannot represent. */
+json_t *xfp_json_number(double value);
 
 /* Building functions accept NULL values, which mean that memory ran out, and then return NULL: only the final value
  * needs a check, which xfp_json_print makes. All functions take ownership of the values given to them. */

@@ -176,12 +176,11 @@ static enum xfp_status print_json(struct check_report *s, const struct xfp_cache
 	return xfp_json_print(
 		XFP_JSON({ "cache", xfp_json_text(s->store->folder) },
 			 { "manifest", xfp_json_text(s->complained ? "damaged" : xfp_cache_state_name(cache->state)) },
-			 { "artifacts", json_integer((json_int_t)r->artifacts) },
-			 { "bytes", json_integer((json_int_t)r->bytes) }, { "read", json_integer((json_int_t)r->read) },
-			 { "read_bytes", json_integer((json_int_t)r->read_bytes) },
-			 { "damaged", json_integer((json_int_t)r->found[XFP_FINDING_DAMAGED]) },
-			 { "unreadable", json_integer((json_int_t)r->found[XFP_FINDING_UNREADABLE]) },
-			 { "removed", json_integer((json_int_t)s->removed) }, { "findings", json_incref(s->findings) }),
+			 { "artifacts", xfp_json_count(r->artifacts) }, { "bytes", xfp_json_count(r->bytes) },
+			 { "read", xfp_json_count(r->read) }, { "read_bytes", xfp_json_count(r->read_bytes) },
+			 { "damaged", xfp_json_count(r->found[XFP_FINDING_DAMAGED]) },
+			 { "unreadable", xfp_json_count(r->found[XFP_FINDING_UNREADABLE]) },
+			 { "removed", xfp_json_count(s->removed) }, { "findings", json_incref(s->findings) }),
 		err);
 }
 

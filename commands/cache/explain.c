@@ -146,7 +146,7 @@ static enum xfp_status add_row(const struct xfp_value *values, unsigned count, v
 
 static json_t *run_json(const struct xfp_census_run *run)
 {
-	return XFP_JSON({ "run", json_integer((json_int_t)run->run) }, { "output", xfp_json_text(run->output) },
+	return XFP_JSON({ "run", json_integer(run->run) }, { "output", xfp_json_text(run->output) },
 			{ "started", xfp_json_time(run->started) }, { "ended", xfp_json_time(run->ended) },
 			{ "status", run->status < 0 ? json_null() : json_integer(run->status) },
 			{ "bundle", *run->bundle ? json_string(run->bundle) : json_null() },
@@ -169,7 +169,7 @@ static enum xfp_status print_json(struct explaining *e, struct xfp_error *err)
 		xfp_json_add(&runs, run_json(&census->runs[census->use[item->run + i]]));
 	status = xfp_manifest_content(e->manifest, e->kind, item->key, add_row, &content, err);
 	root = XFP_JSON({ "key", xfp_json_text(item->key) }, { "kind", xfp_json_text(e->kind) },
-			{ "unit", xfp_json_text(e->unit) }, { "bytes", json_integer((json_int_t)item->bytes) },
+			{ "unit", xfp_json_text(e->unit) }, { "bytes", xfp_json_count(item->bytes) },
 			{ "made", xfp_json_time(item->made) }, { "seconds", json_real(e->seconds) },
 			{ "there", json_boolean(item->there) }, { "known", json_boolean(item->known) },
 			{ "current", json_boolean(item->current) }, { "key_text", xfp_json_text(e->key_text) },

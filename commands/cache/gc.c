@@ -117,8 +117,7 @@ static void print_text(const struct xfp_cache_call *call, const struct xfp_cache
 
 static json_t *sum_json(const struct xfp_gc_sum *sum)
 {
-	return XFP_JSON({ "count", json_integer((json_int_t)sum->count) },
-			{ "bytes", json_integer((json_int_t)sum->bytes) });
+	return XFP_JSON({ "count", xfp_json_count(sum->count) }, { "bytes", xfp_json_count(sum->bytes) });
 }
 
 static enum xfp_status print_json(const struct xfp_cache_call *call, const struct xfp_cache *cache,
@@ -140,10 +139,9 @@ static enum xfp_status print_json(const struct xfp_cache_call *call, const struc
 	return xfp_json_print(
 		XFP_JSON({ "cache", xfp_json_text(cache->store.folder) }, { "dry_run", json_boolean(call->dry_run) },
 			 { "artifacts", sum_json(&plan->artifacts) }, { "leftovers", sum_json(&plan->debris) },
-			 { "superseded", sum_json(&plan->superseded) },
-			 { "rows", json_integer((json_int_t)plan->rows) }, { "stays", stays },
-			 { "freed", json_integer((json_int_t)(plan->before - plan->after)) },
-			 { "bytes", json_integer((json_int_t)plan->after) },
+			 { "superseded", sum_json(&plan->superseded) }, { "rows", xfp_json_count(plan->rows) },
+			 { "stays", stays }, { "freed", xfp_json_count(plan->before - plan->after) },
+			 { "bytes", xfp_json_count(plan->after) },
 			 { "fits", json_boolean(!call->max_size || plan->after <= call->max_size) },
 			 { "removed", removed }, { "unknown", unknown }, { "gone", gone }),
 		err);

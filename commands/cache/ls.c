@@ -171,7 +171,7 @@ static json_t *item_json(const struct listing *l, const struct xfp_census_item *
 	for (uint32_t i = 0; i < item->runs; i++)
 		xfp_json_add(&runs, json_integer(census->runs[census->use[item->run + i]].run));
 	root = XFP_JSON({ "key", xfp_json_text(item->key) }, { "kind", xfp_json_text(item->kind) },
-			{ "unit", xfp_json_text(item->unit) }, { "bytes", json_integer((json_int_t)item->bytes) },
+			{ "unit", xfp_json_text(item->unit) }, { "bytes", xfp_json_count(item->bytes) },
 			{ "made", xfp_json_time(item->made) }, { "seconds", json_real(item->seconds) },
 			{ "there", json_boolean(item->there) }, { "known", json_boolean(item->known) },
 			{ "current", json_boolean(item->current) }, { "runs", runs });

@@ -35,15 +35,14 @@ static void progress(uint64_t done, uint64_t total, void *context)
 
 static enum xfp_status print_json(const struct xfp_cache_call *call, const struct xfp_rebuilt *r, struct xfp_error *err)
 {
-	return xfp_json_print(XFP_JSON({ "cache", xfp_json_text(call->folder) },
-				       { "artifacts", json_integer((json_int_t)r->artifacts) },
-				       { "left_out", json_integer((json_int_t)r->left_out) },
-				       { "old", xfp_json_text(xfp_cache_state_name(r->old)) },
-				       { "runs", json_integer((json_int_t)r->runs) },
-				       { "source_files", json_integer((json_int_t)r->sources) },
-				       { "lost", *r->lost ? xfp_json_text(r->lost) : json_null() },
-				       { "aside", r->aside ? xfp_json_text(r->aside) : json_null() }),
-			      err);
+	return xfp_json_print(
+		XFP_JSON({ "cache", xfp_json_text(call->folder) }, { "artifacts", xfp_json_count(r->artifacts) },
+			 { "left_out", xfp_json_count(r->left_out) },
+			 { "old", xfp_json_text(xfp_cache_state_name(r->old)) }, { "runs", xfp_json_count(r->runs) },
+			 { "source_files", xfp_json_count(r->sources) },
+			 { "lost", *r->lost ? xfp_json_text(r->lost) : json_null() },
+			 { "aside", r->aside ? xfp_json_text(r->aside) : json_null() }),
+		err);
 }
 
 static void print_text(const struct xfp_cache_call *call, const struct xfp_rebuilt *r)

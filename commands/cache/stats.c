@@ -181,10 +181,9 @@ static enum xfp_status print_text(const struct figures *f, struct xfp_error *err
 
 static json_t *sum_json(const struct figures *f, const struct sum *sum)
 {
-	return XFP_JSON({ "artifacts", json_integer((json_int_t)sum->artifacts) },
-			{ "bytes", json_integer((json_int_t)sum->bytes) },
-			{ "current", json_integer((json_int_t)sum->current) },
-			{ "current_bytes", json_integer((json_int_t)sum->current_bytes) },
+	return XFP_JSON({ "artifacts", xfp_json_count(sum->artifacts) }, { "bytes", xfp_json_count(sum->bytes) },
+			{ "current", xfp_json_count(sum->current) },
+			{ "current_bytes", xfp_json_count(sum->current_bytes) },
 			{ "share", f->weights ? json_real(share(f, sum->current_bytes)) : json_null() },
 			{ "seconds", json_real(sum->seconds) });
 }
@@ -211,13 +210,13 @@ static enum xfp_status print_json(const struct figures *f, struct xfp_error *err
 		status = xfp_manifest_summaries(f->cache->manifest, -1, add_run, &runs, err);
 	root = XFP_JSON({ "cache", xfp_json_text(f->cache->store.folder) },
 			{ "manifest", xfp_json_text(xfp_cache_state_name(f->cache->state)) }, { "kinds", by_kind },
-			{ "all", sum_json(f, &f->all) }, { "weights", json_integer((json_int_t)f->weights) },
+			{ "all", sum_json(f, &f->all) }, { "weights", xfp_json_count(f->weights) },
 			{ "oldest", xfp_json_time(f->oldest) }, { "newest", xfp_json_time(f->newest) },
-			{ "other_bytes", json_integer((json_int_t)f->other_bytes) },
-			{ "unknown_files", json_integer((json_int_t)f->unknown) },
-			{ "damaged", json_integer((json_int_t)(f->check.found[XFP_FINDING_DAMAGED] +
-							       f->check.found[XFP_FINDING_UNREADABLE])) },
-			{ "gc_frees", json_integer((json_int_t)(f->gc.before - f->gc.after)) }, { "runs", runs });
+			{ "other_bytes", xfp_json_count(f->other_bytes) },
+			{ "unknown_files", xfp_json_count(f->unknown) },
+			{ "damaged", xfp_json_count(f->check.found[XFP_FINDING_DAMAGED] +
+						    f->check.found[XFP_FINDING_UNREADABLE]) },
+			{ "gc_frees", xfp_json_count(f->gc.before - f->gc.after) }, { "runs", runs });
 	if (!status)
 		return xfp_json_print(root, err);
 	json_decref(root);

@@ -75,32 +75,22 @@ void xfp_compare_print_csv(const struct xfp_comparison *comparison)
 
 /* ---- JSON -------------------------------------------------------------------------------------- */
 
-static json_t *size_or_null(uint32_t size)
-{
-	return size ? json_integer(size) : json_null();
-}
-
-/* JSON has no infinity. */
-static json_t *number_or_null(double value, bool known)
-{
-	return known && isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *way_json(const struct xfp_compared_unit *unit, const struct xfp_compared *one)
 {
 	const struct xfp_candidate *c = &one->candidate;
 	bool good = c->cos_median >= 0;
 
-	return XFP_JSON({ "format", xfp_json_text(format_of(one)) }, { "k", size_or_null(c->k) },
-			{ "group_size", size_or_null(c->group) }, { "library_size", size_or_null(c->library) },
+	return XFP_JSON({ "format", xfp_json_text(format_of(one)) }, { "k", xfp_json_count_or_null(c->k) },
+			{ "group_size", xfp_json_count_or_null(c->group) },
+			{ "library_size", xfp_json_count_or_null(c->library) },
 			{ "libfit", c->mode == XFP_MODE_V2A ? json_string(libfit_of(one)) : json_null() },
 			{ "outlier_sigma", c->sigma_milli ? json_real(c->sigma_milli / 1000.) : json_null() },
-			{ "bytes", json_integer((json_int_t)c->bytes) },
-			{ "shared_bytes", json_integer((json_int_t)one->shared) },
+			{ "bytes", xfp_json_count(c->bytes) }, { "shared_bytes", xfp_json_count(one->shared) },
 			{ "true_bits", json_real(xfp_compared_bits(unit, one)) },
-			{ "outliers", json_integer((json_int_t)c->outliers) },
-			{ "cos_median", number_or_null(c->cos_median, good) },
-			{ "cos_p5", number_or_null(c->cos_p5, good) }, { "error", number_or_null(c->error, good) });
+			{ "outliers", xfp_json_count(c->outliers) },
+			{ "cos_median", xfp_json_number(good ? c->cos_median : NAN) },
+			{ "cos_p5", xfp_json_number(good ? c->cos_p5 : NAN) },
+			{ "error", xfp_json_number(good ? c->error : NAN) });
 }
 
 static json_t *way_or_null(const struct xfp_compared_unit *unit, const struct xfp_compared *one)
@@ -113,12 +103,12 @@ static json_t *claim_json(const struct xfp_comparison *comparison, const struct 
 {
 	json_t *object = XFP_JSON({ "format", way_json(unit, claim->peer) }, { "xfp", way_or_null(unit, claim->ours) },
 				  { "shared_allowed", json_boolean(claim->allowed) },
-				  { "ratio", number_or_null(claim->ratio, claim->ours) });
+				  { "ratio", xfp_json_number(claim->ours ? claim->ratio : NAN) });
 	bool told = comparison && claim->each >= 0;
 
 	if (comparison) {
-		xfp_json_put(&object, "unit_by_unit", number_or_null(claim->each, told));
-		xfp_json_put(&object, "worst", number_or_null(claim->worst, told));
+		xfp_json_put(&object, "unit_by_unit", xfp_json_number(told ? claim->each : NAN));
+		xfp_json_put(&object, "worst", xfp_json_number(told ? claim->worst : NAN));
 		xfp_json_put(&object, "worst_unit",
 			     told ? json_string(comparison->units[claim->worst_unit].unit->name) : json_null());
 	}
@@ -150,16 +140,14 @@ static json_t *unit_json(const struct xfp_comparison *comparison, const struct x
 		xfp_json_add(&ways, way_json(unit, &unit->list[i]));
 	for (uint32_t i = 0; i < count; i++)
 		xfp_json_add(&won, claim_json(comparison, unit, &claims[i]));
-	object = XFP_JSON({ "weights", json_integer((json_int_t)unit->weights) },
-			  { "rows", json_integer((json_int_t)unit->rows) },
-			  { "rows_measured", json_integer((json_int_t)unit->sampled) }, { "ways", ways },
-			  { "claims", won });
+	object = XFP_JSON({ "weights", xfp_json_count(unit->weights) }, { "rows", xfp_json_count(unit->rows) },
+			  { "rows_measured", xfp_json_count(unit->sampled) }, { "ways", ways }, { "claims", won });
 	if (unit->unit) {
 		const struct xfp_ledger_unit *u = unit->unit;
-		json_t *named = XFP_JSON(
-			{ "name", xfp_json_text(u->name) }, { "class", xfp_json_text(xfp_class_name(u->class_)) },
-			{ "role", xfp_json_text(u->role) }, { "experts", json_integer((json_int_t)u->experts) },
-			{ "cols", json_integer((json_int_t)u->cols) });
+		json_t *named = XFP_JSON({ "name", xfp_json_text(u->name) },
+					 { "class", xfp_json_text(xfp_class_name(u->class_)) },
+					 { "role", xfp_json_text(u->role) }, { "experts", xfp_json_count(u->experts) },
+					 { "cols", xfp_json_count(u->cols) });
 
 		xfp_json_join(&named, object);
 		object = named;
@@ -175,8 +163,7 @@ enum xfp_status xfp_compare_print_json(const struct xfp_comparison *c, struct xf
 		xfp_json_add(&units, unit_json(NULL, &c->units[u]));
 	return xfp_json_print(
 		XFP_JSON({ "model", xfp_json_text(c->request.model) }, { "family", xfp_json_text(c->ledger->family) },
-			 { "unit_count", json_integer((json_int_t)c->count) },
-			 { "left_out", json_integer((json_int_t)c->left_out) }, { "answers", answers_json(&c->all) },
-			 { "all", unit_json(c, &c->all) }, { "units", units }),
+			 { "unit_count", xfp_json_count(c->count) }, { "left_out", xfp_json_count(c->left_out) },
+			 { "answers", answers_json(&c->all) }, { "all", unit_json(c, &c->all) }, { "units", units }),
 		err);
 }

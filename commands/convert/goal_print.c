@@ -56,15 +56,11 @@ json_t *xfp_goal_json(const struct xfp_conversion *c)
 	if (!c->request->goal.kind || !solved->budget)
 		return json_null();
 	return XFP_JSON({ "kind", xfp_json_text(kinds[c->request->goal.kind]) },
-			{ "allowed", json_integer((json_int_t)solved->budget) },
-			{ "taken", json_integer((json_int_t)solved->total) },
-			{ "most", json_integer((json_int_t)solved->most) },
-			{ "binding", json_boolean(solved->binding) },
-			{ "rounds", json_integer((json_int_t)solved->steps) }, { "error", json_real(solved->error) },
+			{ "allowed", xfp_json_count(solved->budget) }, { "taken", xfp_json_count(solved->total) },
+			{ "most", xfp_json_count(solved->most) }, { "binding", json_boolean(solved->binding) },
+			{ "rounds", xfp_json_count(solved->steps) }, { "error", json_real(solved->error) },
 			{ "bits", json_real(bits(c)) },
-			{ "elements", json_integer((json_int_t)xfp_ledger_elements(c->units.ledger)) },
-			{ "file", json_integer((json_int_t)makeup->file) },
-			{ "carried", json_integer((json_int_t)makeup->carried) },
-			{ "index", json_integer((json_int_t)makeup->index) },
-			{ "padding", json_integer((json_int_t)padding(makeup)) });
+			{ "elements", xfp_json_count(xfp_ledger_elements(c->units.ledger)) },
+			{ "file", xfp_json_count(makeup->file) }, { "carried", xfp_json_count(makeup->carried) },
+			{ "index", xfp_json_count(makeup->index) }, { "padding", xfp_json_count(padding(makeup)) });
 }

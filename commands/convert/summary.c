@@ -44,19 +44,16 @@ static enum xfp_status print_json(const struct xfp_conversion *c, const struct x
 		return XFP_FAILED;
 	}
 	root = XFP_JSON({ "bundle", xfp_json_text(c->request->out) }, { "sha256", xfp_json_text(result->sha256) },
-			{ "bytes", json_integer((json_int_t)result->bytes) }, { "whole", whole },
+			{ "bytes", xfp_json_count(result->bytes) }, { "whole", whole },
 			{ "unchanged", json_boolean(result->unchanged) },
-			{ "weights", json_integer((json_int_t)c->units.weights) },
-			{ "units", json_integer((json_int_t)tally->units) },
-			{ "repacked", json_integer((json_int_t)tally->repacked) },
-			{ "fitted", json_integer((json_int_t)tally->fitted) },
-			{ "cached", json_integer((json_int_t)(tally->units - tally->repacked)) },
-			{ "source_precision", json_integer((json_int_t)(tally->kept + tally->nonfinite)) },
-			{ "below_floor", json_integer((json_int_t)tally->missed) }, { "seconds", json_real(seconds) },
+			{ "weights", xfp_json_count(c->units.weights) }, { "units", xfp_json_count(tally->units) },
+			{ "repacked", xfp_json_count(tally->repacked) }, { "fitted", xfp_json_count(tally->fitted) },
+			{ "cached", xfp_json_count(tally->units - tally->repacked) },
+			{ "source_precision", xfp_json_count(tally->kept + tally->nonfinite) },
+			{ "below_floor", xfp_json_count(tally->missed) }, { "seconds", json_real(seconds) },
 			{ "stage_seconds", json_real(tally->seconds) },
-			{ "dropped_bytes", json_integer((json_int_t)result->freed) },
-			{ "work", xfp_json_text(c->request->work) }, { "goal", xfp_goal_json(c) },
-			{ "classes", classes });
+			{ "dropped_bytes", xfp_json_count(result->freed) }, { "work", xfp_json_text(c->request->work) },
+			{ "goal", xfp_goal_json(c) }, { "classes", classes });
 	return xfp_json_print(root, err);
 }
 

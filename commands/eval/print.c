@@ -2,7 +2,6 @@
 #include "commands/eval/print.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "base/text/table.h"
@@ -16,45 +15,41 @@ static const struct xfp_table_column layout[COLUMNS + 1] = {
 	[ALONE] = { "of the layer alone", 0, 2, 0 },
 };
 
-/* JSON has no infinity: the perplexity of a model that gives a token no probability. */
-static json_t *number(double value)
-{
-	return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *layers_json(const struct xfp_evaluation *e)
 {
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < e->judged.model.description->layers; i++)
-		xfp_json_add(&list, XFP_JSON({ "layer", json_integer(i) }, { "stream", number(e->layers[i].stream) },
-					     { "alone", number(e->layers[i].alone) }));
+		xfp_json_add(&list,
+			     XFP_JSON({ "layer", json_integer(i) }, { "stream", xfp_json_number(e->layers[i].stream) },
+				      { "alone", xfp_json_number(e->layers[i].alone) }));
 	return list;
 }
 
 static json_t *compared_json(const struct xfp_evaluation *e)
 {
 	const struct xfp_loss *loss = &e->loss;
-	json_t *source =
-		XFP_JSON({ "model", xfp_json_text(e->source.model.name) }, { "loss", number(loss->source_mean) },
-			 { "perplexity", number(loss->source_perplexity) });
-	json_t *divergence = XFP_JSON({ "mean", number(loss->divergence) }, { "p99", number(loss->divergence_99) },
-				      { "largest", number(loss->divergence_most) });
+	json_t *source = XFP_JSON({ "model", xfp_json_text(e->source.model.name) },
+				  { "loss", xfp_json_number(loss->source_mean) },
+				  { "perplexity", xfp_json_number(loss->source_perplexity) });
+	json_t *divergence =
+		XFP_JSON({ "mean", xfp_json_number(loss->divergence) }, { "p99", xfp_json_number(loss->divergence_99) },
+			 { "largest", xfp_json_number(loss->divergence_most) });
 
-	return XFP_JSON({ "source", source }, { "kl", divergence }, { "top1_agreement", number(loss->agreement) },
-			{ "embedding", XFP_JSON({ "stream", number(e->embedding_error) }) },
+	return XFP_JSON({ "source", source }, { "kl", divergence },
+			{ "top1_agreement", xfp_json_number(loss->agreement) },
+			{ "embedding", XFP_JSON({ "stream", xfp_json_number(e->embedding_error) }) },
 			{ "layers", layers_json(e) });
 }
 
 enum xfp_status xfp_eval_print_json(const struct xfp_evaluation *e, struct xfp_error *err)
 {
-	json_t *root = XFP_JSON({ "model", xfp_json_text(e->judged.model.name) },
-				{ "family", xfp_json_text(e->judged.model.description->family) },
-				{ "sequences", json_integer((json_int_t)e->tokens.sequences) },
-				{ "length", json_integer((json_int_t)e->tokens.length) },
-				{ "left_out", json_integer((json_int_t)e->tokens.left_out) },
-				{ "predicted", json_integer((json_int_t)e->loss.predicted) },
-				{ "loss", number(e->loss.mean) }, { "perplexity", number(e->loss.perplexity) });
+	json_t *root = XFP_JSON(
+		{ "model", xfp_json_text(e->judged.model.name) },
+		{ "family", xfp_json_text(e->judged.model.description->family) },
+		{ "sequences", xfp_json_count(e->tokens.sequences) }, { "length", xfp_json_count(e->tokens.length) },
+		{ "left_out", xfp_json_count(e->tokens.left_out) }, { "predicted", xfp_json_count(e->loss.predicted) },
+		{ "loss", xfp_json_number(e->loss.mean) }, { "perplexity", xfp_json_number(e->loss.perplexity) });
 
 	if (e->source.model.name)
 		xfp_json_join(&root, compared_json(e));

@@ -49,13 +49,11 @@ enum xfp_status xfp_generate_print_json(const struct xfp_generation *g, struct x
 		XFP_JSON({ "model", xfp_json_text(g->model.name) },
 			 { "family", xfp_json_text(g->model.description->family) },
 			 { "context", json_integer(g->context) }, { "parallel", json_integer(g->parallel) },
-			 { "memory", json_integer((json_int_t)g->memory) },
-			 { "cache", json_integer((json_int_t)g->cache) }, { "texts", texts },
-			 { "prompt_tokens", json_integer((json_int_t)g->prompt_tokens) },
-			 { "prompt_seconds", json_real(g->prompt_seconds) },
-			 { "tokens", json_integer((json_int_t)g->tokens) }, { "seconds", json_real(g->seconds) },
-			 { "steps", json_integer((json_int_t)g->steps) },
-			 { "weights_read", json_integer((json_int_t)g->bytes) },
+			 { "memory", xfp_json_count(g->memory) }, { "cache", xfp_json_count(g->cache) },
+			 { "texts", texts }, { "prompt_tokens", xfp_json_count(g->prompt_tokens) },
+			 { "prompt_seconds", json_real(g->prompt_seconds) }, { "tokens", xfp_json_count(g->tokens) },
+			 { "seconds", json_real(g->seconds) }, { "steps", xfp_json_count(g->steps) },
+			 { "weights_read", xfp_json_count(g->bytes) },
 			 { "bandwidth", g->bandwidth > 0 ? json_real(g->bandwidth) : json_null() }),
 		err);
 }

@@ -2,7 +2,6 @@
 /*
  * json.c - the results of xfp inspect as one JSON object.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,18 +9,7 @@
 #include "schemas/json_print.h"
 #include "stages/inspect/name_groups.h"
 
-static json_t *count_json(uint64_t count)
-{
-	return json_integer((json_int_t)count);
-}
-
 /* ---- tensors ----------------------------------------------------------------------------------- */
-
-/* JSON has neither NaN nor infinity. */
-static json_t *number_json(double value)
-{
-	return isfinite(value) ? json_real(value) : json_null();
-}
 
 static json_t *share_json(uint64_t part, const struct xfp_distribution *m)
 {
@@ -30,12 +18,13 @@ static json_t *share_json(uint64_t part, const struct xfp_distribution *m)
 
 static json_t *moments_json(const struct xfp_distribution *m)
 {
-	return XFP_JSON(
-		{ "finite", count_json(m->count) }, { "nan", count_json(m->nans) },
-		{ "infinite", count_json(m->infinities) }, { "min", number_json(m->least) },
-		{ "max", number_json(m->most) }, { "mean", number_json(m->mean) }, { "sigma", number_json(m->sigma) },
-		{ "kurtosis", number_json(m->kurtosis) }, { "beyond_3_sigma", share_json(m->beyond_3, m) },
-		{ "beyond_4_sigma", share_json(m->beyond_4, m) }, { "largest_in_sigma", number_json(m->largest) });
+	return XFP_JSON({ "finite", xfp_json_count(m->count) }, { "nan", xfp_json_count(m->nans) },
+			{ "infinite", xfp_json_count(m->infinities) }, { "min", xfp_json_number(m->least) },
+			{ "max", xfp_json_number(m->most) }, { "mean", xfp_json_number(m->mean) },
+			{ "sigma", xfp_json_number(m->sigma) }, { "kurtosis", xfp_json_number(m->kurtosis) },
+			{ "beyond_3_sigma", share_json(m->beyond_3, m) },
+			{ "beyond_4_sigma", share_json(m->beyond_4, m) },
+			{ "largest_in_sigma", xfp_json_number(m->largest) });
 }
 
 /* "gate, up" as a list. */
@@ -61,14 +50,14 @@ static json_t *tensor_json(const struct xfp_list *list, const struct xfp_listed 
 	json_t *shape = json_array(), *object;
 
 	for (uint32_t d = 0; d < tensor->rank; d++)
-		xfp_json_add(&shape, count_json(tensor->shape[d]));
+		xfp_json_add(&shape, xfp_json_count(tensor->shape[d]));
 	object = XFP_JSON(
 		{ "name", xfp_json_text(tensor->name) }, { "fate", xfp_json_text_or_null(fate) },
 		{ "reason", xfp_json_text_or_null(fate ? look->ledger->tensors[line->first].reason : NULL) },
 		{ "class", xfp_json_text_or_null(xfp_list_class(look, line->first)) },
 		{ "roles", tensor_roles_json(list->roles[line->first]) },
 		{ "dtype", json_string(xfp_dtype_name(tensor->dtype)) }, { "shape", shape },
-		{ "weights", count_json(line->weights) }, { "stored_bytes", count_json(line->stored) },
+		{ "weights", xfp_json_count(line->weights) }, { "stored_bytes", xfp_json_count(line->stored) },
 		{ "bits", line->weights ? json_real(xfp_look_bits(line->stored, line->weights)) : json_null() },
 		{ "codec", xfp_json_text_or_null(xfp_source_packed(tensor)) },
 		{ "file", xfp_json_text(look->checkpoint->files[tensor->file].name) });
@@ -92,8 +81,8 @@ static json_t *by_role_json(const struct xfp_list *list)
 
 		xfp_json_add(&array, XFP_JSON({ "class", json_string(roles[i].class_) },
 					      { "roles", tensor_roles_json(roles[i].roles) },
-					      { "tensors", count_json(roles[i].sum.tensors) },
-					      { "weights", count_json(roles[i].weights) },
+					      { "tensors", xfp_json_count(roles[i].sum.tensors) },
+					      { "weights", xfp_json_count(roles[i].weights) },
 					      { "stats", moments_json(&moments) }));
 	}
 	free(roles);
@@ -108,9 +97,9 @@ static json_t *unit_json(const struct xfp_ledger_unit *unit)
 
 	return XFP_JSON({ "name", xfp_json_text(unit->name) }, { "class", json_string(xfp_class_name(unit->class_)) },
 			{ "role", json_string(unit->role) }, { "plan", json_string(plan) },
-			{ "dtype", json_string(xfp_dtype_name(unit->dtype)) }, { "rows", count_json(unit->rows) },
-			{ "cols", count_json(unit->cols) }, { "experts", count_json(unit->experts) },
-			{ "weights", count_json(xfp_unit_weights(unit)) });
+			{ "dtype", json_string(xfp_dtype_name(unit->dtype)) }, { "rows", xfp_json_count(unit->rows) },
+			{ "cols", xfp_json_count(unit->cols) }, { "experts", xfp_json_count(unit->experts) },
+			{ "weights", xfp_json_count(xfp_unit_weights(unit)) });
 }
 
 /* The units of the listed tensors; all units if all tensors are listed. */
@@ -150,20 +139,20 @@ static json_t *roles_json(const struct xfp_rule *rule)
 
 static json_t *rule_json(const struct xfp_rule *rule, uint32_t taken)
 {
-	return XFP_JSON({ "line", count_json(rule->line) },
+	return XFP_JSON({ "line", xfp_json_count(rule->line) },
 			{ "action", json_string(xfp_rule_action_name(rule->action)) },
 			{ "class", json_string(xfp_class_name(rule->class_)) }, { "roles", roles_json(rule) },
 			{ "optional", json_boolean(rule->optional) }, { "pattern", xfp_json_text(rule->pattern) },
-			{ "tensors", count_json(taken) });
+			{ "tensors", xfp_json_count(taken) });
 }
 
 static json_t *group_json(const struct xfp_name_group *group)
 {
-	return XFP_JSON({ "names", xfp_json_text(group->names) }, { "tensors", count_json(group->tensors) },
-			{ "weights", count_json(group->weights) },
+	return XFP_JSON({ "names", xfp_json_text(group->names) }, { "tensors", xfp_json_count(group->tensors) },
+			{ "weights", xfp_json_count(group->weights) },
 			{ "class", json_string(xfp_class_name(group->class_)) }, { "roles", roles_json(group->rule) },
 			{ "fate", json_string(xfp_fate_name(group->fate)) },
-			{ "line", group->rule ? count_json(group->rule->line) : json_null() });
+			{ "line", group->rule ? xfp_json_count(group->rule->line) : json_null() });
 }
 
 static json_t *names_json(const struct xfp_look *look)
@@ -235,8 +224,8 @@ static json_t *file_json(const struct xfp_look *look, uint32_t file, const struc
 		if (header->entries[i].file == file)
 			xfp_json_add(&entries, entry_json(&header->entries[i]));
 	return XFP_JSON({ "name", xfp_json_text(c->files[file].name) },
-			{ "bytes", count_json(c->files[file].identity.size) }, { "tensors", count_json(tensors) },
-			{ "entries", entries });
+			{ "bytes", xfp_json_count(c->files[file].identity.size) },
+			{ "tensors", xfp_json_count(tensors) }, { "entries", entries });
 }
 
 static json_t *header_json(const struct xfp_look *look, const struct xfp_header *header)

@@ -69,11 +69,11 @@ json_t *xfp_plan_curve_json(const struct xfp_plan_facts *facts)
 		const struct xfp_plan_point *p = &curve->point[i];
 		int64_t margin = (int64_t)curve->budget - (int64_t)(gpus ? p->gpu : p->file);
 
-		xfp_json_add(&points, XFP_JSON({ "bytes", json_integer((json_int_t)p->file) },
-					       { "bits", json_real(p->bits) }, { "error", json_real(p->error) },
-					       { "gpu_bytes", gpus ? json_integer((json_int_t)p->gpu) : json_null() },
+		xfp_json_add(&points, XFP_JSON({ "bytes", xfp_json_count(p->file) }, { "bits", json_real(p->bits) },
+					       { "error", json_real(p->error) },
+					       { "gpu_bytes", gpus ? xfp_json_count(p->gpu) : json_null() },
 					       { "margin", curve->budget ? json_integer(margin) : json_null() }));
 	}
-	return XFP_JSON({ "units", json_integer((json_int_t)curve->units) },
-			{ "surveyed", json_integer((json_int_t)curve->surveyed) }, { "points", points });
+	return XFP_JSON({ "units", xfp_json_count(curve->units) }, { "surveyed", xfp_json_count(curve->surveyed) },
+			{ "points", points });
 }

@@ -14,9 +14,9 @@
 
 static json_t *bounds_json(const uint64_t bytes[XFP_BOUNDS])
 {
-	return XFP_JSON({ "least", json_integer((json_int_t)bytes[XFP_LEAST]) },
-			{ "expected", json_integer((json_int_t)bytes[XFP_EXPECTED]) },
-			{ "most", json_integer((json_int_t)bytes[XFP_MOST]) });
+	return XFP_JSON({ "least", xfp_json_count(bytes[XFP_LEAST]) },
+			{ "expected", xfp_json_count(bytes[XFP_EXPECTED]) },
+			{ "most", xfp_json_count(bytes[XFP_MOST]) });
 }
 
 static json_t *modes_json(const struct xfp_ways *ways)
@@ -29,12 +29,6 @@ static json_t *modes_json(const struct xfp_ways *ways)
 	return list;
 }
 
-/* null if there are no groups */
-static json_t *size_or_null(uint32_t size)
-{
-	return size ? json_integer(size) : json_null();
-}
-
 static json_t *group_json(const struct xfp_plan_group *group)
 {
 	double floor = (double)group->least_floor / XFP_NANO;
@@ -43,20 +37,19 @@ static json_t *group_json(const struct xfp_plan_group *group)
 	for (unsigned k = 1; k <= XFP_MAX_K; k++)
 		if (group->bits[k])
 			xfp_json_put(&bits, (char[2]){ (char)('0' + k), 0 }, json_integer(group->bits[k]));
-	return XFP_JSON(
-		{ "class", xfp_json_text(xfp_class_name(group->class_)) }, { "role", xfp_json_text(group->role) },
-		{ "units", json_integer((json_int_t)group->units) },
-		{ "weights", json_integer((json_int_t)group->weights) },
-		{ "source_bytes", json_integer((json_int_t)group->source) },
-		{ "floor", group->has_floor ? json_real(floor) : json_null() }, { "bits", bits },
-		{ "fp8", json_integer((json_int_t)group->fp8) },
-		{ "source_precision", json_integer((json_int_t)group->kept) }, { "modes", modes_json(&group->ways) },
-		{ "least_group_size", size_or_null(group->ways.least_group) },
-		{ "most_group_size", size_or_null(group->ways.most_group) },
-		{ "true_bits", json_real(xfp_plan_bits(group, XFP_EXPECTED)) },
-		{ "paper_bits", json_real(group->weights ? group->paper / (double)group->weights : 0) },
-		{ "bytes", bounds_json(group->bytes) }, { "below_floor", json_integer((json_int_t)group->missed) },
-		{ "measured", json_integer((json_int_t)group->measured) });
+	return XFP_JSON({ "class", xfp_json_text(xfp_class_name(group->class_)) },
+			{ "role", xfp_json_text(group->role) }, { "units", xfp_json_count(group->units) },
+			{ "weights", xfp_json_count(group->weights) },
+			{ "source_bytes", xfp_json_count(group->source) },
+			{ "floor", group->has_floor ? json_real(floor) : json_null() }, { "bits", bits },
+			{ "fp8", xfp_json_count(group->fp8) }, { "source_precision", xfp_json_count(group->kept) },
+			{ "modes", modes_json(&group->ways) },
+			{ "least_group_size", xfp_json_count_or_null(group->ways.least_group) },
+			{ "most_group_size", xfp_json_count_or_null(group->ways.most_group) },
+			{ "true_bits", json_real(xfp_plan_bits(group, XFP_EXPECTED)) },
+			{ "paper_bits", json_real(group->weights ? group->paper / (double)group->weights : 0) },
+			{ "bytes", bounds_json(group->bytes) }, { "below_floor", xfp_json_count(group->missed) },
+			{ "measured", xfp_json_count(group->measured) });
 }
 
 static json_t *groups_json(const struct xfp_plan_groups *groups)
@@ -75,8 +68,8 @@ static json_t *tensors_json(const struct xfp_ledger *ledger)
 
 	for (int fate = 0; fate < XFP_FATES; fate++)
 		xfp_json_put(&json, xfp_fate_name((enum xfp_fate)fate),
-			     XFP_JSON({ "tensors", json_integer((json_int_t)fates.tensors[fate]) },
-				      { "bytes", json_integer((json_int_t)fates.bytes[fate]) }));
+			     XFP_JSON({ "tensors", xfp_json_count(fates.tensors[fate]) },
+				      { "bytes", xfp_json_count(fates.bytes[fate]) }));
 	return json;
 }
 
@@ -85,10 +78,8 @@ static json_t *memory_json(const struct xfp_plan_facts *facts)
 	const struct xfp_memory *memory = &facts->memory;
 	const struct xfp_ledger *ledger = facts->c->units.ledger;
 
-	return XFP_JSON({ "peak", json_integer((json_int_t)memory->peak) },
-			{ "inspect", json_integer((json_int_t)memory->inspect) },
-			{ "units", json_integer((json_int_t)memory->units) },
-			{ "bundle", json_integer((json_int_t)memory->bundle) },
+	return XFP_JSON({ "peak", xfp_json_count(memory->peak) }, { "inspect", xfp_json_count(memory->inspect) },
+			{ "units", xfp_json_count(memory->units) }, { "bundle", xfp_json_count(memory->bundle) },
 			{ "largest_unit", xfp_json_text_or_null(memory->largest < ledger->unit_count
 									? ledger->units[memory->largest].name
 									: NULL) });
@@ -99,13 +90,11 @@ static json_t *disk_json(const struct xfp_plan_facts *facts)
 	const struct xfp_disk *disk = &facts->disk;
 	const struct xfp_request *request = facts->c->request;
 
-	return XFP_JSON({ "total", json_integer((json_int_t)xfp_disk_total(disk)) },
-			{ "bundle", json_integer((json_int_t)disk->bundle) },
-			{ "cache", json_integer((json_int_t)disk->artifacts) },
-			{ "work", json_integer((json_int_t)disk->work) },
-			{ "staying_units", json_integer((json_int_t)facts->staying) },
-			{ "bundle_free", json_integer((json_int_t)xfp_free_beside(request->out)) },
-			{ "cache_free", json_integer((json_int_t)xfp_free_beside(request->cache)) },
+	return XFP_JSON({ "total", xfp_json_count(xfp_disk_total(disk)) }, { "bundle", xfp_json_count(disk->bundle) },
+			{ "cache", xfp_json_count(disk->artifacts) }, { "work", xfp_json_count(disk->work) },
+			{ "staying_units", xfp_json_count(facts->staying) },
+			{ "bundle_free", xfp_json_count(xfp_free_beside(request->out)) },
+			{ "cache_free", xfp_json_count(xfp_free_beside(request->cache)) },
 			{ "shortage", facts->shortage.status ? xfp_json_text(facts->shortage.text) : json_null() });
 }
 
@@ -115,17 +104,16 @@ static json_t *time_json(const struct xfp_plan_facts *facts)
 
 	if (facts->c->units.todo && !facts->current && !pace->known)
 		return json_null();
-	return XFP_JSON({ "seconds", json_real(xfp_plan_seconds(facts)) },
-			{ "processors", json_integer((json_int_t)xfp_processors()) },
-			{ "seconds_a_unit", json_real(pace->unit) }, { "survey_scan", json_real(pace->scan) },
-			{ "survey", json_real(pace->sort[0].weight[XFP_STAMP_SURVEY]) },
-			{ "outlier_extract", json_real(pace->sort[0].weight[XFP_STAMP_OUTLIERS]) },
-			{ "lloyd_fit", json_real(pace->sort[0].weight[XFP_STAMP_FIT]) },
-			{ "lloyd_fit_extended", json_real(pace->sort[0].weight[XFP_STAMP_EXTENDED]) },
-			{ "libfit", json_real(pace->sort[0].weight[XFP_STAMP_LIBRARY]) },
-			{ "libfit_extended", json_real(pace->sort[0].weight[XFP_STAMP_EXTENDED_LIBRARY]) },
-			{ "pack", json_real(pace->sort[0].weight[XFP_STAMP_PACKED]) },
-			{ "pack_fp8", json_real(pace->fp8) });
+	return XFP_JSON(
+		{ "seconds", json_real(xfp_plan_seconds(facts)) }, { "processors", xfp_json_count(xfp_processors()) },
+		{ "seconds_a_unit", json_real(pace->unit) }, { "survey_scan", json_real(pace->scan) },
+		{ "survey", json_real(pace->sort[0].weight[XFP_STAMP_SURVEY]) },
+		{ "outlier_extract", json_real(pace->sort[0].weight[XFP_STAMP_OUTLIERS]) },
+		{ "lloyd_fit", json_real(pace->sort[0].weight[XFP_STAMP_FIT]) },
+		{ "lloyd_fit_extended", json_real(pace->sort[0].weight[XFP_STAMP_EXTENDED]) },
+		{ "libfit", json_real(pace->sort[0].weight[XFP_STAMP_LIBRARY]) },
+		{ "libfit_extended", json_real(pace->sort[0].weight[XFP_STAMP_EXTENDED_LIBRARY]) },
+		{ "pack", json_real(pace->sort[0].weight[XFP_STAMP_PACKED]) }, { "pack_fp8", json_real(pace->fp8) });
 }
 
 static json_t *cache_json(const struct xfp_conversion *c)
@@ -136,13 +124,12 @@ static json_t *cache_json(const struct xfp_conversion *c)
 
 	for (unsigned s = 0; s < count; s++)
 		xfp_json_add(&stages, XFP_JSON({ "stage", xfp_json_text(xfp_steps[hits[s].stamp].said) },
-					       { "needed", json_integer((json_int_t)hits[s].needed) },
-					       { "there", json_integer((json_int_t)hits[s].there) }));
+					       { "needed", xfp_json_count(hits[s].needed) },
+					       { "there", xfp_json_count(hits[s].there) }));
 	return XFP_JSON({ "folder", xfp_json_text(c->request->cache) },
 			{ "exists", json_boolean(c->place.manifest != NULL) },
-			{ "known", json_integer((json_int_t)xfp_plan_known_units(c)) },
-			{ "done", json_integer((json_int_t)(c->units.ledger->unit_count - c->units.todo)) },
-			{ "stages", stages });
+			{ "known", xfp_json_count(xfp_plan_known_units(c)) },
+			{ "done", xfp_json_count(c->units.ledger->unit_count - c->units.todo) }, { "stages", stages });
 }
 
 enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct xfp_error *err)
@@ -155,20 +142,18 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 	if (!xfp_plan_group_units(c, &groups))
 		return xfp_json_print(NULL, err);
 	whole = xfp_plan_whole(facts);
-	root = XFP_JSON({ "model", xfp_json_text(c->request->model) },
-			{ "family", xfp_json_text(c->units.ledger->family) },
-			{ "format", xfp_json_text(c->units.ledger->format) },
-			{ "weights", json_integer((json_int_t)c->units.weights) },
-			{ "units", json_integer((json_int_t)c->units.ledger->unit_count) },
-			{ "measured", json_integer((json_int_t)facts->measured) },
-			{ "surveyed", json_integer((json_int_t)xfp_plan_surveyed_units(c)) },
-			{ "estimate", json_boolean((facts->measured < groups.all.units - groups.all.fp8)) },
-			{ "groups", groups_json(&groups) }, { "tensors", tensors_json(c->units.ledger) },
-			{ "bundle", bounds_json(facts->bundle) }, { "whole", xfp_whole_json(&whole) },
-			{ "memory", memory_json(facts) }, { "disk", disk_json(facts) },
-			{ "jobs", json_integer((json_int_t)facts->jobs) }, { "time", time_json(facts) },
-			{ "cache", cache_json(c) }, { "current", json_boolean(facts->current) },
-			{ "goal", xfp_goal_json(c) }, { "curve", xfp_plan_curve_json(facts) });
+	root = XFP_JSON(
+		{ "model", xfp_json_text(c->request->model) }, { "family", xfp_json_text(c->units.ledger->family) },
+		{ "format", xfp_json_text(c->units.ledger->format) }, { "weights", xfp_json_count(c->units.weights) },
+		{ "units", xfp_json_count(c->units.ledger->unit_count) },
+		{ "measured", xfp_json_count(facts->measured) },
+		{ "surveyed", xfp_json_count(xfp_plan_surveyed_units(c)) },
+		{ "estimate", json_boolean((facts->measured < groups.all.units - groups.all.fp8)) },
+		{ "groups", groups_json(&groups) }, { "tensors", tensors_json(c->units.ledger) },
+		{ "bundle", bounds_json(facts->bundle) }, { "whole", xfp_whole_json(&whole) },
+		{ "memory", memory_json(facts) }, { "disk", disk_json(facts) }, { "jobs", xfp_json_count(facts->jobs) },
+		{ "time", time_json(facts) }, { "cache", cache_json(c) }, { "current", json_boolean(facts->current) },
+		{ "goal", xfp_goal_json(c) }, { "curve", xfp_plan_curve_json(facts) });
 	free(groups.list);
 	return xfp_json_print(root, err);
 }

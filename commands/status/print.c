@@ -175,9 +175,9 @@ static json_t *failure_json(const struct xfp_run_state *s, const struct xfp_even
 {
 	bool whole = event->unit == XFP_NO_UNIT;
 
-	return XFP_JSON({ "number", whole ? json_null() : json_integer((json_int_t)event->unit) },
+	return XFP_JSON({ "number", whole ? json_null() : xfp_json_count(event->unit) },
 			{ "unit", xfp_json_text_or_null(whole ? NULL : s->ledger->units[event->unit].name) },
-			{ "stage", xfp_json_text(event->stage) }, { "status", json_integer((json_int_t)event->status) },
+			{ "stage", xfp_json_text(event->stage) }, { "status", json_integer(event->status) },
 			{ "message", xfp_json_text(event->message) });
 }
 
@@ -187,17 +187,16 @@ static json_t *units_json(const struct xfp_run_state *s, json_t **flight, json_t
 
 	for (int i = 0; i < XFP_CLASSES; i++)
 		if (s->class_units[i])
-			xfp_json_add(&classes,
-				     XFP_JSON({ "class", xfp_json_text(xfp_class_name((enum xfp_class)i)) },
-					      { "units", json_integer((json_int_t)s->class_units[i]) },
-					      { "units_done", json_integer((json_int_t)s->class_done[i]) },
-					      { "weights", json_integer((json_int_t)s->class_weights[i]) },
-					      { "weights_done", json_integer((json_int_t)s->class_weights_done[i]) }));
+			xfp_json_add(&classes, XFP_JSON({ "class", xfp_json_text(xfp_class_name((enum xfp_class)i)) },
+							{ "units", xfp_json_count(s->class_units[i]) },
+							{ "units_done", xfp_json_count(s->class_done[i]) },
+							{ "weights", xfp_json_count(s->class_weights[i]) },
+							{ "weights_done", xfp_json_count(s->class_weights_done[i]) }));
 	if (s->failure && strcmp(s->state, "finished"))
 		xfp_json_add(failures, failure_json(s, s->failure));
 	for (uint32_t i = 0; s->ledger && i < s->ledger->unit_count; i++) {
 		if (s->locked && *s->units[i].running)
-			xfp_json_add(flight, XFP_JSON({ "number", json_integer((json_int_t)i) },
+			xfp_json_add(flight, XFP_JSON({ "number", xfp_json_count(i) },
 						      { "unit", xfp_json_text(s->ledger->units[i].name) },
 						      { "stage", xfp_json_text(s->units[i].running) },
 						      { "share", json_real(s->units[i].inside) }));
@@ -213,7 +212,7 @@ static json_t *verified_json(const struct xfp_run_state *s)
 
 	if (!s->verified || !xfp_verified_parse(s->verified, &v))
 		return json_null();
-	return XFP_JSON({ "time", xfp_json_text(v.when) }, { "status", json_integer((json_int_t)v.status) },
+	return XFP_JSON({ "time", xfp_json_text(v.when) }, { "status", json_integer(v.status) },
 			{ "sha256", xfp_json_text(v.sha256) },
 			{ "message", *v.text ? xfp_json_text(v.text) : json_null() },
 			{ "seconds", json_real(s->verified->seconds) });
@@ -239,12 +238,12 @@ static json_t *run_json(const struct xfp_run_state *s)
 			{ "seconds", json_real(s->seconds) },
 			{ "message", s->locked ? json_null() : xfp_json_text_or_null(r->message) });
 	xfp_json_join(&root,
-		      XFP_JSON({ "units", json_integer((json_int_t)(s->ledger ? s->ledger->unit_count : 0)) },
-			       { "units_done", json_integer((json_int_t)s->done) },
-			       { "units_cached", json_integer((json_int_t)(s->done - s->done_fresh)) },
-			       { "weights", json_integer((json_int_t)s->weights) },
-			       { "weights_done", json_integer((json_int_t)(s->cached + s->fresh)) },
-			       { "weights_cached", json_integer((json_int_t)s->cached) }, { "rate", json_real(rate) },
+		      XFP_JSON({ "units", xfp_json_count(s->ledger ? s->ledger->unit_count : 0) },
+			       { "units_done", xfp_json_count(s->done) },
+			       { "units_cached", xfp_json_count(s->done - s->done_fresh) },
+			       { "weights", xfp_json_count((uint64_t)s->weights) },
+			       { "weights_done", xfp_json_count((uint64_t)(s->cached + s->fresh)) },
+			       { "weights_cached", xfp_json_count((uint64_t)s->cached) }, { "rate", json_real(rate) },
 			       { "eta_seconds", left < 0 ? json_null() : json_real(left) }, { "classes", classes },
 			       { "in_flight", flight }, { "failures", failures }, { "verified", verified_json(s) },
 			       { "log", log ? xfp_json_text(log) : NULL },

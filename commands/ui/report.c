@@ -258,10 +258,9 @@ static json_t *group_json(struct group *group, enum xfp_class class_)
 	median = middle(group->median, group->units); /* sorts them */
 	return XFP_JSON(
 		{ "class", xfp_json_text(xfp_class_name(class_)) }, { "units", json_integer(group->units) },
-		{ "weights", json_integer((json_int_t)group->weights) },
-		{ "bytes", json_integer((json_int_t)group->bytes) },
+		{ "weights", xfp_json_count(group->weights) }, { "bytes", xfp_json_count(group->bytes) },
 		{ "true_bits", json_real(group->weights ? (double)group->bytes * 8 / (double)group->weights : 0) },
-		{ "outliers", json_integer((json_int_t)group->outliers) }, { "cos_median", json_real(median) },
+		{ "outliers", xfp_json_count(group->outliers) }, { "cos_median", json_real(median) },
 		{ "cos_median_least", json_real(group->median[0]) }, { "source_precision", json_integer(group->kept) },
 		{ "below_floor", json_integer(group->missed) });
 }

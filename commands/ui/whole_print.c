@@ -82,14 +82,12 @@ void xfp_whole_print(FILE *out, const char *what, const struct xfp_whole *whole)
 
 json_t *xfp_whole_json(const struct xfp_whole *whole)
 {
-	return XFP_JSON({ "bytes", json_integer((json_int_t)whole->bytes) },
-			{ "bits_per_weight", json_real(xfp_whole_bits(whole)) },
-			{ "true_bits", json_real(xfp_bits_each(whole->units, whole->unit_weights)) },
-			{ "paper_bits", json_real(xfp_whole_paper_bits(whole)) },
-			{ "elements", json_integer((json_int_t)whole->elements) },
-			{ "source_bytes", json_integer((json_int_t)whole->source) },
-			{ "stored_bytes", whole->stored ? json_integer((json_int_t)whole->stored) : json_null() },
-			{ "quantized_bytes", json_integer((json_int_t)whole->units) },
-			{ "kept_bytes", json_integer((json_int_t)whole->kept) },
-			{ "file_bytes", json_integer((json_int_t)whole->files) });
+	return XFP_JSON(
+		{ "bytes", xfp_json_count(whole->bytes) }, { "bits_per_weight", json_real(xfp_whole_bits(whole)) },
+		{ "true_bits", json_real(xfp_bits_each(whole->units, whole->unit_weights)) },
+		{ "paper_bits", json_real(xfp_whole_paper_bits(whole)) },
+		{ "elements", xfp_json_count(whole->elements) }, { "source_bytes", xfp_json_count(whole->source) },
+		{ "stored_bytes", xfp_json_count_or_null(whole->stored) },
+		{ "quantized_bytes", xfp_json_count(whole->units) }, { "kept_bytes", xfp_json_count(whole->kept) },
+		{ "file_bytes", xfp_json_count(whole->files) });
 }

@@ -22,9 +22,9 @@ static json_t *describe(const struct xfp_safetensor *tensor)
 	json_t *shape = json_array(), *offsets = json_array();
 
 	for (uint32_t i = 0; i < tensor->rank; i++)
-		xfp_json_add(&shape, json_integer((json_int_t)tensor->shape[i]));
-	xfp_json_add(&offsets, json_integer((json_int_t)tensor->offset));
-	xfp_json_add(&offsets, json_integer((json_int_t)(tensor->offset + tensor->bytes)));
+		xfp_json_add(&shape, xfp_json_count(tensor->shape[i]));
+	xfp_json_add(&offsets, xfp_json_count(tensor->offset));
+	xfp_json_add(&offsets, xfp_json_count(tensor->offset + tensor->bytes));
 	return XFP_JSON({ "dtype", json_string(xfp_dtype_name(tensor->dtype)) }, { "shape", shape },
 			{ "data_offsets", offsets });
 }

@@ -204,8 +204,7 @@ static enum xfp_status write_index(struct unpacking *u, struct xfp_error *err)
 		xfp_json_put(&map, u->tensors[i].name, name ? json_string(name) : NULL);
 		free(name);
 	}
-	root = XFP_JSON({ "metadata", XFP_JSON({ "total_size", json_integer((json_int_t)u->bytes) }) },
-			{ "weight_map", map });
+	root = XFP_JSON({ "metadata", XFP_JSON({ "total_size", xfp_json_count(u->bytes) }) }, { "weight_map", map });
 	text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
 	status = text ? write_small(u, INDEX_NAME, text, strlen(text), err) : xfp_no_memory(err);
 	free(text);
@@ -304,8 +303,8 @@ static enum xfp_status print_result(const struct unpacking *u, struct xfp_error 
 			       xfp_dtype_name(u->request->dtype), u->kept);
 	} else {
 		status = xfp_json_print(XFP_JSON({ "files", json_incref(u->files) },
-						 { "tensors", json_integer((json_int_t)u->count) },
-						 { "bytes", json_integer((json_int_t)u->bytes) }),
+						 { "tensors", xfp_json_count(u->count) },
+						 { "bytes", xfp_json_count(u->bytes) }),
 					err);
 	}
 	return status || xfp_output_flush() ? status : XFP_FAILED;

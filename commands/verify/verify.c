@@ -121,8 +121,7 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 				xfp_printable(unit.name).text, xfp_printable(unit.role).text, quality.median, floor);
 		xfp_json_add(units, XFP_JSON({ "name", xfp_json_text(unit.name) }, { "role", xfp_json_text(unit.role) },
 					     { "class", xfp_json_text(unit.class_name) },
-					     { "mode", xfp_json_text(unit.mode_name) },
-					     { "k", json_integer((json_int_t)unit.k) },
+					     { "mode", xfp_json_text(unit.mode_name) }, { "k", xfp_json_count(unit.k) },
 					     { "cos_median", json_real(quality.median) },
 					     { "cos_p5", json_real(quality.p5) }, { "error", json_real(quality.error) },
 					     { "floor", json_real(floor) }, { "met", json_boolean(met) }));

@@ -2,8 +2,10 @@
 /*
  * JSON strings from arbitrary bytes, objects and lists with missing values, and printing.
  */
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -67,6 +69,25 @@ static void no_text_is_null(void **state)
 	value = xfp_json_text_or_null("a");
 	assert_string_equal(json_string_value(value), "a");
 	json_decref(value);
+}
+
+static void numbers_that_json_lacks_are_null(void **state)
+{
+	json_t *list = json_array();
+	char *text;
+
+	(void)state;
+	xfp_json_add(&list, xfp_json_count(0));
+	xfp_json_add(&list, xfp_json_count(INT64_MAX));
+	xfp_json_add(&list, xfp_json_count_or_null(0));
+	xfp_json_add(&list, xfp_json_count_or_null(7));
+	xfp_json_add(&list, xfp_json_number(.5));
+	xfp_json_add(&list, xfp_json_number(NAN));
+	xfp_json_add(&list, xfp_json_number(-INFINITY));
+	text = json_dumps(list, JSON_COMPACT);
+	assert_string_equal(text, "[0,9223372036854775807,null,7,0.5,null,null]");
+	free(text);
+	json_decref(list);
 }
 
 static void what_lacks_a_piece_is_nothing(void **state)
@@ -142,6 +163,7 @@ PROGRAM("test_json_print")
 		cmocka_unit_test(other_bytes_are_escaped),
 		cmocka_unit_test(long_text_is_whole),
 		cmocka_unit_test(no_text_is_null),
+		cmocka_unit_test(numbers_that_json_lacks_are_null),
 		cmocka_unit_test(what_lacks_a_piece_is_nothing),
 		cmocka_unit_test(all_is_printed_alike),
 	};
