@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms of ARCHITECTURE.md: checks the sources against its table, and draws it.
+"""Check the includes of the sources against the table of folders (rooms) in ARCHITECTURE.md, and draw the table.
 
-    rooms.py CHECK    print every offence against CHECK, one of the functions of CHECKS
+    rooms.py CHECK    print every violation of CHECK, one of the functions of CHECKS
     rooms.py draw     rewrite the drawing in ARCHITECTURE.md from the table
 
 Run in the top folder of the sources. A room is a folder. Rows of the table are ordered: a room uses only rooms of
@@ -24,12 +24,12 @@ MOST_IN_CIRCLE = 3  # files of one folder that include each other in a circle
 OPEN_ROOMS = ("base", "schemas", "stages")  # that any row may name with /*
 SILENT_ROOMS = ("conversion", "model")  # report by callbacks and messages, never print
 
-# Offences that are left. Each list only shrinks: a check fails if an item of it is not needed.
+# Known violations. Lists only shrink: a check fails if an item is no longer needed.
 KNOWN_FOLDER_CIRCLES = []
 KNOWN_FILE_CIRCLES = []
 KNOWN_LONG_ROWS = []
 KNOWN_PRINTERS = [
-    "conversion/run_make.c",  # a child's, which is the log
+    "conversion/run_make.c",  # output of a child, which goes to the log
 ]
 
 SKIPPED = {".git", ".libs", ".deps", "build", "_build", "_inst", "build-aux", "autom4te.cache", "__pycache__"}
@@ -44,7 +44,7 @@ def read(name):
 
 
 def find_sources():
-    """Path and text of every source but generated ones and the tests."""
+    """Return path and text of every source, except generated ones and tests."""
     found = {}
     for folder, folders, files in os.walk("."):
         folders[:] = sorted(f for f in folders if f not in SKIPPED and not (folder == "." and f == "tests"))
@@ -60,7 +60,7 @@ class Rooms:
 
     def __init__(self, page):
         self.row, self.entries = {}, {}
-        section = page.split("\n## Rooms\n")[1].split("\n## ")[0]
+        section = page.split("\n## Folders\n")[1].split("\n## ")[0]
         for number, line in enumerate(re.findall(r"^\| `.*$", section, re.M)):
             cells = [cell.strip() for cell in line.split("|")]
             for room in re.findall(r"`([^`]+)/`", cells[1]):
@@ -79,7 +79,7 @@ class Rooms:
 
 
     def top_uses(self):
-        """The same of top folders, but for "all"."""
+        """Top folders that a top folder may use; rows with "all" are ignored."""
         uses = collections.defaultdict(set)
         for room, entries in self.entries.items():
             if entries != ["all"]:
@@ -165,7 +165,7 @@ def arrows(rooms, sources):
 
 
 def circles(_rooms, sources):
-    """Folders that include each other, and more than a few files of a folder that do."""
+    """Report include cycles between folders, and those of more than a few files within a folder."""
     files, folders = collections.defaultdict(set), collections.defaultdict(set)
     for path, text in sources.items():
         for header in INCLUDE.findall(text):
@@ -183,14 +183,14 @@ def circles(_rooms, sources):
         known = globals()[name]
         for circle in circles_found:
             if circle not in known:
-                yield f"a circle of includes: {circle}"
+                yield f"include cycle: {circle}"
         for circle in known:
             if circle not in circles_found:
                 yield f"tests/rooms.py: {name} no longer needs {circle}"
 
 
 def sizes(_rooms, sources):
-    """Folders that are too large to look through."""
+    """Report folders that are too large."""
     lines, files = collections.Counter(), collections.Counter()
     for path, text in sources.items():
         files[folder_of(path)] += 1
@@ -211,7 +211,7 @@ def sizes(_rooms, sources):
 
 
 def silence(_rooms, sources):
-    """Prints, and includes of what talks to people, in rooms that compute."""
+    """Report printing, and includes of commands/, in rooms that must not print."""
     for path, text in sources.items():
         if not path.startswith(tuple(room + "/" for room in SILENT_ROOMS)):
             continue
@@ -229,7 +229,7 @@ BEGIN, END = "<!-- drawn by `make rooms` from the table above -->\n", "<!-- end 
 
 
 def drawing(rooms):
-    """Top folders, each above those that it uses; arrows that follow from others are left out."""
+    """Draw top folders, each above those that it uses, without implied arrows."""
     uses = rooms.top_uses()
     tops = {top: [room for room in rooms.row if room.split("/")[0] == top] for top in list(uses)}
 
