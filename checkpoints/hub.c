@@ -202,7 +202,7 @@ static enum xfp_status choose(const struct hub_search *s, char **snapshot, struc
 	}
 	list_names(names, fit ? fit : count, list, sizeof list);
 	if (fit > 1)
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: which snapshot? Name one as in %s@%.8s; there are %s",
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: has several snapshots; name one, as in %s@%.8s: %s",
 				  s->model, s->name, names[0], list);
 	else if (commit)
 		status = xfp_fail(err, XFP_BAD_INPUT,

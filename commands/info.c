@@ -238,7 +238,7 @@ static void print_method(const struct xfp_bundle_info *info)
 	if (mode && defaults) {
 		fprintf(out, "method %s;", xfp_printable(mode).text);
 		if (!print_changes(out, "", parameters, defaults))
-			fputs(" parameters as by default", out);
+			fputs(" default parameters", out);
 	} else {
 		fputs("method not stated", out);
 	}
@@ -284,8 +284,7 @@ int xfp_main_info(int argc, char **argv)
 		{ .name = "units", .text = "print a line for every unit, too", .set = &units },
 		{ .name = "device",
 		  .value = "NAME",
-		  .text = "print instead how units are stored on a GPU such as\n"
-			  "h100; needs no GPU",
+		  .text = "print instead how units are stored on a GPU such as\nh100; needs no GPU",
 		  .into = &device_name },
 		{ 0 },
 	};

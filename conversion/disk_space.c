@@ -97,12 +97,12 @@ static enum xfp_status check_device(const struct disk_place *places, size_t firs
 	    need > most_at_a_time(places, disk))
 		need = most_at_a_time(places, disk);
 	if (!xfp_free_bytes(places[first].folder, &disk_space))
-		return xfp_fail_errno(err, errno, "%s: cannot tell its free space", places[first].folder);
+		return xfp_fail_errno(err, errno, "%s: cannot determine its free space", places[first].folder);
 	if (disk_space >= need)
 		return XFP_OK;
 	return xfp_fail(err, XFP_FAILED,
-			"%s: about %s are needed there and %s are free: for %s; make room, choose another place with "
-			"%s, or try it all the same with --force",
+			"%s: about %s needed, %s free, for %s; free some space, choose another location with %s, or "
+			"try anyway with --force",
 			places[first].folder, xfp_human((double)need, "B", needed),
 			xfp_human((double)disk_space, "B", free_), what, options);
 }

@@ -178,7 +178,7 @@ int xfp_bundle_make(struct xfp_conversion *c, void (*tick)(void *context), void 
 	if (status)
 		return status == XFP_DAMAGED ? status : (int)xfp_child_status(status);
 	if (!find_sha256(c, stamp.sha256))
-		return (int)xfp_fail(err, XFP_FAILED, "%s: xfp-bundle did not report it", c->request->out);
+		return (int)xfp_fail(err, XFP_FAILED, "%s: xfp-bundle did not report its digest", c->request->out);
 	if ((status = (int)take_stamp(c, &stamp, err)))
 		return status;
 	snprintf(result->sha256, sizeof result->sha256, "%s", stamp.sha256);

@@ -121,7 +121,7 @@ static enum xfp_status compare_files(const struct pair *pair)
 		    file[0].bytes == file[1].bytes && !memcmp(file[0].data, file[1].data, file[0].bytes))
 			continue;
 		xfp_file_member(f, file[0].name, member);
-		return xfp_fail(pair->err, XFP_UNMET, "%s: %s differs: file %s holds something else in the checkpoint",
+		return xfp_fail(pair->err, XFP_UNMET, "%s: %s differs: file %s has other contents in the checkpoint",
 				pair->path[0], member, xfp_printable(file[0].name).text);
 	}
 	return XFP_OK;
@@ -139,8 +139,8 @@ static enum xfp_status compare_source(const struct pair *pair, const char *membe
 		xfp_hex(source[i], 8, digest[i]);
 	return xfp_fail(
 		pair->err, XFP_UNMET,
-		"%s: %s differs: tensor %s holds other weights in the checkpoint (digest %s... where the bundle "
-		"was made from %s...)",
+		"%s: %s differs: tensor %s has other weights in the checkpoint (digest %s..., but the bundle was "
+		"made from %s...)",
 		pair->path[0], member, xfp_printable(tensor).text, digest[1], digest[0]);
 }
 
@@ -154,7 +154,7 @@ static enum xfp_status compare_part(const struct pair *pair, uint32_t unit, enum
 	xfp_part_member(unit, part, member);
 	return xfp_fail(pair->err, XFP_UNMET,
 			"%s: %s differs: unit %s, though its source, the settings and the algorithms are the same; "
-			"xfp verify tells whether one of the two bundles is damaged",
+			"xfp verify checks whether one of the two bundles is damaged",
 			pair->path[0], member, xfp_printable(name).text);
 }
 
@@ -235,8 +235,8 @@ static enum xfp_status explain(struct pair *pair)
 		status = compare_tensors(pair);
 	if (!status)
 		status = xfp_fail(pair->err, XFP_UNMET,
-				  "%s: " XFP_MEMBER_IDX " differs; xfp verify tells whether one of the two bundles is "
-				  "damaged",
+				  "%s: " XFP_MEMBER_IDX " differs; xfp verify checks whether one of the two bundles "
+				  "is damaged",
 				  pair->path[0]);
 	xfp_bundle_close(pair->bundle[0]);
 	xfp_bundle_close(pair->bundle[1]);

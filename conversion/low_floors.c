@@ -45,8 +45,8 @@ static const char *named(const struct lowest *lowest, char text[64])
 
 static char *remark(const char *what, const char *strict, const char *lazy)
 {
-	return xfp_formatted("%s this low have ruined models (%s%s%s): with 0.98 throughout, some three bits, "
-			     "one kept half of its right answers; see Floors in xfp-convert(1)",
+	return xfp_formatted("%s this low have ruined models (%s%s%s): with 0.98 for all units, about three bits, "
+			     "one lost half of its right answers; see Floors in xfp-convert(1)",
 			     what, strict, *strict && *lazy ? ", " : "", lazy);
 }
 

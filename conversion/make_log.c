@@ -67,8 +67,8 @@ static bool parse(const char *line, struct death *death)
 
 const char *xfp_signal_remedy(int signal)
 {
-	return signal == SIGKILL ? "if that was for want of memory, fewer --jobs need less"
-				 : "run again; if it comes again, it is a fault of xfp's or of this machine's";
+	return signal == SIGKILL ? "if memory ran out, use fewer --jobs"
+				 : "run again; if it happens again, xfp or this machine is faulty";
 }
 
 static bool find_death(const struct xfp_conversion *c, off_t offset, struct death *death)
@@ -92,16 +92,15 @@ enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offse
 
 	if (find_death(c, offset, &death))
 		return xfp_fail(err, XFP_FAILED,
-				"unit u%06" PRIu32 " (%s): %s%s was ended by a signal (%s): %s; see %s/%s", death.unit,
+				"unit u%06" PRIu32 " (%s): %s%s was killed by a signal (%s): %s; see %s/%s", death.unit,
 				xfp_printable(c->units.ledger->units[death.unit].name).text,
 				xfp_steps[death.step].program,
-				death.step == XFP_STAMP_CHOICE ? ", or the fit that it asked for," : "", death.text,
+				death.step == XFP_STAMP_CHOICE ? ", or the fit that it requested," : "", death.text,
 				xfp_signal_remedy(death.signal), c->request->work, XFP_LOG_FILE);
 	if (xfp_free_bytes(c->request->work, &disk_space) && disk_space < FULL_BYTES)
 		return xfp_fail(err, XFP_FAILED,
-				"%s: its disk is full, so that no stage could even say what failed; make room and run "
-				"again",
+				"%s: disk full, so no stage could report its error; free some space and run again",
 				c->request->work);
-	return xfp_fail(err, XFP_FAILED, "make failed, and no stage said why; see %s/%s", c->request->work,
+	return xfp_fail(err, XFP_FAILED, "make failed, and no stage reported an error; see %s/%s", c->request->work,
 			XFP_LOG_FILE);
 }

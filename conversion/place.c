@@ -46,12 +46,12 @@ static enum xfp_status check_output(const char *out, struct xfp_error *err)
 	if (!folder)
 		return xfp_no_memory(err);
 	if (stat(folder, &st) && (errno == ENOENT || errno == ENOTDIR))
-		status = xfp_fail(err, XFP_FAILED,
-				  "%s: the output folder must exist before work starts; make it with mkdir -p", folder);
+		status = xfp_fail(err, XFP_FAILED, "%s: the output folder does not exist; create it with mkdir -p",
+				  folder);
 	else if (stat(folder, &st))
-		status = xfp_fail_errno(err, errno, "%s: the output folder cannot be looked at", folder);
+		status = xfp_fail_errno(err, errno, "%s: the output folder cannot be examined", folder);
 	else if (!S_ISDIR(st.st_mode))
-		status = xfp_fail(err, XFP_FAILED, "%s: not a folder, so the output cannot go there", folder);
+		status = xfp_fail(err, XFP_FAILED, "%s: not a folder, so the output cannot be written there", folder);
 	else if (access(folder, W_OK | X_OK))
 		status = xfp_fail_errno(err, errno, "%s: the output folder cannot be written", folder);
 	else if (!stat(out, &st) && S_ISDIR(st.st_mode))
@@ -95,7 +95,7 @@ static enum xfp_status check_replaced(const struct xfp_request *o, struct xfp_er
 				  o->out);
 	else if (out.st_size)
 		status = xfp_fail(err, XFP_USAGE,
-				  "--output %s: exists and is no .xfp bundle; remove it or choose another output",
+				  "--output %s: exists and is not an .xfp bundle; remove it or choose another output",
 				  o->out);
 	free(folder);
 	return status;
@@ -128,7 +128,7 @@ static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err
 			status = xfp_fail_errno(err, errno, "%s: cannot lock", path);
 		else if (xfp_now() > deadline)
 			status = xfp_fail(err, XFP_FAILED,
-					  "%s: another conversion is at work here; wait for it, or choose "
+					  "%s: another conversion is using this folder; wait for it, or choose "
 					  "another output or --work folder",
 					  c->request->work);
 		else if (!said && xfp_now() > deadline - LOCK_PATIENCE_S + LOCK_SILENCE_S) {

@@ -248,9 +248,8 @@ static enum xfp_status check_units(const struct xfp_conversion *c, struct xfp_er
 	if (c->units.ledger->unit_count || o->allow_empty || o->like)
 		return XFP_OK;
 	return xfp_fail(err, XFP_BAD_INPUT,
-			"%s: nothing to quantize: by the rules of family %s, no tensor is a projection; xfp-inspect -v "
-			"shows what each was taken for, --family gives other rules, and --allow-empty converts it as "
-			"it is",
+			"%s: nothing to quantize: by the rules of family %s, no tensor is a projection; see "
+			"xfp-inspect -v, choose other rules with --family, or convert it unchanged with --allow-empty",
 			o->model, c->units.ledger->family);
 }
 

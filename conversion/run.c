@@ -55,10 +55,9 @@ static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 		return (int)xfp_fail(err, XFP_DAMAGED, "an artifact, or a file of the work folder, was damaged");
 	if (c->events.failures) {
 		xfp_fail(err, c->events.failure,
-			 "%" PRIu32 " of the %" PRIu32
-			 " units left to do could not be converted%s; all output is in %s/%s",
+			 "%" PRIu32 " of the %" PRIu32 " remaining units could not be converted%s; see %s/%s",
 			 c->events.failures, c->units.todo,
-			 c->request->keep_going ? "" : ", and no others were begun (-k goes on)", c->request->work,
+			 c->request->keep_going ? "" : ", and no others were started (-k continues)", c->request->work,
 			 XFP_LOG_FILE);
 		return c->events.failure;
 	}
@@ -116,8 +115,7 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 	if (!status)
 		status = xfp_ledger_check_files(c->units.ledger, err);
 	if (!status && c->units.todo)
-		status = (int)xfp_fail(err, XFP_DAMAGED, "%" PRIu32 " of the units are not what they should be",
-				       c->units.todo);
+		status = (int)xfp_fail(err, XFP_DAMAGED, "%" PRIu32 " units do not match their keys", c->units.todo);
 	/* The artifacts may be identical to before, after --rehash or if one was made again. */
 	if (!status && missing && !c->signals->interrupted)
 		status = (int)xfp_bundle_is_current(c, result, err);
@@ -133,7 +131,7 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 				       "; please report this",
 				       c->request->out, result->bytes, c->solved.makeup.file);
 	if (status == XFP_DAMAGED)
-		xfp_fail(err, XFP_DAMAGED, "what the bundle is made of turned out to be damaged");
+		xfp_fail(err, XFP_DAMAGED, "an input of the bundle was damaged");
 	return status;
 }
 
@@ -148,7 +146,7 @@ static bool goes_round(const struct xfp_conversion *c, int status, int round, bo
 	else if (status != XFP_DAMAGED)
 		return false;
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_AGAIN, .text = err->text,
-		   .other = status == XFP_CHANGED ? "reading them once more" : "making again what is missing");
+		   .other = status == XFP_CHANGED ? "reading them again" : "making the missing artifacts again");
 	return true;
 }
 
@@ -157,12 +155,12 @@ static int settle(const struct xfp_conversion *c, int status, struct xfp_error *
 {
 	if (status == XFP_CHANGED)
 		return (int)xfp_fail(err, XFP_FAILED,
-				     "%s: its weights change again and again while they are being converted; run again "
-				     "when nobody writes to it",
+				     "%s: its weights keep changing during the conversion; run again when nothing "
+				     "writes to it",
 				     c->request->model);
 	if (status == XFP_DAMAGED && c->events.damaged)
 		return (int)xfp_fail(err, XFP_FAILED,
-				     "%s or %s: files are damaged again and again; check the disk that they are on",
+				     "%s or %s: files keep getting damaged; check the disk that holds them",
 				     c->request->cache, c->request->work);
 	if (status == XFP_DAMAGED)
 		return (int)xfp_context(err, XFP_FAILED, "see %s/%s", c->request->work, XFP_LOG_FILE);

@@ -151,7 +151,7 @@ static int finish(struct child *child, const char *name, int status, struct xfp_
 		return (int)xfp_fail(err, XFP_FAILED, "%s could not be run; is the installation complete?", name);
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	return (int)xfp_fail(err, XFP_FAILED, "%s was ended by a signal (%s): %s", name, strsignal(WTERMSIG(status)),
+	return (int)xfp_fail(err, XFP_FAILED, "%s was killed by a signal (%s): %s", name, strsignal(WTERMSIG(status)),
 			     xfp_signal_remedy(WTERMSIG(status)));
 }
 

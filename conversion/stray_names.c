@@ -55,7 +55,7 @@ static enum xfp_status judge(const char *name, const char *const *ours, size_t c
 		meant = other;
 	if (meant)
 		return xfp_fail(err, XFP_USAGE,
-				"the environment has " PREFIX "%s, which is no variable of xfp; did you mean " PREFIX
+				"the environment has " PREFIX "%s, which is not a variable of xfp; did you mean " PREFIX
 				"%s? Set that, or unset this",
 				xfp_printable(name).text, meant);
 	fprintf(ignored, " " PREFIX "%s", xfp_printable(name).text);
@@ -95,8 +95,7 @@ static enum xfp_status check_environment(const char *const *ours, size_t count, 
 static enum xfp_status refuse(const char *name, const char *meant, struct xfp_error *err)
 {
 	if (!strcmp(name, "JOBS"))
-		return xfp_fail(err, XFP_USAGE,
-				"the makefile's variable JOBS is not a setting: make's own -j says how many");
+		return xfp_fail(err, XFP_USAGE, "the makefile's variable JOBS is not a setting; use make -j");
 	if (meant)
 		return xfp_fail(err, XFP_USAGE,
 				"the makefile's variable %s is not a setting; did you mean %s? List a variable of your "

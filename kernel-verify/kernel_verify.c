@@ -131,7 +131,7 @@ static void total(const struct xfp_kernel_report *report)
 		printf(",\n  \"total\": {\"groups\": %u, \"trials\": %u, \"failed_groups\": %u, \"failed\": %u}",
 		       report->groups, report->trials, report->failed_groups, report->failed);
 	else if (report->failed)
-		printf("total: %u of %u groups are wrong, in %u of %u trials\n", report->failed_groups, report->groups,
+		printf("total: %u of %u groups failed, in %u of %u trials\n", report->failed_groups, report->groups,
 		       report->failed, report->trials);
 	else
 		printf("total: %u groups, %u trials, all ok\n", report->groups, report->trials);
@@ -164,12 +164,12 @@ static enum xfp_status verify(const struct xfp_kernel_ops *ops, const struct xfp
 	if (!status && !report.groups && !not_run(&report) && request->trials)
 		status = xfp_fail(err, XFP_USAGE,
 				  request->bundle
-					  ? "no kernel of a name like 'bundle v2c k=3', and of an instruction set "
-					    "that is here, is meant and has a matrix"
-					  : "no kernel is of that name and of an instruction set that is here; "
-					    "--list names them");
+					  ? "no matrix for the selected kernels; names are like 'bundle v2c k=3', "
+					    "and this machine must support the set"
+					  : "no kernel of that name for an instruction set of this machine; see "
+					    "--list");
 	if (!status && report.failed)
-		status = xfp_fail(err, XFP_UNMET, "%u groups of kernels are wrong", report.failed_groups);
+		status = xfp_fail(err, XFP_UNMET, "%u groups of kernels failed", report.failed_groups);
 	return status;
 }
 
@@ -177,7 +177,7 @@ static enum xfp_status verify(const struct xfp_kernel_ops *ops, const struct xfp
 
 static enum xfp_status refuse(const char *value, struct xfp_error *err)
 {
-	return xfp_fail(err, XFP_USAGE, "'%s' is nothing that the option takes; see --help", value);
+	return xfp_fail(err, XFP_USAGE, "invalid value '%s'; see --help", value);
 }
 
 static enum xfp_status take_device(const struct xfp_option *option, const char *where, const char *value,
@@ -304,7 +304,7 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		  .text = "bench of products: measure processor time",
 		  .set = &request->processor_time },
 		{ .name = "unchecked",
-		  .text = "bench of a GPU: measure wrong kernels, too",
+		  .text = "bench of a GPU: measure failed kernels, too",
 		  .set = &request->unchecked },
 		{ .name = "json", .text = "print one JSON object", .set = &request->json },
 		{ 0 },
@@ -328,7 +328,7 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 	if (!request->mib)
 		request->mib = request->device_name ? 64 : 256;
 	if (line.argument_count)
-		*status = xfp_command_line_refuse(&line, "'%s' belongs to no option", line.arguments[0]);
+		*status = xfp_command_line_refuse(&line, "unexpected argument '%s'", line.arguments[0]);
 	else if ((wrong = option_error(request)))
 		*status = xfp_command_line_refuse(&line, "%s", wrong);
 	return !*status;

@@ -97,8 +97,9 @@ static void judge(struct xfp_trial *trial, const struct product *p, const struct
 		most = times * xfp_matvec_bound(bound, trial->set, &p->w, r, natural, magnitude) + 1e-30;
 		off = fabs((double)got - expected);
 		if (!(off <= most)) {
-			xfp_trial_fail(trial, "row %zu of vector %zu is %.9g, not %.9g: %.3g off, where %.3g is stated",
-				       r, m, (double)got, expected, off, most);
+			xfp_trial_fail(trial,
+				       "row %zu of vector %zu is %.9g, not %.9g: the error is %.3g, the bound %.3g", r,
+				       m, (double)got, expected, off, most);
 			return;
 		}
 	}

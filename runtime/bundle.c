@@ -36,7 +36,7 @@ static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err
 	void *map;
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: there is no such file", bundle->path);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: no such file", bundle->path);
 	if (fd < 0 && errno == ENXIO)
 		return xfp_fail(err, XFP_BAD_INPUT, NO_FILE, bundle->path);
 	if (fd < 0)
@@ -99,8 +99,8 @@ static enum xfp_status small_member(const struct xfp_bundle *bundle, uint64_t of
 	if (memcmp(header, canonical, sizeof canonical) && !offset)
 		return not_a_bundle(bundle, err);
 	if (memcmp(header, canonical, sizeof canonical))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged: no proper index; copy or convert it again",
-				bundle->path);
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%s: damaged: its index is missing or invalid; copy or convert it again", bundle->path);
 	*content = offset + XFP_TAR_BLOCK;
 	padded = xfp_align(*size, XFP_TAR_BLOCK);
 	if (padded > limit || !xfp_bundle_all_zero(bundle->map + *content + *size, padded - *size))

@@ -20,7 +20,7 @@
 
 static enum xfp_status bad(const struct xfp_bundle *bundle, const char *what, uint64_t number, struct xfp_error *err)
 {
-	return xfp_fail(err, XFP_BAD_INPUT, "%s: its index is wrong (%s %" PRIu64 "); convert it again", bundle->path,
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: its index is invalid (%s %" PRIu64 "); convert it again", bundle->path,
 			what, number);
 }
 
@@ -150,7 +150,7 @@ static enum xfp_status sort_names(const struct xfp_bundle *bundle, enum xfp_inde
 	for (uint32_t i = 1; i < count; i++)
 		if (!by_name(&names[i - 1], &names[i]))
 			return xfp_fail(err, XFP_BAD_INPUT,
-					"%s: its index is wrong ('%s' occurs twice); convert it again", bundle->path,
+					"%s: its index is invalid ('%s' occurs twice); convert it again", bundle->path,
 					xfp_printable(names[i].name).text);
 	return XFP_OK;
 }

@@ -353,9 +353,11 @@ static enum xfp_status check_vectors(const struct xfp_linear *linear, const char
 		return xfp_fail(err, XFP_USAGE, "%s: %s have an unknown type, %d", xfp_printable(linear->name).text,
 				what, (int)type);
 	if (count && !data)
-		return xfp_fail(err, XFP_USAGE, "%s: %s at NULL", xfp_printable(linear->name).text, what);
+		return xfp_fail(err, XFP_USAGE, "%s: the address of %s is NULL", xfp_printable(linear->name).text,
+				what);
 	if (count > 1 && stride < elements)
-		return xfp_fail(err, XFP_USAGE, "%s: %zu %s, %zu elements apart, have no room for %" PRIu64 " each",
+		return xfp_fail(err, XFP_USAGE,
+				"%s: %zu %s have a stride of %zu elements, but %" PRIu64 " elements each",
 				xfp_printable(linear->name).text, count, what, stride, elements);
 	return XFP_OK;
 }
@@ -375,7 +377,7 @@ static enum xfp_status check_call(const struct xfp_linear *linear, const struct 
 	for (size_t i = 0; i < count; i++)
 		if (products[i].expert >= linear->experts || products[i].x >= x->count || products[i].y >= y->count)
 			return xfp_fail(err, XFP_USAGE,
-					"%s: product %zu is of expert %" PRIu32 ", input %" PRIu32
+					"%s: product %zu names expert %" PRIu32 ", input %" PRIu32
 					" and output %" PRIu32 "; there are %" PRIu32 ", %zu and %zu",
 					xfp_printable(linear->name).text, i, products[i].expert, products[i].x,
 					products[i].y, linear->experts, x->count, y->count);
@@ -469,7 +471,7 @@ enum xfp_status xfp_multiply(struct xfp_team *team, const struct xfp_linear *lin
 	enum xfp_status status;
 
 	if (count > x->count || count > y->count || count > UINT32_MAX)
-		return xfp_fail(err, XFP_USAGE, "%s: %zu vectors of %zu inputs and %zu outputs",
+		return xfp_fail(err, XFP_USAGE, "%s: cannot multiply %zu vectors; there are %zu inputs and %zu outputs",
 				xfp_printable(linear->name).text, count, x->count, y->count);
 	if (count > XFP_MAX_BATCH && !(products = malloc(count * sizeof *products)))
 		return xfp_no_memory(err);

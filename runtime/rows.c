@@ -68,12 +68,12 @@ static enum xfp_status check(const struct xfp_linear *linear, const uint32_t *id
 	if (out->type < XFP_FLOAT32 || out->type > XFP_BFLOAT16)
 		return xfp_fail(err, XFP_USAGE, "%s: unknown type %d", path, (int)out->type);
 	if (out->count < count || (count > 1 && out->stride < linear->slice.cols))
-		return xfp_fail(err, XFP_USAGE, "%s: %s: no room for %zu rows of %" PRIu64 " columns", path,
-				xfp_printable(name).text, count, linear->slice.cols);
+		return xfp_fail(err, XFP_USAGE, "%s: %s: the output is too small for %zu rows of %" PRIu64 " columns",
+				path, xfp_printable(name).text, count, linear->slice.cols);
 	for (size_t i = 0; i < count; i++)
 		if (ids[i] >= rows)
-			return xfp_fail(err, XFP_USAGE, "%s: %s: there is no row %" PRIu32 "; there are %" PRIu64, path,
-					xfp_printable(name).text, ids[i], rows);
+			return xfp_fail(err, XFP_USAGE, "%s: %s: row %" PRIu32 " does not exist; there are %" PRIu64,
+					path, xfp_printable(name).text, ids[i], rows);
 	return XFP_OK;
 }
 

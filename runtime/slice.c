@@ -37,9 +37,10 @@ static enum xfp_status bad_slice(const struct xfp_bundle *bundle, const char *na
 				 uint64_t count, uint64_t all, struct xfp_error *err)
 {
 	if (!count)
-		return xfp_fail(err, XFP_USAGE, "%s: %s: a slice begins at %s %" PRIu64 " of %" PRIu64, path_of(bundle),
-				xfp_printable(name).text, what, first, all);
-	return xfp_fail(err, XFP_USAGE, "%s: %s: a slice of %" PRIu64 " %ss from %" PRIu64 " on, of %" PRIu64,
+		return xfp_fail(err, XFP_USAGE, "%s: %s: the slice begins at %s %" PRIu64 ", but there are %" PRIu64,
+				path_of(bundle), xfp_printable(name).text, what, first, all);
+	return xfp_fail(err, XFP_USAGE,
+			"%s: %s: the slice has %" PRIu64 " %ss from %" PRIu64 " on, but there are %" PRIu64,
 			path_of(bundle), xfp_printable(name).text, count, what, first, all);
 }
 
@@ -85,9 +86,7 @@ enum xfp_status xfp_tensor_matrix(const struct xfp_bundle *bundle, uint32_t numb
 	if ((*unit = whole_unit(bundle, number, tensor)) != XFP_NOT_FOUND)
 		return XFP_OK;
 	if (!tensor->data || tensor->rank != 2 || !tensor->elements || !xfp_dtype_is_weight(tensor->dtype))
-		return xfp_fail(err, XFP_USAGE,
-				"%s: %s is not stored as one matrix; open the units of that "
-				"name",
+		return xfp_fail(err, XFP_USAGE, "%s: %s is not stored as one matrix; open the units of that name",
 				path_of(bundle), xfp_printable(tensor->name).text);
 	return XFP_OK;
 }

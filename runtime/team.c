@@ -293,7 +293,8 @@ enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct x
 
 	*out = NULL;
 	if (threads > MOST_THREADS)
-		return xfp_fail(err, XFP_USAGE, "a team of %u threads: at most %u", threads, MOST_THREADS);
+		return xfp_fail(err, XFP_USAGE, "a team of %u threads is too large; the limit is %u", threads,
+				MOST_THREADS);
 	if (!threads)
 		threads = processors();
 	if (!(team = make(threads)))
@@ -309,7 +310,7 @@ enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct x
 		*member = (struct team_member){ .team = team, .number = i + 1 };
 		if ((errnum = start_member(member))) {
 			dissolve(team, i);
-			return xfp_fail_errno(err, errnum, "thread %u of %u", i + 2, threads);
+			return xfp_fail_errno(err, errnum, "cannot start thread %u of %u", i + 2, threads);
 		}
 	}
 	*out = team;
@@ -323,8 +324,8 @@ enum xfp_status xfp_team_borrow(unsigned threads, xfp_team_run_fn *run, void *po
 
 	*out = NULL;
 	if (!run || !threads || threads > MOST_THREADS)
-		return xfp_fail(err, XFP_USAGE, "a team of %u threads that %s called: must be 1 to %u", threads,
-				run ? "are" : "are not", MOST_THREADS);
+		return xfp_fail(err, XFP_USAGE, "cannot create a team of %u threads%s: the limit is %u", threads,
+				run ? "" : " without a function to run them", MOST_THREADS);
 	if (!(team = make(threads)))
 		return xfp_no_memory(err);
 	team->borrowed = run;

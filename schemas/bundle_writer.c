@@ -297,8 +297,8 @@ static enum xfp_status find_lost(struct xfp_bundle_writer *w, const struct xfp_b
 	}
 	return status ? status
 		      : xfp_fail(w->err, XFP_DAMAGED,
-				 "%s: the parts moved there of %" PRIu32
-				 " units do not match their SHA-256; they are made again",
+				 "%s: moved parts of %" PRIu32 " units do not match their SHA-256; these units are "
+				 "converted again",
 				 w->file.path, lost);
 }
 

@@ -225,7 +225,7 @@ static enum xfp_status open_dataset(struct xfp_artifact *a, const char *name, hi
 	errno = 0;
 	if ((has = H5Lexists(a->file, name, H5P_DEFAULT)) < 0 ||
 	    (has && H5Lget_info(a->file, name, &link, H5P_DEFAULT) < 0))
-		status = refused(a, errno, err, "dataset \"%s\" cannot be looked for", name);
+		status = refused(a, errno, err, "dataset \"%s\" cannot be looked up", name);
 	else if (!has)
 		status = xfp_h5_damaged(a, err, "dataset \"%s\" is missing", name);
 	else if (link.type != H5L_TYPE_HARD)
@@ -451,7 +451,7 @@ static enum xfp_status open_attribute(struct xfp_artifact *a, const char *name, 
 	errno = 0;
 	*type = -1;
 	if ((has = H5Aexists(a->file, name)) < 0)
-		status = refused(a, errno, err, "attribute \"%s\" cannot be looked for", name);
+		status = refused(a, errno, err, "attribute \"%s\" cannot be looked up", name);
 	else if (!has)
 		status = xfp_h5_damaged(a, err, "attribute \"%s\" is missing", name);
 	else if ((attribute = H5Aopen(a->file, name, H5P_DEFAULT)) < 0 || (space = H5Aget_space(attribute)) < 0 ||

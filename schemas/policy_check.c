@@ -125,8 +125,7 @@ enum xfp_status xfp_policy_check_head(const struct xfp_ledger *ledger, const cha
 	if (tied)
 		return xfp_fail(err, XFP_USAGE,
 				"%s: the model has no output head of its own: %s is tied to %s, which is kept "
-				"unchanged; to change that, use --format embedding=FORMAT or --override "
-				"'%s=FORMAT'",
+				"unchanged; to change that, use --format embedding=FORMAT or --override '%s=FORMAT'",
 				asked, xfp_printable(tied->name).text, name.text, name.text);
 	return xfp_fail(err, XFP_USAGE,
 			"%s: the model has no output head; if %s serves as one, give its format: "
@@ -206,11 +205,11 @@ static enum xfp_status explain(const struct xfp_parameters *parameters, const st
 	if (tensor->fate == XFP_FATE_TIED)
 		return xfp_fail(
 			err, XFP_USAGE,
-			"--override '%s': %s is not stored by itself (%s); name the tensor that it is tied to, or "
+			"--override '%s': %s is not stored separately (%s); name the tensor that it is tied to, or "
 			"class:lm_head",
 			text, xfp_printable(tensor->name).text, tensor->reason);
 	if (tensor->fate == XFP_FATE_DROPPED)
-		return xfp_fail(err, XFP_USAGE, "--override '%s': %s is not stored by itself (%s)", text,
+		return xfp_fail(err, XFP_USAGE, "--override '%s': %s is not stored separately (%s)", text,
 				xfp_printable(tensor->name).text, tensor->reason);
 	if (override->is_floor)
 		return xfp_fail(err, XFP_USAGE, "--override '%s': %s is kept unchanged and needs no floor (%s)", text,

@@ -72,8 +72,7 @@ static void assembly_free(struct assembly *a)
 static enum xfp_status fail_changed(const struct assembly *a, struct xfp_error *err)
 {
 	return xfp_fail(err, XFP_DAMAGED,
-			"%s: %s or a unit's stamp is not as xfp wrote it, or a small file of the checkpoint "
-			"changed; no bundle was written",
+			"%s: %s, a unit's stamp, or a small file of the checkpoint was modified; no bundle was written",
 			a->work, XFP_PARAMETERS_FILE);
 }
 

@@ -140,8 +140,8 @@ static enum xfp_status check_split(const struct xfp_gguf_model *m, uint64_t numb
 	if (!xfp_gguf_integer(xfp_gguf_find(&file->metadata, "split.no"), 0, &own) || own != number ||
 	    its_count != count)
 		return xfp_fail(m->err, XFP_BAD_INPUT,
-				"%s: is not part %" PRIu64 " of %" PRIu64
-				", as its name says, but another; download it again",
+				"%s: is not part %" PRIu64 " of %" PRIu64 ", although its name says so; download it "
+				"again",
 				file->shown, number + 1, count);
 	return XFP_OK;
 }
@@ -259,9 +259,7 @@ static enum xfp_status list_stored(struct xfp_gguf_model *m)
 	qsort(m->stored, m->stored_count, sizeof *m->stored, by_name);
 	for (uint32_t i = 1; i < m->stored_count; i++)
 		if (!by_name(&m->stored[i - 1], &m->stored[i]))
-			return xfp_gguf_bad(m, &m->stored[i],
-					    "is also in %s; download "
-					    "both again",
+			return xfp_gguf_bad(m, &m->stored[i], "is also in %s; download both again",
 					    xfp_printable(xfp_base_name(m->files[m->stored[i - 1].file].shown)).text);
 	return XFP_OK;
 }
@@ -329,8 +327,8 @@ static void note_unknown(struct xfp_gguf_model *m)
 {
 	char *name = xfp_gguf_text_copy(xfp_gguf_find(&m->files[0].metadata, "general.architecture"));
 
-	m->checkpoint->unread = "a GGUF of an architecture that is none of " XFP_GGUF_KNOWN;
-	xfp_checkpoint_note(m->checkpoint, "architecture %s is none of " XFP_GGUF_KNOWN "; tensors keep their names",
+	m->checkpoint->unread = "a GGUF of an unsupported architecture; supported are " XFP_GGUF_KNOWN;
+	xfp_checkpoint_note(m->checkpoint, "architecture %s is not one of " XFP_GGUF_KNOWN "; tensors keep their names",
 			    name ? xfp_printable(name).text : "(missing)");
 	free(name);
 }

@@ -56,8 +56,8 @@ static enum xfp_status need(struct gguf_header_reader *r, uint64_t count, const 
 	if (end <= r->have)
 		return XFP_OK;
 	if (end > XFP_GGUF_HEADER_MAX)
-		return xfp_fail(r->err, XFP_BAD_INPUT, "%s: its header has more than the %s that are supported" AGAIN,
-				r->path, xfp_human((double)XFP_GGUF_HEADER_MAX, "B", most));
+		return xfp_fail(r->err, XFP_BAD_INPUT, "%s: its header exceeds the limit of %s" AGAIN, r->path,
+				xfp_human((double)XFP_GGUF_HEADER_MAX, "B", most));
 	want = r->have ? 2 * r->have : FIRST_READ;
 	if (want < end)
 		want = end;
@@ -249,7 +249,7 @@ static enum xfp_status read_type(struct gguf_header_reader *r, struct xfp_gguf_t
 			r->path, xfp_printable(t->name).text, t->number);
 	if (t->type->form == XFP_GGML_REMOVED)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: tensor %s: is of type %s, which llama.cpp dropped; use a newer file of the model",
+				"%s: tensor %s: is of type %s, which llama.cpp removed; use a newer file of the model",
 				r->path, xfp_printable(t->name).text, t->type->name);
 	return XFP_OK;
 }
@@ -297,8 +297,8 @@ static enum xfp_status read_tensor(struct gguf_header_reader *r, struct xfp_gguf
 		return status;
 	if (t->rank > XFP_GGUF_RANK)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
-				"%s: tensor %s: has %" PRIu32 " dimensions, more than the %d that there are" AGAIN,
-				r->path, xfp_printable(t->name).text, t->rank, XFP_GGUF_RANK);
+				"%s: tensor %s: has %" PRIu32 " dimensions, more than the maximum of %d" AGAIN, r->path,
+				xfp_printable(t->name).text, t->rank, XFP_GGUF_RANK);
 	for (uint32_t d = t->rank; d-- > 0;) {
 		if ((status = take64(r, &size, "a size")))
 			return status;
@@ -464,8 +464,7 @@ static enum xfp_status check_version(const struct gguf_header_reader *r, uint32_
 				r->path);
 	return xfp_fail(r->err, XFP_BAD_INPUT,
 			"%s: is of version %" PRIu32
-			" of GGUF; versions 2 and 3 are read: use a newer xfp, or download "
-			"the file again",
+			" of GGUF; versions 2 and 3 are read: use a newer xfp, or download the file again",
 			r->path, version);
 }
 

@@ -94,8 +94,8 @@ enum xfp_status xfp_fold_missing(const struct xfp_fold *fold, const struct xfp_s
 				 const char *ending)
 {
 	return xfp_fold_bad(fold, tensor,
-			    "has no %s: the tensor with %s is missing; download the checkpoint again, or name "
-			    "its folder where this is one of several files",
+			    "has no %s: the tensor with %s is missing; download the checkpoint again, or name its "
+			    "folder if this is one of several files",
 			    what, ending);
 }
 

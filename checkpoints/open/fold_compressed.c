@@ -123,7 +123,7 @@ static enum xfp_status fold_bytes(struct compressed *c, uint32_t number)
 	enum xfp_status status;
 
 	if ((status = check_weight(c, &w)) ||
-	    (status = not_of_it(c, w.groups, "is about groups of columns of weights that are not packed")))
+	    (status = not_of_it(c, w.groups, "describes groups of columns, but the weights are not packed")))
 		return status;
 	for (uint32_t i = 0; i < c->count; i++) {
 		if (!fits_bytes(c, &c->sets[i], &w, block))
@@ -212,8 +212,8 @@ static enum xfp_status check_groups(const struct compressed *c, const struct xfp
 			xfp_dtype_name(groups->dtype), xfp_fold_shape(groups->rank, groups->shape).text, cols);
 	if (cols > MAX_ORDERED)
 		return xfp_fold_bad(c->fold, groups,
-				    "is of %" PRIu64 " columns; matrices have at most %" PRIu64
-				    " in an order of their own: download it again",
+				    "has %" PRIu64 " columns; with an order of its own, a matrix has at most %" PRIu64
+				    ": download it again",
 				    cols, MAX_ORDERED);
 	if (!(data = malloc(groups->bytes + 1)) || !(of = calloc(count, sizeof *of))) {
 		status = xfp_no_memory_for(c->fold->err, c->fold->checkpoint->folder);
@@ -316,7 +316,7 @@ static enum xfp_status fold_floats(struct compressed *c, uint32_t number)
 
 	if ((status = check_weight(c, &w)) ||
 	    (status = not_of_it(c, w.zeros, "is a zero point, which 4-bit floats do not have")) ||
-	    (status = not_of_it(c, w.groups, "is about groups of columns, which 4-bit floats have in order")))
+	    (status = not_of_it(c, w.groups, "describes groups of columns, but those of 4-bit floats are in order")))
 		return status;
 	for (uint32_t i = 0; i < c->count; i++) {
 		const struct xfp_compressed_set *set = &c->sets[i];

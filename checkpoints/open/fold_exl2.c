@@ -112,8 +112,8 @@ static enum xfp_status fold_one(struct xfp_fold *fold, uint32_t number)
 	if (part.cols / 16 > codes->shape[0] || part.cols / 4 < codes->shape[0])
 		return xfp_fold_bad(
 			fold, codes,
-			"has %llu words down, but its q_invperm %llu inputs, each of which has 2 to 8 of their "
-			"32 bits; download both again",
+			"has %llu rows of words, but its q_invperm has %llu inputs of 2 to 8 bits each; download "
+			"both again",
 			(unsigned long long)codes->shape[0], (unsigned long long)part.cols);
 	part.parameters[XFP_EXL2_PADDED_ROWS] = padded;
 	if (part.cols > XFP_EXL2_MAX_COLS)

@@ -111,7 +111,7 @@ static enum xfp_status bad_shape(const struct xfp_fold *fold, const struct xfp_s
 
 	if (!declared[0])
 		return xfp_fold_bad(fold, scale,
-				    "has the shape %s, which the weights %s, whose shape is %s, leave open; "
+				    "has the shape %s, which is ambiguous for the weights %s of shape %s; "
 				    "config.json should say weight_block_size: download it again",
 				    scales.text, xfp_printable(weight->name).text, weights.text);
 	memcpy(wanted, weight->shape, sizeof wanted);
@@ -141,7 +141,7 @@ static enum xfp_status fold_one(struct xfp_fold *fold, uint32_t number, const ui
 		return xfp_fold_bad(
 			fold, weight,
 			"has no scales: there is neither %s_scale_inv nor %s_scale; download the checkpoint "
-			"again, or name its folder where this is one of several files",
+			"again, or name its folder if this is one of several files",
 			xfp_printable(weight->name).text, xfp_printable(weight->name).text);
 	scale = &fold->checkpoint->tensors[found];
 	if (inverse != UINT32_MAX && direct != UINT32_MAX)

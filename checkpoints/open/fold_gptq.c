@@ -41,7 +41,7 @@ static enum xfp_status read_config(const struct xfp_fold *fold, struct gptq *gpt
 	gptq->dynamic = json_object_size(json_object_get(fold->config, "dynamic")) > 0;
 	gptq->ordered = !json_is_true(json_object_get(fold->config, "desc_act"));
 	if (gptq->config.bits != 2 && gptq->config.bits != 3 && gptq->config.bits != 4 && gptq->config.bits != 8)
-		return xfp_fold_bad_config(fold, "says %u bits; GPTQ has 2, 3, 4 or 8 of them that are read",
+		return xfp_fold_bad_config(fold, "says %u bits; only 2, 3, 4 and 8 are supported",
 					   (unsigned)gptq->config.bits);
 	return XFP_OK;
 }
@@ -110,16 +110,14 @@ static enum xfp_status fold_one(struct xfp_fold *fold, const struct gptq *gptq, 
 	if (groups == UINT32_MAX && !gptq->ordered && matrix.scales->shape[0] > 1)
 		return xfp_fold_bad(fold, matrix.codes,
 				    "has no g_idx, but %s says desc_act, so the groups of its inputs are unknown; "
-				    "download the checkpoint again, or name its folder where this is one of several "
-				    "files",
+				    "download the checkpoint again, or name its folder if this is one of several files",
 				    fold->config_name);
 	if (groups != UINT32_MAX) {
 		index = &fold->checkpoint->tensors[groups];
 		if (index->dtype != XFP_I32 || index->rank != 1 || index->shape[0] != matrix.cols)
 			return xfp_fold_bad(
 				fold, index,
-				"is %s %s, but %s has a group for each of its %llu inputs, as I32: download "
-				"both again",
+				"is %s %s, but %s has a group for each of its %llu inputs, as I32: download both again",
 				xfp_dtype_name(index->dtype), xfp_fold_shape(index->rank, index->shape).text,
 				xfp_printable(matrix.codes->name).text, (unsigned long long)matrix.cols);
 	}

@@ -179,8 +179,8 @@ static enum xfp_status fold_stack(struct modelopt *m, uint32_t number, uint32_t 
 	if (codes->dtype != XFP_F8_E4M3 || codes->rank != 3 || !codes->bytes)
 		return xfp_fold_bad(
 			m->fold, codes,
-			"is %s %s with a scale beside it; of fused experts only 8-bit floats are read: convert "
-			"the unquantized checkpoint",
+			"is %s %s and has a scale; fused experts are supported as 8-bit floats only: convert the "
+			"unquantized checkpoint",
 			xfp_dtype_name(codes->dtype), xfp_fold_shape(codes->rank, codes->shape).text);
 	if ((status = check_form(m, codes, FP8)))
 		return status;

@@ -63,7 +63,7 @@ static enum xfp_status bad_opcode(struct xfp_pickle_machine *m)
 		if (known[i].code == code)
 			name = known[i].name;
 	return xfp_fail(m->err, XFP_BAD_INPUT,
-			"%s: opcode 0x%02x (%s) at its byte %td is not one of a file of tensors" XFP_PICKLE_REMEDY,
+			"%s: opcode 0x%02x (%s) at its byte %td does not occur in files of tensors" XFP_PICKLE_REMEDY,
 			m->where, code, name, m->opcode - m->text);
 }
 

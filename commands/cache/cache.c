@@ -53,7 +53,7 @@ static bool parse(int argc, char **argv, const struct xfp_cache_command *command
 	if (!xfp_command_line_read(&line, argc, argv, status))
 		return false;
 	if (line.argument_count > (command->takes_operand ? 1 : 0)) {
-		*status = xfp_command_line_refuse(&line, "'%s' is unexpected argument",
+		*status = xfp_command_line_refuse(&line, "unexpected argument '%s'",
 						  xfp_printable(line.arguments[line.argument_count - 1]).text);
 		return false;
 	}
@@ -127,7 +127,7 @@ int xfp_main_cache(int argc, char **argv)
 	if (word)
 		say_unknown(argv[0], word);
 	else
-		fprintf(stderr, "%s: which command? ls, check, rebuild, gc or stats\n", argv[0]);
+		fprintf(stderr, "%s: expected a command: ls, check, rebuild, gc or stats\n", argv[0]);
 	print_usage(stderr);
 	return XFP_USAGE;
 }

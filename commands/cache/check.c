@@ -263,7 +263,8 @@ static enum xfp_status take_subset(const struct xfp_option *option, const char *
 	call->read = true;
 	if (parse_subset(value, call))
 		return XFP_OK;
-	return xfp_fail(err, XFP_USAGE, "%s %s: write 2/7 for the second of seven parts, or 5%%", where,
+	return xfp_fail(err, XFP_USAGE,
+			"%s '%s': expected a part such as 2/7, the second of seven, or a percentage such as 5%%", where,
 			xfp_printable(value).text);
 }
 
@@ -276,13 +277,11 @@ static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CAC
 					    .set = &call->read };
 	own[count++] = (struct xfp_option){ .name = "read-data-subset",
 					    .value = "PART",
-					    .text = "read only a part: 2/7 is the second of seven, 5% a random "
-						    "sample",
+					    .text = "read only a part: 2/7 is the second of seven, 5% a random sample",
 					    .take = take_subset,
 					    .context = call };
 	own[count++] = (struct xfp_option){ .name = "remove",
-					    .text = "remove damaged artifacts; they are computed again when "
-						    "needed",
+					    .text = "remove damaged artifacts; they are computed again when needed",
 					    .set = &call->remove };
 	return count;
 }

@@ -37,7 +37,7 @@ static enum xfp_status find_label(struct explaining *e, struct xfp_manifest **sc
 	}
 	if (!xfp_manifest_label(e->manifest, e->item->key, &e->kind, &e->unit, &e->seconds) ||
 	    !(e->key_text = xfp_manifest_key_text(e->manifest, e->item->key)))
-		status = xfp_fail(err, XFP_FAILED, "%s: no longer there", e->item->key);
+		status = xfp_fail(err, XFP_FAILED, "%s: no longer exists", e->item->key);
 	return status;
 }
 

@@ -53,10 +53,10 @@ static void print_text(const struct xfp_cache_call *call, const struct xfp_rebui
 		printf("; %" PRIu64 " were left out, see above: xfp cache check --read-data --remove", r->left_out);
 	putchar('\n');
 	if (r->old == XFP_MANIFEST_ABSENT || r->old == XFP_MANIFEST_EMPTY)
-		puts("there was none before, so nothing is known of earlier runs and of source files; those are\n"
-		     "read again, and what is cached is not computed again");
+		puts("there was no manifest before: earlier runs and source files are unknown; source files "
+		     "are\nread again, and cached artifacts are not computed again");
 	else
-		printf("%" PRIu64 " runs and %" PRIu64 " source files were taken over from the old one%s\n", r->runs,
+		printf("%" PRIu64 " runs and %" PRIu64 " source files were copied from the old one%s\n", r->runs,
 		       r->sources, *r->lost ? "; not all of it could be:" : "");
 	if (*r->lost)
 		printf("  %s\n", xfp_printable(r->lost).text);
@@ -76,9 +76,7 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 	if (status)
 		return status;
 	if (store.read_only)
-		status = xfp_fail(err, XFP_FAILED,
-				  "%s: is read-only; the manifest can only be made where it can be written",
-				  call->folder);
+		status = xfp_fail(err, XFP_FAILED, "%s: is read-only, so the manifest cannot be rebuilt", call->folder);
 	if (!status && !(status = xfp_lock_alone(&store, call->program, &lock, err))) {
 		xfp_cache_mention_lock(call, lock);
 		xfp_cache_progress_begin(&s.progress, call->program);

@@ -132,7 +132,7 @@ static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_sig
 	enum xfp_status status = XFP_FAILED;
 
 	if (work && !log)
-		xfp_fail(err, XFP_FAILED, "no temporary file");
+		xfp_fail(err, XFP_FAILED, "cannot create a temporary file");
 	if (work && log) {
 		c.notify.take = print_line;
 		c.place.log = fileno(log);

@@ -206,12 +206,13 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 		return status;
 	if (instructions && *instructions && !xfp_encoder_use(instructions))
 		return xfp_fail(err, XFP_USAGE,
-				"XFP_INSTRUCTIONS=%s: plain, avx2, avx512 and neon, where the machine has them",
+				"XFP_INSTRUCTIONS=%s: expected plain, avx2, avx512 or neon, if this machine supports "
+				"it",
 				xfp_printable(instructions).text);
 	if (request->csv && request->json)
 		return xfp_fail(err, XFP_USAGE, "--csv or --json, not both");
 	if (!line.argument_count)
-		return xfp_fail(err, XFP_USAGE, "which MODEL? Name a folder or a file");
+		return xfp_fail(err, XFP_USAGE, "MODEL is missing; name a folder or a file");
 	request->patterns = line.arguments + 1;
 	request->pattern_count = (uint32_t)line.argument_count - 1;
 	for (uint32_t i = 0; i < request->pattern_count; i++)

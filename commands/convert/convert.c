@@ -87,7 +87,7 @@ static void print_how_to_go_on(const struct xfp_resume *resume)
 {
 	char *text = resume->command ? xfp_resume_text(resume->command, resume->folder, resume->elsewhere) : NULL;
 
-	fputs("\nxfp: interrupted; what is finished stays. To go on", stderr);
+	fputs("\nxfp: interrupted; finished work is kept. To resume", stderr);
 	if (text)
 		xfp_screen_printf(stderr, ":\n  %s\n", text);
 	else

@@ -95,8 +95,7 @@ static enum xfp_status settle_goal(const struct xfp_request *r, struct xfp_setti
 	if (!settings->goal.kind)
 		return XFP_OK;
 	if (r->like)
-		return xfp_fail(err, XFP_USAGE,
-				"%s: contradicts --like %s, whose units are stored as that bundle's are",
+		return xfp_fail(err, XFP_USAGE, "%s: contradicts --like %s, which determines how units are stored",
 				settings->goal.said, r->like);
 	for (int i = 0; i < XFP_CLASSES; i++)
 		if (!settings->asked_floor[i])

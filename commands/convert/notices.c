@@ -44,14 +44,14 @@ static void print_remark(struct xfp_progress *progress, const struct xfp_notice 
 		fprintf(stderr, "xfp: %s\n", n->text);
 		break;
 	case XFP_NOTICE_TIED_FORMAT:
-		fprintf(stderr, "xfp: %s is embedding and output head in one: %s counts, not %s\n",
+		fprintf(stderr, "xfp: %s is both embedding and output head: %s applies, not %s\n",
 			xfp_printable(n->name).text, n->text, n->other);
 		break;
 	case XFP_NOTICE_BARE_RESERVE:
 		fputs("xfp: --reserve: a number without a unit is bytes: " XFP_SIZE_UNITS "\n", stderr);
 		break;
 	case XFP_NOTICE_IDLE_WEIGHT:
-		fputs("xfp: --weight: decides nothing without a goal, such as --target-size\n", stderr);
+		fputs("xfp: --weight: has no effect without a goal, such as --target-size\n", stderr);
 		break;
 	case XFP_NOTICE_UNMATCHED_WEIGHT:
 		fprintf(stderr, "xfp: --weight %s: matches no unit\n", xfp_printable(n->name).text);
@@ -109,10 +109,10 @@ void xfp_print_notice(const struct xfp_notice *n, void *context)
 		fprintf(stderr, "xfp: %s\n", n->text);
 		break;
 	case XFP_NOTICE_MANIFEST_BEHIND:
-		fprintf(stderr, "xfp: the manifest is behind: %s\n", n->text);
+		fprintf(stderr, "xfp: the manifest could not be updated: %s\n", n->text);
 		break;
 	case XFP_NOTICE_RECORD_LOST:
-		fprintf(stderr, "xfp: what this run used is not in the manifest: %s\n", n->text);
+		fprintf(stderr, "xfp: the manifest does not record what this run used: %s\n", n->text);
 		break;
 	case XFP_NOTICE_EVENTS_TORN:
 		fprintf(stderr,
@@ -121,20 +121,20 @@ void xfp_print_notice(const struct xfp_notice *n, void *context)
 		break;
 	case XFP_NOTICE_MOVED_STALE:
 		fprintf(stderr,
-			"xfp: %s: units that had moved there from the cache are made again, for other "
-			"settings, other weights or another version of xfp\n",
+			"xfp: %s: units moved there from the cache are converted again, since settings, weights or "
+			"the version of xfp changed\n",
 			request->out);
 		break;
 	case XFP_NOTICE_SOURCE_CORRECTED:
 		fprintf(stderr,
-			"xfp: %s: tensor %s has other weights than %s remembered, though the file's times are as they "
-			"were; corrected, going on with those that are there\n",
+			"xfp: %s: tensor %s has other weights than %s recorded, although the file's times are "
+			"unchanged; corrected, continuing with the current weights\n",
 			n->name, xfp_printable(n->text).text, request->cache);
 		break;
 	case XFP_NOTICE_BUNDLE_DAMAGED:
 		fprintf(stderr,
-			"xfp: %s: does not hold what was written to it, and nothing else has written to it since; "
-			"the disk may be failing\n",
+			"xfp: %s: differs from what was written, and no other program has written to it; the disk "
+			"may be failing\n",
 			request->out);
 		break;
 	default:

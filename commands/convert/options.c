@@ -226,7 +226,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 		return status;
 	o->model_inherited = !line->argument_count && o->request.model;
 	if (line->argument_count > 1)
-		return xfp_fail(err, XFP_USAGE, "one MODEL at a time; '%s' is a second one", line->arguments[1]);
+		return xfp_fail(err, XFP_USAGE, "expected one MODEL, got '%s' as well", line->arguments[1]);
 	if (!line->argument_count)
 		return XFP_OK;
 	return *line->arguments[0] ? replace(&o->request.model, line->arguments[0], err)
@@ -258,8 +258,7 @@ static enum xfp_status check_like(const struct xfp_request *r, struct xfp_error 
 
 	if (!strcmp(r->like, r->out) ||
 	    (!stat(r->like, &like) && !stat(r->out, &out) && like.st_dev == out.st_dev && like.st_ino == out.st_ino))
-		return xfp_fail(err, XFP_USAGE,
-				"--like %s: is the bundle that would be written; choose another --output", r->like);
+		return xfp_fail(err, XFP_USAGE, "--like %s: is also the output; choose another --output", r->like);
 	return XFP_OK;
 }
 
@@ -355,7 +354,8 @@ enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, cons
 	if (r->dry_run && r->json && !planning) {
 		status = xfp_fail(
 			err, XFP_USAGE,
-			"--json is the summary of a conversion; with --dry-run there is none, but xfp plan has one");
+			"--json prints the summary of a conversion, and --dry-run converts nothing; use xfp plan "
+			"--json");
 		goto done;
 	}
 	r->dry_run |= planning && !r->survey;
@@ -363,9 +363,9 @@ enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, cons
 	if (planning && r->model && !r->out && (status = guess_output(r, err)))
 		goto done;
 	if (!r->model)
-		status = xfp_fail(err, XFP_USAGE, "which MODEL? Name a folder or a file");
+		status = xfp_fail(err, XFP_USAGE, "MODEL is missing; name a folder or a file");
 	else if (!r->out)
-		status = xfp_fail(err, XFP_USAGE, "where to? Name the bundle with -o OUT.xfp");
+		status = xfp_fail(err, XFP_USAGE, "the output is missing; name the bundle with -o OUT.xfp");
 	else if (!(status = finish_paths(o, err)))
 		status = xfp_given_settle(&parse.given, o, err);
 done:

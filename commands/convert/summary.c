@@ -73,9 +73,9 @@ static void print_misses(const struct xfp_run_tally *tally)
 	if (tally->nonfinite)
 		printf("%" PRIu32 " unit%s at source precision: NaN or infinity\n", tally->nonfinite,
 		       tally->nonfinite == 1 ? " stays" : "s stay");
-	print_missed(tally->best, "no candidate met it, the best one was taken");
-	print_missed(tally->fixed, "the bits were fixed, whatever it is");
-	print_missed(tally->sampled, "the sampled experts met it, all of them together do not");
+	print_missed(tally->best, "no candidate met it; the best one was used");
+	print_missed(tally->fixed, "the bits were fixed");
+	print_missed(tally->sampled, "the sampled experts met it, but all experts together do not");
 }
 
 static enum xfp_status print_text(const struct xfp_conversion *c, const struct xfp_result *result,

@@ -127,8 +127,7 @@ int xfp_main_eval(int argc, char **argv)
 		{ .name = "tokens",
 		  .path = true,
 		  .value = "FILE",
-		  .text = "token ids in .npy format: integers [sequences, length],\n"
-			  "or [length]; - is standard input",
+		  .text = "token ids in .npy format: integers [sequences, length],\nor [length]; - is standard input",
 		  .into = &request.tokens_path },
 		{ .name = "text",
 		  .path = true,
@@ -182,10 +181,11 @@ int xfp_main_eval(int argc, char **argv)
 		return xfp_command_line_refuse(&line, "%s",
 					       request.tokens_path
 						       ? "both --tokens and --text"
-						       : "--tokens is missing, or --text; a text is given with "
-							 "--text FILE");
+						       : "--tokens or --text is missing; name a text with --text FILE");
 	if (request.length && !request.text_path)
-		return xfp_command_line_refuse(&line, "%s", "--length is for --text; --tokens has its own");
+		return xfp_command_line_refuse(&line, "%s",
+					       "--length applies to --text; sequences of --tokens have "
+					       "a length of their own");
 	request.model = line.arguments[0];
 	/* Return freed memory to the system: memory that malloc keeps is not part of the estimate. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);

@@ -48,9 +48,9 @@ static enum xfp_status take_stop(const struct xfp_option *option, const char *wh
 	const char **grown;
 
 	if (!*text)
-		return xfp_fail(err, XFP_USAGE, "%s: is empty, and would end every text at once", where);
+		return xfp_fail(err, XFP_USAGE, "%s: is empty and would end every text at once", where);
 	if (!xfp_utf8_valid(text, strlen(text)))
-		return xfp_fail(err, XFP_USAGE, "%s: is not UTF-8, as every text is, and would end none", where);
+		return xfp_fail(err, XFP_USAGE, "%s: is not UTF-8, so no text can contain it", where);
 	if (!(grown = realloc(stops->text, (stops->count + 1) * sizeof *grown)))
 		return xfp_no_memory(err);
 	grown[stops->count++] = text;
@@ -100,14 +100,14 @@ static void warn(void *context, const char *message)
 static const char *what_is_wrong(const struct xfp_generation_request *g, int arguments)
 {
 	if (!g->prompt && !g->batch)
-		return "--prompt or --batch is missing; a prompt is given with --prompt TEXT";
+		return "--prompt or --batch is missing; give a prompt with --prompt TEXT";
 	if (g->prompt && g->batch)
 		return "--prompt and --batch exclude each other";
 	if (arguments != 1)
-		return arguments ? "more than one bundle or model; a prompt is given with --prompt 'TEXT', in quotes"
+		return arguments ? "more than one bundle or model; give a prompt with --prompt 'TEXT', in quotes"
 				 : "no bundle or model";
 	if (g->sampling.temperature <= 0 && (g->sampling.top_k || g->sampling.top_p < 1))
-		return "--top-k and --top-p need a --temperature above 0; at 0 the most probable token is taken";
+		return "--top-k and --top-p need a --temperature above 0; at 0 the most probable token is selected";
 	return NULL;
 }
 
@@ -225,8 +225,8 @@ int xfp_main_generate(int argc, char **argv)
 	}
 	if (seeded && request.sampling.temperature <= 0)
 		fprintf(stderr,
-			"%s: --seed has no effect without a --temperature above 0; at 0 the most probable token "
-			"is taken\n",
+			"%s: --seed has no effect without a --temperature above 0; at 0 the most probable token is "
+			"selected\n",
 			argv[0]);
 	request.model = line.arguments[0];
 	g.request = request;

@@ -34,12 +34,12 @@ static enum xfp_status note_guess(const struct xfp_model_config *config, const s
 
 	if (!xfp_model_config_present(config))
 		return xfp_notes_add(&findings->notes, true, err,
-				     "there is no config.json; the names were read by the "
-				     "rules of family %s: check the classes",
+				     "there is no config.json; names are interpreted by the rules of family %s: "
+				     "check the classes",
 				     family->name);
 	return xfp_notes_add(&findings->notes, true, err,
-			     "no family claims model_type %s; the names were read by the "
-			     "rules of family %s: check the classes",
+			     "no family claims model_type %s; names are interpreted by the rules of family %s: check "
+			     "the classes",
 			     type ? type : "(missing)", family->name);
 }
 

@@ -40,7 +40,7 @@ void xfp_plan_print_curve(const struct xfp_plan_facts *facts)
 	if (!curve->count)
 		return;
 	columns(curve->budget, gpus, layout);
-	printf("\nSizes that --target-size could name, and their mean relative squared error,\n%s:\n\n",
+	printf("\nPossible sizes for --target-size, and their mean relative squared error,\n%s:\n\n",
 	       curve->surveyed == curve->units ? "by surveys"
 	       : curve->surveyed               ? "by surveys and, where there are none, typical cosines"
 					       : "by typical cosines (--survey measures)");

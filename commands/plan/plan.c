@@ -29,7 +29,7 @@ static int plan(struct xfp_conversion *c, struct xfp_error *err)
 	int status;
 
 	if (!log)
-		return (int)xfp_fail(err, XFP_FAILED, "no temporary file");
+		return (int)xfp_fail(err, XFP_FAILED, "cannot create a temporary file");
 	if (borrowed)
 		c->place.log = fileno(log);
 	status = (int)xfp_prepare_folder(c, err);

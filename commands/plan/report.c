@@ -88,7 +88,7 @@ static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_pla
 	const char *by = surveyed ? "surveys" : "measurements";
 
 	if (!units) {
-		puts("\nThere is nothing to quantize: all tensors are kept as they are.");
+		puts("\nThere is nothing to quantize: all tensors are kept unchanged.");
 		return;
 	}
 	for (uint32_t i = 0; i < units; i++)
@@ -136,8 +136,8 @@ static void print_disk(const struct xfp_plan_facts *facts)
 	fputs("disk     ", stdout);
 	xfp_fold_in(stdout, text, LABELS);
 	if (facts->shortage.status) {
-		puts(facts->c->request->force ? "         too little, and convert would begin all the same (--force):"
-					      : "         too little, and convert would not begin:");
+		puts(facts->c->request->force ? "         too little, but convert would start (--force):"
+					      : "         too little; convert would not start:");
 		xfp_fold(stdout, facts->shortage.text, LABELS);
 	}
 	if (facts->c->request->drop_cache && !facts->c->drop.units)

@@ -80,8 +80,7 @@ static enum xfp_status find_here(struct folders *folders, struct xfp_error *err)
 	closedir(here);
 	if (!status && !folders->count)
 		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "no conversion has its work folder here (OUT.xfp.work); name OUT.xfp, or the folder "
-				  "with --work");
+				  "no work folder (OUT.xfp.work) here; name OUT.xfp, or the folder with --work");
 	if (folders->count)
 		qsort(folders->list, folders->count, sizeof *folders->list, by_name);
 	return status;
@@ -100,8 +99,8 @@ static enum xfp_status find_of(struct folders *folders, const char *out, struct 
 	path = xfp_formatted("%.*s.work", length, out);
 	if (path && !xfp_is_work_folder(path)) {
 		xfp_fail(err, XFP_BAD_INPUT,
-			 "%s: no conversion writes or wrote that: there is no work folder %s; if it was elsewhere, "
-			 "name it with --work",
+			 "%s: no conversion found: work folder %s does not exist; if it is elsewhere, name it with "
+			 "--work",
 			 out, path);
 		free(path);
 		return XFP_BAD_INPUT;
@@ -164,7 +163,7 @@ static enum xfp_status pick(const struct folders *folders, const char **work, st
 	}
 	return folders->count == 1 || running == 1
 		       ? XFP_OK
-		       : xfp_fail(err, XFP_USAGE, "--watch: %zu conversions are here, and %zu at work; name one",
+		       : xfp_fail(err, XFP_USAGE, "--watch: %zu conversions found, %zu of them running; name one",
 				  folders->count, running);
 }
 
@@ -271,7 +270,7 @@ int xfp_main_status(int argc, char **argv)
 		return status;
 	request.out = line.argument_count ? line.arguments[0] : NULL;
 	if (line.argument_count > 1)
-		return xfp_command_line_refuse(&line, "one conversion at a time, not '%s', too", line.arguments[1]);
+		return xfp_command_line_refuse(&line, "expected one conversion, got '%s' as well", line.arguments[1]);
 	if (request.out && request.work)
 		return xfp_command_line_refuse(&line, "OUT.xfp or --work, not both");
 	if (request.out && !*request.out)

@@ -239,7 +239,8 @@ static enum xfp_status write_files(struct unpacking *u, struct xfp_error *err)
 	for (uint32_t f = 0; !status && xfp_bundle_file(u->bundle, f, &file); f++) {
 		/* A file with such a name would replace the weights. */
 		if (strstr(file.name, ".safetensors"))
-			return xfp_fail(err, XFP_BAD_INPUT, "%s: its file '%s' does not belong to a checkpoint",
+			return xfp_fail(err, XFP_BAD_INPUT,
+					"%s: its file '%s' could replace weights; do not trust this bundle",
 					u->request->bundle, xfp_printable(file.name).text);
 		/* From a copy: write() would report an unreadable page as "bad address". */
 		if (!(copy = malloc(file.bytes + 1)))
@@ -440,7 +441,7 @@ int xfp_main_unpack(int argc, char **argv)
 		return status;
 	set_dtype(&request, dtype);
 	if (!request.folder || !*request.folder)
-		return xfp_command_line_refuse(&line, "no output folder given: -o DIR");
+		return xfp_command_line_refuse(&line, "the output folder is missing; name it with -o DIR");
 	if (names_a_file(&request) || !(request.bundle = xfp_command_line_bundle(&line)))
 		return XFP_USAGE;
 	status = (int)unpack(&request, &err);

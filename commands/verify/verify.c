@@ -146,7 +146,7 @@ static enum xfp_status print_json(const struct verify_request *request, const st
 
 static void praise(const struct verify_request *request, const struct verify_tally *tally)
 {
-	xfp_screen_printf(stdout, "\n%s: every byte is as it was written;\n%s", request->bundle,
+	xfp_screen_printf(stdout, "\n%s: every byte is unchanged;\n%s", request->bundle,
 			  request->source ? "the weights are those of the checkpoint;\n" : "");
 	if (tally->held)
 		printf("%s floors are met (%" PRIu32 " of %" PRIu32 " units have one)\n",
@@ -263,7 +263,7 @@ static enum xfp_status verify_and_record(const struct verify_request *request, s
 	if (!request->work)
 		return status;
 	recorded = judged ? xfp_verification_record(&verification, status, err->text, &why)
-			  : xfp_fail(&why, XFP_BAD_INPUT, "%s: cannot be compared with", request->source);
+			  : xfp_fail(&why, XFP_BAD_INPUT, "%s: cannot be compared with the bundle", request->source);
 	if (recorded == XFP_FAILED && !status)
 		return xfp_fail(err, XFP_FAILED, "cannot record the outcome: %s", why.text);
 	if (recorded)

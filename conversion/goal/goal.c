@@ -29,8 +29,8 @@ static enum xfp_status check_gpus(const struct xfp_conversion *c, struct xfp_err
 
 		if (xfp_gpu_most(unit) < goal->gpus)
 			return xfp_fail(err, XFP_USAGE,
-					"%s: unit %s (%s) is cut by %s and has %" PRIu64
-					" of them; name no more GPUs than that",
+					"%s: unit %s (%s) is split by %s and has %" PRIu64 " of them; name at most "
+					"that many GPUs",
 					goal->said, xfp_printable(unit->name).text, unit->role,
 					xfp_cut_name(xfp_gpu_cut(unit)), xfp_gpu_most(unit));
 	}
@@ -130,14 +130,14 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 	xfp_shares_text(c, likely > total ? likely : total, nearest);
 	if (fixed > shares.budget)
 		status = xfp_fail(err, XFP_USAGE,
-				  "%s: what is kept or has a format of its own takes %s already, and the goal allows "
-				  "%s; give it fewer bits with --format, or name a goal of about %s%s",
+				  "%s: tensors that are kept or have a format of their own need %s, but the goal "
+				  "allows %s; give them fewer bits with --format, or request about %s%s",
 				  goal->said, xfp_shares_text(c, fixed, (char[64]){ 0 }), allowed, nearest,
 				  bare_text(goal));
 	else
 		status = xfp_fail(err, XFP_UNMET,
-				  "%s: with the fewest bits everything takes at least %s, and the goal allows %s; the "
-				  "nearest goal that is likely to be possible is %s%s",
+				  "%s: the fewest bits need at least %s, but the goal allows %s; the nearest goal "
+				  "that is probably possible is %s%s",
 				  goal->said, least, allowed, nearest, bare_text(goal));
 done:
 	xfp_shares_free(&shares);

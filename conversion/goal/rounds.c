@@ -18,10 +18,9 @@ static enum xfp_status fail_floors(const struct xfp_shares *s, uint64_t total, s
 	for (uint32_t u = 0; u < s->count; u++)
 		floors |= xfp_policy_of_unit(&s->c->parameters, &s->c->units.ledger->units[u]).floor > 0;
 	return xfp_fail(err, XFP_UNMET,
-			floors ? "%s: with the fewest bits that meet the floors everything takes %s, and the goal "
-				 "allows %s; lower the floors, or name a goal of the former"
-			       : "%s: with the fewest bits everything takes %s, and the goal allows %s; the nearest "
-				 "goal that is possible is the former",
+			floors ? "%s: the fewest bits that meet the floors need %s, but the goal allows %s; lower "
+				 "the floors, or raise the goal"
+			       : "%s: the fewest bits need %s, but the goal allows %s; raise the goal",
 			goal->said, xfp_shares_text(s->c, total, taken), xfp_shares_text(s->c, s->budget, allowed));
 }
 
@@ -164,8 +163,7 @@ enum xfp_status xfp_rounds_go(struct xfp_shares *s, uint64_t total, xfp_measure 
 	if (solved->settled && solved->total > s->budget)
 		status = xfp_fail(
 			err, XFP_UNMET,
-			"%s: after %d rounds of measuring everything takes %s, and the goal allows %s; name a "
-			"goal of the former",
+			"%s: after %d rounds of measuring, the size is %s, but the goal allows %s; raise the goal",
 			s->c->request->goal.said, MOST_ROUNDS, xfp_shares_text(s->c, solved->total, (char[64]){ 0 }),
 			xfp_shares_text(s->c, s->budget, (char[64]){ 0 }));
 	free(before);

@@ -32,7 +32,7 @@ enum xfp_notice_kind {
 	XFP_NOTICE_SOURCE_CORRECTED, /* the weights of a file differ from those in the manifest: name, tensor in text */
 	XFP_NOTICE_BUNDLE_DAMAGED,   /* the bundle differs from what was written to it */
 	XFP_NOTICE_LOW_FLOORS,       /* floors below the quality that models survive: text */
-	XFP_NOTICE_TIED_FORMAT, /* a tied matrix has two formats: name, text applies, other does not */
+	XFP_NOTICE_TIED_FORMAT,      /* a tied matrix has two formats: name, text applies, other does not */
 	XFP_NOTICE_BARE_RESERVE,     /* --reserve without a unit */
 	XFP_NOTICE_IDLE_WEIGHT,      /* --weight without a goal */
 	XFP_NOTICE_UNMATCHED_WEIGHT, /* --weight that matches no unit: name is its pattern */

@@ -89,7 +89,7 @@ static enum xfp_status check_origin(struct xfp_artifact *artifact, const char *k
 		return status;
 	xfp_key_of_text(label.key_text, hex);
 	if (strcmp(hex, key) || !xfp_key_is_of(label.key_text, &of))
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: not of the weights of %s", artifact->path,
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: does not match the weights of %s", artifact->path,
 				  xfp_printable(unit->name).text);
 	xfp_artifact_label_free(&label);
 	return status;
@@ -117,7 +117,7 @@ static enum xfp_status read_sources(const struct xfp_conversion *c, const struct
 		count = outliers.matrices;
 	}
 	if (!status && count != unit->experts)
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: not of the shape of %s", path,
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: does not match the shape of %s", path,
 				  xfp_printable(unit->name).text);
 	for (uint32_t m = 0; !status && m < count; m++)
 		memcpy(source[m], outliers.source ? outliers.source[m] : packed.matrix[m].source, sizeof source[m]);

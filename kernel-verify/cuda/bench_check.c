@@ -130,7 +130,7 @@ static enum xfp_status check_row(const struct row_check *c, size_t r, struct xfp
 		off += xfp_expected_rounding(XFP_BFLOAT16, fabs(value) + off);
 		if (!(fabs((double)got - value) <= off))
 			return xfp_fail(err, XFP_UNMET,
-					"row %zu of y %zu is %.9g, not %.9g: %.3g off, where %.3g is stated", r, m,
+					"row %zu of y %zu is %.9g, not %.9g: the error is %.3g, the bound %.3g", r, m,
 					(double)got, value, fabs((double)got - value), off);
 	}
 	return XFP_OK;

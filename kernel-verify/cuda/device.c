@@ -52,8 +52,8 @@ static enum xfp_status find_library(struct xfp_device *device, struct xfp_error 
 		const char *why = dlerror();
 
 		return xfp_fail(err, XFP_FAILED,
-				"there is no libxfp-cuda here (%s); it is built where configure finds nvcc, and "
-				"LD_LIBRARY_PATH names its folder",
+				"libxfp-cuda not found (%s); build xfp with nvcc, or add the library's folder to "
+				"LD_LIBRARY_PATH",
 				why ? why : LIBRARY);
 	}
 #define FIND(name)                                                                                               \

@@ -239,8 +239,9 @@ static void judge_row(const struct device_product *p, const struct xfp_expected_
 			if (isfinite(got))
 				xfp_trial_fail(p->trial, "row %zu of y %zu is %g, not %g", r, m, (double)got, value);
 		} else if (holds && !(fabs((double)got - value) <= off)) {
-			xfp_trial_fail(p->trial, "row %zu of y %zu is %.9g, not %.9g: %.3g off, where %.3g is stated",
-				       r, m, (double)got, value, fabs((double)got - value), off);
+			xfp_trial_fail(p->trial,
+				       "row %zu of y %zu is %.9g, not %.9g: the error is %.3g, the bound %.3g", r, m,
+				       (double)got, value, fabs((double)got - value), off);
 			return;
 		}
 	}

@@ -104,7 +104,7 @@ static enum xfp_status parse(const char *path, char *file, size_t size, struct x
 	begin = file[6] == 1 ? 10 : 12;
 	length = file[6] == 1 ? xfp_load16(file + 8) : xfp_load32(file + 8);
 	if (length > size - begin)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: is cut off", path);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: is truncated", path);
 	end = file[begin + length];
 	file[begin + length] = 0;
 	good = parse_header(file + begin, &h);
@@ -113,9 +113,9 @@ static enum xfp_status parse(const char *path, char *file, size_t size, struct x
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: does not hold integers of one or two dimensions" SAVE, path);
 	if (h.length < 2 || !h.sequences)
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: has fewer than two tokens a sequence, so that there is nothing to predict", path);
+				"%s: has fewer than two tokens per sequence, so there is nothing to predict", path);
 	if (!xfp_mul(h.sequences, h.length, &bytes) || !xfp_mul(bytes, h.size, &bytes) || bytes > size - begin - length)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: is cut off", path);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: is truncated", path);
 	*tokens = (struct xfp_tokens){ h.sequences, h.length, malloc(h.sequences * h.length * sizeof(uint32_t)), 0 };
 	if (!tokens->ids)
 		return xfp_no_memory_for(err, path);

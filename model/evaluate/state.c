@@ -155,7 +155,9 @@ static enum xfp_status read_state(struct xfp_evaluation *e, struct state_file *f
 		return status;
 	if (memcmp(head, MAGIC, sizeof MAGIC - 1)) {
 		xfp_evaluation_warn(
-			e, "%s is not the state of an evaluation; it is left alone, and this evaluation saves no state",
+			e,
+			"%s is not the state of an evaluation; it is not overwritten, and this evaluation saves "
+			"no state",
 			e->state.path);
 		free(e->state.path);
 		e->state.path = NULL;
@@ -163,8 +165,8 @@ static enum xfp_status read_state(struct xfp_evaluation *e, struct state_file *f
 	}
 	if (memcmp(head + sizeof MAGIC - 1, e->state.key, sizeof e->state.key)) {
 		xfp_evaluation_warn(e,
-				    "%s is the state of another evaluation: of other weights, tokens or options, or "
-				    "another version; this one starts over",
+				    "%s is the state of another evaluation (other weights, tokens, options or "
+				    "version); this one starts over",
 				    e->state.path);
 		return XFP_OK;
 	}

@@ -17,8 +17,8 @@ static enum xfp_status open_tokenizer(const struct xfp_model *model, const struc
 		status = xfp_model_tokenizer(model = other, tokenizer, err);
 	if (!status && !*tokenizer)
 		status = xfp_fail(err, XFP_BAD_INPUT,
-				  "%s: has no tokenizer.json, which a text needs; convert the model from a folder that "
-				  "has it, or give --tokens",
+				  "%s: has no tokenizer.json, which --text needs; convert the model from a folder "
+				  "that has it, or use --tokens",
 				  xfp_weights_path(model->weights));
 	return status;
 }

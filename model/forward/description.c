@@ -145,8 +145,8 @@ static const struct xfp_model_family *find_family(struct xfp_fields *f)
 	if ((family = xfp_model_family_find(type)))
 		return family;
 	xfp_model_family_list(list);
-	f->status = xfp_fail(f->err, XFP_BAD_INPUT, "%s: models of type %s cannot be computed here; %s can", f->where,
-			     type ? type : "unknown", list);
+	f->status = xfp_fail(f->err, XFP_BAD_INPUT, "%s: models of type %s are not supported; supported types: %s",
+			     f->where, type ? type : "unknown", list);
 	return NULL;
 }
 

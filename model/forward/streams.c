@@ -24,7 +24,7 @@ static enum xfp_status open_file(struct xfp_stream *stream, struct xfp_error *er
 	if (!(stream->path = xfp_formatted("%s/xfp-XXXXXX", folder && *folder ? folder : "/tmp")))
 		return xfp_no_memory(err);
 	if ((stream->fd = mkostemp(stream->path, O_CLOEXEC)) < 0)
-		return xfp_fail_errno(err, errno, "%s: no temporary file for activations", stream->path);
+		return xfp_fail_errno(err, errno, "%s: cannot create a temporary file for activations", stream->path);
 	unlink(stream->path);
 	return XFP_OK;
 }

@@ -107,7 +107,7 @@ static enum xfp_status read_batch(struct xfp_generation *g, struct xfp_error *er
 	}
 	free(text);
 	if (!status && !g->count)
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: has no prompts; write one a line",
+		status = xfp_fail(err, XFP_BAD_INPUT, "%s: has no prompts; write one per line",
 				  xfp_input_name(g->request.batch));
 	return status;
 }

@@ -109,7 +109,7 @@ void xfp_part_sequence(struct xfp_part_reader *r, const char *where, const json_
 
 	xfp_part_only(r, where, object, names);
 	if (depth == MAX_DEPTH)
-		xfp_part_refuse(r, where, "Sequences within each other");
+		xfp_part_refuse(r, where, "Sequences are nested too deeply");
 	for (size_t i = 0; !r->status && i < json_array_size(all); i++) {
 		char part[96];
 

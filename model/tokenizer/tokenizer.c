@@ -44,7 +44,7 @@ enum xfp_status xfp_tokenizer_open(const char *json, size_t size, const char *sh
 	}
 	xfp_part_only(&r, "the file", root, names);
 	if (!r.status && !json_is_object(json_object_get(root, "model")))
-		xfp_part_refuse(&r, "model", "it is missing; this is not a tokenizer.json");
+		xfp_part_refuse(&r, "model", "missing; this is not a tokenizer.json");
 	t->bpe = xfp_bpe_open(&r, json_object_get(root, "model"));
 	t->normalizer = xfp_normalizer_open(&r, json_object_get(root, "normalizer"));
 	t->splitter = xfp_splitter_open(&r, json_object_get(root, "pre_tokenizer"));

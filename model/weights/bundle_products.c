@@ -103,8 +103,7 @@ enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const s
 	for (uint64_t row = 0; row < p->rows; row += part.count) {
 		if (!xfp_view_is_within(tensor.elements, &p->view) ||
 		    !xfp_bundle_find_part(s, number, &p->view, p->first + row, &part))
-			return xfp_fail(err, XFP_BAD_INPUT,
-					"%s: %s (%s) is not stored as the rows that the model wants of it",
+			return xfp_fail(err, XFP_BAD_INPUT, "%s: %s (%s) is not stored in rows that the model can use",
 					s->info.path, p->tensor, tensor.fate_name);
 		/* Interleaved rows come a few at a time, and are cheaper together. */
 		if (part.count < p->rows && part.count < MIN_ROWS && !row)

@@ -72,11 +72,11 @@ static enum xfp_status open_rows(const void *source, const char *tensor, const s
 	found.bytes = info.bytes;
 	found.dtype = (enum xfp_dtype)info.dtype;
 	if (!found.data && (!xfp_view_is_within(info.elements, view) || !all_found(s, found.tensor, view)))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s (%s) is not stored as the rows that the model wants of it",
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s (%s) is not stored in rows that the model can use",
 				s->info.path, tensor, info.fate_name);
 	if (found.data && (!xfp_dtype_is_weight(found.dtype) || !xfp_view_is_within(info.elements, view)))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s is %s, and not the numbers that the model wants of it",
-				s->info.path, tensor, info.dtype_name);
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s has type %s, which the model cannot use", s->info.path,
+				tensor, info.dtype_name);
 	if (!(*matrix = malloc(sizeof found)))
 		return xfp_no_memory_for(err, s->info.path);
 	memcpy(*matrix, &found, sizeof found);

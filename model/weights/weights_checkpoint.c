@@ -63,8 +63,8 @@ static enum xfp_status open_rows(const void *source, const char *tensor, const s
 	where = xfp_checkpoint_source(checkpoint, &checkpoint->tensors[i]);
 	where.view = *view;
 	if (!xfp_dtype_is_weight(where.dtype))
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s is %s, and no numbers to multiply by", where.path, tensor,
-				xfp_dtype_name(where.dtype));
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s has type %s, which the model cannot use", where.path,
+				tensor, xfp_dtype_name(where.dtype));
 	if (!(rows = calloc(1, sizeof *rows)))
 		return xfp_no_memory_for(err, where.path);
 	rows->dtype = where.dtype;

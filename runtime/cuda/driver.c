@@ -84,7 +84,7 @@ enum xfp_status xfp_cu_open(struct xfp_cu_driver *cu, int wanted, struct xfp_err
 	if (!(cu->library = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE))) {
 		const char *why = dlerror();
 
-		return xfp_fail(err, XFP_FAILED, "there is no CUDA driver here (%s); install the NVIDIA driver",
+		return xfp_fail(err, XFP_FAILED, "no CUDA driver found (%s); install the NVIDIA driver",
 				why ? why : DRIVER);
 	}
 	if ((status = find_functions(cu, wanted, err)) || (status = begin(cu, err)))

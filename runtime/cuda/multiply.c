@@ -33,10 +33,11 @@ static enum xfp_status check_vectors(const struct xfp_cuda_linear *linear, const
 		return xfp_fail(err, XFP_USAGE, "%s: %s have an unknown type, %d", xfp_printable(name).text, what,
 				(int)type);
 	if (count && (!data || data % type_bytes(type)))
-		return xfp_fail(err, XFP_USAGE, "%s: %s at %#" PRIx64 ", which is %s", xfp_printable(name).text, what,
-				data, data ? "no multiple of their size" : "nowhere");
+		return xfp_fail(err, XFP_USAGE, "%s: the address of %s, %#" PRIx64 ", is %s", xfp_printable(name).text,
+				what, data, data ? "not a multiple of their size" : "null");
 	if (count > 1 && stride < elements)
-		return xfp_fail(err, XFP_USAGE, "%s: %zu %s, %zu elements apart, have no room for %" PRIu64 " each",
+		return xfp_fail(err, XFP_USAGE,
+				"%s: %zu %s have a stride of %zu elements, but %" PRIu64 " elements each",
 				xfp_printable(name).text, count, what, stride, elements);
 	if (count > INT32_MAX)
 		return xfp_fail(err, XFP_USAGE, "%s: %zu %s are too many", xfp_printable(name).text, count, what);
@@ -153,13 +154,12 @@ enum xfp_status xfp_cuda_prepare(const struct xfp_cuda_linear *linear, const str
 	    (status = check_vectors(linear, "inputs", x->data, x->type, x->count, x->stride, plan->slice.cols, err)))
 		return status;
 	if (count && (!memory || memory % XFP_CUDA_ALIGN))
-		return xfp_fail(err, XFP_USAGE, "%s: the memory for prepared vectors, at %#" PRIx64 ", is %s",
+		return xfp_fail(err, XFP_USAGE, "%s: the address for prepared vectors, %#" PRIx64 ", is %s",
 				xfp_printable(linear->name).text, memory,
-				memory ? "not at a multiple of 256 bytes (XFP_CUDA_ALIGN)" : "none");
+				memory ? "not a multiple of 256 bytes (XFP_CUDA_ALIGN)" : "null");
 	if (bytes < wanted)
 		return xfp_fail(err, XFP_USAGE,
-				"%s: %zu prepared vectors take %" PRIu64
-				" bytes of device memory, and were given %" PRIu64,
+				"%s: %zu prepared vectors need %" PRIu64 " bytes of device memory, but got %" PRIu64,
 				xfp_printable(linear->name).text, x->count, wanted, bytes);
 	if (count && ((status = xfp_cuda_check_context(linear->cuda, err)) ||
 		      (status = launch(linear, linear->cuda->prepare[x->type - XFP_FLOAT32], grid,
@@ -203,8 +203,8 @@ enum xfp_status xfp_cuda_multiply(const struct xfp_cuda_linear *linear, uint32_t
 
 	if (expert >= plan->experts || count > x->count || count > y->count)
 		return xfp_fail(err, XFP_USAGE,
-				"%s: %zu vectors by expert %" PRIu32 "; there are %" PRIu32 " experts, %" PRIu32
-				" inputs and %zu outputs",
+				"%s: cannot multiply %zu vectors by expert %" PRIu32 "; there are %" PRIu32
+				" experts, %" PRIu32 " inputs and %zu outputs",
 				xfp_printable(linear->name).text, count, expert, plan->experts, x->count, y->count);
 	if ((status = begin(linear, plan->expert[expert].k, x, y, queue, &call, err)))
 		return status;
@@ -243,8 +243,8 @@ enum xfp_status xfp_cuda_multiply_experts(const struct xfp_cuda_linear *linear, 
 		return xfp_fail(err, XFP_USAGE, "%s: %zu products are too many for one call",
 				xfp_printable(linear->name).text, count);
 	if (count && (!products || products % 4))
-		return xfp_fail(err, XFP_USAGE, "%s: a list of products at %#" PRIx64 ", which is %s",
-				xfp_printable(linear->name).text, products, products ? "no multiple of 4" : "nowhere");
+		return xfp_fail(err, XFP_USAGE, "%s: the address of the list, %#" PRIx64 ", is %s",
+				xfp_printable(linear->name).text, products, products ? "not a multiple of 4" : "null");
 	if ((status = begin(linear, plan->k, x, y, queue, &call, err)) || !count)
 		return status;
 	split = xfp_cuda_split(plan, plan->k, y->count, count);

@@ -17,8 +17,8 @@ enum xfp_status xfp_cuda_check_memory(struct xfp_cuda *cuda, const char *what, u
 	int type = 0, device = 0;
 
 	if (!memory || memory % XFP_CUDA_ALIGN)
-		return xfp_fail(err, XFP_USAGE, "%s: the device memory at %#" PRIx64 " is %s", what, memory,
-				memory ? "not at a multiple of 256 bytes (XFP_CUDA_ALIGN)" : "none");
+		return xfp_fail(err, XFP_USAGE, "%s: the address of device memory, %#" PRIx64 ", is %s", what, memory,
+				memory ? "not a multiple of 256 bytes (XFP_CUDA_ALIGN)" : "null");
 	if (bytes < wanted)
 		return xfp_fail(err, XFP_USAGE,
 				"%s: needs %" PRIu64 " bytes of device memory, but only %" PRIu64
@@ -69,7 +69,7 @@ enum xfp_status xfp_cuda_check_queue(const struct xfp_cuda_linear *linear, const
 	if (queue && queue->workspace && queue->workspace % XFP_CUDA_ALIGN == 0)
 		return XFP_OK;
 	return xfp_fail(err, XFP_USAGE, "%s: %s; see xfp_cuda_queue_open", xfp_printable(linear->name).text,
-			!queue             ? "there is no queue"
+			!queue             ? "the queue is NULL"
 			: queue->workspace ? "the queue's workspace is not at a multiple of 256 bytes (XFP_CUDA_ALIGN)"
 					   : "the queue has no workspace");
 }

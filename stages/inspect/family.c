@@ -82,7 +82,7 @@ static enum xfp_status add_definition(struct family_parser *parser, char *rest, 
 		return xfp_fail(err, XFP_BAD_INPUT, "invalid definition; write: define NAME TEXT");
 	if (find_definition(parser, name, strlen(name)) || !strcmp(name, "layer") || !strcmp(name, "extra-layer") ||
 	    !strcmp(name, "expert"))
-		return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is defined already", name);
+		return xfp_fail(err, XFP_BAD_INPUT, "\"%s\" is already defined", name);
 	more = realloc(parser->definitions, (parser->definition_count + 1) * sizeof *more);
 	if (!more)
 		return xfp_no_memory(err);
@@ -182,8 +182,7 @@ static enum xfp_status check_layouts(const struct xfp_family *family, const char
 			continue;
 		if (count && rule->layout_count != count)
 			return xfp_fail(err, XFP_BAD_INPUT,
-					"%s:%u: rules with alternative layouts must all have "
-					"the same number of them",
+					"%s:%u: rules with alternative layouts must all have the same number of them",
 					path, rule->line);
 		count = rule->layout_count;
 	}

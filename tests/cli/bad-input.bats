@@ -110,14 +110,14 @@ accepted() { # KIND
 	open("norms/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + bytes(256))
 	EOF
 	run -3 xfp convert norms -o out.xfp
-	[[ $output == *"norms: nothing to quantize: by the rules of family general, "*"--allow-empty converts it as it is"* ]]
+	[[ $output == *"norms: nothing to quantize: by the rules of family general, "*"convert it unchanged with --allow-empty"* ]]
 	no_output out.xfp
 	run -3 xfp prepare norms -o out.xfp
 	run -3 xfp convert norms -o out.xfp -n
 	run -3 xfp plan norms -o out.xfp
 	[[ $output == *"norms: nothing to quantize: "* ]]
 	run -0 xfp plan norms -o out.xfp --allow-empty
-	[[ $output == *"There is nothing to quantize: all tensors are kept as they are."* ]]
+	[[ $output == *"There is nothing to quantize: all tensors are kept unchanged."* ]]
 	# rules that took nothing are no news then
 	echo '{"model_type": "qwen3_moe"}' >norms/config.json
 	run -3 xfp convert norms -o out.xfp

@@ -46,7 +46,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 @test "verify --source accepts the checkpoint, and says last that the floors are met" {
 	for model in fused transposed; do
 		run -0 xfp verify --source "$model" "$model.xfp"
-		[ "${lines[-3]}" = "$model.xfp: every byte is as it was written;" ]
+		[ "${lines[-3]}" = "$model.xfp: every byte is unchanged;" ]
 		[ "${lines[-2]}" = "the weights are those of the checkpoint;" ]
 		[ "${lines[-1]}" = "recorded floors are met (7 of 8 units have one)" ]
 	done

@@ -130,7 +130,7 @@ m" ]
 	mkdir disk
 	# too small from the start: said before any work, with figures
 	run -1 on_small_disk 16k disk xfp convert m -o disk/out.xfp --cache cache --work work
-	[[ $output == *" are free"* ]]
+	[[ $output == *" free, for "* ]]
 	# enough for the least that is possible, but not for what is really needed
 	for size in 300k 600k 900k; do
 		on_small_disk "$size" disk sh -c '

@@ -118,7 +118,7 @@ xfp-cache" ]
 	done
 	for how in -q -n; do
 		run -2 xfp convert m -o notes.txt "$how"
-		[[ $output == *"notes.txt: exists and is no .xfp bundle"* ]]
+		[[ $output == *"notes.txt: exists and is not an .xfp bundle"* ]]
 	done
 	sha256sum -c --quiet before
 	[ "$(ls -A)" = "before
@@ -273,7 +273,7 @@ my.mk" ]
 	END
 	refused_by_make "QUALITY, on make's command line, is not a setting" 'QUALITY = 1' QUALITY=2
 	refused_by_make "DIR is not a setting; did you mean FIT?" '' DIR=x
-	refused_by_make "make's own -j" 'JOBS = 3'
+	refused_by_make "use make -j" 'JOBS = 3'
 	# far from ours, or said to be the makefile's own, or of the environment without our prefix
 	printf '%s\n' 'MODEL = m' 'OUT = out.xfp' 'QUALITY = 1' 'DIR = x' 'bit = 1' 'XFP_OTHERS = FLOORS TARGET' 'FLOORS = 1' \
 		'include $(shell xfp --pipelines)/convert.mk' >my.mk
@@ -331,7 +331,7 @@ my.mk" ]
 	make_model m
 	for name in XFP_OVERIDE XFP_FLOORS XFP_LLOYD_ITER XFP_FTI XFP_FAMILLIES XFP_INSTRUCTIOSN_ XFP_MODLE XFP_DATA_DIR; do
 		run -2 env "$name=3" xfp convert m -o out.xfp
-		[[ ${lines[0]} == "xfp convert: the environment has $name, which is no variable of xfp; did you mean XFP_"* ]]
+		[[ ${lines[0]} == "xfp convert: the environment has $name, which is not a variable of xfp; did you mean XFP_"* ]]
 		[ "$(ls -A)" = m ]
 	done
 	run -2 env XFP_LLOYD_ITER=3 xfp plan m
@@ -348,9 +348,9 @@ my.mk" ]
 	make_model 'm $1'
 	printf 'MODEL = m $$1\nOUT = the out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >my.mk
 	run -0 make -f my.mk verify
-	[[ $output == *"the out.xfp: every byte is as it was written;"$'\n'"the weights are those of the checkpoint;"$'\n'* ]]
+	[[ $output == *"the out.xfp: every byte is unchanged;"$'\n'"the weights are those of the checkpoint;"$'\n'* ]]
 	run -0 make -f my.mk verify
-	[[ $output == *"is up to date"*"every byte is as it was written"* ]]
+	[[ $output == *"is up to date"*"every byte is unchanged"* ]]
 	run -0 make -f my.mk -n verify
 	[[ $output == *"xfp verify --source"* ]]
 }
@@ -446,7 +446,7 @@ out.xfp" ]
 	flock 9
 	run -1 xfp convert m -o out.xfp 9>&-
 	exec 9>&-
-	[[ $output == *"waiting for another conversion in $PWD/out.xfp.work"*"another conversion is at work"* ]]
+	[[ $output == *"waiting for another conversion in $PWD/out.xfp.work"*"another conversion is using this folder"* ]]
 	no_output out.xfp
 	xfp convert m -o out.xfp -q
 }
@@ -514,14 +514,14 @@ out.xfp" ]
 	echo text >note
 	ln -s note note.xfp
 	run -2 xfp convert m -o note.xfp -q
-	[[ $output == *"exists and is no .xfp bundle"* ]]
+	[[ $output == *"exists and is not an .xfp bundle"* ]]
 	[ "$(cat note)" = text ]
 	ln -s circle.xfp circle.xfp
 	run -2 xfp convert m -o circle.xfp -q
 	[[ $output == *"circle.xfp: symbolic link loop; remove it"* ]]
 	ln -s nowhere/out.xfp lost.xfp
 	run -1 xfp convert m -o lost.xfp -q
-	[[ $output == *"$PWD/nowhere: the output folder must exist"*"mkdir -p"* ]]
+	[[ $output == *"$PWD/nowhere: the output folder does not exist"*"mkdir -p"* ]]
 	run -1 xfp convert m -n -o lost.xfp
-	[[ $output == *"$PWD/nowhere: the output folder must exist"* ]]
+	[[ $output == *"$PWD/nowhere: the output folder does not exist"* ]]
 }

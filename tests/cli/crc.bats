@@ -183,7 +183,7 @@ flips_are_found() { # MODEL FILE...
 	[ "$last" -ge 2 ]
 	run -143 --separate-stderr strace -qq -o /dev/null -e trace=pread64 -P "$second" \
 		-e inject=pread64:signal=TERM:when=$((last - 1)) xfp convert torch -o a.xfp
-	[[ $stderr == *"interrupted; what is finished stays"* ]]
+	[[ $stderr == *"interrupted; finished work is kept"* ]]
 	no_output a.xfp
 	run -0 --separate-stderr xfp convert torch -o a.xfp
 	whole=$(stat -c %s "$second")

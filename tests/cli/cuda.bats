@@ -99,7 +99,7 @@ pkg_config() {
 	# shellcheck disable=SC2046
 	$CC program.c $(pkg_config --cflags --libs) -Wl,-rpath,"$XFP_TEST_LIB" -Wl,-rpath-link,"$XFP_TEST_LIB" -o program
 	LD_LIBRARY_PATH=$XFP_TEST_LIB run ./program
-	[[ "$output" == *'there is no CUDA driver here'* && "$status" -eq 1 ]] ||
+	[[ "$output" == *'no CUDA driver found'* && "$status" -eq 1 ]] ||
 		[[ "$output" == *'no CUDA context is current'* && "$status" -eq 2 ]] ||
 		[[ "$output" == *CUDA* && "$status" -eq 1 ]]
 }

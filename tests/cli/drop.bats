@@ -170,20 +170,20 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	make_model m --vocab 4000
 	mkdir disk
 	run -1 on_small_disk 128k disk xfp convert m -o disk/out.xfp --cache cache --work work
-	[[ $output =~ "$PWD/disk: about "[0-9]+" kB are needed there and "[0-9]+" kB are free: for the bundle ("[0-9]+" kB); make room, choose another place with -o, or try it all the same with --force"$ ]]
+	[[ $output =~ "$PWD/disk: about "[0-9]+" kB needed, "[0-9]+" kB free, for the bundle ("[0-9]+" kB); free some space, choose another location with -o, or try anyway with --force"$ ]]
 	on_small_disk 128k disk xfp plan m -o disk/out.xfp --cache cache --work work >plan
-	grep -A9 '^disk ' plan | tr -s ' \n' ' ' | grep -q "too little, and convert would not begin: $PWD/disk: about [0-9]* kB are needed there"
+	grep -A9 '^disk ' plan | tr -s ' \n' ' ' | grep -q "too little; convert would not start: $PWD/disk: about [0-9]* kB needed"
 	on_small_disk 128k disk xfp plan m -o disk/out.xfp --cache cache --work work --force >plan
-	grep -q 'too little, and convert would begin all the same (--force):$' plan
+	grep -q 'too little, but convert would start (--force):$' plan
 	on_small_disk 128k disk xfp plan m -o disk/out.xfp --cache cache --work work --json | grep -q '"shortage": ".*--force"'
 	xfp plan m -o disk/out.xfp --json | grep -q '"shortage": null'
 	run -1 on_small_disk 128k disk xfp convert m -o out.xfp --cache disk
-	[[ $output =~ "$PWD/disk: about ".*" are needed there and ".*" are free: for the cache (".*"); make room, choose another place with --cache, or try it all the same with --force"$ ]]
+	[[ $output =~ "$PWD/disk: about ".*" needed, ".*" free, for the cache (".*"); free some space, choose another location with --cache, or try anyway with --force"$ ]]
 	run -1 on_small_disk 128k disk xfp convert m -o out.xfp --cache cache --work disk
-	[[ $output =~ "$PWD/disk: about ".*": for the work folder (".*"); make room, choose another place with --work, or" ]]
+	[[ $output =~ "$PWD/disk: about ".*", for the work folder (".*"); free some space, choose another location with --work, or" ]]
 	# all three on one: their sum, once
 	run -1 on_small_disk 500k disk xfp convert m -o disk/out.xfp
-	[[ $output == *": for the bundle ("*"), the cache ("*"), the work folder ("*"with -o or --cache or --work, or"* ]]
+	[[ $output == *", for the bundle ("*"), the cache ("*"), the work folder ("*"with -o or --cache or --work, or"* ]]
 	# nothing was begun
 	[ -z "$(find . -name 'u0*-*')" ]
 	no_output out.xfp
@@ -196,11 +196,11 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	need=$(xfp plan m -o out.xfp --json | "$PYTHON" -c 'import json, sys; p = json.load(sys.stdin); print(p["bundle"]["expected"] // 1024)')
 	# the bundle alone would fit, with its packed units, but not with what they are measured from
 	run -1 on_small_disk $((need + 400))k disk xfp convert m -o disk/out.xfp
-	[[ $output == *"about "*" are needed there"* ]]
+	[[ $output == *"about "*" needed"* ]]
 	[ -z "$(find . -name 'u0*-*')" ]
 	run on_small_disk $((need + 400))k disk sh -c '
 		xfp convert m -o disk/out.xfp --force -q; echo "status $?"; find disk -name "*.h5" | wc -l'
-	[[ $output != *"are needed there"* ]]
+	[[ $output != *" needed"* ]]
 	[ "${lines[-1]}" -gt 5 ]
 }
 

@@ -412,9 +412,9 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	for kind in floats deep turned ends; do
 		refused 3 "$kind.npy: does not hold integers of one or two dimensions" --tokens "$kind.npy" m
 	done
-	refused 3 'fewer than two tokens a sequence' --tokens single.npy m
+	refused 3 'fewer than two tokens per sequence' --tokens single.npy m
 	refused 3 "longer than the model's context of 1024" --tokens long.npy m
-	refused 3 'cut.npy: is cut off' --tokens cut.npy m
+	refused 3 'cut.npy: is truncated' --tokens cut.npy m
 	refused 3 'text.npy: is not a .npy file' --tokens text.npy m
 	refused 3 'nothere.npy' --tokens nothere.npy m
 }
@@ -465,7 +465,7 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	refused 3 'nothere: no such file' --text nothere m
 	refused 3 "longer than the model's context of 1024" --text text --length 1025 m
 	refused 2 "expected a number of tokens" --text text --length 1 m
-	refused 2 '--length is for --text' --tokens t.npy --length 4 m
+	refused 2 '--length applies to --text' --tokens t.npy --length 4 m
 	refused 2 'both --tokens and --text' --tokens t.npy --text text m
 	echo '{"model": {"type": "Unigram"}}' >m/tokenizer.json
 	refused 3 'tokenizer.json' --text text m
@@ -475,12 +475,12 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	make_model m
 	make_model b --family bert
 	tokens t.npy 'np.arange(30)'
-	refused 3 'models of type bert cannot be computed here' --tokens t.npy b
+	refused 3 'models of type bert are not supported' --tokens t.npy b
 	# The manual names the families that the message does.
-	families=${stderr#*cannot be computed here; }
+	families=${stderr#*supported types: }
 	tr '\n' ' ' <"$srcdir/man/xfp-eval.1" | grep -qF "families ${families% can}, with"
 	refused 2 'no bundle or model' --tokens t.npy
-	refused 2 '--tokens is missing' m
+	refused 2 '--tokens or --text is missing' m
 	refused 2 'expected a number of threads' --tokens t.npy --threads 0 m
 	refused 3 'nothere' --tokens t.npy nothere
 	sed -i 's/"num_key_value_heads": 2/"num_key_value_heads": 4/' m/config.json

@@ -151,8 +151,8 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	make_model without --vocab 260
 	make_model b --family bert
 	refused 2 'no bundle or model' --prompt a
-	refused 2 '--prompt or --batch is missing; a prompt is given with --prompt TEXT' 'some text' m
-	refused 2 "a prompt is given with --prompt 'TEXT', in quotes" --prompt some text m
+	refused 2 '--prompt or --batch is missing; give a prompt with --prompt TEXT' 'some text' m
+	refused 2 "give a prompt with --prompt 'TEXT', in quotes" --prompt some text m
 	refused 2 'exclude each other' --prompt a --batch prompts m
 	refused 2 'need a --temperature above 0' --prompt a --top-k 3 m
 	refused 2 "--top-p '0': expected a number above 0" --prompt a --top-p 0 m
@@ -161,7 +161,7 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	refused 2 '--stop: is not UTF-8' --prompt a --stop $'a\xff' m
 	refused 2 "--memory '100': expected a size" --prompt a --memory 100 m
 	refused 3 'without: has no tokenizer.json' --prompt a without
-	refused 3 'models of type bert cannot be computed here' --prompt a b
+	refused 3 'models of type bert are not supported' --prompt a b
 	refused 3 "--context 1025: the model's context is 1024" --prompt a --context 1025 m
 	refused 3 'prompt 1 has 7 tokens, and the context is 6' --prompt abcdef --context 6 m
 	refused 3 "prompt 1 has 1201 tokens, and the model's context is 1024" --prompt "$(printf '%01200d' 0)" m

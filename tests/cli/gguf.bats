@@ -263,7 +263,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	size|token_embd.weight: its shape has 2^63 elements
 	bytes|output_norm.weight: its shape makes 2^63 bytes or more
 	type|token_embd.weight: is of type 137
-	gone|token_embd.weight: is of type Q4_2, which llama.cpp dropped
+	gone|token_embd.weight: is of type Q4_2, which llama.cpp removed
 	block|output_norm.weight: its rows of 64 elements are not whole blocks of 256 (Q4_K)
 	offset|output_norm.weight: begins at byte 32 of the data
 	alignment|general.alignment: is not a 32-bit power of two
@@ -274,7 +274,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	heads|pairs for 5 heads
 	layers|llama.block_count: is missing
 	adapter|is an adapter, not a model
-	unknown|is a GGUF of an architecture that is none of llama
+	unknown|is a GGUF of an unsupported architecture; supported are llama
 	listed|blk.0.extra.weight: IQ2_XXS, which can be listed but not read
 	EOF
 	gguf gemma2 --spoil norm-type

@@ -123,7 +123,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	xfp convert moe -o floors.xfp -q
 	[ -e out.xfp.work/assigned ]
 	[ ! -e floors.xfp.work/assigned ]
-	xfp info floors.xfp | grep -qx 'method auto; parameters as by default'
+	xfp info floors.xfp | grep -qx 'method auto; default parameters'
 	xfp convert moe -o off.xfp -q --min-cos-lazy 0 --floor attention=0,lm_head=0,embedding=0,other=0 --min-cos-strict 0
 	xfp info off.xfp | grep -q '^method auto; no floors'
 	xfp convert moe -o out.xfp -q
@@ -219,29 +219,29 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	XFP_RESERVE=kv=2MB xfp convert moe -o out.xfp -n --envelope 2x3MB --reserve kv=1MB >/dev/null # the option wins
 	run -2 xfp convert moe -o out.xfp --reserve kv=3MB
 	run -2 xfp convert moe -o out.xfp --envelope 9x3MB
-	[[ $output == *"is cut by experts and has 8 of them"* ]]
+	[[ $output == *"is split by experts and has 8 of them"* ]]
 	run -2 xfp convert moe -o out.xfp --target-size 3MB --weight atention=2
 	[[ $output == *"no class 'atention'"* ]]
 	run -2 xfp convert moe -o out.xfp --target-size 14QiB
 	xfp plan moe --target-size 3MB --weight role:dwon=2 2>&1 >/dev/null | grep -q 'weight role:dwon: matches no unit'
-	xfp convert moe -o out.xfp -n --weight attention=2 2>&1 >/dev/null | grep -q 'weight: decides nothing without a goal'
+	xfp convert moe -o out.xfp -n --weight attention=2 2>&1 >/dev/null | grep -q 'weight: has no effect without a goal'
 	xfp convert moe -o out.xfp -n 2>said >/dev/null
 	run -1 grep -e --weight said
 	least=$(size_at moe 0)
 	run -2 xfp convert moe -o out.xfp --target-size "$least" --format routed_expert=6
-	[[ $output == *"give it fewer bits with --format"* ]]
-	named=$(sed -n 's/.*name a goal of about \([0-9]*\) bytes.*/\1/p' <<<"$output")
+	[[ $output == *"give them fewer bits with --format"* ]]
+	named=$(sed -n 's/.*request about \([0-9]*\) bytes.*/\1/p' <<<"$output")
 	# before anything is read: what nothing can be smaller than, and the nearest that is possible
 	run -4 xfp convert moe -o out.xfp --target-size 10kB
-	[[ $output == *"with the fewest bits everything takes at least "*"the nearest goal that is likely to be possible"* ]]
-	floor=$(sed -n 's/.*everything takes at least \([0-9]*\) bytes.*/\1/p' <<<"$output")
-	nearest=$(sed -n 's/.*to be possible is \([0-9]*\) bytes.*/\1/p' <<<"$output")
+	[[ $output == *"the fewest bits need at least "*"the nearest goal that is probably possible"* ]]
+	floor=$(sed -n 's/.*bits need at least \([0-9]*\) bytes.*/\1/p' <<<"$output")
+	nearest=$(sed -n 's/.*probably possible is \([0-9]*\) bytes.*/\1/p' <<<"$output")
 	[ "$floor" -le "$nearest" ]
 	[ "$nearest" = "$least" ]
 	run -4 xfp convert moe -o out.xfp --target-size $((floor - 1))
 	[ ! -e xfp-cache ] || [ -z "$(artifacts)" ]
 	run -4 xfp convert moe -o out.xfp --target-bpw 1.5
-	bits=$(sed -n 's/.*to be possible is \([0-9.]*\) bits.*/\1/p' <<<"$output")
+	bits=$(sed -n 's/.*probably possible is \([0-9.]*\) bits.*/\1/p' <<<"$output")
 	# all that was named is possible
 	xfp convert moe -o out.xfp --target-size "$nearest" -q
 	[ "$(stat -c %s out.xfp)" -le "$nearest" ]
@@ -271,7 +271,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	xfp info out.xfp | grep -qx 'method auto; bits chosen for a goal, with floor:attention=0.997'
 	# known after the survey, with figures
 	run -4 xfp convert moe -o none.xfp -q --target-size "$(size_at moe 200)" --floor routed_expert=0.999
-	[[ $output == *"with the fewest bits that meet the floors everything takes "*"lower the floors"* ]]
+	[[ $output == *"the fewest bits that meet the floors need "*"lower the floors"* ]]
 	[ ! -e none.xfp ]
 	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'survey'")" -gt 0 ]
 }
@@ -336,18 +336,18 @@ even_columns() { # MODEL
 	"$PYTHON" -c 'import sys; assert 3 < float(sys.argv[1]) < 3.3' "$(field goal bits <plan)"
 	[ "$(field curve surveyed <plan)" = 0 ]
 	run -4 xfp plan big -q --envelope 80GB
-	[[ $output == *"with the fewest bits everything takes at least "*" on a GPU, and the goal allows 80000000000"* ]]
+	[[ $output == *"the fewest bits need at least "*" on a GPU, but the goal allows 80000000000"* ]]
 	xfp plan big -q --json --envelope 141GB >plan
 	[ "$(field goal taken <plan)" -le 141000000000 ]
 	# the smallest dimension that is cut: rows of in_proj_a and in_proj_b
 	run -2 xfp plan big -q --envelope 65x96GB
-	[[ $output == *"(in_proj_"*") is cut by rows and has 64 of them; name no more GPUs than that"* ]]
+	[[ $output == *"(in_proj_"*") is split by rows and has 64 of them; name at most that many GPUs"* ]]
 }
 
 @test "plan: eight sizes, by typical cosines, then by surveys, and what they promise is what comes" {
 	make_models
 	xfp plan moe --target-size 3MB >plan
-	grep -q '^Sizes that --target-size could name' plan
+	grep -q '^Possible sizes for --target-size' plan
 	grep -q '^by typical cosines (--survey measures):' plan
 	[ -z "$(find . -name '*.h5')" ]
 	xfp plan moe --target-size 3MB --survey -q >plan

@@ -183,9 +183,9 @@ described() { # PAGE
 		run -2 $command
 		[[ ${lines[0]} == "xfp "[a-z]*": $said"* ]] || { echo "$command: $output"; return 1; }
 	done <<-'END'
-		xfp cache|which command? ls, check, rebuild, gc or stats
+		xfp cache|expected a command: ls, check, rebuild, gc or stats
 		xfp cache --nothing|no option '--nothing'
-		xfp status a b|one conversion at a time, not 'b', too
+		xfp status a b|expected one conversion, got 'b' as well
 		xfp status --work a b|OUT.xfp or --work, not both
 		xfp verify --min-cos-strict 2 a|--min-cos-strict '2': expected a cosine from 0 to 1, as in 0.99
 		xfp unpack --dtype f64 -o d a|--dtype 'f64': expected bf16

@@ -127,7 +127,7 @@ evaluate() { # ARGUMENT...
 	run -2 --separate-stderr xfp eval --text text m b.xfp
 	[[ ${stderr_lines[0]} == "xfp eval: more than one bundle or model" ]]
 	run -2 --separate-stderr xfp eval m
-	[[ ${stderr_lines[0]} == *"a text is given with --text FILE" ]]
+	[[ ${stderr_lines[0]} == *"name a text with --text FILE" ]]
 	evaluate --text text m --source b.xfp
 	[ "$stderr" = "xfp eval: --source b.xfp: is a bundle and m a checkpoint, so they look swapped; to evaluate the bundle: xfp eval --source m b.xfp" ]
 	for right in "m b.xfp" "b.xfp b.xfp" "m m"; do

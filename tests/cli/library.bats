@@ -114,7 +114,7 @@ assert y.shape == (64,) and np.abs(y - w.sum(1)).max() <= 1e-2 * np.abs(w).sum(1
 		done
 	done
 	run -2 ./example quantized.xfp lm_head.weight 128
-	[[ $output == *"model.embed_tokens.weight: there is no row 128; there are 128"* ]]
+	[[ $output == *"model.embed_tokens.weight: row 128 does not exist; there are 128"* ]]
 }
 
 @test "products of every unit agree with numpy's, in every mode and with every set of instructions" {

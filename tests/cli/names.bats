@@ -77,9 +77,9 @@ m" ]
 	first=$(units a/b)
 	cached a/b $two --layers 2
 	run -3 xfp-inspect a/b
-	[[ $output == *"a/b: which snapshot? Name one as in a/b@11111111; there are $one, $two" ]]
+	[[ $output == *"a/b: has several snapshots; name one, as in a/b@11111111: $one, $two" ]]
 	run -3 xfp-inspect a/b@11
-	[[ $output == *"which snapshot?"* ]]
+	[[ $output == *"has several snapshots"* ]]
 	[ "$(units a/b@$one)" = "$first" ]
 	[ "$(units a/b@111)" = "$first" ]
 	second=$(units a/b@1122)

@@ -91,7 +91,7 @@ setup() {
 		deepseek left-over tensor model.stray.weight_scale_inv: scales weights that are missing
 		deepseek unpacked config.json: says that the weights are fp8, but no tensor is*remove quantization_config
 		deepseek block-size tensor*_scale_inv: has the shape*64 x 128*have scales \[3, 2\]
-		deepseek no-block-size tensor*_scale_inv: has the shape*leave open*weight_block_size
+		deepseek no-block-size tensor*_scale_inv: has the shape*ambiguous*weight_block_size
 		deepseek bad-block-size config.json: weight_block_size is not two numbers
 		qwen3-channel also-blocks tensor*_scale: has the shape*32 x 32, as config.json says*download both again
 		deepseek fmt tensor*down_proj.weight: is F8_E4M3, but config.json says fmt e5m2

@@ -86,7 +86,7 @@ zeros() { # BUNDLE TENSOR
 		rm -r packed plain
 	done <<-'END'
 		qwen3-channel missing down_proj.weight: has no scales*download
-		qwen3-channel shape weight_scale: has the shape \[96, 2\]*leave open*download
+		qwen3-channel shape weight_scale: has the shape \[96, 2\]*ambiguous*download
 		qwen3-tensor missing down_proj.weight: has no scales*download
 		qwen3-moe missing down_proj: has no scales*download
 		awq-gemv missing down_proj.qweight: has no scales*download

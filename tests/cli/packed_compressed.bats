@@ -105,7 +105,7 @@ each_form() { # FORM...
 		modelopt-nvfp4 nvfp4-group-size config.json: group_size does not match its quant_algo
 		modelopt-nvfp4-beside unpacked hf_quant_config.json: says that the weights are modelopt*remove this file
 		modelopt-fp8-stacks stack-shape tensor*down_proj_weight_scale: is F32 \[1, 3\]*one scale for all or for each of them
-		modelopt-fp8-stacks stack-bytes tensor*experts.down_proj: is I8*only 8-bit floats are read*unquantized
+		modelopt-fp8-stacks stack-bytes tensor*experts.down_proj: is I8*supported as 8-bit floats only*unquantized
 		modelopt-fp8-stacks stack-missing tensor*experts.down_proj: has no scales*with _weight_scale
 		modelopt-fp8-blocks shape tensor*weight_scale: has the shape*have one for all, for each row, or for each 32 x 32
 	END

@@ -106,7 +106,7 @@ setup() {
 		exl2 no-most tensor lm_head.q_weight: has no q_scale_max
 		exl2 fewer-groups tensor lm_head.q_weight: is I32*q_groups \[8\], but EXL2 has I32 \[words, out\]
 		exl2 fewer-scales tensor lm_head.q_weight: is I32*with q_scale \[4, 12\]
-		exl2 few-words tensor lm_head.q_weight: has*words down, but its q_invperm 128 inputs
+		exl2 few-words tensor lm_head.q_weight: has*rows of words, but its q_invperm has 128 inputs
 		exl2 fewer-words tensor lm_head.weight: its q_groups are not groups that make up its inputs; download
 		exl2 fewer-inputs tensor lm_head.weight: its q_groups are not groups
 		exl2 group-bits tensor lm_head.weight: its q_groups are not groups

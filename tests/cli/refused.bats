@@ -100,7 +100,7 @@ notes() { # ARGUMENT...
 	EOT
 	mkdir disk
 	run -0 on_small_disk 160k disk sh refused.sh
-	[ "$(grep -c ' are needed there' <<<"$output")" -eq 3 ]
+	[ "$(grep -c ' needed, ' <<<"$output")" -eq 3 ]
 	[[ $output == *"manifest.sqlite: disk full"* ]]
 	[ "$(grep -v '^xfp convert: ' <<<"$output")" = $'disk\ndisk\ndisk\ndisk' ] || { echo "$output"; return 1; }
 	# what members of an archive were compared with is worth keeping, if there is any

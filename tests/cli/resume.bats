@@ -73,7 +73,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' xfp convert m -o "out 1.xfp" -j1 2>errors 
 		wait $pid || status=$?
 		[ $status = $((128 + $(kill -l $signal))) ]
 		no_output "out 1.xfp"
-		grep -q "To go on" errors
+		grep -q "To resume" errors
 		command=$(tail -n1 errors)
 		[ "$command" = "  xfp convert m -o 'out 1.xfp' -j1" ]
 		finished_before=$(find "out 1.xfp.work" -name 'u*-packed' | wc -l)
@@ -111,7 +111,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@" >stdout 2>errors &
 	rm -r out.xfp out.xfp.work xfp-cache
 	export XFP_RUN_BY=make XFP_MIN_COS_LAZY=0.9 # as convert.mk does
 	interrupted xfp convert m -o out.xfp -j1
-	grep -q "To go on, run make again" errors
+	grep -q "To resume, run make again" errors
 	run ! grep -q "^ *xfp convert [^:]*$" errors
 	grep -q "^export XFP_RUN_BY = make" "$(xfp --pipelines)/convert.mk"
 }
@@ -120,7 +120,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@" >stdout 2>errors &
 	printf 'MODEL = m\nOUT = out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >'my model.mk'
 	expected=$(converted m whole.xfp --cache whole --min-cos-lazy 0.95)
 	interrupted make -f 'my model.mk' -j1 MIN_COS_LAZY=0.95
-	command=$(grep -A1 "To go on:" errors | tail -n 1)
+	command=$(grep -A1 "To resume:" errors | tail -n 1)
 	[ "$command" = "  make -f 'my model.mk' -j1 MIN_COS_LAZY=0.95" ]
 	[ "$(xfp status out.xfp | tail -n 1)" = "$command" ]
 	eval "$command" >stdout
@@ -137,9 +137,9 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 	kill -s TERM $pid
 	wait $pid || true
 	# make hands the signal on; the message may come after its own end
-	until grep -q "To go on:" errors; do sleep 0.01; done
+	until grep -q "To resume:" errors; do sleep 0.01; done
 	flock ../out.xfp.work/lock true
-	command=$(grep -A1 "To go on:" errors | tail -n 1)
+	command=$(grep -A1 "To resume:" errors | tail -n 1)
 	[ "$command" = "  cd $BATS_TEST_TMPDIR && make -k -f 'my model.mk' -j1 MIN_COS_LAZY=0.95" ]
 	[ "$(xfp status ../out.xfp | tail -n 1)" = "$command" ]
 	eval "$command" >stdout
@@ -179,7 +179,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 	exec 9>&-
 	[ $status = 143 ]
 	[ $(($(milliseconds) - start)) -lt 30000 ] # otherwise it never ends
-	grep -q "To go on" errors
+	grep -q "To resume" errors
 }
 
 @test "unpack, interrupted: no folder, or an empty one as it was; the signal's status" {

@@ -228,7 +228,7 @@ turning() { # STAGE UNIT once|always
 		turning $stage u000001 once
 		[ "$(converted m out.xfp 2>stderr)" = "$want" ]
 		grep -q "q_proj.weight: weights changed during the conversion" stderr
-		grep -q "weights changed while they were being converted; reading them once more" stderr
+		grep -q "weights changed while they were being converted; reading them again" stderr
 		run ! grep -q damaged stderr
 		turn
 	done
@@ -239,7 +239,7 @@ turning() { # STAGE UNIT once|always
 	turn
 	[ "$(converted m out.xfp --bits 2,3 --on-miss best 2>stderr)" = "$(converted m other.xfp --bits 2,3 \
 		--on-miss best --cache fresh-cache --rehash)" ]
-	grep -q "reading them once more" stderr
+	grep -q "reading them again" stderr
 }
 
 @test "a conversion whose weights change again and again fails, and leaves nothing wrong behind" {
@@ -248,7 +248,7 @@ turning() { # STAGE UNIT once|always
 	map "$PWD/m/model.safetensors" model.layers.0.self_attn.q_proj.weight
 	turning lloyd-fit u000001 always
 	run -1 xfp convert m -o out.xfp -q
-	[[ $output == *"its weights change again and again"*"when nobody writes to it"* ]]
+	[[ $output == *"its weights keep changing"*"when nothing writes to it"* ]]
 	no_output out.xfp
 	PATH=${PATH#"$PWD"/bin:}
 	[ "$(converted m out.xfp)" = "$(converted m fresh.xfp --cache fresh-cache)" ]

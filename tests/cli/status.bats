@@ -142,7 +142,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[[ $output == *"failed: 1 of 9 units, "*", 8 failed" ]]
 	run -0 xfp status out.xfp
 	[[ $output == *"state    failed after "*", status 4"* ]]
-	[[ $output == *"8 of the 9 units left to do could not be converted"* ]]
+	[[ $output == *"8 of the 9 remaining units could not be converted"* ]]
 	[[ $output == *"u000002 autoselect: unit model.layers.0.self_attn."*": no candidate meets the floor"* ]]
 	[[ ${lines[-1]} == "  xfp convert m -o out.xfp --bits 2 --min-cos-lazy 0.99 --on-miss fail --lm-head fp8 -k" ]]
 	[ "$(member 'len(failures), failures[0]["stage"], failures[0]["status"]' out.xfp)" = "(8, 'autoselect', 4)" ]
@@ -171,7 +171,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 
 @test "which run: OUT, its work folder, --work, the environment, the current folder" {
 	run -3 xfp status
-	[[ $output == *"no conversion has its work folder here"*"--work"* ]]
+	[[ $output == *"no work folder (OUT.xfp.work) here"*"--work"* ]]
 	make_model m
 	xfp convert m -o a.xfp -q
 	for how in "" a.xfp a.xfp.work a.xfp.work/ "--work a.xfp.work"; do
@@ -188,7 +188,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "$(xfp status | grep -c "^output ")" = 2 ]
 	[ "$(xfp status --json | grep -c '"output"')" = 2 ]
 	run -2 xfp status --watch
-	[[ $output == *"2 conversions are here, and 0 at work; name one"* ]]
+	[[ $output == *"2 conversions found, 0 of them running; name one"* ]]
 	run -3 xfp status --work m
 	[[ $output == *"m: not the work folder of a conversion"* ]]
 	run -2 xfp status a.xfp b.xfp
@@ -273,7 +273,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "$(member 'state, pid' out.xfp)" = "('running', $pid)" ]
 	cp out.xfp.work/run before
 	run -1 xfp convert m -o out.xfp -q
-	[[ $output == *"another conversion is at work here"* ]]
+	[[ $output == *"another conversion is using this folder"* ]]
 	cmp before out.xfp.work/run
 	[ "$(member 'state, pid, message' out.xfp)" = "('running', $pid, None)" ]
 	kill -9 $pid
@@ -289,9 +289,9 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 		replace_stage "$stage" 'kill -9 $$'
 		named=$stage
 		# whose recipe has the fits of 5 and 6 bits, too
-		[ "$stage" != xfp-autoselect ] || named="xfp-autoselect, or the fit that it asked for,"
+		[ "$stage" != xfp-autoselect ] || named="xfp-autoselect, or the fit that it requested,"
 		run -1 bin/xfp convert m -o out.xfp -q --cache "cache-$stage"
-		[[ ${lines[-1]} =~ ^"xfp convert: unit u00000"[0-9]" ("[a-z_.0-9]*"): $named was ended by a signal (Killed): if that was for want of memory, fewer --jobs need less; see $PWD/out.xfp.work/log"$ ]] || {
+		[[ ${lines[-1]} =~ ^"xfp convert: unit u00000"[0-9]" ("[a-z_.0-9]*"): $named was killed by a signal (Killed): if memory ran out, use fewer --jobs; see $PWD/out.xfp.work/log"$ ]] || {
 			echo "$stage: $output"
 			return 1
 		}
@@ -301,12 +301,12 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	export XFP_DATADIR=$data
 	replace_stage xfp-lloyd-fit 'kill -SEGV $$'
 	run -1 bin/xfp convert m -o out.xfp -q --mode v2
-	[[ ${lines[-1]} == *"xfp-lloyd-fit was ended by a signal (Segmentation fault"*"): run again; if it comes again, it is a fault of "* ]]
+	[[ ${lines[-1]} == *"xfp-lloyd-fit was killed by a signal (Segmentation fault"*"): run again; if it happens again, xfp or "* ]]
 	rm -rf bin
 	export XFP_DATADIR=$data
 	replace_stage xfp-bundle 'kill -9 $$'
 	run -1 bin/xfp convert m -o out.xfp -q
-	[[ ${lines[-1]} == "xfp convert: xfp-bundle was ended by a signal (Killed): if that was for want of memory, "* ]]
+	[[ ${lines[-1]} == "xfp convert: xfp-bundle was killed by a signal (Killed): if memory ran out, "* ]]
 }
 
 @test "convert itself ended by a signal of a crash: failed, with what to do, and a rerun gives the bundle" {

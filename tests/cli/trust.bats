@@ -173,7 +173,7 @@ fresh() { # OPTION...
 		: >"$top/done"; exec "$real" "$@"'
 	PATH=$PWD/bin:$PATH
 	[ "$(converted m out.xfp 2>err)" = "$want" ]
-	grep -q "a file of the work folder, was damaged; making again what is missing" err
+	grep -q "a file of the work folder, was damaged; making the missing artifacts again" err
 }
 
 @test "a link that leads elsewhere during a run, and back: the other file's weights are in no bundle" {

@@ -565,7 +565,7 @@ db.execute("UPDATE runs SET ended = NULL, status = NULL WHERE run = 2"); db.comm
 sqlite3.connect("xfp-cache/manifest.sqlite").execute("""CREATE TRIGGER full BEFORE INSERT ON run_units
 	BEGIN SELECT RAISE(ABORT, "disk full, as it were"); END""")'
 	xfp convert m -o out.xfp -q --min-cos-lazy 0.95 2>err
-	grep -q "what this run used is not in the manifest" err
+	grep -q "the manifest does not record what this run used" err
 	[ "$(query "SELECT count(*) FROM runs WHERE status = 0")" = 2 ]
 	[ "$(query "SELECT count(*) FROM runs WHERE ended IS NULL")" = 1 ]
 	"$PYTHON" -c 'import sqlite3; sqlite3.connect("xfp-cache/manifest.sqlite").execute("DROP TRIGGER full")'

@@ -44,7 +44,7 @@ ends_by() { # SIGNAL SECONDS OF WAITING
 	wait $! || status=$?
 	[ "$status" = $((128 + $(kill -l "$1"))) ] || { echo "status $status"; cat said; return 1; }
 	[ $((SECONDS - began)) -le $(($2 + 30)) ] || { echo "after $((SECONDS - began)) s"; return 1; }
-	grep -q "interrupted; what is finished stays. To go on" said
+	grep -q "interrupted; finished work is kept. To resume" said
 	no_output out.xfp
 }
 

@@ -400,12 +400,12 @@ static void what_cannot_be(void **state)
 	out.field = value;      \
 	refused(xfp_cuda_multiply(s.linear, 0, 1, &s.prepared, &out, &queue, &err), part)
 	IN(data, 0, "inputs at 0, which is nowhere");
-	IN(data, s.x + 1, "which is no multiple of their size");
+	IN(data, s.x + 1, "is not a multiple of their size");
 	IN(type, 4, "inputs have an unknown type, 4");
 	IN(stride, s.info.cols - 1, "have no room for");
-	IN(count, 3, "3 prepared vectors take");
+	IN(count, 3, "3 prepared vectors need");
 	OUT(data, 0, "outputs at 0, which is nowhere");
-	OUT(data, s.y + 1, "which is no multiple of their size");
+	OUT(data, s.y + 1, "is not a multiple of their size");
 	OUT(type, 0, "outputs have an unknown type, 0");
 	OUT(stride, 1, "have no room for");
 	refused(xfp_cuda_prepare(s.linear, &s.in, s.room + 64, room, &queue, &s.prepared, &err),
@@ -420,7 +420,8 @@ static void what_cannot_be(void **state)
 	bundle = fixture_open(f.out);
 	open_scene(&s, bundle, 0, NULL, 1, XFP_FLOAT32, XFP_FLOAT32);
 	refused(xfp_cuda_multiply_experts(s.linear, 0, 1, &s.prepared, &s.out, &queue, &err), "which is nowhere");
-	refused(xfp_cuda_multiply_experts(s.linear, s.x + 2, 1, &s.prepared, &s.out, &queue, &err), "no multiple of 4");
+	refused(xfp_cuda_multiply_experts(s.linear, s.x + 2, 1, &s.prepared, &s.out, &queue, &err),
+		"not a multiple of 4");
 	refused(xfp_cuda_multiply_experts(s.linear, s.x, (size_t)1 << 31, &s.prepared, &s.out, &queue, &err),
 		"2147483648 products are too many for one call");
 	check(xfp_cuda_multiply_experts(s.linear, 0, 0, &s.prepared, &s.out, &queue, &err));

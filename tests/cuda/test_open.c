@@ -70,7 +70,7 @@ static void no_driver(void **state)
 		struct xfp_cuda *cuda;
 
 		status = (int)xfp_cuda_open(&cuda, &err);
-		_exit(cuda || status != XFP_FAILED || !strstr(err.text, "there is no CUDA driver here") ||
+		_exit(cuda || status != XFP_FAILED || !strstr(err.text, "no CUDA driver found") ||
 		      !strstr(err.text, "install the NVIDIA driver"));
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -137,8 +137,7 @@ static void calls_fail(void **state)
 		{ "cuLibraryLoadData 7 222",
 		  "v2c.cu: cuLibraryLoadData failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222): the provided PTX was "
 		  "compiled with an unsupported toolchain.; the driver is older than the nvcc that compiled the "
-		  "kernels: "
-		  "update it, or build" },
+		  "kernels: update it, or build" },
 		{ "cuCtxGetId 1 709", "cuCtxGetId failed: CUDA_ERROR_CONTEXT_IS_DESTROYED (709)" },
 		{ "cuLibraryGetKernel 1 200",
 		  "xfp_prepare_f32: cuLibraryGetKernel failed: CUDA_ERROR_INVALID_IMAGE (200)" },
@@ -251,7 +250,7 @@ static void bad_memory(void **state)
 		const char *text;
 	} cases[] = {
 		{ 0, 0, 0, "q.weight: the device memory at 0 is none" },
-		{ 1, 16, 0, "not at a multiple of 256 bytes" },
+		{ 1, 16, 0, "not a multiple of 256 bytes" },
 		{ 1, 0, 1, "needs " },
 		{ 256, 0, 0, "0x100 is not an address of device memory" },
 	};

@@ -23,7 +23,7 @@ static void workspaces(void **state)
 	assert_int_equal(cu.cuStreamCreate(&stream, 0), SUCCESS);
 #define OPEN(at, bytes, part) refused(xfp_cuda_queue_open(cuda, stream, at, bytes, &own, &err), part)
 	OPEN(0, XFP_CUDA_WORKSPACE, "a queue: the device memory at 0 is none");
-	OPEN(memory + 128, XFP_CUDA_WORKSPACE, "not at a multiple of 256 bytes");
+	OPEN(memory + 128, XFP_CUDA_WORKSPACE, "not a multiple of 256 bytes");
 	OPEN(memory, XFP_CUDA_WORKSPACE - 1,
 	     "a queue: needs 4194304 bytes of device memory, but only 4194303 were given (see XFP_CUDA_WORKSPACE)");
 	OPEN(256, XFP_CUDA_WORKSPACE, "0x100 is not an address of device memory");
@@ -42,7 +42,7 @@ static void workspaces(void **state)
 	refused(xfp_cuda_prepare(s.linear, &s.in, s.room, 65536, queue, &s.prepared, &err), part); \
 	refused(xfp_cuda_multiply(s.linear, 0, 1, &s.prepared, &s.out, queue, &err), part);        \
 	refused(xfp_cuda_multiply_experts(s.linear, s.x, 1, &s.prepared, &s.out, queue, &err), part)
-	CALLS(NULL, "q.weight: there is no queue; see xfp_cuda_queue_open");
+	CALLS(NULL, "q.weight: the queue is NULL; see xfp_cuda_queue_open");
 	CALLS(&bad, "q.weight: the queue has no workspace; see xfp_cuda_queue_open");
 	bad.workspace = memory + 8;
 	CALLS(&bad, "the queue's workspace is not at a multiple of 256 bytes");

@@ -489,7 +489,7 @@ static void what_is_no_bundle_is_refused(void **state)
 	close(listener);
 	assert_int_equal(fixture_accept("/nonexistent/x.xfp", &err), XFP_BAD_INPUT);
 	assert_int_equal(fixture_accept("/dev/null/x.xfp", &err), XFP_BAD_INPUT); /* a file is not a folder */
-	assert_non_null(strstr(err.text, "/dev/null/x.xfp: there is no such file"));
+	assert_non_null(strstr(err.text, "/dev/null/x.xfp: no such file"));
 	fixture_free(&f);
 }
 

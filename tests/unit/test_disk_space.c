@@ -159,10 +159,10 @@ static void a_refusal_names_all_figures(void **state)
 	disk_free = 1000;
 	assert_int_equal(xfp_check_disk_space(&s.c, &err), XFP_FAILED);
 	assert_memory_equal(err.text, *state, strlen(*state));
-	assert_non_null(strstr(err.text, " are needed there and 1.00 kB are free: for the bundle ("));
+	assert_non_null(strstr(err.text, " needed, 1.00 kB free, for the bundle ("));
 	assert_non_null(strstr(err.text, "), the cache ("));
 	assert_non_null(strstr(err.text, "), the work folder ("));
-	assert_non_null(strstr(err.text, "with -o or --cache or --work, or try it all the same with --force"));
+	assert_non_null(strstr(err.text, "with -o or --cache or --work, or try anyway with --force"));
 	end(&s);
 }
 

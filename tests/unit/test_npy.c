@@ -61,7 +61,7 @@ static void types_and_shapes(void **state)
 		/* One byte less is too few. */
 		assert_int_equal(read_npy(state, cases[i].version, header, content, cases[i].size - 1, &t),
 				 XFP_BAD_INPUT);
-		assert_non_null(strstr(err.text, "t.npy: is cut off"));
+		assert_non_null(strstr(err.text, "t.npy: is truncated"));
 	}
 }
 
@@ -114,12 +114,12 @@ static void headers_that_are_refused(void **state)
 		{ HEADER("|u1", "-2,"), "integers of one or two dimensions", 1 },
 		{ HEADER("|u1", "99999999999999999999,"), "integers of one or two dimensions", 1 },
 		{ HEADER("|u1", "18446744073709551616,"), "integers of one or two dimensions", 1 },
-		{ HEADER("|u1", "18446744073709551615,"), "is cut off", 1 },
-		{ HEADER("|u1", "4294967296, 4294967296"), "is cut off", 1 },
-		{ HEADER("<u8", "1, 2305843009213693953"), "is cut off", 1 },
-		{ HEADER("|u1", "2, 1"), "fewer than two tokens a sequence", 1 },
-		{ HEADER("|u1", "0, 2"), "fewer than two tokens a sequence", 1 },
-		{ HEADER("|u1", "1,"), "fewer than two tokens a sequence", 1 },
+		{ HEADER("|u1", "18446744073709551615,"), "is truncated", 1 },
+		{ HEADER("|u1", "4294967296, 4294967296"), "is truncated", 1 },
+		{ HEADER("<u8", "1, 2305843009213693953"), "is truncated", 1 },
+		{ HEADER("|u1", "2, 1"), "fewer than two tokens per sequence", 1 },
+		{ HEADER("|u1", "0, 2"), "fewer than two tokens per sequence", 1 },
+		{ HEADER("|u1", "1,"), "fewer than two tokens per sequence", 1 },
 		{ "{'descr': '|u1', 'fortran_order': True, 'shape': (2,), }", "integers of one or two dimensions", 1 },
 		{ "{'fortran_order': False, 'shape': (2,), }", "integers of one or two dimensions", 1 },
 		{ "{'descr': '|u1', 'shape': (2,), }", "integers of one or two dimensions", 1 },
@@ -151,7 +151,7 @@ static void files_that_end(void **state)
 	for (size_t size = 0; size < 14; size++) {
 		scratch_write(state, "t.npy", file, size);
 		assert_int_equal(xfp_tokens_read(path, &t, &err), XFP_BAD_INPUT);
-		assert_non_null(strstr(err.text, size < 12 ? ".npy file" : "is cut off"));
+		assert_non_null(strstr(err.text, size < 12 ? ".npy file" : "is truncated"));
 	}
 	scratch_write(state, "t.npy", file, 14);
 	assert_int_equal(xfp_tokens_read(path, &t, &err), XFP_BAD_INPUT);

@@ -456,7 +456,7 @@ static void refused_overrides(void **state)
 		{ "model.layers.3.mlp.experts.0.gate_proj.weight=4", "name the stack, as in " GATE },
 		{ "*.experts.0.*=keep", "name the stack, as in " GATE },
 		{ "lm_head.weight=4",
-		  "is not stored by itself (tied to " EMBEDDING "); name the tensor that it is tied to" },
+		  "is not stored separately (tied to " EMBEDDING "); name the tensor that it is tied to" },
 		{ "model.norm.weight=4", "is not a matrix of floating-point weights (F32, 1 dimension)" },
 		{ "positions=fp8", "is not a matrix of floating-point weights (I64, 2 dimensions)" },
 		{ EMBEDDING "=floor:0.9", "needs no floor (embedding: kept by rule)" },
