@@ -284,12 +284,16 @@ int xfp_main_info(int argc, char **argv)
 		{ .name = "units", .text = "print a line for every unit, too", .set = &units },
 		{ .name = "device",
 		  .value = "NAME",
+		  .complete =
+			  "a10|a100|a40|b200|b300|gb10|gh200|h100|h100-pcie|h200|l4|l40s|rtx-3090|rtx-4090|rtx-5090|"
+			  "rtx-6000-ada|rtx-a6000|rtx-pro-6000",
 		  .text = "print instead how units are stored on a GPU such as\nh100; needs no GPU",
 		  .into = &device_name },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp info [--json] [--units] [--device NAME] BUNDLE",
+		.operand = "BUNDLE",
 		.summary = "Prints the contents of a bundle. Reads only the index; xfp verify checks weights.",
 		.options = options,
 	};

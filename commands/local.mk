@@ -151,23 +151,18 @@ commands_verify_libverify_a_SOURCES = \
 	commands/verify/verify.c \
 	commands/verify/verify.h
 
-# Completion for shells, from one table, for xfp and every stage.
+# Completion for shells, for xfp and every stage.
 completions = commands/completions
 bashcompletiondir = $(datadir)/bash-completion/completions
 zshcompletiondir = $(datadir)/zsh/site-functions
 nodist_bashcompletion_DATA = $(completions)/xfp
 nodist_zshcompletion_DATA = $(completions)/_xfp
 CLEANFILES += $(completions)/xfp $(completions)/_xfp
-EXTRA_DIST += \
-	commands/completions/options.table \
-	commands/completions/xfp.bash \
-	commands/completions/xfp.zsh
-
-put_table = sed -e '/^@TABLE@$$/r $(srcdir)/$(completions)/options.table' -e '/^@TABLE@$$/d'
-$(completions)/xfp: $(completions)/xfp.bash $(completions)/options.table
-	$(AM_V_GEN)$(MKDIR_P) $(completions) && $(put_table) $(srcdir)/$(completions)/xfp.bash >$@.tmp && mv $@.tmp $@
-$(completions)/_xfp: $(completions)/xfp.zsh $(completions)/options.table
-	$(AM_V_GEN)$(MKDIR_P) $(completions) && $(put_table) $(srcdir)/$(completions)/xfp.zsh >$@.tmp && mv $@.tmp $@
+EXTRA_DIST += commands/completions/xfp.bash commands/completions/xfp.zsh
+$(completions)/xfp: $(completions)/xfp.bash
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $< $@
+$(completions)/_xfp: $(completions)/xfp.zsh
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $< $@
 
 # bash looks for a file of the command's name.
 #: install-completion-links  make completions of xfp work for the stages, as part of install

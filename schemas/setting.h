@@ -70,6 +70,7 @@ struct xfp_setting {
 	uint32_t least, most;     /* COUNT, POWER: of the option */
 	const char *const *names; /* NAMED: ended by NULL */
 	bool optional;            /* not recorded if 0, the default */
+	const char *complete;     /* for shells (base/system/command_line.h); NULL: `names`, or nothing */
 };
 
 extern const struct xfp_setting xfp_settings_table[XFP_SETTINGS];

@@ -192,7 +192,11 @@ static bool read_line(int argc, char **argv, const struct xfp_stage *stage, stru
 		  .into = &call->cache },
 	};
 	char usage[128], summary[256];
-	struct xfp_command_line line = { .usage = usage, .summary = summary, .options = options, .column = 20 };
+	struct xfp_command_line line = { .usage = usage,
+					 .summary = summary,
+					 .options = options,
+					 .column = 20,
+					 .operand = stage->run ? "UNIT" : "BUNDLE" };
 
 	if (takes_extended(stage))
 		options[2] = (struct xfp_option){ .name = "extended",

@@ -151,6 +151,42 @@ static void print_version(const struct xfp_command_line *line)
 		printf("%s (xfp) %s\n", line->program, PACKAGE_VERSION);
 }
 
+static void print_completion(const struct xfp_option *option)
+{
+	static const char *const kinds[] = { "DIR", "FILE", "MODEL", "BUNDLE" };
+
+	const char *kind = "?";
+
+	for (size_t i = 0; option->value && i < sizeof kinds / sizeof *kinds; i++)
+		if (!strcmp(option->value, kinds[i]))
+			kind = kinds[i];
+	if (!option->value)
+		kind = "-";
+	else if (option->complete)
+		kind = option->complete;
+	for (size_t i = 0; !option->complete && option->choices && option->choices[i]; i++) {
+		printf("%s%s", i ? "|" : "", option->choices[i]);
+		kind = "";
+	}
+	puts(kind);
+}
+
+/* Answer "--completions": a line "OPTION VALUE" for each option, and "* VALUE" for arguments. */
+static void print_completions(const struct xfp_command_line *line)
+{
+	for (const struct xfp_option *o = line->options; o->name; o++) {
+		printf("--%s ", o->name);
+		print_completion(o);
+		if (!o->letter)
+			continue;
+		printf("-%c ", o->letter);
+		print_completion(o);
+	}
+	puts("-h -\n--help -\n--version -");
+	if (line->operand)
+		printf("* %s\n", line->operand);
+}
+
 void xfp_point_to_help(const char *program)
 {
 	fprintf(stderr, "Try '%s --help'.\n", program);
@@ -268,6 +304,8 @@ enum xfp_status xfp_option_use(const struct xfp_option *option, const char *wher
 		*option->set = true;
 	if (option->into)
 		*option->into = value;
+	if (option->take)
+		return option->take(option, where, value, err);
 	if (option->choices)
 		return choose(option, where, value, err);
 	if (option->copy)
@@ -279,7 +317,7 @@ enum xfp_status xfp_option_use(const struct xfp_option *option, const char *wher
 					   option->into_32, err);
 	if (option->into_64)
 		return xfp_whole_number(where, value, range->what, range->least, range->most, option->into_64, err);
-	return option->take ? option->take(option, where, value, err) : XFP_OK;
+	return XFP_OK;
 }
 
 /* *misread: the command line is wrong, not the value of an option. */
@@ -293,6 +331,11 @@ static enum xfp_status parse(struct xfp_command_line *line, int argc, char **arg
 
 	line->program = argv[0];
 	*misread = false;
+	if (argc == 2 && !strcmp(argv[1], "--completions")) {
+		print_completions(line);
+		line->told = true;
+		return XFP_OK;
+	}
 	while (line->options[count].name)
 		count++;
 	if (!(names = names_of(line->options, count, &letters)))

@@ -15,12 +15,27 @@
 
 #include "base/xfp_error.h"
 
+/*
+ * Every command prints what shells complete if its only argument is "--completions" (commands/completions/). The
+ * completion of a value is one of:
+ *   -               none: a switch
+ *   ?               cannot be listed
+ *   a|b|c           one of these
+ *   CLASS=          a class and "="
+ *   DIR, FILE       a folder, a file
+ *   BUNDLE, RUN     .xfp files; and work folders
+ *   MODEL           folders, .safetensors and .gguf files, names in the Hugging Face cache; BUNDLE|MODEL: .xfp, too
+ *   FAMILY, PROFILE a name from the data folder
+ *   UNIT            a unit of the work folder
+ */
+
 /* One option. The members from `set` to `take` say where the value is stored: `set` alone or with one of the others. */
 struct xfp_option {
 	const char *name;           /* without "--" */
 	char letter;                /* short form; 0: none */
 	const char *value;          /* name of the value in --help; NULL: a switch */
 	const char *text;           /* for --help, which wraps it to the screen */
+	const char *complete;       /* a completion, if `choices` are NULL and the value's name is not one */
 	bool path;                  /* the value is a path and is cleaned (path.h) */
 	bool *set;                  /* set to true */
 	const char **into;          /* set to the value, a pointer into argv; the last one wins */
@@ -47,6 +62,7 @@ struct xfp_command_line {
 	const char *summary;              /* sentences for --help; lines that begin with a blank stay unchanged */
 	const struct xfp_option *options; /* ends with an entry without a name; --help and --version are added */
 	unsigned column;                  /* column of the texts in --help; 0: two beyond the widest option */
+	const char *operand;              /* a completion for arguments; NULL: none */
 	/* The usage line names no options: help is terse, and errors end with a pointer to --help. */
 	bool brief;
 
@@ -54,7 +70,7 @@ struct xfp_command_line {
 	const char *program; /* argv[0], the prefix of messages */
 	char **arguments;    /* the arguments that are not options, in argv; existing paths are cleaned (path.h) */
 	int argument_count;
-	bool told; /* --help or --version was given and printed; nothing else was parsed */
+	bool told; /* --help, --version or --completions was given and printed; nothing else was parsed */
 };
 
 /* Convert "min-cos-lazy" to "XFP_MIN_COS_LAZY", the environment variable that may hold an option's default. */

@@ -277,6 +277,7 @@ static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CAC
 					    .set = &call->read };
 	own[count++] = (struct xfp_option){ .name = "read-data-subset",
 					    .value = "PART",
+					    .complete = "1/2|1/7|5%",
 					    .text = "read only a part: 2/7 is the second of seven, 5% a random sample",
 					    .take = take_subset,
 					    .context = call };

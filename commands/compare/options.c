@@ -124,11 +124,13 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 		  .path = true,
 		  .letter = 'o',
 		  .value = "FILE.svg",
+		  .complete = "FILE",
 		  .text = "write a plot to this file",
 		  .take = take_plot,
 		  .context = request },
 		{ .name = "rows",
 		  .value = "N|all",
+		  .complete = "all|64|256|1024",
 		  .text = "rows of a unit to measure; all: exact figures [about 256]",
 		  .take = take_rows,
 		  .context = request },
@@ -136,6 +138,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 				   settings),
 		{ .name = "outlier-sigma",
 		  .value = "LIST|auto",
+		  .complete = "auto|none|none,4",
 		  .text = "outlier thresholds; auto: none,5,4,3.5,3,2.7,2.5 [auto]",
 		  .take = take_thresholds,
 		  .context = &request->thresholds },
@@ -151,6 +154,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 				   settings),
 		{ .name = "family",
 		  .value = "NAME|FILE",
+		  .complete = "FAMILY",
 		  .text = "use the rules of this model family, whatever the config says",
 		  .into = &request->family },
 		{ .name = "per-unit", .text = "print results for each unit, too", .set = &request->per_unit },
@@ -188,6 +192,7 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 	struct xfp_settings settings = { .parameters = xfp_parameters_default() };
 	struct xfp_command_line line = {
 		.usage = "xfp compare [OPTION ...] MODEL [TENSOR ...]",
+		.operand = "MODEL",
 		.summary =
 			"Measures bits, cosine and squared error of a model's weights in every mode and in common\n"
 			"formats. TENSOR is a name or a glob of units, role:ROLE or class:CLASS; default: all units\n"

@@ -2,39 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Completion for bash; `make install` puts it where bash-completion finds it. By hand: source this file.
-# What there is to complete is in the table (commands/completions/options.table); how, below.
-
-declare -gA _xfp_options _xfp_values _xfp_like
-
-_xfp_read_table() {
-	local command option value
-
-	while read -r command option value; do
-		case $command:$option in
-		:* | \#*) ;;
-		*:=) _xfp_like[$command]=$value ;;
-		*:\*) _xfp_values["$command *"]=$value ;;
-		*)
-			_xfp_options[$command]+="$option "
-			_xfp_values["$command $option"]=$value
-			;;
-		esac
-	done <<-'TABLE'
-@TABLE@
-	TABLE
-}
-_xfp_read_table
-unset -f _xfp_read_table
+# Every command prints what there is to complete (base/system/command_line.h lists the values).
 
 _xfp_classes="attention linear_attention dense_mlp shared_expert routed_expert lm_head embedding router norm vision mtp other"
 
-# The options of a command, its own and those that it shares.
-_xfp_options_of() { # COMMAND
-	echo "${_xfp_options[$1]}${_xfp_like[$1]:+${_xfp_options[${_xfp_like[$1]}]}}"
+# Lines "OPTION VALUE" of a command; "*" are its arguments.
+_xfp_table() { # COMMAND
+	case $1 in
+	xfp) printf '%s\n' '-h -' '--help -' '--pipelines -' '--version -' '* COMMAND' ;;
+	cache) printf '%s\n' '-h -' '--help -' '--version -' '* ls|check|rebuild|gc|stats' ;;
+	cache-*) xfp cache "${1#cache-}" --completions ;;
+	xfp-*) "$1" --completions ;;
+	*) xfp "$1" --completions ;;
+	esac 2>/dev/null
 }
 
+_xfp_options_of() { _xfp_table "$1" | sed -n 's/^\(-[^ ]*\) .*/\1/p'; } # COMMAND
+
 _xfp_value_of() { # COMMAND OPTION
-	echo "${_xfp_values["$1 $2"]:-${_xfp_like[$1]:+${_xfp_values["${_xfp_like[$1]} $2"]}}}"
+	local option value
+
+	while read -r option value; do
+		[ "$option" != "$2" ] || echo "$value"
+	done < <(_xfp_table "$1")
 }
 
 # COMPREPLY of lines, none of which is split.
@@ -66,15 +56,15 @@ _xfp_hub() {
 	echo "${hub/#\~\//$HOME/}"
 }
 
-_xfp_models() { # WORD
+_xfp_models() { # PATTERN|PATTERN.. WORD
 	local name names=()
 
 	for name in "$(_xfp_hub)"/models--*; do
 		name=${name##*/models--}
 		[ "$name" = '*' ] || names+=("${name/--//}")
 	done
-	_xfp_files '*.safetensors|*.gguf' "$1"
-	mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "${names[*]}" -- "$1")
+	_xfp_files "$1" "$2"
+	mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "${names[*]}" -- "$2")
 }
 
 # Names of the files below the make rules' folder.
@@ -119,7 +109,8 @@ _xfp_complete_value() { # VALUE WORD
 	FILE) _xfp_files '*' "$2" ;;
 	DIR) _xfp_files '' "$2" ;;
 	BUNDLE | RUN) _xfp_files '*.xfp' "$2" ;;
-	MODEL) _xfp_models "$2" ;;
+	MODEL) _xfp_models '*.safetensors|*.gguf' "$2" ;;
+	'BUNDLE|MODEL') _xfp_models '*.xfp|*.safetensors|*.gguf' "$2" ;;
 	UNIT) _xfp_words "$2" "$(_xfp_units)" ;;
 	*) _xfp_words "$2" "${1//|/ }" ;;
 	esac

@@ -1,13 +1,19 @@
 #compdef xfp xfp-autoselect xfp-bundle xfp-inspect xfp-kernel-verify xfp-libfit xfp-lloyd-fit xfp-outlier-extract xfp-pack xfp-survey xfp-verify
 # SPDX-License-Identifier: Apache-2.0
 #
-# Completion for zsh; `make install` puts it among the site functions. What there is to complete is in the
-# table (commands/completions/options.table); how, below.
+# Completion for zsh; `make install` puts it among the site functions. Every command prints what there is to complete
+# (base/system/command_line.h lists the values).
 
-_xfp_table=$(cat <<'TABLE'
-@TABLE@
-TABLE
-)
+# Lines "OPTION VALUE" of a command; "*" are its arguments.
+_xfp_table() { # COMMAND
+	case $1 in
+	xfp) print -l -- '-h -' '--help -' '--pipelines -' '--version -' '* COMMAND' ;;
+	cache) print -l -- '-h -' '--help -' '--version -' '* ls|check|rebuild|gc|stats' ;;
+	cache-*) xfp cache ${1#cache-} --completions ;;
+	xfp-*) $1 --completions ;;
+	*) xfp $1 --completions ;;
+	esac 2>/dev/null
+}
 
 _xfp_classes=(attention linear_attention dense_mlp shared_expert routed_expert lm_head embedding router norm
 	vision mtp other)
@@ -26,6 +32,10 @@ _xfp_models() {
 	compadd ${${names#models--}/--//}
 	_files -g '*.(safetensors|gguf)'
 }
+_xfp_models_and_bundles() {
+	_xfp_models
+	_files -g '*.xfp'
+}
 
 # What _arguments calls an action.
 _xfp_action() { # VALUE
@@ -39,6 +49,7 @@ _xfp_action() { # VALUE
 	DIR) echo '_files -/' ;;
 	BUNDLE | RUN) echo '_files -g "*.xfp"' ;;
 	MODEL) echo _xfp_models ;;
+	'BUNDLE|MODEL') echo _xfp_models_and_bundles ;;
 	UNIT) echo _xfp_units ;;
 	*) echo "(${1//|/ })" ;;
 	esac
@@ -46,19 +57,17 @@ _xfp_action() { # VALUE
 
 # The specifications of a command for _arguments, a line each.
 _xfp_specs() { # COMMAND
-	local command option value
+	local option value
 
-	while read -r command option value; do
-		[[ $command == $1 ]] || continue
+	while read -r option value; do
 		case $option:$value in
-		'=':*) _xfp_specs $value ;;
 		'*':*) echo "*:argument:$(_xfp_action $value)" ;;
 		--*:-) echo "*$option" ;;
 		-?:-) echo "*$option" ;;
 		--*) echo "*$option=:value:$(_xfp_action $value)" ;;
 		*) echo "*$option+:value:$(_xfp_action $value)" ;;
 		esac
-	done <<<$_xfp_table
+	done < <(_xfp_table $1)
 }
 
 _xfp() {

@@ -49,6 +49,7 @@ static struct xfp_option *options_of(struct parse *parse)
 		{ .name = "output",
 		  .letter = 'o',
 		  .value = "OUT.xfp",
+		  .complete = "BUNDLE",
 		  .text = "write the bundle to this file",
 		  .copy = &r->out,
 		  .range = { "a path" } },
@@ -58,9 +59,10 @@ static struct xfp_option *options_of(struct parse *parse)
 			  "careful, balanced, small, smallest, paper-v2, paper-v2a, "
 			  "paper-g, paper-h, paper-h1, paper-h1.5, paper-h1.7",
 		  .copy = &o->profile,
-		  .range = { "a name or a file" } },
+		  .range = { "a name or a file" },
+		  .complete = "PROFILE" },
 	};
-	const size_t before = sizeof first / sizeof *first;
+	const int before = (int)(sizeof first / sizeof *first);
 	const struct xfp_option others[] = {
 		{ .name = "like",
 		  .value = "BUNDLE",
@@ -71,7 +73,8 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .value = "NAME|FILE",
 		  .text = "use the rules of this model family, whatever the config says",
 		  .copy = &r->family,
-		  .range = { "a name" } },
+		  .range = { "a name" },
+		  .complete = "FAMILY" },
 		{ .name = "cache",
 		  .value = "DIR",
 		  .text = "folder of artifacts and manifest [xfp-cache next to OUT]",
@@ -110,19 +113,16 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .set = &r->survey },
 		{ 0 },
 	};
-	struct xfp_option *all = calloc(before + XFP_SETTING_OPTIONS + sizeof others / sizeof others[0], sizeof *all);
+	struct xfp_option *all =
+		calloc((size_t)before + XFP_SETTING_OPTIONS + sizeof others / sizeof others[0], sizeof *all);
 
 	if (!all)
 		return NULL;
 	memcpy(all, first, sizeof first);
-	for (size_t i = 0; i < XFP_SETTING_OPTIONS; i++) {
-		const struct xfp_setting *setting = &xfp_settings_table[i];
-
-		all[before + i] = (struct xfp_option){ .name = setting->name,
-						       .value = setting->value,
-						       .text = setting->text,
-						       .take = take_setting,
-						       .context = &parse->given };
+	for (int i = 0; i < XFP_SETTING_OPTIONS; i++) {
+		all[before + i] = xfp_setting_option((enum xfp_setting_number)i, NULL, NULL, NULL);
+		all[before + i].take = take_setting;
+		all[before + i].context = &parse->given;
 	}
 	memcpy(all + before + XFP_SETTING_OPTIONS, others, sizeof others);
 	return all;
@@ -342,7 +342,9 @@ static enum xfp_status guess_output(struct xfp_request *r, struct xfp_error *err
 enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, const char *summary, bool planning,
 				  struct xfp_options *options, struct xfp_error *err)
 {
-	struct xfp_command_line line = { .usage = usage, .summary = summary, .column = 35, .brief = true };
+	struct xfp_command_line line = {
+		.usage = usage, .summary = summary, .column = 35, .brief = true, .operand = "MODEL"
+	};
 	struct parse parse = { .options.request.program = argv[0], .planning = planning };
 	struct xfp_options *o = &parse.options;
 	struct xfp_request *r = &o->request;

@@ -165,6 +165,7 @@ int xfp_main_eval(int argc, char **argv)
 	struct xfp_command_line line = {
 		.usage = "xfp eval [--source MODEL] --tokens FILE|--text FILE [--length N] [--memory SIZE] "
 			 "[--state FILE] [--threads N] [--fast] [--json] BUNDLE|MODEL",
+		.operand = "BUNDLE|MODEL",
 		.summary =
 			"Measures the perplexity of a bundle or a checkpoint on a text: how well the model predicts\n"
 			"each token from those before it. With --source, also measures the divergence from the\n"

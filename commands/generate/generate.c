@@ -194,6 +194,7 @@ int xfp_main_generate(int argc, char **argv)
 		  .range = { "a whole number", 1, MAX_PARALLEL } },
 		{ .name = "memory",
 		  .value = "SIZE",
+		  .complete = "1GiB|2GiB|4GiB|8GiB",
 		  .text = "refuse a context that needs more memory",
 		  .into_size = &request.memory,
 		  .binary = &request.memory_binary,
@@ -211,6 +212,7 @@ int xfp_main_generate(int argc, char **argv)
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp generate --prompt TEXT|--batch FILE [OPTION ...] BUNDLE|MODEL",
+		.operand = "BUNDLE|MODEL",
 		.summary = "Generates text from a prompt, using a bundle or a checkpoint. Speed is reported on stderr.",
 		.options = options,
 	};

@@ -81,6 +81,7 @@ static bool read_line(int argc, char **argv, struct inspect_request *request, in
 		  .set = &request->verbose },
 		{ .name = "family",
 		  .value = "NAME",
+		  .complete = "FAMILY",
 		  .text = "use this family's rules, regardless of config.json;\n"
 			  "with a slash or ending in .family, a rule file",
 		  .into = &request->look.family },
@@ -113,6 +114,7 @@ static bool read_line(int argc, char **argv, struct inspect_request *request, in
 			 "                   [--override PATTERN=FORMAT] [--keep-embeddings] [--work DIR]\n"
 			 "                   MODEL [TENSOR ...]\n"
 			 "   or: xfp-inspect [OPTION ...] MODEL [TENSOR ...]",
+		.operand = "MODEL",
 		.summary =
 			"Lists the contents of the checkpoint MODEL, a folder or a file, and the fate of each tensor,\n"
 			"from its headers alone. TENSOR is a name or a glob, role:ROLE or class:CLASS, and limits\n"

@@ -256,6 +256,7 @@ int xfp_main_status(int argc, char **argv)
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp status [--watch] [--json] [--work DIR | OUT.xfp]",
+		.operand = "RUN",
 		.summary =
 			"Shows the progress of a conversion, or how it ended. Without OUT.xfp, shows all conversions\n"
 			"into the current folder. It changes nothing.",

@@ -420,6 +420,7 @@ int xfp_main_unpack(int argc, char **argv)
 		  .choice = &dtype },
 		{ .name = "max-shard-size",
 		  .value = "N",
+		  .complete = "5GB|10GB|50GB",
 		  .text = "maximum bytes of data in a file, with K, M, G, KB, MB, GB (powers of 1000)\n"
 			  "or KiB, MiB, GiB (powers of 1024); default 5GB",
 		  .into_size = &request.shard_bytes },
@@ -430,6 +431,7 @@ int xfp_main_unpack(int argc, char **argv)
 	struct xfp_command_line line = {
 		.usage = "xfp unpack [--dtype bf16|f16|f32|source] [--max-shard-size N] [--no-check]\n"
 			 "                  [--json] -o DIR BUNDLE",
+		.operand = "BUNDLE",
 		.summary = "Writes a bundle as a checkpoint: safetensors with the original names and shapes, and\n"
 			   "the small files. Quantized weights are decoded; kept tensors are copied byte for byte.",
 		.options = options,

@@ -297,6 +297,7 @@ int xfp_main_verify(int argc, char **argv)
 		.usage = "xfp verify [-q] [--source MODEL] [--min-cos-strict X] [--min-cos-lazy X]\n"
 			 "                  [--floor CLASS=X] [--work DIR] [--json] BUNDLE\n"
 			 "   or: xfp-verify [OPTION ...] BUNDLE",
+		.operand = "BUNDLE",
 		.summary = "Checks every byte of a bundle, decodes all weights and compares them with the floors.",
 		.options = options,
 	};

@@ -198,6 +198,8 @@ struct xfp_option xfp_setting_option(enum xfp_setting_number setting, const char
 	return (struct xfp_option){ .name = row->name,
 				    .value = value ? value : row->value,
 				    .text = text ? text : row->text,
+				    .complete = row->complete,
+				    .choices = row->names,
 				    .take = take_setting,
 				    .context = settings };
 }
