@@ -49,6 +49,29 @@ described() { # PAGE
 	done
 }
 
+# The long options of a command's tables, but for those that all have.
+options_of() { # WORD...
+	{
+		"$@" --completions
+		if [ "$*" = 'xfp cache' ]; then
+			for command in $(xfp cache --help | sed -n 's/^  xfp cache \([a-z]*\) .*/\1/p'); do
+				xfp cache "$command" --completions
+			done
+		fi
+	} 2>/dev/null | grep -oE '^--[a-z-]+' | grep -vxE -e '--(help|version)' | sort -u
+}
+
+@test "the man page describes every option, and no other" {
+	for page in "$man"/man1/*.1; do
+		read -r -a command < <(described "$page")
+		case ${command[*]} in xfp | 'xfp plan') continue ;; esac # plan has the options of convert
+		grep -E '^\.It Fl' "$page" | grep -oE '(Fl|,) -[a-z-]+' | sed 's/.* -/--/' |
+			grep -vxE -e '--(help|version)' | sort -u >"$BATS_TEST_TMPDIR/described"
+		diff <(options_of "${command[@]}") "$BATS_TEST_TMPDIR/described" ||
+			{ echo "${command[*]}: options < > $page"; return 1; }
+	done
+}
+
 @test "--help goes to standard output, with status 0" {
 	for program in "${programs[@]}"; do
 		[ -z "$("$program" --help 2>&1 >/dev/null)" ]
