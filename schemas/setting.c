@@ -16,18 +16,22 @@ static const char *const libfit_names[] = { "refined", "published", NULL };
 
 /* The members from `kind` on. */
 #define AT(member) offsetof(struct xfp_parameters, member)
-#define FRACTION(member) XFP_SETTING_FRACTION, AT(member)
-#define COUNT(member, least, most) XFP_SETTING_COUNT, AT(member), least, most
-#define POWER(member, least, most) XFP_SETTING_POWER, AT(member), least, most
+#define FRACTION(member) XFP_SETTING_FRACTION, .offset = AT(member)
+#define COUNT(member, from, to) XFP_SETTING_COUNT, AT(member), .least = from, .most = to
+#define POWER(member, from, to) XFP_SETTING_POWER, AT(member), .least = from, .most = to
 #define NAMED(member, list) XFP_SETTING_NAMED, AT(member), .names = list
 
 const struct xfp_setting xfp_settings_table[XFP_SETTINGS] = {
 	[XFP_SETTING_TARGET_SIZE] = { "target-size", "SIZE",
-				      "goal: bytes of the bundle, as in 14GiB; turns off default floors" },
-	[XFP_SETTING_TARGET_BPW] = { "target-bpw", "B", "goal: bits of the bundle per element, as in 4.25" },
-	[XFP_SETTING_ENVELOPE] = { "envelope", "SIZE|NxSIZE", "goal: memory of each of N GPUs, as in 2x96GiB" },
+				      "goal: bytes of the bundle, as in 14GiB; turns off default floors",
+				      .kind = XFP_SETTING_OF_ITS_OWN },
+	[XFP_SETTING_TARGET_BPW] = { "target-bpw", "B", "goal: bits of the bundle per element, as in 4.25",
+				     .kind = XFP_SETTING_OF_ITS_OWN },
+	[XFP_SETTING_ENVELOPE] = { "envelope", "SIZE|NxSIZE", "goal: memory of each of N GPUs, as in 2x96GiB",
+				   .kind = XFP_SETTING_OF_ITS_OWN },
 	[XFP_SETTING_RESERVE] = { "reserve", "NAME=SIZE,...",
-				  "memory of each GPU for other data, as in kv=8GiB,act=10GiB" },
+				  "memory of each GPU for other data, as in kv=8GiB,act=10GiB",
+				  .kind = XFP_SETTING_OF_ITS_OWN },
 	[XFP_SETTING_WEIGHT] = { "weight", "CLASS=W,...", "weight of errors of a class, or of role:ROLE, for a goal",
 				 .complete = "CLASS=" },
 	[XFP_SETTING_STRICT] = { "min-cos-strict", "X",

@@ -144,7 +144,7 @@ int xfp_main_eval(int argc, char **argv)
 		  .text = "memory limit, such as 24GiB; default: half of the available\nmemory",
 		  .into_size = &request.memory,
 		  .binary = &request.memory_binary,
-		  .range = { "24GiB" } },
+		  .range.what = "24GiB" },
 		{ .name = "state",
 		  .path = true,
 		  .value = "FILE",

@@ -198,7 +198,7 @@ int xfp_main_generate(int argc, char **argv)
 		  .text = "refuse a context that needs more memory",
 		  .into_size = &request.memory,
 		  .binary = &request.memory_binary,
-		  .range = { "2GiB" } },
+		  .range.what = "2GiB" },
 		{ .name = "threads",
 		  .value = "N",
 		  .text = "number of threads; default: one for each processor",

@@ -57,8 +57,8 @@ static void read_words(struct outcome *outcome, const char *const words[])
 		  .text = "",
 		  .into_size = &outcome->memory,
 		  .binary = &outcome->binary,
-		  .range = { "8GiB" } },
-		{ .name = "output", .value = "FILE", .text = "", .copy = &outcome->out, .range = { "a path" } },
+		  .range.what = "8GiB" },
+		{ .name = "output", .value = "FILE", .text = "", .copy = &outcome->out, .range.what = "a path" },
 		{ .name = "sort", .value = "KEY", .text = "", .choices = orders, .choice = &outcome->order },
 		{ 0 },
 	};
