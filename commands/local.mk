@@ -19,6 +19,8 @@ noinst_LIBRARIES += \
 
 bin_PROGRAMS += \
 	xfp \
+	xfp-eval \
+	xfp-generate \
 	xfp-inspect \
 	xfp-verify
 endif
@@ -26,8 +28,6 @@ COMMAND_LIBS = \
 	commands/libcommands.a \
 	commands/cache/libcache.a \
 	commands/compare/libcompare.a \
-	commands/eval/libeval.a \
-	commands/generate/libgenerate.a \
 	commands/inspect/libinspect.a \
 	commands/status/libstatus.a \
 	commands/plan/libplan.a \
@@ -35,9 +35,14 @@ COMMAND_LIBS = \
 	commands/verify/libverify.a \
 	commands/convert/libconvert.a \
 	commands/ui/libui.a
+MODEL_COMMAND_LIBS = commands/eval/libeval.a commands/generate/libgenerate.a
 
 xfp_SOURCES = commands/xfp.c
 xfp_LDADD = $(TOOL_LIBS)
+xfp_eval_SOURCES = commands/eval/main.c
+xfp_eval_LDADD = $(MODEL_TOOL_LIBS)
+xfp_generate_SOURCES = commands/generate/main.c
+xfp_generate_LDADD = $(MODEL_TOOL_LIBS)
 xfp_inspect_SOURCES = commands/inspect/main.c
 xfp_inspect_LDADD = $(TOOL_LIBS)
 xfp_verify_SOURCES = commands/verify/main.c
@@ -129,6 +134,7 @@ commands_ui_libui_a_SOURCES = \
 	commands/ui/meter.h \
 	commands/ui/pace.c \
 	commands/ui/pace.h \
+	commands/ui/program.c \
 	commands/ui/report.c \
 	commands/ui/report.h \
 	commands/ui/tokenizer_note.c \

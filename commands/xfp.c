@@ -3,11 +3,13 @@
  * xfp.c - the front end: one table of commands. To add a command, declare it in commands.h, list it here and write
  * man/xfp-NAME.1.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/printable.h"
 #include "base/system/file.h"
@@ -21,9 +23,9 @@
 
 struct command {
 	const char *name;
-	int (*main)(int argc, char **argv);
-	const char *text; /* NULL: plumbing, not listed */
-	bool converts;    /* parses its environment itself, with its options */
+	int (*main)(int argc, char **argv); /* NULL: a program of its own, xfp-NAME */
+	const char *text;                   /* NULL: plumbing, not listed */
+	bool converts;                      /* parses its environment itself, with its options */
 };
 
 static const struct command commands[] = {
@@ -34,8 +36,8 @@ static const struct command commands[] = {
 	{ "status", xfp_main_status, "show the progress of a conversion, or how it ended", false },
 	{ "info", xfp_main_info, "print the contents of a bundle", false },
 	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint", false },
-	{ "eval", xfp_main_eval, "measure perplexity, and the divergence from a source", false },
-	{ "generate", xfp_main_generate, "generate text with a bundle or a checkpoint", false },
+	{ "eval", NULL, "measure perplexity, and the divergence from a source", false },
+	{ "generate", NULL, "generate text with a bundle or a checkpoint", false },
 	{ "unpack", xfp_main_unpack, "write a bundle as a safetensors checkpoint", false },
 	{ "cache", xfp_main_cache, "list, check and prune the cache of artifacts", false },
 	{ "prepare", xfp_main_prepare, NULL, true },
@@ -94,6 +96,25 @@ static bool only_asks(int argc, char **argv)
 	return false;
 }
 
+/* Commands that compute a model are linked with kernels that take a third of a build, and quickstart does without. */
+static int run_program(const char *name, char **argv)
+{
+	char *program = xfp_formatted("xfp-%s", name), *folder = xfp_tool_folder();
+	char *path = program && folder ? xfp_path(folder, program) : NULL;
+
+	if (path) {
+		execv(path, argv);
+		fprintf(stderr, "xfp %s: %s: %s%s\n", name, xfp_printable(path).text, strerror(errno),
+			errno == ENOENT ? "; make builds it, make install copies it" : "");
+	} else {
+		fputs("xfp: out of memory\n", stderr);
+	}
+	free(path);
+	free(folder);
+	free(program);
+	return XFP_FAILED;
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
 	char *name = xfp_formatted("xfp %s", command->name);
@@ -110,7 +131,7 @@ static int run(const struct command *command, int argc, char **argv)
 	else if (!command->converts && !only_asks(argc, argv) && (status = xfp_options_check_names(name, &err)))
 		fprintf(stderr, "%s: %s\n", name, err.text);
 	else
-		status = command->main(argc, argv);
+		status = command->main ? command->main(argc, argv) : run_program(command->name, argv);
 	free(name);
 	return status;
 }

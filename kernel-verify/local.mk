@@ -50,7 +50,8 @@ kernel_verify_sources = \
 	kernel-verify/trial/trial.c \
 	kernel-verify/trial/trial.h
 kernel_verify_libs = \
-	kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/cuda/libdevice.la runtime/libruntime.la $(DLOPEN_LIBS) -lm
+	kernels/libkernels.a $(X86_LIBS) base/libbase.a runtime/cuda/libdevice.la runtime/libmultiply.la \
+	runtime/libruntime.la $(DLOPEN_LIBS) -lm
 xfp_kernel_verify_SOURCES = $(kernel_verify_sources) kernel-verify/trial/tables.c
 # Device code of the bench.
 measure_source = kernel-verify/cuda/measure.cu

@@ -66,8 +66,17 @@ kernels_libavx512_a_SOURCES = kernels/encode/encode_avx512.c
 kernels_libavx512_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl
 endif
 
-# What the runtime multiplies with, likewise; in libxfp, which has flags of its own.
+# What the runtime decodes and multiplies with, likewise; in libxfp, which has flags of its own.
 if X86
+decode_libraries = kernels/libdecode_avx2.la kernels/libdecode_avx512.la
+kernels_libdecode_avx2_la_SOURCES = kernels/multiply/matvec_decode_avx2.c
+kernels_libdecode_avx2_la_CFLAGS = $(kernels_libmatvec_avx2_la_CFLAGS)
+kernels_libdecode_avx512_la_SOURCES = kernels/multiply/matvec_decode_avx512.c
+kernels_libdecode_avx512_la_CFLAGS = $(kernels_libmatvec_avx512_la_CFLAGS)
+kernels_libdecode_avx2_la_LDFLAGS = $(XFP_LDFLAGS)
+kernels_libdecode_avx2_la_LIBTOOLFLAGS = --tag=disable-static
+kernels_libdecode_avx512_la_LDFLAGS = $(XFP_LDFLAGS)
+kernels_libdecode_avx512_la_LIBTOOLFLAGS = --tag=disable-static
 vector_libraries = kernels/libmatvec_avx2.la kernels/libmatvec_avx512.la kernels/libmatvec_vbmi.la
 kernels_libmatvec_avx2_la_SOURCES = kernels/multiply/matvec_avx2.c
 kernels_libmatvec_avx2_la_CFLAGS = $(RUNTIME_CFLAGS) $(KERNEL_CFLAGS) -mavx2 -mfma -mf16c
@@ -81,8 +90,9 @@ kernels_libmatvec_avx512_la_LDFLAGS = $(XFP_LDFLAGS)
 kernels_libmatvec_avx512_la_LIBTOOLFLAGS = --tag=disable-static
 kernels_libmatvec_vbmi_la_LDFLAGS = $(XFP_LDFLAGS)
 kernels_libmatvec_vbmi_la_LIBTOOLFLAGS = --tag=disable-static
-noinst_LTLIBRARIES += $(vector_libraries)
-runtime_libruntime_la_LIBADD += $(vector_libraries)
+noinst_LTLIBRARIES += $(decode_libraries) $(vector_libraries)
+runtime_libruntime_la_LIBADD += $(decode_libraries)
+runtime_libmultiply_la_LIBADD += $(vector_libraries)
 endif
 
 runtime_libruntime_la_SOURCES += \
@@ -90,6 +100,8 @@ runtime_libruntime_la_SOURCES += \
 	kernels/common/balance.h \
 	kernels/common/decode.c \
 	kernels/common/decode.h \
+	kernels/common/instructions.c \
+	kernels/common/instructions.h \
 	kernels/common/lane_index.c \
 	kernels/common/lane_index.h \
 	kernels/common/number.c \
@@ -106,24 +118,29 @@ runtime_libruntime_la_SOURCES += \
 	kernels/lanes/plain.h \
 	kernels/lanes/registers.h \
 	kernels/lanes/x86.h \
-	kernels/multiply/matvec.c \
-	kernels/multiply/matvec.h \
-	kernels/multiply/matvec_bytes.h \
 	kernels/multiply/matvec_decode.h \
+	kernels/multiply/matvec_decode_plain.c \
+	kernels/multiply/matvec_lanes.h \
+	kernels/multiply/matvec_stored.c \
 	kernels/multiply/matvec_table_avx2.h \
 	kernels/multiply/matvec_table_avx512.h \
 	kernels/multiply/matvec_table_neon.h \
 	kernels/multiply/matvec_table_plain.h \
+	kernels/multiply/matvec_tables.h \
+	kernels/multiply/outlier_rows.c \
+	kernels/multiply/outlier_rows.h
+runtime_libmultiply_la_SOURCES += \
+	kernels/multiply/matvec.c \
+	kernels/multiply/matvec.h \
+	kernels/multiply/matvec_bytes.h \
 	kernels/multiply/matvec_lookup.h \
 	kernels/multiply/matvec_numbers.h \
 	kernels/multiply/matvec_plain.c \
 	kernels/multiply/matvec_prepare.c \
-	kernels/multiply/matvec_rows.h \
-	kernels/multiply/matvec_tables.h \
-	kernels/multiply/outlier_rows.c \
-	kernels/multiply/outlier_rows.h
+	kernels/multiply/matvec_rows.h
 # Part of every processor of its kind, so with no flags of their own.
 if AARCH64
 kernels_libkernels_a_SOURCES += kernels/encode/encode_neon.c
-runtime_libruntime_la_SOURCES += kernels/multiply/matvec_neon.c
+runtime_libruntime_la_SOURCES += kernels/multiply/matvec_decode_neon.c
+runtime_libmultiply_la_SOURCES += kernels/multiply/matvec_neon.c
 endif

@@ -4,7 +4,7 @@
 
 MODEL_LIBS = \
 	model/evaluate/libevaluate.a model/generate/libgenerate.a \
-	model/libmodel.a $(MODEL_SETS) model/libtokenizer.a
+	model/libmodel.a $(MODEL_SETS)
 noinst_LIBRARIES += model/evaluate/libevaluate.a model/generate/libgenerate.a model/libmodel.a
 model_evaluate_libevaluate_a_SOURCES = \
 	model/evaluate/batching.c \

@@ -266,7 +266,7 @@ static void decode_row(const struct xfp_linear *linear, const struct xfp_matvec 
 	else if (w->mode == XFP_MATVEC_V2C && !linear->tables)
 		xfp_decode_v2c(&linear->library, index, w->byte + group, w->row[r], w->cols, x);
 	else
-		xfp_matvec_set()->decode(w, r, x);
+		xfp_matvec_decode(w, r, x);
 }
 
 enum xfp_status xfp_linear_decode(const struct xfp_linear *linear, uint32_t expert, const struct xfp_matvec *w,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernel-verify/trial/trial.h"
+#include "kernels/common/instructions.h"
 
 #ifdef XFP_X86
 static volatile float sink;
@@ -68,14 +69,15 @@ const struct xfp_encoder *xfp_kernel_encoder(enum xfp_kernel_set set)
 
 void xfp_kernel_decode(enum xfp_kernel_set set, const struct xfp_matvec *w, size_t row, float *x)
 {
-	xfp_matvec_use(xfp_kernel_set_name(set));
-	xfp_matvec_set()->decode(w, row, x);
+	xfp_instruction_set_use(xfp_kernel_set_name(set));
+	xfp_matvec_decode(w, row, x);
 }
 
 bool xfp_kernel_rows(enum xfp_kernel_set set, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
 		     size_t rows, bool add, float *y, size_t stride)
 {
-	bool good = xfp_matvec_use(xfp_kernel_set_name(set)) && xfp_matvec_rows(w, x, first, rows, add, y, stride);
+	bool good =
+		xfp_instruction_set_use(xfp_kernel_set_name(set)) && xfp_matvec_rows(w, x, first, rows, add, y, stride);
 
 	if (set == XFP_SET_PLAIN && w->mode == XFP_MATVEC_V2 && w->k == 4 && rows)
 		y[rows - 1] *= 1 + 0x1p-12f;

@@ -7,7 +7,7 @@
 if CHECK
 fixtures = tests/unit/libfixtures.a
 endif
-LDADD = $(fixtures) $(TOOL_LIBS) $(CMOCKA_LIBS)
+LDADD = $(fixtures) $(MODEL_TOOL_LIBS) $(CMOCKA_LIBS)
 
 # quickstart calls the maker of checkpoints. The others are built by what needs them, make check and make bench.
 if CONVERTER
@@ -54,7 +54,7 @@ tests_bench_bench_SOURCES = \
 	tests/unit/bundle_image.h \
 	tests/unit/many_members.c \
 	tests/unit/many_members.h
-tests_bench_bench_LDADD = $(TOOL_LIBS)
+tests_bench_bench_LDADD = $(MODEL_TOOL_LIBS)
 
 # The fuzzer of the bundle reader: `make fuzz`, which needs clang; test_recipes is what needs none.
 EXTRA_DIST += \
@@ -390,7 +390,7 @@ device_tests = \
 	tests/cuda/test_open \
 	tests/cuda/test_upload \
 	tests/cuda/test_parts
-device_ldadd = $(fixtures) runtime/libxfp-cuda.la runtime/libxfp.la $(TOOL_LIBS) $(CMOCKA_LIBS)
+device_ldadd = $(fixtures) runtime/libxfp-cuda.la runtime/libxfp.la $(MODEL_TOOL_LIBS) $(CMOCKA_LIBS)
 tests_cuda_test_multiply_LDADD = $(device_ldadd)
 tests_cuda_test_open_LDADD = $(device_ldadd)
 tests_cuda_test_upload_LDADD = $(device_ldadd)
@@ -742,9 +742,9 @@ fuzz-tokenizers:
 #: fuzz-kernels  print the objects that it does
 .PHONY: fuzz-vectors fuzz-kernels
 fuzz-vectors:
-	@echo $(vector_libraries)
+	@echo $(decode_libraries) $(vector_libraries)
 fuzz-kernels:
-	@echo $(runtime_libruntime_la_OBJECTS) | tr ' ' '\n' | grep '^kernels/' | xargs
+	@echo $(runtime_libruntime_la_OBJECTS) $(runtime_libmultiply_la_OBJECTS) | tr ' ' '\n' | grep '^kernels/' | xargs
 
 check-local:
 	@test '$(TESTS_STATE)' = yes || \

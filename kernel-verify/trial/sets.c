@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernel-verify/trial/trial.h"
+#include "kernels/common/instructions.h"
 
 static const struct {
 	const char *name, *title;
@@ -42,7 +43,7 @@ unsigned xfp_kernel_sets_here(void)
 	for (unsigned set = 0; set < XFP_SET_CUDA; set++) {
 		bool encodes = XFP_ENCODER_SETS >> set & 1;
 
-		if (xfp_matvec_use(sets[set].name) && (!encodes || xfp_encoder_use(sets[set].name)))
+		if (xfp_instruction_set_use(sets[set].name) && (!encodes || xfp_encoder_use(sets[set].name)))
 			here |= 1u << set;
 	}
 	xfp_encoder_use("plain");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernel-verify/trial/trial.h"
+#include "kernels/common/instructions.h"
 
 const struct xfp_encoder *xfp_kernel_encoder(enum xfp_kernel_set set)
 {
@@ -14,14 +15,14 @@ const struct xfp_encoder *xfp_kernel_encoder(enum xfp_kernel_set set)
 
 void xfp_kernel_decode(enum xfp_kernel_set set, const struct xfp_matvec *w, size_t row, float *x)
 {
-	xfp_matvec_use(xfp_kernel_set_name(set));
-	xfp_matvec_set()->decode(w, row, x);
+	xfp_instruction_set_use(xfp_kernel_set_name(set));
+	xfp_matvec_decode(w, row, x);
 }
 
 bool xfp_kernel_rows(enum xfp_kernel_set set, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
 		     size_t rows, bool add, float *y, size_t stride)
 {
-	if (strcmp(xfp_matvec_set()->name, xfp_kernel_set_name(set)))
-		xfp_matvec_use(xfp_kernel_set_name(set));
+	if (strcmp(xfp_instruction_set_name(xfp_instruction_set()), xfp_kernel_set_name(set)))
+		xfp_instruction_set_use(xfp_kernel_set_name(set));
 	return xfp_matvec_rows(w, x, first, rows, add, y, stride);
 }

@@ -111,6 +111,10 @@ bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, s
 /* Check the codebook numbers of v2a groups in some rows against `codebooks`, a power of two; true for other modes. */
 bool xfp_matvec_codebooks_exist(const struct xfp_matvec *w, unsigned codebooks, size_t first, size_t rows);
 
+/* Decode a row to x[cols] in stored numbers: without the unit factor and without outliers. */
+typedef void xfp_matvec_decode_fn(const struct xfp_matvec *w, size_t row, float *x);
+xfp_matvec_decode_fn xfp_matvec_decode;
+
 /* ---- the instruction sets ---------------------------------------------------------------------- */
 
 /* Multiply rows, without outliers; `y` as above. */
@@ -122,33 +126,28 @@ typedef bool xfp_matvec_outliers_fn(const struct xfp_matvec *w, const struct xfp
 				    float *y, size_t stride);
 xfp_matvec_outliers_fn xfp_matvec_outliers;
 
-/* Decode a row to x[cols] in stored numbers: without the unit factor and without outliers. */
-typedef void xfp_matvec_decode_fn(const struct xfp_matvec *w, size_t row, float *x);
-
 struct xfp_matvec_set {
-	const char *name; /* "plain", "avx2", "avx512", "vbmi", "neon" */
 	xfp_matvec_fn *rows;
 	xfp_matvec_outliers_fn *outliers;
-	xfp_matvec_decode_fn *decode;
 	/* Convert vectors to bytes or words; returns false if they do not fit. May be NULL. */
 	bool (*integers)(struct xfp_matvec_x *x);
 };
 
-/* Return the best set that this machine supports; the set in use, initially the best; and select a set by name: returns
- * false if it is unknown or unsupported. Do not select while other threads multiply. */
+/* The best set that this machine supports, and the set in use; see kernels/common/instructions.h. */
 const struct xfp_matvec_set *xfp_matvec_best(void);
 const struct xfp_matvec_set *xfp_matvec_set(void);
-bool xfp_matvec_use(const char *name);
 
 extern const struct xfp_matvec_set xfp_matvec_plain;
+xfp_matvec_decode_fn xfp_matvec_decode_plain;
 #ifdef XFP_X86
 extern const struct xfp_matvec_set xfp_matvec_avx2, xfp_matvec_avx512, xfp_matvec_vbmi;
 xfp_matvec_outliers_fn xfp_matvec_outliers_avx512;
-xfp_matvec_decode_fn xfp_matvec_decode_avx512;
+xfp_matvec_decode_fn xfp_matvec_decode_avx2, xfp_matvec_decode_avx512;
 bool xfp_matvec_integers(struct xfp_matvec_x *x);
 #endif
 #ifdef XFP_AARCH64
 extern const struct xfp_matvec_set xfp_matvec_neon;
+xfp_matvec_decode_fn xfp_matvec_decode_neon;
 #endif
 
 #endif

@@ -122,10 +122,4 @@ bool xfp_matvec_outliers_avx512(const struct xfp_matvec *w, const struct xfp_mat
 	return true;
 }
 
-void xfp_matvec_decode_avx512(const struct xfp_matvec *w, size_t row, float *x)
-{
-	decode_row(w, row, x);
-}
-
-const struct xfp_matvec_set xfp_matvec_avx512 = { "avx512", multiply_rows, xfp_matvec_outliers_avx512, decode_row,
-						  NULL };
+const struct xfp_matvec_set xfp_matvec_avx512 = { multiply_rows, xfp_matvec_outliers_avx512, NULL };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_decode.h - decode rows with the look-ups of matvec_rows.h, of which this is a part. All sets produce the same
- * bits.
+ * matvec_decode.h - decode rows, on the lanes of matvec_lanes.h. All sets produce the same bits.
  */
 #ifndef XFP_MATVEC_DECODE_H
 #define XFP_MATVEC_DECODE_H
+
+#include "kernels/common/decode.h"
+#include "kernels/multiply/matvec_lanes.h"
 
 /* Store the first lanes of a vector, of which `left` columns are needed. */
 INLINE void put_numbers(vf number, unsigned lanes, size_t left, float *to)

@@ -5,11 +5,6 @@
 #ifndef XFP_MATVEC_NUMBERS_H
 #define XFP_MATVEC_NUMBERS_H
 
-INLINE size_t element_bytes(enum xfp_matvec_mode mode)
-{
-	return mode == XFP_MATVEC_F32 ? 4 : mode == XFP_MATVEC_FP8 ? 1 : 2;
-}
-
 /* Return the row's scale, and process the last columns if they are fewer than sixteen. */
 INLINE double row_factor(enum xfp_matvec_mode mode, const struct xfp_matvec *w, size_t row)
 {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_prepare.c - convert activations and libraries, once per call, to the layout that the kernels read.
+ * matvec_prepare.c - convert activations, once per call, to the layout that the kernels read.
  */
 #include <string.h>
 
 #include "kernels/common/lane_index.h"
 #include "kernels/common/number.h"
-#include "kernels/common/round.h"
 #include "kernels/multiply/matvec.h"
-#include "kernels/multiply/matvec_tables.h"
 
 #define ALIGN 64
 
@@ -16,29 +14,6 @@ static size_t aligned(size_t bytes)
 {
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
-
-size_t xfp_matvec_row_bytes(enum xfp_matvec_mode mode, unsigned k, size_t cols)
-{
-	switch (mode) {
-	case XFP_MATVEC_F32:
-		return cols * 4;
-	case XFP_MATVEC_F16:
-	case XFP_MATVEC_BF16:
-		return cols * 2;
-	case XFP_MATVEC_FP8:
-		return cols;
-	default:
-		return ((cols + 31) / 32 * 4 * k + 15) / 16 * 16;
-	}
-}
-
-void xfp_matvec_set_row_layout(struct xfp_matvec *w)
-{
-	w->row_bytes = xfp_matvec_row_bytes(w->mode, w->k, w->cols);
-	w->row_groups = (w->cols + ((size_t)1 << w->group) - 1) >> w->group;
-}
-
-/* ---- activations ------------------------------------------------------------------------------- */
 
 static size_t vectors_of(unsigned k, size_t cols)
 {
@@ -128,64 +103,4 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 		spread(x, m, natural);
 	}
 	x->bytes_fit = k && xfp_matvec_best()->integers && xfp_matvec_best()->integers(x);
-}
-
-/* ---- libraries --------------------------------------------------------------------------------- */
-
-size_t xfp_matvec_tables_bytes(unsigned k)
-{
-	return sizeof(struct xfp_tables_head) + XFP_TABLES_ALL * ((sizeof(float) << k) + 2 * xfp_table_bytes(k));
-}
-
-#define TOO_LARGE 0x1p120f
-#define MOST_WORD 16384 /* as in matvec_integers.c */
-
-/* Return the larger magnitude; TOO_LARGE if it is larger or NaN. */
-static float larger(float most, float value)
-{
-	value = value < 0 ? -value : value;
-	return !(value < TOO_LARGE) ? TOO_LARGE : value > most ? value : most;
-}
-
-/* Convert every entry to steps of `most` / `steps`, and add `offset`. */
-static void tables_of(unsigned k, unsigned made, const float *value, double most, double steps, int offset,
-		      uint8_t *bytes)
-{
-	size_t half = xfp_table_half(k);
-
-	for (unsigned t = 0; t < made; t++)
-		for (size_t i = 0; i < half; i++) {
-			double exact = most > 0 ? value[(t << k) + i % ((size_t)1 << k)] * steps / most : 0;
-			unsigned q = (unsigned)(offset + (int)xfp_round_even(exact));
-
-			bytes[2 * half * t + i] = (uint8_t)(q >> 8);
-			bytes[2 * half * t + half + i] = (uint8_t)q;
-		}
-}
-
-void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *buffer)
-{
-	struct xfp_tables_head *head = buffer;
-	float *value = (float *)(void *)(head + 1), most = 0;
-	uint8_t *bytes = (uint8_t *)(value + ((size_t)XFP_TABLES_ALL << k));
-	unsigned ratios = ratio ? 256 / codebooks : 1, entries = 1u << k, made = codebooks * ratios;
-
-	memset(buffer, 0, xfp_matvec_tables_bytes(k));
-	for (unsigned i = 0; i < (unsigned)XFP_TABLES_ALL << k; i++) {
-		unsigned table = i >> k;
-		/* Exact: both have 11 bits. */
-		value[i] = table >= made ? __builtin_nanf("")
-					 : xfp_half_to_float(entry[(table / ratios << k) + i % entries]) *
-						   (ratio ? xfp_half_to_float(ratio[table % ratios]) : 1);
-		if (table < made)
-			most = larger(most, value[i]);
-	}
-	head->codebooks = codebooks;
-	head->step = most / 32767;
-	head->word_step = most / MOST_WORD;
-	head->bytes_fit = most < TOO_LARGE;
-	if (!head->bytes_fit)
-		return;
-	tables_of(k, made, value, most, 32767, 32768, bytes);
-	tables_of(k, made, value, most, MOST_WORD, 0, bytes + XFP_TABLES_ALL * xfp_table_bytes(k));
 }

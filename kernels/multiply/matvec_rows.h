@@ -10,27 +10,7 @@
 #ifndef XFP_MATVEC_ROWS_H
 #define XFP_MATVEC_ROWS_H
 
-#include <string.h>
-
-#include "kernels/common/decode.h"
-#include "kernels/common/lane_index.h"
-#include "kernels/common/number.h"
-#include "kernels/multiply/matvec.h"
-#include "kernels/multiply/matvec_tables.h"
-
-#ifdef MATVEC_SMALL
-#define WRITTEN_OUT false
-#define INLINE static
-#define UNROLL
-#elif defined __clang__
-#define WRITTEN_OUT true
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define WRITTEN_OUT true
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 64")
-#endif
+#include "kernels/multiply/matvec_lanes.h"
 
 /* Independent sums: enough that an addition does not wait for the previous one. */
 #ifndef OPEN_SUMS
@@ -40,33 +20,6 @@
 struct sums {
 	vf of[XFP_MAX_BATCH > OPEN_SUMS ? XFP_MAX_BATCH : OPEN_SUMS];
 };
-
-/* Move slot i of byte b of every lane to its low end. */
-INLINE vi slot(unsigned k, const vi *w, unsigned i, unsigned b)
-{
-	unsigned s = 8 * b;
-
-	switch (k) {
-	case 2:
-		return vi_right(w[0], s + 2 * i);
-	case 3:
-		if (i < 6)
-			return vi_right(w[i / 2], s + 3 * (i % 2));
-		return vi_merge(vi_right(w[i - 6], s + 6), vi_right(w[2], s + i - 2), 3);
-	case 4:
-		return vi_right(w[0], s + 4 * i);
-	case 5:
-		if (i < 5)
-			return vi_right(w[i], s);
-		if (i < 7)
-			return vi_merge(vi_right(w[i - 5], s + 5), vi_right(w[i - 2], s + 2), 7);
-		return vi_merge(vi_merge(vi_right(w[2], s + 5), vi_right(w[3], s + 4), 7), vi_right(w[4], s + 3), 15);
-	default:
-		if (i < 3)
-			return vi_right(w[i], s);
-		return vi_merge(vi_merge(vi_right(w[0], s + 6), vi_right(w[1], s + 4), 3), vi_right(w[2], s + 2), 15);
-	}
-}
 
 /* Add sixteen weights to the sums; `v` selects one of the independent sums. */
 INLINE void add_weights(unsigned tile, unsigned v, vf weight, const float *x, struct sums *sums)
@@ -108,43 +61,6 @@ INLINE void finish(unsigned tile, const struct sums *sums, double factor, const 
 }
 
 /* ---- v2 ---------------------------------------------------------------------------------------- */
-
-INLINE void load_words(unsigned k, const uint8_t *packed, unsigned lanes, vi *w)
-{
-	UNROLL
-	for (unsigned i = 0; i < xfp_lane_words(k); i++) {
-		w[i] = lanes == 16 ? vi_load(packed + 64 * i) : vi_load_first(packed + (size_t)4 * lanes * i, lanes);
-		m_prefetch(packed + 64 * i);
-	}
-}
-
-/* Iterate over all slots of a chunk, by vector. */
-#define SLOTS(k)                                                                                       \
-	static __attribute__((noinline)) void slots_##k(const uint8_t *packed, unsigned lanes, vi *to) \
-	{                                                                                              \
-		vi w[XFP_MAX_WORDS];                                                                   \
-                                                                                                       \
-		load_words(k, packed, lanes, w);                                                       \
-		UNROLL                                                                                 \
-		for (unsigned v = 0; v < xfp_lane_columns(k); v++)                                     \
-			to[v] = slot(k, w, v / 4, v % 4);                                              \
-	}
-SLOTS(2)
-SLOTS(3)
-SLOTS(4)
-SLOTS(5)
-SLOTS(6)
-
-INLINE void unpack_lanes(unsigned k, const uint8_t *packed, unsigned lanes, vi *to)
-{
-	k == 2   ? slots_2(packed, lanes, to)
-	: k == 3 ? slots_3(packed, lanes, to)
-	: k == 4 ? slots_4(packed, lanes, to)
-	: k == 5 ? slots_5(packed, lanes, to)
-		 : slots_6(packed, lanes, to);
-}
-
-#define MAX_VECTORS 32 /* vectors per chunk, maximum */
 
 INLINE void v2_chunk(unsigned k, unsigned tile, const struct table *table, const uint8_t *packed, unsigned lanes,
 		     const float *x, struct sums *sums)
@@ -191,38 +107,6 @@ INLINE void v2_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const
 }
 
 /* ---- v2a, v2c ---------------------------------------------------------------------------------- */
-
-/* The groups of a row. */
-struct groups {
-	const float *entry;  /* entries of the tables */
-	const uint8_t *byte; /* byte of the row's first group */
-	const uint8_t *pair; /* v2a: scale and midpoint of the row's first group */
-	unsigned group;
-};
-
-INLINE void group_table(unsigned k, bool scaled, const struct groups *g, size_t number, struct table *table)
-{
-	table_of_floats(k, g->entry + ((size_t)g->byte[number] << k), table);
-	if (scaled)
-		table_scale(k, table, g->pair + 4 * number);
-}
-
-/* Sixteen columns of the last chunk may belong to two groups. */
-INLINE vf group_lookup(unsigned k, bool scaled, const struct groups *g, size_t column, unsigned lanes, vi index)
-{
-	size_t one = column >> g->group, other = (column + lanes - 1) >> g->group;
-	vm before; /* the lanes of the first group */
-	struct table table;
-	vf weight;
-
-	group_table(k, scaled, g, one, &table);
-	weight = table_lookup(k, &table, index);
-	if (one == other)
-		return weight;
-	group_table(k, scaled, g, other, &table);
-	before = vm_from_bits((1u << ((other << g->group) - column)) - 1);
-	return vf_where(before, weight, table_lookup(k, &table, index));
-}
 
 /* A table serves `run` vectors, or all vectors of a group if `run` is 0. */
 INLINE void group_chunk(unsigned k, unsigned tile, bool scaled, unsigned run, const struct groups *g, size_t column,
@@ -298,8 +182,6 @@ INLINE void group_rows(unsigned k, unsigned tile, bool scaled, unsigned run, con
 }
 
 #include "kernels/multiply/matvec_numbers.h"
-
-#include "kernels/multiply/matvec_decode.h"
 
 /* ---- instances --------------------------------------------------------------------------------- */
 

@@ -16,20 +16,21 @@
 
 #define MAX_LOGITS ((uint64_t)64 << 20)
 #define MIN_LOGITS ((uint64_t)1 << 20)
-#define RESERVE ((uint64_t)8 << 20) /* mapped pages of a bundle, and short-lived allocations */
-#define TOKEN_BYTES 128             /* bytes: sums over the vocabulary */
+#define RESERVE ((uint64_t)16 << 20) /* pages of libraries and of a bundle, and short-lived allocations */
+#define TOKEN_BYTES 128              /* bytes: sums over the vocabulary */
 
-/* Memory of this process: tables of the models, token ids, libraries. */
+/* Memory of this process: tables of the models, token ids. Pages of files do not count: how many are mapped depends on
+ * the page cache. */
 static uint64_t resident(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
-	uint64_t pages = 0;
+	uint64_t pages = 0, of_files = 0;
 
-	if (file && fscanf(file, "%*s %" SCNu64, &pages) != 1)
-		pages = 0;
+	if (file && (fscanf(file, "%*s %" SCNu64 " %" SCNu64, &pages, &of_files) != 2 || of_files > pages))
+		pages = of_files = 0;
 	if (file)
 		fclose(file);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	return (pages - of_files) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Half of the memory that is available without swapping; UINT64_MAX if unknown. */

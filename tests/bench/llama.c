@@ -20,6 +20,7 @@
 
 #include "base/dtype.h"
 #include "kernel-verify/threads.h"
+#include "kernels/common/instructions.h"
 #include "kernels/multiply/matvec.h"
 #include "tests/bench/bench.h"
 
@@ -357,8 +358,9 @@ PROGRAM("llama")
 			cases[i].run(&cases[i]);
 			cases[i].seconds[round ? round - 1 : 0] = bench_seconds(timer) - start;
 		}
-	printf("%s, %zu MiB, %d columns, M = %u, %u threads, median of %u%s\n", xfp_matvec_set()->name, mib, COLS,
-	       batch, threads, rounds, timer == CLOCK_MONOTONIC ? "" : ", processor time");
+	printf("%s, %zu MiB, %d columns, M = %u, %u threads, median of %u%s\n",
+	       xfp_instruction_set_name(xfp_instruction_set()), mib, COLS, batch, threads, rounds,
+	       timer == CLOCK_MONOTONIC ? "" : ", processor time");
 	tell();
 	return 0;
 }

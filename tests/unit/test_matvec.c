@@ -13,6 +13,7 @@
 
 #include "base/dtype.h"
 #include "kernel-verify/trial/reference.h"
+#include "kernels/common/instructions.h"
 #include "kernels/common/lane_index.h"
 #include "kernels/common/number.h"
 #include "kernels/common/scale.h"
@@ -244,7 +245,7 @@ static void compare(struct matrix *m, unsigned count, int dtype, bool balanced, 
 	for (size_t s = 0; s < SETS; s++) {
 		size_t cut = rows / 3;
 
-		if (!xfp_matvec_use(set_names[s]))
+		if (!xfp_instruction_set_use(set_names[s]))
 			continue;
 		memset(y.data, 0xff, count * rows * 4);
 		assert_true(xfp_matvec_rows(&m->w, &x, 0, cut, false, result, rows));
@@ -336,7 +337,7 @@ static void entries_and_activations_that_are_not_finite(void **state)
 		source[c] = 1;
 	buffer = guard(xfp_matvec_x_bytes(3, 512, 1), true);
 	for (size_t s = 0; s < SETS; s++) {
-		if (!xfp_matvec_use(set_names[s]))
+		if (!xfp_instruction_set_use(set_names[s]))
 			continue;
 		source[7] = 1;
 		xfp_matvec_x_init(&x, 3, 512, 1, XFP_F32, source, 512, NULL, buffer.data);
@@ -382,7 +383,7 @@ static void a_library_that_is_not_finite(enum xfp_matvec_mode mode, unsigned gro
 	for (size_t i = 0; i < count * COLS; i++)
 		source[i] = test_gaussian(&seed);
 	for (size_t s = 0; s < SETS; s++) {
-		if (!xfp_matvec_use(set_names[s]))
+		if (!xfp_instruction_set_use(set_names[s]))
 			continue;
 		xfp_matvec_x_init(&x, K, COLS, count, XFP_F32, source, COLS, NULL, buffer.data);
 		assert_true(xfp_matvec_rows(&m.w, &x, 0, ROWS, false, y, ROWS));
@@ -437,7 +438,7 @@ static void errors_are_far_below_those_of_bf16(void **state)
 		for (size_t s = 0; s < SETS; s++) {
 			double error = 0, square = 0, expected, magnitude;
 
-			if (!xfp_matvec_use(set_names[s]))
+			if (!xfp_instruction_set_use(set_names[s]))
 				continue;
 			assert_true(xfp_matvec_rows(&m.w, &x, 0, 64, false, y, 64));
 			for (size_t r = 0; r < 64; r++) {

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/common/instructions.h"
+
+#include <string.h>
+
+#ifdef XFP_X86
+#include <cpuid.h>
+
+/* Some compilers' __builtin_cpu_supports does not know f16c. */
+static bool has_f16c(void)
+{
+	unsigned a, b, c, d;
+
+	return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
+static enum xfp_instruction_set find_best(void)
+{
+#ifdef XFP_X86
+	__builtin_cpu_init();
+	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
+		return XFP_PLAIN;
+	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+	    !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
+		return XFP_AVX2;
+	if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vnni"))
+		return XFP_AVX512;
+	return XFP_VBMI;
+#elif defined XFP_AARCH64
+	return XFP_NEON; /* every AArch64 processor has NEON */
+#else
+	return XFP_PLAIN;
+#endif
+}
+
+const char *xfp_instruction_set_name(enum xfp_instruction_set set)
+{
+	static const char *const names[XFP_INSTRUCTION_SETS] = { "plain", "avx2", "avx512", "vbmi", "neon" };
+
+	return names[set];
+}
+
+/* One more than the set, or 0. Threads may race to set these: all of them compute the same value. */
+static int best, in_use;
+
+enum xfp_instruction_set xfp_best_instruction_set(void)
+{
+	int set = __atomic_load_n(&best, __ATOMIC_RELAXED);
+
+	if (!set) {
+		set = (int)find_best() + 1;
+		__atomic_store_n(&best, set, __ATOMIC_RELAXED);
+	}
+	return (enum xfp_instruction_set)(set - 1);
+}
+
+enum xfp_instruction_set xfp_instruction_set(void)
+{
+	int set = __atomic_load_n(&in_use, __ATOMIC_RELAXED);
+
+	return set ? (enum xfp_instruction_set)(set - 1) : xfp_best_instruction_set();
+}
+
+static bool supported(enum xfp_instruction_set set)
+{
+	enum xfp_instruction_set most = xfp_best_instruction_set();
+
+	return set == XFP_PLAIN || (most == XFP_NEON ? set == XFP_NEON : set <= most);
+}
+
+bool xfp_instruction_set_use(const char *name)
+{
+	for (int set = XFP_PLAIN; set < XFP_INSTRUCTION_SETS; set++)
+		if (!strcmp(xfp_instruction_set_name((enum xfp_instruction_set)set), name)) {
+			if (!supported((enum xfp_instruction_set)set))
+				return false;
+			__atomic_store_n(&in_use, set + 1, __ATOMIC_RELAXED);
+			return true;
+		}
+	return false;
+}

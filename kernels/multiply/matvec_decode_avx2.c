@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/multiply/matvec_table_avx2.h"
+
+#include "kernels/multiply/matvec_decode.h"
+
+void xfp_matvec_decode_avx2(const struct xfp_matvec *w, size_t row, float *x)
+{
+	decode_row(w, row, x);
+}
