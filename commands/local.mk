@@ -135,6 +135,8 @@ commands_ui_libui_a_SOURCES = \
 	commands/ui/pace.c \
 	commands/ui/pace.h \
 	commands/ui/program.c \
+	commands/ui/record.c \
+	commands/ui/record.h \
 	commands/ui/report.c \
 	commands/ui/report.h \
 	commands/ui/tokenizer_note.c \

@@ -275,6 +275,7 @@ tests_units_commands_SOURCES = \
 	tests/unit/test_low_floors.c \
 	tests/unit/test_pace.c \
 	tests/unit/test_prepare.c \
+	tests/unit/test_record.c \
 	tests/unit/test_report.c \
 	tests/unit/test_resume.c \
 	tests/unit/test_rounds.c \

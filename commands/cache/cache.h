@@ -73,8 +73,9 @@ enum xfp_status xfp_cache_explain(const struct xfp_cache_call *call, const struc
 
 /* ---- printing ---------------------------------------------------------------------------------- */
 
-/* Convert a row of the manifest to a JSON object. Returns NULL if out of memory. */
-json_t *xfp_json_row(const struct xfp_value *values, unsigned count);
+/* Append a row of the manifest, as an object, to `list`, a json_t **: for xfp_manifest_content and
+ * xfp_manifest_summaries. */
+enum xfp_status xfp_json_add_row(const struct xfp_value *values, unsigned count, void *list, struct xfp_error *err);
 /* Progress of a long command on stderr: one line, redrawn, on a terminal; otherwise a line now and then. */
 struct xfp_cache_progress {
 	const char *program;

@@ -88,7 +88,7 @@ void xfp_cache_mention_lock(const struct xfp_cache_call *call, int lock)
 
 /* ---- printing ---------------------------------------------------------------------------------- */
 
-json_t *xfp_json_row(const struct xfp_value *values, unsigned count)
+enum xfp_status xfp_json_add_row(const struct xfp_value *values, unsigned count, void *list, struct xfp_error *err)
 {
 	json_t *row = json_object();
 
@@ -101,7 +101,8 @@ json_t *xfp_json_row(const struct xfp_value *values, unsigned count)
 			     : v->type == XFP_VALUE_TEXT  ? xfp_json_text(v->text)
 							  : json_null());
 	}
-	return row;
+	xfp_json_add(list, row);
+	return *(json_t **)list ? XFP_OK : xfp_no_memory(err);
 }
 
 /* ---- progress ---------------------------------------------------------------------------------- */

@@ -136,14 +136,6 @@ static enum xfp_status print_text(struct explaining *e, struct xfp_error *err)
 
 /* ---- JSON -------------------------------------------------------------------------------------- */
 
-static enum xfp_status add_row(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
-{
-	json_t **list = context;
-
-	xfp_json_add(list, xfp_json_row(values, count));
-	return *list ? XFP_OK : xfp_no_memory(err);
-}
-
 static json_t *run_json(const struct xfp_census_run *run)
 {
 	return XFP_JSON({ "run", json_integer(run->run) }, { "output", xfp_json_text(run->output) },
@@ -167,7 +159,7 @@ static enum xfp_status print_json(struct explaining *e, struct xfp_error *err)
 			xfp_json_add(&into, json_string(census->items[i].key));
 	for (uint32_t i = 0; i < item->runs; i++)
 		xfp_json_add(&runs, run_json(&census->runs[census->use[item->run + i]]));
-	status = xfp_manifest_content(e->manifest, e->kind, item->key, add_row, &content, err);
+	status = xfp_manifest_content(e->manifest, e->kind, item->key, xfp_json_add_row, &content, err);
 	root = XFP_JSON({ "key", xfp_json_text(item->key) }, { "kind", xfp_json_text(e->kind) },
 			{ "unit", xfp_json_text(e->unit) }, { "bytes", xfp_json_count(item->bytes) },
 			{ "made", xfp_json_time(item->made) }, { "seconds", json_real(e->seconds) },

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/printable.h"
 #include "base/text/size.h"
-#include "base/text/table.h"
 #include "base/text/utc.h"
 #include "cache/check.h"
 #include "cache/gc.h"
 #include "commands/cache/cache.h"
+#include "commands/ui/record.h"
 #include "stages/work/stages.h"
 
 #define MOST_RUNS 10 /* in text; JSON lists all */
@@ -103,52 +102,26 @@ static void print_line(const struct figures *f, const char *name, const struct s
 	       xfp_human((double)sum->current_bytes, "B", current), part, sum->seconds);
 }
 
-static const struct xfp_value *value(const struct xfp_value *values, unsigned count, const char *name)
+static enum xfp_status print_runs(const struct figures *f, struct xfp_error *err)
 {
-	static const struct xfp_value none;
+	uint32_t count = f->cache->census.run_count;
+	json_t *runs = json_array();
+	enum xfp_status status = xfp_manifest_summaries(f->cache->manifest, MOST_RUNS, xfp_json_add_row, &runs, err);
 
-	for (unsigned i = 0; i < count; i++)
-		if (!strcmp(values[i].name, name))
-			return &values[i];
-	return &none;
-}
-
-enum { RUN, STARTED, STATUS, UNITS, FITTED, PACKED, CACHED, SECONDS, COLUMNS };
-
-static const struct xfp_table_column runs_layout[COLUMNS + 1] = {
-	[RUN] = { "run", 0, 0, 0 },       [STARTED] = { "started", 1, 2, 0 }, [STATUS] = { "status", 0, 2, 0 },
-	[UNITS] = { "units", 0, 2, 0 },   [FITTED] = { "fitted", 0, 2, 0 },   [PACKED] = { "packed", 0, 2, 0 },
-	[CACHED] = { "cached", 0, 2, 0 }, [SECONDS] = { "seconds", 0, 2, 0 },
-};
-
-static enum xfp_status print_run(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
-{
-	const struct xfp_value *started = value(values, count, "started"), *status = value(values, count, "status");
-	const struct xfp_value *output = value(values, count, "output");
-	static const char *const names[] = { "units", "fitted", "repacked", "cached" };
-	struct xfp_table *table = context;
-	char(*row)[XFP_TABLE_CELL];
-	char ended[24] = "-";
-
-	(void)err;
-	if (status->type == XFP_VALUE_INTEGER)
-		snprintf(ended, sizeof ended, "%" PRId64, status->integer);
-	row = xfp_table_row(table, "");
-	snprintf(row[RUN], sizeof row[0], "%" PRId64, value(values, count, "run")->integer);
-	snprintf(row[STARTED], sizeof row[0], "%.20s", started->text ? xfp_printable(started->text).text : "-");
-	snprintf(row[STATUS], sizeof row[0], "%s", ended);
-	for (int i = UNITS; i <= CACHED; i++)
-		snprintf(row[i], sizeof row[0], "%" PRId64, value(values, count, names[i - UNITS])->integer);
-	snprintf(row[SECONDS], sizeof row[0], "%.1f", value(values, count, "seconds")->real);
-	xfp_table_text(table, "%s", output->text ? xfp_printable(output->text).text : "-");
-	return XFP_OK;
+	putchar('\n');
+	if (status)
+		json_decref(runs);
+	else
+		status = xfp_record_table("run,started,status,units,fitted,packed=repacked,cached,seconds%.1f",
+					  "output", runs, err);
+	if (count > MOST_RUNS)
+		printf("and %" PRIu32 " before\n", count - MOST_RUNS);
+	return status;
 }
 
 static enum xfp_status print_text(const struct figures *f, struct xfp_error *err)
 {
 	char oldest[32], newest[32], bytes[32], weights[32];
-	struct xfp_table runs = { .column = runs_layout, .text = "output" };
-	enum xfp_status status = XFP_OK;
 	const char *kind;
 	unsigned i;
 
@@ -169,12 +142,7 @@ static enum xfp_status print_text(const struct figures *f, struct xfp_error *err
 	printf("xfp cache gc would free %s\n", xfp_human((double)(f->gc.before - f->gc.after), "B", bytes));
 	if (!f->cache->manifest || !f->cache->census.run_count)
 		return XFP_OK;
-	putchar('\n');
-	status = xfp_manifest_summaries(f->cache->manifest, MOST_RUNS, print_run, &runs, err);
-	xfp_table_print(stdout, &runs);
-	if (f->cache->census.run_count > MOST_RUNS)
-		printf("and %" PRIu32 " before\n", f->cache->census.run_count - MOST_RUNS);
-	return status;
+	return print_runs(f, err);
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------- */
@@ -188,14 +156,6 @@ static json_t *sum_json(const struct figures *f, const struct sum *sum)
 			{ "seconds", json_real(sum->seconds) });
 }
 
-static enum xfp_status add_run(const struct xfp_value *values, unsigned count, void *context, struct xfp_error *err)
-{
-	json_t **list = context;
-
-	xfp_json_add(list, xfp_json_row(values, count));
-	return *list ? XFP_OK : xfp_no_memory(err);
-}
-
 static enum xfp_status print_json(const struct figures *f, struct xfp_error *err)
 {
 	json_t *by_kind = json_object(), *runs = json_array(), *root;
@@ -207,7 +167,7 @@ static enum xfp_status print_json(const struct figures *f, struct xfp_error *err
 		xfp_json_put(&by_kind, kind, sum_json(f, &f->kind[i]));
 	xfp_json_put(&by_kind, "unknown", sum_json(f, &f->kind[i]));
 	if (f->cache->manifest)
-		status = xfp_manifest_summaries(f->cache->manifest, -1, add_run, &runs, err);
+		status = xfp_manifest_summaries(f->cache->manifest, -1, xfp_json_add_row, &runs, err);
 	root = XFP_JSON({ "cache", xfp_json_text(f->cache->store.folder) },
 			{ "manifest", xfp_json_text(xfp_cache_state_name(f->cache->state)) }, { "kinds", by_kind },
 			{ "all", sum_json(f, &f->all) }, { "weights", xfp_json_count(f->weights) },

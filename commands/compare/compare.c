@@ -273,8 +273,8 @@ static enum xfp_status compare(struct xfp_comparison *c, struct xfp_signals *sig
 	if (!status && request->json)
 		return xfp_compare_print_json(c, err);
 	if (!status && request->csv)
-		xfp_compare_print_csv(c);
-	else if (!status)
+		return xfp_compare_print_csv(c, err);
+	if (!status)
 		xfp_compare_print(c);
 	return status;
 }

@@ -129,7 +129,7 @@ void xfp_compare_answers(const struct xfp_compared_unit *unit, struct xfp_compar
 /* ---- output ------------------------------------------------------------------------------------ */
 
 void xfp_compare_print(const struct xfp_comparison *comparison);
-void xfp_compare_print_csv(const struct xfp_comparison *comparison);
+enum xfp_status xfp_compare_print_csv(const struct xfp_comparison *comparison, struct xfp_error *err);
 enum xfp_status xfp_compare_print_json(const struct xfp_comparison *comparison, struct xfp_error *err);
 enum xfp_status xfp_compare_plot(const struct xfp_comparison *comparison, const char *path, struct xfp_error *err);
 

@@ -2,28 +2,12 @@
 /*
  * data.c - xfp compare: results as CSV and JSON.
  */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/text/screen.h"
 #include "commands/compare/compare.h"
+#include "commands/ui/record.h"
 #include "schemas/json_print.h"
 #include "schemas/setting.h"
-
-/* ---- CSV --------------------------------------------------------------------------------------- */
-
-/* RFC 4180: quotation marks are doubled. On a terminal, control characters are escaped. */
-static void print_quoted(const char *text)
-{
-	putchar('"');
-	for (size_t size; *text; text += size) {
-		size = *text == '"' ? 1 : strcspn(text, "\"");
-		xfp_screen_print(*text == '"' ? "\"\"" : text, *text == '"' ? 2 : size, false);
-	}
-	putchar('"');
-}
 
 static const char *format_of(const struct xfp_compared *c)
 {
@@ -34,46 +18,6 @@ static const char *libfit_of(const struct xfp_compared *c)
 {
 	return xfp_setting_name(XFP_SETTING_LIBFIT, c->published ? XFP_LIBFIT_PUBLISHED : XFP_LIBFIT_REFINED);
 }
-
-static void print_rows(const struct xfp_compared_unit *unit)
-{
-	for (uint32_t i = 0; i < unit->count; i++) {
-		const struct xfp_compared *one = &unit->list[i];
-		const struct xfp_candidate *c = &one->candidate;
-		char sigma[24];
-
-		if (unit->unit)
-			print_quoted(unit->unit->name);
-		printf(",%s,", format_of(one));
-		if (one->peer)
-			printf(",,,,,");
-		else if (c->group)
-			printf("%u,%u,%u,%s,", (unsigned)c->k, c->group, c->library,
-			       c->mode == XFP_MODE_V2A ? libfit_of(one) : "");
-		else
-			printf("%u,,,,", (unsigned)c->k);
-		if (!one->peer)
-			printf("%s,", c->sigma_milli ? xfp_sigma_text(c->sigma_milli, sigma) : "none");
-		printf("%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.9g,%" PRIu64 ",", unit->weights, c->bytes, one->shared,
-		       xfp_compared_bits(unit, one), c->outliers);
-		/* A format that decodes to NaN or infinity has neither. */
-		if (c->cos_median < 0)
-			puts(",,");
-		else
-			printf("%.15g,%.15g,%.9g\n", c->cos_median, c->cos_p5, c->error);
-	}
-}
-
-void xfp_compare_print_csv(const struct xfp_comparison *comparison)
-{
-	puts("unit,format,k,group_size,library_size,libfit,outlier_sigma,weights,bytes,shared_bytes,true_bits,"
-	     "outliers,cos_median,cos_p5,error");
-	print_rows(&comparison->all);
-	for (uint32_t u = 0; comparison->request.per_unit && u < comparison->count; u++)
-		print_rows(&comparison->units[u]);
-}
-
-/* ---- JSON -------------------------------------------------------------------------------------- */
 
 static json_t *way_json(const struct xfp_compared_unit *unit, const struct xfp_compared *one)
 {
@@ -92,6 +36,44 @@ static json_t *way_json(const struct xfp_compared_unit *unit, const struct xfp_c
 			{ "cos_p5", xfp_json_number(good ? c->cos_p5 : NAN) },
 			{ "error", xfp_json_number(good ? c->error : NAN) });
 }
+
+/* ---- CSV --------------------------------------------------------------------------------------- */
+
+static enum xfp_status print_rows(const struct xfp_record_columns *columns, const struct xfp_compared_unit *unit,
+				  struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < unit->count; i++) {
+		const struct xfp_compared *one = &unit->list[i];
+		uint32_t threshold = one->candidate.sigma_milli;
+		json_t *record = way_json(unit, one);
+		char sigma[24];
+
+		if (unit->unit)
+			xfp_json_put(&record, "unit", xfp_json_text(unit->unit->name));
+		xfp_json_put(&record, "weights", xfp_json_count(unit->weights));
+		if (!one->peer)
+			xfp_json_put(&record, "outlier_sigma",
+				     json_string(threshold ? xfp_sigma_text(threshold, sigma) : "none"));
+		status = xfp_csv_row(columns, record, err);
+	}
+	return status;
+}
+
+enum xfp_status xfp_compare_print_csv(const struct xfp_comparison *comparison, struct xfp_error *err)
+{
+	const struct xfp_record_columns columns = xfp_csv_header(
+		"unit%q,format,k,group_size,library_size,libfit,outlier_sigma,weights,bytes,shared_bytes,true_bits%.9g,"
+		"outliers,cos_median,cos_p5,error%.9g");
+	enum xfp_status status = print_rows(&columns, &comparison->all, err);
+
+	for (uint32_t u = 0; !status && comparison->request.per_unit && u < comparison->count; u++)
+		status = print_rows(&columns, &comparison->units[u], err);
+	return status;
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------- */
 
 static json_t *way_or_null(const struct xfp_compared_unit *unit, const struct xfp_compared *one)
 {

@@ -215,20 +215,19 @@ static enum xfp_status print_csv(const struct inspect_request *request, const st
 	uint32_t count = 0, role_count = 0;
 	struct xfp_listed *lines;
 	struct xfp_listed_role *roles;
+	enum xfp_status status;
 
-	if (header) {
-		xfp_inspection_csv_header(list->look, header);
-		return XFP_OK;
-	}
+	if (header)
+		return xfp_inspection_csv_header(list->look, header, err);
 	lines = xfp_list_lines(list, &request->list, true, &count);
 	roles = list->moments ? xfp_list_roles(list, &role_count) : NULL;
 	if (lines && (roles || !list->moments))
-		xfp_inspection_csv(list, lines, count, roles, role_count);
+		status = xfp_inspection_csv(list, lines, count, roles, role_count, err);
 	else
-		xfp_no_memory(err);
+		status = xfp_no_memory(err);
 	free(roles);
 	free(lines);
-	return err->status;
+	return status;
 }
 
 static enum xfp_status print_json(const struct inspect_request *request, const struct xfp_list *list,
@@ -249,6 +248,7 @@ static enum xfp_status print_text(const struct inspect_request *request, const s
 	uint32_t count = 0, role_count = 0;
 	struct xfp_listed *lines;
 	struct xfp_listed_role *roles;
+	enum xfp_status status = XFP_OK;
 
 	if (!header && !request->tensors && !request->stats)
 		return xfp_inspection_print(look, request->verbose, err);
@@ -258,16 +258,14 @@ static enum xfp_status print_text(const struct inspect_request *request, const s
 	lines = xfp_list_lines(list, &request->list, request->verbose, &count);
 	roles = list->moments ? xfp_list_roles(list, &role_count) : NULL;
 	if (!lines || (!roles && list->moments))
-		xfp_no_memory(err);
+		status = xfp_no_memory(err);
 	else if (request->tensors)
-		xfp_inspection_print_tensors(look, lines, count);
-	if (lines && roles) {
-		xfp_inspection_print_moments(look, lines, count);
-		xfp_inspection_print_roles(roles, role_count);
-	}
+		status = xfp_inspection_print_tensors(list, lines, count, err);
+	if (!status && roles && !(status = xfp_inspection_print_moments(look, lines, count, err)))
+		status = xfp_inspection_print_roles(roles, role_count, err);
 	free(roles);
 	free(lines);
-	return err->status;
+	return status;
 }
 
 static enum xfp_status show(const struct inspect_request *request, const struct xfp_look *look, struct xfp_error *err)

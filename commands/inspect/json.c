@@ -16,7 +16,7 @@ static json_t *share_json(uint64_t part, const struct xfp_distribution *m)
 	return m->count ? json_real((double)part / (double)m->count) : json_null();
 }
 
-static json_t *moments_json(const struct xfp_distribution *m)
+json_t *xfp_record_of_moments(const struct xfp_distribution *m)
 {
 	return XFP_JSON({ "finite", xfp_json_count(m->count) }, { "nan", xfp_json_count(m->nans) },
 			{ "infinite", xfp_json_count(m->infinities) }, { "min", xfp_json_number(m->least) },
@@ -42,7 +42,7 @@ static json_t *tensor_roles_json(const char *roles)
 	return list;
 }
 
-static json_t *tensor_json(const struct xfp_list *list, const struct xfp_listed *line)
+json_t *xfp_record_of_tensor(const struct xfp_list *list, const struct xfp_listed *line)
 {
 	const struct xfp_look *look = list->look;
 	const struct xfp_source_tensor *tensor = &look->checkpoint->tensors[line->first];
@@ -52,7 +52,7 @@ static json_t *tensor_json(const struct xfp_list *list, const struct xfp_listed 
 	for (uint32_t d = 0; d < tensor->rank; d++)
 		xfp_json_add(&shape, xfp_json_count(tensor->shape[d]));
 	object = XFP_JSON(
-		{ "name", xfp_json_text(tensor->name) }, { "fate", xfp_json_text_or_null(fate) },
+		{ "name", xfp_json_text(line->name) }, { "fate", xfp_json_text_or_null(fate) },
 		{ "reason", xfp_json_text_or_null(fate ? look->ledger->tensors[line->first].reason : NULL) },
 		{ "class", xfp_json_text_or_null(xfp_list_class(look, line->first)) },
 		{ "roles", tensor_roles_json(list->roles[line->first]) },
@@ -62,8 +62,18 @@ static json_t *tensor_json(const struct xfp_list *list, const struct xfp_listed 
 		{ "codec", xfp_json_text_or_null(xfp_source_packed(tensor)) },
 		{ "file", xfp_json_text(look->checkpoint->files[tensor->file].name) });
 	if (list->moments)
-		xfp_json_put(&object, "stats", line->moments.measured ? moments_json(&line->moments) : json_null());
+		xfp_json_put(&object, "stats",
+			     line->moments.measured ? xfp_record_of_moments(&line->moments) : json_null());
 	return object;
+}
+
+json_t *xfp_record_of_role(const struct xfp_listed_role *role)
+{
+	struct xfp_distribution moments = xfp_distribution_sum_end(&role->sum);
+
+	return XFP_JSON({ "class", json_string(role->class_) }, { "roles", tensor_roles_json(role->roles) },
+			{ "tensors", xfp_json_count(role->sum.tensors) }, { "weights", xfp_json_count(role->weights) },
+			{ "stats", xfp_record_of_moments(&moments) });
 }
 
 static json_t *by_role_json(const struct xfp_list *list)
@@ -76,22 +86,15 @@ static json_t *by_role_json(const struct xfp_list *list)
 		json_decref(array);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < count; i++) {
-		struct xfp_distribution moments = xfp_distribution_sum_end(&roles[i].sum);
-
-		xfp_json_add(&array, XFP_JSON({ "class", json_string(roles[i].class_) },
-					      { "roles", tensor_roles_json(roles[i].roles) },
-					      { "tensors", xfp_json_count(roles[i].sum.tensors) },
-					      { "weights", xfp_json_count(roles[i].weights) },
-					      { "stats", moments_json(&moments) }));
-	}
+	for (uint32_t i = 0; i < count; i++)
+		xfp_json_add(&array, xfp_record_of_role(&roles[i]));
 	free(roles);
 	return array;
 }
 
 /* ---- units and their formats ------------------------------------------------------------------- */
 
-static json_t *unit_json(const struct xfp_ledger_unit *unit)
+json_t *xfp_record_of_unit(const struct xfp_ledger_unit *unit)
 {
 	const char *plan = unit->plan == XFP_PLAN_FP8 ? "fp8" : unit->plan == XFP_PLAN_KEEP ? "keep" : "fit";
 
@@ -118,7 +121,7 @@ static json_t *units_json(const struct xfp_list *list)
 		while (e < unit->experts && !listed[ledger->matrices[unit->first_matrix + e].tensor])
 			e++;
 		if (e < unit->experts)
-			xfp_json_add(&units, unit_json(unit));
+			xfp_json_add(&units, xfp_record_of_unit(unit));
 	}
 	if (!listed) {
 		json_decref(units);
@@ -197,7 +200,7 @@ static json_t *notes_json(const struct xfp_look *look)
 
 /* ---- files ------------------------------------------------------------------------------------- */
 
-static json_t *entry_json(const struct xfp_header_entry *entry)
+json_t *xfp_record_of_entry(const struct xfp_header_entry *entry)
 {
 	json_t *list = json_array();
 	const char *value = entry->values;
@@ -222,7 +225,7 @@ static json_t *file_json(const struct xfp_look *look, uint32_t file, const struc
 		tensors += c->tensors[t].file == file;
 	for (uint32_t i = 0; i < header->count; i++)
 		if (header->entries[i].file == file)
-			xfp_json_add(&entries, entry_json(&header->entries[i]));
+			xfp_json_add(&entries, xfp_record_of_entry(&header->entries[i]));
 	return XFP_JSON({ "name", xfp_json_text(c->files[file].name) },
 			{ "bytes", xfp_json_count(c->files[file].identity.size) },
 			{ "tensors", xfp_json_count(tensors) }, { "entries", entries });
@@ -247,7 +250,7 @@ enum xfp_status xfp_inspection_json(const struct xfp_list *list, const struct xf
 	json_t *tensors = json_array(), *rules = json_array(), *object;
 
 	for (uint32_t i = 0; i < count; i++)
-		xfp_json_add(&tensors, tensor_json(list, &lines[i]));
+		xfp_json_add(&tensors, xfp_record_of_tensor(list, &lines[i]));
 	for (uint32_t i = 0; ledger && i < family->rule_count; i++)
 		xfp_json_add(&rules, rule_json(&family->rules[i], look->findings.taken[i]));
 	object = XFP_JSON({ "model", xfp_json_text(look->checkpoint->folder) },

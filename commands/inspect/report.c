@@ -12,7 +12,10 @@
 #include "base/text/suffix.h"
 #include "base/text/table.h"
 #include "base/text/text.h"
+#include "commands/ui/record.h"
+#include "schemas/json_print.h"
 #include "stages/inspect/name_groups.h"
+#include "stages/work/work.h"
 
 #define LEFT_OUT_SHOWN 12
 #define CELL(cell, ...) snprintf(cell, sizeof(cell), __VA_ARGS__)
@@ -294,28 +297,20 @@ static void print_rules(const struct xfp_look *look)
 	xfp_table_print(stdout, &table);
 }
 
-static void print_units(const struct xfp_ledger *ledger)
+static enum xfp_status print_units(const struct xfp_ledger *ledger, struct xfp_error *err)
 {
-	static const struct xfp_table_column layout[] = {
-		{ "unit", 1, 0, 0 }, { "class", 1, 2, 0 }, { "role", 1, 2, 0 }, { "experts", 0, 2, 0 },
-		{ "rows", 0, 2, 0 }, { "cols", 0, 2, 0 },  { NULL, 0, 0, 0 },
-	};
-	struct xfp_table table = { .column = layout, .text = "name" };
+	json_t *records = json_array();
+	char number[16];
 
 	for (uint32_t i = 0; i < ledger->unit_count; i++) {
-		const struct xfp_ledger_unit *unit = &ledger->units[i];
-		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "");
+		json_t *record = xfp_record_of_unit(&ledger->units[i]);
 
-		CELL(row[0], "u%06" PRIu32, i);
-		CELL(row[1], "%s", xfp_class_name(unit->class_));
-		CELL(row[2], "%s", unit->role);
-		CELL(row[3], "%" PRIu32, unit->experts);
-		CELL(row[4], "%" PRIu64, unit->rows);
-		CELL(row[5], "%" PRIu64, unit->cols);
-		xfp_table_text(&table, "%s", xfp_printable(unit->name).text);
+		xfp_unit_format(i, number);
+		xfp_json_put(&record, "unit", json_string(number));
+		xfp_json_add(&records, record);
 	}
 	putchar('\n');
-	xfp_table_print(stdout, &table);
+	return xfp_record_table("unit,class,role,experts,rows,cols", "name", records, err);
 }
 
 struct packed_form {
@@ -460,6 +455,5 @@ enum xfp_status xfp_inspection_print(const struct xfp_look *look, bool verbose, 
 	if (print_names(look, err))
 		return XFP_FAILED;
 	print_rules(look);
-	print_units(ledger);
-	return XFP_OK;
+	return print_units(ledger, err);
 }

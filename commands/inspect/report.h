@@ -5,6 +5,8 @@
 #ifndef XFP_INSPECT_REPORT_H
 #define XFP_INSPECT_REPORT_H
 
+#include <jansson.h>
+
 #include "checkpoints/header.h"
 #include "commands/inspect/list.h"
 #include "commands/inspect/look.h"
@@ -30,9 +32,11 @@ enum xfp_status xfp_inspection_print(const struct xfp_look *look, bool verbose, 
 /* Print the metadata of the files. */
 void xfp_inspection_print_header(const struct xfp_look *look, const struct xfp_header *header);
 /* Print the lines of a list with their totals; print the distribution of weights, by line and by role. */
-void xfp_inspection_print_tensors(const struct xfp_look *look, const struct xfp_listed *lines, uint32_t count);
-void xfp_inspection_print_moments(const struct xfp_look *look, const struct xfp_listed *lines, uint32_t count);
-void xfp_inspection_print_roles(const struct xfp_listed_role *roles, uint32_t count);
+enum xfp_status xfp_inspection_print_tensors(const struct xfp_list *list, const struct xfp_listed *lines,
+					     uint32_t count, struct xfp_error *err);
+enum xfp_status xfp_inspection_print_moments(const struct xfp_look *look, const struct xfp_listed *lines,
+					     uint32_t count, struct xfp_error *err);
+enum xfp_status xfp_inspection_print_roles(const struct xfp_listed_role *roles, uint32_t count, struct xfp_error *err);
 
 /* "quantize" and so on. */
 const char *xfp_rule_action_name(enum xfp_rule_action action);
@@ -44,9 +48,18 @@ bool xfp_inspection_is_config(const char *name);
 /* Print one JSON object. `header` is NULL unless --header was given. */
 enum xfp_status xfp_inspection_json(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,
 				    const struct xfp_header *header, struct xfp_error *err);
-void xfp_inspection_csv_header(const struct xfp_look *look, const struct xfp_header *header);
+enum xfp_status xfp_inspection_csv_header(const struct xfp_look *look, const struct xfp_header *header,
+					  struct xfp_error *err);
 /* Print a row for each line and, if weights were measured, one for each role. */
-void xfp_inspection_csv(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,
-			const struct xfp_listed_role *roles, uint32_t role_count);
+enum xfp_status xfp_inspection_csv(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,
+				   const struct xfp_listed_role *roles, uint32_t role_count, struct xfp_error *err);
+
+/* The records that text, JSON and CSV print (commands/ui/record.h); NULL if out of memory. A tensor's has "stats" if
+ * weights were measured. */
+json_t *xfp_record_of_tensor(const struct xfp_list *list, const struct xfp_listed *line);
+json_t *xfp_record_of_role(const struct xfp_listed_role *role);
+json_t *xfp_record_of_moments(const struct xfp_distribution *m);
+json_t *xfp_record_of_entry(const struct xfp_header_entry *entry);
+json_t *xfp_record_of_unit(const struct xfp_ledger_unit *unit);
 
 #endif

@@ -51,7 +51,7 @@ static int plan(struct xfp_conversion *c, struct xfp_error *err)
 	if (!status && c->request->json)
 		status = (int)xfp_plan_print_json(&facts, err);
 	else if (!status)
-		xfp_plan_print(&facts);
+		status = (int)xfp_plan_print(&facts, err);
 	c->request = asked;
 	if (borrowed)
 		c->place.log = -1;

@@ -9,11 +9,11 @@
 
 #include "conversion/plan/plan.h"
 
-void xfp_plan_print(const struct xfp_plan_facts *facts);
+enum xfp_status xfp_plan_print(const struct xfp_plan_facts *facts, struct xfp_error *err);
 enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct xfp_error *err);
 
 /* Print facts->curve (curve_print.c). */
-void xfp_plan_print_curve(const struct xfp_plan_facts *facts);
+enum xfp_status xfp_plan_print_curve(const struct xfp_plan_facts *facts, struct xfp_error *err);
 json_t *xfp_plan_curve_json(const struct xfp_plan_facts *facts);
 
 #endif

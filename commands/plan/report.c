@@ -220,7 +220,7 @@ static void print_cache(const struct xfp_plan_facts *facts)
 		xfp_screen_printf(stdout, "%s is up to date\n", c->request->out);
 }
 
-void xfp_plan_print(const struct xfp_plan_facts *facts)
+enum xfp_status xfp_plan_print(const struct xfp_plan_facts *facts, struct xfp_error *err)
 {
 	struct xfp_plan_groups groups = { 0 };
 	bool counted = xfp_plan_group_units(facts->c, &groups);
@@ -242,6 +242,6 @@ void xfp_plan_print(const struct xfp_plan_facts *facts)
 	xfp_goal_print(facts->c, LABELS);
 	print_time(facts);
 	print_cache(facts);
-	xfp_plan_print_curve(facts);
 	free(groups.list);
+	return xfp_plan_print_curve(facts, err);
 }

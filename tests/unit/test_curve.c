@@ -33,7 +33,7 @@ static char *table(const struct xfp_plan_facts *facts, void **state)
 	assert_non_null(file);
 	fflush(stdout);
 	assert_int_equal(dup2(fileno(file), STDOUT_FILENO), STDOUT_FILENO);
-	xfp_plan_print_curve(facts);
+	assert_int_equal(xfp_plan_print_curve(facts, NULL), XFP_OK);
 	fflush(stdout);
 	dup2(output, STDOUT_FILENO);
 	close(output);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands/ui/record.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/text/screen.h"
+#include "base/text/size.h"
+#include "base/text/table.h"
+
+static struct xfp_record_columns parse(const char *text)
+{
+	struct xfp_record_columns columns = { .count = 0 };
+
+	for (int used; *text && columns.count < XFP_RECORD_COLUMNS; text += *text == ',') {
+		struct xfp_record_column *c = &columns.list[columns.count++];
+
+		sscanf(text, "%23[^=?%,]%n", c->heading, &used);
+		text += used;
+		strcpy(c->key, c->heading);
+		if (sscanf(text, "=%23[^?%,]%n", c->key, &used) == 1)
+			text += used;
+		c->optional = *text == '?';
+		text += c->optional;
+		if (sscanf(text, "%11[^,]%n", c->format, &used) == 1)
+			text += used;
+	}
+	return columns;
+}
+
+/* NULL: missing or null. */
+static const json_t *field(json_t *record, const char *key)
+{
+	json_t *value = json_object_get(record, key), *member;
+	const char *name;
+
+	if (!value)
+		json_object_foreach (record, name, member) {
+			if ((value = json_object_get(member, key)))
+				break;
+		}
+	return json_is_null(value) ? NULL : value;
+}
+
+/* RFC 4180: quotation marks are doubled. On a terminal, control characters are escaped. */
+static void print_csv_text(const char *text)
+{
+	for (size_t size; *text; text += size) {
+		size = *text == '"' ? 1 : strcspn(text, "\"");
+		xfp_screen_print(*text == '"' ? "\"\"" : text, *text == '"' ? 2 : size, false);
+	}
+}
+
+/* `csv`: `out` is stdout. */
+static void print_value(FILE *out, const json_t *value, const char *format, bool csv)
+{
+	double number = json_number_value(value);
+	char text[32];
+
+	if (json_is_string(value) && csv)
+		print_csv_text(json_string_value(value));
+	else if (json_is_string(value))
+		fputs(xfp_printable(json_string_value(value)).text, out);
+	else if (json_is_integer(value) && (csv || !*format))
+		fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	else if (json_is_number(value) && !strcmp(format, "%B"))
+		fprintf(out, "%s%s", number < 0 ? "-" : "", xfp_human(fabs(number), "B", text));
+	else if (json_is_number(value))
+		fprintf(out, *format ? format : "%.15g", strstr(format, "%%") ? 100 * number : number);
+	for (size_t i = 0; i < json_array_size(value); i++) {
+		if (i)
+			fputs(json_is_string(json_array_get(value, i)) ? ", " : "x", out);
+		print_value(out, json_array_get(value, i), format, csv);
+	}
+}
+
+/* ---- tables ------------------------------------------------------------------------------------ */
+
+static void put_cell(const json_t *value, const char *format, char cell[XFP_TABLE_CELL])
+{
+	FILE *out = fmemopen(cell, XFP_TABLE_CELL - 1, "w");
+	size_t length;
+
+	if (!out)
+		return;
+	print_value(out, value, format, false);
+	fclose(out);
+	length = strlen(cell);
+	if (!length)
+		strcpy(cell, json_is_array(value) ? "scalar" : "-");
+	else if (json_is_number(value) && cell[length - 1] == '.') /* "%#.4g" of four digits */
+		cell[length - 1] = '\0';
+}
+
+/* The columns to show, and their layout. */
+static struct xfp_record_columns lay_out(const char *text, const json_t *records, struct xfp_table_column *layout)
+{
+	struct xfp_record_columns all = parse(text), shown = { .count = 0 };
+
+	for (unsigned c = 0; c < all.count && shown.count < XFP_TABLE_COLUMNS; c++) {
+		const json_t *value = NULL;
+
+		for (size_t i = 0; i < json_array_size(records) && !value; i++)
+			value = field(json_array_get(records, i), all.list[c].key);
+		if (!value && all.list[c].optional)
+			continue;
+		shown.list[shown.count] = all.list[c];
+		layout[shown.count].left = json_is_string(value);
+		layout[shown.count++].gap = c ? 2 : 0;
+	}
+	return shown;
+}
+
+enum xfp_status xfp_record_table(const char *columns, const char *text, json_t *records, struct xfp_error *err)
+{
+	struct xfp_table_column layout[XFP_TABLE_COLUMNS + 1] = { { 0 } };
+	const struct xfp_record_columns shown = lay_out(columns, records, layout), of_text = parse(text ? text : "");
+	struct xfp_table table = { .column = layout, .text = text ? of_text.list->heading : NULL };
+
+	if (!records)
+		return xfp_no_memory(err);
+	for (unsigned c = 0; c < shown.count; c++)
+		layout[c].heading = shown.list[c].heading;
+	for (size_t i = 0; i < json_array_size(records); i++) {
+		json_t *record = json_array_get(records, i);
+		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "");
+		const char *name = json_string_value(field(record, of_text.list->key));
+		const char *remark = json_string_value(field(record, "remark"));
+
+		for (unsigned c = 0; c < shown.count; c++)
+			put_cell(field(record, shown.list[c].key), shown.list[c].format, row[c]);
+		if (text)
+			xfp_table_text(&table, "%s%s", name ? xfp_printable(name).text : "-", remark ? remark : "");
+	}
+	json_decref(records);
+	xfp_table_print(stdout, &table);
+	return XFP_OK;
+}
+
+/* ---- CSV --------------------------------------------------------------------------------------- */
+
+struct xfp_record_columns xfp_csv_header(const char *columns)
+{
+	struct xfp_record_columns parsed = parse(columns);
+
+	for (unsigned c = 0; c < parsed.count; c++)
+		printf("%s%s", c ? "," : "", parsed.list[c].heading);
+	putchar('\n');
+	return parsed;
+}
+
+enum xfp_status xfp_csv_row(const struct xfp_record_columns *columns, json_t *record, struct xfp_error *err)
+{
+	if (!record)
+		return xfp_no_memory(err);
+	for (unsigned c = 0; c < columns->count; c++) {
+		const struct xfp_record_column *column = &columns->list[c];
+		const json_t *value = field(record, column->key);
+		const char *quote = value && !strcmp(column->format, "%q") ? "\"" : "";
+
+		fputs(c ? "," : "", stdout);
+		fputs(quote, stdout);
+		print_value(stdout, value, column->format, true);
+		fputs(quote, stdout);
+	}
+	putchar('\n');
+	json_decref(record);
+	return XFP_OK;
+}
