@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * full_disk.c - a disk without a free byte, preloaded: below the folder FULL_DISK no file can become longer until
- * others are removed, and then by no more than these had.
+ * full_disk.c - a full disk, preloaded: below the folder FULL_DISK no file can grow until others are removed, and then
+ * only by their size.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static off_t room; /* bytes of files that were removed, less what was written since */
+static off_t room; /* bytes of removed files, less the bytes written since */
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 

@@ -2,9 +2,9 @@
 /*
  * generated-weights.h - the numbers of make-checkpoint and of bench/make-weights.
  *
- * Weights look like trained ones: heavy tails (Student's t with 5 degrees of freedom), rows and columns
- * of different scale, a standard deviation of about 0.02; norms are near 1. Only + - * / and sqrt are
- * used, so every machine makes the same.
+ * Weights look like trained ones: heavy tails (Student's t with 5 degrees of freedom), rows and columns of different
+ * scale, a standard deviation of about 0.02; norms are near 1. Only + - * / and sqrt are used, so the result is the
+ * same on every machine.
  */
 #ifndef XFP_GENERATED_WEIGHTS_H
 #define XFP_GENERATED_WEIGHTS_H
@@ -129,7 +129,7 @@ static inline uint16_t to_bf16(double value)
 	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* To nearest, ties to even; what is below 2^-14 is rounded to a multiple of 2^-24. */
+/* Round to nearest, ties to even; values below 2^-14 to a multiple of 2^-24. */
 static inline uint16_t to_f16(double value)
 {
 	double magnitude = value < 0 ? -value : value;
@@ -146,7 +146,7 @@ static inline uint16_t to_f16(double value)
 	whole = (uint32_t)magnitude;
 	rest = magnitude - whole;
 	whole += rest > 0.5 || (rest == 0.5 && (whole & 1));
-	/* The leading bit of `whole` adds one to the exponent; a carry goes where it belongs. */
+	/* The leading bit of `whole` increments the exponent; so does a carry. */
 	return (uint16_t)(sign | (((exponent - 1) << 10) + whole));
 }
 

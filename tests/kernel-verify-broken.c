@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel-verify-broken - xfp-kernel-verify with kernels that are wrong, in place of kernel-verify/trial/tables.c.
- *
- *   matvec v2 k=4 plain    the last row of a call is off by a 4096th
- *   encode norm avx2       the last columns are left out where they fill no vector
- *   encode scale avx2      a vector too many is written
- *   encode compare avx512  the number before the row is read
- *   encode largest avx512  an instruction that no processor has
+ * kernel-verify-broken - xfp-kernel-verify with broken kernels instead of kernel-verify/trial/tables.c.
  */
 #include <string.h>
 

@@ -53,7 +53,7 @@ struct plan {
 
 /* ---- which tensors ------------------------------------------------------------------------------ */
 
-/* Dimensions that are 0 at the end are none. */
+/* Trailing dimensions of 0 do not exist. */
 static struct tensor *add(struct plan *p, const struct options *o, enum kind kind, uint64_t a, uint64_t b, uint64_t c,
 			  const char *format, ...)
 {
@@ -171,7 +171,7 @@ static uint64_t bytes(const struct tensor *t)
 	return elements(t) * dtype_bytes[t->dtype];
 }
 
-/* A stack of experts, from the streams that they have when stored one by one. */
+/* A stack of experts, with the streams that they have when stored one by one. */
 static void fill_stack(const struct options *o, const struct tensor *t, double *out)
 {
 	static const char *const roles[] = { "gate", "up", "down" };
@@ -247,7 +247,7 @@ static void shard_name(const struct options *o, unsigned shard, char name[64])
 		snprintf(name, 64, "model-%05u-of-%05" PRIu64 ".safetensors", shard + 1, o->shards);
 }
 
-/* About the same number of bytes in each, in order, and none empty. */
+/* About the same number of bytes in each shard, in order, and none empty. */
 static uint64_t assign_shards(const struct options *o, struct plan *p)
 {
 	uint64_t total = 0, so_far = 0;

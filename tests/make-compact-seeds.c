@@ -2,10 +2,10 @@
 /*
  * make-compact-seeds - print kernels/encode/compact_seed.h: the libraries that fits of compact groups begin with.
  *
- * They are fitted to generated weights, a third each Gaussian, of Laplace's distribution and of Student's t with 5
- * degrees of freedom, without what lies beyond 5 sigma, in groups of 32; no real model has a part in it. Where groups
- * differ most is in how uneven their ends are, so they are first sorted by that: the entries come in pairs, one for
- * groups whose larger end is the upper one and one for the others, from the most uneven to the even.
+ * They are fitted to generated weights, in groups of 32: a third each from a Gaussian, a Laplace and a Student's t
+ * distribution with 5 degrees of freedom, without weights beyond 5 sigma; no real model is used. Groups differ most in
+ * the asymmetry of their ends, so they are sorted by that first: entries come in pairs, one for groups whose larger end
+ * is the upper one and one for the others, from the most uneven to the even.
  */
 #include "kernels/encode/compact.h"
 #include "kernels/encode/companded.h"
@@ -55,7 +55,7 @@ static void load(const struct xfp_compact_groups *groups)
 	}
 }
 
-/* Of a group in units of its largest value: the smaller end, and whether it is the upper one. */
+/* The smaller end of a group in units of its largest magnitude, and whether it is the upper one. */
 static float smaller_end(const float *y, float largest, bool *upper)
 {
 	float low = 0, high = 0;
@@ -75,7 +75,8 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The values of the groups whose smaller end is in the `part`th of `parts`, sorted; the larger end is the upper one. */
+/* The values of groups whose smaller end is in the `part`th of `parts`, sorted, mirrored so that the larger end is the
+ * upper one. */
 static size_t pool(const struct xfp_compact_groups *groups, unsigned part, unsigned parts, float *value)
 {
 	float *end = allocate(NULL, GROUPS, sizeof *end), *sorted = allocate(NULL, GROUPS, sizeof *sorted);
@@ -101,7 +102,7 @@ static size_t pool(const struct xfp_compact_groups *groups, unsigned part, unsig
 	return n;
 }
 
-/* The best entry for these values, nearly. */
+/* Find a nearly optimal entry for these values. */
 static void fit(const float *value, size_t n, unsigned k, float *entry)
 {
 	const unsigned count = 1u << k;

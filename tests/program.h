@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * program.h - several programs in one executable: it runs the one that it is called by the name of, through a link.
+ * program.h - several programs in one executable, which runs the one whose name it is called by, through a link.
  *
- * They share what takes most time to link.
+ * They share the code that takes longest to link.
  */
 #ifndef XFP_TEST_PROGRAM_H
 #define XFP_TEST_PROGRAM_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tokenize [--decode] [--alone] TOKENIZER.json FILE - the ids of each line of a file, on a line of their own; or, of
- * lines of ids, the texts, which it decodes token by token and at once, and compares. --alone: without what the
- * tokenizer puts around a text, or with special tokens left out. A file that holds a NUL has texts that end in one,
- * instead of lines.
+ * tokenize [--decode] [--alone] TOKENIZER.json FILE - print the ids of each line of a file, one line each; or decode
+ * lines of ids to texts, token by token and at once, and compare. --alone: without the tokens around a text, or without
+ * special tokens. If the file contains NULs, texts end with NUL instead of a newline.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +29,7 @@ static enum xfp_status encode(const struct xfp_tokenizer *t, struct text line, b
 	return status;
 }
 
-/* Whether a piece of text begins within a character. */
+/* Return whether a piece of text begins inside a character. */
 static bool within(const char *text, size_t size)
 {
 	return size && (*text & 0xc0) == 0x80;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench.h - what benches share: time, medians, memory or the end.
+ * bench.h - code that benches share: time, medians, and exiting on errors.
  */
 #ifndef XFP_BENCH_H
 #define XFP_BENCH_H
@@ -13,7 +13,7 @@
 
 /* Print "WHAT: WHY" and exit with status 1. */
 _Noreturn void bench_die(const char *what, const char *why);
-/* `block`, which was allocated; ends the program if it is NULL. */
+/* Returns `block`, an allocation; exits if it is NULL. */
 void *bench_need(void *block);
 
 double bench_seconds(clockid_t clock);

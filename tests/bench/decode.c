@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode ROUNDS ROWS COLS - decode a matrix of so many rows and columns from each packed form, in blocks as stages read
- * them, and copy the same decoded bytes. In each round all forms take their turn, each right before its copy. Prints
- * a line a form: its name, the median seconds of processor time of decoding, and of copying, and the median of the
- * rounds' ratios of both. ROWS and COLS are multiples of 1024.
+ * decode ROUNDS ROWS COLS - decode a matrix of this size from each packed form, in blocks as stages read them, and copy
+ * the same decoded bytes. Each round measures all forms, each right before its copy. Prints one line per form: its
+ * name, the median processor time of decoding and of copying, in seconds, and the median ratio of both. ROWS and COLS
+ * are multiples of 1024.
  *
- * The files are in memory, so that what is read costs a copy; codes are random, scales are not far apart.
+ * The files are in memory, so that reading costs a copy; codes are random, scales are similar.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@
 enum filling { RANDOM, SCALES, GROUPS, STARTS, ORDER };
 #define MOST_HAS 6
 
-/* A component has so many bits for each `rows` and `cols`. */
+/* The size of a component: this many bits for each `rows` and `cols`. */
 struct has {
 	enum xfp_component_role role;
 	enum xfp_dtype dtype;
@@ -138,7 +138,7 @@ struct matrix {
 
 /* ---- files --------------------------------------------------------------------------------------- */
 
-/* Numbers between 2^-6 and 2^-5, or codes that are no NaN. */
+/* Numbers between 2^-6 and 2^-5, or codes that are not NaN. */
 static void put_scale(enum xfp_dtype dtype, unsigned char *at, uint32_t random)
 {
 	switch (dtype) {
@@ -189,7 +189,7 @@ static void fill(const struct has *has, unsigned char *at, uint64_t bytes, uint6
 			put_scale(has->dtype, at + i, random);
 		else
 			memcpy(at + i, &random, size);
-		/* A code that is NaN is one that nobody stores. */
+		/* Codes that are NaN do not occur in real files. */
 		if (has->dtype == XFP_F8_E4M3 && (at[i] & 0x7f) == 0x7f)
 			at[i] ^= 1;
 	}
@@ -247,7 +247,7 @@ static void make(const struct form *form, uint64_t rows, uint64_t cols, struct m
 
 /* ---- a round ------------------------------------------------------------------------------------- */
 
-/* All rows, a block at a time; they stay in `all`, a matrix in memory, where it is not NULL. */
+/* Decode all rows, block by block; they are kept in `all`, a matrix in memory, unless that is NULL. */
 static double decode(const struct matrix *m, unsigned char *block, uint64_t rows, unsigned char *all)
 {
 	uint64_t count, line = m->source.view.cols * 2;
@@ -274,7 +274,7 @@ static double copy(const struct matrix *m, unsigned char *block, uint64_t rows, 
 	for (uint64_t row = 0; row < m->source.view.rows; row += count) {
 		count = m->source.view.rows - row < rows ? m->source.view.rows - row : rows;
 		memcpy(block, all + row * line, count * line);
-		__asm__ volatile("" : : "r"(block) : "memory"); /* nobody looks at it, and it is copied all the same */
+		__asm__ volatile("" : : "r"(block) : "memory"); /* unused, but copied all the same */
 	}
 	return bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
 }
@@ -283,7 +283,7 @@ PROGRAM("decode")
 {
 	size_t rounds = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
 	uint64_t rows = argc == 4 ? strtoul(argv[2], NULL, 10) : 0, cols = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
-	static struct matrix m[FORMS]; /* until the program ends, as all that follows */
+	static struct matrix m[FORMS]; /* until the program ends, like everything below */
 	static unsigned char *all, *block;
 
 	if (!rounds || !rows || !cols || rows % 1024 || cols % 1024) {
@@ -303,7 +303,8 @@ PROGRAM("decode")
 			uint64_t at_once = xfp_align(xfp_matrix_block_rows(&m[f].source, BLOCK_BYTES), 64);
 
 			if (!i)
-				decode(&m[f], block, at_once, all); /* once, for nothing: memory is there then */
+				decode(&m[f], block, at_once,
+				       all); /* a first pass without timing allocates the memory */
 			m[f].decoding[i] = decode(&m[f], block, at_once, NULL);
 			m[f].copying[i] = copy(&m[f], block, at_once, all);
 			m[f].ratio[i] = m[f].decoding[i] / m[f].copying[i];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * int4 - the yardstick: plain round-to-nearest int4 in groups of 32 weights with an fp16 scale.
+ * int4 - the baseline: plain round-to-nearest int4 in groups of 32 weights with an fp16 scale.
  *
- * What a good plain quantizer does and no more: each thread reads a block of a tensor, finds every
- * group's weight of largest magnitude, divides it by -8 for the scale, rounds, packs and writes the block where
- * it belongs: 18 bytes a group, the scale, then 16 bytes of which the low halves are the first 16 weights.
- * All bf16 tensors of two and more dimensions whose last is a multiple of 32 are taken.
+ * It does what a good plain quantizer does: each thread reads a block of a tensor, finds every group's weight of
+ * largest magnitude, divides it by -8 for the scale, rounds, packs and writes the block to its place: 18 bytes per
+ * group, the scale, then 16 bytes whose low halves are the first 16 weights. It quantizes all bf16 tensors of two and
+ * more dimensions whose last one is a multiple of 32.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #define GROUP_BYTES 18
 #define BLOCK_GROUPS 32768 /* 2 MiB read, 576 KiB written */
 
-/* The wide instructions of x86-64, where the processor has them. */
+/* The wide instructions of x86-64, if the processor has them. */
 #if defined __x86_64__ && defined __GNUC__ && !defined __clang__
 #define EVERY_PROCESSOR __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4"), optimize("O3")))
 #elif defined __x86_64__ && defined __clang__

@@ -5,12 +5,11 @@
  *     GGML_CPU_LIBRARY=.../libggml-cpu.so llama [--mib 192] [--rounds 15] [--threads 2] [--batch 1]
  *           [--processor-time]
  *
- * llama.cpp's library is built by who wants to measure it, with all that his machine has (GGML_NATIVE=ON); nothing
- * here brings it. It multiplies by a graph of its own, as its engine does, with weights as a file has them and in every
- * other layout that it keeps for this machine; the fastest counts. Both sides prepare the activations in the time that
- * is taken, matrices are larger than the last cache should be, all cases take turns, and medians are told. With
- * --processor-time it is the processors' time that counts, of all threads: for machines that others use, too, best with
- * one thread.
+ * Build llama.cpp's library yourself, for your machine (GGML_NATIVE=ON). It multiplies by a graph of its own, as its
+ * engine does, with weights as in a file and in every other layout that it has for this machine; the fastest result
+ * counts. Times include the preparation of activations, matrices are larger than typical caches, cases are measured in
+ * turn, and medians are printed. --processor-time measures the processor time of all threads, for busy machines, best
+ * with one thread.
  */
 #include <dlfcn.h>
 #include <getopt.h>
@@ -26,7 +25,7 @@
 
 #define COLS 4096
 #define XFP_GGML_F32 0
-#define MADE_ROWS 64 /* that differ; they are repeated */
+#define MADE_ROWS 64 /* number of different rows; they are repeated */
 #define MAX_CASES 24
 #define MAX_ROUNDS 99
 
@@ -52,7 +51,7 @@ static unsigned count;
 
 /* ---- llama.cpp ------------------------------------------------------------------------------------- */
 
-/* What is used of its public interface, as ggml.h, ggml-backend.h and ggml-cpu.h declare it. */
+/* The part of its public interface in use, as ggml.h, ggml-backend.h and ggml-cpu.h declare it. */
 struct ggml_parameters {
 	size_t bytes;
 	void *buffer;
@@ -208,7 +207,7 @@ static void run_ours(struct bench_case *c)
 	xfp_each_range(threads, c->w.rows, multiply, c);
 }
 
-/* So many outliers a row, evenly over the columns. */
+/* Add this many outliers to each row, evenly over the columns. */
 static void add_outliers(struct xfp_matvec *w, uint32_t a_row)
 {
 	uint32_t all = (uint32_t)w->rows * a_row, *pointer = bench_need(malloc((w->rows + 1) * sizeof *pointer));

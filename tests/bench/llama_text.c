@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * llama_text - llama.cpp writes text: how long each token takes. Built by generate.py against llama.cpp's own headers
- * and libraries, which the person who measures has built.
+ * llama_text - measure the time per token of llama.cpp's text generation. generate.py builds it against llama.cpp's
+ * headers and libraries, which you must build first.
  *
  *     llama_text quantize IN.gguf OUT.gguf              to Q4_K_M
  *     llama_text run FILE.gguf THREADS PROMPT TOKENS    prints milliseconds and processor milliseconds a token

@@ -2,9 +2,9 @@
 /*
  * make-weights - write a bf16 checkpoint of any size, quickly, the same bytes on every machine.
  *
- * make-checkpoint's weights are each drawn by themselves; here a weight is one of 65,536 draws of Student's t,
- * picked by 16 bits of a counter, times the scales of its row and column. A block of rows is made at a time,
- * each row from a stream of its own, so neither the size nor the number of threads matters.
+ * make-checkpoint draws each weight separately; here a weight is one of 65,536 draws of Student's t, picked by 16 bits
+ * of a counter, times the scales of its row and column. Rows are generated in blocks, each row from its own stream, so
+ * the result does not depend on the number of threads.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -60,7 +60,7 @@ static void add_norms(struct model *m, uint64_t hidden)
 	ADD(0, hidden, 0, "model.layers.%" PRIu64 ".post_attention_layernorm.weight", m->layers);
 }
 
-/* `count` matrices, seven a layer, as Llama names them. */
+/* Add `count` matrices, seven per layer, with Llama's names. */
 static void add_dense(struct model *m, const struct shape *s)
 {
 	static const char *const roles[] = { "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
@@ -76,7 +76,7 @@ static void add_dense(struct model *m, const struct shape *s)
 	m->intermediate = m->intermediate ? m->intermediate : s->rows;
 }
 
-/* `count` layers of experts: gate and up [rows, cols], down [cols, rows]. */
+/* Add `count` layers of experts: gate and up [rows, cols], down [cols, rows]. */
 static void add_stacks(struct model *m, const struct shape *s)
 {
 	static const char *const roles[] = { "gate", "up", "down" };

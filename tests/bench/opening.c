@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * opening ROUNDS MEMBERS EXPERTS - time xfp_bundle_open on a bundle of so many members, four of five of them of units
- * with so many experts, and see how much of its weights is read meanwhile. Prints the bytes of its index, the median
- * and the least microseconds, the pages of the file that opening put into memory, and the pages that it has beside.
+ * opening ROUNDS MEMBERS EXPERTS - time xfp_bundle_open on a bundle with this many members, four of five of which are
+ * parts of units with this many experts, and count the weights read meanwhile. Prints the bytes of the index, the
+ * median and least microseconds, the pages of the file that opening put into memory, and its other pages.
  *
- * The file is in memory, its weights are holes: reading one makes a page of it.
+ * The file is in memory and its weights are holes: reading one allocates a page.
  */
 #include <stdio.h>
 #include <stdlib.h>

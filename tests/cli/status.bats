@@ -182,7 +182,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	(cd m && [ "$(XFP_WORK=$OLDPWD/a.xfp.work member output)" = "$OLDPWD/a.xfp" ])
 	xfp convert m -o b.xfp -q --work elsewhere
 	run -3 xfp status b.xfp
-	[[ $output == *"no work folder b.xfp.work"*"--work"* ]]
+	[[ $output == *"work folder b.xfp.work does not exist"*"--work"* ]]
 	[ "$(member output --work elsewhere)" = "$PWD/b.xfp" ]
 	mv elsewhere b.xfp.work
 	[ "$(xfp status | grep -c "^output ")" = 2 ]

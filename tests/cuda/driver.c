@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * driver.c - a stand-in for libcuda.so.1, so that host code runs unchanged where there is no device: memory is a file
- * that is shared with a server (ptx_server.py), which runs the kernels in the emulator of PTX. Only what a library
- * needs is here. Whatever a real driver may put off is put off until something waits for it, so that a missing
+ * driver.c - a stand-in for libcuda.so.1, so that host code runs unchanged without a device: memory is a file shared
+ * with a server (ptx_server.py), which runs the kernels in the PTX emulator. It implements only the calls that a
+ * library needs. Work that a real driver may delay is delayed until something waits for it, so that a missing
  * synchronisation shows: cuMemcpyHtoD from pageable memory returns before the bytes reach the device, and streams
  * created with CU_STREAM_NON_BLOCKING do not wait for them. A fault in a kernel is printed, and every later call fails
  * with CUDA_ERROR_ILLEGAL_ADDRESS.
  *
- * The environment says what the machine is like, and what goes wrong:
+ * The environment describes the machine and the faults:
  *
  *   STAND_IN_PTX          the PTX files that stand for the binaries that are loaded, with colons between: the
  *                         one beside FILE.fatbin for that, where there is such a file, else all for each;
@@ -69,7 +69,7 @@ int compute_capability(void)
 	return (int)setting("STAND_IN_ARCH", 90);
 }
 
-/* What data sheets say of each; 1 KiB of each block is the driver's. */
+/* Shared memory by data sheet; the driver reserves 1 KiB per block. */
 int shared_optin(void)
 {
 	if (setting("STAND_IN_SHARED", 0))
@@ -337,7 +337,7 @@ int cuCtxGetDevice(int *device)
 	return SUCCESS;
 }
 
-/* Null: of the current one. */
+/* NULL: the current context. */
 int cuCtxGetId(struct context *context, unsigned long long *id)
 {
 	int result = failure(__func__);
@@ -419,7 +419,7 @@ int cuGetErrorString(int result, const char **text)
 	return INVALID_VALUE;
 }
 
-/* ---- what there is, by the names of the interface, and since which version */
+/* the calls of the interface, and the version that introduced each */
 
 int cuGetProcAddress_v2(const char *name, void **function, int wanted, uint64_t flags, int *status)
 {

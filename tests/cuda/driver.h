@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * driver.h - what the files of the stand-in CUDA driver share; driver.c begins with what it is. Types are those of
- * the driver's documented interface.
+ * driver.h - declarations shared by the files of the stand-in CUDA driver; see driver.c. Types are those of the
+ * driver's documented interface.
  */
 #ifndef TESTS_CUDA_DRIVER_H
 #define TESTS_CUDA_DRIVER_H
@@ -43,7 +43,7 @@ enum { DEVICES = 8, FUNCTION_MAX_SHARED = 8, PLAIN_SHARED = 49152 };
 struct context {
 	int device;
 	bool alive;
-	int uses; /* of a primary one */
+	int uses; /* references to a primary context */
 	unsigned long long id;
 };
 
@@ -58,9 +58,9 @@ struct work {
 	size_t bytes, pitch_to, pitch_from, rows;
 	unsigned value;
 	int device;
-	char *line;                 /* of a launch, for the server */
+	char *line;                 /* a launch, as a line for the server */
 	const struct stream *order; /* a non-blocking stream; NULL: all others, in one order */
-	uint64_t number;            /* counts everything that was queued, from 1 on */
+	uint64_t number;            /* number of the work, in the order of queueing, from 1 */
 };
 
 struct kernel {
@@ -68,7 +68,7 @@ struct kernel {
 	struct library *library;
 	char *name;
 	int max_shared, static_shared, local;
-	bool loaded; /* its code, which a launch that is captured does not load */
+	bool loaded; /* its code is loaded; capturing a launch does not load it */
 	size_t parameter_count, parameter_bytes;
 	struct {
 		size_t offset, bytes;
@@ -76,12 +76,12 @@ struct kernel {
 };
 
 /* driver.c */
-/* A number from the environment, `otherwise` where there is none. */
+/* Return a number from the environment, or `otherwise` if it is not set. */
 long setting(const char *name, long otherwise);
-/* SUCCESS, or why nothing can be done: not initialized, no current context, one that is gone, an error that stays, or
- * that the call is to fail. */
+/* Return SUCCESS, or the reason why no call can work: not initialized, no current context, a destroyed context, a
+ * sticky error, or a requested failure. */
 int ready_for(const char *call);
-/* What a call is to fail with. */
+/* Return the requested result of a call that must fail. */
 int failure(const char *call);
 #define ready() ready_for(__func__)
 struct context *current(void);
@@ -89,7 +89,7 @@ int compute_capability(void);
 int shared_optin(void);
 int devices(void);
 int version(void);
-/* What a launch did that no later call forgives. */
+/* Set an error of a launch that all later calls report. */
 void set_sticky(enum result why);
 int sticky(void);
 
@@ -97,29 +97,30 @@ int sticky(void);
 struct entry {
 	uint64_t number, offset, bytes, device;
 };
-/* The head of the file that this process and the server share; data, then a byte for each byte that was written. */
+/* The header of the file shared by this process and the server; data follows, then one byte for each byte that was
+ * written. */
 struct table {
 	uint64_t count, data, written, all;
 	struct entry entry[4096];
 };
 int memory_file(void);
-/* Copies and fills at once. */
+/* Copy or fill now. */
 int perform(const struct work *work);
-/* Whether the driver knows these bytes of the host, so that copies may happen later. */
+/* Return whether the driver knows this host memory, so that copies may be delayed. */
 bool pinned(const void *memory);
 void free_device(int device);
 void free_pinned(const struct context *context);
 
 /* driver_queue.c */
-/* Does it when the stream comes to it, or notes it in the graph that is being captured. Owns what `work` points to. */
+/* Queue the work on the stream, or add it to the graph being captured. Takes ownership of what `work` points to. */
 int enqueue(void *stream, struct work work);
-/* Run what is queued on the stream, and on those that wait for it. */
+/* Run the work queued on the stream, and on streams that wait for it. */
 int drain_stream(void *stream);
-/* Run everything that is queued. */
+/* Run all queued work. */
 int drain(void);
-/* SUCCESS where nothing is being captured, which calls that wait are not allowed in. */
+/* Return SUCCESS if nothing is being captured; calls that wait are not allowed during capture. */
 int not_capturing(void);
-/* What is being captured will not be a graph. */
+/* Invalidate the capture. */
 void spoil_capture(void);
 void release_work(struct work *work);
 void free_events(const struct context *context);

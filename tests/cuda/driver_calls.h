@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * driver_calls.h - the calls that the stand-in driver has: C(since which version, name, the name that is exported,
- * parameters). Where a call was changed, the exported name carries the version that the header of CUDA 13 means, or,
- * where that gives the name to a call of another name, the version that cuGetProcAddress gives.
+ * driver_calls.h - the calls of the stand-in driver: C(first version, name, exported name, parameters). If a call was
+ * changed, the exported name has the version that CUDA 13's header refers to or, if that maps the name to another call,
+ * the version that cuGetProcAddress returns.
  */
 #ifndef TESTS_CUDA_DRIVER_CALLS_H
 #define TESTS_CUDA_DRIVER_CALLS_H
 
 #include "tests/cuda/driver.h"
 
-/* 72 bytes; of those that have a number. */
+/* A launch attribute; 72 bytes in the interface. */
 struct launch_attribute {
 	int id, unused, value, more[15];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels, which the server runs; see driver.c. */
+/* Kernel launches, which the server runs; see driver.c. */
 #include "tests/cuda/driver_calls.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ struct library {
 static FILE *to_server, *from_server;
 static int libraries;
 
-/* ---- the server: a line to it, and what it says: lines before "ok" or "fault" */
+/* the server: send a line, and read its reply, which ends with "ok" or "fault" */
 
 static void run_server(int in, int out)
 {
@@ -26,7 +26,7 @@ static void run_server(int in, int out)
 
 	snprintf(path, sizeof path, "%s/tests/cuda/ptx_server.py", folder ? folder : ".");
 	snprintf(file, sizeof file, "%d", memory_file());
-	/* What it inherits is this process's standard input and output: the pipes take their place. */
+	/* The server would inherit standard input and output; replace them by the pipes. */
 	if (dup2(in, 0) < 0 || dup2(out, 1) < 0)
 		_exit(127);
 	if (python)
@@ -73,7 +73,7 @@ static enum result say(const char *line)
 	return result;
 }
 
-/* The next line, without its end; NULL when the server is gone. */
+/* Read the next line, without its newline; NULL if the server has exited. */
 static char *hear(char **line, size_t *room)
 {
 	ssize_t length;
@@ -157,7 +157,7 @@ int cuLibraryUnload(struct library *library)
 	return result;
 }
 
-/* Loads what the files of a list with colons between have. */
+/* Load the files of a colon-separated list. */
 static enum result load_files(struct library *library, const char *files)
 {
 	char *line = NULL, *message = malloc(strlen(files) + 64);
@@ -201,8 +201,7 @@ static enum result load_text(struct library *library, const char *text)
 	return result;
 }
 
-/* Which of the files the fat binary at `code` stands for: the one beside which it lies, as FILE.fatbin; where it lies
- * beside none, all may be it. */
+/* Find the PTX file for the fat binary at `code`: the one next to FILE.fatbin; otherwise any of them. */
 static const char *files_of(const unsigned char *code, const char *files, char file[4096])
 {
 	uint16_t before;
@@ -311,7 +310,7 @@ int cuFuncSetAttribute(struct kernel *function, int attribute, int value)
 {
 	if (!function)
 		return INVALID_HANDLE;
-	if (attribute == 9 && value >= -1 && value <= 100) /* the share of the cache that is shared memory */
+	if (attribute == 9 && value >= -1 && value <= 100) /* share of the cache used as shared memory */
 		return ready();
 	if (attribute != FUNCTION_MAX_SHARED || value < 0 || value + function->static_shared > shared_optin())
 		return INVALID_VALUE;
@@ -332,7 +331,7 @@ int cuFuncGetAttribute(int *value, int attribute, struct kernel *function)
 
 	if (!function || result)
 		return result ? result : INVALID_HANDLE;
-	/* A newer one may need its code for that, or not. */
+	/* A newer driver may or may not need the code for this. */
 	if (version() < 12040)
 		function->loaded = true;
 	switch (attribute) {
@@ -371,7 +370,7 @@ int cuFuncLoad(struct kernel *function)
 
 /* ---- launches */
 
-/* The parameters' bytes: an array of pointers, or a buffer with its size in `extra`. */
+/* The bytes of the parameters: an array of pointers, or a buffer with its size in `extra`. */
 static enum result gather(const struct kernel *kernel, void **parameters, void **extra, unsigned char *block)
 {
 	if (parameters) {
@@ -401,7 +400,7 @@ static bool sizes_fit(const unsigned *grid, const unsigned *block)
 	return threads <= 1024;
 }
 
-/* Programmatic stream serialization, which came with compute capability 9.0, is the only one that is known here. */
+/* Only programmatic stream serialization is supported, which needs compute capability 9.0. */
 static bool attributes_fit(const struct launch_config *config)
 {
 	for (unsigned i = 0; i < config->attribute_count; i++)
@@ -442,7 +441,7 @@ int cuLaunchKernelEx(const struct launch_config *config, struct kernel *function
 	    config->shared + (unsigned)function->static_shared > (unsigned)shared_optin() ||
 	    (result = gather(function, parameters, extra, bytes)))
 		return INVALID_VALUE;
-	/* Strictly: a real one may have its code from a launch before. */
+	/* Stricter than a real driver, which may have loaded the code in an earlier launch. */
 	if (not_capturing() && !function->loaded)
 		return STREAM_CAPTURE_UNSUPPORTED;
 	line = launch_line(function, config->grid, config->block, config->shared, bytes);

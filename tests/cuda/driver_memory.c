@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory in a file, and what is copied into it and out of it; see driver.c. */
+/* Device memory in a file, and copies from and to it; see driver.c. */
 #include "tests/cuda/driver_calls.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* An address has the number of its allocation above this, so that none is near another; ptx/memory.py has it too. */
+/* The bits above this hold the number of the allocation, so that allocations are far apart; see ptx/memory.py. */
 #define SHIFT 36
 #define ALIGN 512
 #define HEAD ((sizeof(struct table) + 65535) & ~(size_t)65535)
@@ -103,7 +103,7 @@ int cuMemAlloc_v2(address *memory, size_t bytes)
 	memmove(&table->entry[i + 1], &table->entry[i], (table->count - i) * sizeof table->entry[0]);
 	table->entry[i] = (struct entry){ ++numbers, offset, bytes, (uint64_t)current()->device };
 	table->count++;
-	/* Nobody finds there what another left. */
+	/* Fill the memory, so that earlier contents cannot be used. */
 	memset(data + offset, 0xa5, step);
 	memset(written + offset, 0, step);
 	*memory = numbers << SHIFT;
@@ -192,7 +192,7 @@ static int stage(struct work *work)
 	return SUCCESS;
 }
 
-/* A synchronous call waits no longer than CUDA documents ("API synchronization behavior"). A copy from pageable
+/* A synchronous call waits only as long as CUDA documents ("API synchronization behavior"). A copy from pageable
  * memory waits for its stream, is staged and may reach the device later. Copies and fills within the device are only
  * queued. */
 static int copy(struct work work, void *stream, bool synchronous)
@@ -295,7 +295,7 @@ int cuMemcpy2D_v2(const struct copy_2d *asked)
 	return copy_rows(asked, NULL, true);
 }
 
-/* ---- the host's memory */
+/* host memory */
 
 static int note_host(void *memory, size_t bytes, bool own)
 {
@@ -356,7 +356,7 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
 	return SUCCESS;
 }
 
-/* What was pinned in a context goes with it. */
+/* Pinned memory of a context is freed with it. */
 void free_pinned(const struct context *context)
 {
 	for (size_t i = 0; i < sizeof host / sizeof *host; i++) {
@@ -392,7 +392,7 @@ int cuMemHostUnregister(void *memory)
 	return result ? result : drop_host(memory, false);
 }
 
-/* Memory that the driver does not know is an error, as of a real one. */
+/* Memory unknown to the driver is an error, as with a real driver. */
 int cuPointerGetAttribute(void *value, int attribute, address of)
 {
 	struct entry *entry = find(of, 1);

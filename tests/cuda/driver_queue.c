@@ -14,13 +14,13 @@ struct graph {
 
 struct stream {
 	struct graph *captures;
-	bool spoiled; /* what it captures */
+	bool spoiled; /* the capture is invalid */
 	bool non_blocking;
 };
 
 struct event {
 	const struct stream *order;
-	uint64_t place; /* the number of the last work queued before it */
+	uint64_t place; /* number of the last work queued before it */
 	const struct context *context;
 	struct event *next;
 };
@@ -49,7 +49,7 @@ int not_capturing(void)
 	return capturing || setting("STAND_IN_CAPTURING", 0) ? STREAM_CAPTURE_UNSUPPORTED : SUCCESS;
 }
 
-/* Null, 1 and 2 are the streams that every context has. */
+/* NULL, 1 and 2 are the streams of every context. */
 static bool common(const void *stream)
 {
 	return (uintptr_t)stream <= 2;
@@ -198,7 +198,7 @@ int cuStreamWaitEvent(struct stream *stream, struct event *event, unsigned flags
 	(void)flags;
 	if (!event || result)
 		return event ? result : INVALID_HANDLE;
-	/* The event's work runs now, before any that is queued later. */
+	/* Run the event's work before work that is queued later. */
 	return work_off(event->order, event->place);
 }
 
@@ -276,8 +276,8 @@ int cuGraphInstantiateWithFlags(struct graph **executable, struct graph *graph, 
 	return ready();
 }
 
-/* The header of CUDA 12 makes this name the call above, by a macro, and a program that looks it up gets five arguments:
- * one that gives it three is told. */
+/* CUDA 12's header maps this name to the call above, by a macro; a program that looks up the name gets the version with
+ * five arguments. Detect a program that passes three. */
 int cuGraphInstantiate_v2(struct graph **executable, struct graph *graph, void **error_node, char *log,
 			  size_t log_bytes)
 {
@@ -333,7 +333,7 @@ int cuEventCreate(struct event **event, unsigned flags)
 	return SUCCESS;
 }
 
-/* Of a context that is gone, the handle is nobody's: a real driver may do anything. */
+/* After the context is destroyed, the handle is invalid: a real driver may do anything. */
 int cuEventDestroy_v2(struct event *event)
 {
 	struct event **at = &events;

@@ -2,8 +2,8 @@
 /*
  * machine.h - a machine with the stand-in driver (driver.c), for tests of libxfp-cuda: its calls, and a context.
  *
- * The library asks for libcuda.so.1, and gets what is loaded by that name already. Tests of what is without a driver
- * come before, in processes of their own.
+ * The library opens libcuda.so.1 and gets the library already loaded by that name. Tests without a driver run first, in
+ * processes of their own.
  */
 #ifndef XFP_TEST_MACHINE_H
 #define XFP_TEST_MACHINE_H

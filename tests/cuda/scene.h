@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scene.h - a unit on the stand-in device, with vectors and room for results, and what the results should be: the
- * weights that the bundle decodes to, times the vectors, within the bound that xfp_cuda.h states.
+ * scene.h - a unit on the stand-in device, with vectors, results, and the expected results: the bundle's decoded
+ * weights times the vectors, within the bound of xfp_cuda.h.
  */
 #ifndef XFP_TEST_SCENE_H
 #define XFP_TEST_SCENE_H
@@ -45,7 +45,7 @@ struct scene {
 	struct xfp_cuda_linear_info info;
 	uint64_t memory, x, room, y;
 	size_t count, x_stride, y_stride;
-	float *vectors; /* as the type holds them */
+	float *vectors; /* in the element type */
 	struct xfp_cuda_input in;
 	struct xfp_cuda_output out;
 	struct xfp_cuda_prepared prepared;
@@ -105,9 +105,9 @@ static inline float result_of(const struct scene *s, const uint8_t *y, size_t m,
 	return value;
 }
 
-/* ---- what it should be ---------------------------------------------------------------------------- */
+/* ---- expected results ----------------------------------------------------------------------------- */
 
-/* A matrix as it decodes; what its columns are divided by. */
+/* A decoded matrix, and the divisors of its columns. */
 struct subject {
 	const float *w;
 	uint64_t cols;
@@ -115,7 +115,7 @@ struct subject {
 	const uint8_t *balance;
 	struct xfp_matrix_info matrix;
 	const char *mode;
-	bool integers; /* whether it is multiplied by them */
+	bool integers; /* it uses the integer path */
 };
 
 static inline struct subject subject_of(const struct xfp_bundle *bundle, uint32_t number, const struct xfp_slice *slice,
@@ -145,7 +145,7 @@ static inline double largest_of(const uint8_t *half, size_t count)
 	return largest;
 }
 
-/* The largest |entry| that a row could have, where it is multiplied as integers; else 0. */
+/* The largest possible |entry| of a row on the integer path; otherwise 0. */
 static inline double entry_of(const struct subject *w, uint64_t r)
 {
 	const struct xfp_matrix_info *m = &w->matrix;
@@ -165,7 +165,7 @@ static inline double entry_of(const struct subject *w, uint64_t r)
 		       ((const uint8_t *)m->group)[m->rows * ((m->cols + m->group_size - 1) / m->group_size) + row]);
 }
 
-/* Row r times a vector, and how far a result may be from it. */
+/* Row r times a vector, and the error bound of the result. */
 static inline double product(const struct subject *w, uint64_t r, const float *x, double *bound)
 {
 	const float *row = w->w + (w->slice.first_row + r) * w->cols + w->slice.first_col;
@@ -190,7 +190,7 @@ static inline double rounding(enum xfp_float type)
 	return type == XFP_FLOAT32 ? 0 : type == XFP_FLOAT16 ? 0x1p-11 : 0x1p-8;
 }
 
-/* ---- of a group of tests -------------------------------------------------------------------------- */
+/* ---- setup of a group of tests -------------------------------------------------------------------- */
 
 static inline int scene_begin(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in driver does what host code may count on, and fails where a real one would. */
+/* The stand-in driver behaves as host code may expect, and fails where a real one would. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static void machines(void **state)
 	unsetenv("STAND_IN_DEVICES");
 	assert_int_equal(cu.cuDeviceGetAttribute(&value, 97, 0), SUCCESS);
 	assert_int_equal(value, 232448);
-	assert_int_equal(cu.cuDeviceGetAttribute(&value, 81, 0), SUCCESS); /* of a multiprocessor */
+	assert_int_equal(cu.cuDeviceGetAttribute(&value, 81, 0), SUCCESS); /* per multiprocessor */
 	assert_int_equal(value, 233472);
 	setenv("STAND_IN_ARCH", "120", 1);
 	assert_int_equal(cu.cuDeviceGetAttribute(&value, 97, 0), SUCCESS);
@@ -140,7 +140,7 @@ static void memory(void **state)
 	assert_int_equal(cu.cuMemcpyDtoH(back, at + 16, 48), SUCCESS);
 	assert_memory_equal(back, bytes + 16, 48);
 	assert_int_equal(cu.cuMemFree(at + 1), INVALID_VALUE);
-	/* What is pinned is read when the copy is made, not when it was asked for. */
+	/* Pinned memory is read when the copy runs, not when it is queued. */
 	assert_int_equal(cu.cuMemHostAlloc((void **)&pinned, 64, 0), SUCCESS);
 	memcpy(pinned, bytes, 64);
 	assert_int_equal(cu.cuMemcpyHtoDAsync(at, pinned, 64, NULL), SUCCESS);
@@ -224,7 +224,7 @@ static void expect(struct scene *scene, float a, int n)
 	}
 }
 
-/* A launch that may begin before the one before it has ended: where there is such a thing. */
+/* Programmatic dependent launches, if the device supports them. */
 static void attributes(void **state)
 {
 	struct launch_attribute attribute = { .id = 6, .value = 1 };
@@ -270,7 +270,7 @@ static void launches(void **state)
 	expect(&scene, 2, COUNT);
 	assert_int_equal(start(&scene, 3, COUNT - 77, 0, NULL), SUCCESS);
 	expect(&scene, 3, COUNT - 77);
-	/* More shared memory than was asked for, and than there is. */
+	/* More shared memory than requested, and than the device has. */
 	assert_int_equal(start(&scene, 2, COUNT, PLAIN_SHARED + 4, NULL), INVALID_VALUE);
 	assert_int_equal(cu.cuKernelSetAttribute(FUNCTION_MAX_SHARED, 300000, scene.kernel, 0), INVALID_VALUE);
 	assert_int_equal(cu.cuKernelSetAttribute(FUNCTION_MAX_SHARED, 100000, scene.kernel, 0), SUCCESS);
@@ -286,7 +286,7 @@ static void launches(void **state)
 	assert_int_equal(cu.cuLibraryUnload(scene.library), SUCCESS);
 }
 
-/* ---- what a non-blocking stream does not wait for -------------------------------------------------- */
+/* ---- non-blocking streams -------------------------------------------------------------------------- */
 
 static void set_source(struct scene *scene, float first)
 {
@@ -294,7 +294,7 @@ static void set_source(struct scene *scene, float first)
 		scene->from[i] = first + (float)i / 8;
 }
 
-/* From pageable memory, which is gone when this returns. */
+/* Copy from pageable memory, which is freed on return. */
 static void copy_in(struct scene *scene, float first)
 {
 	struct scene from;
@@ -304,7 +304,7 @@ static void copy_in(struct scene *scene, float first)
 	memset(&from, 0xff, sizeof from);
 }
 
-/* What a launch on the stream reads now. */
+/* Check what a launch on the stream reads now. */
 static void expect_read(struct scene *scene, void *stream, float first)
 {
 	assert_int_equal(start(scene, 2, COUNT, 0, stream), SUCCESS);
@@ -335,7 +335,7 @@ static void late_copies(void **state)
 	copy_in(&scene, 400);
 	assert_int_equal(cu.cuStreamSynchronize(NULL), SUCCESS);
 	expect_read(&scene, apart, 400);
-	/* Launched before the context is synchronized: too early. */
+	/* Launched before the context is synchronized: the old contents. */
 	copy_in(&scene, 500);
 	assert_int_equal(start(&scene, 2, COUNT, 0, apart), SUCCESS);
 	assert_int_equal(cu.cuCtxSynchronize(), SUCCESS);
@@ -345,7 +345,7 @@ static void late_copies(void **state)
 	assert_int_equal(cu.cuEventRecord(event, NULL), SUCCESS);
 	assert_int_equal(cu.cuStreamWaitEvent(apart, event, 0), SUCCESS);
 	expect_read(&scene, apart, 600);
-	/* On the stream itself, and from pinned memory, it is in time. */
+	/* On the stream itself, and from pinned memory, the copy is in time. */
 	set_source(&scene, 700);
 	assert_int_equal(cu.cuMemcpyHtoDAsync(scene.x, scene.from, sizeof scene.from, apart), SUCCESS);
 	expect_read(&scene, apart, 700);
@@ -383,7 +383,7 @@ static void graphs(void **state)
 	(void)state;
 	set_up(&scene);
 	assert_int_equal(cu.cuStreamCreate(&stream, 1), SUCCESS);
-	/* Code has to be loaded by then, and capturing does not load it. */
+	/* Code must be loaded before a capture. */
 	assert_int_equal(cu.cuStreamBeginCapture(stream, 0), SUCCESS);
 	assert_int_equal(start(&scene, 5, COUNT / 2, 0, stream), STREAM_CAPTURE_UNSUPPORTED);
 	assert_int_equal(cu.cuStreamEndCapture(stream, &graph), SUCCESS);
@@ -398,7 +398,7 @@ static void graphs(void **state)
 	assert_int_equal(cu.cuMemAlloc(&more, 16), STREAM_CAPTURE_UNSUPPORTED);
 	assert_int_equal(cu.cuStreamSynchronize(stream), STREAM_CAPTURE_UNSUPPORTED);
 	assert_int_equal(cu.cuStreamEndCapture(stream, &graph), SUCCESS);
-	/* By the name that the header has for three arguments comes what has five. */
+	/* The header's name for three arguments returns the call with five. */
 	assert_int_equal(cu.cuGraphInstantiate(&executable, graph, NULL, NULL, 0), INVALID_VALUE);
 	assert_int_equal(cu.cuGraphInstantiateWithFlags(&executable, graph, 0), SUCCESS);
 	assert_int_equal(cu.cuGraphDestroy(graph), SUCCESS);
@@ -429,7 +429,7 @@ static void graphs(void **state)
 	assert_int_equal(cu.cuLibraryUnload(scene.library), SUCCESS);
 }
 
-/* The last of all: nothing works after it. */
+/* Must be last: no call works afterwards. */
 static void faults(void **state)
 {
 	struct scene scene;

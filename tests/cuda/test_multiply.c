@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products on the stand-in device of everything that a bundle can hold, from upload to result, against the weights that
- * the bundle decodes to, within the bound that xfp_cuda.h states.
+ * Products on the stand-in device for everything that a bundle can contain, from upload to result, compared with the
+ * bundle's decoded weights, within the bound of xfp_cuda.h.
  */
 #include "tests/cuda/scene.h"
 
@@ -33,7 +33,7 @@ static void try_unit(const struct xfp_bundle *bundle, uint32_t u, const struct x
 					fail_msg("%s: expert %u, row %u of vector %zu is %g, not %g (%g)", unit.name, e,
 						 (unsigned)r, m, (double)result_of(&s, y, m, r), sum, bound);
 			}
-			/* what lies between two results is nobody's */
+			/* the memory between two results must be unchanged */
 			for (size_t b = s.info.rows * type_bytes(y_type); b < s.y_stride * type_bytes(y_type); b++)
 				assert_int_equal(y[m * s.y_stride * type_bytes(y_type) + b], 0x11);
 		}
@@ -81,7 +81,7 @@ static void units(void **state)
 
 static void lists(void **state)
 {
-	/* some y of two products, one of none; one expert and one vector that are not there */
+	/* some y have two products, one has none; one expert and one vector do not exist */
 	const struct xfp_product products[] = { { 1, 0, 0, 0.5f },  { 2, 3, 3, 1 },     { 0, 1, 0, -2 },
 						{ 7, 0, 1, 1 },     { 0, 9, 1, 1 },     { 1, 2, 1, 1 },
 						{ 2, 2, 0, 0.25f }, { 0, 0, 3, 0.125f } };
@@ -137,9 +137,9 @@ static void lists(void **state)
 	fixture_free(&f);
 }
 
-/* ---- what is not finite --------------------------------------------------------------------------- */
+/* ---- infinities and NaN --------------------------------------------------------------------------- */
 
-/* Copies vectors to the device, and prepares them. */
+/* Copy vectors to the device, and prepare them. */
 static void prepare_again(struct scene *s)
 {
 	assert_int_equal(s->in.type, XFP_FLOAT32);
@@ -148,7 +148,7 @@ static void prepare_again(struct scene *s)
 			       &s->prepared, &err));
 }
 
-/* By integers, a vector that is not finite has NaN for all results; those of the other vectors stay the same bits. */
+/* On the integer path, all results of a vector that is not finite are NaN; those of other vectors keep their bits. */
 static void vectors_not_finite(void **state)
 {
 	static const char *const names[] = { "t.a", "t.b", "t.d", "t.f" };
@@ -192,7 +192,7 @@ static void vectors_not_finite(void **state)
 	fixture_free(&f);
 }
 
-/* An infinity in a row's codebook of v2: its matrix is multiplied by numbers, and other rows have their results. */
+/* An infinity in a v2 row's codebook: the matrix does not use the integer path, and other rows keep their results. */
 static void codebooks_not_finite(void **state)
 {
 	struct fixture f;
@@ -238,7 +238,7 @@ static void codebooks_not_finite(void **state)
 	fixture_free(&f);
 }
 
-/* ---- tensors, graphs, sharing ------------------------------------------------------------------------ */
+/* ---- kept tensors, graphs, shared vectors ------------------------------------------------------------ */
 
 static void a_kept_tensor(void **state)
 {
@@ -264,7 +264,7 @@ static void a_kept_tensor(void **state)
 	check(xfp_cuda_linear_open_tensor(cuda, bundle, number, NULL, memory, bytes, NULL, &linear, &err));
 	assert_true(xfp_bundle_tensor(bundle, xfp_bundle_find_tensor(bundle, "embed"), &tensor));
 	xfp_to_float(XFP_BFLOAT16, tensor.data, 40, w);
-	/* nothing of the bundle is needed any more */
+	/* the bundle is not needed any more */
 	xfp_bundle_close(bundle);
 	fixture_free(&f);
 	check(xfp_cuda_prepare(linear, &in, room, 65536, &queue, &prepared, &err));
@@ -329,7 +329,7 @@ static void graphs(void **state)
 	fixture_free(&f);
 }
 
-/* Vectors go where columns and balance are the same, and nowhere else. */
+/* Vectors can be shared if columns and balance are equal, and only then. */
 static void sharing(void **state)
 {
 	static const struct xfp_slice some = { .cols = 4 }, same = { .first_row = 1 };
@@ -359,7 +359,7 @@ static void sharing(void **state)
 	xfp_bundle_close(bundle);
 	fixture_free(&f);
 
-	/* a stack and a matrix of other columns; two with a balance each */
+	/* a stack and a matrix with other columns; two with different balances */
 	fixture_make_bundle(&f, 0);
 	bundle = fixture_open(f.out);
 	open_scene(&one, bundle, xfp_bundle_find_unit(bundle, "c.gate_up", "gate"), NULL, 1, XFP_FLOAT32, XFP_FLOAT32);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening libxfp-cuda, and units in it, on machines that lack something: what is wrong is told with a remedy, and
- * nothing is left behind.
+ * Opening libxfp-cuda, and units in it, on machines that lack something: the error names a remedy, and nothing is
+ * leaked.
  */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,9 +52,9 @@ static int load(void **state)
 	return 0;
 }
 
-/* ---- without this and that --------------------------------------------------------------------- */
+/* ---- missing parts ----------------------------------------------------------------------------- */
 
-/* In a process that has not loaded one. */
+/* In a process that has not loaded a driver. */
 static void no_driver(void **state)
 {
 	int status;
@@ -126,8 +126,7 @@ static void refused(void **state)
 	unsetenv("STAND_IN_REFUSE");
 }
 
-/* Whatever call fails, it is told with what is known of it, and all that was opened is closed: opening goes on to
- * work. */
+/* If any call fails, the error names it, everything opened so far is closed, and opening works again afterwards. */
 static void calls_fail(void **state)
 {
 	static const char *const cases[][2] = {
@@ -142,7 +141,7 @@ static void calls_fail(void **state)
 		{ "cuLibraryGetKernel 1 200",
 		  "xfp_prepare_f32: cuLibraryGetKernel failed: CUDA_ERROR_INVALID_IMAGE (200)" },
 		{ "cuKernelGetFunction 3 2", "xfp_prepare_bf16: cuKernelGetFunction failed: CUDA_ERROR_OUT_OF_MEMORY" },
-		/* No other library is asked for it. */
+		/* The library is not searched in any other library. */
 		{ "cuLibraryGetKernel 1 500",
 		  "xfp_prepare_f32: cuLibraryGetKernel failed: CUDA_ERROR_NOT_FOUND (500)" },
 		{ "cuFuncLoad 1 999", "xfp_prepare_f32: cuFuncLoad failed: an unknown error (999): no description" },
@@ -165,7 +164,8 @@ static void calls_fail(void **state)
 	unsetenv("STAND_IN_SHARED");
 	check(xfp_cuda_open(&cuda, &err));
 	xfp_cuda_close(cuda);
-	/* The least that a device has: kernels of integers for several vectors that take more are left out. */
+	/* A device with the minimum of shared memory: integer kernels for several vectors that need more are
+	 * omitted. */
 	setenv("STAND_IN_SHARED", "101376", 1);
 	check(xfp_cuda_open(&cuda, &err));
 	xfp_cuda_close(cuda);
@@ -274,7 +274,7 @@ static void bad_memory(void **state)
 	told("has no unit 1");
 }
 
-/* What is behind the image, in the same memory, stays as it is; and while a graph is captured nothing can be opened. */
+/* Memory after the image is unchanged; during a capture nothing can be opened. */
 static void uploads(void **state)
 {
 	struct scene *s = *state;
@@ -330,7 +330,7 @@ static void another_context(void **state)
 	xfp_cuda_linear_close(linear);
 }
 
-/* Memory of one device is no good for the other; which is used is what the current context says. */
+/* Memory of one device is rejected for another; the current context determines the device. */
 static void two_devices(void **state)
 {
 	struct scene *s = *state;
@@ -359,7 +359,7 @@ static void two_devices(void **state)
 	unsetenv("STAND_IN_DEVICES");
 }
 
-/* Damage that is found while buffers are under way, and after it all is as before. */
+/* Damage found while copies are in flight leaves everything as before. */
 static void damaged(void **state)
 {
 	struct scene *s = *state;
@@ -391,7 +391,7 @@ static void damaged(void **state)
 	free(path);
 }
 
-/* A context that goes and comes again may have the address that it had. */
+/* A new context may have the address of a destroyed one. */
 static void primary(void **state)
 {
 	struct scene *s = *state;
@@ -406,7 +406,7 @@ static void primary(void **state)
 	memory = machine_alloc(&cu, s->bytes);
 	check(xfp_cuda_linear_open(cuda, s->bundle, 0, NULL, memory, s->bytes, NULL, &linear, &err));
 	assert_int_equal(cu.cuCtxPopCurrent(NULL), SUCCESS);
-	/* All that was opened is closed on any thread, whatever is current there, and nothing of it stays pinned. */
+	/* Objects can be closed on any thread, with any current context, and no memory stays pinned. */
 	setenv("STAND_IN_PINNED", "8388608", 1);
 	xfp_cuda_linear_close(linear);
 	xfp_cuda_close(cuda);
@@ -427,12 +427,12 @@ static void primary(void **state)
 	xfp_cuda_close(cuda);
 	assert_int_equal(cu.cuCtxPopCurrent(NULL), SUCCESS);
 	assert_int_equal(cu.cuDevicePrimaryCtxRelease(0), SUCCESS);
-	/* it was the memory of the scene's device, too */
+	/* it was also the memory of the scene's device */
 	s->memory = 0;
 	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, 0, s->bytes, NULL, &none, &err), XFP_USAGE);
 }
 
-/* The context goes first; closing finds nothing to do, and harms nobody. Last, as nothing is left then. */
+/* The context is destroyed first; closing is then a no-op. Must be last. */
 static void destroyed(void **state)
 {
 	struct scene *s = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tiles that several blocks share: workspaces, and the same bits from launch to launch, in and out of a graph; and
- * lists of more results than a grid has room for.
+ * Tiles shared by several blocks: workspaces, the same bits from launch to launch, in and out of a graph; and lists
+ * with more results than a grid can hold.
  */
 #include "kernels/cuda/abi.h"
 #include "tests/cuda/scene.h"
@@ -63,7 +63,7 @@ static uint8_t *run_graph(struct scene *s, struct stream *stream, struct graph *
 	return results(s);
 }
 
-/* What was in the workspace before, and what another launch left there, does not matter. */
+/* Earlier contents of the workspace, also those of another launch, do not matter. */
 static void again_and_again(void **state)
 {
 	struct fixture f;
@@ -114,8 +114,8 @@ static void again_and_again(void **state)
 
 /* ---- shares of a matrix ---------------------------------------------------------------------------- */
 
-/* Opens the stand-in again, with another number of multiprocessors and size of shared memory. Its workspace is not zero
- * before. */
+/* Open the stand-in again, with another number of multiprocessors and size of shared memory. Its workspace is not
+ * zeroed before. */
 static void begin_device(const char *processors, const char *shared, struct xfp_cuda_queue *own)
 {
 	uint64_t memory = machine_alloc(&cu, XFP_CUDA_WORKSPACE);
@@ -147,7 +147,7 @@ static void expect_zeros(const struct xfp_cuda_queue *own)
 	free(bytes);
 }
 
-/* Results of integers are the same bits on all devices, however their warps share the matrix, from launch to launch. */
+/* Integer results have the same bits on all devices, however warps share the matrix, and from launch to launch. */
 static void sizes_of_devices(void **state)
 {
 	static const char *const names[] = { "t.a", "t.b", "t.d", "t.e", "t.g" };
@@ -199,7 +199,7 @@ static void sizes_of_devices(void **state)
 	fixture_free(&f);
 }
 
-/* 256 workers share a tile, one more than the bits of their count have room for: a sum of exactly 0 stays 0. */
+/* 256 workers share a tile, one more than their count can represent: a sum of exactly 0 stays 0. */
 static void most_workers(void **state)
 {
 	struct xfp_cuda *usual = cuda;
@@ -241,7 +241,7 @@ static void most_workers(void **state)
 
 /* ---- long lists ----------------------------------------------------------------------------------- */
 
-/* Results behind the first 65,535, each of a product of its own. */
+/* Results after the first 65,535, each of one product. */
 static void many_results(void **state)
 {
 	static const struct xfp_product products[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is many times as large as the buffers that it is copied through: all of it arrives, in its places; and whatever
- * fails on the way, it is told, no copy is left under way, and what comes next works.
+ * Uploads many times larger than the copy buffers arrive completely and in place; a failure at any point is reported,
+ * leaves no copy in flight, and the next upload works.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -102,8 +102,8 @@ static enum xfp_status only(struct xfp_cuda_sink *sink, struct xfp_error *error)
 	return xfp_fail(error, XFP_FAILED, "the image is larger than it says");
 }
 
-/* Indices as the host's image has them become what they are on the device: chunk after chunk, those of rows that fill
- * up the last tile, too. */
+/* Indices of the host image are converted to the device order chunk by chunk, including the padding rows of the last
+ * tile. */
 static void reorder(const struct xfp_cuda_plan *plan, uint8_t *image)
 {
 	for (uint32_t e = 0; e < plan->experts; e++) {
@@ -153,14 +153,14 @@ static void expect_all(struct scene *s, const struct xfp_slice *slice)
 
 static void arrives(void **state)
 {
-	/* 947 rows, of columns from inside a chunk on */
+	/* 947 rows, and columns that begin inside a chunk */
 	static const struct xfp_slice slice = { .first_row = 77, .first_col = 300 };
 
 	expect_all(*state, NULL);
 	expect_all(*state, &slice);
 }
 
-/* Nothing is under way when it comes back, and the buffers that it pinned are not pinned again. */
+/* Nothing is in flight on return, and the buffers stay pinned. */
 static void calls_fail(void **state)
 {
 	static const char *const cases[][2] = {
@@ -198,7 +198,7 @@ static void calls_fail(void **state)
 			fail_msg("%s: %s", cases[i][0], err.text);
 		if (cu.cuStreamQuery(NULL) != SUCCESS)
 			fail_msg("%s: a copy is left under way", cases[i][0]);
-		/* The first time that a copy is waited for, the next one is already told. */
+		/* When the first copy is waited for, the next one is already queued. */
 		if (!strcmp(cases[i][0], "cuEventSynchronize 1 700"))
 			assert_int_equal(cu.cuMemcpyDtoH(&there, s->memory + (6 << 20), sizeof there), SUCCESS);
 	}
@@ -243,7 +243,7 @@ static uint8_t *download(const struct one *one)
 	return there;
 }
 
-/* Two slices at once, by the same buffers, arrive as each does alone. */
+/* Two concurrent uploads through the same buffers arrive like separate ones. */
 static void threads(void **state)
 {
 	struct scene *s = *state;

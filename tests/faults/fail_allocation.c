@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fail_allocation.c - one allocation of a program fails: the Nth, counted from 1.
+ * fail_allocation.c - make one allocation of a program fail: the Nth, counted from 1.
  *
- * Preloaded into the tools that are dynamic; linked into copies of the others with the linker's --wrap, which
- * reaches all static libraries. FAIL_ALLOCATION is "PROGRAM N FILE": other programs are left alone, and so is this
- * one where N is 0. FILE gets a line for the allocation that failed, or, where N is 0, for each: who asked for it.
+ * Preloaded into dynamic tools; linked into copies of static ones with the linker's --wrap, which covers all static
+ * libraries. FAIL_ALLOCATION is "PROGRAM N FILE"; other programs are not affected, nor is this one if N is 0. FILE
+ * receives a line with the caller of the allocation that failed or, if N is 0, of each allocation.
  */
 #ifdef PRELOADED
 #include <dlfcn.h>
@@ -44,7 +44,7 @@ static unsigned long asked, fails_at;
 static int counts; /* this is the program, and main is about to run or running */
 static char file[512];
 
-/* "OFFSET FILE", where in which file of the program it is; or "OFFSET" in the program that this is linked into. */
+/* "OFFSET FILE", the position in a file of the program; or "OFFSET" in the program that this is linked into. */
 static void tell_who(const char *caller)
 {
 	char text[512];

@@ -29,7 +29,7 @@ static void must(bool holds)
 		abort();
 }
 
-/* Small or of any size; near a product that does not fit as well. */
+/* A small number or any number, also near the overflow of a product. */
 static uint64_t take_number(struct bytes_left *in)
 {
 	uint8_t how = (uint8_t)take(in, 1);
@@ -67,7 +67,7 @@ static struct xfp_recipe_part take_part(struct bytes_left *in, struct xfp_compon
 					 .component_count = how & 128 ? 2 : 1 };
 }
 
-/* What the decoder would fetch for a rectangle, in memory that ends where it does. */
+/* The bytes that the decoder would fetch for a rectangle, in memory that ends with them. */
 static bool fetch_all(const struct xfp_recipe_part *part, struct xfp_fetched *from, unsigned char *memory[2])
 {
 	const struct xfp_codec_methods *codec = xfp_codec_methods(part->codec);
@@ -96,7 +96,7 @@ static bool fetch_all(const struct xfp_recipe_part *part, struct xfp_fetched *fr
 	return fit;
 }
 
-/* A rectangle, and its first row from the first column to the last of those; NULL: too large to be decoded here. */
+/* A rectangle, and its first row from the first column to its last; NULL: too large to decode here. */
 static unsigned char *decode_rows(const struct xfp_recipe_part *part, enum xfp_dtype dtype, struct xfp_rectangle of)
 {
 	const struct xfp_codec_methods *codec = xfp_codec_methods(part->codec);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * contents.c - bytes for the parts of a unit: random, but for those that lead somewhere.
+ * contents.c - bytes for the parts of a unit: random, except numbers that refer to something.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "schemas/layout/classes.h"
 #include "tests/fuzz/recipe.h"
 
-/* The first bytes of a part, of which `size` are there to be written. */
+/* The first bytes of a part; `size` of them are written. */
 struct window {
 	uint8_t *bytes;
 	uint64_t size;
@@ -20,7 +20,7 @@ static void put(const struct window *w, uint64_t at, uint64_t value, unsigned wi
 		memcpy(w->bytes + at, &value, width);
 }
 
-/* Numbers of codebooks below L. */
+/* Codebook numbers below L. */
 static void fill_groups(const struct xfp_idx_unit *unit, const struct xfp_idx_matrix *matrix, const struct window *w)
 {
 	uint64_t groups = unit->rows * xfp_row_groups(unit->cols, unit->group);
@@ -36,7 +36,7 @@ static void fill_groups(const struct xfp_idx_unit *unit, const struct xfp_idx_ma
 	}
 }
 
-/* As evenly over the rows as they go. */
+/* Spread as evenly over the rows as possible. */
 static void fill_outliers(const struct xfp_idx_unit *unit, const struct xfp_idx_matrix *matrix, const struct window *w)
 {
 	uint64_t at = matrix->offset[XFP_PART_OUTLIER], count = matrix->outliers, rows = unit->rows, i = 0;

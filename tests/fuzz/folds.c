@@ -25,7 +25,7 @@ static uint8_t next(struct input *in)
 	return in->at < in->end ? *in->at++ : 0;
 }
 
-/* Where files of weights and config.json are: made once, and removed when the process ends. */
+/* The paths of the weights and config.json, created once and removed at exit. */
 static char folder[] = "/tmp/xfp-folds-XXXXXX";
 static char paths[FILES + 2][64];
 static const char *const names[FILES + 2] = { "a.safetensors", "b.safetensors", "c.safetensors", "config.json",
@@ -40,9 +40,8 @@ static void remove_folder(void)
 	rmdir(folder);
 }
 
-/* What tensors of few numbers may say: at 16 * n the shape [sizes[n / SIZES], sizes[n % SIZES]], and behind all of
- * these, groups of 32 columns, in order and out of it, none at all, a scale, 32 columns from back to front, and a group
- * of 4 bits that begins at 0. */
+/* The contents of small tensors: at 16 * n the shape [sizes[n / SIZES], sizes[n % SIZES]]; after these, groups of 32
+ * columns, in order and not, no groups, a scale, 32 columns in reverse order, and a 4-bit group that begins at 0. */
 static void fill_numbers(unsigned char *bytes)
 {
 	memset(bytes, 0, 16 * SIZES * SIZES + 1024);
@@ -61,7 +60,7 @@ static void fill_numbers(unsigned char *bytes)
 	bytes[960] = 4;
 }
 
-/* Files large enough for all tensors, of bytes that are codes and scales as well as any. */
+/* Files large enough for all tensors; the bytes are valid codes and scales. */
 static void make_folder(void)
 {
 	static unsigned char bytes[(MAX_TENSORS + 1) * MOST_BYTES];
@@ -70,7 +69,7 @@ static void make_folder(void)
 		return;
 	if (!mkdtemp(folder))
 		abort();
-	/* Behind them, groups of inputs that are all the first one. */
+	/* After them, groups of inputs that all name the first group. */
 	for (size_t i = 0; i < MAX_TENSORS * MOST_BYTES; i++)
 		bytes[i] = (unsigned char)(i * 37 + (i >> 7) * 11);
 	for (int i = 0; i < FILES + 2; i++) {
@@ -86,7 +85,7 @@ static void make_folder(void)
 
 /* ---- a checkpoint -------------------------------------------------------------------------------- */
 
-/* Of AWQ and GPTQ: numbers, what the codes' form is called, and more of what decides. */
+/* AWQ and GPTQ: numbers, the name of the codes' form, and other deciding members. */
 static char *make_grouped(struct input *in)
 {
 	static const char *const methods[] = { "gptq", "awq" };
@@ -105,7 +104,7 @@ static char *make_grouped(struct input *in)
 	return strdup(text);
 }
 
-/* A quantization_config of methods whose parameters have many forms; false: of none. */
+/* A quantization_config of methods whose parameters have many forms; false: no such method. */
 static bool make_groups(struct input *in, uint8_t what, char *inner, size_t size)
 {
 	static const char *const bits[] = { "1", "2", "3", "4", "5", "6", "7", "8", "0", "\"4\"" };
@@ -198,7 +197,7 @@ static void make_name(struct input *in, char name[64])
 		snprintf(name, 64, "%s.weight%s", stems[what % 4], of_weights[what / 4 % 7]);
 }
 
-/* A shape of at most MOST_BYTES; whatever comes to more is cut. */
+/* A shape of at most MOST_BYTES; larger ones are cut. */
 static void make_shape(struct input *in, struct xfp_source_tensor *t)
 {
 	uint64_t bits = xfp_dtype_bits(t->dtype);
@@ -251,7 +250,7 @@ static struct xfp_checkpoint *make_checkpoint(struct input *in)
 			t.offset = 16 * (next(in) % (SIZES * SIZES + 64));
 		else if (strstr(name, ".g_idx"))
 			t.offset = MAX_TENSORS * MOST_BYTES;
-		/* By name, and each once, as a container leaves them. */
+		/* Sorted by name and unique, as a container provides them. */
 		while (at && strcmp(c->tensors[at - 1].name, name) > 0)
 			at--;
 		if (at && !strcmp(c->tensors[at - 1].name, name))
@@ -264,9 +263,9 @@ static struct xfp_checkpoint *make_checkpoint(struct input *in)
 	return c;
 }
 
-/* ---- what comes of it ---------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------------- */
 
-/* Groups of inputs are read only with the first of the weights, and looked at then. */
+/* Groups of inputs are only read with the first weights, and checked then. */
 static bool groups_are_sound(const struct xfp_matrix_source *source)
 {
 	struct xfp_element_reader *reader;

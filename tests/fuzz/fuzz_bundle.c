@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_bundle.c - what libFuzzer calls: `make fuzz`. Without libFuzzer the same is run by test_recipes.c.
+ * fuzz_bundle.c - the entry points of libFuzzer (`make fuzz`). test_recipes.c runs the same without libFuzzer.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,13 +23,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Its own way of changing bytes learns from comparisons, so that it is not left out. */
+/* libFuzzer's own mutations learn from comparisons, so use them as well. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed)
 {
 	return seed % 4 ? fuzz_mutate(data, size, capacity, seed) : LLVMFuzzerMutate(data, size, capacity);
 }
 
-/* `--write-seeds FOLDER` writes them and ends. */
+/* `--write-seeds FOLDER` writes the seeds and exits. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	uint8_t recipe[FUZZ_SEED];

@@ -101,7 +101,7 @@ static const uint64_t sizes[] = { 4, 1, 2, 3, 8, 16, 32, 64, 256, 0, 12, 6 };
 
 #define COUNT(of) (sizeof(of) / sizeof *(of))
 
-/* Keys of an architecture; a byte each says how it is, or that it is not there. */
+/* Keys of an architecture; one byte per key selects its form, or omits it. */
 static uint64_t put_keys(struct gguf_image *image, struct gguf_input *in)
 {
 	const char *architecture = architectures[next(in) % COUNT(architectures)];
@@ -142,7 +142,7 @@ static uint64_t put_keys(struct gguf_image *image, struct gguf_input *in)
 	return count;
 }
 
-/* Whole files, most of which open. */
+/* Build complete files, most of which can be opened. */
 static void build(struct gguf_image *image, struct gguf_input *in)
 {
 	uint64_t tensors = 1 + next(in) % MAX_TENSORS, data = 0, keys;
@@ -179,7 +179,7 @@ static void build(struct gguf_image *image, struct gguf_input *in)
 		image->bytes[image->size++] = (unsigned char)(i * 37 + (i >> 7) * 11);
 }
 
-/* Some bytes are others. */
+/* Change some bytes. */
 static void patch(struct gguf_image *image, struct gguf_input *in)
 {
 	while (in->end - in->at >= 3 && image->size) {
@@ -190,7 +190,7 @@ static void patch(struct gguf_image *image, struct gguf_input *in)
 	}
 }
 
-/* ---- what comes of it ---------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------------- */
 
 static char path[] = "/tmp/xfp-gguf-XXXXXX.gguf";
 
@@ -226,7 +226,7 @@ static void read_tensor(const struct xfp_checkpoint *c, const struct xfp_source_
 	whole = fuzz_read_elements(&source, t->bytes);
 	pieces = fuzz_read_elements(&source, 7 * (xfp_dtype_bits(t->dtype) / 8) + 3);
 	fuzz_must(!memcmp(whole, pieces, t->bytes));
-	/* Biases that take turns are no matrix. */
+	/* Interleaved biases are not a matrix. */
 	if (t->rank >= 2 && (!t->recipe || t->recipe->transposed || t->recipe->cols == t->shape[t->rank - 1]))
 		fuzz_read_matrices(source, t, whole, (const uint8_t[FUZZ_VIEWS]){ 0, 1, 2, 3 });
 	free(whole);

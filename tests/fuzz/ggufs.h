@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ggufs.h - GGUF files as bytes say: opened, and all of their tensors read in every way.
+ * ggufs.h - GGUF files built from input bytes: opened, and all of their tensors read in every way.
  */
 #ifndef XFP_FUZZ_GGUFS_H
 #define XFP_FUZZ_GGUFS_H
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Aborts where what is read two ways is not the same, or a recipe says what cannot be. Returns how many tensors the
- * model has; -1: refused. */
+/* Aborts if two ways of reading differ, or a recipe is impossible. Returns the number of the model's tensors; -1:
+ * refused. */
 int fuzz_gguf(const uint8_t *data, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lay_out.c - from a recipe to a file in memory.
+ * lay_out.c - build a file in memory from a recipe.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define TAIL_BYTES ((uint64_t)4 * XFP_TAR_BLOCK)
 
-/* The file, which there is only one of. */
+/* The only file. */
 static int memory = -1;
 
 /* ---- contents ---------------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ static void patch_json(const struct fuzz_bundle *b, const struct image *image)
 			fuzz_patch_bytes(&b->patches[i], image->map + XFP_TAR_BLOCK, b->json_bytes);
 }
 
-/* `right`: before anything was patched. */
+/* `right`: before anything is patched. */
 static void write_contents(struct fuzz_bundle *b, const struct fuzz_bundle *right, const struct image *image)
 {
 	uint32_t parts = b->count[XFP_TABLE_PARTS];
@@ -62,7 +62,7 @@ static void write_contents(struct fuzz_bundle *b, const struct fuzz_bundle *righ
 
 /* ---- damage ------------------------------------------------------------------------------------ */
 
-/* What a patch of FUZZ_SPOIL counts from. */
+/* The origin of the offsets of a FUZZ_SPOIL patch. */
 static void find_region(const struct fuzz_bundle *b, const struct fuzz_patch *patch, const struct image *image,
 			uint64_t *from, uint64_t *size)
 {
@@ -76,7 +76,7 @@ static void find_region(const struct fuzz_bundle *b, const struct fuzz_patch *pa
 	*size = written(image->bytes - *from);
 }
 
-/* Change a number of at most 8 bytes; whether it is another one now. */
+/* Change a number of at most 8 bytes; returns whether it differs now. */
 static bool spoil_bytes(const struct fuzz_patch *patch, uint8_t *bytes, uint64_t size)
 {
 	uint8_t *before = malloc(size);
@@ -91,7 +91,7 @@ static bool spoil_bytes(const struct fuzz_patch *patch, uint8_t *bytes, uint64_t
 	return changed;
 }
 
-/* Whether the file is surely not what it was; of several changes, one may undo another. */
+/* Return whether the file certainly differs; one of several changes may undo another. */
 static bool spoil(const struct fuzz_bundle *b, struct image *image)
 {
 	uint64_t length = image->bytes, from, size;

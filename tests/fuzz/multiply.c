@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * multiply.c - what is multiplied by a bundle's matrices, beside the same with its decoded weights.
+ * multiply.c - multiply by a bundle's matrices, and compare with products of its decoded weights.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -8,25 +8,25 @@
 
 #include "tests/fuzz/walk.h"
 
-#define MANY 33                   /* vectors: as many as are multiplied by decoded weights */
+#define MANY 33                   /* vectors: enough that weights are decoded first */
 #define SMALL ((uint64_t)1 << 10) /* weights; */
-#define LARGE ((uint64_t)1 << 18) /* of one in 64 */
+#define LARGE ((uint64_t)1 << 18) /* of one weight in 64 */
 
-/* What is multiplied, and by what. */
+/* The matrix and the vectors of a product. */
 struct trial {
 	const struct xfp_bundle *bundle;
 	const struct fuzz_file_made *made;
 	uint64_t random;
-	struct xfp_slice slice; /* nothing in it is 0 but where it begins */
+	struct xfp_slice slice; /* only its beginning may be 0 */
 	uint32_t experts, first_matrix;
 	const struct xfp_tensor_info *tensor; /* NULL: a unit */
 	struct xfp_team *team;
 	struct xfp_linear *linear;
 	bool exact;      /* within the bound of floats */
-	double residual; /* no outlier adds more to a weight */
+	double residual; /* largest residual of an outlier */
 };
 
-/* Threads of the caller's that are none. */
+/* A team of the caller's that runs everything in this thread. */
 static void run_here(void *pool, void (*task)(void *context, unsigned i), void *context, unsigned threads)
 {
 	(void)pool;
@@ -91,7 +91,7 @@ static float element(const struct xfp_tensor_info *tensor, uint64_t i)
 	return half >> 15 ? -value : value;
 }
 
-/* The slice of an expert's weights; false when it cannot be decoded. */
+/* Decode the slice of an expert's weights; false if that is impossible. */
 static bool decode_slice(const struct trial *t, uint32_t expert, uint64_t cols, float *w)
 {
 	uint64_t count = t->slice.cols;
@@ -113,8 +113,8 @@ static bool decode_slice(const struct trial *t, uint32_t expert, uint64_t cols, 
 	return !status;
 }
 
-/* Whether a product is what it should be, but for what is lost where f32 ends. An outlier is multiplied apart from what
- * it is added to, and that may be much less together. */
+/* Return whether a product is within the bound, except near the ends of f32's range. An outlier is multiplied
+ * separately from the weight that it is added to, and their sum may be much smaller. */
 static void compare(const struct trial *t, const float *w, const float *x, uint64_t cols, float y)
 {
 	double sum = 0, magnitude = 0;
@@ -129,7 +129,7 @@ static void compare(const struct trial *t, const float *w, const float *x, uint6
 
 /* ---- products ---------------------------------------------------------------------------------- */
 
-/* One expert, `count` vectors. */
+/* One expert and `count` vectors. */
 static bool multiply(struct trial *t, uint32_t expert, size_t count, const float *x, float *y)
 {
 	size_t cols = t->slice.cols, rows = t->slice.rows;
@@ -156,7 +156,7 @@ static void try_expert(struct trial *t, uint32_t expert, uint64_t all_cols, cons
 	decoded = decode_slice(t, expert, all_cols, w);
 	some = multiply(t, expert, 3, x, few);
 	all = multiply(t, expert, count, x, many);
-	MUST((!all || some) && (!decoded || all)); /* of a few, the order of a row's outliers is not looked at */
+	MUST((!all || some) && (!decoded || all)); /* for few vectors, the order of a row's outliers is not checked */
 	for (size_t m = 0; decoded && m < 3; m++)
 		for (size_t r = 0; r < rows; r++)
 			compare(t, w + r * cols, x + m * cols, cols, few[m * rows + r]);
@@ -168,7 +168,7 @@ static void try_expert(struct trial *t, uint32_t expert, uint64_t all_cols, cons
 	free(many);
 }
 
-/* Two experts, weighed and added up in order, in one call with a product of one alone. */
+/* Two experts, weighted and summed in order, in one call with a separate product. */
 static void try_list(struct trial *t, uint64_t all_cols, const float *x)
 {
 	const struct xfp_product list[] = { { t->experts - 1, 0, 1, 0.5f }, { 0, 1, 1, 0.25f }, { 0, 2, 0, 1 } };
@@ -201,7 +201,7 @@ static void try_list(struct trial *t, uint64_t all_cols, const float *x)
 	free(both);
 }
 
-/* More products than are taken at once, all of one vector and one result, or of two; experts in turn. */
+/* More products than one round processes, all with one vector and one or two results; experts alternate. */
 static void try_long_list(struct trial *t, const float *x)
 {
 	struct xfp_product list[300];
@@ -223,7 +223,7 @@ static void try_long_list(struct trial *t, const float *x)
 	free(y);
 }
 
-/* Other types of numbers, and calls that cannot be. */
+/* Other element types, and invalid calls. */
 static void try_rest(struct trial *t, const float *x)
 {
 	size_t cols = t->slice.cols, rows = t->slice.rows;
@@ -272,7 +272,7 @@ static void try_slice(struct trial *t, uint64_t all_cols)
 	free(x);
 }
 
-/* A row by its number is that which the matrix decodes to, wherever that can be decoded. */
+/* Rows decoded by number equal the decoded matrix, if it can be decoded. */
 static void try_row(struct trial *t, uint64_t cols)
 {
 	uint32_t id = (uint32_t)(fuzz_random(&t->random) % (t->experts * t->slice.rows));
@@ -290,7 +290,7 @@ static void try_row(struct trial *t, uint64_t cols)
 	free(whole);
 }
 
-/* All of it, or some rows and columns. */
+/* All rows and columns, or some. */
 static void try_all(struct trial *t, uint64_t rows, uint64_t cols, uint32_t number)
 {
 	const struct xfp_slice *slice = NULL;
@@ -328,7 +328,7 @@ void fuzz_multiply_unit(const struct xfp_bundle *bundle, uint32_t number, const 
 	try_all(&t, unit.rows, unit.cols, number);
 	MUST(xfp_linear_open(bundle, XFP_NOT_FOUND, NULL, &t.linear, NULL) == XFP_USAGE && !t.linear);
 	MUST(xfp_linear_open_tensor(bundle, XFP_NOT_FOUND, NULL, &t.linear, NULL) == XFP_USAGE && !t.linear);
-	beyond.first_row = unit.rows; /* nothing, from the end on */
+	beyond.first_row = unit.rows; /* empty, from the end on */
 	MUST(xfp_linear_open(bundle, number, &beyond, &t.linear, NULL) == XFP_USAGE && !t.linear);
 	beyond = (struct xfp_slice){ .first_col = unit.cols };
 	MUST(xfp_linear_open(bundle, number, &beyond, &t.linear, NULL) == XFP_USAGE && !t.linear);
@@ -346,7 +346,7 @@ void fuzz_multiply_tensor(const struct xfp_bundle *bundle, uint32_t number, cons
 	MUST(xfp_bundle_tensor(bundle, number, &tensor));
 	if (tensor.tied != XFP_NOT_FOUND)
 		MUST(xfp_bundle_tensor(bundle, tensor.tied, &tensor));
-	/* One that is a unit is that unit's turn; whether it is one is the library's to say. */
+	/* A tensor that is a unit is tested with the unit; the library decides whether it is one. */
 	if (!tensor.data && !xfp_linear_open_tensor(bundle, number, NULL, &t.linear, NULL)) {
 		xfp_linear_close(t.linear);
 		return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mutate.c - one recipe from another: items come, go, change places, or have a field changed.
+ * mutate.c - mutate a recipe: add, remove, move or change items.
  */
 #include <string.h>
 
 #include "tests/fuzz/recipe.h"
 
-/* An item of that kind with nothing absurd in it. */
+/* A valid item of that kind. */
 static void new_item(uint8_t item[FUZZ_ITEM], uint64_t *random)
 {
 	for (int i = 0; i < FUZZ_ITEM; i++)
@@ -33,7 +33,7 @@ static void new_item(uint8_t item[FUZZ_ITEM], uint64_t *random)
 size_t fuzz_mutate(uint8_t *recipe, size_t size, size_t capacity, uint64_t seed)
 {
 	uint64_t random = seed;
-	size_t items = size > FUZZ_ITEM ? (size - 1) / FUZZ_ITEM : 0; /* the head not counted */
+	size_t items = size > FUZZ_ITEM ? (size - 1) / FUZZ_ITEM : 0; /* without the head */
 
 	if (size > capacity || capacity < FUZZ_ITEM)
 		return size;

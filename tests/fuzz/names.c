@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names.c - the strings of an index: names that there are in checkpoints, and some that there are not.
+ * names.c - the strings of an index: names that occur in checkpoints, and some that do not.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,8 @@ static const char *text_of(const struct fuzz_bundle *b, struct xfp_idx_string st
 	return b->strings + string.offset;
 }
 
-/* A name by the recipe's number for it, in no order; of files the last two are none. `before`: of the record before. */
+/* A name by the recipe's number, in no order; the last two are invalid for files. `before`: the previous record's
+ * name. */
 static void make_name(unsigned which, const char *plain, const char *before, bool file, char name[LONG + 80])
 {
 	const char *wide = "\xe6\xa8\xa1";
@@ -39,7 +40,7 @@ static void make_name(unsigned which, const char *plain, const char *before, boo
 	case FUZZ_NAME_CONTROL:
 		snprintf(name, LONG, "%s\n\x1b[1m\\ \x7f\xc2\x85", plain);
 		break;
-	case FUZZ_NAME_LONG: /* for a name in the archive, or just not; or for a message */
+	case FUZZ_NAME_LONG: /* too long for the archive, or just not; or too long for a message */
 		memset(name, 'x', LONG);
 		strcpy(name + (which / FUZZ_NAMES % 3 < 2 ? 80 + which / FUZZ_NAMES % 3 - strlen(plain) : LONG), plain);
 		break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * patch.c - numbers changed in what a recipe made.
+ * patch.c - change numbers in the output of a recipe.
  */
 #include <string.h>
 
@@ -65,7 +65,7 @@ void fuzz_patch_bytes(const struct fuzz_patch *patch, uint8_t *bytes, uint64_t s
 		return;
 	at = (uint64_t)xfp_load16(patch->at) * width % (size / width * width);
 	memcpy(&before, bytes + at, width);
-	if (patch->how % FUZZ_HOWS == FUZZ_COPY) /* of some other number there */
+	if (patch->how % FUZZ_HOWS == FUZZ_COPY) /* copied from another number there */
 		memcpy(&other, bytes + xfp_load16(patch->value) % (size - width + 1), width);
 	value = changed(patch, before, other);
 	memcpy(bytes + at, &value, width);

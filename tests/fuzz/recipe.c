@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recipe.c - from a recipe to the tables of an index.
+ * recipe.c - build the tables of an index from a recipe.
  */
 #include "tests/fuzz/recipe.h"
 
@@ -69,7 +69,7 @@ static bool shape_unit(struct fuzz_bundle *b, const struct fuzz_unit *item, uint
 	return unit->cols <= FUZZ_MAX_BYTES && xfp_mul(unit->rows, unit->cols + 1, &size) && size <= FUZZ_MAX_BYTES * 4;
 }
 
-/* The tensor that a unit is in: [experts, rows, cols], or transposed, or that of the unit before with as much again. */
+/* The tensor of a unit: [experts, rows, cols], or transposed, or the previous unit's tensor extended by as much. */
 static uint32_t unit_tensor(struct fuzz_bundle *b, const struct fuzz_unit *item, uint32_t u)
 {
 	const struct xfp_idx_unit *unit = &b->units[u];
@@ -240,7 +240,7 @@ union item {
 	struct fuzz_patch patch;
 };
 
-/* Returns false if it does not fit or would be too large; part of it may be written then. */
+/* Returns false if it does not fit or would be too large; it may then be partly written. */
 static bool add_item(struct fuzz_bundle *b, const union item *item, uint32_t *raw)
 {
 	switch (item->bytes[0] % FUZZ_KINDS) {

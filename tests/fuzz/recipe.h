@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recipe.h - bundles for the fuzzer, right and wrong ones, from descriptions of a few dozen bytes.
+ * recipe.h - valid and invalid bundles for the fuzzer, described by a few dozen bytes.
  *
- * Bytes changed at random in a bundle only show that SHA-256 works, and a bundle with every part takes 30 KiB. So what
- * is fuzzed is a recipe: what units, tensors and files there are, and what is wrong with them. From it the tables, the
- * contents, the headers and the digests are made, so that a lie in the index comes with the digests that confirm it.
+ * Random changes of a bundle's bytes would only show that SHA-256 works, and a bundle with every part takes 30 KiB. So
+ * the fuzzer mutates a recipe, which lists units, tensors and files, and their faults. Tables, contents, headers and
+ * digests are built from it, so that an invalid index has valid digests.
  *
- * A recipe is a head of 16 bytes and items of 16 bytes each; a byte that is missing is 0, so any bytes are a recipe:
+ * A recipe is a head of 16 bytes and items of 16 bytes each. Missing bytes are 0, so any bytes are a recipe:
  *
  *   head    0: flags (enum fuzz_flag); 1-8: seed of everything random; 9-10: bytes of xfp.json;
  *           11: records too many (enum fuzz_more)
@@ -31,12 +31,12 @@
 #define FUZZ_FILES 4
 #define FUZZ_PATCHES 8
 #define FUZZ_STRINGS 12288
-#define FUZZ_MAX_BYTES ((uint64_t)1 << 38) /* of a member: past 64 GiB sizes are written otherwise */
+#define FUZZ_MAX_BYTES ((uint64_t)1 << 38) /* of a member: above 64 GiB sizes are stored differently */
 #define FUZZ_WRITTEN ((uint64_t)1 << 16)   /* of a member; the rest is a hole, and its digest wrong */
 
 enum fuzz_flag {
-	FUZZ_AS_IS = 1,  /* what follows the head is the file itself, */
-	FUZZ_DIGESTS = 2 /* but for the digests of its index and parameters, which are made right */
+	FUZZ_AS_IS = 1,  /* the file itself follows the head, */
+	FUZZ_DIGESTS = 2 /* except for the digests of its index and parameters, which are computed */
 };
 
 enum fuzz_more { FUZZ_MORE_MATRICES = 1, FUZZ_MORE_PARTS = 2, FUZZ_MORE_STRINGS = 4 };
@@ -49,16 +49,16 @@ enum fuzz_name {
 	FUZZ_NAME_CONTROL,
 	FUZZ_NAME_LONG,
 	FUZZ_NAME_EMPTY, /* of a file, one that leads elsewhere */
-	FUZZ_NAME_SAME,  /* as that of the record before */
+	FUZZ_NAME_SAME,  /* the name of the previous record */
 	FUZZ_NAMES
 };
 
 enum fuzz_kind { FUZZ_UNIT, FUZZ_TENSOR, FUZZ_FILE, FUZZ_PATCH, FUZZ_KINDS };
 
-/* Items as they are in a recipe. Numbers are taken modulo what there may be. */
+/* Items of a recipe. Numbers are reduced modulo their range. */
 struct fuzz_unit {
 	uint8_t kind, mode, k, group, library, dtype, experts;
-	uint8_t rows, rows_shift; /* rows << (rows_shift - 192), where that is positive */
+	uint8_t rows, rows_shift; /* rows << (rows_shift - 192), if that is positive */
 	uint8_t cols[2], cols_shift;
 	uint8_t flags; /* enum fuzz_unit_flag, and outliers << 4: none, few, as many as rows, more, all weights */
 	uint8_t exponent, class_, name;
@@ -67,13 +67,13 @@ struct fuzz_unit {
 enum fuzz_unit_flag {
 	FUZZ_BALANCED = 1,
 	FUZZ_TRANSPOSED = 2,
-	FUZZ_FUSED = 4 /* of the same tensor as the unit before it, whose shape it has */
+	FUZZ_FUSED = 4 /* in the same tensor as the previous unit, with its shape */
 };
 
 struct fuzz_tensor {
 	uint8_t kind, dtype, rank, fate, tied, class_;
-	uint8_t dim[8]; /* 1 is added, but for 255, which is 0 */
-	uint8_t shift;  /* of the first dimension, likewise less 192 */
+	uint8_t dim[8]; /* the dimension minus 1; 255: 0 */
+	uint8_t shift;  /* of the first dimension, also minus 192 */
 	uint8_t name;
 };
 
@@ -81,7 +81,7 @@ struct fuzz_file {
 	uint8_t kind, name, bytes[2], shift, reserved[11];
 };
 
-/* A number changed: which one, when, and how. */
+/* A changed number: which one, when, and how. */
 struct fuzz_patch {
 	uint8_t kind;
 	uint8_t when;   /* enum fuzz_when */
@@ -94,15 +94,15 @@ struct fuzz_patch {
 };
 
 enum fuzz_when {
-	FUZZ_EARLY, /* before members are laid out: they are as large as the part and file tables say then */
-	FUZZ_LATE,  /* before the digests of json and index are made */
-	FUZZ_SPOIL, /* behind their back */
+	FUZZ_EARLY, /* before members are laid out: their sizes follow the changed tables */
+	FUZZ_LATE,  /* before the digests of json and index are computed */
+	FUZZ_SPOIL, /* after all digests are computed */
 	FUZZ_TIMES
 };
 
 enum fuzz_place {
 	FUZZ_HEADER = XFP_TABLES, /* of the index */
-	FUZZ_CONTENT,             /* of part `record`; its digest is right all the same */
+	FUZZ_CONTENT,             /* of part `record`; its digest is still right */
 	FUZZ_JSON,
 	FUZZ_PLACES,
 	/* of FUZZ_SPOIL, in this order: */
@@ -130,8 +130,8 @@ struct fuzz_bundle {
 	uint64_t json_bytes;
 	struct fuzz_patch patches[FUZZ_PATCHES];
 	unsigned patch_count;
-	bool huge;  /* some member has bytes that nobody should read all of */
-	bool wrong; /* it must not be taken: a unit has no weights, a name occurs twice ... */
+	bool huge;  /* some member has more bytes than anyone should read */
+	bool wrong; /* must be rejected: a unit has no weights, a name occurs twice ... */
 };
 
 static inline uint64_t fuzz_random(uint64_t *state)
@@ -143,7 +143,7 @@ static inline uint64_t fuzz_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* All but the offsets of members and the digests. An item that cannot be, or is one too many, is left out. */
+/* Everything except the offsets of members and the digests. Impossible or surplus items are omitted. */
 void fuzz_read_recipe(const uint8_t *recipe, size_t size, struct fuzz_bundle *bundle);
 
 void fuzz_add_strings(struct fuzz_bundle *bundle);
@@ -151,35 +151,35 @@ void fuzz_add_strings(struct fuzz_bundle *bundle);
 /* Its tables for bundle_image.h. */
 struct image_tables fuzz_tables(struct fuzz_bundle *bundle);
 
-/* The patches of that time to tables, header and strings. */
+/* Apply the patches of that time to tables, header and strings. */
 void fuzz_patch_tables(struct fuzz_bundle *bundle, enum fuzz_when when);
-/* One patch to `size` bytes. */
+/* Apply one patch to `size` bytes. */
 void fuzz_patch_bytes(const struct fuzz_patch *patch, uint8_t *bytes, uint64_t size);
 
-/* Contents of the parts of a unit, or of tensor `number`: what of it is in the first `size` bytes. */
+/* Write the first `size` bytes of a part's contents, for a unit or for tensor `number`. */
 void fuzz_fill_part(const struct fuzz_bundle *bundle, uint32_t part, uint8_t *out, uint64_t size);
 
-/* What was made of a recipe. */
+/* The file built from a recipe. */
 struct fuzz_file_made {
 	char path[32];
 	uint64_t bytes;
-	uint64_t random; /* for what is up to chance in using it: another number for every recipe */
+	uint64_t random; /* random numbers for using it; a different seed for every recipe */
 	bool whole;      /* nothing is wrong with it */
 	bool wrong;      /* it cannot be opened */
-	bool spoiled;    /* some byte is not what the digests say */
+	bool spoiled;    /* some byte does not match its digest */
 	bool huge;
 };
 
-/* The file of a recipe, which stays until the next one. False when there is none. */
+/* Build the file of a recipe; it stays until the next one. False if there is none. */
 bool fuzz_make(const uint8_t *recipe, size_t size, struct fuzz_file_made *made);
 
-/* Open it and use everything that there is in it; abort when the library breaks a promise. */
+/* Open it and use everything in it; abort if the library breaks a promise. */
 void fuzz_walk(const struct fuzz_file_made *made);
 
-/* Another recipe from this one, of at most `capacity` bytes; its new size. */
+/* Mutate a recipe of at most `capacity` bytes; returns its new size. */
 size_t fuzz_mutate(uint8_t *recipe, size_t size, size_t capacity, uint64_t seed);
 
-/* Recipes to begin with: number n, of at most FUZZ_SEED bytes; 0 when there are no more. */
+/* Seed number n, of at most FUZZ_SEED bytes; 0 after the last one. */
 #define FUZZ_SEED (FUZZ_ITEM * 12)
 size_t fuzz_seed(unsigned n, uint8_t recipe[FUZZ_SEED]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seeds.c - recipes to begin with: every mode with every k, with and without what it may have; each kind of lie once.
+ * seeds.c - initial recipes: every mode with every k, with and without optional parts; each kind of fault once.
  */
 #include <string.h>
 
@@ -34,7 +34,7 @@ static size_t put_items(uint8_t recipe[FUZZ_SEED], const union item *items, size
 	return (1 + count) * FUZZ_ITEM;
 }
 
-/* Wholes: no two the same mode and k. */
+/* Complete bundles: each combination of mode and k once. */
 static size_t whole(unsigned n, uint8_t recipe[FUZZ_SEED])
 {
 	const union item file = { .file = { FUZZ_FILE, .name = (uint8_t)n, .bytes = { (uint8_t)(n * 50), 1 } } };
@@ -93,7 +93,7 @@ static size_t special(unsigned n, uint8_t recipe[FUZZ_SEED])
 		{ { .file = { FUZZ_FILE, .name = FUZZ_NAME_LONG + 2 * FUZZ_NAMES } },
 		  { .file = { FUZZ_FILE, .name = FUZZ_NAME_SAME } } },
 		{ v2, late_unit },
-		/* a part that ends where the next begins, whatever its unit needs; a view out of its tensor */
+		/* a part whose end overlaps the next one; a view beyond its tensor */
 		{ large, { .patch = { FUZZ_PATCH, FUZZ_EARLY, XFP_TABLE_PARTS, 3, FUZZ_SET, 0, { 2 }, { 16 } } } },
 		{ large, { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_MATRICES, 3, FUZZ_SET, 0, { 2 }, { 1 } } } },
 		{ v2, { .patch = { FUZZ_PATCH, FUZZ_LATE, XFP_TABLE_UNITS, 0, FUZZ_SET, 0, { 17 }, { 3 } } } },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fuzzer of folds does, with inputs that are known to reach far, and what is near to them.
+ * The fuzzer of folds with inputs that reach deep code, and mutations of them.
  */
 #include "tests/fuzz/folds.h"
 
@@ -10,8 +10,8 @@
 #include "tests/fuzz/tokens.h"
 #include "tests/unit/unit.h"
 
-/* In the order of folds.c: how many tensors, config.json; of each its name, dtype, file, rank and sizes. FP8 in blocks
- * of 16 x 16: q_proj.weight F8_E4M3 [17, 33], and its scales F32 [2, 3] in the other file. */
+/* In the order of folds.c: the number of tensors, config.json; of each tensor name, dtype, file, rank and sizes. FP8 in
+ * blocks of 16 x 16: q_proj.weight F8_E4M3 [17, 33], and its scales F32 [2, 3] in the other file. */
 static const uint8_t blocks[] = { 1, 16, 3, 3, 0, 0, 0, 2, 4, 6, 4, 1, 1, 2, 1, 2 };
 /* MXFP4: gate_up_proj_blocks U8 [3, 5, 2, 16], and its scales. */
 static const uint8_t experts[] = { 1, 34, 1 + 5 * 4, 2, 0, 4, 2, 8, 1, 3, 1 + 6 * 4, 2, 1, 3, 2, 8, 1 };
@@ -58,7 +58,7 @@ static void known(void **state)
 	assert_int_equal(fuzz_fold(experts, sizeof experts - 1), -1);
 }
 
-/* The same with some bytes changed, and random ones behind them. */
+/* The same with some bytes changed, followed by random ones. */
 static void changed(void **state)
 {
 	uint64_t seed = 17;
@@ -83,7 +83,7 @@ static void changed(void **state)
 		fail_msg("%d packed, %d plain, %d refused", packed, plain, refused);
 }
 
-/* Parts of ggml's blocks that are as they should be but for some of their bytes. */
+/* Valid parts of ggml's blocks with some bytes changed. */
 static void blocks_of_any_type(void **state)
 {
 	uint64_t seed = 23;
@@ -95,7 +95,7 @@ static void blocks_of_any_type(void **state)
 
 		for (size_t b = 0; b < sizeof data; b++)
 			data[b] = (uint8_t)(test_random(&seed) >> 24);
-		if (i % 2) /* a type's number, what is wrong, rows and blocks of a row */
+		if (i % 2) /* type, fault, rows and blocks per row */
 			data[1] &= i % 16 == 1 ? 0xff : i % 4 == 1 ? 192 : 0;
 		if (fuzz_blocks(data, sizeof data))
 			taken++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fuzzer of GGUF does, with inputs that are known to reach far, and what is near to them.
+ * The fuzzer of GGUF files with inputs that reach deep code, and mutations of them.
  */
 #include "tests/fuzz/ggufs.h"
 
@@ -10,9 +10,9 @@
 
 #define NONE 128
 
-/* In the order of ggufs.c: a built file, of how many tensors less 1; architecture, oddities, twelve numbers; of each
- * tensor its name, type, rank and sizes, the one that varies fastest first. Llama: attn_q Q8_0 [8, 4 * 32] and
- * attn_q.bias F32 [8], of 2 heads. */
+/* In the order of ggufs.c: a built file: number of tensors minus 1; architecture, oddities, twelve numbers; of each
+ * tensor name, type, rank and sizes, fastest dimension first. Llama: attn_q Q8_0 [8, 4 * 32] and attn_q.bias F32 [8],
+ * of 2 heads. */
 static const uint8_t heads[] = { 0,    1,    0,    0, 0, 0, 1, 0, NONE, NONE, NONE, NONE, NONE,
 				 NONE, NONE, NONE, 6, 3, 2, 0, 4, 8,    0,    1,    4 };
 /* Qwen3-MoE: down experts NVFP4 [3, 2, 64] with a scale for each, and gate and up in one, BF16 [2, 4, 8]. */
@@ -47,7 +47,7 @@ static void known(void **state)
 	assert_int_equal(fuzz_gguf((const uint8_t *)"\200GGUF\3", 6), -1);
 }
 
-/* The same with some bytes changed, and random ones behind them, which change the file. */
+/* The same with some bytes changed, followed by random ones, which change the file. */
 static void changed(void **state)
 {
 	uint64_t seed = 18;

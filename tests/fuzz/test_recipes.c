@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fuzzer does, without it: its seeds, what it found worth keeping, and some thousand recipes made of them,
- * the same ones every time. What is wrong ends the test with a message.
+ * The fuzzer of bundles without libFuzzer: its seeds, inputs it found, and some thousand recipes derived from them,
+ * always the same. A fault ends the test with a message.
  */
 #include "tests/unit/unit.h"
 
@@ -94,7 +94,7 @@ static void recipes_made_of_them_are_read(void **state)
 	assert_true(made > MUTATIONS / 2);
 }
 
-/* A file that no recipe makes: bytes as they come, with digests made right or not. */
+/* Files that no recipe builds: arbitrary bytes, with correct digests or not. */
 static void files_as_they_are_are_read(void **state)
 {
 	static uint8_t bytes[FUZZ_ITEM + 10000];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fuzzer of tokenizers does, with inputs that are known to reach far, and what is near to them.
+ * The fuzzer of tokenizers with inputs that reach deep code, and mutations of them.
  */
 #include "tests/fuzz/tokenizers.h"
 
@@ -10,15 +10,15 @@
 
 #define TEXT "ab \xc3\xa9 <x> a\xc3\xa9 12345\xe2\x82 \xff  aab"
 
-/* The parts of tokenizers.c by their place, from 1 to 0x1f and then from 0x80. */
+/* The parts of tokenizers.c by number, from 1 to 0x1f and then from 0x80. */
 static const char *const seeds[] = {
-	/* byte-level: NFC, an expression, bytes, and their decoder; whole words first */
+	/* byte-level: NFC, an expression, bytes, and their decoder; complete words first */
 	"\x01\x07\x08\x11\x09\x0e\x1c\x82\x81,\x18\x10\x0a\x18}",
 	"\x01\x05\x07\x09\x17\x0a\x17}",
-	/* as Llama 2 has it: bytes for what is no token, and a template */
+	/* like Llama 2: bytes for unknown characters, and a template */
 	"\x01\x02\x03\x04\x07\x08\x0d\x13,\x14\x10\x0a\x0f\x14,\x85,\x86,\x87\x10\x0b\x8a}",
 	"\x01\x02\x07\x09\x1a\x0a\x19\x0c\x88,\x89]}",
-	/* all that becomes of what an expression matches */
+	/* all treatments of an expression's matches */
 	"\x01\x02\x07\x09\x1d\x83\x81\x0c\x88]}",
 	"\x01\x06\x07\x09\x0e\x1e"
 	"a\x81,\x1f"
@@ -49,7 +49,7 @@ static void known(void **state)
 	}
 }
 
-/* The same with some bytes changed, of the tokenizer and of the text. */
+/* The same with some bytes of tokenizer and text changed. */
 static void changed(void **state)
 {
 	int taken = 0, empty = 0, refused = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fuzzer of PyTorch's files does, with inputs that are known to reach far, and what is near to them.
+ * The fuzzer of PyTorch files with inputs that reach deep code, and mutations of them.
  */
 #include "tests/fuzz/torch.h"
 
@@ -8,8 +8,8 @@
 
 #include "tests/unit/unit.h"
 
-/* In the pieces of torch.c: a transposed tensor; a parameter that is a slice of doubles and, by the memo, another name
- * of it; a tensor of 8-bit floats; two names under "model". */
+/* In the pieces of torch.c: a transposed tensor; a parameter that is a slice of doubles and has two names, by the memo;
+ * a tensor of 8-bit floats; two names under "model". */
 static const uint8_t transposed[] = { 0, 0, 1, 41, 64, 61, 25, 27, 28, 17, 26, 27, 17, 65, 2, 3 };
 static const uint8_t parameter[] = { 0,  0,  1,  41, 57, 1, 64, 63, 26, 27, 27, 17, 29, 26,
 				     17, 65, 14, 58, 4,  6, 5,  6,  19, 42, 22, 2,  3 };
@@ -37,13 +37,13 @@ static void known(void **state)
 	for (size_t i = 0; i < SEEDS; i++)
 		assert_int_equal(fuzz_torch(seeds[i].bytes, seeds[i].size), seeds[i].tensors);
 	assert_int_equal(fuzz_torch(transposed, sizeof transposed - 1), -1);
-	/* An archive as it is; and without the signature of its end. */
+	/* An archive unchanged, and without the signature of its end. */
 	assert_int_equal(fuzz_torch((const uint8_t[]){ 2 }, 1), 1);
 	assert_int_equal(fuzz_torch((const uint8_t[]){ 2, 21, 0, 'x' }, 4), -1);
 	assert_int_equal(fuzz_torch((const uint8_t[]){ 3, 'P', 'K' }, 3), -1);
 }
 
-/* The same with some bytes changed, and random ones behind them; and changes to an archive, near its end. */
+/* The same with some bytes changed, followed by random ones; and changes near the end of an archive. */
 static void changed(void **state)
 {
 	uint64_t seed = 18;

@@ -8,7 +8,7 @@
 
 #define LARGEST 8192
 
-/* What bytes stand for, so that few changes lead from one tokenizer to another. */
+/* The parts that bytes stand for, so that few changes lead from one tokenizer to another. */
 static const char *const parts[] = {
 	("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"\u2581\":3,"
 	 "\"\u2581a\":4,\"<0xC3>\":5,\"<0xA9>\":6,"
@@ -128,7 +128,7 @@ int fuzz_tokenizer(const uint8_t *data, size_t size)
 		decode(t, &ids, false);
 		decode(t, &ids, true);
 		count = (int)ids.count;
-		/* And ids that no text has. */
+		/* Ids that occur in no text. */
 		for (size_t i = 0; i < ids.count; i++)
 			ids.id[i] = (ids.id[i] * 7 + (uint32_t)i) % 13;
 		decode(t, &ids, false);

@@ -19,7 +19,7 @@ struct made_of {
 	struct xfp_gguf_value values[MAX_KEYS];
 	uint32_t by_key[MAX_KEYS], count;
 	unsigned char bytes[MAX_KEYS][MOST_TOKENS * (8 + 2 * LONGEST + 1)];
-	size_t used; /* of the value that is being made */
+	size_t used; /* bytes of the current value */
 };
 
 static void must(bool holds)
@@ -57,7 +57,7 @@ static void append(struct made_of *m, const char *text, size_t length)
 	m->used += 8 + length;
 }
 
-/* Of few characters, so that tokens make up others; the first few are characters. */
+/* Tokens of few characters, so that some are concatenations of others; the first few are characters. */
 static size_t make_token(struct made_of *m, uint8_t number, char text[LONGEST * 3])
 {
 	static const char *const parts[8] = { "a", "b", "\xe2\x96\x81", " ", "\"", "\xc3\xa9", "\x01", "ab" };
@@ -124,7 +124,7 @@ static void make_metadata(struct made_of *m)
 		memcpy(m->bytes[m->count] + m->used, &score, sizeof score);
 	}
 	add(m, "tokenizer.ggml.scores", XFP_GGUF_F32, true, numbers);
-	for (uint8_t i = 0; i < numbers; i++) { /* mostly those that are merged */
+	for (uint8_t i = 0; i < numbers; i++) { /* mostly mergeable tokens */
 		uint8_t type = next(m);
 
 		m->bytes[m->count][m->used++] = type < 200 ? 1 : type % 8;
@@ -133,7 +133,7 @@ static void make_metadata(struct made_of *m)
 	make_texts(m, "tokenizer.ggml.tokens", count, false);
 }
 
-/* Both halves are tokens, and so is what they make. */
+/* Both halves and the result are tokens. */
 static void check_merge(const json_t *vocabulary, const json_t *merge)
 {
 	char text[4 * LONGEST * 3], left[sizeof text], right[sizeof text];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tokens.h - tokenizers of GGUF metadata, of any tokens, types, scores and merges, as bytes say.
+ * tokens.h - tokenizers of GGUF metadata with any tokens, types, scores and merges, built from input bytes.
  */
 #ifndef XFP_FUZZ_TOKENS_H
 #define XFP_FUZZ_TOKENS_H
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Aborts where a file that is made is no JSON, or its merges are of what is no token, or it is far larger than what it
- * is made of. Returns the number of merges; -1: no file was made. */
+/* Aborts if a generated file is not JSON, merges unknown tokens, or is far larger than its input. Returns the number of
+ * merges; -1: no file was made. */
 int fuzz_tokens(const uint8_t *data, size_t size);
 
 #endif

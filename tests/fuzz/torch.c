@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first byte says what the others are: a pickle in pieces that pickles are made of (0), a pickle (1), changes to an
- * archive (2), or a whole file (else).
+ * The first byte selects the kind of input: a pickle in pieces (0), a pickle (1), changes to an archive (2), or a
+ * complete file (otherwise).
  */
 #include "tests/fuzz/torch.h"
 
@@ -19,7 +19,7 @@
 
 struct file {
 	unsigned char bytes[4 * MOST_BYTES];
-	size_t size, directory; /* where the directory begins */
+	size_t size, directory; /* offset of the directory */
 };
 
 static void must(bool holds)
@@ -111,8 +111,8 @@ static const struct {
 	PIECE("ccollections\nOrderedDict\n"),
 	PIECE("ctorch\nSize\n"),
 	PIECE("G\0\0\0\0\0\0\0\0"),
-	/* A storage of 24, of 48 and of 12 elements; what begins a tensor, and ends it: between them its offset, sizes,
-	 * strides. */
+	/* Storages of 24, 48 and 12 elements; the beginning and the end of a tensor, with its offset, sizes and strides
+	 * in between. */
 	PIECE("(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"
 	      "0X\3\0\0\0cpuK\x18tQ"),
 	PIECE("(X\7\0\0\0storagectorch\nHalfStorage\nX\1\0\0\0"
@@ -184,7 +184,7 @@ static void make_archive(struct file *f, const unsigned char *pickle, size_t siz
 	put(f, end, sizeof end);
 }
 
-/* Threes of bytes: which one from the end, twice, and what it becomes. */
+/* Triples of bytes: a position from the end, in two bytes, and the new value. */
 static void change(struct file *f, const uint8_t *data, size_t size)
 {
 	for (; size >= 3; data += 3, size -= 3) {
@@ -194,10 +194,10 @@ static void change(struct file *f, const uint8_t *data, size_t size)
 	}
 }
 
-/* What torch.save makes of {"a": a tensor of 2 x 3, transposed}. */
+/* The output of torch.save for {"a": a 2 x 3 tensor, transposed}. */
 static const uint8_t good[] = { 0, 1, 41, 64, 61, 25, 27, 28, 17, 26, 27, 17, 65, 2, 3 };
 
-/* ---- what comes of it ---------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------------- */
 
 static unsigned char *read_all(const struct xfp_matrix_source *source, uint64_t piece)
 {

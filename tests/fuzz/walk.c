@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * walk.c - everything that libxfp does with a bundle, and what must hold whatever it holds.
+ * walk.c - everything that libxfp does with a bundle, and invariants for any contents.
  *
- * The file is mapped by the library itself, so that a sanitizer sees no bounds in it. Here they are drawn: while
- * weights are decoded, nothing of the file may be touched but its index and the parts that the matrix was said to have.
+ * The library maps the file itself, so that a sanitizer knows no bounds within it. They are enforced here: while
+ * weights are decoded, only the index and the parts of the matrix may be read.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@
 
 #define MAX_WEIGHTS ((uint64_t)1 << 12) /* decoded at once */
 
-/* What was read goes here, so that it is read. */
+/* A sink, so that reads are not optimized away. */
 static volatile uint64_t touched;
 
 static void touch(const void *data, uint64_t bytes)
@@ -47,17 +47,18 @@ static void touch_text(const char *text)
 	touch(text, strlen(text));
 }
 
-/* One line for people, with the name of the file. */
+/* Check that a message is one line, for people, with the name of the file. */
 void fuzz_judge(const struct xfp_error *err, enum xfp_status status, const struct fuzz_file_made *made)
 {
 	MUST(status == XFP_BAD_INPUT && err->status == status);
 	MUST(memchr(err->text, 0, sizeof err->text) && strstr(err->text, made->path));
-	MUST(strstr(err->text, "again") || strstr(err->text, "not a ")); /* what to do, or that it is none */
+	MUST(strstr(err->text, "again") ||
+	     strstr(err->text, "not a ")); /* a remedy, or the statement that it is not a bundle */
 	for (const char *p = err->text; *p; p++)
 		MUST((unsigned char)*p >= 0x20 && *p != 0x7f);
 }
 
-/* ---- what is inside ---------------------------------------------------------------------------- */
+/* ---- contents ---------------------------------------------------------------------------------- */
 
 static bool within(const struct xfp_bundle_info *info, const void *at, uint64_t bytes)
 {
@@ -147,7 +148,7 @@ static size_t add_range(struct range *ranges, size_t count, const void *at, uint
 	return count + (bytes > 0);
 }
 
-/* No byte is of two things, but for what the matrices of a unit share, which is the same for all of them. */
+/* No byte belongs to two objects, except data shared by the matrices of a unit. */
 static void expect_apart(const struct xfp_bundle *bundle, const struct xfp_bundle_info *info)
 {
 	struct range ranges[5 * FUZZ_MATRICES + FUZZ_TENSORS + FUZZ_FILES + 1];
@@ -176,7 +177,7 @@ static void expect_apart(const struct xfp_bundle *bundle, const struct xfp_bundl
 
 /* ---- weights ----------------------------------------------------------------------------------- */
 
-/* Rows that are decoded together must be those that are decoded one by one, and as good. */
+/* Rows decoded together equal rows decoded one by one, with the same status. */
 static void compare_rows(const struct xfp_bundle *bundle, uint32_t m, const struct xfp_matrix_info *matrix,
 			 const struct fuzz_file_made *made)
 {
@@ -231,7 +232,7 @@ static void decode(const struct xfp_bundle *bundle, uint32_t m, const struct xfp
 	free(out);
 }
 
-/* Where data members begin. The index is before them, and its records are looked at all the time. */
+/* The beginning of data members. The index is before them and is read all the time. */
 static uint64_t data_offset(const struct xfp_bundle *bundle, const struct xfp_bundle_info *info)
 {
 	const char *map = info->json - XFP_TAR_BLOCK;
@@ -251,7 +252,7 @@ static uint64_t data_offset(const struct xfp_bundle *bundle, const struct xfp_bu
 	return data;
 }
 
-/* From now on no data may be touched, or all again. */
+/* From now on forbid, or allow, access to data. */
 static void forbid(const struct xfp_bundle_info *info, uint64_t data, const struct fuzz_file_made *made)
 {
 	if (!made->huge)
@@ -264,7 +265,7 @@ static void allow_all(const struct xfp_bundle_info *info, const struct fuzz_file
 		ASAN_UNPOISON_MEMORY_REGION(info->json - XFP_TAR_BLOCK, info->file_bytes);
 }
 
-/* But for the parts of this matrix. */
+/* Except for the parts of this matrix. */
 static void allow_matrix(const struct xfp_matrix_info *matrix, const struct fuzz_file_made *made)
 {
 	if (made->huge)

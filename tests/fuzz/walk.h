@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * walk.h - what walk.c and multiply.c share.
+ * walk.h - declarations shared by walk.c and multiply.c.
  */
 #ifndef XFP_FUZZ_WALK_H
 #define XFP_FUZZ_WALK_H
@@ -21,10 +21,10 @@
 		}                                                                                      \
 	} while (0)
 
-/* What a message must be that blames the file. */
+/* Check a message that blames the file. */
 void fuzz_judge(const struct xfp_error *err, enum xfp_status status, const struct fuzz_file_made *made);
 
-/* Products of vectors and all that there is of a unit, or a kept tensor. */
+/* Products of vectors and a complete unit or kept tensor. */
 void fuzz_multiply_unit(const struct xfp_bundle *bundle, uint32_t number, const struct fuzz_file_made *made);
 void fuzz_multiply_tensor(const struct xfp_bundle *bundle, uint32_t number, const struct fuzz_file_made *made);
 

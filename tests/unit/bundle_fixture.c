@@ -418,7 +418,7 @@ static void make_full(struct fixture *f)
 	add_file(f, "\xd1\x81\xd0\xbb\xd0\xbe\xd0\xb2\xd0\xb0.txt", "words\n");
 }
 
-/* Groups that divide a row and that do not, groups longer than a row, and the extremes of each size. */
+/* Groups that do and do not divide a row, groups longer than a row, and the extremes of each size. */
 static void make_libraries(struct fixture *f)
 {
 	uint32_t gate = add_tensor(f, "x.gate", XFP_F32, XFP_CLASS_ROUTED_EXPERT, XFP_FATE_QUANTIZED, 3,

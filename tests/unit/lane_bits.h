@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lane_bits.h - where each bit of a row of indices is: the table of kernels/common/lane_index.h, bit by bit; and that
- * of kernels/cuda/abi.h, in the device's order.
+ * lane_bits.h - the position of each bit of a row of indices: the table of kernels/common/lane_index.h bit by bit, and
+ * that of kernels/cuda/abi.h, in device order.
  */
 #ifndef XFP_LANE_BITS_H
 #define XFP_LANE_BITS_H
 
 #include <stddef.h>
 
-/* By k and slot: the bits of an index, lowest first, each as the word of a lane that has it and its place in a byte. */
+/* By k and slot: the bits of an index, lowest first, each as the word of the lane and the position in a byte. */
 static const char *const lane_slots[7][8] = {
 	[2] = { "A0A1", "A2A3", "A4A5", "A6A7" },
 	[3] = { "A0A1A2", "A3A4A5", "B0B1B2", "B3B4B5", "C0C1C2", "C3C4C5", "A6A7C6", "B6B7C7" },
@@ -18,7 +18,7 @@ static const char *const lane_slots[7][8] = {
 	[6] = { "A0A1A2A3A4A5", "B0B1B2B3B4B5", "C0C1C2C3C4C5", "A6A7B6B7C6C7" },
 };
 
-/* The bit of a row of `cols` indices, counted from its first byte's lowest, that has bit `bit` of column c. */
+/* The position of bit `bit` of column c in a row of `cols` indices, counted from the lowest bit of the first byte. */
 static inline size_t lane_bit(unsigned k, size_t cols, size_t c, unsigned bit)
 {
 	static const size_t slots[] = { 0, 0, 4, 8, 2, 8, 4 };
@@ -33,7 +33,7 @@ static inline size_t lane_bit(unsigned k, size_t cols, size_t c, unsigned bit)
 	return (chunk * columns * k / 8 + byte) * 8 + (size_t)(place[1] - '0');
 }
 
-/* The same on a device, up to k = 4, of a row of whole chunks. */
+/* The same in device order, up to k = 4, for a row of complete chunks. */
 static inline size_t device_bit(unsigned k, size_t c, unsigned bit)
 {
 	size_t columns = k == 4 ? 128 : k == 2 ? 256 : 512, share = columns / 128, chunk = c / columns;

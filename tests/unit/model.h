@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model.h - safetensors files in a scratch folder, and what opening them says.
+ * model.h - safetensors files in a scratch folder, and the result of opening them.
  */
 #ifndef XFP_TEST_MODEL_H
 #define XFP_TEST_MODEL_H
@@ -54,7 +54,7 @@ static inline struct xfp_checkpoint *open_good(void **state, const char *name)
 	return checkpoint;
 }
 
-/* Bad input, and a message that holds each of these; NULL ones hold nothing. */
+/* Expect XFP_BAD_INPUT, and a message that contains each of these texts; NULL is ignored. */
 static inline void expect_bad(void **state, const char *name, const char *a, const char *b, const char *c)
 {
 	struct xfp_checkpoint *checkpoint = NULL;

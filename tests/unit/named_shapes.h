@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * named_shapes.h - a checkpoint of names and shapes, in memory, and questions about its ledger.
+ * named_shapes.h - a checkpoint of names and shapes in memory, and queries of its ledger.
  */
 #ifndef XFP_TEST_NAMED_SHAPES_H
 #define XFP_TEST_NAMED_SHAPES_H
@@ -72,7 +72,7 @@ static inline int by_name(const void *a, const void *b)
 	return strcmp(((const struct xfp_source_tensor *)a)->name, ((const struct xfp_source_tensor *)b)->name);
 }
 
-/* With a family of the tree, or with `rules`. */
+/* Classify with a family of the tree, or with `rules`. */
 static inline enum xfp_status classify_by(struct model *m, const char *family, const char *rules,
 					  const struct xfp_parameters *policy)
 {
@@ -142,7 +142,7 @@ static inline void expect(const struct model *m, const char *name, enum xfp_clas
 		fail_msg("%s: %s, %s, %s", name, xfp_class_name(t->class_), xfp_fate_name(t->fate), t->reason);
 }
 
-/* Whether a warning, or a note that is none, holds this text. */
+/* Whether a warning, or a note that is not one, contains this text. */
 static inline bool says(const struct model *m, bool warning, const char *text)
 {
 	for (uint32_t i = 0; i < m->findings.notes.count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peers.h - what tests of other projects' formats share.
+ * peers.h - code shared by the tests of other projects' formats.
  */
 #ifndef XFP_TEST_PEERS_H
 #define XFP_TEST_PEERS_H

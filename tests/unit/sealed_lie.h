@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sealed_lie.h - change the content of one of our HDF5 files and seal it again: its envelope is right, its
+ * sealed_lie.h - change the content of one of our HDF5 files and seal it again, so that its envelope is valid and its
  * content is not.
  */
 #ifndef XFP_TEST_SEALED_LIE_H

@@ -126,7 +126,7 @@ static void fixed_bits(void **state)
 	assert_int_equal(p.group_size, 0);
 }
 
-/* The same if nothing was measured: a unit with NaN, and one that no candidate makes smaller. */
+/* The same if nothing was measured: a unit with NaN, and a unit that no candidate makes smaller. */
 static void nothing_to_aim_at(void **state)
 {
 	struct xfp_candidate broken[] = { { .mode = XFP_MODE_V2, .k = 3, .bytes = 600, .cos_median = -1 } };

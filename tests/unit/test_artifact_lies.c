@@ -182,7 +182,7 @@ static void fits(void **state)
 	free(path);
 }
 
-/* A weight that is marked twice would be counted twice. */
+/* A weight marked twice would be counted twice. */
 static void outliers_that_are_there_twice(void **state)
 {
 	char *path = scratch_path(state, "a.h5");
@@ -240,7 +240,7 @@ static void tables_of_another_length(void **state)
 	free(path);
 }
 
-/* Ranges and lists that end where their table does, and one further. */
+/* Ranges and lists that end at the end of their table, and one element later. */
 static void to_the_end_of_a_table(void **state)
 {
 	char *path = scratch_path(state, "a.h5");

@@ -49,7 +49,7 @@ static void indices_are_nearest_and_ties_go_down(void **state)
 	}
 }
 
-/* Entries whose midpoint no f32 holds: fp16 spans 40 bits. */
+/* Entries whose midpoint is not an f32: fp16 spans 40 bits. */
 static void midpoints_between_floats_are_exact(void **state)
 {
 	const uint16_t codebook[4] = { 0x8001, 0x0001, 0x7bfe, 0x7bff };
@@ -168,7 +168,7 @@ static void cosines_follow_the_definition(void **state)
 	assert_true(xfp_row_compare(r, w, 99).cosine == 0);
 	assert_true(xfp_row_compare(w, w, 99).cosine == 1);
 	assert_true(xfp_row_compare(r, r, 99).cosine == 1);
-	w[0] = 1e-40f; /* 1e-40 beside 1 */
+	w[0] = 1e-40f; /* 1e-40 next to 1 */
 	assert_true(xfp_row_compare(w, r, 99).cosine == -1);
 	w[0] = 3;
 	for (size_t c = 0; c < 99; c++)

@@ -187,7 +187,7 @@ static void a_bundle_of_nothing(void **state)
 	fixture_free(&f);
 }
 
-/* ---- what can be wrong with the sources -------------------------------------------------------- */
+/* ---- faults of the sources --------------------------------------------------------------------- */
 
 static void nothing_is_left(const struct fixture *f)
 {
@@ -215,7 +215,7 @@ static void a_damaged_artifact_is_named(void **state)
 	fixture_free(&f);
 }
 
-static const char *grows; /* after its size is known */
+static const char *grows; /* its file grows after its size is known */
 
 /* Replaces the function of base/ through the linker's --wrap: the bundle is begun after all sizes are known. */
 enum xfp_status __real_xfp_pending_open(const char *path, struct xfp_pending *pending, struct xfp_error *err);
@@ -318,7 +318,7 @@ static void a_missing_source_is_named(void **state)
 	fixture_free(&f);
 }
 
-/* Extras must be files, even if a folder has the name of one. */
+/* Extras must be files; a folder of that name is not one. */
 static void a_folder_is_no_extra_file(void **state)
 {
 	struct fixture f;
@@ -355,7 +355,7 @@ static void who_watches_is_told_of_every_part(void **state)
 	fixture_free(&f);
 }
 
-/* The checkpoint's files are checked once more after everything is written. */
+/* The checkpoint's files are checked again after everything is written. */
 static void a_source_that_changed_meanwhile_is_named(void **state)
 {
 	char sha256[65];
@@ -406,7 +406,7 @@ static void a_name_that_is_not_utf8_is_refused(void **state)
 	fixture_free(&f);
 }
 
-/* ---- what can be wrong with a bundle ----------------------------------------------------------- */
+/* ---- faults of the bundle ---------------------------------------------------------------------- */
 
 static void flip_every_byte(int small)
 {

@@ -294,12 +294,12 @@ static void lies_about_groups_are_refused(void **state)
 	v2c = unit_of(&g, 10);
 	assert_int_equal(v2a->mode, XFP_MODE_V2A);
 	assert_int_equal(v2c->mode, XFP_MODE_V2C);
-	/* no other mode has them */
+	/* other modes have no groups */
 	for (uint32_t u = 0; u < 7; u++) {
 		REFUSE(&g, unit_of(&g, u)->group, 4);
 		REFUSE(&g, unit_of(&g, u)->library, 2);
 	}
-	/* not of that size, or parts are not */
+	/* wrong size, or parts of the wrong size */
 	for (unsigned log2 = 0; log2 < 256; log2 = log2 < 12 ? log2 + 1 : log2 + 49) {
 		if (log2 != v2a->group)
 			REFUSE(&g, v2a->group, (uint8_t)log2);

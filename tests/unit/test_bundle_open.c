@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What opening a large bundle costs: of its file, the index and the end; of time, no more than in proportion to the
+ * The cost of opening a large bundle: it reads only the index and the end of the file, in time proportional to the
  * index.
  *
- * Weights are holes of a file in memory. To read a byte of one makes a page of it, so the file tells what was read.
+ * Weights are holes of a file in memory. Reading one allocates a page, so the file shows what was read.
  */
 #include "tests/unit/unit.h"
 
@@ -62,7 +62,8 @@ static void no_weight_is_read_before_it_is_used(void **state)
 		assert_true(xfp_bundle_tensor(bundle, t, &tensor));
 	assert_int_equal(pages_of(file), before);
 	assert_int_equal(xfp_bundle_dequantize(bundle, 1234, 5, 1, XFP_FLOAT32, row, &err), XFP_OK);
-	assert_true(pages_of(file) > before); /* of the index, codebook, balance and outliers; a few around, maybe */
+	assert_true(pages_of(file) >
+		    before); /* pages of the index, codebook, balance and outliers, and possibly a few around them */
 	assert_true(pages_of(file) < before + 4 * 2 * 64 * 8);
 	xfp_bundle_close(bundle);
 	close(file);
@@ -78,8 +79,8 @@ static double seconds(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Of 10 MB: many records, or few long names that differ at their ends only, sorted and not. Ten times as much as any
- * takes with sanitizers; what is quadratic takes minutes. */
+/* Bundles of 10 MB: many records, or few long names that differ at their ends only, sorted and not. The limit is ten
+ * times the time with sanitizers; quadratic time would take minutes. */
 static void a_large_index_takes_no_time(void **state)
 {
 	static const struct many sizes[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xfp verify, info and unpack on a bundle whose every weight is known.
+ * xfp verify, info and unpack on a bundle with known weights.
  */
 #include "tests/unit/unit.h"
 
@@ -70,13 +70,13 @@ static void verify_recomputes_what_the_bundle_states(void **state)
 	for (uint32_t u = 0; u < f->ledger.unit_count; u++) {
 		json_t *unit = json_array_get(units, u);
 
-		/* The fixture's are in double throughout. */
+		/* The fixture computes in double throughout. */
 		assert_true(fabs(json_real_value(json_object_get(unit, "cos_median")) - f->packed[u].cos_median) <
 			    1e-9);
 		assert_true(fabs(json_real_value(json_object_get(unit, "error")) - f->packed[u].error) < 1e-9);
 	}
 	json_decref(root);
-	/* and says so when that is not true */
+	/* and fails if that is wrong */
 	for (int i = 0; i < 3; i++) {
 		double *stated = i == 0   ? &f->packed[4].cos_median
 				 : i == 1 ? &f->packed[4].cos_p5
@@ -103,8 +103,8 @@ static void verify_holds_units_to_their_floors(void **state)
 	EXPECT(r, XFP_UNMET);
 	assert_non_null(strstr(r.err, "d $(touch pwned)"));
 	assert_null(strstr(r.err, "c.gate"));
-	assert_null(strstr(r.err, "a_head"));   /* fp8 was promised nothing */
-	assert_null(strstr(r.err, "e.k_proj")); /* source precision is always enough */
+	assert_null(strstr(r.err, "a_head"));   /* fp8 has no floor */
+	assert_null(strstr(r.err, "e.k_proj")); /* source precision always meets its floor */
 	RUN(f, &r, xfp_main_verify, "--min-cos-lazy", "0.99999", f->out);
 	EXPECT(r, XFP_UNMET);
 	assert_non_null(strstr(r.err, "c.gate"));
@@ -115,7 +115,7 @@ static void verify_holds_units_to_their_floors(void **state)
 	RUN(f, &r, xfp_main_verify, "--min-cos-strict", "1", "--floor", "attention=0", "--floor", "dense_mlp=0",
 	    f->out);
 	EXPECT(r, XFP_OK);
-	/* a floor that the bundle itself promises */
+	/* the bundle's own floor */
 	f->bundle_units[2].floor = 0.99999;
 	assert_int_equal(fixture_write_bundle(f, NULL), XFP_OK);
 	RUN(f, &r, xfp_main_verify, f->out);
@@ -158,7 +158,7 @@ static void verify_finds_damage(void **state)
 	fixture_result_free(&r);
 }
 
-static uint32_t flawed; /* the member that is wrong when it is read for the first time */
+static uint32_t flawed; /* member that fails when it is read for the first time */
 static bool is_flawed;
 
 enum xfp_status __real_xfp_bundle_check_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_error *err);
@@ -185,7 +185,7 @@ static void verify_says_that_two_reads_differ(void **state)
 	uint8_t *data;
 
 	assert_int_equal(xfp_bundle_open(f->out, &bundle, NULL), XFP_OK);
-	is_flawed = true; /* and stays so: commands run in processes of their own */
+	is_flawed = true; /* and stays set: commands run in processes of their own */
 	for (flawed = 0; flawed < xfp_bundle_members(bundle); flawed++) {
 		RUN(f, &r, xfp_main_verify, "--source", f->model, f->out);
 		EXPECT(r, XFP_FAILED);
@@ -198,7 +198,7 @@ static void verify_says_that_two_reads_differ(void **state)
 	RUN(f, &r, xfp_main_verify, "--json", f->out);
 	EXPECT(r, XFP_FAILED);
 	assert_non_null(strstr(r.out, "\"ok\": false"));
-	/* Damage elsewhere is the graver. */
+	/* Other damage has precedence. */
 	data = fixture_read(f->out, &size);
 	assert_true(xfp_bundle_matrix(bundle, 3, &matrix));
 	*(uint8_t *)memmem(data, size, matrix.code, matrix.code_bytes) ^= 1;
@@ -213,7 +213,7 @@ static void verify_says_that_two_reads_differ(void **state)
 	fixture_result_free(&r);
 }
 
-/* One byte of one tensor of the checkpoint is another: `name` is in the message. */
+/* One byte of one tensor of the checkpoint differs: the message contains `name`. */
 static void verify_against_changed(struct fixture *f, uint32_t t, const char *name)
 {
 	struct result r = { 0 };
@@ -244,7 +244,7 @@ static void verify_finds_what_differs_from_the_source(void **state)
 	for (uint32_t t = 0; t < f->ledger.tensor_count; t++)
 		if (names[t])
 			verify_against_changed(f, t, names[t]);
-	/* another shape, the same bytes; another name */
+	/* another shape with the same bytes; another name */
 	data = fixture_read(f->file.path, &size);
 	memcpy(memmem(data, size, "[8,5]", 5), "[5,8]", 5);
 	memcpy(memmem(data, size, "\"ids\"", 5), "\"idx\"", 5);
@@ -299,7 +299,7 @@ static void verify_finds_libraries_that_are_not_finite(void **state)
 	}
 }
 
-/* One row of three, the first as well as any. */
+/* One row of three, first or not. */
 static void verify_finds_a_row_that_is_not_finite(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small parts of the readers: ranges of files, names of shards, digests of recipes, files that go with weights, and
- * places of matrices in a bundle.
+ * Small parts of the readers: ranges of files, names of shards, digests of recipes, files carried along, and locations
+ * of matrices in a bundle.
  */
 #include <jansson.h>
 
@@ -69,7 +69,7 @@ static void names_of_shards(void **unused)
 	assert_false(xfp_is_shard(&"1-of-00002.bin"[1], ".bin") || xfp_is_shard("a-of-2.bin", ".bin"));
 }
 
-/* All numbers as 64-bit integers, in the order of the structures, and of each component the identity of its file. */
+/* All numbers as 64-bit integers, in the order of the structures, and the identity of each component's file. */
 static void digests_of_recipes(void **unused)
 {
 	struct xfp_source_file file = { .path = (char *)"/f", .identity = { 1, 2, 3, 4, 5 } };
@@ -149,7 +149,7 @@ static void make_file(struct xfp_checkpoint *c, const char *name)
 	assert_int_equal(xfp_checkpoint_make(c, name, strdup(name), strlen(name), &err), XFP_OK);
 }
 
-/* A file that lies there goes along instead of the one that the metadata would make, but for config.json. */
+/* An existing file is carried along instead of a synthesized one, except for config.json. */
 static void files_that_lie_there(void **unused)
 {
 	struct xfp_checkpoint *c = calloc(1, sizeof *c);
@@ -232,7 +232,7 @@ static bool refuse(void *context, uint64_t numbers)
 	return false;
 }
 
-/* Once its caller wants no more, nothing is read. */
+/* If the callback returns false, nothing more is read. */
 static void reading_is_interrupted(void **unused)
 {
 	struct xfp_weights *weights = NULL;
@@ -263,7 +263,7 @@ static void reading_is_interrupted(void **unused)
 	fixture_free(&f);
 }
 
-/* Which expert of a stack a view is; any other view of the tensor is none. */
+/* The expert of a stack that a view selects; other views of the tensor are not experts. */
 static void experts_of_stacks(void **unused)
 {
 	struct xfp_weights *weights = NULL;

@@ -96,7 +96,7 @@ static void test_bert(void **state)
 	expect(&m, "pooler.dense.weight", XFP_CLASS_OTHER, XFP_FATE_KEPT, "other: kept by rule");
 	expect(&m, "encoder.layer.0.output.LayerNorm.beta", XFP_CLASS_NORM, XFP_FATE_KEPT, "norm: kept by rule");
 	assert_int_equal(warnings(&m), 0);
-	/* as large as a projection, and without a class of its own: a note, not a warning */
+	/* as large as a projection, without a class of its own: a note, not a warning */
 	assert_true(says(&m, false, "pooler.dense.weight (1 tensor, 120000 weights): a rule keeps it"));
 	end(&m);
 }
@@ -293,7 +293,7 @@ static void test_tied_lm_head(void **state)
 	for (int i = 0; i < 5; i++) {
 		static const struct {
 			const char *config;
-			uint64_t head; /* offset of its bytes */
+			uint64_t head; /* head's bytes */
 			uint64_t rows;
 			enum xfp_fate fate;
 			bool warns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recipes of grouped integers that cannot be: each property of a sound part is changed, one at a time.
+ * Invalid recipes of grouped integers: each property of a valid part is changed, one at a time.
  */
 #include "checkpoints/packed/decoder.h"
 #include "checkpoints/packed/exl2.h"
@@ -89,7 +89,7 @@ static void write_file(void **state, const uint16_t groups[4], uint32_t repeated
 
 static const uint16_t groups[4] = { 4, 0, 8, 4 };
 
-static uint16_t out[64]; /* the last row that was read */
+static uint16_t out[64]; /* the row that was read last */
 
 static enum xfp_status read_part(void **state, const struct xfp_recipe_part *part, enum xfp_dtype dtype)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compact groups: every instruction set gives the bits of plain C, and what is chosen is nearly the best there is. */
+/* Compact groups: every instruction set gives the bits of plain C, and choices are nearly optimal. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static int find_sets(void **state)
 	return 0;
 }
 
-/* A matrix, its groups, and what was found for them. */
+/* A matrix, its groups, and the choices for them. */
 struct unit {
 	size_t rows, cols, per_row, count;
 	float *x, *decoded; /* [rows][padded] */
@@ -163,7 +163,7 @@ static void seed(const struct unit *u, struct xfp_compact_book *book, unsigned k
 	xfp_compact_seed(book, k, u->groups.group, entries, peaks);
 }
 
-/* fp16, and back from what is stored: the same. */
+/* Round to fp16 and load the stored library again. */
 static void finish(struct xfp_compact_book *book)
 {
 	uint16_t code[XFP_COMPACT_ENTRIES * 64 + XFP_COMPACT_RATIOS];
@@ -254,7 +254,7 @@ static void every_set_gives_the_same_bits(void **state)
 	xfp_encoder_use("plain");
 }
 
-/* What is stored is in order and fp16, every group's error that of its indices, and a decoded number the product. */
+/* Stored data is ordered and fp16, each group's error is that of its indices, and a decoded number is the product. */
 static void check(struct unit *u, const struct xfp_compact_book *book)
 {
 	const struct xfp_compact_library *l = &book->library;
@@ -346,7 +346,7 @@ static void odd_weights_do_no_harm(void **state)
 	static const struct {
 		size_t rows, cols;
 		float (*weight)(size_t r, size_t c);
-		unsigned marked; /* one in so many */
+		unsigned marked; /* one weight in this many */
 	} kinds[] = {
 		{ 3, 100, of_zeros, 0 },    { 4, 96, of_constants, 0 },
 		{ 4, 256, of_a_spike, 0 },  { 5, 77, of_denormals, 3 },
@@ -466,7 +466,7 @@ static void training_lowers_the_error(void **state)
 				train(&u, &book, library);
 			after = total(&u);
 			assert_true(after < before);
-			/* fp16 costs next to nothing. */
+			/* Rounding to fp16 costs next to nothing. */
 			finish(&book);
 			assign(&u, &book);
 			assert_true(total(&u) < before && total(&u) < after * 1.01);

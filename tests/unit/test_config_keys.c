@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys of config.json, of each family, one and two at a time: the loss is the one that transformers finds, or the key
+ * Keys of config.json, of each family, one and two at a time: the loss is that of transformers, or the key
  * is refused by name. tests/models/config_keys.py writes config_keys.json.
  */
 #include <jansson.h>
@@ -12,7 +12,7 @@
 enum { SEQUENCES = 2, LENGTH = 21, IDS = 13 };
 #define TOLERANCE 2e-5 /* of a loss, relative; that of config_keys.py */
 
-/* As config_keys.py measures it. */
+/* As in config_keys.py. */
 static double mean_loss(const struct xfp_forward *forward, uint32_t vocabulary, const uint32_t *ids,
 			struct xfp_error *err)
 {
@@ -41,7 +41,7 @@ static double mean_loss(const struct xfp_forward *forward, uint32_t vocabulary, 
 	return loss / (SEQUENCES * (LENGTH - 1));
 }
 
-/* NAN with a message in `err` when the model is refused. */
+/* NAN, with a message in `err`, if the model is refused. */
 static double loss_of(void **state, struct xfp_team *team, const char *config, struct xfp_error *err)
 {
 	static const struct xfp_tensor_names nested = { "model.language_model.", "lm_head.weight", false };
@@ -99,7 +99,7 @@ static char *config_of(json_t *family, json_t *chosen)
 	return text;
 }
 
-/* A case is [values, outcome, loss or key]; without a key, a refusal of transformers asks for nothing. */
+/* A case is [values, outcome, loss or key]; refusals by transformers have no key and need no check. */
 static unsigned check_case(void **state, struct xfp_team *team, json_t *family, json_t *one)
 {
 	json_t *expected = json_array_get(one, 2);

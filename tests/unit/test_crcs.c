@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRC-32, and members of archives compared with it as a file is read in blocks of any size.
+ * CRC-32, and members of archives checked while a file is read in blocks of any size.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ struct image {
 	size_t size;
 };
 
-/* An archive of three members: "a" of bytes, "empty", and "none" whose CRC-32 is absent. Returns where "a" begins. */
+/* An archive of three members: "a" with bytes, "empty", and "none" without a CRC-32. Returns the offset of "a". */
 static size_t make_archive(struct image *out, const unsigned char *data, size_t size)
 {
 	static const char *const names[] = { "a", "empty", "none" };
@@ -140,7 +140,7 @@ static void members_are_compared(void **state)
 	scratch_write(state, "x.bin", outer.bytes, outer.size);
 	for (size_t block = 1; block < 2000; block = block * 3 + 1) {
 		assert_int_equal(check(path, &outer, block, &counts), XFP_OK);
-		assert_int_equal(counts.checked, 2); /* "a", and "a" in it */
+		assert_int_equal(counts.checked, 2); /* "a", and the "a" in it */
 		assert_int_equal(counts.absent, 2);
 	}
 	for (size_t i = 0; i < MEMBER; i += 37) {
@@ -149,7 +149,7 @@ static void members_are_compared(void **state)
 		assert_non_null(strstr(err.text, "x.bin: a: its CRC-32 is "));
 		outer.bytes[a + in_inner + i] ^= (unsigned char)(1u << i % 8);
 	}
-	/* A file that ends early has not shown all of its members. */
+	/* A file that ends early lacks some of its members. */
 	outer.size = a + in_inner + 10;
 	assert_int_equal(check(path, &outer, 64, &counts), XFP_BAD_INPUT);
 	scratch_write(state, "x.bin", "no archive, but a file", 22);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device images of everything that a bundle can hold, and of slices of it: read as kernels/cuda/abi.h says, bit by bit,
- * they decode to the weights that the bundle does.
+ * Device images of everything that a bundle can contain, and of slices: read bit by bit, as kernels/cuda/abi.h
+ * documents, they decode to the bundle's weights.
  */
 #include "tests/unit/unit.h"
 
@@ -21,7 +21,7 @@ static struct xfp_error err;
 
 /* ---- an image in memory ------------------------------------------------------------------------ */
 
-/* A sink whose pieces have some number of bytes each, so that everything is cut somewhere. */
+/* A sink with pieces of some size, so that data is split at every kind of place. */
 struct pieces {
 	struct xfp_cuda_sink sink;
 	uint8_t *image;
@@ -54,7 +54,7 @@ static enum xfp_status write_image(const struct xfp_cuda_plan *plan, size_t piec
 	return status;
 }
 
-/* ---- reading it, as the header says ------------------------------------------------------------- */
+/* ---- reading the image, as the header documents ------------------------------------------------- */
 
 struct reader {
 	const struct xfp_cuda_plan *plan;
@@ -64,7 +64,7 @@ struct reader {
 	unsigned k;
 };
 
-/* `bytes` at an address, which are all in the image and, where they are a part, at a multiple of 16. */
+/* Read `bytes` at an address; they must be in the image and, at the start of a part, at a multiple of 16. */
 static const uint8_t *at(const struct reader *r, uint64_t address, uint64_t bytes)
 {
 	assert_true(address >= BASE && bytes <= r->plan->bytes && address - BASE <= r->plan->bytes - bytes);
@@ -84,7 +84,7 @@ static uint64_t chunk_of(const struct reader *r)
 	return lane_slots[r->k][7] ? 512 : lane_slots[r->k][3] ? 256 : 128;
 }
 
-/* Where a row's chunk is: in tiles of sixteen rows chunk after chunk, in a chunk row after row, of `bytes` each. */
+/* The location of a row's chunk of `bytes`: in tiles of sixteen rows, by chunk, then by row. */
 static uint64_t tile_place(const struct reader *r, uint64_t row, uint64_t c, uint64_t bytes)
 {
 	uint64_t chunks = (r->w.cols + chunk_of(r) - 1) / chunk_of(r);
@@ -106,7 +106,7 @@ static unsigned index_at(const struct reader *r, uint64_t row, uint64_t c)
 	return index;
 }
 
-/* The byte of v2c that says how to read a column: of a group of 16 columns, or of 32 columns of a longer group. */
+/* The v2c byte for a column: of a group of 16 columns, or of 32 columns of a longer group. */
 static unsigned name_at(const struct reader *r, uint64_t row, uint64_t c)
 {
 	if (r->plan->method == XFP_CUDA_V2C)
@@ -114,7 +114,7 @@ static unsigned name_at(const struct reader *r, uint64_t row, uint64_t c)
 	return *at(r, r->m.group + tile_place(r, row, c, chunk_of(r) / 32) + c % chunk_of(r) / 32, 1);
 }
 
-/* An entry of a codebook: of two planes, or as it is. */
+/* An entry of a codebook: from two planes, or unchanged. */
 static float entry_at(const struct reader *r, uint64_t book, unsigned index)
 {
 	const uint8_t *bytes = at(r, book, UINT64_C(2) << r->k);
@@ -124,7 +124,7 @@ static float entry_at(const struct reader *r, uint64_t book, unsigned index)
 	return xfp_half_to_float((uint16_t)(bytes[index] << 8 | bytes[(1u << r->k) + index]));
 }
 
-/* What is stored at a row and a column of the image, without outliers. */
+/* The stored value at a row and a column of the image, without outliers. */
 static float stored_at(const struct reader *r, uint64_t row, uint64_t c)
 {
 	uint64_t g = row * r->w.row_groups + (c >> r->w.group), book;
@@ -156,7 +156,7 @@ static float stored_at(const struct reader *r, uint64_t row, uint64_t c)
 	}
 }
 
-/* The integers of a codebook mean its entries, to half a step: `high` and `low` are its planes. */
+/* The integers of a codebook approximate its entries to half a step; `high` and `low` are its planes. */
 static void expect_integers(const struct reader *r, uint64_t address, uint64_t high, uint64_t low, const float *entry)
 {
 	unsigned entries = 1u << r->k, bits = r->k == 4 ? 7 : 8;
@@ -198,7 +198,7 @@ static void expect_tables(const struct reader *r)
 	}
 }
 
-/* A row's outliers, added. */
+/* Add a row's outliers. */
 static void add_outliers(const struct reader *r, uint64_t row, float *x)
 {
 	uint32_t first, end, before = 0;
@@ -217,7 +217,7 @@ static void add_outliers(const struct reader *r, uint64_t row, float *x)
 	}
 }
 
-/* What lies past the end of a row is zero, as the header says. */
+/* Everything past the end of a row is zero, as the header documents. */
 static void expect_padding(const struct reader *r, uint64_t row)
 {
 	uint64_t columns = r->k ? (uint64_t)r->w.row_bytes * 8 / r->k : 0;
@@ -242,7 +242,7 @@ static void expect_padding(const struct reader *r, uint64_t row)
 	}
 }
 
-/* Rows that only fill up the last tile are zero: their indices, and bytes of groups. */
+/* The padding rows of the last tile are zero: their indices, and bytes of groups. */
 static void expect_padding_rows(const struct reader *r)
 {
 	uint64_t columns = r->k ? (uint64_t)r->w.row_bytes * 8 / r->k : 0, rows = (r->w.rows + UINT64_C(15)) / 16 * 16;
@@ -334,7 +334,7 @@ static void units_and_slices(void **state)
 				struct xfp_slice s = { .first_row = test_random(&seed) % unit.rows,
 						       .first_col = test_random(&seed) % unit.cols };
 
-				/* at ends of groups and chunks, and beside them */
+				/* at ends of groups and chunks, and next to them */
 				if (i % 3 == 0)
 					s.first_col &= ~UINT64_C(127);
 				if (i % 3 == 1)
@@ -351,7 +351,7 @@ static void units_and_slices(void **state)
 	}
 }
 
-/* Tiles of a slice, byte by byte: those of whole chunks are the bundle's own, in another order. */
+/* Compare the tiles of a slice byte by byte: those of whole chunks have the bundle's bytes, in another order. */
 static void tiles(void **state)
 {
 	static const struct {
@@ -428,7 +428,7 @@ static void tensors(void **state)
 		free(image);
 		xfp_cuda_plan_free(&plan);
 	}
-	/* one that is a unit */
+	/* a tensor that is one unit */
 	assert_int_equal(
 		xfp_cuda_plan_tensor(bundle, xfp_bundle_find_tensor(bundle, "a_head.weight"), NULL, &plan, &err),
 		XFP_OK);
@@ -443,7 +443,7 @@ static void tensors(void **state)
 
 /* ---- damage ------------------------------------------------------------------------------------ */
 
-/* A byte of a part of a unit becomes another; the image, or the plan of a slice, tells of it. */
+/* Change a byte of a part of a unit; the image, or the plan of a slice, detects it. */
 static void expect_damage(struct fixture *f, const char *name, const void *place_in(const struct xfp_matrix_info *),
 			  size_t offset, uint8_t value, const struct xfp_slice *slice, const char *text)
 {
@@ -457,7 +457,7 @@ static void expect_damage(struct fixture *f, const char *name, const void *place
 	enum xfp_status status;
 	uint32_t u = xfp_bundle_find_unit(bundle, name, NULL);
 
-	/* where it is in the file: json is, in the map as in the file, behind the first header */
+	/* the offset in the file: the map and the file have json after the first header */
 	xfp_bundle_info(bundle, &info);
 	assert_true(xfp_bundle_unit(bundle, u, &unit));
 	assert_true(xfp_bundle_matrix(bundle, unit.first_matrix + unit.experts - 1, &matrix));
@@ -515,16 +515,15 @@ static void damage(void **state)
 			      "row 1: a group has an invalid codebook number");
 		fixture_free(&f);
 	}
-	/* a row that is none: only who asks for the last one is told, as on the CPU */
+	/* a row that does not exist: detected only if the last row is requested, as on the CPU */
 	fixture_make_bundle(&f, 1);
 	expect_damage(&f, "q.weight", outlier_rows, 0, 3, NULL, "row 2: outliers outside the matrix or out of order");
 	fixture_free(&f);
 }
 
-/* ---- what is not finite ------------------------------------------------------------------------ */
+/* ---- infinities and NaN ------------------------------------------------------------------------ */
 
-/* A number of a codebook becomes an infinity or NaN. Where kernels would read it, the matrix has no integers: the image
- * says so, and the plan. */
+/* If kernels would read an infinity or NaN in a codebook, neither image nor plan uses the integer path. */
 static void expect_finite(struct fixture *f, const char *name, uint64_t number, uint16_t half,
 			  const struct xfp_slice *slice, bool finite)
 {
@@ -550,7 +549,7 @@ static void expect_finite(struct fixture *f, const char *name, uint64_t number, 
 	bundle = fixture_open(f->out);
 	assert_int_equal(xfp_cuda_plan_unit(bundle, u, slice, &plan, &err), XFP_OK);
 	assert_int_equal(plan.expert[0].integers, finite);
-	assert_true(plan.expert[0].pair); /* it has a place in either case */
+	assert_true(plan.expert[0].pair); /* it has a location in either case */
 	m = xfp_cuda_plan_matrix(&plan, 0, BASE);
 	assert_int_equal(m.pair, finite ? BASE + plan.expert[0].pair : 0);
 	assert_int_equal(write_image(&plan, 1000, &image), XFP_OK);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans of device images: that parts are apart, that kernels have the memory they take on every device, and that what
- * kernels cannot count is refused.
+ * Plans of device images: parts are separate, kernels have their memory on every device, and matrices beyond the limits
+ * of the kernels are refused.
  */
 #include "tests/unit/unit.h"
 
@@ -22,7 +22,7 @@ static struct xfp_error err;
 
 /* ---- shared memory ----------------------------------------------------------------------------- */
 
-/* Bytes of a ring (kernels/cuda/ring.h), part by part: per warp and slot the indices of sixteen rows, three digits a
+/* Bytes of a ring (kernels/cuda/ring.h), part by part: per warp and slot the indices of sixteen rows, three digits per
  * column and vector, and a name for each row and 32 columns. */
 static uint32_t ring_bytes(unsigned k, unsigned vectors, bool named)
 {
@@ -76,7 +76,7 @@ static void shared_memory(void **state)
 					assert_int_equal(bytes,
 							 method < XFP_CUDA_FP8 && form != XFP_CUDA_WIDE ? 0 : own);
 					assert_true(bytes <= most);
-					/* The rest fits into every device: see integer_vectors. */
+					/* Everything else fits on every device: see integer_vectors. */
 					for (size_t d = 0; d < xfp_cuda_device_count; d++)
 						assert_true(several || most <= xfp_cuda_devices[d].shared_bytes);
 					assert_true(several || most <= 101376);
@@ -88,7 +88,7 @@ static void shared_memory(void **state)
 	assert_int_equal(large, 3 * 9 + 3 * 3);
 }
 
-/* Vectors that products of integers take at a time, by the shared memory of a block: at least one on every device. */
+/* Vectors that integer kernels take at a time, by the shared memory of a block: at least one on every device. */
 static void integer_vectors(void **state)
 {
 	static const unsigned small[] = { 0, 0, 2, 1, 4, 0, 0 }, large[] = { 0, 0, 4, 4, 4, 0, 0 };
@@ -109,7 +109,7 @@ static void integer_vectors(void **state)
 							 1u << (form - XFP_CUDA_I1) <= vectors);
 			}
 			assert_int_equal(xfp_cuda_integer_vectors(method, k, 16384), 0);
-			/* info --device prints the bytes of lists as the most of both */
+			/* info --device prints the larger number of bytes of lists */
 			for (unsigned books = 4; any && k <= 4 && books <= 16; books *= 2)
 				assert_true(xfp_cuda_shared_bytes(method, k, books, XFP_CUDA_I1) <=
 					    xfp_cuda_shared_bytes(method, k, books, XFP_CUDA_LIST));
@@ -143,7 +143,7 @@ static void expect_same_way(struct xfp_cuda_launch_shape way, struct xfp_cuda_la
 	assert_int_equal(way.y, want.y);
 }
 
-/* Without integers; and with them, if there are too many vectors for these. */
+/* Without the integer path; and with it, if there are too many vectors for it. */
 static void expect_way(enum xfp_cuda_method method, uint32_t rows, size_t count, unsigned each,
 		       struct xfp_cuda_launch_shape want)
 {
@@ -154,7 +154,7 @@ static void expect_way(enum xfp_cuda_method method, uint32_t rows, size_t count,
 
 #define WAY(...) ((struct xfp_cuda_launch_shape){ __VA_ARGS__ })
 
-/* By shape alone: what many blocks do in the end, few large ones do sooner. */
+/* By shape alone: a few large blocks are preferred if they end earlier than many small ones. */
 static void ways(void **state)
 {
 	(void)state;
@@ -180,7 +180,7 @@ static void ways(void **state)
 	expect_way(XFP_CUDA_V2C32, 100, 5, 1, WAY(XFP_CUDA_M1, 5, 7, 1));
 }
 
-/* Up to four vectors, as many at a time as the device's blocks have room for; how many planes they have is the same. */
+/* Up to four vectors, as many at a time as fit in the device's blocks; the number of planes does not matter. */
 static void ways_of_integers(void **state)
 {
 	static const struct {
@@ -199,7 +199,7 @@ static void ways_of_integers(void **state)
 		for (unsigned each = 1; each <= 2; each++)
 			for (uint32_t rows = 1; rows < 40; rows += 13)
 				expect_same_way(xfp_cuda_choose_launch(i % 2 ? XFP_CUDA_V2 : XFP_CUDA_V2C32, rows,
-							       cases[i].count, each, cases[i].integers),
+								       cases[i].count, each, cases[i].integers),
 						WAY(cases[i].form, cases[i].taken, xfp_cuda_tiles(rows), 1));
 }
 
@@ -230,7 +230,7 @@ static void splits(void **state)
 	expect_split(split_of(XFP_CUDA_V2C32, 4, 1024, 14336, 1, 1), 4, 28, 1);
 	expect_split(split_of(XFP_CUDA_V2, 2, 3072, 4096, 1, 1), 2, 8, 1);
 	expect_split(split_of(XFP_CUDA_V2, 4, 4096, 4096, 1, 1), 1, 32, 1); /* tiles enough */
-	expect_split(split_of(XFP_CUDA_V2, 3, 1024, 4096, 1, 1), 1, 8, 1);  /* a chunk for each warp, as it is */
+	expect_split(split_of(XFP_CUDA_V2, 3, 1024, 4096, 1, 1), 1, 8, 1);  /* a chunk per warp, not split */
 	expect_split(split_of(XFP_CUDA_BF16, 0, 128, 4096, 1, 1), 16, 1, 1);
 	/* eight experts: gate_up of one vector, down of one and of many */
 	expect_split(split_of(XFP_CUDA_V2C32, 4, 768, 2048, 8, 8), 1, 16, 1);
@@ -251,7 +251,8 @@ static void splits(void **state)
 		struct xfp_cuda_split split = split_of(method, k, rows, cols, results, products);
 		uint32_t of_columns;
 
-		/* every part has chunks, and enough of them; all parts have a place in a workspace, and each its run */
+		/* every part has chunks, and enough of them; all parts have a place in a workspace, and each has its
+		 * run */
 		assert_true(split.part_chunks >= 1 && split.part_chunks <= chunks);
 		of_columns = (chunks + split.part_chunks - 1) / split.part_chunks;
 		assert_true(of_columns == 1 || method < XFP_CUDA_FP8 || split.part_chunks >= XFP_CUDA_WARPS);
@@ -286,9 +287,10 @@ static void shares(void **state)
 	size_t whole = 0, shared = 0, least = 0, limited = 0;
 
 	(void)state;
-	expect_share(share_of(4, 4096, 4096, 3168), 3, 363); /* 256 tiles of 32 chunks, and 2 for their ends */
+	expect_share(share_of(4, 4096, 4096, 3168), 3,
+		     363); /* 256 tiles of 32 chunks, with a cost of 2 to finish each */
 	expect_share(share_of(4, 14336, 4096, 3168), 10, 381);
-	expect_share(share_of(3, 1024, 4096, 2112), 2, 36); /* few: no more workers than have two chunks */
+	expect_share(share_of(3, 1024, 4096, 2112), 2, 36); /* few tiles: only as many workers as can have two chunks */
 	expect_share(share_of(4, 1, 128, 3168), 2, 1);
 	expect_share(share_of(4, 14336, 4096, 8), 3808, 1);
 	expect_share(share_of(4, 14336, 4096, 1 << 20), 5, 762); /* as many workers as a workspace has sums for */
@@ -303,8 +305,8 @@ static void shares(void **state)
 		struct xfp_cuda_share share = share_of(k, rows, cols, resident);
 		uint64_t workers = (uint64_t)share.blocks * XFP_CUDA_WARPS;
 
-		/* All chunks are covered, each block has some, and there are no more workers than may run at once, or
-		 * have sums in a workspace. Where a run could be shorter, there would be too many. */
+		/* All chunks are covered, each block has some, and there are no more workers than can run at once, or
+		 * have sums in a workspace. Shorter runs would need too many. */
 		assert_true(share.run >= 2 && share.blocks >= 1);
 		assert_true(workers * share.run >= all && (workers - XFP_CUDA_WARPS) * share.run < all);
 		assert_true(workers <= resident && workers <= XFP_CUDA_WORKERS);
@@ -326,7 +328,7 @@ static void shares(void **state)
 	expect_share(share_of(4, 16, 65536, 3168), 3, 22);
 }
 
-/* A workspace has room for counters, the sums of all workers, and parts, at multiples of what they are read by. */
+/* A workspace has space for counters, the sums of all workers, and parts, with the alignment of their accesses. */
 static void workspace(void **state)
 {
 	(void)state;
@@ -337,7 +339,7 @@ static void workspace(void **state)
 	assert_int_equal(XFP_CUDA_SUMS_OFFSET % XFP_CUDA_PART_ALIGN + XFP_CUDA_PARTS_OFFSET % XFP_CUDA_PART_ALIGN, 0);
 	assert_int_equal(XFP_CUDA_WORKSPACE, 4 << 20);
 	assert_true(XFP_CUDA_PARTS_OFFSET + XFP_CUDA_MAX_PARTS * XFP_CUDA_PART_BYTES <= XFP_CUDA_WORKSPACE);
-	/* every device's warps, 64 of a multiprocessor at most, or what they have in blocks of 3 here */
+	/* the warps of every device, at most 64 per multiprocessor, or those of its blocks of 3 */
 	for (size_t d = 0; d < xfp_cuda_device_count; d++)
 		assert_true(xfp_cuda_devices[d].processors * 3 * XFP_CUDA_WARPS <= XFP_CUDA_WORKERS);
 }
@@ -364,7 +366,7 @@ static void devices(void **state)
 
 /* ---- places ------------------------------------------------------------------------------------ */
 
-/* A part of an image, which begins behind the one before it. */
+/* Check a part of an image, which begins after the previous one. */
 static void expect_part(uint64_t place, uint64_t bytes, uint64_t *end)
 {
 	if (!place)
@@ -447,12 +449,12 @@ static void places(void **state)
 
 /* ---- integers ---------------------------------------------------------------------------------- */
 
-/* Sums of a warp are of 32 bits, and those of a row, with a count of workers below them, of 64: up to there, and not
+/* Sums of a warp are 32-bit, and those of a row, including a count of workers, 64-bit: up to these limits, and not
  * beyond. */
 static void integers(void **state)
 {
 	struct xfp_cuda_plan plan = { .method = XFP_CUDA_V2, .cols = 1 << 16 };
-	/* all columns, which one warp may have, of the largest byte and digit */
+	/* all columns, which one warp may have, with the largest byte and digit */
 	int64_t most = (int64_t)plan.cols * 255 * 128;
 
 	(void)state;
@@ -475,7 +477,7 @@ static void integers(void **state)
 	assert_false(xfp_cuda_has_integers(&plan, 2));
 }
 
-/* Groups of 16 columns, and longer ones: which kernels. */
+/* Groups of 16 columns, and longer ones: the selected kernels. */
 static void methods(void **state)
 {
 	struct fixture f;
@@ -501,9 +503,9 @@ static void methods(void **state)
 	fixture_free(&f);
 }
 
-/* ---- what cannot be ---------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------- */
 
-/* Nothing but an index: the weights, hundreds of gigabytes, are a hole. */
+/* Only an index: the weights, hundreds of gigabytes, are a hole. */
 static struct xfp_bundle *huge(const char *path, uint64_t rows, uint64_t cols)
 {
 	struct many many = { .units = 1, .experts = 2, .tensors = 1, .rows = rows, .cols = cols };
@@ -528,15 +530,14 @@ static void too_large(void **state)
 	snprintf(path, sizeof path, "%s/huge.xfp", folder);
 	bundle = huge(path, UINT64_C(1) << 31, 32);
 	assert_int_equal(xfp_cuda_plan_unit(bundle, 0, NULL, &plan, &err), XFP_USAGE);
-	assert_non_null(
-		strstr(err.text, "2147483648 rows of 32 columns exceed the limit of the kernels; open slices"));
+	assert_non_null(strstr(err.text, "2147483648 rows of 32 columns exceed the limit of the kernels; open slices"));
 	assert_null(plan.expert);
 	xfp_bundle_close(bundle);
 
 	bundle = huge(path, 100, UINT64_C(3) << 30);
 	assert_int_equal(xfp_cuda_plan_unit(bundle, 0, NULL, &plan, &err), XFP_USAGE);
 	assert_non_null(strstr(err.text, "3221225472 columns"));
-	/* A slice is looked for in its outliers, all of which are in row 0 and column 0. */
+	/* A slice is searched for its outliers, all of which are in row 0 and column 0. */
 	assert_int_equal(xfp_cuda_plan_unit(bundle, 0, &some, &plan, &err), XFP_BAD_INPUT);
 	assert_non_null(strstr(err.text, "row 0: outliers outside the matrix or out of order"));
 	assert_null(plan.expert);
@@ -548,7 +549,7 @@ static void too_large(void **state)
 	assert_null(plan.expert);
 	xfp_bundle_close(bundle);
 
-	bundle = huge(path, UINT64_C(1) << 16, UINT64_C(1) << 24); /* what a kernel counts, on no device */
+	bundle = huge(path, UINT64_C(1) << 16, UINT64_C(1) << 24); /* beyond the kernels' counters, on any device */
 	assert_int_equal(xfp_cuda_plan_unit(bundle, 0, NULL, &plan, &err), XFP_OK);
 	assert_true(plan.bytes > UINT64_C(1) << 39);
 	expect_places(&plan);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sizes that a plan shows, as a table and as JSON: what is left of the goal is in the goal's own bytes.
+ * The sizes that a plan prints, as a table and as JSON: unused bytes are in the unit of the goal.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@ static struct xfp_plan_facts facts(enum xfp_goal_kind kind, uint64_t budget)
 	};
 }
 
-/* The two rows of the table, each space for itself; allocated. */
+/* The two rows of the table, with single spaces; allocated. */
 static char *table(const struct xfp_plan_facts *facts, void **state)
 {
 	char *path = scratch_path(state, "printed"), *text, *words, *rows;
@@ -64,7 +64,7 @@ static void margins_are_printed(void **state)
 		     "size bits/weight error margin 1.00 MB 2.500 0.125000 500 kB 2.00 MB 4.750 0.015625 -500 kB");
 	expect_table(XFP_GOAL_BPW, 2000000, state,
 		     "size bits/weight error margin 1.00 MB 2.500 0.125000 1.00 MB 2.00 MB 4.750 0.015625 0 B");
-	/* What is on a GPU is measured against a GPU. */
+	/* Bytes on a GPU are compared with the goal for a GPU. */
 	expect_table(XFP_GOAL_ENVELOPE, 1000000, state,
 		     "size bits/weight error on a GPU margin 1.00 MB 2.500 0.125000 600 kB 400 kB "
 		     "2.00 MB 4.750 0.015625 1.10 MB -100 kB");

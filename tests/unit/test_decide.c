@@ -10,7 +10,7 @@
 
 #define OUTLIERS "99999999999999999999999999999999"
 
-/* Without groups, and with them; the first sets miss a floor of 0.98. */
+/* Without and with groups; the first sets miss a floor of 0.98. */
 static const struct xfp_candidate measured[XFP_FIT_KINDS][1] = {
 	{ { .mode = XFP_MODE_V2, .k = 4, .bytes = 500, .cos_median = 0.970 } },
 	{ { .mode = XFP_MODE_V2A, .k = 4, .group = 32, .bytes = 450, .cos_median = 0.965 } },
@@ -27,7 +27,7 @@ struct subject {
 	struct xfp_choice choice;
 	struct xfp_sampled sampled;
 	uint32_t there; /* bit F: the measurements of fit F exist */
-	bool decided;   /* the choice was made before */
+	bool decided;   /* the choice was made earlier */
 	enum xfp_status fault;
 	char asked[32];
 };
@@ -130,7 +130,7 @@ static void missing(void **state)
 	expect(&s, XFP_FAILED, "f0 ");
 }
 
-/* The extended set comprises both fits': with only one, as an interrupted run leaves it, there is no choice. */
+/* The extended set consists of both fits': with only one, left by an interrupted run, there is no choice. */
 static void extended_fits(void **state)
 {
 	struct subject s;
@@ -145,7 +145,7 @@ static void extended_fits(void **state)
 	assert_string_equal(s.choice.fit, "f3");
 }
 
-/* Rows of sampled experts are read only if they decide, and if no earlier decision exists. */
+/* Cosines of sampled experts are read only if they decide and there is no earlier choice. */
 static void samples(void **state)
 {
 	struct subject s;

@@ -185,12 +185,12 @@ static void a_codebook_that_is_not_there_is_refused(void **state)
 		assert_false(xfp_decode_v2a(&library, s->packed, s->pair, s->number, 100, s->x));
 		s->number[at] = 0;
 	}
-	s->number[7] = 32; /* of no group */
+	s->number[7] = 32; /* a group without a codebook */
 	assert_true(xfp_decode_v2a(&library, s->packed, s->pair, s->number, 100, s->x));
 	free(s);
 }
 
-/* What is not finite stays so, for verify to find. */
+/* Numbers that are not finite stay so, so that verify finds them. */
 static void infinities_come_through(void **state)
 {
 	struct subject *s = calloc(1, sizeof *s);

@@ -22,8 +22,8 @@ static void counts_and_offsets(void **state)
 		{ "\xff", 1, { 0, 0, 1, 0 } },
 		{ "ab\x80 \xfe", 5, { 0, 0, 2, 2 } },
 		{ "a\xe2\x82", 3, { 0, 0, 2, 1 } },            /* ends within a character */
-		{ "a\xe2\x82 b", 5, { 0, 0, 2, 1 } },          /* which is cut short */
-		{ "\xed\xa0\x80\xc0\x80", 5, { 0, 0, 5, 0 } }, /* a surrogate; longer than need be */
+		{ "a\xe2\x82 b", 5, { 0, 0, 2, 1 } },          /* which is truncated */
+		{ "\xed\xa0\x80\xc0\x80", 5, { 0, 0, 5, 0 } }, /* a surrogate; overlong */
 		{ "\xff\0\xff", 3, { 1, 1, 2, 0 } },
 	};
 

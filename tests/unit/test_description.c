@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What config.json says of a model, leaves out, or may not say; and how much such a model keeps of what it read.
+ * The contents of config.json, its defaults and refusals; and the size of the KV cache of such a model.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static const char windows[] =
 	"{\"model_type\": \"gemma2\", \"hidden_size\": 8, \"num_hidden_layers\": 2, \"intermediate_size\": 8, "
 	"\"layer_types\": [\"sliding_attention\", \"full_attention\"]}";
 
-/* `whole` with another text for the first `from`. */
+/* `whole`, with the first `from` replaced. */
 static void replace(char config[CONFIG], const char *whole, const char *from, const char *to)
 {
 	const char *at = strstr(whole, from);
@@ -60,7 +60,7 @@ static uint32_t first_window(const char *whole, const char *from, const char *to
 	return window;
 }
 
-/* What published code takes where a config does not say; null says that there is none. */
+/* Defaults of published code for missing members; null means disabled. */
 static void what_configs_leave_out(void **state)
 {
 	struct xfp_description *d;
@@ -163,7 +163,7 @@ static bool first_alone(void *context, const char *tensor, uint32_t rank, const 
 	return false;
 }
 
-/* Numbers of a config may be large, while the file has nothing else: a loop over all of them would take days. */
+/* Numbers of a config may be large although the file is small: a loop over all of them would take days. */
 static void all_ends_with_the_first_that_is_missing(void **state)
 {
 	static const struct xfp_tensor_names names = { "model.", "lm_head.weight", false };
@@ -180,7 +180,7 @@ static void all_ends_with_the_first_that_is_missing(void **state)
 	xfp_description_free(d);
 }
 
-/* Keys and values of the context, or of a window where that is less; and what linear attention keeps of any. */
+/* Keys and values for the context, or for a shorter window; and the state of linear attention. */
 static void the_past_has_its_size(void **state)
 {
 	static const char near[] = "{\"model_type\": \"mistral\", \"hidden_size\": 8, \"num_hidden_layers\": 2, "

@@ -23,7 +23,7 @@ struct opened {
 
 static const struct xfp_digest_reading plain = { 0 }, letting_go = { .releases_pages = true };
 static struct xfp_error err;
-static uint32_t restored = XFP_NOT_FOUND; /* before libxfp reads it again */
+static uint32_t restored = XFP_NOT_FOUND; /* changed back before libxfp reads it again */
 static struct opened *opened;
 
 /* Flip one bit in the middle of a member of the mapped file. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A conversion begins where what it is expected to write is free, to the byte: on a disk of any size, told by a
- * replacement of what asks for its free space.
+ * A conversion starts if the space that it is expected to need is free, to the byte: on a disk of any size, reported by
+ * a replacement of the function that queries free space.
  */
 #include "conversion/disk_space.h"
 #include "conversion/estimate/footprint.h"
@@ -32,7 +32,7 @@ struct subject {
 	char *out, *work, *cache;
 };
 
-/* OUT and cache are in the same folder, the work folder is one in it that is there. */
+/* OUT and cache are in the same folder; the work folder is an existing folder in it. */
 static void begin(struct subject *s, void **state)
 {
 	memset(s, 0, sizeof *s);
@@ -88,7 +88,7 @@ static struct xfp_disk disk(const struct subject *s, enum xfp_bound bound)
 	return xfp_footprint_disk(&extent, bound);
 }
 
-/* It begins with so many bytes, and not with one less. */
+/* It starts with this many free bytes, and not with one less. */
 static void expect_need(struct subject *s, uint64_t bytes)
 {
 	struct xfp_error err = { 0 };
@@ -114,7 +114,7 @@ static void what_is_expected_is_needed(void **state)
 	end(&s);
 }
 
-/* What the work folder has by now is written. */
+/* The existing contents of the work folder need no space. */
 static void what_is_there_is_not_needed_again(void **state)
 {
 	struct subject s;
@@ -124,19 +124,19 @@ static void what_is_there_is_not_needed_again(void **state)
 
 	begin(&s, state);
 	need = disk(&s, XFP_EXPECTED);
-	/* Synced, so that its blocks are there on any file system. */
+	/* Synced, so that its blocks exist on any file system. */
 	assert_int_equal(xfp_write_file(path, (char[20000]){ "x" }, 20000, true, NULL), XFP_OK);
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(st.st_blocks > 0 && (uint64_t)st.st_blocks * 512 < need.work);
 	expect_need(&s, need.together - (uint64_t)st.st_blocks * 512);
-	/* With nothing left to pack the cache needs nothing, and the bundle does. */
+	/* With nothing left to pack, the cache needs no space, but the bundle does. */
 	s.c.units.todo = 0;
 	expect_need(&s, need.together - need.artifacts - (uint64_t)st.st_blocks * 512);
 	free(path);
 	end(&s);
 }
 
-/* Where artifacts go as the bundle grows, both are never there as a whole. */
+/* If artifacts are removed as the bundle grows, both never exist completely. */
 static void what_goes_makes_room(void **state)
 {
 	struct subject s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --drop-cache while it is at work: which artifacts go, and which of them somebody may still need. What others need and
- * who shares the cache is told by replacements; what would be removed is noted.
+ * --drop-cache during a run: which artifacts are removed, and which may still be needed. Other runs' needs and lock
+ * holders are simulated by replaced functions; removals are recorded.
  */
 #include "conversion/drop_cache.h"
 
@@ -16,13 +16,13 @@
 #define UNITS 3u
 
 static struct {
-	bool shared;        /* the cache, with others */
-	bool unknown;       /* what others need cannot be told */
-	const char *needed; /* by others; NULL: nothing */
-	int64_t version;    /* of the manifest */
-	unsigned asked;     /* how often for what others need */
-	int alone;          /* how often the cache was had alone, less how often it was shared again */
-	char gone[256];     /* keys in their order, with a space behind each */
+	bool shared;        /* others share the cache */
+	bool unknown;       /* the needs of others are unknown */
+	const char *needed; /* keys that others need; NULL: none */
+	int64_t version;    /* version of the manifest */
+	unsigned asked;     /* number of queries of others' needs */
+	int alone;          /* number of exclusive locks, minus the number of times they were shared again */
+	char gone[256];     /* removed keys in order, each followed by a space */
 } world;
 
 enum xfp_status __wrap_xfp_prepare_unit(struct xfp_conversion *c, uint32_t number, bool check, struct xfp_error *err);
@@ -93,8 +93,8 @@ enum xfp_status __wrap_xfp_store_drop_one(const struct xfp_store *store, struct 
 	return XFP_OK;
 }
 
-/* Three units of one shape and of different weights, all of them fitted; the first two are packed. Their keys are like
- * "o0", "p2". */
+/* Three units of one shape and with different weights, all of them fitted; the first two are packed. Their keys are
+ * like "o0", "p2". */
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_request request;
@@ -131,10 +131,10 @@ static void begin(struct subject *s, void **state)
 	s->request.drop_cache = true;
 	s->request.jobs = 2;
 	s->request.work = *state;
-	s->c.place.manifest = (struct xfp_manifest *)s; /* never looked into */
+	s->c.place.manifest = (struct xfp_manifest *)s; /* never dereferenced */
 }
 
-/* What goes when the fits of a unit may. */
+/* Expect these removals when the fits of a unit may be removed. */
 static void expect_fits(struct subject *s, uint32_t unit, const char *gone)
 {
 	*world.gone = '\0';
@@ -154,7 +154,7 @@ static void fits_go_once_the_unit_is_packed(void **state)
 	expect_fits(&s, 0, "o0 f0 ");
 	assert_true(s.states[0].receipt);
 	assert_int_equal(xfp_dropped_bytes(&s.c), 200);
-	/* Those that are there, with or without a receipt. */
+	/* Existing ones, with or without a receipt. */
 	s.states[0].there &= ~(1u << XFP_STAMP_OUTLIERS | 1u << XFP_STAMP_FIT);
 	expect_fits(&s, 0, "");
 	xfp_drop_fits(&s.c);
@@ -168,10 +168,10 @@ static void fits_that_another_unit_needs_stay(void **state)
 	struct subject s;
 
 	begin(&s, state);
-	s.source[2][0][0] = 0; /* as the first one's */
+	s.source[2][0][0] = 0; /* equal to the first unit's */
 	expect_fits(&s, 0, "");
 	expect_fits(&s, 1, "o1 f1 ");
-	s.states[2].known = false; /* it will find nothing, and make its own */
+	s.states[2].known = false; /* its artifacts are unknown, and it makes its own */
 	expect_fits(&s, 0, "o0 f0 ");
 	s.states[2].known = true;
 	s.units[2].rows = 8;
@@ -190,7 +190,7 @@ static void what_other_outputs_need_stays(void **state)
 	begin(&s, state);
 	expect_fits(&s, 0, "o0 f0 ");
 	expect_fits(&s, 0, "o0 f0 ");
-	assert_int_equal(world.asked, 1); /* nobody wrote to the manifest since */
+	assert_int_equal(world.asked, 1); /* nobody has written to the manifest since */
 	world.needed = "f0";
 	world.version++;
 	expect_fits(&s, 0, "o0 ");
@@ -198,14 +198,14 @@ static void what_other_outputs_need_stays(void **state)
 	world.version++;
 	expect_fits(&s, 0, "o0 f0 ");
 	assert_int_equal(world.asked, 3);
-	/* Not known, all may be needed; and it is asked again. */
+	/* If the needs are unknown, all artifacts may be needed; and they are queried again. */
 	world.unknown = true;
 	world.version++;
 	expect_fits(&s, 0, "");
 	expect_fits(&s, 0, "");
 	world.unknown = false;
 	expect_fits(&s, 0, "o0 f0 ");
-	/* Others that are at work may need what nobody has noted yet. */
+	/* Other running conversions may need artifacts that are not recorded yet. */
 	world.shared = true;
 	expect_fits(&s, 0, "");
 	xfp_drop_units_end(&s.c);
@@ -225,7 +225,7 @@ static void a_run_that_drops_nothing_drops_nothing(void **state)
 	s.c.place.store.read_only = true;
 	expect_fits(&s, 0, "");
 	s.c.place.store.read_only = false;
-	s.c.events.leftovers = true; /* what an earlier run did is not in the manifest yet */
+	s.c.events.leftovers = true; /* the results of an earlier run are not in the manifest yet */
 	expect_fits(&s, 0, "");
 	s.c.events.leftovers = false;
 	s.request.drop_cache = false;
@@ -235,7 +235,7 @@ static void a_run_that_drops_nothing_drops_nothing(void **state)
 	xfp_drop_units_end(&s.c);
 }
 
-/* xfp-bundle says that so many units are in the pending bundle. */
+/* xfp-bundle reports that this many units are in the pending bundle. */
 static void expect_moved(struct subject *s, uint32_t units, const char *sha256, const char *gone)
 {
 	struct xfp_moving moving = { .layout = KEY, .decided = KEY, .units = units };
@@ -255,17 +255,17 @@ static void packed_artifacts_go_as_units_move(void **state)
 	begin(&s, state);
 	for (uint32_t u = 0; u < UNITS; u++)
 		s.states[u].receipt = true;
-	strcpy(s.states[2].key[XFP_STAMP_PACKED], "p0"); /* as the first one's */
+	strcpy(s.states[2].key[XFP_STAMP_PACKED], "p0"); /* equal to the first unit's */
 	assert_int_equal(xfp_drop_moved_begin(&s.c, NULL), XFP_OK);
 	expect_moved(&s, 1, "", "");
 	assert_true(xfp_moving_seen(*state, 1));
 	expect_moved(&s, 2, "", "p1 ");
 	expect_moved(&s, 2, "", "");
-	expect_moved(&s, 3, KEY KEY, ""); /* complete: the rest goes with the cache */
-	expect_moved(&s, 4, "", "");      /* more than there are */
+	expect_moved(&s, 3, KEY KEY, ""); /* complete: the rest is removed with the cache */
+	expect_moved(&s, 4, "", "");      /* more units than exist */
 	expect_moved(&s, 3, "", "p0 ");
 	assert_true(xfp_moving_seen(*state, 3));
-	/* One without a receipt could not be told from one that is lost. */
+	/* A unit without a receipt could not be distinguished from a lost one. */
 	s.states[1].receipt = false;
 	assert_int_equal(xfp_drop_moved_begin(&s.c, NULL), XFP_OK);
 	world.needed = "p0";
@@ -278,7 +278,7 @@ static void packed_artifacts_go_as_units_move(void **state)
 	expect_moved(&s, 1, "", "");
 	assert_true(xfp_moving_seen(*state, 1));
 	world.shared = false;
-	expect_moved(&s, 3, "", "p0 p0 "); /* one that is gone is fine */
+	expect_moved(&s, 3, "", "p0 p0 "); /* a missing artifact is not an error */
 	xfp_drop_units_end(&s.c);
 }
 

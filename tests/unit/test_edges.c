@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers at the edge between rounding one way and the other.
+ * Numbers at the boundary between rounding up and down.
  */
 #include "tests/unit/unit.h"
 

@@ -36,7 +36,7 @@ static int find_others(void **state)
 	return 0;
 }
 
-/* A source row with everything in it that a checkpoint may hold: zeros, subnormals, infinities, NaNs. */
+/* A source row with all kinds of numbers: zeros, subnormals, infinities, NaNs. */
 static void fill(uint64_t *seed, int dtype, size_t count, void *source)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -57,7 +57,7 @@ static void fill(uint64_t *seed, int dtype, size_t count, void *source)
 	}
 }
 
-/* In one go as in several, whether norm and magnitudes are numbers or not. */
+/* In one call and in several, whether norm and magnitudes are finite or not. */
 static void loads_and_scales_alike(const struct xfp_encoder *other, int dtype, const void *source, size_t cols,
 				   const float *loaded)
 {

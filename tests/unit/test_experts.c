@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of a stack's chosen experts: lists of them, in rounds and batches.
+ * Products of a stack's selected experts: lists, in rounds and batches.
  */
 #include "tests/unit/unit.h"
 
@@ -25,7 +25,8 @@ static void interleave(struct xfp_product *products, size_t tokens, size_t chose
 	free(all);
 }
 
-/* Products in any order of experts, with weights, some of the same result: as each by itself, added up in order. */
+/* Products in any order of experts, with weights, some with the same result: equal to separate products, added in
+ * order. */
 static void chosen_experts(void **state)
 {
 	enum { TOKENS = 150, CHOSEN = 3 };
@@ -76,7 +77,7 @@ static void chosen_experts(void **state)
 				 XFP_OK);
 		for (size_t i = 0; i < TOKENS * unit.rows; i++)
 			assert_true(fabs(y[i] - expected[i]) <= 1e-3 * (fabs(expected[i]) + 1000));
-		/* the list in any order, those of one y in theirs: by expert, as engines have it */
+		/* the list in any order, but products with the same y in theirs: by expert, like engines */
 		again = malloc(TOKENS * unit.rows * sizeof *again);
 		memcpy(again, y, TOKENS * unit.rows * sizeof *again);
 		interleave(products, TOKENS, CHOSEN);
@@ -85,7 +86,7 @@ static void chosen_experts(void **state)
 				 XFP_OK);
 		assert_memory_equal(y, again, TOKENS * unit.rows * sizeof *y);
 		free(again);
-		/* few of them at a time are the same kernels */
+		/* a few at a time use the same kernels */
 		assert_int_equal(xfp_multiply_experts(team, linear, products, 6, &in, &out, &err), XFP_OK);
 		xfp_linear_close(linear);
 		free(x);
@@ -100,7 +101,7 @@ static void chosen_experts(void **state)
 
 /* ---- batches of the same vectors ----------------------------------------------------------------- */
 
-/* The result of a product of plain numbers, and how far off it may be: a matrix in another order is off by more. */
+/* The result of a product in plain arithmetic, and its error bound: a matrix in another order exceeds it. */
 static void expect_near(const float *y, const float *w, const float *x, uint64_t rows, uint64_t cols)
 {
 	for (uint64_t r = 0; r < rows; r++, w += cols) {
@@ -185,7 +186,7 @@ static void the_same_vectors_for_two_experts(void **state)
 	fixture_free(&f);
 }
 
-/* A few of the same vectors for experts with different bits an index: their stored orders differ. */
+/* A few of the same vectors for experts with different bits per index: their stored orders differ. */
 static void the_same_vectors_for_two_sizes(void **state)
 {
 	static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon" };

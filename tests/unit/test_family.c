@@ -120,7 +120,7 @@ static void test_errors_name_file_and_line(void **state)
 		{ "keep norm", "the pattern is missing" },
 		{ "tied maybe", "yes or no" },
 		{ "define A", "invalid definition" },
-		{ "define layer x", "defined already" },
+		{ "define layer x", "already defined" },
 	};
 	(void)state;
 
@@ -279,7 +279,7 @@ static void test_extra_layers_go_by_number(void **state)
 	xfp_family_free(f);
 }
 
-/* Allocate all memory, down to the last bytes. */
+/* Allocate all memory, to the last byte. */
 static void take_all_memory(void)
 {
 	struct rlimit none = { 0, 0 };

@@ -16,13 +16,13 @@
 
 #define MIB (1024.0 * 1024)
 
-/* A conversion of `count` units of one shape, to v2 with its threshold where nothing else is said. */
+/* A conversion of `count` units of one shape, to v2 with its threshold unless stated otherwise. */
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_ledger ledger;
 	struct xfp_source_file file;
 	uint8_t (*source)[16];
-	struct xfp_extent extent; /* of `c` as it was when it was last asked for */
+	struct xfp_extent extent; /* of `c`, from the last call */
 };
 
 static struct subject *subject(uint32_t count, uint32_t experts, uint64_t rows, uint64_t cols, enum xfp_class class_)
@@ -223,14 +223,14 @@ static void bytes_of_candidates(void **state)
 		assert_int_equal(e.group, 32);
 		assert_int_equal(e.k, 3);
 		assert_int_equal(e.bytes, sum);
-		/* A byte a group, one a row, rounded up; library and ratios. */
+		/* A byte per group and per row, rounded up; library and ratios. */
 		assert_int_equal(bytes[XFP_PART_GROUP], 3 * (100 * 33 + 12));
 		assert_int_equal(bytes[XFP_PART_CODE], 2 * (16 * 8 + 16));
 	}
 	done_with(s);
 }
 
-/* As autoselect does: fixed bits take the mode of fewest bytes, a miss the best of all. */
+/* As autoselect does: fixed bits use the mode with the fewest bytes, a miss the best candidate of all. */
 static void library_modes_and_policies(void **state)
 {
 	struct subject *s = subject(1, 1, 4096, 4096, XFP_CLASS_ATTENTION);
@@ -280,14 +280,14 @@ static void outlier_shares(void **state)
 {
 	(void)state;
 	assert_true(xfp_outlier_share(0, XFP_MOST) == 0);
-	/* One that is the unit's own is one of those that surveys try. */
+	/* A unit's own threshold is one of those that surveys try. */
 	assert_true(xfp_outlier_share(XFP_SIGMA_AUTO, XFP_LEAST) == xfp_outlier_share(5000, XFP_LEAST));
 	assert_true(xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MOST) == xfp_outlier_share(2500, XFP_MOST));
-	/* A normal distribution's tail is the least there is: 6.3e-5 beyond 4 sigma, 4.55 % beyond 2. */
+	/* The tail of a normal distribution is the minimum: 6.3e-5 beyond 4 sigma, 4.55 % beyond 2. */
 	assert_true(xfp_outlier_share(4000, XFP_LEAST) > 6.2e-5 && xfp_outlier_share(4000, XFP_LEAST) < 6.4e-5);
 	assert_true(xfp_outlier_share(2000, XFP_EXPECTED) > 0.0454);
 	assert_true(xfp_outlier_share(4000, XFP_EXPECTED) > 0.004 && xfp_outlier_share(4000, XFP_EXPECTED) < 0.006);
-	/* Never more than there can be, by Chebyshev. */
+	/* At most the limit of Chebyshev's inequality. */
 	for (uint32_t c = 2000; c < 20000; c += 500)
 		assert_true(xfp_outlier_share(c, XFP_MOST) <= 1e6 / c / c);
 }
@@ -315,7 +315,7 @@ static void memory_grows_with_jobs_and_matrices(void **state)
 	/* Programs are shared: from the third job on, each costs the same. */
 	assert_true(four - three > 0.5 * (two - one));
 	assert_true(many - four > 59.9 * (four - three) && many - four < 60.1 * (four - three) + 60);
-	/* More jobs than units take no more, but for their threads. */
+	/* More jobs than units need no more memory, except for their threads. */
 	s->c.units.todo = 1;
 	for (uint32_t i = 1; i < 64; i++)
 		s->c.units.state[i].done = true;
@@ -323,7 +323,7 @@ static void memory_grows_with_jobs_and_matrices(void **state)
 	done_with(s);
 }
 
-/* Wherever the large one is, with one job as with two. */
+/* The position of the large unit does not matter, with one job or two. */
 static void small_units_before_a_large_one(void **state)
 {
 	double peaks[2][3];
@@ -372,7 +372,7 @@ static void promised_bounds(void **state)
 	assert_true(peak(s, 2) < 300);
 	assert_true(peak(s, 16) < 1024);
 	done_with(s);
-	/* What outlier-extract was seen to hold of a generated embedding of so many weights, at two thresholds. */
+	/* Measured memory of outlier-extract for a generated embedding of this many weights, at two thresholds. */
 	s = subject(1, 1, 150000, 4096, XFP_CLASS_EMBEDDING);
 	s->c.parameters.outlier_sigma = 4000;
 	assert_in_range(xfp_footprint_step(extent(s), 0, XFP_STAMP_OUTLIERS, 1), 103000000, 160000000);
@@ -414,7 +414,7 @@ static void library_modes_have_their_own_steps(void **state)
 	}
 }
 
-/* A survey holds some rows, whatever the unit has. */
+/* A survey holds a limited number of rows, for units of any size. */
 static void a_survey_is_a_step(void **state)
 {
 	static const uint64_t cols[] = { 64, 4096, 14336, 100000 };
@@ -442,7 +442,7 @@ static void a_survey_is_a_step(void **state)
 	}
 }
 
-/* make has both fits of a unit at once where there are jobs to spare. */
+/* make runs both fits of a unit at once if jobs are idle. */
 static void fits_of_few_units_are_at_work_together(void **state)
 {
 	struct subject *s = subject(2, 1, 1024, 4096, XFP_CLASS_ATTENTION);
@@ -500,7 +500,7 @@ static void disk_holds_everything_twice(void **state)
 	for (uint32_t i = 0; i < 8; i++)
 		units += xfp_estimate(extent(s), i, XFP_EXPECTED).bytes;
 	assert_true(expected.bundle > units && expected.bundle < units + units / 20);
-	/* Packed units and a tenth of two bytes a weight at most. */
+	/* Packed units, and at most a tenth of two bytes per weight. */
 	assert_true(expected.artifacts > units);
 	assert_true(expected.artifacts < units + (uint64_t)(8 * 4 * 1024 * 4096) / 5);
 	assert_true(least.bundle <= expected.bundle && expected.bundle < most.bundle);
@@ -520,9 +520,9 @@ static void disk_has_the_library_fit(void **state)
 	for (uint32_t i = 0; i < 8; i++)
 		units += xfp_estimate(extent(s), i, XFP_EXPECTED).bytes;
 	assert_true(both.bundle > units && both.bundle < units + units / 20);
-	/* One stamp a unit more. */
+	/* One more stamp per unit. */
 	assert_true(both.work >= v2 + 8 * 4096 && both.work < v2 + 8 * 8192);
-	/* Cosines of six candidates, their libraries beside them. */
+	/* Cosines of six candidates, and their libraries. */
 	for (uint32_t i = 0; i < 8; i++)
 		s->c.units.state[i].there = 1 << XFP_STAMP_LIBRARY;
 	there = xfp_footprint_disk(extent(s), XFP_EXPECTED);

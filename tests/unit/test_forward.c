@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tiny models, whose weights follow from the names of their tensors, against what transformers computes.
+ * Tiny models, whose weights follow from the names of their tensors, compared with transformers.
  */
 #include <math.h>
 
@@ -9,7 +9,7 @@
 #include "tests/unit/forward_expected.h"
 #include "tests/unit/tiny_model.h"
 
-/* ---- what they compute -------------------------------------------------------------------------- */
+/* ---- computing ---------------------------------------------------------------------------------- */
 
 struct tiny_run {
 	struct xfp_description *description;
@@ -24,10 +24,10 @@ static uint32_t token_of(size_t sequence, size_t t)
 	return (uint32_t)((t * t + 5 * sequence) % FORWARD_VOCABULARY);
 }
 
-/* What all that follows computes in. */
+/* The arithmetic of all following runs. */
 static enum xfp_arithmetic arithmetic;
 
-/* The same bits, or nearly with XFP_FAST. */
+/* The same bits, or nearly the same with XFP_FAST. */
 static void assert_agrees(const float *logits, const float *expected, size_t count)
 {
 	double squares = 0, worst = 0;
@@ -44,8 +44,8 @@ static void assert_agrees(const float *logits, const float *expected, size_t cou
 		fail_msg("off by %g of %g", worst, sqrt(squares / (double)count));
 }
 
-/* The last sequence `step` tokens at a time, behind another that goes on meanwhile, and that restarts where it ends:
- * what they give is what they gave. */
+/* Run the last sequence `step` tokens at a time, after another one that continues meanwhile and restarts when it ends;
+ * all results must be the same. */
 static void continue_from_cache(struct tiny_run *run, size_t step)
 {
 	const struct xfp_description *d = run->description;
@@ -114,7 +114,7 @@ static enum xfp_status compute(struct tiny_run *run, size_t length, uint32_t fir
 		status = xfp_forward_layer(forward, layer, x, &run->err);
 	if (!status && !(status = xfp_forward_norm(forward, x, &run->err)))
 		status = xfp_forward_logits(forward, x, 0, vocabulary, run->logits, &run->err);
-	/* A part of the vocabulary is that part. */
+	/* Logits of a part of the vocabulary equal that part. */
 	if (!status) {
 		float part[FORWARD_SEQUENCES * FORWARD_LENGTH * 5];
 
@@ -128,7 +128,7 @@ done:
 	return status;
 }
 
-/* With these many threads, and tensors as `file` says; the message is in run->err. */
+/* Run with this many threads, and the tensors of `file`; the message is in run->err. */
 static enum xfp_status run_tiny(void **state, const char *config, struct tiny_file *file, unsigned threads,
 				struct tiny_run *run)
 {
@@ -159,7 +159,7 @@ static void run_well(void **state, const char *config, struct tiny_file *file, u
 	free(file);
 }
 
-/* Within a ten-thousandth of the spread; and the same bits for any number of threads. */
+/* Within a ten-thousandth of the spread, and with the same bits for any number of threads. */
 static void logits_are_those_of_transformers(void **state)
 {
 	for (size_t i = 0; i < sizeof forward_cases / sizeof *forward_cases; i++) {
@@ -185,7 +185,7 @@ static void logits_are_those_of_transformers(void **state)
 
 static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
 
-/* Whatever compiled this, and wherever it runs, in one to four threads: all logits of all models, bit for bit. */
+/* All logits of all models have the same bits, for any compiler and machine, with one to four threads. */
 static void bits_are_the_same_everywhere(void **state)
 {
 	const char *usual = xfp_instructions();
@@ -249,7 +249,7 @@ static void expect_same(void **state, const char *config, struct tiny_file *file
 	assert_memory_equal(expected.logits, run.logits, sizeof run.logits);
 }
 
-/* A model of text alone, and the same one as part of a model that sees. */
+/* A text model, and the same one inside a multimodal model. */
 static void text_parts_are_computed(void **state)
 {
 	static const struct xfp_tensor_names names[] = {
@@ -269,14 +269,14 @@ static void text_parts_are_computed(void **state)
 		file->names = &names[i];
 		expect_same(state, config, file, outer);
 	}
-	/* Whether the head is the word embedding may be said outside. */
+	/* tie_word_embeddings may be outside of text_config. */
 	snprintf(outer, sizeof outer, "{\"tie_word_embeddings\": true, \"text_config\": %s}", config);
 	run_well(state, config, new_file(), 1, &alone);
 	run_well(state, outer, new_file(), 1, &tied);
 	assert_memory_not_equal(alone.logits, tied.logits, sizeof alone.logits);
 }
 
-/* As configs have left out, or called, what newer ones say. */
+/* Older configs that omit members, or give them other names. */
 static void old_configs_are_understood(void **state)
 {
 #define GEMMA "\"hidden_size\": 8, \"intermediate_size\": 8, \"num_hidden_layers\": 6, \"sliding_window\": 7"
@@ -354,7 +354,7 @@ static void stacks_hold_the_same_experts(void **state)
 	assert_true(found > 1);
 }
 
-/* As many tokens at a time as one likes, beyond a window and within one. */
+/* Any number of tokens at a time, beyond a window and within one. */
 static void cached_tokens_equal_all(void **state)
 {
 	for (size_t i = 0; i < sizeof forward_cases / sizeof *forward_cases; i++) {
@@ -375,7 +375,7 @@ static const char moe[] =
 	"\"num_key_value_heads\": 1, \"intermediate_size\": 8, \"vocab_size\": 13, \"max_position_embeddings\": 32, "
 	"\"rms_norm_eps\": 1e-6, \"num_experts\": 5, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 6}";
 
-/* A router of zeros: experts 0 and 1 are chosen, and no other matters. */
+/* A router of zeros: experts 0 and 1 are selected, and no other has an effect. */
 static void equal_experts_are_chosen_by_number(void **state)
 {
 	struct tiny_run whole, changed;
@@ -395,7 +395,7 @@ static void equal_experts_are_chosen_by_number(void **state)
 	}
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------- */
+/* ---- refusals ----------------------------------------------------------------------------------- */
 
 static void expect_refused(void **state, const char *config, struct tiny_file *file, const char *message)
 {
@@ -420,7 +420,7 @@ static void configs_and_tensors_agree(void **state)
 
 	file->leave_out = "model.layers.0.mlp.experts.4.up_proj.weight";
 	expect_refused(state, moe, file, "has no tensor model.layers.0.mlp.experts.4.up_proj.weight");
-	/* A llama knows nothing of qwen2's biases. */
+	/* llama does not have qwen2's biases. */
 	run_well(state, qwen2, new_file(), 1, &run);
 	assert_int_equal(xfp_weights_open(*state, &weights, &err), XFP_OK);
 	assert_int_equal(

@@ -162,7 +162,7 @@ static void census_of_uses(void **state)
 	xfp_store_close(&store);
 }
 
-/* ---- what may go ------------------------------------------------------------------------------- */
+/* ---- removable artifacts ----------------------------------------------------------------------- */
 
 static void superseded_runs(void **state)
 {
@@ -264,8 +264,8 @@ static void age_and_size(void **state)
 	xfp_store_close(&store);
 }
 
-/* Among artifacts last used at the same time, those with the smaller keys go; an age equal to the limit is not older
- * than it. */
+/* Among artifacts last used at the same time, those with smaller keys are removed; an age equal to the limit is not
+ * older than it. */
 static void of_the_same_age(void **state)
 {
 	struct xfp_gc_rules rules = { .keep_runs = 0, .older_than = INT64_MAX };
@@ -375,7 +375,7 @@ static void collect(const struct xfp_store *store)
 	xfp_manifest_close(m);
 }
 
-/* Choice and packed go; their fit and its outliers are in use. */
+/* Choice and packed are removed; their fit and its outliers are in use. */
 static void killed_at(void **state, int unlinks, bool after, bool *reached)
 {
 	struct xfp_store store = open_cache(state, 4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of ggml's types: each weight against its formula, all of them against digests of what llama.cpp itself makes
- * of the same bytes, and rows of them read in all sorts of rectangles.
+ * Blocks of ggml's types: each weight compared with its formula, all of them with digests of llama.cpp's results for
+ * the same bytes, and rows read in all sorts of rectangles.
  */
 #include <math.h>
 
@@ -31,7 +31,7 @@ static float half_at(const uint8_t *b, unsigned at)
 	return (float)(bits >> 15 ? -value : value);
 }
 
-/* Of weight e of 2 n, halves of n bytes. */
+/* Code of weight e of 2 n, in halves of n bytes. */
 static unsigned nibble(const uint8_t *b, unsigned e, unsigned n)
 {
 	return e % (2 * n) < n ? b[e % n] & 15 : b[e % n] >> 4;
@@ -124,8 +124,8 @@ static float iq4_xs(const uint8_t *b, unsigned e)
 	return half_at(b, 0) * ((float)number - 32) * (float)iq4[nibble(b + 8 + 16 * g, e % 32, 16)];
 }
 
-/* Where halves are in a block, the last of them twice where there is but one; and digests, of which
- * the_same_as_llama_cpp says what they are of. */
+/* Offsets of fp16 numbers in a block, the last one twice if there is only one; and digests, see
+ * the_same_as_llama_cpp. */
 static const struct known_type {
 	uint64_t number;
 	const char *name;
@@ -167,7 +167,7 @@ static uint32_t bits_of(float value)
 	return isnan(value) ? 0x7fc00000 : bits;
 }
 
-/* Every half there is, and every byte where scales are bytes; all else at random. */
+/* Every fp16 value, and every byte for byte scales; everything else at random. */
 static void weights_are_those_of_the_formulas(void **state)
 {
 	(void)state;
@@ -196,8 +196,8 @@ static void weights_are_those_of_the_formulas(void **state)
 	}
 }
 
-/* FNV-1a of the floats that dequantize_row_* of llama.cpp's ggml-quants.c makes, not a number being 7fc00000, of 500
- * blocks whose bytes are the upper ones of splitmix64, begun with the type's number. */
+/* FNV-1a of the floats that dequantize_row_* of llama.cpp's ggml-quants.c writes, with NaN as 7fc00000, for 500 blocks
+ * whose bytes are the upper ones of splitmix64, seeded with the type's number. */
 static void the_same_as_llama_cpp(void **state)
 {
 	(void)state;
@@ -223,7 +223,7 @@ static void the_same_as_llama_cpp(void **state)
 
 static void types_are_known_by_number(void **state)
 {
-	/* Bits a weight of those that are only listed. */
+	/* Bits per weight of types that can only be listed. */
 	static const struct {
 		uint64_t number;
 		const char *name;
@@ -288,7 +288,7 @@ static uint16_t nearest_half(float value)
 	return xfp_load16(out);
 }
 
-/* At every half, and in the middle between it and the next, and at the floats on both sides of these. */
+/* At every fp16 number, at the midpoint to the next one, and at the floats next to these. */
 static void halves_are_the_nearest(void **state)
 {
 	(void)state;
@@ -313,7 +313,7 @@ static void halves_are_the_nearest(void **state)
 	assert_int_equal(nearest_half(NAN) & 0x7fff, 0x7e00);
 }
 
-/* As many as there are, none more. */
+/* Any number of elements, also none. */
 static void any_number_is_stored(void **state)
 {
 	unsigned char out[2 * 70 + 2];
@@ -355,7 +355,7 @@ static void make_rows(void **state, struct rows_of_blocks *b, const struct known
 	b->data = malloc(behind + sizeof globals);
 	fill(b->data, behind, &seed);
 	for (uint64_t i = 0; type->halves[0] >= 0 && i < rows * blocks; i++)
-		for (int h = 0; h < 2; h++) /* of weights as there are, and less */
+		for (int h = 0; h < 2; h++) /* of the actual number of weights, and of fewer */
 			b->data[7 + i * type->bytes + (uint64_t)type->halves[h] + 1] =
 				(uint8_t)(0x04 + i % 31 + (i % 3 ? 0x80 : 0));
 	memcpy(b->data + behind, globals, sizeof globals);
@@ -434,7 +434,7 @@ static void rows_are_read_in_any_rectangle(void **state)
 	}
 }
 
-/* What a ledger may say that is not so: of 12 rows of two blocks of Q4_K, three matrices with a scale each, or none. */
+/* Contradictory recipes: 12 rows of two blocks of Q4_K, three matrices with a scale each, or none. */
 static void what_does_not_fit_is_refused(void **state)
 {
 	struct xfp_packed_source source = { .identified = true, .tensor = "the.tensor" };
@@ -454,26 +454,26 @@ static void what_does_not_fit_is_refused(void **state)
 			b.part.component_count = 1;
 			b.part.parameters[XFP_GGML_MATRIX_ROWS] = 0;
 		}
-		if (i >= 1 && i < 4) { /* numbers of no type, and of one that is gone */
+		if (i >= 1 && i < 4) { /* numbers that are not types, and a removed type */
 			b.part.parameters[XFP_GGML_TYPE] = (uint64_t[]){ 43, UINT64_MAX, 4 }[i - 1];
-		} else if (i == 4) { /* of one that is listed only */
+		} else if (i == 4) { /* a type that can only be listed */
 			b.part.parameters[XFP_GGML_TYPE] = 16;
 			b.components[0].bytes = 12 * 2 * 66;
-		} else if (i == 5) { /* of a dtype */
+		} else if (i == 5) { /* a plain dtype */
 			b.part.parameters[XFP_GGML_TYPE] = XFP_GGML_F16;
 			b.components[0].bytes = 12 * 512 * 2;
-		} else if (i == 6) { /* of blocks of another size */
+		} else if (i == 6) { /* another block size */
 			b.part.parameters[XFP_GGML_TYPE] = XFP_GGML_Q5_K;
 		} else if (i >= 7 && i < 10) {
 			b.components[0].bytes = codes[i - 7];
-		} else if (i == 10) { /* halves of blocks */
+		} else if (i == 10) { /* incomplete blocks */
 			b.part.cols = b.recipe.cols = 384;
 			b.part.rows = b.recipe.rows = 16;
-		} else if (i == 11) { /* the product is that of 12 rows again */
+		} else if (i == 11) { /* the product wraps to that of 12 rows */
 			b.part.rows = b.recipe.rows = 12 + (UINT64_C(1) << 55);
 		} else if (i == 12) {
 			b.components[0].dtype = XFP_I8;
-		} else if (i >= 13 && i < 16) { /* as many scales as follow from no other number of rows */
+		} else if (i >= 13 && i < 16) { /* numbers of scales that match no number of rows */
 			b.part.parameters[XFP_GGML_MATRIX_ROWS] = (uint64_t[]){ 0, 3, 12 }[i - 13];
 		} else if (i == 16) {
 			b.part.rows = b.recipe.rows = 13;
@@ -491,7 +491,7 @@ static void what_does_not_fit_is_refused(void **state)
 			fail_msg("%d: %s", i, err.text);
 		b = was;
 	}
-	for (int i = 0; i < 2; i++) { /* and as it is, with scales and without */
+	for (int i = 0; i < 2; i++) { /* unchanged, with scales and without */
 		assert_int_equal(xfp_decoder_open(&source, &decoder, &err), XFP_OK);
 		xfp_decoder_close(decoder);
 		b.part.component_count = 1;

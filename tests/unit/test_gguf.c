@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GGUF: keys and values of every kind, headers that end anywhere, names, numbers as config.json has them, and what was
- * done to weights undone. Whole models: tests/cli/gguf.bats.
+ * GGUF: keys and values of every kind, truncated headers, names, numbers in config.json, and conversions that are
+ * undone. Complete models: tests/cli/gguf.bats.
  */
 #include <math.h>
 
@@ -177,7 +177,7 @@ static void kinds(void **state)
 	free(path);
 }
 
-/* A file that ends anywhere is refused, whatever of it is there, and by name. */
+/* A truncated file is refused by name, at any length. */
 static void cut(void **state)
 {
 	char *path = scratch_path(state, "x.gguf");
@@ -271,7 +271,7 @@ static void elementary(void **state)
 	assert_true(xfp_ln(1) == 0 && xfp_exp(0) == 1);
 }
 
-/* ---- what was done to weights, undone ------------------------------------------------------------ */
+/* ---- undone conversions -------------------------------------------------------------------------- */
 
 #define MANY 65536
 
@@ -303,7 +303,7 @@ static void reversed(void **state)
 	static float weights[MANY], stored[MANY], got[MANY];
 	uint64_t seed = 6;
 
-	/* Every number of bf16. */
+	/* All bf16 numbers. */
 	for (uint32_t i = 0; i < MANY; i++) {
 		uint32_t bits = i << 16;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tokenizer.json of GGUF metadata, which is made here: what it says, and what there is none for.
+ * tokenizer.json from GGUF metadata generated here: its contents, and metadata without one.
  */
 #include <jansson.h>
 #include <math.h>
@@ -109,7 +109,7 @@ static const char *file_of(const struct xfp_checkpoint *c, const char *name)
 	return NULL;
 }
 
-/* What is at a path of names in tokenizer.json, as compact JSON; the caller frees it. */
+/* The value at a path of names in tokenizer.json, as compact JSON; the caller frees it. */
 static char *part_of(const struct xfp_checkpoint *c, const char *file, const char *first, const char *second)
 {
 	const char *text = file_of(c, file);
@@ -137,7 +137,7 @@ static void says(const struct xfp_checkpoint *c, const char *file, const char *f
 	free(have);
 }
 
-/* No file, and a note that says why. */
+/* No file, and a note with the reason. */
 static void says_why(struct metadata_maker *m, const char *why)
 {
 	struct xfp_checkpoint *c = make(m);
@@ -227,7 +227,7 @@ static void texts_begin_and_end(void **state)
 				 0) "," WHERE("SpecialToken", "<think>",
 					      1) "," WHERE("Sequence", "B", 1) "," WHERE("SpecialToken", "<|end|>", 1),
 			 NAMED("<think>", 6) "," NAMED("<|end|>", 5));
-	/* Which name, which flags: 0 and 1, or 2 where there is none; and what comes of it. */
+	/* The name, the flags (0, 1, or 2: missing), and the result. */
 	static const struct {
 		const char *pre;
 		int begins, ends;
@@ -257,7 +257,7 @@ static void texts_begin_and_end(void **state)
 	}
 }
 
-/* By the names there are: FNV-1a of what they say. A change of any is a change of what texts become. */
+/* FNV-1a of the settings of each known name. A changed digest means that texts are encoded differently. */
 static void names_stand_for_splits(void **state)
 {
 	static const struct {
@@ -395,7 +395,7 @@ static void pieces_are_merged_by_score(void **state)
 	says(c, "tokenizer.json", "decoder", NULL,
 	     "{\"type\":\"Sequence\",\"decoders\":[" UNDONE
 	     ",{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]}");
-	/* Of one score, the longer left ones first; a control token is no piece. */
+	/* With equal scores, longer left tokens first; a control token is not a piece. */
 	says(c, "tokenizer.json", "model", NULL,
 	     "{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":\"<unk>\",\"continuing_subword_prefix\":null,"
 	     "\"end_of_word_suffix\":null,\"fuse_unk\":true,\"byte_fallback\":true,\"ignore_merges\":false,"
@@ -420,7 +420,7 @@ static void pieces_are_merged_by_score(void **state)
 	xfp_checkpoint_close(c);
 }
 
-/* Gemma's scores say nothing of the order of merges; Phi-3's control tokens take what is behind them. */
+/* Gemma's scores do not determine the order of merges; Phi-3's control tokens include the blanks after them. */
 static void architectures_differ(void **state)
 {
 	struct metadata_maker m = pieces_of("gemma3");
@@ -438,7 +438,7 @@ static void architectures_differ(void **state)
 	xfp_checkpoint_close(c);
 }
 
-/* Of equal scores, those of the first token first; merges of tokens with spaces are lists of two. */
+/* With equal scores, those of the first token first; merges of tokens with spaces are lists of two. */
 static void ties_and_spaces(void **state)
 {
 	static const char *const tokens[] = { "x y", "b", "a", "ab", "ba", "x ", "y" };
@@ -526,7 +526,7 @@ static void what_is_wrong_is_told(void **state)
 	}
 }
 
-/* a, aa, aaa ...: far more than the tokens themselves take. */
+/* a, aa, aaa ...: far more merges than tokens. */
 static void tokens_that_imply_too_much(void **state)
 {
 	enum { COUNT = 1000 };
@@ -545,8 +545,8 @@ static void tokens_that_imply_too_much(void **state)
 	says_why(&m, "imply more merges");
 }
 
-/* Blocks of a and b by the parity of ones in the place's number, and of b and a: whatever a hash multiplies bytes by,
- * in 64 bits both come to the same. */
+/* Blocks of a and b by the parity of the index's bits, and the inverse: two texts with equal polynomial hashes modulo
+ * 2^64, for any base. */
 static void tokens_whose_hashes_are_alike(void **state)
 {
 	enum { COUNT = 256, BLOCKS = 8, BLOCK = 2048 };

@@ -314,7 +314,7 @@ static void test_no_file(void **state)
 	free(file);
 }
 
-/* ---- what it makes of a unit -------------------------------------------------------------------- */
+/* ---- its effect on a unit ----------------------------------------------------------------------- */
 
 static const struct xfp_ledger_unit unit = { .name = "x",
 					     .role = "down",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AWQ's and GPTQ's codecs: bits are put here one by one where the formats have them, and what is read is compared with
- * (code - zero) * scale in doubles, rounded once.
+ * AWQ's and GPTQ's codecs: bits are placed one by one according to the formats, and results are compared with (code -
+ * zero) * scale in double, rounded once.
  */
 #include <math.h>
 
@@ -47,7 +47,7 @@ static double half_value(unsigned half)
 	return half & 0x8000 ? -value : value;
 }
 
-/* The nearest of the numbers that have 11 bits, or 8 as bf16; ties to even. */
+/* Round to 11 bits, or 8 for bf16; ties to even. */
 static uint16_t rounded(double value, enum xfp_dtype dtype)
 {
 	int exponent, bits = dtype == XFP_F16 ? 11 : 8, least = dtype == XFP_F16 ? -14 : -126;
@@ -57,7 +57,7 @@ static uint16_t rounded(double value, enum xfp_dtype dtype)
 	frexp(value, &exponent);
 	exponent = value == 0 || exponent - 1 < least ? least : exponent - 1;
 	m = nearbyint(ldexp(fabs(value), bits - 1 - exponent));
-	/* A mantissa that became one bit longer carries into the exponent by itself. */
+	/* A mantissa that becomes one bit longer carries into the exponent. */
 	return (uint16_t)(sign + ((exponent - least) << (bits - 1)) + (int)m);
 }
 
@@ -72,7 +72,7 @@ static double scale_value(const struct matrix *m, uint16_t stored)
 	return value;
 }
 
-/* Bit number `bit` of a component, from the lowest of the first byte. */
+/* Set bit number `bit` of a component, counted from the lowest of the first byte. */
 static void set(struct matrix *m, enum xfp_component_role role, uint64_t bit, unsigned value)
 {
 	assert_true(bit / 8 < m->size[role]);
@@ -146,7 +146,7 @@ static void pack_gemv(struct matrix *m)
 		set_bits(m, XFP_COMPONENT_CODES, i * 4, 4, m->code[i]);
 	for (uint64_t r = 0; r < m->rows; r++)
 		for (uint64_t g = 0; g < m->lines; g++) {
-			bool there = g < m->groups; /* what is not is filled with what must not be read */
+			bool there = g < m->groups; /* missing groups contain values that must not be read */
 
 			set_bits(m, XFP_COMPONENT_ZEROS, (r * m->lines + g) * 4, 4,
 				 there ? m->zero[g * m->rows + r] : 9);
@@ -155,8 +155,7 @@ static void pack_gemv(struct matrix *m)
 		}
 }
 
-/* The steps in which its writer goes about it: pairs of a quarter of 32 are brought together, then even before odd,
- * then four rows for each 64. Zeros are scaled. */
+/* AWQ's packer: combine pairs from each quarter of 32, even before odd, then four rows for each 64; scale zeros. */
 static void pack_fast(struct matrix *m)
 {
 	for (uint64_t r = 0; r < m->rows; r++)
@@ -202,7 +201,7 @@ static void make_values(struct matrix *m)
 	m->scale = malloc(m->groups * m->rows * 2);
 	for (uint64_t i = 0; i < m->groups * m->rows; i++) {
 		m->zero[i] = (uint8_t)(test_random(&seed) >> 20 & most);
-		/* From subnormal ones to some that are as large as weights; one in eight is negative, one 0. */
+		/* From subnormals to magnitudes of weights; one in eight is negative, one is 0. */
 		m->scale[i] = (uint16_t)((m->scale_dtype == XFP_F16 ? 0 : 0x3800) + test_random(&seed) % 0x800 +
 					 (i % 8 == 3 ? 0x8000 : 0));
 		m->scale[i] = i % 64 == 5 ? 0 : m->scale[i];
@@ -215,7 +214,7 @@ static void make_values(struct matrix *m)
 	}
 }
 
-/* Each group as often as in order, the columns shuffled. */
+/* Each group as often as if in order, the columns shuffled. */
 static void shuffle(struct matrix *m)
 {
 	uint64_t seed = m->cols;
@@ -241,7 +240,7 @@ static void finish(struct matrix *m)
 	free(m->file.path);
 }
 
-/* All components in a file, behind bytes that are none of theirs. */
+/* Write all components to a file, after unrelated bytes. */
 static void store(void **state, struct matrix *m)
 {
 	static const enum xfp_component_role roles[] = { XFP_COMPONENT_CODES, XFP_COMPONENT_SCALES, XFP_COMPONENT_ZEROS,
@@ -402,7 +401,7 @@ static void gptq(void **state)
 		}
 }
 
-/* Groups that are too many for a table of what their codes stand for, and for any. */
+/* Too many groups for a table of code values, and too many for any. */
 static void many_groups(void **state)
 {
 	for (uint64_t cols = 1200; cols <= 4096; cols += 2896) {
@@ -453,7 +452,7 @@ static void awq(void **state)
 	}
 }
 
-/* Less one of 0 has all bits set, and stands for 0; not for what is one more than all codes. */
+/* A stored zero of 0, minus one, has all bits set and means 0, not one more than all codes. */
 static void wraps(void **state)
 {
 	struct matrix m = { .codec = XFP_CODEC_GPTQ,
@@ -473,7 +472,7 @@ static void wraps(void **state)
 	finish(&m);
 }
 
-/* Bytes that this process has read so far; 0 where nobody tells. */
+/* Bytes read by this process so far; 0 if unknown. */
 static uint64_t bytes_read(void)
 {
 	FILE *file = fopen("/proc/self/io", "r");
@@ -487,7 +486,7 @@ static uint64_t bytes_read(void)
 	return bytes;
 }
 
-/* Reading all rows in order, by few, reads each byte of codes once; and holds a block of them. */
+/* Reading all rows in order, a few at a time, reads each byte of codes once, and holds one block of them. */
 static void memory(void **state)
 {
 	struct matrix m = {
@@ -523,7 +522,7 @@ static void refused(void **state)
 		{ 32, 0, 3, "contains a group without a scale" },
 		{ 32, 2, UINT32_MAX, "contains a group without a scale" },
 		{ 32, 1, 0, "has more inputs in a group than group_size" },
-		{ 36, 0, 2, "has more inputs in a group than group_size" }, /* the last has fewer than others */
+		{ 36, 0, 2, "has more inputs in a group than group_size" }, /* the last is smaller */
 	};
 	struct xfp_matrix_reader *reader;
 	uint16_t row[96];

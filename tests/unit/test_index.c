@@ -18,7 +18,7 @@ static void sizes_are_dense_and_padded(void **state)
 	assert_int_equal(xfp_index_row_bytes(4096, 5), 4096 * 5 / 8);
 }
 
-/* The example of xfp(5). */
+/* The example in xfp(5). */
 static void the_example_of_the_manual(void **state)
 {
 	static const uint8_t row[32] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The strict JSON reader, token by token: strings at the very ends of what fits into a buffer and into a code.
+ * The strict JSON reader, token by token: strings at the limits of buffers and of code points.
  */
 #include "tests/unit/unit.h"
 
@@ -11,7 +11,7 @@
 
 #include "checkpoints/json_reader.h"
 
-/* In memory of exactly its size, so that a reader that goes on past the end is found. */
+/* In memory of exactly its size, so that reads past the end are detected. */
 static struct xfp_json begin(const char *text, size_t size, char **held)
 {
 	struct xfp_json j;
@@ -22,7 +22,7 @@ static struct xfp_json begin(const char *text, size_t size, char **held)
 	return j;
 }
 
-/* A string of these bytes between quotes: what it is read as, or why it is refused. */
+/* A string of these bytes in quotes: the decoded text, or the error. */
 static const char *read_string(const char *bytes, size_t size, char *text, size_t capacity, size_t *length)
 {
 	char quoted[300], *held;
@@ -37,7 +37,7 @@ static const char *read_string(const char *bytes, size_t size, char *text, size_
 	if (xfp_json_string(&j, text, capacity, length))
 		assert_true(xfp_json_end(&j));
 	error = j.error;
-	/* Passing over it comes to the same, but for NUL, which is wrong in names only. */
+	/* Skipping it has the same result, except for NUL, which is invalid only in names. */
 	xfp_json_init(&j, held, size + 2);
 	assert_int_equal(xfp_json_skip(&j), !error || strstr(error, "NUL"));
 	free(held);
@@ -57,7 +57,7 @@ static void strings_of_the_size_of_their_buffer(void **state)
 		{ "abcde\xc3\xa9", "abcde\xc3\xa9", 7 },
 		{ "abcdef\xc3\xa9", "abcdef", 8 },
 		{ "abc\xf0\x9f\x98\x80", "abc\xf0\x9f\x98\x80", 7 },
-		{ "abcd\xf0\x9f\x98\x80z", "abcd", 9 }, /* what follows is not stored either: the part is a prefix */
+		{ "abcd\xf0\x9f\x98\x80z", "abcd", 9 }, /* nothing more is stored: the result is a prefix */
 		{ "abcd\\ud83d\\ude00z", "abcd", 9 },
 		{ "", "", 0 },
 	};
@@ -74,7 +74,7 @@ static void strings_of_the_size_of_their_buffer(void **state)
 	}
 }
 
-/* The first and the last of each length of UTF-8, as they are and as escapes. */
+/* The first and the last character of each UTF-8 length, literally and as escapes. */
 static void characters_of_every_length(void **state)
 {
 	static const struct {
@@ -105,7 +105,7 @@ static void characters_of_every_length(void **state)
 			continue;
 		assert_null(read_string(cases[i].bytes, size, text, sizeof text, &length));
 		assert_string_equal(text, cases[i].bytes);
-		/* Whatever is left of it is none, also where the rest lies behind the end. */
+		/* An incomplete character is invalid, also if the rest follows after the end. */
 		for (size_t cut = 1; cut < size; cut++) {
 			char whole[16];
 			struct xfp_json j;
@@ -125,14 +125,14 @@ static void what_is_no_text(void **state)
 	static const struct {
 		const char *bytes, *error;
 	} cases[] = {
-		/* overlong: 0, U+007F, U+07FF, U+FFFF, in more bytes than they need */
+		/* overlong: 0, U+007F, U+07FF, U+FFFF in too many bytes */
 		{ "\xc0\x80", "not valid UTF-8" },
 		{ "\xc1\xbf", "not valid UTF-8" },
 		{ "\xe0\x80\x80", "not valid UTF-8" },
 		{ "\xe0\x9f\xbf", "not valid UTF-8" },
 		{ "\xf0\x80\x80\x80", "not valid UTF-8" },
 		{ "\xf0\x8f\xbf\xbf", "not valid UTF-8" },
-		/* half a pair, beyond U+10FFFF, no first byte, no byte that goes on */
+		/* surrogate, beyond U+10FFFF, invalid first byte, invalid continuation */
 		{ "\xed\xa0\x80", "not valid UTF-8" },
 		{ "\xed\xbf\xbf", "not valid UTF-8" },
 		{ "\xf4\x90\x80\x80", "not valid UTF-8" },
@@ -169,7 +169,7 @@ static void what_is_no_text(void **state)
 	assert_string_equal(read_string("a\0b", 3, text, sizeof text, &length), "a control character inside a string");
 }
 
-/* Texts that end anywhere in a token. */
+/* Texts truncated anywhere inside a token. */
 static void texts_that_are_cut(void **state)
 {
 	static const char text[] = "{\"a\\u00e9\\ud83d\\ude00\xc3\xa9\": [true, null, -1.5e+3, {}, \"x\"], \"b\": 1}";
@@ -238,7 +238,7 @@ static void values_nested_to_the_last(void **state)
 	}
 }
 
-/* What looks like JSON and is not. */
+/* Invalid JSON. */
 static void what_is_refused(void **state)
 {
 	static const char *const texts[] = { "[1,]",  "[,1]", "{\"a\":1,}", "{\"a\"}", "{\"a\" 1}", "{1:2}",

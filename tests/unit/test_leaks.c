@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What fails leaves no descriptor open. It leaves no memory either: a build with the sanitizers says so of this test.
+ * Failures leave no descriptor open, and no memory: a build with sanitizers checks the latter with this test.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static unsigned descriptors(void)
 
 typedef enum xfp_status trial_fn(void **state, const char *path, struct xfp_error *err);
 
-/* Twice, for libhdf5 opens a file that is open already without another descriptor. */
+/* Twice, because libhdf5 opens a file that is already open without another descriptor. */
 static void fails_without_a_trace(void **state, const char *name, const char *path, trial_fn *trial)
 {
 	for (int i = 0; i < 2; i++) {
@@ -81,7 +81,7 @@ static enum xfp_status create(void **state, const char *path, struct xfp_error *
 	return xfp_artifact_create(path, &a, err);
 }
 
-/* Sealed, opened, and then of another kind than its name says. */
+/* Seal and open it, then read it as another kind. */
 static enum xfp_status read_as_others(void **state, const char *path, struct xfp_error *err)
 {
 	struct xfp_outliers outliers = { 0 };
@@ -121,7 +121,7 @@ static void artifacts(void **state)
 	bytes[size / 2] ^= 1;
 	scratch_write(state, "bad.h5", bytes, size);
 	FAILS(bad, open_fit);
-	/* whole by its envelope, but no HDF5 */
+	/* a valid envelope, but not HDF5 */
 	memset(bytes + 512, 'x', size - 512);
 	scratch_write(state, "bad.h5", bytes, size);
 	OK(xfp_envelope_seal(bad, &err));
@@ -168,7 +168,7 @@ static void ledgers(void **state)
 	FAILS(path, read_ledger);
 	scratch_write(state, "ledger.h5", "no ledger", 9);
 	FAILS(path, read_ledger);
-	fixture_fit(path, &label); /* as good as any, and none */
+	fixture_fit(path, &label); /* with any digest, and without one */
 	FAILS(path, read_ledger);
 	OK(xfp_ledger_write(path, &empty, &err));
 	assert_int_equal(stat(path, &st), 0);
@@ -287,7 +287,7 @@ static void bundles(void **state)
 		fixture_write(f.out, bytes, cut);
 		FAILS(f.out, open_bundle);
 	}
-	for (size_t at = 0; at < size; at += 61) { /* what opening looks at */
+	for (size_t at = 0; at < size; at += 61) { /* bytes that opening examines */
 		bytes[at] ^= 0xff;
 		fixture_write(f.out, bytes, size);
 		if (open_bundle(NULL, f.out, &(struct xfp_error){ 0 })) {
@@ -299,7 +299,7 @@ static void bundles(void **state)
 	assert_true(noticed > 10);
 	FAILS(f.folder, open_bundle);
 	FAILS("/no/such/bundle.xfp", open_bundle);
-	/* the writer: parts that are gone, or too short; an extra file that is gone; a checkpoint that is */
+	/* the writer: missing or truncated parts; a missing extra file; a missing checkpoint */
 	writing = &f;
 	fixture_write(f.bundle_units[0].path, "", 0);
 	FAILS("", write_bundle);

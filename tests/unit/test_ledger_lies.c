@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ledger whose envelope is right and whose records are not: every reference is checked before it is followed, by
- * a reader of the whole ledger and by a reader of one unit.
+ * A ledger with a valid envelope and invalid records: every reference is checked before use, by the reader of the whole
+ * ledger and by the reader of one unit.
  */
 #include <stddef.h>
 

@@ -43,7 +43,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Lloyd's iteration from the textbook, on the sorted row in long double. */
+/* Textbook Lloyd iteration, on the sorted row in long double. */
 static void textbook(const float *x, size_t n, unsigned k, int start, unsigned rounds, uint16_t *codebook)
 {
 	unsigned m = 1u << k;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lock of a cache: who has it, who is told, and one whose file was replaced under its holder.
+ * The lock of a cache: its holder, messages about it, and a lock whose file was replaced under its holder.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -100,7 +100,7 @@ static void sharing_waits(void **state)
 	xfp_store_close(&store);
 }
 
-/* The lock held is then useless: others lock the new file. */
+/* The lock that is held is then useless: others lock the new file. */
 static void made_anew_while_it_is_held(void **state)
 {
 	struct xfp_store store = open_cache(state);

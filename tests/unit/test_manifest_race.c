@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes that ingest at the same time. The program is linked with --wrap=xfp_artifact_open, which runs between the
- * check whether an artifact is known and the transaction that enters it, and with --wrap=xfp_artifact_get_label, which
+ * check whether an artifact is known and the transaction that records it, and with --wrap=xfp_artifact_get_label, which
  * runs in the middle of that transaction.
  */
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 
 #include "tests/unit/cache_fixture.h"
 
-static const struct xfp_store *racing; /* NULL: no other process comes first */
+static const struct xfp_store *racing; /* NULL: no other process is first */
 
 enum xfp_status __real_xfp_artifact_open(const char *path, const char *kind, uint32_t version, const char *key,
 					 struct xfp_artifact *a, struct xfp_error *err);
@@ -66,8 +66,8 @@ enum xfp_status __wrap_xfp_artifact_open(const char *path, const char *kind, uin
 	return __real_xfp_artifact_open(path, kind, version, key, a, err);
 }
 
-static const struct xfp_store *crowded; /* NULL: no other process comes in between */
-static const char *meanwhile;           /* what another process ingests */
+static const struct xfp_store *crowded; /* NULL: no other process interferes */
+static const char *meanwhile;           /* artifact that another process ingests */
 static pid_t late;
 
 enum xfp_status __real_xfp_artifact_get_label(struct xfp_artifact *a, struct xfp_artifact_label *label,
@@ -107,7 +107,7 @@ static void the_other_comes_first(void **state)
 	xfp_store_close(&store);
 }
 
-/* A transaction is not undone by another process that writes: that one waits. */
+/* A transaction is not undone by another writer, which waits. */
 static void another_comes_meanwhile(void **state)
 {
 	struct xfp_store store = open_cache(state, 0);

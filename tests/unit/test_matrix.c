@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading matrices through views: every layout gives the same rows, however they are asked for.
+ * Reading matrices through views: every layout gives the same rows, for any way of reading.
  */
 #include <fcntl.h>
 
 #include "checkpoints/checkpoint.h"
 #include "tests/unit/scratch.h"
 
-#define HEADER 24 /* bytes before the tensor, so that an offset forgotten shows */
+#define HEADER 24 /* bytes before the tensor, so that a missing offset is detected */
 
 static struct xfp_error err;
 static const size_t element_bytes[] = { 1, 2, 4, 8 };
@@ -20,7 +20,7 @@ static void expect(enum xfp_status status, enum xfp_status expected, const char 
 			 part ? part : "");
 }
 
-/* What matrix element (r, c) holds: all bytes matter, and no two neighbours are alike. */
+/* The content of matrix element (r, c): all bytes matter, and neighbours differ. */
 static uint64_t element(uint64_t r, uint64_t c)
 {
 	uint64_t state = r * 1000003 + c;
@@ -28,7 +28,7 @@ static uint64_t element(uint64_t r, uint64_t c)
 	return test_random(&state);
 }
 
-/* A file with the tensor of `elements` elements, of which the view's are the matrix and the rest 0xee. */
+/* Write the tensor of `elements` elements: the matrix's values in the view's elements, 0xee in the rest. */
 static struct xfp_matrix_source store(void **state, const char *name, unsigned kind, uint64_t elements,
 				      struct xfp_view view)
 {
@@ -74,7 +74,7 @@ static void check_rows(struct xfp_matrix_reader *reader, const struct xfp_matrix
 	free(buf);
 }
 
-/* Whole, one by one, in blocks, and as many as are worth it. */
+/* All rows, one by one, in blocks, and in blocks of the recommended size. */
 static void check(struct xfp_matrix_source source, unsigned kind)
 {
 	struct xfp_matrix_reader *reader;
@@ -196,7 +196,7 @@ static void test_bounds(void **state)
 	xfp_matrix_close(reader);
 	xfp_matrix_close(NULL);
 
-	/* No rows, no columns: nothing to read, and nothing wrong. */
+	/* No rows or no columns: nothing to read, and no error. */
 	for (int i = 0; i < 2; i++) {
 		source.view = (struct xfp_view){ 20, i, !i, 5, 1 };
 		assert_int_equal(xfp_matrix_open(&source, &reader, &err), XFP_OK);
@@ -233,7 +233,7 @@ static void test_file_trouble(void **state)
 	}
 }
 
-/* A file that is not the one that was looked at is not read. */
+/* A file with another identity is not read. */
 static void test_identity(void **state)
 {
 	struct xfp_matrix_source source = store(state, "a", 1, 20, (struct xfp_view){ 0, 4, 5, 5, 1 });

@@ -23,14 +23,14 @@
 static const char *const set_names[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
 #define SETS (sizeof set_names / sizeof *set_names)
 
-/* ---- buffers that end, and begin, where nothing may be read ------------------------------------- */
+/* ---- buffers between inaccessible pages --------------------------------------------------------- */
 
 struct guarded {
 	uint8_t *map, *data;
 	size_t mapped;
 };
 
-/* `bytes` that end at a page that is not there, aligned to 64 bytes where `align`; else they may begin anywhere. */
+/* Return `bytes` that end at an inaccessible page, aligned to 64 bytes if `align`. */
 static struct guarded guard(size_t bytes, bool align)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), space = (bytes + 63 + page - 1) / page * page;
@@ -53,7 +53,7 @@ static void release(struct guarded g)
 struct matrix {
 	struct xfp_matvec w;
 	struct guarded index, code, pair, byte, row, tables, pointer, column, residual;
-	double largest; /* stored weight, outliers aside */
+	double largest; /* largest stored weight, without outliers */
 };
 
 static uint16_t random_half(uint64_t *seed, float scale)
@@ -206,7 +206,7 @@ static void free_matrix(struct matrix *m)
 
 /* ---- comparing --------------------------------------------------------------------------------- */
 
-/* How far a result may be off. */
+/* The error bound of a result. */
 static double bound(const struct matrix *m, const char *set, const struct xfp_matvec_x *x, unsigned vector,
 		    double magnitude)
 {
@@ -320,7 +320,7 @@ static void v2c(void **state)
 			every_width(XFP_MATVEC_V2C, k, group, 400 + 10 * k + group);
 }
 
-/* What no bytes can stand for. */
+/* Values that bytes cannot represent. */
 static void entries_and_activations_that_are_not_finite(void **state)
 {
 	uint64_t seed = 9;
@@ -354,8 +354,8 @@ static void entries_and_activations_that_are_not_finite(void **state)
 	free(source);
 }
 
-/* A library of which one number is not finite: tables of bytes are of no use. The row that uses it shows it, and others
- * are as they should be. */
+/* A library with a number that is not finite has no tables of bytes. The row that uses the number is not finite; others
+ * are correct. */
 static void a_library_that_is_not_finite(enum xfp_matvec_mode mode, unsigned group, unsigned count, bool of_ratios,
 					 uint16_t odd)
 {
@@ -369,7 +369,7 @@ static void a_library_that_is_not_finite(enum xfp_matvec_mode mode, unsigned gro
 	struct xfp_matvec_x x;
 
 	make_matrix(&m, mode, K, group, ROWS, COLS, false, &seed);
-	/* Codebook 0, or ratio 0, is that of row 1 alone: its bytes are 0, and of others both numbers are not. */
+	/* Codebook 0, or ratio 0, is used by row 1 alone: its bytes are 0, and both numbers of other bytes are not. */
 	for (unsigned i = 0; i < 32 * ENTRIES; i++)
 		entry[i] = i < ENTRIES && !of_ratios ? odd : random_half(&seed, 1);
 	for (unsigned i = 0; i < 32; i++)
@@ -419,7 +419,7 @@ static void libraries_that_are_not_finite(void **state)
 	}
 }
 
-/* The bound of bytes is the worst case; by chance it is far less, and less than activations in bf16 are off. */
+/* The bound for bytes is the worst case; typical errors are far smaller, and smaller than those of bf16 activations. */
 static void errors_are_far_below_those_of_bf16(void **state)
 {
 	uint64_t seed = 11;

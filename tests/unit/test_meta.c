@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of Meta's Llama, joined: shapes and row order, parts that contradict each other, defaults of params.json.
+ * Parts of Meta's Llama, joined: shapes and row order, contradicting parts, defaults of params.json.
  */
 #include <jansson.h>
 
@@ -36,7 +36,7 @@ static const struct shape {
 	{ "tok_embeddings.weight", 2, { 12, DIM }, 1 },
 };
 
-/* Contents of the parts that read_part returns. */
+/* The contents of the parts that read_part returns. */
 static struct part {
 	struct shape tensors[TENSORS];
 	uint32_t count;
@@ -45,7 +45,7 @@ static struct part {
 
 static void make_parts(void **state, unsigned count, const char *params)
 {
-	/* Two heads of keys: with four parts, two hold the same one. */
+	/* Two key heads: with four parts, two parts have the same one. */
 	unsigned keys = count > 2 ? 2 : count;
 
 	scratch_write(state, "params.json", params, strlen(params));

@@ -100,7 +100,7 @@ static void outliers_come_by_distance_then_position(void **state)
 	free(column);
 }
 
-/* Whatever bits of their distances two outliers differ in, in whichever order they come. */
+/* Outliers whose distances differ in any bits, in either order. */
 static void sorting_looks_at_every_bit(void **state)
 {
 	static const double means[] = { 0, 0.5, 1.0 / 3, -1e-7, 12345.678 };
@@ -132,14 +132,14 @@ static void sorting_looks_at_every_bit(void **state)
 	}
 }
 
-/* Three whose distances differ in one digit of the sort alone, the least, the largest and what is between. */
+/* Three outliers whose distances differ in one digit of the sort: the least, the largest and one between. */
 static void sorting_takes_every_value_of_a_digit(void **state)
 {
 	xfp_outlier buffer[3];
 
 	(void)state;
 	for (int32_t middle = 1; middle < 2047; middle++) {
-		/* of equal exponents; 11 bits of the mantissa */
+		/* equal exponents; 11 bits of mantissa */
 		xfp_outlier found[3] = { xfp_outlier_of(1, 4096), xfp_outlier_of(2, 4096 + 2 * middle),
 					 xfp_outlier_of(3, 4096 + 2 * 2047) };
 

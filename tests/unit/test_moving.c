@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is kept of units that move into a pending bundle: the record of its progress, receipts, and the file itself.
+ * Units that move into a pending bundle: the record of progress, receipts, and the file itself.
  */
 #include "cache/key.h"
 #include "stages/work/moving.h"
@@ -279,7 +279,7 @@ static void damaged_receipt(void **state)
 	free(path);
 }
 
-/* ---- what a receipt is of ---------------------------------------------------------------------- */
+/* ---- the key of a receipt ---------------------------------------------------------------------- */
 
 static void key_of(const struct xfp_parameters *parameters, const struct xfp_policy *policy, enum xfp_plan plan,
 		   uint8_t first, char hex[33])

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of everything that a bundle can hold, through the public header alone, against the weights that it decodes
- * to.
+ * Products of everything that a bundle can contain, through the public header alone, compared with its decoded weights.
  */
 #include "tests/unit/unit.h"
 
@@ -19,7 +18,7 @@ static struct xfp_error err;
 
 /* ---- a product and its bound -------------------------------------------------------------------- */
 
-/* Vectors as a type holds them, and the numbers that those are. */
+/* Vectors in an element type, and the numbers that they represent. */
 static void *convert(enum xfp_float type, float *x, size_t elements)
 {
 	void *held = malloc(elements * 4 + 1);
@@ -29,7 +28,7 @@ static void *convert(enum xfp_float type, float *x, size_t elements)
 	return held;
 }
 
-/* A matrix as it was stored: its weights, and what its columns are divided by. */
+/* A stored matrix: its weights, and the divisors of its columns. */
 struct subject {
 	const float *w;
 	size_t rows, cols;
@@ -51,8 +50,8 @@ static void make_subject(struct subject *s, const struct xfp_bundle *bundle, uin
 		s->largest = fmaxf(s->largest, fabsf(w[i]) / s->down[i % s->cols]);
 }
 
-/* How far a result may be: the header's bound, of the largest weight of the matrix and activation of the vector. A
- * library may have entries that are larger than any weight is. */
+/* The error bound of the header, from the largest weight of the matrix and the largest activation of the vector. A
+ * library may have entries larger than any weight. */
 static double bound(const struct subject *s, const float *w, size_t first, size_t cols, const float *x,
 		    enum xfp_float type, double expected)
 {
@@ -122,7 +121,7 @@ static void try_slice(const struct xfp_bundle *bundle, uint32_t u, const struct 
 		make_subject(subject, bundle, unit->first_matrix + e, decoded[unit->first_matrix + e]);
 		for (size_t m = 0; m < count; m++)
 			expect_product(subject, &s, x + m * stride, &out, m);
-		/* what lies between two results is nobody's */
+		/* the memory between two results must be unchanged */
 		for (size_t m = 0; m + 1 < count; m++)
 			assert_true(result_of(&out, m, s.rows) == 0 && result_of(&out, m, s.rows + 1) == 0);
 	}
@@ -171,7 +170,7 @@ static void every_unit(void **state)
 	fixture_free(&f);
 }
 
-/* Rows and columns of every unit, at and beside the ends of chunks and groups. */
+/* Rows and columns of every unit, at and next to the ends of chunks and groups. */
 static void slices(void **state)
 {
 	struct fixture f;
@@ -252,7 +251,7 @@ static void what_cannot_be(void **state)
 	xfp_linear_close(linear);
 	xfp_linear_close(NULL);
 
-	/* tensors that are no matrix: of integers, of no dimension, in units */
+	/* tensors that are not a matrix: integers, no dimension, several units */
 	assert_int_equal(xfp_linear_open_tensor(bundle, xfp_bundle_find_tensor(bundle, "ids"), NULL, &linear, &err),
 			 XFP_USAGE);
 	assert_int_equal(xfp_linear_open_tensor(bundle, xfp_bundle_find_tensor(bundle, "scalar"), NULL, &linear, &err),
@@ -299,7 +298,7 @@ static void a_kept_tensor(void **state)
 	assert_int_equal(xfp_multiply(NULL, linear, 0, 1, &in, &out, &err), XFP_OK);
 	expect_product(subject, &some, x, &out, 0);
 	xfp_linear_close(linear);
-	/* the tied one is the same; nothing at all is no matrix */
+	/* the tied tensor is the same; no such tensor */
 	number = xfp_bundle_find_tensor(bundle, "tied");
 	assert_int_equal(xfp_linear_open_tensor(bundle, number, NULL, &linear, &err), XFP_OK);
 	assert_int_equal(xfp_multiply(NULL, linear, 0, 1, &in, &out, &err), XFP_OK);
@@ -315,7 +314,7 @@ static void a_kept_tensor(void **state)
 
 /* ---- rows --------------------------------------------------------------------------------------- */
 
-/* Rows by their numbers are those that the matrices decode to, of the slice's columns. */
+/* Rows by number equal the decoded rows, for the slice's columns. */
 static void expect_rows(const struct xfp_bundle *bundle, const struct xfp_linear *linear, uint32_t first_matrix,
 			const struct xfp_slice *slice, enum xfp_float type)
 {
@@ -328,7 +327,7 @@ static void expect_rows(const struct xfp_bundle *bundle, const struct xfp_linear
 
 	xfp_linear_info(linear, &info);
 	assert_true(xfp_bundle_matrix(bundle, first_matrix, &matrix));
-	/* backwards, all of them as far as there is room, and one twice */
+	/* in reverse, all that fit, and one twice */
 	for (uint64_t i = info.experts * slice->rows; i-- > 0 && count < 63;)
 		ids[count++] = (uint32_t)i;
 	ids[count++] = 0;
@@ -342,7 +341,7 @@ static void expect_rows(const struct xfp_bundle *bundle, const struct xfp_linear
 						       slice->first_row + ids[i] % slice->rows, 1, type, whole, &err),
 				 XFP_OK);
 		assert_memory_equal(got + i * stride * size, whole + slice->first_col * size, slice->cols * size);
-		/* what is behind a row is not its */
+		/* bytes after a row are unchanged */
 		for (size_t b = slice->cols * size; b < stride * size; b++)
 			assert_int_equal(got[i * stride * size + b], 0xa5);
 	}
@@ -409,7 +408,7 @@ static void rows_of_tensors(void **state)
 		assert_memory_equal(y + 5, w + 10, 5 * sizeof *y);
 		xfp_linear_close(linear);
 	}
-	/* a unit that is a whole tensor is found by that */
+	/* a unit that is a whole tensor is found by the tensor */
 	number = xfp_bundle_find_tensor(bundle, "wide");
 	assert_int_equal(xfp_linear_open_tensor(bundle, number, NULL, &linear, &err), XFP_OK);
 	xfp_linear_info(linear, &info);
@@ -438,7 +437,7 @@ static void rows_of_tensors(void **state)
 	fixture_free(&f);
 }
 
-/* A tensor of which units are rows is none of them. */
+/* A tensor whose rows are in several units is not one of them. */
 static void a_tensor_of_two_units(void **state)
 {
 	struct fixture f;
@@ -500,7 +499,7 @@ static void *call_often(void *argument)
 	return NULL;
 }
 
-/* The same bits from any team; and from several callers at once, of one team or of their own. */
+/* The same bits from any team, and from concurrent callers, with one team or their own. */
 static void any_team(void **state)
 {
 	struct fixture f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Token ids from .npy files: types, shapes and versions that are read, and headers that are refused.
+ * Token ids from .npy files: accepted types, shapes and versions, and refused headers.
  */
 #include "model/evaluate/npy.h"
 #include "tests/unit/scratch.h"
@@ -65,7 +65,7 @@ static void types_and_shapes(void **state)
 	}
 }
 
-/* Numbers beyond 32 bits become the largest of 32 bits; negative numbers of each size are refused. */
+/* Numbers beyond 32 bits become UINT32_MAX; negative numbers of each size are refused. */
 static void limits_of_numbers(void **state)
 {
 	static const char *const types[] = { HEADER("|i1", "2,"), HEADER("<i2", "2,"), HEADER("<i4", "2,"),
@@ -141,7 +141,7 @@ static void headers_that_are_refused(void **state)
 	}
 }
 
-/* The file itself ends: in the magic, before the header and in it. */
+/* Truncated files: in the magic, before the header and in it. */
 static void files_that_end(void **state)
 {
 	static const unsigned char file[] = "\x93NUMPY\1\0\4\0{'a'}";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long something takes, when something was, and how both are worded.
+ * Durations and times, and their text forms.
  */
 #include <stdbool.h>
 
@@ -24,7 +24,7 @@ static void what_is_left_follows_from_fresh_work(void **state)
 	assert_true(xfp_pace_left(&pace) < 0);
 }
 
-/* No forecast from next to nothing, nor from what is mostly a guess. */
+/* No forecast from too little work, nor from mostly guessed work. */
 static void it_is_told_when_it_can_be_trusted(void **state)
 {
 	static const struct {
@@ -32,9 +32,9 @@ static void it_is_told_when_it_can_be_trusted(void **state)
 		bool told;
 	} cases[] = {
 		{ { 1000, 0, 9, 5, 0 }, false },    { { 1000, 0, 10, 5, 0 }, true },
-		{ { 1000, 500, 5, 5, 0 }, true }, /* of what is left to do */
+		{ { 1000, 500, 5, 5, 0 }, true }, /* of the remaining work */
 		{ { 1000, 500, 4, 5, 0 }, false },  { { 1e6, 0, 1, 59, 0 }, false },
-		{ { 1e6, 0, 1, 60, 0 }, true },     { { 1000, 0, 100, 5, 50 }, true }, /* units that are begun */
+		{ { 1e6, 0, 1, 60, 0 }, true },     { { 1000, 0, 100, 5, 50 }, true }, /* units that have started */
 		{ { 1000, 0, 100, 5, 51 }, false }, { { 1000, 0, 499, 5, 499 }, false },
 		{ { 1000, 0, 500, 5, 500 }, true },
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The codecs int and nvfp4 against what their formats say, in doubles: every packing, every number of bits, zero points
- * and orders of columns, read in all sorts of rectangles.
+ * The codecs int and nvfp4 compared with the definitions of their formats, in double: every packing, every number of
+ * bits, zero points and column orders, read in all sorts of rectangles.
  */
 #include <math.h>
 
@@ -21,9 +21,9 @@ struct packed {
 	struct xfp_recipe_part part;
 	struct xfp_recipe recipe;
 	struct xfp_source_file file;
-	unsigned char data[MOST_BYTES]; /* components, one behind the other */
+	unsigned char data[MOST_BYTES]; /* components, one after the other */
 	uint64_t used;
-	double *stored; /* as they are before they are rounded */
+	double *stored; /* values before rounding */
 };
 
 static void begin(struct packed *p, enum xfp_codec codec, uint64_t rows, uint64_t cols)
@@ -36,7 +36,7 @@ static void begin(struct packed *p, enum xfp_codec codec, uint64_t rows, uint64_
 	p->stored = malloc(rows * cols * sizeof *p->stored);
 }
 
-/* Zeros at first. */
+/* Initially zeros. */
 static unsigned char *put(struct packed *p, enum xfp_component_role role, enum xfp_dtype dtype, uint64_t bytes)
 {
 	unsigned char *at = p->data + p->used;
@@ -69,7 +69,7 @@ static double put_scale(unsigned char *at, enum xfp_dtype dtype, uint64_t i)
 		memcpy(at, &bits, 4);
 	else if (dtype == XFP_BF16)
 		memcpy(at, (char *)&bits + 2, 2);
-	else /* f16 has these as well */
+	else /* f16 has these, too */
 		memcpy(at, &(uint16_t){ (uint16_t)(((bits >> 23) - 112) << 10 | (bits >> 13 & 0x3ff)) }, 2);
 	return value;
 }
@@ -164,8 +164,7 @@ static double of_16_bits(enum xfp_dtype dtype, uint16_t bits)
 	return bits & 0x8000 ? -value : value;
 }
 
-/* What came out is a number next to the one that is stored, and no other is nearer; of two that are as near, it is the
- * even one. */
+/* The result is the stored number nearest to the exact value; for ties, the even one. */
 static bool is_nearest(enum xfp_dtype dtype, uint16_t got, double want)
 {
 	double off = fabs(of_16_bits(dtype, got) - want);
@@ -254,7 +253,7 @@ static void in_words(void **state)
 			}
 }
 
-/* Groups that are none: a fold would not have let them pass, but files change. */
+/* Invalid groups: a fold would reject them, but files can change. */
 static void no_such_group(void **state)
 {
 	const struct shape shape = { XFP_INT_DENSE, 4, 3, 32, 1, 8, XFP_BF16, ZERO_WORDS, true };
@@ -278,7 +277,7 @@ static double e4m3(unsigned code)
 	return code & 128 ? -value : value;
 }
 
-/* Components that are larger or smaller than they should be. */
+/* Components of the wrong size. */
 static void refuse_other_sizes(struct packed *p)
 {
 	struct xfp_packed_source source = {
@@ -299,7 +298,7 @@ static void refuse_other_sizes(struct packed *p)
 static void nvfp4(void **state)
 {
 	static const double values[8] = { 0, .5, 1, 1.5, 2, 3, 4, 6 };
-	/* Scale 3 divided by the first is halfway between two of bf16, and times its inverse it is not. */
+	/* 3 divided by the first scale is a tie in bf16; 3 times its inverse is not. */
 	static const float globals[] = { 0x1.381382p-8f, 2688, 3e-5f };
 	unsigned char *codes, *scales, *global;
 	struct packed p;
@@ -330,8 +329,8 @@ static void nvfp4(void **state)
 		}
 }
 
-/* What is stored fast is what conversion by conversion gives, with the sign of 0: numbers around everything that
- * rounding does, of every exponent, and what is none. */
+/* Fast conversion equals conversion one by one, including the sign of 0: numbers around every rounding case, of every
+ * exponent, and NaN. */
 static void stored(void **state)
 {
 	static const uint32_t low[] = { 0, 1, 0xfff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xefff, 0xf000, 0xffff };
@@ -396,7 +395,7 @@ static void refused(void **state)
 		case 10:
 			p.components[2].dtype = XFP_U8;
 			break;
-		case 11: /* packed zeros of blocks that have more rows than one */
+		case 11: /* packed zeros of blocks with more than one row */
 			p.part.parameters[XFP_INT_BLOCK_ROWS] = 24;
 			p.components[1].bytes /= 24;
 			break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVFP4, MXFP4 and FP8 of tiles, as others publish them.
+ * NVFP4, MXFP4 and FP8 with tiles, as published.
  */
 #include "tests/unit/peers.h"
 
@@ -52,7 +52,7 @@ static void fp8_is_read_as_written_down(void **state)
 	assert_true(x[0] == 224 && x[1] == -224 && x[2] == 0.5f && x[3] == 0x1p-10f && x[4] == 0x1p-7f && x[5] == 0);
 }
 
-/* ---- encoders as published: said again by trying all that a number can be ------------------------- */
+/* ---- published encoders, reimplemented by trying all codes ---------------------------------------- */
 
 struct elements {
 	unsigned count;
@@ -71,7 +71,7 @@ static struct elements e4m3(void)
 	return elements;
 }
 
-/* The nearest, of two the one with the even code. */
+/* The nearest value; for ties, the even code. */
 static float nearest(float y, const struct elements *elements)
 {
 	double best = INFINITY;
@@ -120,7 +120,7 @@ static void reference_fp8(const float *x, size_t n, float *back)
 		back[i] = nearest(x[i] / scale, &elements) * scale;
 }
 
-/* Weights of a model, some in 16 bits, where a tie is nothing rare; groups of very different size. */
+/* Weights of a model, some in 16 bits, where ties are frequent; groups of very different magnitude. */
 static void published_encoders_do_as_published(void **state)
 {
 	static const struct {
@@ -155,7 +155,7 @@ static void published_encoders_do_as_published(void **state)
 	}
 }
 
-/* Halfway, the even code; above the largest, the largest. */
+/* Ties go to the even code; values above the largest become the largest. */
 static void ties_are_broken_to_even(void **state)
 {
 	static const float tie[32] = { 6,      0.25f,  0.75f,  1.25f,  1.75f, 2.5f,  3.5f, 5,
@@ -176,7 +176,7 @@ static void ties_are_broken_to_even(void **state)
 	for (int i = 0; i < 16; i++)
 		assert_true(back[i] == even[i]);
 	memcpy(x, tie, sizeof x);
-	x[0] = 7.99f; /* which keeps the scale */
+	x[0] = 7.99f; /* keeps the scale */
 	xfp_peer_encode(peer_of("MXFP4"), 0, x, 32, block);
 	xfp_peer_decode(peer_of("MXFP4"), 0, block, 32, back);
 	assert_true(block[0] == 127 && back[0] == 6);
@@ -187,7 +187,7 @@ static void ties_are_broken_to_even(void **state)
 	assert_true(back[0] == 3 * 16 && back[1] == -3 * 20 && back[2] == 0);
 }
 
-/* Another matrix's, or tile's, peak gives other codes. */
+/* The peak of another matrix, or tile, gives other codes. */
 static void peaks_are_looked_at(void **state)
 {
 	const float x[16] = { 1, 0.4f, -0.3f };
@@ -203,7 +203,7 @@ static void peaks_are_looked_at(void **state)
 	xfp_peer_encode(peer_of("FP8-128x128"), 8, x, 16, high);
 	assert_int_equal(low[0], 0x7e);
 	assert_int_equal(high[0], 0x66);
-	xfp_peer_encode(peer_of("FP8-128x128"), 1e30f, x, 16, high); /* as all that is larger than 2^30 */
+	xfp_peer_encode(peer_of("FP8-128x128"), 1e30f, x, 16, high); /* like everything above 2^30 */
 	assert_int_equal(high[0], 0);
 }
 

@@ -34,7 +34,7 @@ static double error_of(const struct xfp_peer *peer, const float *x, size_t n)
 	return square > 0 ? error / square : error;
 }
 
-/* What everyone says of them, and the errors of nearly Gaussian weights: ours, with one per cent to spare. */
+/* Published sizes, and errors for nearly Gaussian weights: ours, with a margin of one percent. */
 static const struct {
 	const char *name;
 	unsigned weights, bytes;
@@ -87,7 +87,7 @@ static void gaussian_weights_have_the_known_errors(void **state)
 	free(x);
 }
 
-/* ---- layouts: bytes made by hand ------------------------------------------------------------------ */
+/* ---- layouts: hand-made bytes --------------------------------------------------------------------- */
 
 static void int4_is_read_as_written_down(void **state)
 {
@@ -241,7 +241,7 @@ static void zeros_stay_zeros(void **state)
 		assert_true(error_of(&xfp_peers[i], zero, 300) == 0);
 }
 
-/* One group of zeros among others, and weights of one value, of either sign. */
+/* One group of zeros among others, and constant weights of either sign. */
 static void constants_are_kept(void **state)
 {
 	float x[256];
@@ -256,7 +256,7 @@ static void constants_are_kept(void **state)
 		for (int sign = -1; sign <= 1; sign += 2) {
 			for (size_t i = 0; i < 256; i++)
 				x[i] = 0.3f * (float)sign;
-			/* A power of two for a scale says 0.25. */
+			/* A power of two as scale causes 0.25. */
 			if (error_of(peer, x, 256) > (strcmp(peer->name, "MXFP4") ? 1e-5 : 0.0278))
 				fail_msg("%s: %g", peer->name, error_of(peer, x, 256));
 		}
@@ -269,7 +269,7 @@ static void constants_are_kept(void **state)
 	}
 }
 
-/* Nothing becomes NaN or infinite, and what a format can say is said. */
+/* Nothing becomes NaN or infinite, and representable numbers are kept. */
 static void magnitudes_of_any_size_are_finite(void **state)
 {
 	static const float unit[] = { 1e-45f, 1e-38f, 1e-20f, 1e-9f, 1e-7f, 1e3f, 1e5f, 1e9f, 1e20f, 3.4e38f };
@@ -298,7 +298,7 @@ static void magnitudes_of_any_size_are_finite(void **state)
 	}
 }
 
-/* As if zeros followed, and nothing past the end is touched. */
+/* As if zeros followed; nothing past the end is modified. */
 static void tails_are_filled_with_zeros(void **state)
 {
 	uint64_t seed = 8;
@@ -326,7 +326,8 @@ static void tails_are_filled_with_zeros(void **state)
 	}
 }
 
-/* What was decoded is encoded as it was where the scale follows from the largest weight; and next to that elsewhere. */
+/* Encoding decoded weights gives the same bytes if the scale follows from the largest weight; otherwise nearly the same
+ * weights. */
 static void a_second_time_loses_little(void **state)
 {
 	enum { COUNT = 32 * 256 };
@@ -352,7 +353,7 @@ static void a_second_time_loses_little(void **state)
 	}
 }
 
-/* The bytes of every format for some weights, by the FNV hash: they are the same for any compiler and flags. */
+/* FNV hashes of the bytes of every format for some weights, the same for any compiler and flags. */
 static void bytes_are_the_same_everywhere(void **state)
 {
 	enum { COUNT = 64 * 256 };

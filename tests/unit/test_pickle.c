@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pickles of torch.save: what is taken of them, what is refused, and that neither costs more memory than it may.
+ * Pickles of torch.save: extracted tensors, refusals, and memory limits.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static void takes_tensors(void **state)
 	xfp_pickle_close(NULL);
 }
 
-/* Under the names that tools use; attributes of the dict, and what is beside it, are left. */
+/* Under the names that tools use; attributes of the dict, and values next to it, are ignored. */
 static void finds_the_model(void **state)
 {
 	struct xfp_pickle *pickle = NULL;
@@ -70,7 +70,7 @@ static void finds_the_model(void **state)
 	assert_int_equal(READ("\x80\2}(X\5\0\0\0modelccollections\nOrderedDict\n)R(" NAME TENSOR
 			      "u}X\1\0\0\0ms]sbX\2\0\0\0loG\0\0\0\0\0\0\0\0K\7]u.",
 			      &pickle),
-			 XFP_BAD_INPUT); /* an attribute's name is no container */
+			 XFP_BAD_INPUT); /* an attribute's name is not a container */
 	assert_int_equal(READ("\x80\2}(X\5\0\0\0modelccollections\nOrderedDict\n)R(" NAME TENSOR
 			      "u}X\1\0\0\0m]sbX\2\0\0\0loG\0\0\0\0\0\0\0\0K\7]u.",
 			      &pickle),
@@ -89,7 +89,7 @@ static void finds_the_model(void **state)
 	xfp_pickle_close(pickle);
 	expect(READ("\x80\2}(X\5\0\0\0otherccollections\nOrderedDict\n)R(" NAME TENSOR "uu.", &pickle),
 	       "no tensor has a name");
-	/* A dict that has itself under such a name has no tensors. */
+	/* A dict that contains itself under such a name has no tensors. */
 	expect(READ("\x80\2}q\0X\5\0\0\0modelh\0s.", &pickle), "may contain itself");
 	expect(READ("\x80\2}.", &pickle), "no tensor has a name");
 	expect(READ("\x80\2N.", &pickle), "not contain a dict of tensors");
@@ -159,7 +159,7 @@ static void refuses_the_rest(void **state)
 		CASE("\x80\2}(Ns", "a mark is used as a value"),
 		CASE("\x80\2Nb", "stack underflow"),
 		CASE("\x80\2NNb", "a value that is not a dict"),
-		/* Containers in themselves: at once, by a list, by a tuple that was remembered. */
+		/* Containers in themselves: directly, through a list, through a memoized tuple. */
 		CASE("\x80\2]q\0h\0a.", "may contain itself"),
 		CASE("\x80\2]q\0]q\1h\0ah\1a.", "may contain itself"),
 		CASE("\x80\2]q\0h\0\x85q\1"
@@ -173,7 +173,7 @@ static void refuses_the_rest(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		char *copy = malloc(cases[i].size + 1); /* so that a sanitizer sees the end */
+		char *copy = malloc(cases[i].size + 1); /* so that sanitizers detect reads past the end */
 
 		memcpy(copy, cases[i].text, cases[i].size);
 		expect(xfp_pickle_read(copy, cases[i].size, "x.pth", &pickle, &err), cases[i].words);
@@ -181,7 +181,7 @@ static void refuses_the_rest(void **state)
 	}
 }
 
-/* Numbers that are none of a tensor's. */
+/* Invalid numbers of a tensor. */
 static void checks_numbers(void **state)
 {
 #define WITH(offset, sizes, strides) \
@@ -202,7 +202,7 @@ static void checks_numbers(void **state)
 		NUMBERS(WITH("K\1", "N\x85", "K\1\x85"), false),
 		NUMBERS(WITH("K\1", "\x8a\1\xff\x85", "K\1\x85"), false),
 		NUMBERS(WITH("\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f", "M\1\2\x85", "K\1\x85"), true),
-		/* More dimensions than are kept. */
+		/* Too many dimensions. */
 		NUMBERS(WITH("K\1", "(K\1K\1K\1K\1K\1K\1K\1K\1K\1t", "(K\1K\1K\1K\1K\1K\1K\1K\1K\1t"), true),
 	};
 
@@ -217,7 +217,7 @@ static void checks_numbers(void **state)
 	}
 }
 
-/* Whatever a flood is of, it ends: what takes more memory than so many times its size, before that. */
+/* Any flood of opcodes ends before it needs more than the limit of memory. */
 static void bounds_memory(void **state)
 {
 	static const struct {

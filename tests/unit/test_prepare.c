@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A work folder before make looks at it: which stamps stay in it, and what is still to be done.
+ * A work folder before make runs: the remaining stamps, and the remaining work.
  */
 #include "conversion/prepare.h"
 #include "tests/unit/scratch.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"
 
-/* Units that nothing is known of, two that are fitted and one that is not. */
+/* Units with unknown weights, two that are fitted and one that is not. */
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_request request;
@@ -53,14 +53,14 @@ static void begin(struct subject *s, void **state)
 	s->request.out = *state;
 }
 
-/* Without a cache nothing is finished, and no stamp is of something that is there. */
+/* Without a cache nothing is finished, and no stamp stays. */
 static void strays(void **state)
 {
 	static const struct {
 		const char *name;
 		bool stays;
 	} files[] = {
-		{ "u000001-packed", false }, /* no stamp by its content: torn, or damaged */
+		{ "u000001-packed", false }, /* invalid contents: torn, or damaged */
 		{ "u000002-outliers", false },
 		{ "u000003-fit", false }, /* the first number that the ledger does not have */
 		{ "u000003-fits.mk", false },
@@ -95,7 +95,7 @@ static void strays(void **state)
 	free(path);
 }
 
-/* A stamp is read where it is whole, and that of its own unit and stage. */
+/* A stamp is valid if it is complete, and that of its own unit and stage. */
 static void stamps(void **state)
 {
 	char *path = scratch_path(state, "u000007-fit"), *other = scratch_path(state, "u000008-fit"), *text, key[33];
@@ -112,7 +112,7 @@ static void stamps(void **state)
 	text[size] = '\n';
 	scratch_write(state, "u000007-fit", text, size + 1);
 	assert_false(xfp_stamp_read(*state, 7, XFP_STAMP_FIT, key));
-	text[5] ^= 1; /* 5 is 4 then */
+	text[5] ^= 1; /* the digit 5 becomes 4 */
 	scratch_write(state, "u000007-fit", text, size);
 	assert_false(xfp_stamp_read(*state, 7, XFP_STAMP_FIT, key));
 	text[5] ^= 1;
@@ -125,7 +125,7 @@ static void stamps(void **state)
 	free(other);
 }
 
-/* One line a step, whatever is in its message. */
+/* One line per step, for any message. */
 static void an_event_is_a_line(void **state)
 {
 	struct xfp_event event = { .unit = 3,
@@ -159,7 +159,7 @@ static void an_event_is_a_line(void **state)
 	assert_null(text);
 }
 
-/* The largest number that a unit may have is one less than the one that stands for none. */
+/* The largest unit number is one less than XFP_NO_UNIT. */
 static void numbers_of_units(void **state)
 {
 	uint32_t unit = 7;
@@ -179,7 +179,7 @@ static void numbers_of_units(void **state)
 	assert_int_equal(unit, 12);
 }
 
-/* A dry run looks, and touches nothing. */
+/* A dry run changes nothing. */
 static void a_dry_run(void **state)
 {
 	struct subject s;

@@ -18,7 +18,7 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The line of the table that begins with a name. */
+/* Find the line of the table that begins with a name. */
 static void find_line(const char *text, const char *name, char line[256])
 {
 	char begin[64];
@@ -31,7 +31,7 @@ static void find_line(const char *text, const char *name, char line[256])
 	snprintf(line, 256, "%.*s", (int)strcspn(found + 1, "\n"), found + 1);
 }
 
-/* These, one behind the other, with blanks between them. */
+/* Expect these words, separated by blanks. */
 static void expect_numbers(const char *line, const double *numbers, int count)
 {
 	char number[32];
@@ -55,14 +55,14 @@ static char *table_of(const char *path)
 	FILE *out = open_memstream(&text, &size);
 
 	assert_non_null(out);
-	assert_int_equal(setenv("COLUMNS", "200", 1), 0); /* one line a class */
+	assert_int_equal(setenv("COLUMNS", "200", 1), 0); /* one line per class */
 	xfp_report_table(out, bundle);
 	assert_int_equal(fclose(out), 0);
 	xfp_bundle_close(bundle);
 	return text;
 }
 
-/* A class of an even number of units has the lower of the two in the middle: one that a unit has. */
+/* The median of an even number of units is the lower of the two middle ones. */
 static void medians_of_classes(void **state)
 {
 	struct fixture f;
@@ -71,7 +71,7 @@ static void medians_of_classes(void **state)
 
 	(void)state;
 	fixture_make(&f, 0);
-	for (uint32_t u = 0; u < f.ledger.unit_count; u++) { /* all different, in no order */
+	for (uint32_t u = 0; u < f.ledger.unit_count; u++) { /* all different, unordered */
 		f.packed[u].cos_median = 0.9 + (double)(u * 7 % 16) / 1000;
 		f.packed[u].cos_p5 = 0.8 + (double)(u * 5 % 16) / 1000;
 	}
@@ -97,14 +97,14 @@ static void medians_of_classes(void **state)
 		odd += count % 2;
 	}
 	assert_true(even && odd);
-	/* Of all of them together there are none. */
+	/* The line of all units has none. */
 	find_line(text, "all units", line);
 	assert_null(strstr(line, "0.9"));
 	free(text);
 	fixture_free(&f);
 }
 
-/* What is below its floor is counted by class, and the floors are told from the least to the most. */
+/* Units below their floor are counted by class, and floors are printed as a range. */
 static void floors_of_classes(void **state)
 {
 	struct fixture f;

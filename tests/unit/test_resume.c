@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The line that goes on with a conversion: what a shell makes of it is what was started.
+ * The command that resumes a conversion: a shell parses it to the original words.
  */
 #include <stdio.h>
 #include <sys/wait.h>
@@ -38,7 +38,7 @@ static void words_are_quoted_where_they_must_be(void **state)
 		       "xfp convert 'a b' 'it'\\''s' '$x' '*' '~' 'a\nb' ''\\'''");
 	expect_command(NULL, WORDS("xfp convert", "-_+=./,:@%09azAZ", "\xc3\xa9"),
 		       "xfp convert -_+=./,:@%09azAZ '\xc3\xa9'");
-	/* What the environment says comes first, for the last of two wins. */
+	/* Settings of the environment come first, because the last of two options takes effect. */
 	expect_command(WORDS("--group-size=32", "--cache=a b"), WORDS("xfp convert", "m", "--group-size=64"),
 		       "xfp convert --group-size=32 '--cache=a b' m --group-size=64");
 	setenv(XFP_FAMILY_PATH, "/my families", 1);
@@ -67,7 +67,7 @@ static void the_folder_is_named_where_it_is_another(void **state)
 	free(text);
 }
 
-/* The command that a process with these words was started as, when make is said to have started us. */
+/* The command for a process with these words, if make started us. */
 static void expect_make(char *const *words, const char *command, bool elsewhere)
 {
 	struct xfp_resume resume;
@@ -87,7 +87,7 @@ static void expect_make(char *const *words, const char *command, bool elsewhere)
 	}
 	close(pipes[0]);
 	text = xfp_formatted("/proc/%ld/cmdline", (long)child);
-	for (int i = 0; i < 2000 && !there; i++) { /* until it has become the shell */
+	for (int i = 0; i < 2000 && !there; i++) { /* until it has executed the shell */
 		there = !xfp_slurp(text, 4096, &line, NULL, NULL) && !strcmp(line, words[0]);
 		free(line);
 		line = NULL;
@@ -119,7 +119,7 @@ static void make_is_told_as_it_was_started(void **state)
 	}
 	expect_make(WORDS("make", "-c", "read x", "-f", "a b.mk", "", "FLOOR=.99"),
 		    "make -c 'read x' -f 'a b.mk' '' FLOOR=.99", false);
-	/* -C in every form: we are in that folder already. */
+	/* -C in every form: we are already in that folder. */
 	expect_make(WORDS("make", "-c", "read x", "-C", "there", "all"), "make -c 'read x' all", true);
 	expect_make(WORDS("make", "-c", "read x", "-Cthere", "all"), "make -c 'read x' all", true);
 	expect_make(WORDS("make", "-c", "read x", "-ksC", "there", "all"), "make -c 'read x' -ks all", true);
@@ -129,7 +129,7 @@ static void make_is_told_as_it_was_started(void **state)
 		    "make -c 'read x' --directories -fC all", false);
 }
 
-/* Nothing is made up. */
+/* Unknown parts stay unknown. */
 static void what_is_not_known(void **state)
 {
 	struct xfp_resume resume;

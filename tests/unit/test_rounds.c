@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rounds of a goal, over offers and measurements that are made up: on one GPU a unit costs what its parts take, so that
- * bytes are what the tables say.
+ * Rounds of a goal over synthetic offers and measurements: on one GPU the cost of a unit is the size of its parts, so
+ * bytes are those of the tables.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 
 #define MOST 8u /* units */
 
-/* What a survey lets expect of an offer, and what it comes to on all rows; 0: as expected. */
+/* The expected size of an offer, and its measured size; 0: as expected. */
 struct made {
 	uint64_t expected;
 	double error;
-	uint32_t sigma_milli; /* 0: its bytes are known */
+	uint32_t sigma_milli; /* 0: its bytes are exact */
 	uint16_t library;     /* v2a has one */
 	uint64_t bytes;
 	double comes_to;
@@ -25,7 +25,7 @@ struct made {
 #define SURE(b, e) .expected = (b), .error = (e)
 #define GUESS(b, e, sigma) SURE(b, e), .sigma_milli = (sigma)
 
-/* The conversion is first, so that who is asked to measure finds the rest. */
+/* The conversion must be first, so that the measuring callback can find the rest. */
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_request request;
@@ -35,8 +35,8 @@ struct subject {
 	struct xfp_shares shares;
 	const struct made *made[MOST];
 	uint32_t measured[MOST]; /* how often */
-	uint32_t undecided;      /* it waits for fits; MOST: none does */
-	uint32_t failing;        /* the unit whose reading fails; MOST: none */
+	uint32_t undecided;      /* waits for fits; MAX: none does */
+	uint32_t failing;        /* unit whose measurement fails; MAX: none */
 };
 
 static void begin(struct subject *s)
@@ -61,8 +61,8 @@ static void end(struct subject *s)
 	xfp_parameters_free(&s->c.parameters);
 }
 
-/* A unit whose shape takes next to nothing: what it takes is as good as all outliers. An offer is told by its bits and
- * its threshold, so that those of one threshold have different bits. */
+/* A unit whose shape needs almost no bytes, so that its bytes are those of outliers. An offer is identified by its bits
+ * and threshold; offers of one threshold have different bits. */
 static void put(struct subject *s, const struct made *made, uint32_t count)
 {
 	uint32_t u = s->shares.count++;
@@ -143,7 +143,7 @@ static enum xfp_status go(struct subject *s, uint64_t budget, struct xfp_error *
 	return xfp_rounds_go(&s->shares, total, measure, false, err);
 }
 
-/* It is settled: what units have, in a row of digits, the rounds that took, and what everything takes. */
+/* Expect a settled goal: the offers of the units as digits, the number of rounds, and the total. */
 static void expect(struct subject *s, uint64_t budget, const char *at, uint32_t rounds, uint64_t total)
 {
 	struct xfp_error err = { 0 };
@@ -182,19 +182,19 @@ static void what_comes_as_expected_is_measured_once(void **unused)
 	assert_true(s.measured[0] == 1 && s.measured[1] == 1);
 	assert_true(s.c.solved.binding);
 	assert_int_equal(s.c.solved.most, 4000);
-	/* And so is what is below the goal with nothing left to be had. */
+	/* The same below the goal, if no larger offer exists. */
 	s.c.solved = (struct xfp_solved){ 0 };
 	expect(&s, 9000, "11", 1, 4000);
 	assert_false(s.c.solved.binding);
 	assert_int_equal(s.c.solved.most, 4000);
 	end(&s);
-	/* What the most bits take is then known by measurement. */
+	/* The size with the most bits is then measured. */
 	begin(&s);
 	PUT(&s, { SURE(1000, .2) }, { GUESS(2000, .1, 4000), .bytes = 2100 });
 	expect(&s, 9000, "1", 1, 2100);
 	assert_int_equal(s.c.solved.most, 2100);
 	end(&s);
-	/* Nothing is measured where it would be of no use. */
+	/* Nothing is measured if the goal is impossible. */
 	begin(&s);
 	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .1) });
 	expect_unmet(&s, 999, "the goal allows 999 bytes (999 B) on a GPU; raise the goal");
@@ -202,7 +202,7 @@ static void what_comes_as_expected_is_measured_once(void **unused)
 	end(&s);
 }
 
-/* Outliers follow from the threshold: one offer tells of all that have it, and of no others. */
+/* Outliers depend on the threshold: one measured offer determines all with the same threshold, and no others. */
 static void bytes_are_corrected(void **unused)
 {
 	const struct xfp_offer *offers;
@@ -217,11 +217,11 @@ static void bytes_are_corrected(void **unused)
 	assert_true(offers[0].exact && offers[1].exact && !offers[2].exact);
 	assert_int_equal(offers[1].bytes, 2200);
 	assert_int_equal(offers[2].bytes, 1100);
-	assert_int_equal(s.c.solved.most, 2200); /* by measurement more than was expected */
+	assert_int_equal(s.c.solved.most, 2200); /* larger when measured than expected */
 	end(&s);
 }
 
-/* The first unit's bits are worth less than was expected, so that these go, not the second one's. */
+/* The first unit's bits save less error than expected, so they are removed, not those of the second. */
 static void errors_are_corrected(void **unused)
 {
 	struct subject s;
@@ -235,7 +235,7 @@ static void errors_are_corrected(void **unused)
 	assert_true(s.shares.unit[0].offers[1].error > .18);
 	assert_true(s.shares.unit[0].offers[1].cosine == .5);
 	assert_int_equal(s.measured[0], 2);
-	assert_int_equal(s.measured[1], 1); /* only what changed is measured again */
+	assert_int_equal(s.measured[1], 1); /* only changed units are measured again */
 	end(&s);
 }
 
@@ -249,7 +249,7 @@ static void what_is_left_is_given(void **unused)
 	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .15) });
 	expect(&s, 3500, "11", 2, 3400);
 	end(&s);
-	/* A hundredth may be left. */
+	/* One percent may remain unused. */
 	begin(&s);
 	PUT(&s, { SURE(100000, .2) }, { GUESS(200000, .1, 4000), .bytes = 198000 });
 	PUT(&s, { SURE(1000, .2) }, { GUESS(2500, .15, 3000) });
@@ -257,7 +257,7 @@ static void what_is_left_is_given(void **unused)
 	end(&s);
 }
 
-/* Each round another unit's bits come out cheap; the fifth is the last in which anything was given. */
+/* In each round another unit is smaller than expected; the fifth is the last round in which any unit gets more. */
 static void giving_ends(void **unused)
 {
 	static const struct made made[] = { { SURE(1000, .2) }, { GUESS(9000, .1, 4000), .bytes = 1500 } };
@@ -274,7 +274,7 @@ static void giving_ends(void **unused)
 	end(&s);
 }
 
-/* A unit that has what does not meet its floor takes another, even where that costs others theirs. */
+/* A unit whose offer misses its floor gets another one, even at the expense of others. */
 static void what_is_unfit_is_not_taken(void **unused)
 {
 	struct subject s;
@@ -286,12 +286,12 @@ static void what_is_unfit_is_not_taken(void **unused)
 	expect(&s, 3000, "01", 2, 3000);
 	assert_true(s.shares.unit[1].offers[0].unfit && !s.shares.unit[1].offers[1].unfit);
 	end(&s);
-	/* With fewer bits it would be no better: it stays, and rounds end. */
+	/* With fewer bits it would be no better: it stays, and the rounds end. */
 	begin(&s);
 	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .1), .unmet = true });
 	expect(&s, 2000, "1", 1, 2000);
 	end(&s);
-	/* Not even where it is what the goal would have. */
+	/* Not even if the goal would choose it. */
 	begin(&s);
 	PUT(&s, { SURE(1000, .2), .unmet = true }, { SURE(2000, .1) });
 	s.c.parameters.floor[XFP_CLASS_ATTENTION] = 980000000;
@@ -302,7 +302,7 @@ static void what_is_unfit_is_not_taken(void **unused)
 	end(&s);
 }
 
-/* What takes less comes first from what is known: an offer that is expected to take less may turn out not to. */
+/* Smaller offers with known sizes are used first, since an expected size may be wrong. */
 static void less_is_taken_of_what_is_known(void **unused)
 {
 	struct subject s;
@@ -315,7 +315,7 @@ static void less_is_taken_of_what_is_known(void **unused)
 	end(&s);
 }
 
-/* Where what is known does not suffice, whatever takes less than before is looked at, from where units were then. */
+/* If known offers do not suffice, all smaller ones are tried, starting from the offers before. */
 static void a_wider_look_begins_from_before(void **unused)
 {
 	struct subject s;
@@ -328,7 +328,7 @@ static void a_wider_look_begins_from_before(void **unused)
 	end(&s);
 }
 
-/* Twenty thresholds, each of which takes too much on all rows. */
+/* Twenty thresholds, each too large on all rows. */
 static void rounds_end(void **unused)
 {
 	struct made made[20] = { { 0 } };
@@ -346,7 +346,7 @@ static void rounds_end(void **unused)
 	assert_int_equal(s.c.solved.steps, 13);
 	assert_int_equal(s.measured[0], 13);
 	end(&s);
-	/* With fewer of them it is known earlier. */
+	/* With fewer thresholds this is known earlier. */
 	begin(&s);
 	put(&s, made, 5);
 	expect_unmet(&s, 5000, "--envelope: the fewest bits need 6000 bytes");
@@ -354,7 +354,7 @@ static void rounds_end(void **unused)
 	end(&s);
 }
 
-/* As source precision it takes what that does, nothing is left to choose, and others make room. */
+/* At source precision the unit's size is fixed, there is no choice left, and other units get less. */
 static void a_unit_stays_at_source_precision(void **unused)
 {
 	struct subject s;
@@ -371,7 +371,8 @@ static void a_unit_stays_at_source_precision(void **unused)
 	end(&s);
 }
 
-/* On two GPUs a library is on both: an offer of more bytes may take less of each, and is looked at in the end. */
+/* On two GPUs a library is on both: an offer with more bytes in total may need less per GPU, and is tried at the
+ * end. */
 static void more_bytes_may_cost_less(void **unused)
 {
 	struct subject s;
@@ -397,7 +398,7 @@ static void what_is_not_measured_yet_ends_the_round(void **unused)
 	assert_int_equal(go(&s, 3000, &err), XFP_OK);
 	assert_false(s.c.solved.settled);
 	assert_int_equal(s.c.solved.steps, 1);
-	assert_true(s.measured[0] == 1 && s.measured[1] == 1); /* others are asked too: make runs all at once */
+	assert_true(s.measured[0] == 1 && s.measured[1] == 1); /* other units are measured too: make runs all at once */
 	assert_int_equal(s.c.parameters.assigned[0].k, 3);
 	assert_false(s.shares.unit[0].source);
 	assert_int_equal(s.shares.unit[0].offers[1].bytes, 2000);

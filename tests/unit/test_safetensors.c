@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One safetensors file: every rule of the format, and damage of all sorts. Then what lies beside it.
+ * One safetensors file: every rule of the format, all sorts of damage, and the files next to it.
  */
 #include "tests/unit/model.h"
 
@@ -57,7 +57,7 @@ static void test_reads_a_good_one(void **state)
 	xfp_checkpoint_close(NULL);
 }
 
-/* What the format allows and a careless reader refuses. */
+/* Valid files that a careless reader would refuse. */
 static void test_accepts(void **state)
 {
 	static const struct {
@@ -310,7 +310,7 @@ static void test_many_tensors(void **state)
 	free(header);
 }
 
-/* ---- what lies beside it ------------------------------------------------------------------------ */
+/* ---- files next to it --------------------------------------------------------------------------- */
 
 static void test_config(void **state)
 {

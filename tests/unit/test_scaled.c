@@ -66,7 +66,7 @@ static void fill(struct matrix *matrix, uint64_t *seed, bool tails)
 			matrix->x[r * xfp_padded(matrix->cols) + c] = number(seed, tails);
 }
 
-/* What comes of a matrix, row after row. */
+/* The results of a matrix, row after row. */
 struct result {
 	struct xfp_scaled_library *library;
 	uint16_t entries[XFP_SCALED_MAX_LIBRARY * 64];
@@ -74,7 +74,7 @@ struct result {
 	uint8_t *entry, *index;
 	uint16_t *scale, *midpoint;
 	float *value;
-	size_t groups; /* of a row */
+	size_t groups; /* groups per row */
 };
 
 static void allocate(struct result *result, const struct matrix *matrix, unsigned length)
@@ -145,7 +145,7 @@ static void encode(const struct matrix *matrix, unsigned k, unsigned size, unsig
 	free(training);
 }
 
-/* By the published recipe. */
+/* Use the published recipe. */
 static void encode_published(const struct matrix *matrix, unsigned k, unsigned size, unsigned length,
 			     struct result *result)
 {
@@ -174,7 +174,7 @@ static void encode_published(const struct matrix *matrix, unsigned k, unsigned s
 	free(buffer);
 }
 
-/* Over unmarked weights, relative. */
+/* The relative error over unmarked weights. */
 static double error_of(const struct matrix *matrix, const struct result *result)
 {
 	double error = 0, square = 0;
@@ -207,7 +207,8 @@ static void same(const struct matrix *matrix, const struct result *a, const stru
 	assert_memory_equal(a->value, b->value, matrix->rows * padded * sizeof *a->value);
 }
 
-/* What is stored is finite, its decoder gives what the encoder saw, and each index is the nearest, of two the lower. */
+/* Stored data is finite, decodes to the values that the encoder used, and each index is the nearest, the lower one for
+ * ties. */
 static void check(const struct matrix *matrix, const struct result *result, unsigned k, unsigned size, unsigned length)
 {
 	size_t padded = xfp_padded(matrix->cols);
@@ -427,7 +428,7 @@ static void marked_weights_decide_nothing(void **state)
 	free(matrix.x);
 }
 
-/* Halfway between two entries, where that is a number of 24 bits and where it is not, upwards and downwards. */
+/* Midpoints of two entries, representable in 24 bits or not, and their neighbours. */
 static void midpoints_go_to_the_lower_index(void **state)
 {
 	static struct xfp_scaled_library *library;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which files make a checkpoint: shards and their index, strays, links, and MODEL given in every way.
+ * The files of a checkpoint: shards and their index, unrelated files, links, and every form of MODEL.
  */
 #include "checkpoints/hub.h"
 #include "checkpoints/open/fold.h"
@@ -52,7 +52,7 @@ static void test_reads_all(void **state)
 	}
 }
 
-/* Shards need not be called as usual, and their order in the index means nothing. */
+/* Shards may have any name, and their order in the index does not matter. */
 static void test_odd_shard_names(void **state)
 {
 	struct xfp_checkpoint *c;
@@ -81,7 +81,7 @@ static void test_index_omits(void **state)
 	xfp_checkpoint_close(c);
 }
 
-/* The same name in two shards: the index decides, and where it does not nobody does. */
+/* The same name in two shards: the index decides; without one, it is an error. */
 static void test_overlay(void **state)
 {
 	struct xfp_checkpoint *c;
@@ -126,7 +126,7 @@ static void test_missing(void **state)
 	assert_int_equal(unlink(path), 0);
 	expect_bad(state, "", S2 ": missing", INDEX, "2 of them");
 	write_index(state, ALL);
-	assert_int_equal(symlink(target, path), 0); /* a download into a cache that was broken off */
+	assert_int_equal(symlink(target, path), 0); /* an interrupted download into a cache */
 	expect_bad(state, "", S2 ": missing", INDEX, NULL);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkdir(path, 0777), 0);
@@ -135,7 +135,7 @@ static void test_missing(void **state)
 	write_shards(state);
 	write_index(state, ALL ",\"f\":\"" S1 "\"");
 	expect_bad(state, "", S1, "tensor f", INDEX);
-	/* It is in the other shard: the index is wrong all the same. */
+	/* It is in the other shard: the index is still wrong. */
 	write_index(state, ALL_BUT_E ",\"e\":\"" S1 "\"");
 	expect_bad(state, "", S1, "tensor e", INDEX);
 	free(path);
@@ -229,7 +229,7 @@ static void test_without_index(void **state)
 	write_shards(state);
 	expect_bad(state, "", S1, S2, INDEX);
 	assert_int_equal(unlink(path), 0);
-	/* One is left, but its name says that it is not all. */
+	/* One is left, but its name says that it is one of several. */
 	expect_bad(state, "", S2, "one of several", INDEX);
 	c = open_good(state, S2);
 	assert_int_equal(c->tensor_count, 2);
@@ -267,7 +267,7 @@ static void test_single_of_any_name(void **state)
 	}
 }
 
-/* A name below a file is none; it may still be that of a model, which is not there either. */
+/* A path below a file does not exist; it may be a model name, which does not exist either. */
 static void test_below_a_file(void **state)
 {
 	char *below = scratch_path(state, "file/model"), *path = NULL;
@@ -280,7 +280,7 @@ static void test_below_a_file(void **state)
 	free(below);
 }
 
-/* A small file is one of 256 MiB at most; a hole takes no space. */
+/* A small file has at most 256 MiB; a hole takes no space. */
 static void test_largest_extra(void **state)
 {
 	char *path = scratch_path(state, "tokenizer.json");
@@ -300,7 +300,7 @@ static void test_largest_extra(void **state)
 	free(path);
 }
 
-/* As the Hugging Face cache has it: names are links to blobs elsewhere. */
+/* Like the Hugging Face cache: names are links to blobs elsewhere. */
 static void test_links(void **state)
 {
 	struct xfp_checkpoint *c;
@@ -330,7 +330,7 @@ static void test_links(void **state)
 		assert_int_equal(c->extra_count, 1);
 		xfp_checkpoint_close(c);
 	}
-	/* A blob by itself has no name that says what it is. */
+	/* The name of a blob does not show its format. */
 	c = open_good(state, "blobs/0123abcd");
 	assert_string_equal(c->files[0].name, "0123abcd");
 	assert_null(c->config);
@@ -344,7 +344,7 @@ static void test_links(void **state)
 	free(link_config);
 }
 
-/* A path without any folder in it. */
+/* A path without a folder. */
 static void test_relative(void **state)
 {
 	struct xfp_checkpoint *c = NULL;
@@ -364,8 +364,8 @@ static void test_relative(void **state)
 	free(before);
 }
 
-/* A config.json that is written while a checkpoint is opened: weights are unpacked by the text that was read, and that
- * may not count as the other's. */
+/* config.json is rewritten while a checkpoint is opened: weights are unpacked by the text that was read, which must not
+ * be taken for the new file's. */
 static void test_config_changes(void **state)
 {
 	struct xfp_element_reader *reader;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a goal sees of a conversion: how large everything is, in a file or on GPUs, and that a solution is as large as
- * the goal allows with all that comes beside the units.
+ * A conversion as input to a goal: the size of everything in a file or on GPUs; solutions are as large as the goal
+ * allows, including the overhead outside the units.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define UNITS 60u
 #define OFFERS 5u
 
-/* Projections, and one tensor that is no unit. */
+/* Projections, and one tensor that is not a unit. */
 struct subject {
 	struct xfp_conversion c;
 	struct xfp_request request;
@@ -79,7 +79,7 @@ static void begin(struct subject *s, enum xfp_goal_kind kind)
 
 /* ------------------------------------------------------------------------------------------------ */
 
-/* Offers by chance, of more bytes with less error. */
+/* Random offers: more bytes, less error. */
 static void make_offers(struct xfp_shares *shares)
 {
 	uint64_t random = 15;
@@ -94,7 +94,7 @@ static void make_offers(struct xfp_shares *shares)
 		share->count = OFFERS;
 		share->at = XFP_NO_OFFER;
 		for (uint32_t i = 0; i < OFFERS; i++) {
-			/* One after another: members of an initializer are evaluated in any order. */
+			/* One after another, because members of an initializer are evaluated in any order. */
 			uint32_t sigma = 2000 + (uint32_t)(test_random(&random) % 4000);
 			uint8_t k = (uint8_t)(3 + test_random(&random) % 3);
 
@@ -109,8 +109,8 @@ static void make_offers(struct xfp_shares *shares)
 	}
 }
 
-/* Names of what units have, in the file's own description, and padding depend on the solution; never does everything
- * exceed the goal for that, nor is much of it left. */
+/* The file's description and its padding depend on the solution; still the total never exceeds the goal, nor leaves
+ * much unused. */
 static void what_is_beside_is_reckoned_with(void **unused)
 {
 	struct subject s;
@@ -148,7 +148,7 @@ static void what_is_no_unit_is_on_gpus_too(void **unused)
 	assert_int_equal(shares.budget, 999000);
 	assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, &total, NULL), XFP_OK);
 	assert_int_equal(total, solution.cost + 12000);
-	/* A solution leaves room for it. */
+	/* A solution leaves space for it. */
 	assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, total, &solution, &total, NULL), XFP_OK);
 	assert_true(solution.feasible);
 	assert_int_equal(total, solution.cost + 12000);

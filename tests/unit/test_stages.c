@@ -118,8 +118,8 @@ static void scratch_unlink(void **state, const char *name)
 	free(path);
 }
 
-/* A unit whose targets before `from` are there, and which must be made with these modes; `aimed`: what its survey says
- * where it has one. */
+/* A unit whose targets before `from` exist, and which must be made with these modes; `aimed`: the selection of its
+ * survey, if it has one. */
 static void follow(void **state, uint32_t modes, uint32_t aimed, bool extended, enum xfp_stamp from)
 {
 	static const char todo[] = "FIT_UNITS = " UNIT "\nPACK_UNITS =\n";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Views of storages of all sorts, read as whole tensors and as matrices, against their elements taken one by one.
+ * Views of storages of all sorts, read as whole tensors and as matrices, and compared element by element.
  */
 #include "checkpoints/pytorch/strided.h"
 #include "schemas/recipe/recipe.h"
@@ -19,7 +19,7 @@ struct view {
 struct scene {
 	struct xfp_source_file file;
 	uint16_t storage[ELEMENTS];
-	int plain, recipes, parts; /* how many views came out as what */
+	int plain, recipes, parts; /* number of views by result */
 };
 
 static void make_file(void **state, struct scene *scene)
@@ -54,7 +54,7 @@ static uint16_t element(const struct scene *scene, const struct view *v, uint64_
 	return scene->storage[at];
 }
 
-/* NULL, or why it was refused. */
+/* Returns NULL, or the reason for refusal. */
 static const char *check(struct scene *scene, const struct view *v)
 {
 	struct xfp_source_tensor t = { .name = (char[]){ "t" }, .dtype = XFP_BF16, .rank = v->rank };
@@ -88,7 +88,7 @@ static const char *check(struct scene *scene, const struct view *v)
 	for (uint64_t n = 0; n < count; n++)
 		if (got[n] != element(scene, v, n))
 			fail_msg("element %d of %d is not what it should be", (int)n, (int)count);
-	/* The last matrix of the last two dimensions, but where both are cut up. */
+	/* The last matrix of the last two dimensions, unless both are split. */
 	if (v->rank >= 2 && count &&
 	    (!t.recipe || v->shape[v->rank - 1] == 1 || v->stride[v->rank - 1] == 1 || v->shape[v->rank - 2] == 1 ||
 	     v->stride[v->rank - 2] == 1)) {
@@ -114,14 +114,14 @@ static void known(void **state)
 		{ 2, { 0, 5 }, { 5, 1 }, 4000 },
 		{ 1, { 4000 }, { 1 }, 0 },
 		{ 2, { 40, 100 }, { 100, 1 }, 0 },
-		{ 2, { 40, 100 }, { 1, 40 }, 0 },                  /* transposed */
-		{ 2, { 39, 50 }, { 100, 1 }, 150 },                /* a slice of columns */
-		{ 2, { 50, 39 }, { 1, 100 }, 150 },                /* and transposed */
-		{ 1, { 40 }, { 100 }, 3 },                         /* one column */
-		{ 3, { 4, 10, 20 }, { 1000, 20, 1 }, 100 },        /* slices of a stack */
-		{ 3, { 4, 20, 10 }, { 1000, 1, 20 }, 100 },        /* of which each is transposed */
-		{ 4, { 5, 8, 10, 10 }, { 800, 1, 80, 8 }, 0 },     /* channels last */
-		{ 3, { 10, 1, 20 }, { 20, 7777777, 1 }, 0 },       /* strides of one element say nothing */
+		{ 2, { 40, 100 }, { 1, 40 }, 0 },              /* transposed */
+		{ 2, { 39, 50 }, { 100, 1 }, 150 },            /* a slice of columns */
+		{ 2, { 50, 39 }, { 1, 100 }, 150 },            /* and transposed */
+		{ 1, { 40 }, { 100 }, 3 },                     /* one column */
+		{ 3, { 4, 10, 20 }, { 1000, 20, 1 }, 100 },    /* slices of a stack */
+		{ 3, { 4, 20, 10 }, { 1000, 1, 20 }, 100 },    /* each transposed */
+		{ 4, { 5, 8, 10, 10 }, { 800, 1, 80, 8 }, 0 }, /* channels last */
+		{ 3, { 10, 1, 20 }, { 20, 7777777, 1 }, 0 },   /* strides of dimensions with one element are ignored */
 		{ 4, { 2, 2, 10, 20 }, { 2000, 400, 20, 1 }, 60 }, /* two outer dimensions */
 		{ 2, { 100, 30 }, { 40, 1 }, 10 },
 	};
@@ -161,7 +161,7 @@ static void known(void **state)
 	free(scene.file.path);
 }
 
-/* Of a tensor that has these dimensions: permuted, cut, some of one element. */
+/* Tensors with these dimensions: permuted, sliced, with dimensions of one element. */
 static void any(void **state)
 {
 	struct scene scene = { 0 };

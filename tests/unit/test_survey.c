@@ -100,10 +100,10 @@ static uint32_t surveyed(struct subject *s, uint64_t rows, const struct xfp_thre
 	return count;
 }
 
-/* ---- those who watch --------------------------------------------------------------------------- */
+/* ---- watchers ---------------------------------------------------------------------------------- */
 
-/* Rows of each walk, and libraries as they are trained; the total is what was predicted, but for rows that are
- * looked at because of their peaks. */
+/* Rows of each walk, and trained libraries; the total is the predicted one, except for rows measured for their
+ * peaks. */
 static void who_watches_is_told_throughout(void **state)
 {
 	static const struct xfp_thresholds thresholds = { 3, { 0, 4000, 6000 } };
@@ -119,7 +119,7 @@ static void who_watches_is_told_throughout(void **state)
 	work = xfp_survey_work(&s.unit, &s.job.parameters, s.job.parameters.bits, &thresholds);
 	s.ledger.watcher = &counter.watcher;
 	surveyed(&s, rows, &thresholds, list);
-	/* Each row of either kind in each walk, and 256 rows or all for a library and its rounds. */
+	/* Each row of either kind in each walk, and 256 rows, or all, for a library and its rounds. */
 	assert_true(counter.calls >= 2 * 3 * rows + rows);
 	assert_true(counter.done <= work && counter.done >= work - work / 100);
 	assert_int_equal(counter.more, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables: what fits stays in one piece; what does not is broken, and nothing is lost.
+ * Tables: what fits stays in one block; otherwise the table is split, and nothing is lost.
  */
 #include <stdlib.h>
 
@@ -115,7 +115,7 @@ static void test_texts_beside_and_above(void **state)
 			      "  c        1    2       3\n");
 }
 
-/* A row with only a name is a row; a text is on the line of its row if that fits to the last column. */
+/* A row with only a name is a row; a text is on the line of its row if it fits. */
 static void test_edges(void **state)
 {
 	struct xfp_table table = { .column = columns, .width = 33, .text = "unit" };

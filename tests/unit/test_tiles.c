@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The largest weight of each tile, as a scan of all rows tells it, and whose rows a survey has: from these two, formats
- * with scales of tiles are measured on a sample.
+ * The largest weight of each tile, as found by a scan of all rows, and the rows of a survey: from these, formats with
+ * scales per tile are measured on a sample.
  */
 #include <math.h>
 
@@ -9,7 +9,7 @@
 #include "stages/quantize/survey.h"
 #include "tests/unit/scratch.h"
 
-/* Blocks of rows that are read together end inside a tile, and so do rows and columns. */
+/* Blocks of rows read together end inside a tile, and so do rows and columns. */
 enum { MATRICES = 2, ROWS = 700, COLS = 350, DOWN = 6, ACROSS = 3 };
 
 struct subject {
@@ -99,7 +99,7 @@ static void each_tile_has_its_largest(void **state)
 	done_with(&s);
 }
 
-/* By its bytes: those of the sample, and those that were picked for their peaks. */
+/* Identified by its bytes: sampled rows, and rows picked for their peaks. */
 static void each_row_of_a_survey_has_its_number(void **state)
 {
 	struct xfp_survey survey;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokenizers of tests/tokenizer_families.json, with the ids and texts that are stored beside them; bytes that are no
- * UTF-8; what is refused; how texts are cut; and words of a million letters.
+ * Tokenizers of tests/tokenizer_families.json, compared with the stored ids and texts; invalid UTF-8; refusals;
+ * splitting; and words of a million letters.
  */
 #include "tests/unit/unit.h"
 
@@ -148,7 +148,7 @@ static void expect_same(const struct xfp_tokenizer *t, const char *broken, size_
 
 #define U "\xef\xbf\xbd"
 
-/* As Python has bytes.decode(errors='replace'). */
+/* As Python's bytes.decode(errors='replace'). */
 static void broken(void **state)
 {
 	struct xfp_tokenizer *t = family("qwen2");
@@ -158,10 +158,10 @@ static void broken(void **state)
 		    "a\xff"
 		    "b",
 		    3, "a" U "b");
-	expect_same(t, "\xe2\x82", 2, U); /* cut short: one */
+	expect_same(t, "\xe2\x82", 2, U); /* truncated: one */
 	expect_same(t, "\xe2\x82z", 3, U "z");
 	expect_same(t, "\xf0\x9f\x91 \x80", 5, U " " U);
-	expect_same(t, "\xc0\xaf", 2, U U); /* longer than need be: one each */
+	expect_same(t, "\xc0\xaf", 2, U U); /* overlong: one each */
 	expect_same(t, "\xe0\x80\x80", 3, U U U);
 	expect_same(t, "\xed\xa0\x80", 3, U U U);       /* a surrogate */
 	expect_same(t, "\xf4\x90\x80\x80", 4, U U U U); /* beyond U+10FFFF */
@@ -247,7 +247,7 @@ static void refused(void **state)
 	}
 }
 
-/* What becomes of matches, two of them side by side, shown by words that are tokens as they are. */
+/* The treatment of matches, two of them adjacent, shown by words that are tokens. */
 static void pieces(void **state)
 {
 	static const struct {
@@ -310,19 +310,19 @@ static void pieces(void **state)
 #define STRIPPED(start, stop) \
 	",\"decoder\":{\"type\":\"Strip\",\"content\":\"a\",\"start\":" start ",\"stop\":" stop "}}"
 
-/* What the families have not, as tokenizers 0.23.3 does it. */
+/* Cases that the families lack, as in tokenizers 0.23.3. */
 static void corners(void **state)
 {
 	static const struct {
-		const char *file, *text, *ids, *decoded; /* NULL: whatever it is */
+		const char *file, *text, *ids, *decoded; /* NULL: not checked */
 	} all[] = {
-		/* each for itself, or fused; bytes only where they are asked for; nothing without a token for it */
+		/* separate, or fused; bytes only if requested; nothing without a token for it */
 		{ "{\"model\":{" UNKNOWN ",\"unk_token\":\"<u>\"}}", "abxyazcxx", "4 0 0 1 0 0 0 0 ", NULL },
 		{ "{\"model\":{" UNKNOWN ",\"unk_token\":\"<u>\",\"fuse_unk\":true}}", "abxyazcxx", "4 0 1 0 ", NULL },
 		{ "{\"model\":{" UNKNOWN ",\"unk_token\":\"<u>\",\"byte_fallback\":true}}", "abxyazcxx",
 		  "4 0 0 1 3 0 0 0 ", NULL },
 		{ "{\"model\":{" UNKNOWN "}}", "abxyazcxx", "4 1 ", NULL },
-		/* a pair whose second half has become another */
+		/* a pair whose second half was merged into another */
 		{ "{\"model\":{" THREE ",\"merges\":[\"b c\",\"a b\",\"a bc\"]}}", "abc", "5 ", NULL },
 		{ "{\"model\":{" THREE ",\"merges\":[\"#version: 0.2\",\"a b\"]}}", "abc", "4 2 ", NULL },
 		{ "{\"model\":{" AFFIXES ",\"merges\":[\"a ##b\"]},\"pre_tokenizer\":" WORDS "}", "ab a aba abb bab",
@@ -340,7 +340,7 @@ static void corners(void **state)
 		  "\xe2\x96\x81"
 		  "a",
 		  "8 ", NULL },
-		/* blanks behind a token, each of which is one, too */
+		/* blanks after a token, each of which is a token, too */
 		{ "{" MODEL ",\"added_tokens\":[{\"id\":3,\"content\":\"<x>\",\"rstrip\":true,\"normalized\":false},"
 		  "{\"id\":4,\"content\":\" \",\"rstrip\":true,\"normalized\":false},"
 		  "{\"id\":5,\"content\":\"<y>\",\"lstrip\":true,\"normalized\":false}]}",
@@ -348,11 +348,11 @@ static void corners(void **state)
 		{ "{" MODEL ",\"post_processor\":{\"type\":\"Sequence\",\"processors\":[" AROUND("b", "1") "," AROUND(
 			  "a", "0") "]}}",
 		  "ab", "0 1 2 ", NULL },
-		/* the longest, and blanks before one that nothing else took */
+		/* the longest match, and blanks before it that no other token includes */
 		{ "{" MODEL ",\"added_tokens\":[{\"id\":3,\"content\":\"x\"},{\"id\":4,\"content\":\"xyz\"},"
 		  "{\"id\":5,\"content\":\"<y>\",\"lstrip\":true}]}",
 		  "xyzxyxa  <y>  <y><y>", "4 3 3 0 5 5 5 ", "xyz x x a <y> <y> <y>" },
-		/* texts that are no bytes, though their beginnings are */
+		/* texts that look like byte tokens at first */
 		{ "{" MODEL
 		  ",\"decoder\":{\"type\":\"ByteLevel\"},\"added_tokens\":[{\"id\":3,\"content\":\"a b\xc4\xa0\"}]}",
 		  "aba b\xc4\xa0"
@@ -392,7 +392,7 @@ static void corners(void **state)
 	}
 }
 
-/* One word of a million letters is merged in the time of sorting it, and so are as many marks behind one letter. */
+/* One word of a million letters is merged in the time of sorting it, and so are as many marks after one letter. */
 static void long_words(void **state)
 {
 	static const char *const words[] = { "ab", "a", "\xcc\xa3\xcc\x81" };
@@ -417,7 +417,7 @@ static void long_words(void **state)
 	free(text);
 }
 
-/* As model/tokenizer/bpe_tables.c has them. */
+/* As in model/tokenizer/bpe_tables.c. */
 static uint64_t hash_of_text(const char *text)
 {
 	uint64_t h = 0xcbf29ce484222325;
@@ -448,7 +448,7 @@ static void refuse(json_t *file, const char *said)
 	json_decref(file);
 }
 
-/* Files that were made to take long, or all of the stack. */
+/* Files made to need excessive time or stack. */
 static void made_to_take_long(void **state)
 {
 	json_t *vocab = json_object(), *merges = json_array(), *parts = json_array();
@@ -489,7 +489,7 @@ static void made_to_take_long(void **state)
 			 parts),
 	       "decoder: more than 64 parts");
 
-	/* Each blank is a token that takes all behind it. */
+	/* Each blank is a token that includes all blanks after it. */
 	assert_int_equal(
 		open_text("{" MODEL ",\"added_tokens\":[{\"id\":3,\"content\":\" \",\"rstrip\":true}]}", &t, NULL),
 		XFP_OK);
@@ -504,9 +504,10 @@ static void made_to_take_long(void **state)
 PROGRAM("test_tokenizer")
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stored),     cmocka_unit_test(broken),     cmocka_unit_test(ids_of_tokens),
-		cmocka_unit_test(refused),    cmocka_unit_test(long_words), cmocka_unit_test(pieces),
-		cmocka_unit_test(corners),    cmocka_unit_test(made_to_take_long),
+		cmocka_unit_test(stored),        cmocka_unit_test(broken),
+		cmocka_unit_test(ids_of_tokens), cmocka_unit_test(refused),
+		cmocka_unit_test(long_words),    cmocka_unit_test(pieces),
+		cmocka_unit_test(corners),       cmocka_unit_test(made_to_take_long),
 	};
 
 	return cmocka_run_group_tests_name("tokenizer", tests, read_families, drop_families);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every call of a tokenizer when memory runs out, at every place where it asks for some: it fails, says so, and loses
- * nothing.
+ * Every call of a tokenizer when memory runs out, at every allocation: it fails, reports that, and leaks nothing.
  */
 #include "tests/unit/unit.h"
 
@@ -11,7 +10,7 @@
 #include "model/tokenizer/tokenizer.h"
 
 static size_t asked, fails_at; /* counted from 1; 0: never */
-static size_t held;            /* blocks that were not freed yet */
+static size_t held;            /* blocks not freed yet */
 
 static int refused(void)
 {
@@ -65,7 +64,7 @@ void __wrap_free(void *block)
 	__real_free(block);
 }
 
-/* With a part of every kind, as far as they go together. */
+/* With a part of every kind, as far as they can be combined. */
 static const char file[] =
 	"{\"model\":{\"type\":\"BPE\",\"unk_token\":\"b\",\"byte_fallback\":true,\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,"
 	"\"<0xC3>\":3,\"<0xA9>\":4},\"merges\":[\"a b\"]},\"added_tokens\":[{\"id\":5,"

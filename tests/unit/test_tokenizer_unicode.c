@@ -51,7 +51,7 @@ static json_t *metaspace(void)
 			 "always", "split", 0);
 }
 
-/* A tokenizer that splits at an expression. */
+/* A tokenizer that splits by an expression. */
 static struct xfp_tokenizer *cutting_at(const char *expression)
 {
 	struct xfp_tokenizer *t = NULL;
@@ -215,7 +215,7 @@ static void too_many_steps(void **state)
 	}
 }
 
-/* The limit is that of the text: it is not one for each of the pieces that another part of the tokenizer makes. */
+/* The limit is for the whole text, not for each piece made by another part of the tokenizer. */
 static void many_pieces(void **state)
 {
 	static const char expression[] =
@@ -239,7 +239,7 @@ static void many_pieces(void **state)
 	assert_non_null(strstr(err.text, "too many steps"));
 	xfp_tokenizer_free(t);
 
-	/* Nor for each of the parts of a text between added tokens, which are normalized one by one. */
+	/* Nor for each part of a text between added tokens, which are normalized one by one. */
 	for (size_t i = 0; i < sizeof text; i++)
 		text[i] = i % 2 ? '1' : '2';
 	t = NULL;
@@ -256,7 +256,7 @@ static void many_pieces(void **state)
 	xfp_tokenizer_free(t);
 }
 
-/* Opening a tokenizer takes a second at most, whatever its expressions are. */
+/* Opening a tokenizer takes at most a second, for any expressions. */
 static void many_classes(void **state)
 {
 	static const struct {
@@ -322,7 +322,7 @@ static void interrupted(void **state)
 	asked = 0;
 	xfp_tokenizer_watch(t, always, &asked);
 	assert_int_equal(xfp_tokenizer_encode(t, text, 60, true, &ids, &err), XFP_BAD_INPUT);
-	assert_in_range(asked, 10, 200);   /* so that a signal is answered soon */
+	assert_in_range(asked, 10, 200);   /* so that a signal takes effect soon */
 	memset(text + 60, 'c', size - 60); /* a long text hardly raises the limit of one position */
 	asked = 0;
 	assert_int_equal(xfp_tokenizer_encode(t, text, size, true, &ids, &err), XFP_BAD_INPUT);
@@ -339,7 +339,7 @@ static void interrupted(void **state)
 	ids.count = 0;
 	xfp_tokenizer_watch(t, always, &asked);
 	assert_int_equal(xfp_tokenizer_encode(t, text, size, true, &ids, &err), XFP_OK);
-	assert_int_equal(asked, 2 * (size / 4096)); /* by the Metaspace, and when pieces are encoded */
+	assert_int_equal(asked, 2 * (size / 4096)); /* once for the Metaspace, and once when pieces are encoded */
 	free(text);
 	free(ids.id);
 	xfp_tokenizer_free(t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xfp unpack on a bundle whose every weight is known.
+ * xfp unpack on a bundle with known weights.
  */
 #include "tests/unit/unit.h"
 
@@ -65,7 +65,7 @@ static float rounded(enum xfp_dtype dtype, float value)
 				  : value;
 }
 
-/* A folder has every tensor: kept ones byte for byte, others as they decode, in `dtype` or their own. */
+/* Check that a folder has every tensor: kept ones byte for byte, others decoded, in `dtype` or their own type. */
 static void check_unpacked(struct fixture *f, const char *folder, int dtype)
 {
 	struct xfp_checkpoint *checkpoint;
@@ -149,7 +149,7 @@ static void unpack_restores_the_checkpoint(void **state)
 	fixture_result_free(&r);
 }
 
-/* What was kept at source precision inside of a tensor that otherwise was not: its bytes are not those asked for. */
+/* Rows kept at source precision inside a quantized tensor: their bytes have the requested type. */
 static void unpack_converts_what_was_kept(void **state)
 {
 	static const struct {
@@ -211,7 +211,7 @@ static unsigned entries(const char *path)
 	return count - 2;
 }
 
-/* What fits to the byte goes into one file. */
+/* A shard may be filled to the last byte. */
 static void unpack_fills_a_shard(void **state)
 {
 	struct fixture f;
@@ -237,7 +237,7 @@ static void unpack_fills_a_shard(void **state)
 	fixture_free(&f);
 }
 
-/* Where its parent went since it was looked for, a folder is not made. */
+/* If its parent was removed meanwhile, a folder is not created. */
 static void new_folders(void **state)
 {
 	struct fixture *f = *state;
@@ -282,7 +282,7 @@ static void unpack_leaves_nothing_after_a_failure(void **state)
 	struct result r = { 0 };
 	char *fresh = xfp_path(f->folder, "fresh"), *empty = xfp_path(f->folder, "empty");
 
-	/* 1e30 is no f16 */
+	/* 1e30 is not representable in f16 */
 	f->packed_matrices[4][0].exponent = -90;
 	assert_int_equal(fixture_write_bundle(f, NULL), XFP_OK);
 	assert_int_equal(mkdir(empty, 0700), 0);
@@ -354,11 +354,11 @@ static void unpack_reads_sizes_as_people_write_them(void **state)
 	fixture_result_free(&r);
 }
 
-/* What is said of packed weights goes, and no other byte; what is no JSON object stays whole. */
+/* The description of packed weights is removed, and no other byte; a text that is not a JSON object is unchanged. */
 static void config_is_without_packing(void **state)
 {
 	static const struct {
-		const char *text, *left; /* left NULL: there is nothing to take out */
+		const char *text, *left; /* left NULL: nothing to remove */
 	} cases[] = {
 		{ "{\"a\": 1,\n \"quantization_config\": {\"x\": [1, \"}\\\"\"]}\n}\n", "{\"a\": 1\n}\n" },
 		{ "{\"quantization_config\": {}, \"a\" : 1 , \"b\":\"x\"}", "{ \"a\" : 1 , \"b\":\"x\"}" },
@@ -388,7 +388,7 @@ static void config_is_without_packing(void **state)
 		char *text = malloc(size ? size : 1), *out = malloc(size ? size : 1);
 		bool taken;
 
-		memcpy(text, cases[i].text, size); /* without a NUL, for those who watch memory */
+		memcpy(text, cases[i].text, size); /* without a NUL, for sanitizers */
 		taken = xfp_config_unpack(text, size, out, &left);
 		if (taken != (cases[i].left != NULL) ||
 		    (taken && (left != strlen(cases[i].left) || memcmp(out, cases[i].left, left) != 0)))

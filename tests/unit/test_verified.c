@@ -116,7 +116,7 @@ static void only_of_the_file_that_was_written(void **state)
 	v = xfp_verification_begin(*state, path);
 	assert_int_equal(chmod(path, 0600), 0);
 	nothing(state, &v, XFP_OK, "changed since");
-	/* changed before, in place: a pass is not of what was written, a failure is exactly what matters */
+	/* changed in place before: a pass would not apply to the written bundle, but a failure must be recorded */
 	v = xfp_verification_begin(*state, path);
 	nothing(state, &v, XFP_OK, "changed since");
 	assert_int_equal(xfp_verification_record(&v, XFP_BAD_INPUT, "damaged", &err), XFP_OK);

@@ -12,7 +12,7 @@
 #define IN_FRONT 100 /* bytes of the file before the archive */
 #define FULL32 0xffffffffu
 
-/* Directory order is not the order of names, and the folder is no member. */
+/* The order of the directory is not that of names, and the folder is not a member. */
 static const char *const names[MEMBERS] = { "b/data", "b/", "a" }, *const contents[MEMBERS] = { "12345", "", "xyz" };
 
 struct archive {
@@ -146,7 +146,7 @@ static void expect_refused(void **state, const struct archive *a, const char *me
 
 /* ------------------------------------------------------------------------------------------------ */
 
-/* A field of a sound archive is changed: the archive is refused with `message`, or read if that is NULL. */
+/* Change a field of a valid archive: the archive is refused with `message`, or read if that is NULL. */
 struct change {
 	size_t at;
 	unsigned size;
@@ -268,7 +268,7 @@ static void wide_fields_are_checked(void **state)
 			{ a.end64 + 20, 4, 1, "several disks" },
 			{ a.end64 + 24, 8, MEMBERS + 1, "several disks" },
 			{ a.end64 + 48, 8, a.entry[0] - 1, "directory is not where" },
-			/* What the shorter record says must be the same, unless it is full. */
+			/* The shorter record must agree, unless its fields are full. */
 			{ a.end + 10, 2, MEMBERS, NULL },
 			{ a.end + 10, 2, MEMBERS + 1, "contradict each other" },
 			{ a.end + 12, 4, a.end64 - a.entry[0], NULL },

@@ -10,18 +10,18 @@
 #include "model/forward/tensors.h"
 #include "tests/unit/model.h"
 
-/* Tensors as they are written: header, and bytes behind it. */
+/* The written tensors: header, and bytes after it. */
 struct tiny_file {
 	char header[0x8000];
 	float data[0x10000];
 	size_t length, count;
-	const char *leave_out;                /* a tensor that is not written, */
+	const char *leave_out;                /* a tensor that is omitted, */
 	const char *zeros;                    /* one that is all 0, */
 	const char *halves;                   /* and one whose weights are halved; NULL: none */
-	const struct xfp_tensor_names *names; /* NULL: as models of text have them */
+	const struct xfp_tensor_names *names; /* NULL: the names of text models */
 };
 
-/* Weights of that name. */
+/* Fill in the weights of that name. */
 static inline void fill(struct tiny_file *file, const char *tensor, size_t count)
 {
 	uint64_t state = 0xcbf29ce484222325;
@@ -40,7 +40,7 @@ static inline void fill(struct tiny_file *file, const char *tensor, size_t count
 	}
 }
 
-/* A stack has the weights that its experts have one by one. */
+/* A stack has the weights of its separate experts. */
 static inline void fill_stack(struct tiny_file *file, const char *tensor, const uint64_t *shape)
 {
 	const char *end = strstr(tensor, ".experts.") + strlen(".experts.");
@@ -57,7 +57,7 @@ static inline void fill_stack(struct tiny_file *file, const char *tensor, const 
 	}
 }
 
-/* Tensors that a config speaks of; rank 0: there must be none of that name. */
+/* The tensors that a config implies; rank 0: no tensor of that name may exist. */
 static inline bool add(void *context, const char *tensor, uint32_t rank, const uint64_t *shape)
 {
 	struct tiny_file *file = context;

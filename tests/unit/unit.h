@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unit.h - what cmocka wants included before itself, how tests become a program, and a generator of test
- * numbers.
+ * unit.h - the headers that cmocka requires, the main function of tests, and a generator of test numbers.
  */
 #ifndef XFP_TEST_UNIT_H
 #define XFP_TEST_UNIT_H
