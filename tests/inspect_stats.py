@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `xfp inspect --stats` should say, by numpy: inspect_stats.py make FOLDER | check MODEL FILE
 
-make writes a model whose tensors are of all the kinds that a distribution can go wrong on. check reads the safetensors
-file of MODEL, works everything out anew by the definitions of xfp-inspect(1), exactly or in long doubles where that
-matters, and compares it with FILE, which is what --stats --json said; --stats --csv of the same is on standard input.
+make writes a model with every kind of tensor that statistics of a distribution can get wrong. check reads the
+safetensors file of MODEL, recomputes all statistics from their definitions in xfp-inspect(1), exactly or in long doubles
+where that matters, and compares them with FILE, the output of --stats --json; standard input is that of --stats --csv.
 """
 import csv
 import json

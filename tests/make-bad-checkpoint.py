@@ -280,7 +280,7 @@ SHELL_NAMES = [
 def shell_names(tensors):
     for name in SHELL_NAMES:
         tensors.append(Tensor(name, [2, 3], [0.5] * 6))
-    # These look like projections, and their layer is no number: whatever becomes of them, it is told.
+    # These look like projections, but their layer is not numeric: their fate must be printed.
     for layer in ("$(shell touch pwned)", "0 1", "%"):
         tensors.append(matrix("model.layers." + layer + ".mlp.up_proj.weight", 8, HIDDEN))
     return good(tensors)

@@ -584,7 +584,7 @@ def write_plain(folder, tensors, config):
 
 
 def make(args, kind, path):
-    """Write a GGUF; what is to be in PLAIN."""
+    """Write a GGUF, and to PLAIN the expected model."""
     m = Model(args.architecture, args.type)
     ARCHITECTURES[args.architecture](m)
     if args.joined:

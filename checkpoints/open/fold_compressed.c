@@ -212,7 +212,7 @@ static enum xfp_status check_groups(const struct compressed *c, const struct xfp
 			xfp_dtype_name(groups->dtype), xfp_fold_shape(groups->rank, groups->shape).text, cols);
 	if (cols > MAX_ORDERED)
 		return xfp_fold_bad(c->fold, groups,
-				    "has %" PRIu64 " columns; with an order of its own, a matrix has at most %" PRIu64
+				    "has %" PRIu64 " columns; a matrix with reordered columns has at most %" PRIu64
 				    ": download it again",
 				    cols, MAX_ORDERED);
 	if (!(data = malloc(groups->bytes + 1)) || !(of = calloc(count, sizeof *of))) {

@@ -288,7 +288,7 @@ static enum xfp_status take_heads(const struct meta_reader *r, const struct rule
 		return xfp_fail(
 			r->err, XFP_BAD_INPUT,
 			"%s/params.json: tensor %s: all parts together have %llu rows, but %llu heads of %llu rows "
-			"need another number; download params.json and the parts again",
+			"were expected; download params.json and the parts again",
 			r->listing->folder, xfp_printable(t->name).text, (unsigned long long)t->shape[0],
 			(unsigned long long)heads, (unsigned long long)p->head_dim);
 	if (rule->heads != VALUE_HEADS) {

@@ -222,7 +222,7 @@ static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signal
 	}
 	xfp_meter_clear(&progress.meter);
 	if (!status && !c->count)
-		status = xfp_fail(err, XFP_BAD_INPUT, "no unit is left to compare");
+		status = xfp_fail(err, XFP_BAD_INPUT, "no unit matches the selection");
 	return status;
 }
 

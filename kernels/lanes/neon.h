@@ -212,7 +212,7 @@ LANES_INLINE vf vf_gather(const float *table, vi index)
 	return b;
 }
 
-/* In a table of 4, 8, 16, 32 or 64 entries of 32 bits. */
+/* Look up lanes in a table of 4, 8, 16, 32 or 64 entries of 32 bits. */
 LANES_INLINE vi look_up(unsigned size, const void *table, vi index)
 {
 	if (size > 8) {

@@ -51,7 +51,7 @@ struct xfp_evaluated {
 	struct xfp_stream *stream; /* activations between two layers */
 };
 
-/* Means over all tokens of |difference|^2 / |source's activation|^2, and sums of that while layers are computed. */
+/* Means over all tokens of |difference|^2 / |source's activation|^2; until the last layer is done, sums over tokens. */
 struct xfp_layer_errors {
 	double stream; /* of the activations after the layer */
 	double alone;  /* of the layer's output if its input is the source's */

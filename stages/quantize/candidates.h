@@ -25,7 +25,7 @@ uint32_t xfp_candidates_fitted(const struct xfp_candidate *list, uint32_t count)
 /* The unit as an index describes it, for xfp_unit_part_bytes and xfp_matrix_part_bytes. */
 struct xfp_idx_unit xfp_candidate_unit(const struct xfp_candidate *candidate, uint32_t matrices, uint64_t rows,
 				       uint64_t cols);
-/* log2 of a power of two; 0 of 0. */
+/* log2 of a power of two; 0 for 0. */
 uint8_t xfp_candidate_log2(unsigned power);
 
 /* The size of each part of a unit stored as the candidate, all matrices together. */

@@ -29,7 +29,8 @@ struct xfp_verification xfp_verification_begin(const char *work, const char *bun
 	return v;
 }
 
-/* Check that the file is the one of the stamp; one that passed must be unchanged since it was written. */
+/* Check that the file is the one that the stamp describes and, if it passed, that it is unchanged since it was written.
+ */
 static enum xfp_status check_file(const struct xfp_verification *v, const struct xfp_bundle_stamp *stamp, bool passed,
 				  struct xfp_error *err)
 {

@@ -103,7 +103,7 @@ class Bench:
         return os.path.join(self.tools, "bench", name)
 
     def model(self, name, *options):
-        """Made anew, since another run may have left another one of that name."""
+        """Make the model, replacing one of that name that another run may have left."""
         self.remove(name)
         _, count = timed([self.tool("make-weights"), *options, self.path(name)])
         return Model(self.path(name), int(count))

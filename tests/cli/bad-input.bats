@@ -35,7 +35,7 @@ accepted() { # KIND
 @test "a name twice in a file" { refused duplicate-name .safetensors; }
 @test "a name in two shards" { refused duplicate-across-shards .safetensors; }
 @test "an index that leaves its folder" { refused index-escape index; }
-@test "an index that names a tensor which is nowhere" { refused index-missing-tensor index; }
+@test "an index that names a missing tensor" { refused index-missing-tensor index; }
 @test "NaN in a projection" { refused nan NaN _proj --on-nonfinite; }
 @test "infinity in a projection" { refused inf _proj --on-nonfinite; }
 
@@ -75,7 +75,7 @@ accepted() { # KIND
 	[ -z "$(find . -name 'pwned*')" ]
 }
 
-@test "a bad tensor among good ones: --keep-going finishes the others, and mended, only it is left" {
+@test "a bad tensor among good ones: --keep-going finishes the others; once repaired, only it is converted" {
 	make_bad nan bad
 	run -3 xfp convert bad -o out.xfp -j1 -k
 	no_output out.xfp
@@ -102,7 +102,7 @@ accepted() { # KIND
 	no_output out.xfp
 }
 
-@test "a model with nothing to quantize is refused unless that is asked for" {
+@test "a model with nothing to quantize is refused without --allow-empty" {
 	"$PYTHON" - <<-'EOF'
 	import json, os, struct
 	os.mkdir("norms")
@@ -132,7 +132,7 @@ accepted() { # KIND
 	cmp out.xfp again.xfp
 }
 
-@test "weights of another kind: told what they are" {
+@test "other kinds of weights are refused by name" {
 	told() { # MODEL WORDS
 		run -3 xfp convert "$1" -o out.xfp
 		[[ $output == *"$1"*$2* ]] || { echo "$1: $output"; return 1; }
@@ -170,7 +170,7 @@ accepted() { # KIND
 	done
 }
 
-@test "files that are not carried are named" {
+@test "files that are not carried along are named" {
 	make_bad good good
 	touch good/data_config.json good/notes.npy good/.gitattributes good/LICENSE good/other.bin
 	run -0 xfp convert good -o out.xfp
@@ -193,7 +193,7 @@ refused_at_once() { # MODEL WHAT IT SAYS
 	no_output out.xfp
 }
 
-@test "a pipe, or links in a circle, as MODEL" {
+@test "a pipe or a symbolic link loop as MODEL" {
 	cd "$BATS_TEST_TMPDIR"
 	mkfifo pipe pipe.safetensors pipe.safetensors.index.json
 	ln -s circle circle
@@ -203,7 +203,7 @@ refused_at_once() { # MODEL WHAT IT SAYS
 	refused_at_once circle "circle: is a link to itself; name the checkpoint that it should point to"
 }
 
-@test "a pipe, a folder or links in a circle in place of a checkpoint's file" {
+@test "a pipe, a folder or a symbolic link loop in place of a checkpoint's file" {
 	cd "$BATS_TEST_TMPDIR"
 	make_model single
 	make_model sharded --shards 2
@@ -223,7 +223,7 @@ refused_at_once() { # MODEL WHAT IT SAYS
 	done
 }
 
-@test "what belongs into the bundle and is no file: a pipe, a folder" {
+@test "a small file of the checkpoint that is a pipe or a folder" {
 	make_model m
 	for name in tokenizer.json generation_config.json; do
 		rm -f "m/$name"

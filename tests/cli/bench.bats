@@ -11,7 +11,7 @@ setup() { setup_folder; }
 bench() { "$PYTHON" "$srcdir/tests/bench/run" --quick --scratch "$BATS_TEST_TMPDIR" "$@"; }
 member() { "$PYTHON" -c 'import json, sys; print(eval("r" + sys.argv[2], {"r": json.load(open(sys.argv[1]))}))' "$@"; }
 
-@test "make-weights: the same bytes with any number of threads, and xfp takes all of it" {
+@test "make-weights: the same bytes with any number of threads, in a form that xfp converts" {
 	for threads in 1 3; do
 		OMP_NUM_THREADS=$threads "$XFP_TEST_TOOLS/bench/make-weights" --dense 48x64:7 --stack 3x32x64:2 m$threads
 	done
@@ -26,7 +26,7 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	[ "$(xfp info --json split.xfp | grep -c '"class": *"routed_expert"')" -ge 6 ]
 }
 
-@test "int4: nearest multiples of a scale that is nearest to an eighth of the largest weight" {
+@test "int4: weights are rounded to multiples of a scale, an eighth of the largest weight" {
 	"$XFP_TEST_TOOLS/bench/make-weights" --dense 40x96:3 m >&2
 	[ "$("$XFP_TEST_TOOLS/bench/int4" m m.int4)" = $((3 * 40 * 96 + 8 * 96)) ]
 	"$PYTHON" - "$srcdir/tests/models" <<-'END'
@@ -66,7 +66,7 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	[ "$(member r.json "['memory'][1]['pss'] > 1000000")" = True ]
 }
 
-@test "run: plan, by what was planned" {
+@test "run: plan compared with the prediction" {
 	run -0 bench --json r.json plan
 	echo "$output"
 	for name in dense stacks "small units"; do
@@ -84,7 +84,7 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	[ "$(member r.json "['packed']['converting']['NVFP4']['ratio']['cpu'] > 0")" = True ]
 }
 
-@test "run: open, which reads no weights" {
+@test "run: opening a bundle reads no weights" {
 	run -0 bench --json r.json open
 	echo "$output"
 	[ "$(member r.json "['open'][0]['pages_of_weights']")" = 0 ]
@@ -105,12 +105,12 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	[ "$(member r.json "['resume']['runs']['killed']['status']")" = 137 ]
 }
 
-@test "run: what it does not know is refused" {
+@test "run: unknown arguments are refused" {
 	run -2 bench speeed
 	[[ $output == *speeed* ]]
 }
 
-@test "llama.cpp's kernels are skipped, with the reason, where its library is not" {
+@test "llama.cpp's kernels are skipped, with the reason, if its library is missing" {
 	run -0 env -u GGML_CPU_LIBRARY "$XFP_TEST_TOOLS/bench/llama"
 	[ "$output" = "llama: skipped: GGML_CPU_LIBRARY names no libggml-cpu.so" ]
 	run -0 env GGML_CPU_LIBRARY=missing.so "$XFP_TEST_TOOLS/bench/llama"

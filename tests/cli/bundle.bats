@@ -43,7 +43,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	EOF
 }
 
-@test "verify --source accepts the checkpoint, and says last that the floors are met" {
+@test "verify --source accepts the checkpoint, and ends with the verdict that floors are met" {
 	for model in fused transposed; do
 		run -0 xfp verify --source "$model" "$model.xfp"
 		[ "${lines[-3]}" = "$model.xfp: every byte is unchanged;" ]
@@ -109,7 +109,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	EOF
 }
 
-@test "a bundle that is not there, is a folder or is none: status 3" {
+@test "a missing bundle, a folder, another file: status 3" {
 	for command in "verify" "info" "unpack -o $own/copy"; do
 		for bundle in absent.xfp fused fused/config.json; do
 			# shellcheck disable=SC2086
@@ -190,7 +190,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	done
 }
 
-@test "what is missing on the command line is named" {
+@test "missing arguments are named" {
 	for command in verify info "unpack -o $own/copy"; do
 		# shellcheck disable=SC2086
 		refused 2 xfp $command
@@ -253,7 +253,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	[ -z "$stderr" ]
 }
 
-@test "unpack checks first, unless told not to" {
+@test "unpack checks digests first, unless --no-check is given" {
 	"$PYTHON" - "$own/m.xfp" <<-'EOF'
 	import sys, tarfile
 	data = bytearray(open("fused.xfp", "rb").read())
@@ -267,7 +267,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	[[ $output != *SHA-256* ]]
 }
 
-@test "unpack makes DIR, not the folders above it, and writes to no other place" {
+@test "unpack creates DIR, not its parents, and writes nowhere else" {
 	refused 1 xfp unpack -o "$own/absent/copy" fused.xfp
 	[[ $stderr == *"$own/absent"*"does not exist; create that first"* ]]
 	[ ! -e "$own/absent" ]
@@ -279,7 +279,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	[ "$(ls "$own/full")" = x ]
 }
 
-@test "verify: a floor that cannot be read is blamed for what is wrong with it" {
+@test "verify: an invalid floor is reported with the reason" {
 	refused 2 xfp verify --floor attn=0.99 fused.xfp
 	[[ $stderr == "xfp verify: --floor: no class 'attn'; did you mean attention? Classes are attention, "* ]]
 	refused 2 xfp verify --floor attention=x fused.xfp
@@ -305,7 +305,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	grep -q '"floor": 0.99,$' "$own/info"
 }
 
-@test "info: one line of method, the parameters that are no defaults, no floor of fp8" {
+@test "info: one line for the method, parameters that are not default, no floor for fp8" {
 	COLUMNS=200 run -0 xfp info --units fused.xfp
 	[[ $output == *"method v2; "*"format:embedding=keep lm_head=fp8"* ]]
 	grep -Eq '^fp8 +- +- +[0-9.]+ .* - +- +0\.9.* lm_head\.weight \(lm_head' <<<"$output"
@@ -315,7 +315,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	grep -Eq '^attention .* 0\.985 ' <<<"$output"
 }
 
-@test "unpack: names of files are refused as folders" {
+@test "unpack: file names are refused as folders" {
 	for name in x.gguf x.safetensors x.GGUF x.bin x.PT x.xfp; do
 		refused 2 xfp unpack -o "$own/$name" fused.xfp
 		[[ $stderr == "xfp unpack: -o $own/$name: is a file name, but a checkpoint is a folder; name a folder"* ]]
@@ -330,7 +330,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	xfp unpack -o "$own/folder.gguf" fused.xfp
 }
 
-@test "unpack --dtype says what is not of that type" {
+@test "unpack --dtype reports weights that the type cannot represent" {
 	run -0 --separate-stderr xfp unpack --dtype f32 -o "$own/f32" fused.xfp
 	kept=$(xfp info --json fused.xfp | "$PYTHON" -c '
 import json, sys

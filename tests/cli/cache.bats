@@ -16,7 +16,7 @@ flip() { # FILE OFFSET
 	EOF
 }
 
-@test "a flipped byte in each artifact in turn: found, made again, same bundle" {
+@test "a flipped byte in each artifact in turn: detected, recomputed, same bundle" {
 	make_model m
 	expected=$(converted m out.xfp)
 	artifacts >list
@@ -31,7 +31,7 @@ flip() { # FILE OFFSET
 	xfp verify out.xfp --source m
 }
 
-@test "one damaged artifact of each kind: only what it takes is made again" {
+@test "one damaged artifact of each kind: only what depends on it is recomputed" {
 	make_model m
 	expected=$(converted m out.xfp)
 	for kind in outliers fit choice packed; do
@@ -54,7 +54,7 @@ flip() { # FILE OFFSET
 	done
 }
 
-@test "artifacts that are gone are made again" {
+@test "missing artifacts are recomputed" {
 	make_model m
 	expected=$(converted m out.xfp)
 	for kind in outliers fit choice packed; do
@@ -68,7 +68,7 @@ flip() { # FILE OFFSET
 	[ "$(converted m out.xfp)" = "$expected" ]
 }
 
-@test "the manifest lost, overwritten, or of another version: rebuilt, and no unit is done again" {
+@test "the manifest missing, overwritten, or of another version: rebuilt, and no unit is converted again" {
 	make_model m
 	expected=$(converted m out.xfp)
 	count=$(query "SELECT count(*) FROM artifacts")
@@ -87,7 +87,7 @@ sqlite3.connect("xfp-cache/manifest.sqlite").execute("PRAGMA user_version = 999"
 	done
 }
 
-@test "a cache that is a file: said before any work" {
+@test "a cache that is a file is reported before any work" {
 	make_model m
 	echo x >cache
 	for how in -q -n; do
@@ -98,7 +98,7 @@ sqlite3.connect("xfp-cache/manifest.sqlite").execute("PRAGMA user_version = 999"
 m" ]
 }
 
-@test "a manifest that is made again is mentioned" {
+@test "a rebuilt manifest is reported" {
 	make_model m
 	xfp convert m -o out.xfp -q
 	rm xfp-cache/manifest.sqlite*
@@ -107,7 +107,7 @@ m" ]
 	[[ $stderr == *"xfp-cache: the manifest was "*"rebuilt from "*" artifacts"* ]]
 }
 
-@test "a read-only cache serves what it has, and a miss is status 1 with a remedy" {
+@test "a read-only cache serves hits, and a miss is status 1 with a remedy" {
 	needs_mounts
 	make_model m
 	expected=$(converted m out.xfp)
@@ -123,7 +123,7 @@ m" ]
 	[ "$(sha out.xfp)" = "$expected" ]
 }
 
-@test "a full disk: status 1, no bundle, and once there is space it goes on" {
+@test "a full disk: status 1, no bundle; with free space, the run resumes" {
 	needs_mounts
 	make_model m
 	expected=$(converted m out.xfp)
@@ -149,7 +149,7 @@ m" ]
 	[ "$(sha out2.xfp)" = "$expected" ]
 }
 
-@test "files that may not grow: status 1 and a message, no bundle" {
+@test "a file size limit: status 1 and a message, no bundle" {
 	make_model m
 	expected=$(converted m out.xfp)
 	kilobytes=$(($(stat -c %s out.xfp) / 1024))

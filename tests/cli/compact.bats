@@ -7,7 +7,7 @@ load helpers
 
 setup() { setup_folder; }
 
-@test "the constants of compact groups are those that their generator makes" {
+@test "the constants of compact groups equal the output of their generator" {
 	"$XFP_TEST_TOOLS/make-compact-seeds" >compact_seed.h
 	cmp compact_seed.h "$srcdir/kernels/encode/compact_seed.h"
 }

@@ -49,7 +49,7 @@ for u in info['units']:
 assert compared >= 4"
 }
 
-@test "fp8 is one of our ways, once, and its figures are those that a conversion comes to" {
+@test "fp8 is listed once, with the figures of a conversion" {
 	make_model m
 	compare m --rows all --per-unit --bits 3,8
 	xfp convert m -o c.xfp -q --override '*=fp8'
@@ -68,7 +68,7 @@ for u in json.load(open('info.json'))['units']:
 	[ "$(grep -cw fp8 text)" = 1 ]
 }
 
-@test "with all rows the figures are those that conversions come to" {
+@test "with all rows, figures equal those of conversions" {
 	floors=(--min-cos-strict 0 --min-cos-lazy 0 --bits 3)
 	for options in "" "--dtype f32 --hidden 200"; do
 		rm -rf m ./*.xfp xfp-cache
@@ -90,7 +90,7 @@ for u in json.load(open('info.json'))['units']:
 	done
 }
 
-@test "bits of common formats are exact, and so is the simplest of them" {
+@test "bits of common formats are exact, and so are the figures of the simplest one" {
 	make_model m --dtype f32 --hidden 40 --heads 2
 	compare m --rows all --per-unit --bits 2 --outlier-sigma none
 	check '
@@ -130,7 +130,7 @@ assert abs(way["error"] / (error / sum(x * x for x in w)) - 1) < 1e-5
 '
 }
 
-@test "formats with scales of matrices and of tiles: by their formulas, of all rows and of some" {
+@test "formats with scales per matrix and per tile match their formulas, for all rows and for some" {
 	# Rows and columns end inside a tile. Experts differ in size, so that none can have another one's scale, and of
 	# embeddings and head there are too many rows for one stretch.
 	make_model m --dtype f32 --hidden 352 --intermediate 304 --vocab 1100
@@ -207,7 +207,7 @@ assert seen >= 20, seen
 	done
 }
 
-@test "the claims follow from what was measured" {
+@test "claims follow from the measurements" {
 	make_model m --hidden 128 --intermediate 96
 	compare m --per-unit --bits 2-4 --outlier-sigma none,3
 	check '
@@ -235,7 +235,7 @@ assert len(c["all"]["ways"]) == (3 + 3 + 6) * 2 + 3 + 14
 '
 }
 
-@test "the answer comes first: the best setting for a size, and the llama.cpp types beside it" {
+@test "the answer comes first: the best setting for a size, and the comparable llama.cpp types" {
 	make_model m --hidden 256 --intermediate 256
 	compare m --bits 2-5,8 --outlier-sigma none,3
 	check '
@@ -274,7 +274,7 @@ for line, a in zip(open("text").read().splitlines()[3:10], c["answers"]):
 	grep -qE '^ *4\.5 +nothing is as small$' text
 }
 
-@test "the text: one table of ours, one of the others; a pair for each unit" {
+@test "text: one table of our candidates, one of common formats; both for each unit" {
 	make_model m --hidden 256 --intermediate 256
 	COLUMNS=200 xfp compare m --bits 3,4 >text
 	grep -qE '^9 units, .* weights; ' text
@@ -288,7 +288,7 @@ for line, a in zip(open("text").read().splitlines()[3:10], c["answers"]):
 	[[ $output == "1 unit, "* && $output != *published* && $output != *"worst unit"* ]]
 }
 
-@test "CSV: every way in a line of as many columns" {
+@test "CSV: one line per candidate, with a fixed number of columns" {
 	make_model m
 	xfp compare m --csv --bits 3 >all.csv
 	xfp compare m --csv --bits 3 --per-unit >units.csv
@@ -305,7 +305,7 @@ assert sum(int(r["weights"]) for r in more[len(rows)::len(rows)]) == int(rows[0]
 '
 }
 
-@test "units by name, glob, role and class; a kept matrix by its name; none is a usage error" {
+@test "units by name, glob, role and class; a kept matrix by its name; no match is a usage error" {
 	make_model m
 	names() { # TENSOR...
 		compare m --bits 2 --outlier-sigma none --libfit refined --per-unit "$@"
@@ -328,7 +328,7 @@ assert sum(int(r["weights"]) for r in more[len(rows)::len(rows)]) == int(rows[0]
 	run -2 xfp compare m ''
 }
 
-@test "the same bytes with any number of threads and any instructions" {
+@test "the same bytes with any number of threads and any instruction set" {
 	make_model m --hidden 200 --intermediate 96
 	expected=$(OMP_NUM_THREADS=1 xfp compare m --csv --per-unit --rows 100 --bits 2-4 -o 1.svg)
 	[ "$(OMP_NUM_THREADS=3 xfp compare m --csv --per-unit --rows 100 --bits 2-4 -o 3.svg)" = "$expected" ]
@@ -349,7 +349,7 @@ no_label_covered() { # SVG...
 	done
 }
 
-@test "plots of results name their models, explain their marks, and no label covers another" {
+@test "plots of results name their models and explain their marks, and labels do not overlap" {
 	no_label_covered "$srcdir"/tests/models/results/*.svg
 	for model in all-MiniLM-L6-v2 qwen3-moe-8m; do
 		grep -q "class=\"title\" .*>$model: " "$srcdir/tests/models/results/$model.svg"
@@ -367,7 +367,7 @@ no_label_covered() { # SVG...
 	no_label_covered crowded.svg
 }
 
-@test "the plot is XML with a line a mode and a name a format, and says whose it is and what its marks are" {
+@test "the plot is XML with a line per mode and a name per format, the model's name, and a legend" {
 	make_model m --hidden 256 --intermediate 256
 	before=$(find . -path ./tmp -prune -o -type f -print | sort)
 	xfp compare m --bits 2-4,8 -o plot.svg >/dev/null
@@ -413,7 +413,7 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 	done
 }
 
-@test "NaN fails, or leaves its unit out" {
+@test "NaN fails, or omits its unit" {
 	make_bad nan strange
 	run -3 xfp compare strange
 	[[ $output == *NaN*--on-nonfinite* ]]
@@ -424,7 +424,7 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 	check 'assert c["left_out"] == 1 and c["unit_count"] == json.load(open("good.json"))["unit_count"] - 1'
 }
 
-@test "strange weights have figures, and JSON that is JSON" {
+@test "extreme weights have figures, and JSON stays valid" {
 	for kind in all-zero constant tiny huge k1 k-odd shell-names; do
 		make_bad $kind "$kind"
 		compare "$kind" --per-unit --rows all
@@ -448,7 +448,7 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 	run -3 xfp compare nowhere
 }
 
-@test "settings come from the environment, and the command line wins" {
+@test "settings come from the environment; the command line takes precedence" {
 	make_model m
 	xfp compare m role:q --bits 3 --rows 4 --outlier-sigma none --csv >given
 	XFP_BITS=3 XFP_OUTLIER_SIGMA=none xfp compare m role:q --rows 4 --csv >inherited
@@ -458,7 +458,7 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 	[[ ${lines[0]} == "xfp compare: XFP_BITS '9': expected bits from 2 to 6"* ]]
 }
 
-@test "interrupted, it leaves nothing and ends by the signal" {
+@test "interrupted: it leaves nothing and ends by the signal" {
 	make_model m --hidden 512 --intermediate 512 --layers 4
 	replace_stage xfp-inspect '
 		"$real" "$@"
@@ -486,7 +486,7 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 	done
 }
 
-@test "on a terminal: how far it is and how long it will be, gone at the end" {
+@test "on a terminal: progress and remaining time, erased at the end" {
 	make_model m
 	"$PYTHON" - >typescript <<-'EOF'
 	import os, pty, sys
@@ -505,7 +505,7 @@ assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() n
 	[ ! -s errors ]
 }
 
-@test "threads wait passively, with the words that were given, unless the environment says otherwise" {
+@test "threads wait passively, in a process with the same arguments, unless the environment says otherwise" {
 	make_model m
 	expected=$(xfp compare m --csv --rows 64 --bits 2 role:q)
 	[ "$(OMP_NUM_THREADS=2 OMP_DISPLAY_ENV=verbose xfp compare m --csv --rows 64 --bits 2 role:q 2>shown)" = "$expected" ]

@@ -61,7 +61,7 @@ completed() { # WORD...: what is offered for the last one
 	done
 }
 
-@test "an option that takes a value is known to, and a switch to take none" {
+@test "options with a value and switches are distinguished" {
 	for command in $(all_commands | grep -vxE 'xfp|cache'); do
 		help_of "$command" >help
 		while read -r option; do
@@ -76,7 +76,7 @@ completed() { # WORD...: what is offered for the last one
 	done
 }
 
-@test "the words of an option are those that it takes" {
+@test "the words offered for an option are those that it accepts" {
 	make_model m
 	for option in mode start lm-head on-miss on-nonfinite bits outlier-sigma; do
 		words=$(completed xfp convert "--$option" '')

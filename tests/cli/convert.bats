@@ -24,7 +24,7 @@ xfp-cache" ]
 	xfp verify out.xfp --source m
 }
 
-@test "on a terminal progress is one bar with its rate, and it is gone at the end" {
+@test "on a terminal, progress is one bar with the rate, erased at the end" {
 	make_model m --layers 8 # long enough for a bar to be drawn
 	"$PYTHON" - >typescript <<-'EOF'
 	import os, pty, sys
@@ -37,7 +37,7 @@ xfp-cache" ]
 	run -1 grep "^xfp: [0-9]*%" typescript
 }
 
-@test "again: nothing is done, and the bundle is not touched" {
+@test "a second run does nothing, and the bundle is unchanged" {
 	make_model m
 	xfp convert m -o out.xfp -q
 	before=$(stat -c '%i %Y %z' out.xfp)
@@ -47,7 +47,7 @@ xfp-cache" ]
 	[ "$before" = "$(stat -c '%i %Y %z' out.xfp)" ]
 }
 
-@test "a bundle that was changed or removed is written again, of the same units" {
+@test "a bundle that was changed or removed is written again from the same units" {
 	make_model m
 	first=$(converted m out.xfp)
 	printf x | dd of=out.xfp bs=1 seek=5000 conv=notrunc status=none
@@ -73,13 +73,13 @@ xfp-cache" ]
 	EOF
 }
 
-@test "-q says nothing" {
+@test "-q prints nothing" {
 	make_model m
 	run -0 xfp convert m -o out.xfp -q
 	[ -z "$output" ]
 }
 
-@test "--dry-run lists what would be done and does nothing" {
+@test "--dry-run lists the work and does nothing" {
 	make_model m
 	run -0 xfp convert m -o out.xfp -n
 	[ "$(ls -A)" = m ]
@@ -104,7 +104,7 @@ xfp-cache" ]
 	[[ $output == *"--json"*"--dry-run"* ]]
 }
 
-@test "what is no bundle is not replaced: status 2, and the file as it was" {
+@test "a file that is not a bundle is not replaced: status 2, and the file is unchanged" {
 	make_model m
 	ln -s m link
 	echo mine >notes.txt
@@ -135,7 +135,7 @@ notes.txt" ]
 	xfp convert --help | grep -q -e --version
 }
 
-@test "tools find the rules beside them, and say so when they cannot" {
+@test "tools find the rules next to them, and report missing ones" {
 	make_model m
 	mkdir -p moved/bin moved/share build
 	cp "$XFP_TEST_BIN"/xfp* moved/bin
@@ -202,7 +202,7 @@ notes.txt" ]
 	[ "$(ls -A)" = m ]
 }
 
-@test "the environment sets options, and the command line wins" {
+@test "the environment sets options; the command line takes precedence" {
 	make_model m
 	XFP_MIN_COS_STRICT=0.9 XFP_MIN_COS_LAZY=0.8 xfp convert m -o out.xfp -q --min-cos-lazy 0.85 --lm-head quant \
 		--floor lm_head=0.95
@@ -253,7 +253,7 @@ refused_by_make() { # NEAREST "LINE..." [OPTION...]
 my.mk" ]
 }
 
-@test "in a makefile a mistyped setting is refused, and on make's command line whatever is none" {
+@test "in a makefile a mistyped setting is refused, and on make's command line any unknown variable" {
 	make_model m
 	while IFS='|' read -r name nearest; do
 		refused_by_make "$name is not a setting; did you mean $nearest?" "$name = 3"
@@ -292,7 +292,7 @@ my.mk" ]
 	[ "$(ls -A)" = "$before" ]
 }
 
-@test "what a mode does not have is refused beside it, with what to do" {
+@test "settings that the mode lacks are refused, with a remedy" {
 	make_model m
 	while IFS='|' read -r options said; do
 		run -2 xfp plan m $options
@@ -327,7 +327,7 @@ my.mk" ]
 	[ "$(cat errors)" = "xfp info: ignored, since xfp has no such variable: XFP_SERVER" ]
 }
 
-@test "of XFP_ variables a mistyped one is refused, and another one mentioned once" {
+@test "a mistyped XFP_ variable is refused; an unrelated one is mentioned once" {
 	make_model m
 	for name in XFP_OVERIDE XFP_FLOORS XFP_LLOYD_ITER XFP_FTI XFP_FAMILLIES XFP_INSTRUCTIOSN_ XFP_MODLE XFP_DATA_DIR; do
 		run -2 env "$name=3" xfp convert m -o out.xfp
@@ -344,7 +344,7 @@ my.mk" ]
 	XFP_FLORS=0.9 xfp convert --help >help
 }
 
-@test "make verify: the bundle is made, and held to its checkpoint" {
+@test "make verify: makes the bundle, and checks it against its checkpoint" {
 	make_model 'm $1'
 	printf 'MODEL = m $$1\nOUT = the out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >my.mk
 	run -0 make -f my.mk verify
@@ -355,7 +355,7 @@ my.mk" ]
 	[[ $output == *"xfp verify --source"* ]]
 }
 
-@test "make -n does nothing, make -k goes on" {
+@test "make -n does nothing, make -k continues after a failure" {
 	make_model m
 	printf 'MODEL = m\nOUT = out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >my.mk
 	run -0 make -f my.mk -n
@@ -366,7 +366,7 @@ my.mk" ]
 	[ "$(grep -c "no candidate meets" <<<"$output")" -gt 1 ]
 }
 
-@test "settings of the user's environment that are not ours do not matter" {
+@test "unrelated settings in the user's environment have no effect" {
 	make_model m
 	expected=$(converted m out.xfp)
 	printf 'MODEL = m\nOUT = out2.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >my.mk
@@ -451,7 +451,7 @@ out.xfp" ]
 	xfp convert m -o out.xfp -q
 }
 
-@test "the steps by hand give the same bundle" {
+@test "running the steps by hand gives the same bundle" {
 	make_model m
 	expected=$(converted m out.xfp)
 	xfp prepare m -o hand.xfp --cache cache2 -q
@@ -465,7 +465,7 @@ out.xfp" ]
 	[ "$(sha hand.xfp)" = "$expected" ]
 }
 
-@test "a dry run leaves an existing cache as it is" {
+@test "a dry run leaves an existing cache unchanged" {
 	make_model m
 	mkdir xfp-cache
 	xfp convert m -o out.xfp -n >/dev/null
@@ -476,13 +476,13 @@ out.xfp" ]
 	find xfp-cache -type f -exec sha256sum {} + | sort | diff before -
 }
 
-@test "flags for another make do not reach ours" {
+@test "flags of an outer make do not reach ours" {
 	make_model m
 	GNUMAKEFLAGS=-n MAKEFLAGS=-n xfp convert m -o out.xfp -q -j2
 	[ -s out.xfp ]
 }
 
-@test "the output is a link: what it leads to is written, and the link stays" {
+@test "the output is a link: its target is written, and the link stays" {
 	make_model m
 	mkdir disk other
 	ln -s disk/to.xfp out.xfp

@@ -76,7 +76,7 @@ flips_are_found() { # MODEL FILE...
 	flips_are_found torch.zip torch.zip
 }
 
-@test "a file is read once: not again while it is the same, again after touch and by --rehash" {
+@test "a file is read once: again only after it changed, after touch, and with --rehash" {
 	checkpoint sharded
 	run -0 --separate-stderr xfp convert torch -o a.xfp
 	[ "$(grep -cE "$checked" <<<"$stderr")" = 1 ]
@@ -99,7 +99,7 @@ flips_are_found() { # MODEL FILE...
 	[[ $stderr != *CRC-32* ]]
 }
 
-@test "when all is cached, an unchanged archive is not opened but for its headers" {
+@test "with all artifacts cached, only the headers of an unchanged archive are read" {
 	needs_strace
 	checkpoint single
 	xfp convert torch -o a.xfp -q
@@ -112,7 +112,7 @@ flips_are_found() { # MODEL FILE...
 	[ "$read" -ge "$(stat -c %s torch/pytorch_model.bin)" ]
 }
 
-@test "damage that was repaired: converts after the file was downloaded again" {
+@test "a damaged file that was downloaded again is converted" {
 	checkpoint single
 	cp torch/pytorch_model.bin good
 	"$PYTHON" - <<-'EOF'
@@ -172,7 +172,7 @@ flips_are_found() { # MODEL FILE...
 	[[ $stderr != *CRC-32* ]]
 }
 
-@test "a signal while members are read ends convert; a file that was finished is not read again" {
+@test "a signal while members are read ends convert; a finished file is not read again" {
 	needs_strace
 	checkpoint sharded
 	second=$PWD/torch/pytorch_model-00002-of-00002.bin
@@ -191,7 +191,7 @@ flips_are_found() { # MODEL FILE...
 	[ "$(sha a.xfp)" = "$(sha x.xfp)" ]
 }
 
-@test "a file that cannot be read is not taken for one without CRC-32s" {
+@test "an unreadable file is not treated as one without CRC-32s" {
 	needs_strace
 	checkpoint single
 	"$PYTHON" - torch/pytorch_model.bin <<-'EOF'
@@ -212,7 +212,7 @@ flips_are_found() { # MODEL FILE...
 	no_output a.xfp
 }
 
-@test "eval and generate say that they do not check" {
+@test "eval and generate report that they do not check CRC-32s" {
 	checkpoint single
 	"$PYTHON" "$srcdir/tests/make-tokenizer.py" torch
 	"$PYTHON" -c 'import numpy as np

@@ -27,7 +27,7 @@ pkg_config() {
 	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +1\ +86848\ +18752\ +61760\ +12.3\ kB ]]
 }
 
-@test "info --device --json: the same of units, and of the device" {
+@test "info --device --json: the same for units and for the device" {
 	xfp info --json --device 'RTX PRO 6000' moe.xfp >it.json
 	"$PYTHON" - <<-'END'
 		import json
@@ -47,7 +47,7 @@ pkg_config() {
 	run ! grep -q '"device"' plain.json
 }
 
-@test "info --device: a name that there is not" {
+@test "info --device: an unknown name" {
 	run -2 xfp info --device h20 moe.xfp
 	[[ "$output" == *'--device h20: unknown device; did you mean h200? (known: a10, a100, '*'rtx-pro-6000)'* ]]
 }
@@ -81,7 +81,7 @@ pkg_config() {
 	c++ -std=c++20 $sanitizers program.cc $(pkg_config --cflags --libs) -Wl,-rpath-link,"$XFP_TEST_LIB" -o program
 }
 
-@test "a program that uses libxfp-cuda builds, and is told that there is no driver" {
+@test "a program that uses libxfp-cuda builds, and reports a missing driver" {
 	[ -e "$XFP_TEST_LIB/libxfp-cuda.so" ] || skip "libxfp-cuda is not built: $XFP_TEST_CUDA"
 	cat >program.c <<-'END'
 		#include <stdio.h>

@@ -49,7 +49,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 	sed -i '/^strace: /d' said
 }
 
-@test "verify, cut off before it reads the members: status 3" {
+@test "verify, bundle truncated before its members are read: status 3" {
 	needs_strace
 	cut_off_at -P m/config.json -e inject=openat:signal=STOP:when=1 -- \
 		xfp verify --source m m.xfp
@@ -62,7 +62,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 	[ "$(cat said)" = "xfp-verify: m.xfp: truncated while being read; copy or convert it again" ]
 }
 
-@test "unpack, cut off while it writes weights: status 3, and no folder" {
+@test "unpack, bundle truncated while weights are written: status 3, and no folder" {
 	needs_strace
 	cut_off_at -e inject=ftruncate:signal=STOP:when=1 -- xfp unpack -o new m.xfp
 	[ "$status" = 3 ]
@@ -70,7 +70,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 	[ ! -e new ]
 }
 
-@test "unpack, cut off to its first page before it writes the small files" {
+@test "unpack, bundle truncated to its first page before small files are written" {
 	needs_strace
 	keep=4096 cut_off_at -e inject=mkdir:signal=STOP:when=1 -- xfp unpack --no-check -o new m.xfp
 	[ "$status" = 3 ]
@@ -78,7 +78,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 	[ ! -e new ]
 }
 
-@test "unpack, cut off when some files are written, into a folder that is there: that stays, empty" {
+@test "unpack, bundle truncated after some files were written into an existing folder: it stays, empty" {
 	needs_strace
 	mkdir new
 	cut_off_at -e inject=rename:signal=STOP:when=1 -- xfp unpack --no-check --max-shard-size 20KB -o new m.xfp
@@ -88,7 +88,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 }
 
 # Its index is read as soon as it is mapped: for its settings, to hold the checkpoint to it, to say what differs.
-@test "convert --like, cut off each time that it is read: status 3" {
+@test "convert --like, bundle truncated each time that it is read: status 3" {
 	needs_strace
 	make_model other --seed 2
 	for when in 1 2 3; do
@@ -100,7 +100,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 	done
 }
 
-@test "convert, its bundle cut off each time that it is read: status 3" {
+@test "convert, its bundle truncated each time that it is read: status 3" {
 	needs_strace
 	for when in 1 2; do
 		xfp convert m -o m.xfp -q
@@ -115,7 +115,7 @@ print(run["state"], run["status"], run["message"])')" = "failed 3 ${said#xfp con
 	done
 }
 
-@test "kernel-verify --bundle, cut off while it is read: status 3" {
+@test "kernel-verify --bundle, bundle truncated while it is read: status 3" {
 	needs_strace
 	cut_off_at -P m.xfp -e inject=mmap:signal=STOP:when=1 -- xfp-kernel-verify --bundle m.xfp
 	[ "$status" = 3 ]
@@ -123,7 +123,7 @@ print(run["state"], run["status"], run["message"])')" = "failed 3 ${said#xfp con
 }
 
 # A page of a hole on a full tmpfs cannot be had: what a bad sector is to another file system.
-@test "a disk that fails meanwhile: status 1, and the bundle is not called damaged" {
+@test "a failing disk: status 1, and the bundle is not reported as damaged" {
 	needs_mounts
 	mkdir disk
 	cat >fail.sh <<-'EOT'
@@ -144,7 +144,7 @@ print(run["state"], run["status"], run["message"])')" = "failed 3 ${said#xfp con
 	done
 }
 
-@test "a bus error that somebody sends is not ours" {
+@test "a bus error sent by another process is not handled" {
 	needs_strace
 	run strace -f -o trace -e inject=ftruncate:signal=BUS:when=1 xfp unpack -o new m.xfp
 	[ "$status" = $((128 + 7)) ]

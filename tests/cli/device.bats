@@ -26,7 +26,7 @@ stand_in() {
 	export STAND_IN_PTX=${STAND_IN_PTX%:} LD_LIBRARY_PATH
 }
 
-@test "no libxfp-cuda, no driver, no device: said, with status 1" {
+@test "no libxfp-cuda, no driver, no device: reported, with status 1" {
 	LD_LIBRARY_PATH=$PWD/bad run -1 xfp-kernel-verify --device cuda
 	[[ "$output" == 'xfp-kernel-verify: --device cuda: libxfp-cuda not found ('*'); build xfp with nvcc, '* ]]
 	stand_in
@@ -43,7 +43,7 @@ stand_in() {
 	[[ "$output" == *'has compute capability 7.5; the kernels need 8.0 or newer'* ]]
 }
 
-@test "options that do not go with a device: status 2" {
+@test "options that exclude a device: status 2" {
 	for words in '--device opencl' '--device cuda:' '--device cuda:x' '--device cuda --golden' '--device cuda --cpu-mask plain' \
 		'--device cuda --bundle x.xfp' '--device cuda --processor-time --bench' '--trials 0' '--trials x' '--list --trials 3' \
 		'--device cuda --unchecked' '--unchecked --bench' '--device cuda --vectors 1' '--vectors 1 --bench' \
@@ -59,7 +59,7 @@ stand_in() {
 	run ! grep -E '^experts|cuda' list
 }
 
-@test "kernels that are right, wrong, and that have the device fail" {
+@test "kernels that pass, that fail, and that fault the device" {
 	stand_in
 	xfp-kernel-verify --device cuda --seed 4 --trials 4 --filter '* v2 k=3' >right
 	sed -n 2p right | grep -Eqx 'device: stand-in sm_90, compute capability 9.0, 4 multiprocessors; driver for CUDA 13.0, kernels of nvcc [0-9.]+'
@@ -86,7 +86,7 @@ stand_in() {
 	END
 }
 
-@test "the bench of a device: every line, on a device that does nothing" {
+@test "the bench of a device: every line, on a device that computes nothing" {
 	stand_in
 	cat >blas.c <<-'END'
 		#include <stddef.h>
@@ -131,7 +131,7 @@ stand_in() {
 	END
 }
 
-@test "the bench of a device: what is wrong has no time, and what fails stops no other" {
+@test "the bench of a device: wrong kernels have no time, and failing ones do not stop the others" {
 	stand_in
 	verifier=(xfp-kernel-verify --device cuda --trials 0 --bench --mib 1)
 	# once for real, and compared

@@ -45,7 +45,7 @@ named() { # MEMBER ARGUMENT...
 		{ echo "$stderr"; return 1; }
 }
 
-@test "of a unit, behind layers that are sound" {
+@test "of a unit, after intact layers" {
 	member=$(flipped b.xfp u/ model.layers.1.mlp)
 	[[ $member == u/* ]]
 	named "$member" eval --tokens t.npy flipped.xfp
@@ -55,7 +55,7 @@ named() { # MEMBER ARGUMENT...
 	named "$member" generate --prompt a -n 2 --json flipped.xfp
 }
 
-@test "of a tensor that was kept, and of a small file" {
+@test "of a kept tensor, and of a small file" {
 	member=$(flipped b.xfp t/)
 	[[ $member == t/* ]]
 	named "$member" eval --tokens t.npy flipped.xfp
@@ -68,7 +68,7 @@ named() { # MEMBER ARGUMENT...
 	done
 }
 
-@test "padding and tar headers, which no digest covers: refused as xfp verify does" {
+@test "padding and tar headers, which no digest covers: refused like in xfp verify" {
 	"$PYTHON" - <<-'EOF'
 	import os, subprocess, tarfile
 	members = [m for m in tarfile.open("b.xfp") if m.name[0] in "fut"]

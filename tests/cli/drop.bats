@@ -8,7 +8,7 @@ load helpers
 
 setup() { setup_folder; }
 
-@test "--drop-cache: the same bundle, and of the cache that convert made nothing is left" {
+@test "--drop-cache: the same bundle, and the cache that convert created is removed" {
 	make_model m
 	expected=$(converted m out.xfp --cache whole)
 	rm -r out.xfp out.xfp.work whole
@@ -24,7 +24,7 @@ stdout" ]
 	xfp verify -q out.xfp --source m
 }
 
-@test "without its artifacts, a bundle is still up to date: again, dry, with and without the option" {
+@test "without its artifacts, a bundle is still up to date: rerun, dry run, with and without the option" {
 	make_model m
 	xfp convert m -o out.xfp -q --bits 2 --on-miss best --drop-cache
 	before=$(stat -c '%i %Y %z' out.xfp)
@@ -53,7 +53,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	[ "$(converted m out.xfp --bits 2 --on-miss best --drop-cache)" = "$expected" ]
 }
 
-@test "what another output's bundle needs stays, until that is dropped too" {
+@test "artifacts that another output needs stay, until its cache is dropped too" {
 	make_model m
 	make_model n --seed 5
 	xfp convert m -o a.xfp -q
@@ -78,7 +78,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	[ ! -e xfp-cache ]
 }
 
-@test "only what xfp made is removed, and a cache that somebody named stays" {
+@test "only files of xfp are removed, and a cache named by the user stays" {
 	make_model m
 	xfp convert m -o out.xfp -q
 	echo mine >xfp-cache/notes
@@ -96,7 +96,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	[ -e third/manifest.sqlite ] && [ -z "$(artifacts third)" ]
 }
 
-@test "while others use the cache nothing of it goes, and the bundle is written" {
+@test "while others use the cache nothing is removed, and the bundle is written" {
 	make_model m
 	mkdir xfp-cache
 	exec 9>xfp-cache/lock
@@ -111,7 +111,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	[ -z "$(artifacts)" ]
 }
 
-@test "a conversion that waits for a cache which is dropped meanwhile makes a new one" {
+@test "a conversion that waits for a cache which is removed meanwhile creates a new one" {
 	make_model m
 	expected=$(converted m first.xfp)
 	mv xfp-cache/lock was
@@ -128,7 +128,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	[ "$(artifacts | wc -l)" -gt 8 ]
 }
 
-@test "a read-only cache is not dropped, and the run says so" {
+@test "a read-only cache is not dropped, and the run reports it" {
 	needs_mounts
 	make_model m
 	xfp convert m -o out.xfp -q
@@ -138,7 +138,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	artifacts | diff before -
 }
 
-@test "kill -9 at any moment, the dropping too: the same bundle, and the next run drops the rest" {
+@test "kill -9 at any moment, also while dropping: the same bundle, and the next run drops the rest" {
 	make_model m
 	expected=$(converted m whole.xfp --cache whole)
 	start=$(date +%s%N)
@@ -165,7 +165,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 
 # ---- space ----------------------------------------------------------------------------------------
 
-@test "too little space on one file system: which, how much is needed and free, and for what" {
+@test "too little space on one file system: its name, needed and free space, and the purpose" {
 	needs_mounts
 	make_model m --vocab 4000
 	mkdir disk
@@ -189,7 +189,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	no_output out.xfp
 }
 
-@test "a disk for the least that is possible, but not for what is expected: refused at once, --force begins" {
+@test "enough space for the least possible size, but not the expected one: refused at once, --force starts" {
 	needs_mounts
 	make_model m --layers 4
 	mkdir disk
@@ -204,7 +204,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	[ "${lines[-1]}" -gt 5 ]
 }
 
-@test "what is there already needs no space: a rerun, a bundle that is gone" {
+@test "existing files need no space: a rerun, a removed bundle" {
 	needs_mounts
 	make_model m --vocab 4000
 	expected=$(converted m out.xfp)

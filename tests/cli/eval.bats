@@ -51,7 +51,7 @@ print(repr(json.load(sys.stdin)[sys.argv[1]]))' "$1"
 	[ "$(said loss --tokens wide.npy m)" = "$expected" ]
 }
 
-@test "a bundle that keeps everything is worth what its source is, and a coarse one less" {
+@test "a bundle that keeps everything has the perplexity of its source, and a coarse one a higher one" {
 	make_model m
 	tokens t.npy 'np.arange(80).reshape(4, 20) ** 2 % 96'
 	source=$(said loss --tokens t.npy m)
@@ -70,7 +70,7 @@ judged() { # RESULT
 	PYTHONPATH=$srcdir/tests/models PYTHONDONTWRITEBYTECODE=1 "$PYTHON" - "$@"
 }
 
-@test "beside its source: divergence, agreement and the errors of layers are those of numpy" {
+@test "with its source: divergence, agreement and the errors of layers are those of numpy" {
 	make_model m --layers 3
 	tokens t.npy 'np.arange(60).reshape(4, 15) ** 2 % 96'
 	xfp convert m -o coarse.xfp -q --bits 2 --on-miss best --format embedding=4
@@ -120,7 +120,7 @@ judged() { # RESULT
 	[[ ${lines[9]} =~ ^2\ +[0-9.e-]+\ +[0-9.e-]+$ ]]
 }
 
-@test "beside itself nothing differs, and other models are told apart by what differs" {
+@test "compared with itself nothing differs; other models are refused with the difference" {
 	make_model m
 	make_model more --layers 2
 	make_model wide --vocab 128
@@ -140,7 +140,7 @@ judged() { # RESULT
 	refused 3 'nothere' --tokens t.npy --source nothere m
 }
 
-# A model that takes a moment, and what is to be kept in TMPDIR.
+# A model that takes a moment to evaluate, with its state in TMPDIR.
 make_long() { # LAYERS SEQUENCES
 	make_model m --layers "$1"
 	tokens t.npy "np.arange($2 * 100).reshape($2, 100) ** 2 % 96"
@@ -151,7 +151,7 @@ make_long() { # LAYERS SEQUENCES
 little=40MB
 [ "${XFP_TEST_SANITIZERS:-no}" = no ] || little=60MB
 
-@test "within little memory: the same bytes, with activations in files" {
+@test "with little memory: the same bytes, with activations in files" {
 	needs_strace
 	make_long 1 60
 	xfp eval --json --tokens t.npy --source m b.xfp >expected
@@ -168,7 +168,7 @@ little=40MB
 	[ "$("$PYTHON" -c 'import json; print(json.load(open("peak"))["pss"] < 40e6)')" = True ]
 }
 
-@test "too little memory is told before anything is read" {
+@test "too little memory is reported before anything is read" {
 	needs_strace
 	make_long 1 2
 	strace -f -o trace -e trace=pread64 -P m/model.safetensors xfp eval --memory 4MiB --tokens t.npy m 2>said || true
@@ -187,7 +187,7 @@ little=40MB
 	xfp eval --memory "$(sed -nE 's/.* need ([0-9]+) MiB.*/\1/p' said)MiB" --tokens t.npy m
 }
 
-# An evaluation that is ended by a signal once it has kept how far it is.
+# Kill an evaluation by a signal after it has saved its state.
 ended_by() { # SIGNAL ARGUMENT...
 	local status=0
 
@@ -203,7 +203,7 @@ kept_in() { # [--state FILE]
 	echo "${2-b.xfp.eval}"
 }
 
-@test "killed, and resumed behind the layers that were done: the same bytes" {
+@test "killed, and resumed after the finished layers: the same bytes" {
 	needs_strace
 	make_long 12 15
 	xfp eval --json --tokens t.npy --source m b.xfp >expected
@@ -241,7 +241,7 @@ kept_in() { # [--state FILE]
 	[ "$(cat b.xfp.eval)" = mine ]
 }
 
-@test "interrupted: ends by the signal, and keeps what is done where it is told to" {
+@test "interrupted: ends by the signal, and saves finished layers in the requested file" {
 	make_long 12 15
 	xfp eval --json --tokens t.npy --source m b.xfp >expected
 	run -143 ended_by TERM --state here
@@ -260,7 +260,7 @@ signalled() { # SIGNAL CALL FILE N ARGUMENT...
 		xfp eval --json --threads 1 --tokens t.npy "${@:5}" m >ended
 }
 
-@test "interrupted: says what is kept and the command that resumes, or that nothing is kept" {
+@test "interrupted: reports what is saved and the command that resumes, or that nothing is saved" {
 	needs_strace
 	make_long 4 3
 	xfp eval --json --tokens t.npy m >expected
@@ -291,7 +291,7 @@ signalled() { # SIGNAL CALL FILE N ARGUMENT...
 	done
 }
 
-@test "the fast form says nearly the same, within the same memory" {
+@test "--fast gives nearly the same result, with the same memory" {
 	make_long 2 20
 	xfp eval --json --tokens t.npy --source m b.xfp >exact
 	"$PYTHON" "$srcdir/tests/measure-peak" -i 5 -o peak \
@@ -336,7 +336,7 @@ make_tokenizer() { # FOLDER
 	EOF
 }
 
-@test "a head that is the word embedding, of a dense model, in a bundle too" {
+@test "a head that is the word embedding, of a dense model, also in a bundle" {
 	make_model m --family llama --tie
 	tokens t.npy 'np.arange(30) % 96'
 	source=$(said loss --tokens t.npy m)
@@ -345,7 +345,7 @@ make_tokenizer() { # FOLDER
 	[ "$(said sequences --tokens t.npy kept.xfp)" = 1 ]
 }
 
-@test "a head that the checkpoint has beside the word embedding that it equals" {
+@test "a head that is stored in addition to the equal word embedding" {
 	make_model m
 	"$PYTHON" - <<-'EOF'
 	import json, struct
@@ -367,7 +367,7 @@ make_tokenizer() { # FOLDER
 	[ "$(said loss --tokens t.npy kept.xfp)" = "$(said loss --tokens t.npy m)" ]
 }
 
-@test "each family: a GGUF is worth what the published form is, and a bundle what its source or its copy is" {
+@test "each family: a GGUF equals the published form, and a bundle its source or its copy" {
 	tokens t.npy 'np.arange(160).reshape(2, 80) ** 2 * 7 % 96'
 	for architecture in llama mixtral qwen2 qwen3 qwen3moe qwen3next gemma2 gemma3 phi3; do
 		rm -rf model.gguf plain
@@ -391,7 +391,7 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	[[ $stderr == *"$2"* ]] || { echo "$stderr"; return 1; }
 }
 
-@test "tokens that are none" {
+@test "invalid token files" {
 	make_model m
 	tokens t.npy 'np.arange(30)'
 	tokens beyond.npy 'np.full((2, 5), 96)'
@@ -419,7 +419,7 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	refused 3 'nothere.npy' --tokens nothere.npy m
 }
 
-@test "a text: sequences that follow one another, each with what the tokenizer puts before it" {
+@test "a text: consecutive sequences, each with the tokens that the tokenizer adds before it" {
 	make_model m --vocab 260
 	make_tokenizer m
 	printf 'How vexingly quick daft zebras jump! \xe2\x82 cut.' >text
@@ -452,7 +452,7 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	[ "$(said loss --text text --length 9 --source m without.xfp)" = "$(said loss --tokens t.npy m)" ]
 }
 
-@test "texts that are none" {
+@test "invalid texts" {
 	make_model m --vocab 260
 	make_tokenizer m
 	printf '' >empty
@@ -471,7 +471,7 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	refused 3 'tokenizer.json' --text text m
 }
 
-@test "models that cannot be computed, and command lines that are wrong" {
+@test "unsupported models, and wrong command lines" {
 	make_model m
 	make_model b --family bert
 	tokens t.npy 'np.arange(30)'
@@ -501,7 +501,7 @@ put() { # TENSOR COUNT BYTES
 	EOF
 }
 
-@test "the first layer whose numbers are not finite is named" {
+@test "the first layer with infinities or NaN is named" {
 	make_model m --layers 3 --num-experts 9
 	tokens t.npy 'np.arange(30)'
 	put model.layers.1.self_attn.o_proj.weight 4 ffff
@@ -531,7 +531,7 @@ changed() { # MODEL WHAT IS DONE WITH head
 	EOF
 }
 
-@test "logits that are not finite are refused, and a perplexity beyond doubles is null" {
+@test "logits that are not finite are refused, and a perplexity beyond double precision is null" {
 	make_model m --dtype f32
 	tokens t.npy 'np.array([[1, 2]])'
 	# A token that never comes: one of two signs makes its logit -inf, the other inf.

@@ -67,7 +67,7 @@ is_converted() { # MODEL
 	done
 }
 
-@test "the tables can say no" {
+@test "the tables can fail" {
 	families make gpt_oss gpt_oss
 	run -4 families inspected gpt_oss <<<"$(xfp-inspect --json --lm-head keep gpt_oss)"
 	[[ $output == *"WRONG: lm_head.weight"* ]]
@@ -80,7 +80,7 @@ is_converted() { # MODEL
 	[[ $output != *"comes back as something else"* ]]
 }
 
-@test "a checkpoint that its makers packed in a form that is not read is refused: method, tensor, remedy" {
+@test "a checkpoint packed in an unsupported form is refused: method, tensor, remedy" {
 	while read -r model method tensor; do
 		families make "$model" "$model"
 		run -3 --separate-stderr xfp convert "$model" -o out.xfp
@@ -93,7 +93,7 @@ is_converted() { # MODEL
 
 # ---- models that no family claims
 
-@test "of an unknown model, inspect and convert say in a line what they took it for, and with -v name by name" {
+@test "for an unknown model, inspect and convert print the classes in one line, and with -v name by name" {
 	families make unknown unknown
 	run -0 --separate-stderr xfp-inspect unknown
 	[[ $output == *"family  general, a guess"* ]]
@@ -119,7 +119,7 @@ is_converted() { # MODEL
 	[ "$(sed 's/.* (\([0-9]*\) tensors\{0,1\}): .*/\1/' guess | awk '{ n += $0 } END { print n }')" -eq "$total" ]
 }
 
-@test "a family that is not there: those that are, the user's own too" {
+@test "an unknown family: the existing ones are listed, also the user's own" {
 	make_model m
 	mkdir mine
 	printf 'family mine\n' >mine/mine.family
@@ -185,7 +185,7 @@ own_family() { # FOLDER MODEL_TYPE
 	[[ $stderr == *"own/mine.family:1: "* ]]
 }
 
-@test "what each rule took is listed, for people and for programs" {
+@test "the tensors of each rule are listed, for people and for programs" {
 	families make mixtral mixtral
 	COLUMNS=250 run -0 xfp-inspect -v mixtral
 	[[ $output =~ [0-9]+\ +8\ \ optional\ quantize\ routed_expert\ gate\ \ \^ ]]
@@ -204,7 +204,7 @@ assert (group["tensors"], group["weights"], group["fate"]) == (8, 8 * 96 * 64, "
 assert o["family_by"] == "by model_type mixtral" and o["family_file"].endswith("/mixtral.family"), o'
 }
 
-@test "large matrices that stay as they are without a class are reported, by rule or by none" {
+@test "large kept matrices without a class are reported, with or without a rule" {
 	families make llama llama
 	own_family own llama
 	"$PYTHON" - <<-'EOF'
@@ -223,7 +223,7 @@ assert o["family_by"] == "by model_type mixtral" and o["family_file"].endswith("
 	[[ $stderr == *"note: model.layers.*.odd_proj.weight (2 tensors, 131072 weights): a rule keeps it unchanged, as other"* ]]
 }
 
-@test "experts that config.json promises and no tensor is are reported" {
+@test "experts that config.json has and the tensors lack are reported" {
 	families make llama llama
 	sed -i 's/"hidden_size"/"num_local_experts": 8, "hidden_size"/' llama/config.json
 	run -0 --separate-stderr xfp-inspect llama

@@ -32,7 +32,7 @@ no_worse() { # MODEL BUNDLE
 	END
 }
 
-@test "tiny matrices, for which codebooks are too much, are fp8: in_proj_ba among them" {
+@test "tiny matrices, whose codebooks would be too large, are fp8: in_proj_ba among them" {
 	"$PYTHON" "$srcdir/tests/families.py" make qwen3_next model
 	for options in '' '--min-cos-strict 0.999' '--min-cos-strict 0.9995 --min-cos-lazy 0.9995' '--min-cos-strict 0.99 --on-miss best' \
 		'--outlier-sigma 4 --min-cos-strict 0.998'; do
@@ -51,14 +51,14 @@ small = [u for u in json.load(sys.stdin)["units"] if u["role"] == "in_proj_ba" a
 assert small and all(u["met"] and u["floor"] == 0.999 and u["k"] == 0 and u["format_by"] is None for u in small), small'
 }
 
-@test "where codebooks serve, fp8 is not taken: not with a floor that five bits meet" {
+@test "fp8 is not chosen if codebooks are smaller: not with a floor that five bits meet" {
 	make_model m --hidden 256 --vocab 600
 	xfp convert m -o out.xfp -q --min-cos-strict 0.9993 --min-cos-lazy 0.9993
 	no_worse m out.xfp
 	[ "$(units out.xfp | grep -c ' v2c ')" -ge 8 ]
 }
 
-@test "bits that are asked for leave fp8 out, and so does another mode; 8 among them is fp8" {
+@test "explicit bits exclude fp8, and so does another mode; 8 among them is fp8" {
 	make_model m --vocab 8
 	modes() { # OPTION...
 		xfp convert m -o out.xfp -q "$@" && units out.xfp | cut -d' ' -f 3 | sort -u | tr '\n' ' '
@@ -76,7 +76,7 @@ assert small and all(u["met"] and u["floor"] == 0.999 and u["k"] == 0 and u["for
 	[ "$first" = "$(converted m b.xfp --format attention=8)" ]
 }
 
-@test "what is chosen as fp8 is packed as what was asked to be, and found again" {
+@test "units chosen as fp8 are packed like requested ones, and found in the cache" {
 	make_model m --vocab 8
 	xfp convert m -o out.xfp -q
 	units out.xfp | grep '^lm_head.weight .* fp8 '
@@ -88,7 +88,7 @@ assert small and all(u["met"] and u["floor"] == 0.999 and u["k"] == 0 and u["for
 	rm -r out.xfp out.xfp.work
 	[ "$(converted m out.xfp)" = "$expected" ]
 	[ "$(converted m cold.xfp --cache cold -j 2)" = "$expected" ]
-	# with another floor that they meet nothing is packed anew but what is
+	# with another floor that they meet, only what changed is packed again
 	xfp convert m -o out.xfp -q --floor lm_head=0.9991,embedding=0.9991
 	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'packed'")" = "$packed" ]
 	xfp cache check >/dev/null
@@ -96,7 +96,7 @@ assert small and all(u["met"] and u["floor"] == 0.999 and u["k"] == 0 and u["for
 	[ "$(converted m out.xfp)" = "$expected" ]
 }
 
-@test "weights that fp8 would turn into nothing are not made fp8" {
+@test "weights that would become zero in fp8 are not stored as fp8" {
 	make_model m --dtype f32 --vocab 8
 	"$PYTHON" - <<-'END'
 		import json, struct

@@ -22,7 +22,7 @@ r = json.load(sys.stdin)
 print(eval(sys.argv[1]))' "$1"
 }
 
-@test "a batch goes on as numpy does, whatever goes together, and of a bundle that keeps everything" {
+@test "a batch gives numpy's tokens in any combination, also for a bundle that keeps everything" {
 	model m --layers 2
 	printf '"Quick"\n{"prompt": "the daft\\nzebra jumps over the lazy dog"}\n"\\u2603"\n' >prompts.jsonl
 	xfp generate --batch prompts.jsonl --parallel 2 -n 12 --json m >said.json
@@ -50,7 +50,7 @@ print(eval(sys.argv[1]))' "$1"
 	[ "$(said '[t["tokens"] for t in r["texts"]]' --batch prompts.jsonl -n 12 m.xfp)" = "$expected" ]
 }
 
-@test "the experts of a bundle go together, few or many, as those of what it unpacks to go one by one" {
+@test "experts of a bundle multiplied together, few or many, equal those of the unpacked model one by one" {
 	printf 'Quick\nthe daft zebra jumps over the lazy dog\nx\n' >prompts
 	for experts in split fused; do
 		model "$experts" --num-experts 9 --experts "$experts" --dtype f32
@@ -63,7 +63,7 @@ print(eval(sys.argv[1]))' "$1"
 	done
 }
 
-@test "a text is written as it is, and ends where it is to" {
+@test "a text is written exactly, and ends at stop texts and limits" {
 	model m
 	whole=$(said 'ascii(r["texts"][0]["text"])' --prompt 'ab' -n 24 m)
 	xfp generate --prompt 'ab' -n 24 m >text 2>report
@@ -99,7 +99,7 @@ print(eval(sys.argv[1]))' "$1"
 	EOF
 }
 
-@test "longrope: tokens before, at and after the original context are those of transformers" {
+@test "longrope: tokens before, at and after the original context equal those of transformers" {
 	"$PYTHON" "$srcdir/tests/models/longrope.py" m
 	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
 	# Prompts of 12, 20, 24, 25 and 45 tokens, of which 24 are the original context. Tokens are those of transformers
@@ -124,7 +124,7 @@ print(eval(sys.argv[1]))' "$1"
 	[ "$(said "$made" --batch same -n 16 --parallel 30 m | sort -u)" = "$(sed -n 2p expected)" ]
 }
 
-@test "what is drawn follows from the seed, whoever goes along" {
+@test "sampled tokens follow from the seed, independent of other prompts" {
 	model m
 	printf 'one\n\ntwo\nthree\n' >prompts
 	draw=(--batch prompts -n 8 --temperature 1.5)
@@ -146,7 +146,7 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	[[ $stderr == *"$2"* ]] || { echo "$stderr"; return 1; }
 }
 
-@test "what does not fit, and what is not there" {
+@test "limits and missing arguments" {
 	model m
 	make_model without --vocab 260
 	make_model b --family bert
@@ -193,7 +193,7 @@ put() { # TENSOR COUNT BYTES
 	EOF
 }
 
-@test "the first layer whose numbers are not finite is named" {
+@test "the first layer with infinities or NaN is named" {
 	model m --layers 3 --num-experts 9
 	put model.layers.1.self_attn.o_proj.weight 4 ffff
 	refused 3 'activations after layer 1 are not finite' --prompt a m
@@ -225,7 +225,7 @@ on_terminal() { # COMMAND...
 	EOF
 }
 
-@test "on a terminal control characters of a tokenizer are escapes, unless --raw; a pipe gets the bytes" {
+@test "on a terminal control characters of a tokenizer are escaped, unless --raw; a pipe gets the bytes" {
 	model m
 	# Tokens are drawn, then given the bytes of a hostile text. Of its UTF-8 sequences each byte is a token.
 	"$PYTHON" - >seed <<-'EOF'
@@ -266,7 +266,7 @@ on_terminal() { # COMMAND...
 	cmp <(echo '--- 1' && cat text) shown
 }
 
-@test "an interrupted text is written as far as it is there" {
+@test "an interrupted text is written up to the last token" {
 	model m
 	"$PYTHON" - <<-'EOF'
 	import signal, subprocess
@@ -281,7 +281,7 @@ on_terminal() { # COMMAND...
 	EOF
 }
 
-@test "neither a signal nor a full disk waits for more of the model" {
+@test "signals and a full disk take effect without waiting for the model" {
 	needs_strace
 	model m --layers 4
 	# A step reads more than a hundred times; of the reading that is under way, the rest of a matrix may be to come.

@@ -57,7 +57,7 @@ config_says() { # BUNDLE PLAIN
 	done
 }
 
-@test "F16 and F32; kept, as fp8 and in every mode" {
+@test "F16 and F32: kept, as fp8 and in every mode" {
 	for type in F16 F32; do
 		for how in "--mode v2a" "--mode v2c" "--format attention=keep --format dense_mlp=fp8"; do
 			gguf llama --type "$type"
@@ -72,7 +72,7 @@ config_says() { # BUNDLE PLAIN
 	done
 }
 
-@test "NVFP4: scales of matrices and of experts count, for each of two that are one stack too; those of inputs do not" {
+@test "NVFP4: scales of matrices and experts apply, also for two tensors of one stack; input scales do not" {
 	for how in "" --joined; do
 		# shellcheck disable=SC2086
 		gguf qwen3moe --type BF16 --nvfp4 $how
@@ -85,7 +85,7 @@ config_says() { # BUNDLE PLAIN
 	done
 }
 
-@test "several files: opened at any of them, or as a folder, they are one model; a missing one is named" {
+@test "several files: named by any of them, or as a folder, they are one model; a missing one is named" {
 	gguf qwen3next --parts 3
 	mkdir parts
 	mv model-0000?-of-00003.gguf parts
@@ -113,7 +113,7 @@ open("parts/model-00003-of-00003.gguf", "wb").write(parts[1].replace(ours, their
 	[[ "$output" == *"model-00003-of-00003.gguf: tensor blk."*": is also in model-00001-of-00003.gguf"* ]]
 	cp parts/model-00001-of-00003.gguf other.gguf
 	run -3 xfp convert other.gguf -o x.xfp
-	[[ "$output" == *"other.gguf: is one of 3 files"*"name it so again"* ]]
+	[[ "$output" == *"other.gguf: is one of 3 files"*"restore the original name"* ]]
 	cp model.gguf parts
 	run -3 xfp convert parts -o x.xfp
 	[[ "$output" == *"contains several GGUF models"*"name the file of one"* ]]
@@ -137,7 +137,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
         archive.write(name, "a folder/" + name)' "${how:-ZIP_STORED}" "$@"
 }
 
-@test "stored in an archive: as unpacked, in one file or several, with what lies beside it" {
+@test "in an archive: as unpacked, in one file or several, with other files next to it" {
 	printf words >tokenizer.json
 	printf '{"model_type": "qwen2"}' >config.json
 	for form in llama "qwen3moe --type BF16 --nvfp4 --parts 3"; do
@@ -179,7 +179,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	[[ "$output" == *"both: contains several GGUF models (model-00001-of-00002.gguf, model-00003-of-00003.gguf"* ]]
 }
 
-@test "all metadata goes along as one GGUF without tensors, and what was made is made again" {
+@test "all metadata is included as one GGUF without tensors, and synthesized files are made again" {
 	gguf llama --parts 2
 	xfp convert model-00002-of-00002.gguf -o out.xfp -q
 	xfp unpack out.xfp -o out
@@ -208,7 +208,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 }
 
 # Stops forever at the third unit that is packed; then everything is killed.
-@test "killed in the middle it goes on to the same bytes; files that another version made are not taken for its own" {
+@test "killed in the middle it resumes to the same bytes; files made by another version are not used" {
 	local expected
 
 	# shellcheck disable=SC2016
@@ -233,7 +233,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	[ ! -e again.xfp ]
 }
 
-@test "factors that no known parameters give are kept, and said" {
+@test "frequency factors that no known parameters give are kept, with a note" {
 	gguf llama --spoil factors
 	run -0 xfp convert model.gguf -o out.xfp
 	[[ "$output" == *"rope_freqs.weight: its frequency factors match no known parameters"* ]]
@@ -242,7 +242,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	xfp info --json out.xfp | grep -q rope_freqs.weight
 }
 
-@test "what is wrong with a file is said, with what to do, and is status 3" {
+@test "invalid files are reported with a remedy, and status 3" {
 	"$PYTHON" "$srcdir/tests/make-gguf.py" llama spoilt none --spoil each
 	while IFS='|' read -r kind says; do
 		run -3 xfp convert "spoilt/$kind/model.gguf" -o x.xfp
@@ -301,7 +301,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	diff <(content wide.xfp) <(content out.xfp)
 }
 
-@test "weights that change are noticed, and so are heads" {
+@test "changed weights are detected, and so are changed headers" {
 	gguf llama
 	xfp convert model.gguf -o out.xfp -q
 	before=$(sha out.xfp)
@@ -325,7 +325,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	[ "$changed" != "$(sha out.xfp)" ]
 }
 
-@test "inspect tells what is inside, of what is not converted too" {
+@test "inspect lists the contents, also of models that cannot be converted" {
 	gguf llama
 	xfp inspect --header model.gguf >shown 2>/dev/null
 	grep -q '^  general.file_type  *1 (F16)$' shown

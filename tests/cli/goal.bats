@@ -52,7 +52,7 @@ print("%.4f" % (points[0]["bits"] + (points[-1]["bits"] - points[0]["bits"]) * i
 		<"$BATS_FILE_TMPDIR/$1.plan"
 }
 
-packed_now() { # OUT OPTION...: units that were packed anew
+packed_now() { # OUT OPTION...: number of units packed by this run
 	xfp convert moe -o "$1" --json -q "${@:2}" | field repacked
 }
 
@@ -97,7 +97,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[ "$(sha hand.xfp)" = "$cold" ]
 }
 
-@test "what a goal was solved to is recorded, and made again without solving" {
+@test "the solution of a goal is recorded, and repeated without solving" {
 	make_models
 	sha=$(converted moe out.xfp --target-size "$(size_at moe 300)")
 	tar xOf out.xfp xfp.json >json
@@ -150,7 +150,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[ "$(stat -c %s out.xfp)" -le "$size" ]
 }
 
-@test "killed at each stage of each phase, it goes on to the same bytes" {
+@test "killed at each stage of each phase, it resumes to the same bytes" {
 	make_models
 	size=$(size_at bert 300)
 	want=$(converted bert want.xfp --target-size "$size" --cache want)
@@ -171,7 +171,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	done
 }
 
-@test "an assignment that was changed decides nothing" {
+@test "a modified assignment is not used" {
 	make_models
 	size=$(size_at bert 300)
 	want=$(converted bert out.xfp --target-size "$size")
@@ -190,7 +190,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[ "$(converted bert out.xfp --target-size "$size")" = "$want" ]
 }
 
-@test "goals that cannot be" {
+@test "impossible goals" {
 	make_models
 	run -2 xfp convert moe -o out.xfp --target-size 0
 	[[ $output == *"--target-size '0': expected a size"* ]]
@@ -249,7 +249,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	xfp convert moe -o out.xfp --target-size "$named" --format routed_expert=6 -q
 }
 
-@test "a goal above what the most bits take does not bind, and what they take is the bundle's size" {
+@test "a goal above the size with the most bits does not bind, and that size is the bundle's" {
 	make_models
 	xfp convert moe -o out.xfp --target-size 1TB >said
 	most=$(stat -c %s out.xfp)
@@ -262,7 +262,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[ "$(field goal most <summary)" -ge "$most" ]
 }
 
-@test "floors that are given are conditions, others are none" {
+@test "floors that are given are conditions; default floors are not" {
 	make_models
 	xfp convert moe -o out.xfp -q --target-size "$(size_at moe 100)" --floor attention=0.997
 	[ "$(query "SELECT min(cos_median) >= 0.997 FROM latest_units WHERE class = 'attention'")" = 1 ]
@@ -276,7 +276,7 @@ packed_now() { # OUT OPTION...: units that were packed anew
 	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'survey'")" -gt 0 ]
 }
 
-# Columns of o_proj that are all as large: nothing is to be balanced there.
+# All columns of o_proj are equally large: balancing has no effect.
 even_columns() { # MODEL
 	"$PYTHON" - "$1" <<-'EOF'
 	import json, struct, sys
@@ -295,13 +295,13 @@ even_columns() { # MODEL
 	EOF
 }
 
-@test "a unit that nothing is balanced in, with a threshold that is given: the size is right to the byte" {
+@test "a unit without balance, with a given threshold: the size is exact" {
 	make_models
 	xfp convert even -o out.xfp -q --target-size "$(size_at even 500)" --outlier-sigma 5
 	[ "$(bsdtar -tf out.xfp | grep -c '\.bal$')" -lt "$(query "SELECT count(*) FROM latest_units WHERE mode != 'keep'")" ]
 }
 
-@test "a threshold or a mode that is given is kept to" {
+@test "a given threshold or mode is used" {
 	make_models
 	xfp convert bert -o out.xfp -q --target-size "$(size_at bert 400)" --outlier-sigma 3.3 --mode v2c
 	[ "$(query "SELECT DISTINCT sigma_milli FROM latest_units")" = 3300 ]
@@ -311,7 +311,7 @@ even_columns() { # MODEL
 	[ "$(query "SELECT DISTINCT k FROM latest_units WHERE output LIKE '%/two.xfp' ORDER BY 1")" = $'3\n5' ]
 }
 
-@test "an envelope is what the fullest GPU holds" {
+@test "an envelope limits the bytes on the fullest GPU" {
 	make_models
 	xfp convert moe -o out.xfp --envelope 2x1.4MB --reserve kv=500kB,act=100kB --json -q >summary
 	[ "$(field goal kind <summary)" = envelope ]
@@ -344,7 +344,7 @@ even_columns() { # MODEL
 	[[ $output == *"(in_proj_"*") is split by rows and has 64 of them; name at most that many GPUs"* ]]
 }
 
-@test "plan: eight sizes, by typical cosines, then by surveys, and what they promise is what comes" {
+@test "plan: eight sizes, by typical cosines, then by surveys, close to the results" {
 	make_models
 	xfp plan moe --target-size 3MB >plan
 	grep -q '^Possible sizes for --target-size' plan
@@ -383,7 +383,7 @@ even_columns() { # MODEL
 	[ "$(converted bert later.xfp --profile own.profile --target-size "$(size_at bert 600)")" != "$want" ]
 }
 
-@test "plan like a bundle that a goal decided expects as much, of any cache" {
+@test "plan --like of a bundle made for a goal expects its size, with any cache" {
 	make_models
 	bytes=$(size_at moe 600)
 	xfp convert moe -o out.xfp --target-size "$bytes" -q
@@ -395,7 +395,7 @@ even_columns() { # MODEL
 	[ $((expected * 93)) -lt $((actual * 100)) ]
 }
 
-@test "with the cache dropped the bundle stays what the goal asked for" {
+@test "after --drop-cache the bundle is still up to date for its goal" {
 	make_models
 	size=$(size_at bert 300)
 	xfp convert bert -o out.xfp --target-size "$size" --drop-cache -q
@@ -408,7 +408,7 @@ even_columns() { # MODEL
 	[ "$(converted bert out.xfp --target-size "$size")" = "$want" ]
 }
 
-@test "plan: with a goal the bundle is what the goal was solved to, and what convert writes" {
+@test "plan: with a goal, the size is the solution's, and the one that convert writes" {
 	make_models
 	for goal in "--target-bpw $(bits_at moe 400)" "--target-size $(size_at moe 500)" '--envelope 2x1MB'; do
 		xfp plan moe $goal --json -q --cache none >plan
@@ -435,7 +435,7 @@ even_columns() { # MODEL
 	done
 }
 
-@test "what a goal leaves of a class is remarked on where it is very low" {
+@test "a goal that leaves a class a very low quality causes a warning" {
 	make_models
 	low=$(size_at bert 30) remark='cosines this low have ruined models ([^ ]* 0\.9[0-9]*).* see Floors in xfp-convert(1)'
 	for command in plan 'convert -o out.xfp'; do

@@ -41,16 +41,16 @@ golden() { # NAME GENERATOR-OPTIONS -- CONVERT-OPTIONS
 	by_default
 	golden qwen3-published --family qwen3 -- --profile paper-v2a
 }
-@test "whichever is smaller, beyond 4 sigma" {
+@test "the smallest mode, with a threshold of 4 sigma" {
 	golden llama-auto-4 --family llama --dtype f32 -- --mode auto --min-cos-strict 0.985 --outlier-sigma 4
 }
-@test "whichever is smaller, with what threshold pays" {
+@test "the smallest mode, with the best threshold" {
 	by_default
 	golden llama-auto --family llama --dtype f32 -- --min-cos-strict 0.985
 	golden moe-default --
 	golden llama-strict --family llama -- --min-cos-strict 0.9975
 }
-@test "word embeddings and heads: a tied one, one that fp8 serves best, one of an encoder" {
+@test "word embeddings and heads: a tied one, one that is best as fp8, one of an encoder" {
 	by_default
 	golden llama-tied --family llama --tie --
 	golden moe-small --vocab 8 --

@@ -88,7 +88,7 @@ options_of() { # WORD...
 	done
 }
 
-@test "an unknown command, option, profile, class or family is told which it is nearest to" {
+@test "an unknown command, option, profile, class or family gets the nearest names" {
 	cd "$BATS_TEST_TMPDIR"
 	"$XFP_TEST_TOOLS/make-checkpoint" --layers 1 --hidden 64 --heads 4 --kv-heads 2 --num-experts 2 --vocab 96 m
 	while IFS='|' read -r command nearest; do
@@ -149,7 +149,7 @@ options_of() { # WORD...
 	done
 }
 
-@test "texts of --help stand in a column; an option that reaches into it has a line of its own" {
+@test "texts of --help are aligned; an option that is too wide has a line of its own" {
 	diff - <(xfp cache gc --help | sed -n '/^  *-/,$p') <<-'END'
 		      --cache DIR   the cache (default: XFP_CACHE, or xfp-cache)
 		      --keep-runs N  keep artifacts of the last N successful runs of each output
@@ -175,7 +175,7 @@ options_of() { # WORD...
 	END
 }
 
-@test "commands of --help stand in a column, apart from what they do" {
+@test "commands of --help are aligned in a column" {
 	[ "$(xfp --help | sed -n 's/^\(  xfp [a-z]*  *\).*/\1/p' | awk '{ print length }' | sort -u | wc -l)" -eq 1 ]
 	run ! grep -E '^  xfp [a-z]* [^ ]' <(xfp --help)
 }
@@ -192,7 +192,7 @@ options_of() { # WORD...
 	[ "$(COLUMNS=200 xfp convert --help | wc -l)" -lt "$(xfp convert --help | wc -l)" ]
 }
 
-@test "convert's help begins with what users want first, and an option of other tools is told ours" {
+@test "convert's help begins with the most common options, and options of other tools are translated" {
 	cd "$BATS_TEST_TMPDIR"
 	xfp convert --help | sed -n 's/^  *\(-o, \)*--\([a-z-]*\) .*/\2/p' >names
 	[ "$(head -n 5 names | tr '\n' ' ')" = "output profile target-size target-bpw envelope " ]
@@ -201,7 +201,7 @@ options_of() { # WORD...
 	[[ ${lines[0]} == "xfp info: unknown option --preset" ]]
 }
 
-@test "what is wrong with a command line names the option or the operand" {
+@test "errors of the command line name the option or the operand" {
 	while IFS='|' read -r command said; do
 		run -2 $command
 		[[ ${lines[0]} == "xfp "[a-z]*": $said"* ]] || { echo "$command: $output"; return 1; }

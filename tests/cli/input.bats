@@ -89,7 +89,7 @@ evaluate() { # ARGUMENT...
 	[[ $stderr == "xfp generate: prompts: 6 NUL bytes, the first at offset 2; "* ]]
 }
 
-@test "an evaluation that takes over a minute says so after its first layer" {
+@test "an evaluation that takes over a minute prints a forecast after its first layer" {
 	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "sanitizers must be the first library"
 	# a clock that advances by so many seconds each time it is read
 	cat >clock.c <<-'EOF'
@@ -111,7 +111,7 @@ evaluate() { # ARGUMENT...
 	[ "$(wc -l <slow)" = 1 ]
 }
 
-@test "eval suggests what was perhaps meant: a text without its option, source and bundle swapped" {
+@test "eval suggests the probable intention: a text without its option, source and bundle swapped" {
 	xfp convert m -o b.xfp -q --bits 4 --on-miss best
 	printf x >ids.npy
 	run -2 --separate-stderr xfp eval b.xfp text
@@ -169,7 +169,7 @@ print([(t["prompt"], t["tokens"]) for t in json.load(sys.stdin)["texts"]])'
 	[ $status = 143 ]
 }
 
-@test "generate warns of a seed that nothing is drawn with" {
+@test "generate warns of a seed without sampling" {
 	run -0 --separate-stderr xfp generate --prompt a -n 1 --seed 3 m
 	[[ ${stderr_lines[0]} == "xfp generate: --seed has no effect without a --temperature above 0; "* ]]
 	run -0 --separate-stderr xfp generate --prompt a -n 1 --seed 3 --temperature 1 m

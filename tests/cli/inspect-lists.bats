@@ -54,7 +54,7 @@ hollow() { # FOLDER PYTHON
 	[ "${lines[0]}" = "xfp-inspect: MODEL is missing" ]
 }
 
-@test "--tensors: each with its figures, layers by number, experts in a line" {
+@test "--tensors: each with its figures, layers by number, experts on one line" {
 	make_model m --layers 1
 	xfp inspect --tensors m >out
 	diff - <(sed -n '/^name/,$p' out) <<-'END'
@@ -101,7 +101,7 @@ hollow() { # FOLDER PYTHON
 	diff <(seq -f 'model.layers.%.0f.mlp.gate.weight' 0 10) names
 }
 
-@test "TENSOR: names, globs, roles, classes; what is none is told what it may have been" {
+@test "TENSOR: names, globs, roles, classes; unknown ones get suggestions" {
 	make_model m --layers 2
 	names() { xfp inspect --csv m "$@" | tail -n +2 | cut -d'"' -f2 | tr '\n' ' '; }
 	[ "$(names model.norm.weight)" = "model.norm.weight " ]
@@ -144,7 +144,7 @@ model.layers.1.mlp.gate.weight model.layers.1.self_attn.o_proj.weight " ]
 	xfp inspect --tensors m z 2>/dev/null | grep -E '^ *BF16 +scalar +16.00 +other +kept'
 }
 
-@test "--header: files and what they say of themselves, on the screen, as JSON and as CSV" {
+@test "--header: files and their metadata, as text, JSON and CSV" {
 	hollow m 'metadata = {"format": "pt", "notes, \"mine\"": "line\nline \x1b[2J", "long": "x" * 5000, "none": ""}
 shards = 2
 tensors = [("a", "BF16", [3]), ("b", "F32", [70]), ("c", "BF16", [5, 5])]'
@@ -181,7 +181,7 @@ tensors = [("a", "BF16", [3])]'
 	grep -q '^3 tensors, 98 ' out
 }
 
-@test "JSON and CSV: names of any kind, and what they say of packed weights" {
+@test "JSON and CSV: names of any kind, and packed weights" {
 	hollow odd 'tensors = [("a \"b\", c", "BF16", [2]), ("new\nline\té", "F32", [2, 3]), ("model.layers.0.self_attn.q_proj.weight", "BF16", [4, 4])]'
 	xfp inspect --csv odd 2>/dev/null | "$PYTHON" -c 'import csv, sys
 rows = list(csv.DictReader(sys.stdin))
@@ -223,7 +223,7 @@ shown() { # MODEL REASON
 	[ ! -e work ]
 }
 
-@test "a model that would be refused is shown as far as it can be, with the reason, and status 3" {
+@test "a model that would be refused is listed as far as possible, with the reason, and status 3" {
 	weights='("model.embed_tokens.weight", "BF16", [9, 4]), ("model.layers.0.input_layernorm.weight", "BF16", [4])'
 	q=model.layers.0.self_attn.q_proj.weight
 	hollow vptq "config = {'model_type': 'llama', 'quantization_config': {'quant_method': 'vptq'}}
@@ -251,7 +251,7 @@ tensors = [$weights, ('$q', 'BF16', [4, 4])] + [('model.layers.0.mlp.experts.%d.
 	shown gap "expert 1 is missing"
 }
 
-@test "of what cannot be opened there is nothing but the reason" {
+@test "if a model cannot be opened, only the reason is printed" {
 	make_model m
 	truncate -s -1 m/model.safetensors
 	run -3 --separate-stderr xfp inspect --tensors m
@@ -265,7 +265,7 @@ tensors = [$weights, ('$q', 'BF16', [4, 4])] + [('model.layers.0.mlp.experts.%d.
 	[[ $stderr == *"out.xfp: is an .xfp bundle; use xfp info to list it"* ]]
 }
 
-@test "headers alone are read, of a model of any size" {
+@test "only headers are read, for models of any size" {
 	hollow large 'tensors = [("model.embed_tokens.weight", "BF16", [32000, 4096])] + [
     (f"model.layers.{l}.mlp.{r}_proj.weight", "BF16", [1 << 17, 4096]) for l in range(80) for r in ("gate", "up", "down")]'
 	for options in "" "--header" "--tensors" "--json" "--csv"; do
@@ -275,7 +275,7 @@ tensors = [$weights, ('$q', 'BF16', [4, 4])] + [('model.layers.0.mlp.experts.%d.
 	xfp inspect --tensors large 2>/dev/null | grep -qx '241 tensors, 129 G weights, 258 GB: 16.00 bits per weight'
 }
 
-@test "seventy thousand tensors: a page where there are stacks, seconds, 80 columns" {
+@test "seventy thousand tensors: one page if there are stacks, seconds, 80 columns" {
 	hollow many 'config = {"model_type": "qwen3_moe"}
 tensors = [(f"model.layers.{l}.mlp.experts.{e}.{r}_proj.weight", "BF16", [2, 2])
     for l in range(92) for e in range(256) for r in ("gate", "up", "down")]'

@@ -20,13 +20,13 @@ said_as_of() { # MODEL PLAIN
 	xfp inspect --stats --csv "$1" 2>/dev/null | stats check "$2" said.json
 }
 
-@test "range, sigma, kurtosis and tails are numpy's, of every dtype, of nothing, of one, of equal ones, beside NaN" {
+@test "range, sigma, kurtosis and tails equal numpy's, for every dtype, no weights, one, equal ones, and with NaN" {
 	stats make model
 	run -0 said_as_of model model
 	[ "$output" = "44 tensors, 4 roles" ]
 }
 
-@test "packed weights are measured as what they unpack to" {
+@test "packed weights are measured unpacked" {
 	for form in deepseek qwen3-channel gpt_oss gptq-act awq-gemm ct-nvfp4; do
 		packed "$form"
 		said_as_of packed plain || { echo "$form"; return 1; }
@@ -34,7 +34,7 @@ said_as_of() { # MODEL PLAIN
 	done
 }
 
-@test "the same figures for any number of threads, and experts one by one or in a line" {
+@test "the same figures for any number of threads, and for experts one by one or on one line" {
 	stats make model # which has tensors of every dtype
 	make_model m --layers 2
 	for model in m model; do
@@ -52,7 +52,7 @@ said_as_of() { # MODEL PLAIN
 	[ "$(COLUMNS=200 xfp inspect --stats -v single | grep -c 'experts\.[0-9]*\.gate_proj.weight$')" -eq 3 ]
 }
 
-@test "on the screen: aligned, what is left out is said, and nothing where there is nothing to say" {
+@test "as text: aligned, excluded weights are reported, and empty columns are omitted" {
 	stats make model
 	xfp inspect --stats model 'model.layers.0.*' mixed.F16 zero.F32 one.F32 bytes >out 2>/dev/null
 	[ "$(awk 'length > 80' out)" = "" ]
@@ -104,7 +104,7 @@ hollow() { # FOLDER BYTES
 	EOF
 }
 
-@test "memory is the same whatever there is to read" {
+@test "memory does not depend on the size of tensors" {
 	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "the sanitizers have memory of their own"
 	hollow small $((1 << 20))
 	hollow large $((600 << 20))
@@ -118,7 +118,7 @@ print(small, large)
 assert large < 64 << 20, large'
 }
 
-@test "a signal ends it at once, by that signal, and on a terminal the line of progress goes" {
+@test "a signal ends it at once, and on a terminal the progress line is erased" {
 	hollow endless $((1 << 42))
 	"$PYTHON" - <<-'EOF'
 		import os, pty, select, signal, time
@@ -147,7 +147,7 @@ assert large < 64 << 20, large'
 	EOF
 }
 
-@test "a read that fails: the file, status 1, and no figures" {
+@test "a read error: the file, status 1, and no figures" {
 	command -v strace >/dev/null || skip "there is no strace"
 	make_model m
 	OMP_NUM_THREADS=1 run -1 --separate-stderr strace -f -qq -o trace -e inject=pread64:error=EIO:when=20+ xfp inspect --stats m

@@ -70,7 +70,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	[ "$(find work -type f | wc -l)" -eq 2 ]
 }
 
-@test "units.mk keeps its time while the units stay" {
+@test "units.mk keeps its time while the units are unchanged" {
 	checkpoint model "$moe" "${rest[@]}" "${split[@]}"
 	xfp-inspect --work work model
 	touch -d '2001-01-01' work/units.mk
@@ -117,7 +117,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 'plan': 'fit', 'dtype': 'BF16', 'rows': 9, 'cols': 4, 'experts': 1, 'weights': 36}" ]
 }
 
-@test "the model's path and the tensors' names may hold anything" {
+@test "the model's path and the tensors' names may contain any characters" {
 	folder=$'mo del \u00e9 $(touch pwned) \'"'
 	checkpoint "$folder" "$moe" "${rest[@]}" "${split[@]}" '$(shell touch pwned)=4x4' $'tab\there\e[2J=300x300'
 	run -0 --separate-stderr xfp-inspect --work 'wo rk $(touch pwned)' "$folder"
@@ -128,7 +128,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	! grep -q shell 'wo rk $(touch pwned)/units.mk'
 }
 
-@test "an lm_head that equals the embedding is tied where config.json says so, and only there" {
+@test "an lm_head that equals the embedding is tied if, and only if, config.json says so" {
 	checkpoint tied '{"model_type": "llama", "tie_word_embeddings": true}' "${rest[@]}"
 	[ "$(xfp-inspect --json tied | json '[t["reason"] for t in o["tensors"] if t["fate"] == "tied"]')" = \
 		"['tied to model.embed_tokens.weight']" ]
@@ -136,7 +136,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	[ "$(xfp-inspect --json free | json 'o["units"][0]["name"]')" = lm_head.weight ]
 }
 
-@test "--lm-head decides what becomes of the output head" {
+@test "--lm-head determines how the output head is stored" {
 	checkpoint model "$moe" "${rest[@]}" "${split[@]}"
 	plan='[u["plan"] for u in o["units"] if u["class"] == "lm_head"]'
 	[ "$(xfp-inspect --json model | json "$plan")" = "['fit']" ]
@@ -144,7 +144,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	[ "$(xfp-inspect --json --lm-head keep model | json "$plan")" = "[]" ]
 }
 
-@test "an unknown model is read by the general rules, and that is said" {
+@test "an unknown model is read by the general rules, with a warning" {
 	checkpoint model '{"model_type": "brand_new", "hidden_size": 4}' "${rest[@]}" "${fused[@]}"
 	run -0 --separate-stderr xfp-inspect model
 	[[ $stderr == *"warning: no family claims model_type brand_new"* ]]
@@ -158,7 +158,7 @@ json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sy
 	[[ $stderr == *"4 is taken from the shape of model.embed_tokens.weight"* ]]
 }
 
-@test "a family of one's own, by file and by folder" {
+@test "a user's family, by file and by folder" {
 	checkpoint model '{"model_type": "mine"}' blk.0.wq=4x4 blk.0.wk=4x4
 	mkdir own
 	printf 'model_type mine\nquantize attention q N,K ^blk\\.<layer>\\.wq$\nkeep norm ^never$\n' >own/mine.family

@@ -57,7 +57,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	[ "$n" -gt 1 ] || { echo "no $1 of $4 was met"; return 1; }
 }
 
-@test "a hit that cannot be opened, examined or read stays, and is not made again: EIO at every call of every stage" {
+@test "a hit that cannot be opened, examined or read stays, and is not recomputed: EIO at every call of every stage" {
 	needs_strace
 	finished_unit u000001
 	stamps=(outliers fit choice packed)
@@ -72,7 +72,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	each_fault pread64 EIO "Input/output error" "$(path_of fit)" xfp-autoselect u000001
 }
 
-@test "a folder of artifacts that cannot be searched does not read as one without artifacts" {
+@test "a folder of artifacts that cannot be searched is not treated as empty" {
 	needs_strace
 	finished_unit u000001
 	for call in access faccessat faccessat2; do
@@ -83,7 +83,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	done
 }
 
-@test "a ledger that cannot be opened or read is not damaged: status 1, and its reason" {
+@test "a ledger that cannot be opened or read is not damaged: status 1, and the reason" {
 	needs_strace
 	finished_unit u000001
 	for stage in xfp-outlier-extract xfp-pack; do
@@ -96,7 +96,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	[[ $output != *"xfp-inspect"* ]]
 }
 
-@test "no descriptors left: whatever fails, nothing is removed, and no message speaks of damage" {
+@test "no descriptors left: nothing is removed, and no message reports damage" {
 	finished_unit u000001
 	for stage in "${stages[@]}"; do
 		for limit in 3 4 5 6 7; do
@@ -112,7 +112,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	done
 }
 
-@test "another user, who may not read the artifacts, takes none away" {
+@test "another user who cannot read the artifacts removes none" {
 	[ "$(id -u)" = 0 ] || skip "only root can be somebody else"
 	setpriv --reuid 65534 --regid 65534 --clear-groups true || skip "no other user can be had"
 	finished_unit u000001
@@ -142,7 +142,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	nothing_lost
 }
 
-@test "a file of the checkpoint that cannot be looked at is neither damaged nor left out" {
+@test "a file of the checkpoint that cannot be examined is neither damaged nor omitted" {
 	needs_strace
 	make_model m
 	mkdir m/1_Pooling
@@ -172,7 +172,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	done
 }
 
-@test "a revision or snapshot of the hub's cache that cannot be read is not passed over" {
+@test "an unreadable revision or snapshot of the hub's cache is not skipped" {
 	needs_strace
 	export HF_HUB_CACHE=$PWD/hub
 	commit=0123456789abcdef0123456789abcdef01234567
@@ -196,7 +196,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	xfp-inspect org/tiny >/dev/null 2>&1
 }
 
-@test "standard input, output and error closed, one by one and all: the same bundle, and nothing in other files" {
+@test "standard input, output and error closed, one by one and all: the same bundle, and no other file is written to" {
 	make_model m
 	reference=$(converted m out.xfp)
 	closed() { # NUMBER...
@@ -224,7 +224,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	[ -e work/ledger.h5 ]
 }
 
-@test "a cache that another user made says which mode it needs, and works with it" {
+@test "a cache of another user: the message names the required mode, and with it the cache works" {
 	[ "$(id -u)" = 0 ] || skip "only root can be somebody else"
 	setpriv --reuid 65534 --regid 65534 --clear-groups true || skip "no other user can be had"
 	# Two users of one group.

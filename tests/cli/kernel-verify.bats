@@ -14,7 +14,7 @@ here() { # SET: whether this machine has it
 
 member() { "$PYTHON" -c 'import json, sys; print(eval("r" + sys.argv[2], {"r": json.load(open(sys.argv[1]))}))' "$@"; }
 
-@test "every kernel is right" {
+@test "every kernel passes" {
 	xfp-kernel-verify >all || { cat all; return 1; }
 	head -n 1 all | grep -Eqx 'xfp-kernel-verify: seed [0-9]+, sets plain( [a-z0-9]+)*'
 	tail -n 1 all | grep -Eqx 'total: [0-9]+ groups, [0-9]+ trials, all ok'
@@ -29,7 +29,7 @@ member() { "$PYTHON" -c 'import json, sys; print(eval("r" + sys.argv[2], {"r": j
 	grep -q '^matvec v2c k=3 plain$' ran && grep -q '^encode norm plain$' ran && grep -q '^index pack k=5 plain$' ran
 }
 
-@test "what exact kernels give is what was recorded, with every set" {
+@test "results of exact kernels equal the recorded ones, with every set" {
 	xfp-kernel-verify --golden >golden
 	awk -F '  ' '{ print $1 "  " $2 }' golden | sort -k 2 | uniq >actual
 	[ -z "${XFP_RECORD-}" ] || sed 's/^/# /' actual >&3
@@ -39,7 +39,7 @@ member() { "$PYTHON" -c 'import json, sys; print(eval("r" + sys.argv[2], {"r": j
 	done
 }
 
-@test "the same seed, the same trials; any seed; and only what is asked for" {
+@test "the same seed gives the same trials; any seed passes; only the selection runs" {
 	xfp-kernel-verify --seed 7 --filter 'matvec v2? k=4' >one
 	xfp-kernel-verify --seed 7 --filter 'matvec v2? k=4' >two
 	cmp one two
@@ -50,7 +50,7 @@ member() { "$PYTHON" -c 'import json, sys; print(eval("r" + sys.argv[2], {"r": j
 	[ -z "$(grep -E 'avx|not run' masked)" ]
 }
 
-@test "kernels that are wrong are found and named, crashes too, and the others still run" {
+@test "wrong kernels are found and named, crashes too, and the others still run" {
 	status=0
 	"$XFP_TEST_TOOLS/kernel-verify-broken" --seed 1 >broken 2>errors || status=$?
 	[ "$status" -eq 4 ]
@@ -79,7 +79,7 @@ encode largest avx512'
 	"$XFP_TEST_TOOLS/kernel-verify-broken" --seed 1 --filter 'matvec v2 k=3'
 }
 
-@test "every unit of a bundle, of every mode, fp8 and kept ones too" {
+@test "every unit of a bundle, of every mode, also fp8 and kept ones" {
 	make_model m
 	for mode in v2 v2a v2c; do
 		xfp convert m -o $mode.xfp -q --mode $mode --lm-head fp8 --floor attention=0.9995
@@ -97,7 +97,7 @@ encode largest avx512'
 	grep -q 'model.layers.0.* row [0-9]* of vector 0 is ' <<<"$output"
 }
 
-@test "a bundle that is damaged or none: status 3" {
+@test "a damaged bundle, or another file: status 3" {
 	run -3 xfp-kernel-verify --bundle missing.xfp
 	head -c 5000 /dev/urandom >random.xfp
 	run -3 xfp-kernel-verify --bundle random.xfp
@@ -129,7 +129,7 @@ encode largest avx512'
 	[ "$(member json '["groups"][0]["failed"] > 5 and len(r["groups"][0]["failures"]) == 5 and "bench" not in r')" = True ]
 }
 
-@test "options that would decide nothing, and names of nothing, are refused" {
+@test "options without effect, and unknown names, are refused" {
 	bats_require_minimum_version 1.5.0
 	make_model model
 	xfp convert model -o m.xfp -q

@@ -35,7 +35,7 @@ sanitizers() { [ "${XFP_TEST_SANITIZERS:-no}" = no ] || echo -fsanitize=address,
 }
 
 # shellcheck disable=SC2046,SC2086
-@test "a C++ program takes the header" {
+@test "the header compiles as C++" {
 	command -v c++ >/dev/null || skip "there is no C++ compiler"
 	cp program.c program.cc
 	c++ -Wall -Wextra -Werror $(sanitizers) $(pkg-config --cflags xfp) program.cc -o program $(pkg-config --libs xfp)
@@ -89,7 +89,7 @@ assert y.shape == (64,) and np.abs(y - w.sum(1)).max() <= 1e-2 * np.abs(w).sum(1
 }
 
 # shellcheck disable=SC2046,SC2086
-@test "the example looks rows up: of an embedding that is a unit, of the head that is tied to it, of what is kept" {
+@test "the example looks up rows: of an embedding that is a unit, of the tied head, of a kept tensor" {
 	by_default
 	"$PYTHON" "$srcdir/tests/families.py" make llama-tied model
 	xfp convert model -o quantized.xfp -q
@@ -117,7 +117,7 @@ assert y.shape == (64,) and np.abs(y - w.sum(1)).max() <= 1e-2 * np.abs(w).sum(1
 	[[ $output == *"model.embed_tokens.weight: row 128 does not exist; there are 128"* ]]
 }
 
-@test "products of every unit agree with numpy's, in every mode and with every set of instructions" {
+@test "products of every unit agree with numpy's, in every mode and with every instruction set" {
 	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "python cannot load a library with sanitizers"
 	make_model model --hidden 320 --intermediate 192
 	for mode in v2 v2a v2c; do

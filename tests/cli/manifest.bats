@@ -81,7 +81,7 @@ is() { # WANT, of standard input
 	example 6 default | cut -d'|' -f5 | sort -nc
 }
 
-@test "the queries follow the last run: what was repacked, and what it chose" {
+@test "the queries follow the last run: repacked units, and their choices" {
 	converted m out.xfp
 	[ "$(example 4 | awk -F'|' '$9' | cut -d'|' -f1,2)" = "$(query "SELECT mode, k FROM latest_units WHERE role = 'q'")" ]
 	[ -z "$(example 5)" ]
@@ -113,7 +113,7 @@ is() { # WANT, of standard input
 		WHERE a.output < b.output AND a.error <> b.error")" -gt 0 ]
 }
 
-@test "a shared cache tells the outputs apart, and a failed run is nobody's last" {
+@test "outputs that share a cache are kept apart, and a failed run is not the last one of an output" {
 	make_model n --seed 7
 	converted m m.xfp
 	converted n n.xfp

@@ -71,7 +71,7 @@ for unit in json.load(sys.stdin)["units"]:
 	[ "$(query "SELECT sum(repacked) + sum(fitted) FROM run_units WHERE run > 1" c-auto)" = 0 ]
 }
 
-@test "auto takes the fewest bytes of all modes, and measures none twice" {
+@test "auto chooses the fewest bytes of all modes, and measures no candidate twice" {
 	make_model m
 	for mode in v2 v2a v2c auto; do
 		xfp convert m -o "$mode.xfp" --mode "$mode" --outlier-sigma 4 --bits 2,3,4 --floor attention=0.97 \
@@ -98,7 +98,7 @@ for unit in json.load(sys.stdin)["units"]:
 	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'fit' AND key_text LIKE '%modes v2c%'")" = 7 ]
 }
 
-@test "group and library sizes are what was asked for" {
+@test "group and library sizes are the requested ones" {
 	make_model m
 	xfp convert m -o a.xfp --mode v2a --group-size 64 --library-size 8 --bits 3 --on-miss best -q
 	xfp convert m -o c.xfp --mode v2c --group-size 64 --bits 3 --on-miss best -q
@@ -125,7 +125,7 @@ for unit in json.load(sys.stdin)["units"]:
 	[ "$(converted m b.xfp --cache c2 --mode auto --bits 2,3,4)" = "$expected" ]
 }
 
-@test "--like makes the same bundle from what it records" {
+@test "--like makes the same bundle from the recorded settings" {
 	make_model m
 	expected=$(converted m a.xfp --mode auto --group-size 32 --bits 2,3,4)
 	run -0 xfp convert m -o b.xfp --like a.xfp --cache other

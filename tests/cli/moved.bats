@@ -37,7 +37,7 @@ finished_again() {
 	[ -z "$(find out.xfp.work -name 'u0*' -o -name 'moving*')" ] || { ls out.xfp.work; return 1; }
 }
 
-@test "xfp-bundle is killed at system calls: no unit is made again, and the bundle has its bytes" {
+@test "xfp-bundle is killed at system calls: no unit is converted again, and the bytes are the same" {
 	needs_strace
 	pack_all
 	files="bin
@@ -59,7 +59,7 @@ trace"
 		for n in $({ seq 1 $((1 + count / 6)) "$count"; seq $((count > 3 ? count - 3 : 1)) "$count"; } | sort -nu); do
 			as_packed
 			TRACE="-e trace=$call -e inject=$call:signal=KILL:when=$n" run xfp convert m -o out.xfp --drop-cache -q
-			# How far it is is noted by time: a quicker run than the first one may not come to so many calls.
+			# Progress is saved at intervals: a run faster than the first one may make fewer calls.
 			if [ "$status" = 0 ] && [ "$(grep -c "^$call(" trace)" -lt "$n" ]; then
 				continue
 			fi
@@ -71,7 +71,7 @@ trace"
 	[ "$points" -ge 20 ] || { echo "$points points"; return 1; }
 }
 
-@test "xfp is killed as it takes units out of the cache: no unit is made again" {
+@test "xfp is killed while it removes units from the cache: no unit is converted again" {
 	needs_strace
 	pack_all
 	files="m
@@ -120,7 +120,7 @@ as_half() {
 	cp -a half/. .
 }
 
-@test "what was moved is compared with its SHA-256: what was lost is made again, and only that" {
+@test "moved parts are compared with their SHA-256: damaged units are converted again, and only those" {
 	needs_strace
 	half_moved
 	"$PYTHON" - <<-'END'
@@ -146,7 +146,7 @@ as_half() {
 	[ "$(sha out.xfp)" = "$expected" ]
 }
 
-@test "a record or a receipt that is damaged decides nothing" {
+@test "a damaged record or receipt is not used" {
 	needs_strace
 	half_moved
 	sed -i 's/^./x/' out.xfp.work/moving
@@ -168,7 +168,7 @@ as_half() {
 	[ "$(sha out.xfp)" = "$expected" ]
 }
 
-@test "without the cache's manifest, or its choices, what was moved is still known" {
+@test "without the cache's manifest, or its choices, moved units are still known" {
 	needs_strace
 	half_moved
 	rm -r xfp-cache
@@ -178,7 +178,7 @@ as_half() {
 	[ "$(sha out.xfp)" = "$expected" ]
 }
 
-@test "a pending bundle of other settings is begun anew, and says so" {
+@test "a pending bundle of other settings is restarted, with a message" {
 	needs_strace
 	half_moved
 	# of the units that moved, which come first
@@ -198,7 +198,7 @@ as_half() {
 	[ ! -e xfp-cache ]
 }
 
-@test "without --drop-cache what was begun is finished, and stays up to date" {
+@test "without --drop-cache a pending bundle is finished, and stays up to date" {
 	needs_strace
 	half_moved
 	run -0 xfp convert m -o out.xfp
@@ -228,7 +228,7 @@ as_half() {
 
 # ---- what goes, and what stays -------------------------------------------------------------------
 
-@test "outliers and fits are gone before the bundle is begun, and killed then, nothing is fitted again" {
+@test "outliers and fits are removed before the bundle is started; after a kill nothing is fitted again" {
 	make_model m
 	expected=$(converted m whole.xfp --cache whole)
 	replace_stage xfp-bundle 'find "$top/xfp-cache/artifacts" -name "*.h5" >"$top/left"; exit 1'
@@ -249,7 +249,7 @@ as_half() {
 	[ "$(sha out.xfp)" = "$(converted m whole.xfp --cache whole --min-cos-strict 0.97)" ]
 }
 
-@test "units that are the same share artifacts, which stay until the last of them is done" {
+@test "equal units share artifacts, which stay until the last of them is done" {
 	make_model m --num-experts 2
 	"$PYTHON" - <<-'END'
 	import json, struct
@@ -270,7 +270,7 @@ as_half() {
 	[ ! -e xfp-cache ]
 }
 
-@test "units that other outputs need are copied, and plan says so" {
+@test "units that other outputs need are copied, and plan reports it" {
 	make_model m
 	expected=$(converted m a.xfp)
 	artifacts >all
@@ -286,7 +286,7 @@ as_half() {
 	[[ $output != *"--drop-cache leaves"* ]]
 }
 
-@test "made like a bundle that a goal decided, units move, too, and none is made again" {
+@test "with --like of a goal's bundle, units move, too, and none is converted again" {
 	needs_strace
 	make_model m
 	xfp convert m -o out.xfp -q
@@ -303,7 +303,7 @@ as_half() {
 	[ ! -e .out.xfp.pending ]
 }
 
-@test "of a read-only cache nothing goes, and plan says so" {
+@test "nothing is removed from a read-only cache, and plan reports it" {
 	needs_mounts
 	make_model m
 	expected=$(converted m out.xfp)
@@ -317,7 +317,7 @@ as_half() {
 	[ ! -e .out.xfp.pending ]
 }
 
-@test "plan of a bundle whose cache was dropped gives no reason that is none" {
+@test "plan of a bundle whose cache was dropped gives no false reason" {
 	make_model m
 	xfp convert m -o out.xfp -q --drop-cache
 	run -0 xfp plan m -o out.xfp
@@ -329,7 +329,7 @@ as_half() {
 
 # ---- disk ----------------------------------------------------------------------------------------
 
-@test "cache, work folder and bundle together never take much more than the bundle, as plan says" {
+@test "cache, work folder and bundle together never need much more than the bundle, as plan says" {
 	make_model m --layers 2 --hidden 512 --intermediate 512 --num-experts 16 --vocab 4000
 	xfp plan m -o out.xfp --drop-cache --json >plan
 	xfp convert m -o out.xfp -q --drop-cache &
@@ -350,7 +350,7 @@ assert peak <= disk["total"] < 1.5 * peak, (peak, disk)
 assert disk["total"] < .75 * (disk["bundle"] + disk["cache"] + disk["work"]), disk' "$peak"
 }
 
-@test "what fits on the disk only because units move is let through, and fits" {
+@test "a conversion that fits on the disk only because units move is accepted, and fits" {
 	needs_mounts
 	make_model m --layers 2 --hidden 256 --intermediate 256 --num-experts 16 --vocab 2000
 	expected=$(converted m out.xfp)

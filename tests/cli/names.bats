@@ -45,7 +45,7 @@ cached() { # NAME COMMIT OPTION...
 	xfp verify -q named.xfp --source gpt9
 }
 
-@test "the cache's place: HF_HUB_CACHE, then HF_HOME, then XDG_CACHE_HOME, then the home folder" {
+@test "the location of the cache: HF_HUB_CACHE, then HF_HOME, then XDG_CACHE_HOME, then the home folder" {
 	cached a/b $one
 	HF_HOME=$PWD/nowhere run -3 xfp-inspect a/b
 	[[ $output == *"no model of this name in $PWD/nowhere/hub; xfp downloads nothing" ]]
@@ -57,7 +57,7 @@ cached() { # NAME COMMIT OPTION...
 	XDG_CACHE_HOME=$HOME/.cache xfp-inspect a/b >/dev/null
 }
 
-@test "a path that exists wins over a name" {
+@test "an existing path takes precedence over a name" {
 	cached m $one --layers 2
 	xfp-inspect --json m | grep -q "snapshots/$one"
 	make_model m
@@ -97,7 +97,7 @@ m" ]
 	[[ $output == *"main is commit 3333"*"is missing"*"downloads nothing"*$one* ]]
 }
 
-@test "an incomplete download: what is missing, before any work" {
+@test "an incomplete download: missing files are named, before any work" {
 	cached a/b $one --shards 3 --layers 2
 	snapshot=$repository/snapshots/$one
 	xfp-inspect a/b >/dev/null
@@ -125,7 +125,7 @@ m" ]
 	[[ $output == *"contains no snapshot"*"downloads nothing"* ]]
 }
 
-@test "interrupted, the command to go on has the name, not the path" {
+@test "interrupted: the command that resumes has the name, not the path" {
 	by_default
 	cached Qwen/Qwen3-0.6B $one --layers 2 --hidden 128 --num-experts 4
 	xfp convert Qwen/Qwen3-0.6B@111 -o out.xfp -j1 2>errors &

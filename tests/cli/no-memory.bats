@@ -23,7 +23,7 @@ each_allocation() { # LEAST COMMAND...
 	each_allocation 40 xfp inspect m.gguf
 }
 
-@test "xfp eval, of GGUF and of a bundle beside its source" {
+@test "xfp eval, of GGUF and of a bundle with its source" {
 	make_model m --layers 1 --vocab 260
 	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
 	"$PYTHON" -c 'import numpy as np; np.save("t.npy", np.arange(40).reshape(2, 20) ** 2 % 96)'
@@ -37,7 +37,7 @@ each_allocation() { # LEAST COMMAND...
 	each_allocation 40 xfp-generate --threads 1 -n 2 --prompt ab m
 }
 
-@test "xfp plan, of a size" {
+@test "xfp plan with a target size" {
 	make_model m
 	xfp convert m -o m.xfp -q
 	each_allocation 40 xfp plan m --target-size 1MB

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Bundles that were made before word embeddings were units and fp8 a candidate, in tests/older: with --like every
-# later xfp writes their bytes. What such a bundle leaves out means what it meant then. They are never made anew; the
-# models that they were made from are generated here.
+# later xfp writes their bytes. Absent settings keep the meaning that they had then. The bundles are never
+# regenerated; their source models are generated here.
 
 load helpers
 
@@ -25,7 +25,7 @@ again() { # NAME MODEL-OPTION...
 	xfp verify -q --source m older.bundle
 }
 
-@test "an older bundle of a mixture of experts, as it came: --like gives its bytes" { again moe --num-experts 2; }
+@test "an older bundle of a mixture of experts with default settings: --like gives its bytes" { again moe --num-experts 2; }
 @test "likewise: floors by an override that names everything, a quantized head, --format embedding=keep" {
 	again untied --family qwen3
 }

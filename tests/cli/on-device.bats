@@ -140,7 +140,7 @@ stop_while_building() {
 }
 
 # Of the kernels a b, c d, e f and g h, one hangs or has the device fail.
-@test "a kernel that hangs, or has the device fail, stops no other" {
+@test "a kernel that hangs, or faults the device, does not stop the others" {
 	fake fake <<-'END'
 		echo "$LD_LIBRARY_PATH" >>paths
 		case "$*" in
@@ -171,7 +171,7 @@ stop_while_building() {
 	[[ "$output" == *'check: FAILED'*'verify:'*'verify: FAILED'* ]]
 }
 
-@test "a kernel that hangs in the bench stops no other" {
+@test "a kernel that hangs in the bench does not stop the others" {
 	fake fake <<-'END'
 		row() { echo "$1       16384 x 8192         71.4 MB M=1       30.00 us  2380.0 GB/s   71 % of reads"; }
 		case "$*" in
@@ -238,7 +238,7 @@ stop_while_building() {
 	[[ "$output" == *'base is not verified'*'base: the bench ended with status 1'*'compare: FAILED, status 1'* ]]
 }
 
-@test "--nvcc and --variant: what is built where, with which flags" {
+@test "--nvcc and --variant: builds and their flags" {
 	mkdir tools
 	for version in 13.0 12.9; do
 		cat >tools/nvcc-$version <<-END
@@ -297,7 +297,7 @@ stop_while_building() {
 	[[ "$output" == *'wrong.cu(1): error: identifier "q" is undefined'*'nvrtc: nvrtcCompileProgram: NVRTC_ERROR_COMPILATION'* ]]
 }
 
-@test "the newest build that the driver runs; a driver or a device that is missing or too old" {
+@test "the newest build that the driver supports; a driver or device that is missing or too old" {
 	for version in 12040 12090 13000; do
 		fake "fake/nvcc-$version" "$version" <<-'END'
 			echo "by $0"
@@ -326,7 +326,7 @@ stop_while_building() {
 	[[ "$output" == *'failed: '*' has no finished build; --only build --folder makes one'* ]]
 }
 
-@test "cut off at any moment, the report has what was measured" {
+@test "killed at any moment, the report has the results so far" {
 	fake fake <<-'END'
 		echo $$ >pid
 		echo 'matvec v2 k=4       16384 x 8192         71.4 MB M=1       30.00 us  2380.0 GB/s   71 % of reads'
@@ -353,7 +353,7 @@ stop_while_building() {
 	run ! kill -0 "$(cat pid)"
 }
 
-@test "the toolkit's libraries are found beside nvcc" {
+@test "the toolkit's libraries are found next to nvcc" {
 	mkdir -p toolkit/bin toolkit/lib64 toolkit/targets/here/lib
 	printf '#!/bin/sh\n' >toolkit/bin/nvcc
 	fake fake <<-'END'

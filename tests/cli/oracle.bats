@@ -11,7 +11,7 @@ setup() {
 
 oracle() { "$PYTHON" "$srcdir/tests/oracle_cosine.py" "$@"; }
 
-@test "a mixture of experts: every unit has the cosines, the fit and the k that the definitions give" {
+@test "a mixture of experts: cosines, fit and k of every unit follow from the definitions" {
 	make_model moe --layers 2
 	xfp convert moe -o moe.xfp
 	run -0 oracle --all moe.xfp moe
@@ -20,7 +20,7 @@ oracle() { "$PYTHON" "$srcdir/tests/oracle_cosine.py" "$@"; }
 	done
 }
 
-@test "fused and transposed experts decode to the same claims" {
+@test "fused and transposed experts decode to the same values" {
 	make_model fused --experts fused
 	make_model transposed --experts transposed
 	for model in fused transposed; do
@@ -51,7 +51,7 @@ oracle() { "$PYTHON" "$srcdir/tests/oracle_cosine.py" "$@"; }
 	oracle plain.xfp plain
 }
 
-@test "the oracle can say no: another model's weights, another bundle's report" {
+@test "the oracle can fail: another model's weights, another bundle's report" {
 	make_model one --family llama --seed 1
 	make_model two --family llama --seed 2
 	xfp convert one -o one.xfp --cache cache

@@ -126,7 +126,7 @@ printing() {
 	done
 }
 
-@test "what the other tools print" {
+@test "output of the other tools" {
 	is_lost xfp-inspect m
 	is_lost xfp-inspect --json m
 	is_lost xfp-verify m.xfp
@@ -138,14 +138,14 @@ printing() {
 	cmp m.xfp "$BATS_TEST_TMPDIR/again.xfp"
 }
 
-@test "a closed standard output is no failure of a command that prints nothing" {
+@test "a closed standard output is not an error for a command that prints nothing" {
 	xfp convert m -o m.xfp -q >&-
 	xfp verify -q m.xfp >&-
 	XFP_WORK=m.xfp.work XFP_CACHE=xfp-cache xfp-pack u000001 >&-
 	xfp verify -q m.xfp >&- 2>&-
 }
 
-@test "of a conversion the bundle is there all the same, and status says finished" {
+@test "the bundle of a conversion is still written, and status reports finished" {
 	cd "$BATS_TEST_TMPDIR"
 	make_model m --seed 1
 	is_lost xfp convert m -o m.xfp

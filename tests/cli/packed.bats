@@ -77,7 +77,7 @@ setup() {
 	xfp convert copy -o again.xfp -q
 }
 
-@test "what is wrong with a packed checkpoint is told by file, tensor and remedy; nothing is written" {
+@test "invalid packed checkpoints: file, tensor and remedy are named; nothing is written" {
 	while read -r form kind words; do
 		packed "$form" --spoil "$kind"
 		run -3 --separate-stderr xfp convert packed -o out.xfp
@@ -110,7 +110,7 @@ setup() {
 	[[ $output == *"model-00002-of-00002.safetensors: missing"* ]]
 }
 
-@test "a scale that is no number: its weights are not finite; one of 0: they are zeros" {
+@test "a NaN scale: its weights are not finite; a scale of 0: they are zeros" {
 	packed deepseek --spoil nan
 	run -3 xfp convert packed -o out.xfp
 	[[ $output == *"tensor model.layers.0.mlp.down_proj.weight: 30720 weights are NaN or infinite"*"--on-nonfinite keep"* ]]
@@ -125,7 +125,7 @@ assert "keep" in {u["mode"] for u in json.load(sys.stdin)["units"] if u["role"] 
 	alike packed.xfp plain.xfp
 }
 
-@test "a byte of a scale, a shard of scales, config.json: noticed, refitted, no stale digest" {
+@test "a changed byte of a scale, a shard of scales, config.json: detected, refitted, no stale digest" {
 	local scale=model.layers.1.mlp.experts.1.up_proj.weight_scale_inv
 	packed deepseek --shards 2
 	file=packed/$("$PYTHON" -c 'import json, sys
@@ -163,7 +163,7 @@ print(json.load(open("packed/model.safetensors.index.json"))["weight_map"][sys.a
 	[ "$third" = "$(converted packed cold.xfp --cache coldest)" ]
 }
 
-@test "people are told what the source is, what it takes, and when the bundle has more bits" {
+@test "the form and size of the source are printed, and a warning if the bundle has more bits" {
 	by_default
 	packed gpt_oss
 	run -0 --separate-stderr xfp-inspect packed

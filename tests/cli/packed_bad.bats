@@ -11,7 +11,7 @@ setup() {
 	by_default
 }
 
-@test "a scale or code that is no number: so many weights are not finite, and --on-nonfinite keep keeps them" {
+@test "a NaN scale or code: the number of weights is reported, and --on-nonfinite keep keeps them" {
 	while read -r form kind tensor count; do
 		packed "$form" --spoil "$kind"
 		run -3 --separate-stderr xfp convert packed -o out.xfp
@@ -64,7 +64,7 @@ zeros() { # BUNDLE TENSOR
 	EOF
 }
 
-@test "a scale of 0 makes zeros of a block, and of nothing else" {
+@test "a scale of 0 makes its block zero, and nothing else" {
 	for form in deepseek qwen3-channel awq-gemm gptq ct-pack4 ct-nvfp4 modelopt-nvfp4; do
 		packed "$form" --spoil one-zero
 		xfp convert packed -o out.xfp -q --override role:down=keep
@@ -76,7 +76,7 @@ zeros() { # BUNDLE TENSOR
 	done
 }
 
-@test "scales that are missing or of another shape: told by file, tensor and remedy" {
+@test "missing scales, or scales of another shape: file, tensor and remedy are named" {
 	while read -r form kind words; do
 		packed "$form" --spoil "$kind"
 		run -3 --separate-stderr xfp convert packed -o out.xfp
@@ -107,7 +107,7 @@ zeros() { # BUNDLE TENSOR
 	END
 }
 
-@test "a file of the components is missing, by the index and by none" {
+@test "a missing file of components, with an index and without" {
 	for form in deepseek gpt_oss awq-gemm gptq-act ct-pack4-order ct-nvfp4 modelopt-nvfp4; do
 		packed "$form" --shards 2
 		mv packed/model-00002-of-00002.safetensors .
@@ -150,14 +150,14 @@ wide() { # COLUMNS
 	EOF
 }
 
-@test "a header that claims what nobody has: no memory is asked for" {
+@test "a header with absurd sizes: no memory is allocated for it" {
 	while read -r columns words; do
 		wide "$columns"
 		run -3 bash -c "${XFP_TEST_SANITIZERS:+:} ulimit -v 300000; exec xfp-inspect wide"
 		[[ $output == *"wide/model.safetensors: tensor "*"weight_g_idx: $words"* ]] || { echo "$columns: $output"; return 1; }
 		rm -r wide
 	done <<-'END'
-		8589934592 is of 8589934592 columns; matrices have at most 4194304
+		8589934592 has 8589934592 columns; a matrix with reordered columns has at most 4194304
 		4194304 puts 4194304 columns into group 0 of 131072
 	END
 }

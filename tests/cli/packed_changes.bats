@@ -57,7 +57,7 @@ noticed() { # WHAT
 	last=$now
 }
 
-@test "an element of scales, zeros, groups or codes, in whichever file: noticed, with the times put back" {
+@test "a changed element of scales, zeros, groups or codes, in any file: detected, even if times are restored" {
 	local form first last colds=0
 
 	while read -r form tensors; do
@@ -88,7 +88,7 @@ noticed() { # WHAT
 	END
 }
 
-@test "two inputs that change their groups: noticed" {
+@test "two inputs that change groups: detected" {
 	local last colds=0
 
 	for form in gptq-act ct-pack4-order; do
@@ -116,7 +116,7 @@ noticed() { # WHAT
 	done
 }
 
-@test "a quantization_config with other parameters: noticed, in whichever file it is" {
+@test "a quantization_config with other parameters: detected, in any file" {
 	local last colds=0
 
 	# in config.json
@@ -156,7 +156,7 @@ noticed() { # WHAT
 }
 
 # Stops forever at the third unit that is packed; then everything is killed.
-@test "killed in the middle, each form goes on to the same bytes; --like makes them from other files" {
+@test "killed in the middle, each form resumes to the same bytes; --like makes them from other files" {
 	local found sha
 
 	# shellcheck disable=SC2016

@@ -28,11 +28,11 @@ each_form() { # FORM...
 	each_form ct-float-channel ct-float-tensor ct-float-block ct-mxfp8 ct-int-channel ct-naive-tensor
 }
 
-@test "compressed-tensors in words: every number of bits, zero points, orders, as it was packed once and is today" {
+@test "compressed-tensors in words: every number of bits, zero points, orders, in the old and the new packing" {
 	each_form ct-pack4 ct-pack4-zeros ct-pack4-order ct-pack8-channel ct-pack4-tensor ct-pack3-words ct-pack-widths
 }
 
-@test "compressed-tensors: 4-bit floats; groups that have forms of their own; Kimi-K2 Thinking" {
+@test "compressed-tensors: 4-bit floats; groups with different forms; Kimi-K2 Thinking" {
 	by_default
 	each_form ct-nvfp4 ct-mxfp4 ct-mixed kimi-k2-thinking
 }
@@ -42,7 +42,7 @@ each_form() { # FORM...
 		modelopt-int8 modelopt-mixed
 }
 
-@test "weights that are kept have every bit of the unpacked ones" {
+@test "kept weights equal the unpacked ones bit for bit" {
 	printf 'about nothing\nmodel_type qwen3\ntied no\nkeep other .\n' >none.family
 	for form in ct-pack4-order ct-pack-widths ct-float-tensor ct-nvfp4 modelopt-mixed; do
 		packed "$form" --shards 3
@@ -54,7 +54,7 @@ each_form() { # FORM...
 	done
 }
 
-@test "what is wrong is told by file, tensor and remedy; nothing is written" {
+@test "invalid checkpoints: file, tensor and remedy are named; nothing is written" {
 	while read -r form kind words; do
 		packed "$form" --spoil "$kind"
 		run -3 --separate-stderr xfp convert packed -o out.xfp
@@ -111,7 +111,7 @@ each_form() { # FORM...
 	END
 }
 
-@test "a scale of 0 makes zeros where it multiplies; what only activations need is left out, with a note" {
+@test "a scale of 0 makes zeros if it multiplies; tensors for activations are left out, with a note" {
 	packed modelopt-nvfp4-beside
 	run -0 --separate-stderr xfp-inspect packed
 	[[ $output == *"packed  as modelopt: "* ]]
@@ -129,7 +129,7 @@ assert codecs == {"nvfp4"}, codecs' <<<"$output"
 	xfp verify out.xfp --source zeros
 }
 
-@test "a byte of a scale of scales, of a zero point, of hf_quant_config.json: noticed, refitted, no stale digest" {
+@test "a changed byte of a scale of scales, of a zero point, of hf_quant_config.json: detected, refitted, no stale digest" {
 	packed modelopt-nvfp4-beside
 	first=$(converted packed out.xfp)
 	edit packed/model.safetensors model.layers.0.mlp.up_proj.weight_scale_2
@@ -159,7 +159,7 @@ print(json.load(open("packed/model.safetensors.index.json"))["weight_map"][sys.a
 	[ "$(converted packed out.xfp)" = "$first" ]
 }
 
-@test "kill -9 and go on; --like; unpack leaves no trace of how weights were packed" {
+@test "kill -9 and resume; --like; unpack leaves no trace of the packing" {
 	packed kimi-k2-thinking --shards 2
 	expected=$(converted packed whole.xfp --cache whole)
 	for after in 0.15 0.4; do

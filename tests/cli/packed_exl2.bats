@@ -11,7 +11,7 @@ setup() {
 	setup_folder
 }
 
-@test "units, floors and the index are those of the unpacked model; both verify; it goes on after kill -9" {
+@test "units, floors and the index are those of the unpacked model; both verify; it resumes after kill -9" {
 	for form in exl2 exl2-old; do
 		[ "$form" != exl2-old ] || by_default
 		packed "$form" --shards 2
@@ -50,7 +50,7 @@ setup() {
 	cmp copy/config.json plain/config.json
 }
 
-@test "files as its converter names them, beside the index of the model that it was made from" {
+@test "files with the converter's names, next to the index of the original model" {
 	packed exl2 --shards 3
 	expected=$(converted packed whole.xfp --cache whole)
 	for n in 1 2 3; do
@@ -75,7 +75,7 @@ setup() {
 	[ "$(converted packed out.xfp)" = "$expected" ]
 }
 
-@test "an edited scale, order or group is noticed" {
+@test "an edited scale, order or group is detected" {
 	packed exl2
 	xfp convert packed -o out.xfp -q
 	for kind in place-swap scale-more; do
@@ -93,7 +93,7 @@ setup() {
 	done
 }
 
-@test "what is wrong with such a checkpoint is told by file, tensor and remedy; nothing is written" {
+@test "invalid checkpoints: file, tensor and remedy are named; nothing is written" {
 	while read -r form kind words; do
 		packed "$form" --spoil "$kind"
 		run -3 --separate-stderr xfp convert packed -o out.xfp

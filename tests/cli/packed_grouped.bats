@@ -38,7 +38,7 @@ setup() {
 	done
 }
 
-@test "unpack: f16 weights and a config.json without quantization_config; older files of it are not carried" {
+@test "unpack: f16 weights and a config.json without quantization_config; older config files are not carried along" {
 	for form in gptq-act gptq-old awq-old; do
 		packed "$form"
 		xfp convert packed -o out.xfp -q --format attention=keep
@@ -64,7 +64,7 @@ setup() {
 	done
 }
 
-@test "what is wrong with such a checkpoint is told by file, tensor and remedy; nothing is written" {
+@test "invalid checkpoints: file, tensor and remedy are named; nothing is written" {
 	while read -r form kind words; do
 		packed "$form" --spoil "$kind"
 		run -3 --separate-stderr xfp convert packed -o out.xfp
@@ -108,13 +108,13 @@ setup() {
 	END
 }
 
-@test "a scale that is no number makes weights that are none" {
+@test "a NaN scale gives NaN weights" {
 	packed gptq --spoil nan
 	run -3 xfp convert packed -o out.xfp
 	[[ $output == *"down_proj.weight: "*"weights are NaN or infinite"* ]]
 }
 
-@test "a file of an older tool beside weights that are not packed is of no concern" {
+@test "an older tool's config next to weights that are not packed is ignored" {
 	packed gptq-old --spoil forgotten
 	xfp convert packed -o packed.xfp -q
 	xfp convert plain -o plain.xfp -q
@@ -135,7 +135,7 @@ turn() { # FILE TENSOR
 	EOF
 }
 
-@test "a byte of scales, zeros or the config, wherever that is: noticed, refitted, no stale digest" {
+@test "a changed byte of scales, zeros or any config: detected, refitted, no stale digest" {
 	local p=model.layers.0.mlp.up_proj. last
 	packed gptq-old --shards 3
 	last=$(converted packed out.xfp)
@@ -167,7 +167,7 @@ print(json.load(open("packed/model.safetensors.index.json"))["weight_map"][sys.a
 	[[ $output == *"up_proj"* ]]
 }
 
-@test "inspect: the form, what is stored, and files that hold tensors" {
+@test "inspect: the form, stored sizes, and the files that contain tensors" {
 	packed gptq-old --shards 2
 	run -0 --separate-stderr xfp-inspect packed
 	[[ $output == *"format  safetensors, 2 files"* ]]

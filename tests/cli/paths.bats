@@ -13,7 +13,7 @@ setup() {
 	printf 'How vexingly quick daft zebras jump over it all.\n' >text
 }
 
-@test "paths are printed and recorded without detours, and name the same files" {
+@test "paths are printed and recorded in short form, and name the same files" {
 	mkdir -p x/deep
 	ln -s x/deep link
 	xfp convert .//m/ -o ./x/../b.xfp --cache .//c///d/ --work ./x/./work/ >printed 2>&1

@@ -46,7 +46,7 @@ plan() { # OPTION...
 	done
 }
 
-@test "neither output, cache nor a folder that can be written is needed" {
+@test "no output, cache or writable folder is needed" {
 	make_model m
 	run -0 xfp plan m
 	[[ $output == *"$PWD/xfp-cache: there is none yet"* ]]
@@ -63,7 +63,7 @@ plan() { # OPTION...
 	[[ $(tr -s ' \n' ' ' <<<"$output") == *"knows 8 of 8 units; outlier-extract 7 of 7, lloyd-fit 7 of 7"* ]]
 }
 
-@test "--json says what the text says" {
+@test "--json agrees with the text" {
 	make_model m --tie
 	plan m
 	holds 'sum(g["units"] for g in p["groups"]) == p["units"] == 7 and p["measured"] == 0 and p["estimate"]'
@@ -81,7 +81,7 @@ plan() { # OPTION...
 	holds "0 < $bytes - sum(t['bytes'] for t in p['tensors'].values()) < 10000"
 }
 
-@test "options of convert matter: floors, bits, lm-head, jobs" {
+@test "options of convert are used: floors, bits, lm-head, jobs" {
 	make_model m --hidden 256 --intermediate 192
 	plan m --floor attention=0.5 --min-cos-lazy 0.998 -j1
 	holds '[g["bits"] for g in p["groups"] if g["class"] == "attention"] == [{"2": 1}] * 4'
@@ -96,7 +96,7 @@ plan() { # OPTION...
 	holds 'all(g["source_precision"] == g["below_floor"] == 1 for g in p["groups"] if g["class"] == "attention")'
 }
 
-@test "formats and overrides matter, as they do to convert" {
+@test "formats and overrides are used, as in convert" {
 	make_model m --hidden 256 --intermediate 192
 	plan m --format attention=2,routed_expert=keep,embedding=fp8 --override 'role:o=floor:0.5' --override role:q=3,4
 	holds '{g["role"]: g["bits"] for g in p["groups"] if g["class"] == "attention" and g["role"] in "ok"} == {"o": {"2": 1}, "k": {"2": 1}}'
@@ -172,7 +172,7 @@ plan() { # OPTION...
 		"lloyd-fit": 0, "libfit": 7, "lloyd-fit --extended": 0, "libfit --extended": 0, "autoselect": 7, "pack": 7}'
 }
 
-@test "surveys: what is known of them, and of what they aim at" {
+@test "surveys: how many exist, and their selections" {
 	unset XFP_MODE
 	make_model m --hidden 256 --intermediate 192
 	plan m -o out.xfp
@@ -208,7 +208,7 @@ plan() { # OPTION...
 	holds '[(s["needed"], s["there"]) for s in p["cache"]["stages"] if s["stage"] == "survey"] == [(7, 0)]'
 }
 
-@test "while the manifest has a journal, as in a run or after kill -9, it is read with it" {
+@test "if the manifest has a journal, as in a run or after kill -9, it is read with it" {
 	make_model m
 	xfp convert m -o out.xfp -q
 	"$PYTHON" - <<-'EOF'
@@ -225,7 +225,7 @@ plan() { # OPTION...
 	[ "$before" = "$(sha xfp-cache/manifest.sqlite; sha xfp-cache/manifest.sqlite-wal; ls -A xfp-cache)" ]
 }
 
-@test "wrong use is status 2, a bad checkpoint status 3; nothing is left" {
+@test "wrong use is status 2, a bad checkpoint status 3; nothing is left behind" {
 	make_model m
 	make_bad truncated-shard bad
 	for options in '' 'm m' '--floor nonsense=1 m' '--no-such-option m'; do
@@ -259,7 +259,7 @@ keeps_to_plan() { # MODEL OPTION...
 	holds 'r["disk"] <= p["disk"]["total"] <= 2 * r["disk"]'
 }
 
-@test "runs keep to memory and disk, with one job and with two" {
+@test "runs stay within the predicted memory and disk, with one job and with two" {
 	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "the sanitizers have memory of their own"
 	make_model m --family llama --hidden 1024 --intermediate 2816 --heads 8 --vocab 1024
 	for jobs in 1 2; do

@@ -33,7 +33,7 @@ changed() { # MODEL FOLDER
 	EOF
 }
 
-@test "--format: bits fixed whatever the floor, candidates held to it, fp8, and weights as they are" {
+@test "--format: fixed bits regardless of the floor, candidates that meet it, fp8, and unchanged weights" {
 	make_model m
 	xfp convert m -o out.xfp -q --format attention=2,lm_head=keep --format routed_expert=3,4 --floor attention=0.99
 	[ "$(units out.xfp '*self_attn*' mode k met floor fixed format_by | sort -u)" = \
@@ -52,7 +52,7 @@ changed() { # MODEL FOLDER
 	[ "$(units lists.xfp '*self_attn*' mode met | sort -u)" = "keep True" ]
 }
 
-@test "--format: kept and fp8 classes unpack to what they should, keep bit by bit" {
+@test "--format: kept and fp8 classes unpack to the expected weights, keep bit by bit" {
 	make_model m
 	xfp convert m -o out.xfp -q --format attention=keep,routed_expert=fp8
 	[ "$(units out.xfp '*self_attn*' mode floor met | sort -u)" = "keep 0.0 True" ]
@@ -66,7 +66,7 @@ changed() { # MODEL FOLDER
 }
 
 # An embedding that serves as the output head is one unit, and obeys the settings of both.
-@test "a tied embedding: the stricter floor, the format of whichever asks for more" {
+@test "a tied embedding: the stricter floor, the format that asks for more" {
 	unset XFP_FORMAT XFP_LM_HEAD
 	make_model tied --tie --vocab 400
 	stored() { # OPTION... : role, form, floor, what decided the format
@@ -92,7 +92,7 @@ changed() { # MODEL FOLDER
 	xfp verify -q --source tied out.xfp
 }
 
-@test "an output head that is not there: what may be said instead" {
+@test "a missing output head: the alternatives are named" {
 	unset XFP_FORMAT XFP_LM_HEAD
 	make_model bert --family bert
 	for asked in '--lm-head quant' '--format lm_head=4' '--override lm_head.weight=4' '--override class:lm_head=fp8' \
@@ -119,7 +119,7 @@ embeddings.word_embeddings.weight serves as one, give its format: --format embed
 	[ "$(units out.xfp '*position*' class role mode)" = "embedding embedding fp8" ]
 }
 
-@test "--format of what rules keep: any matrix of the class, and nothing else of it" {
+@test "--format for matrices that rules keep: any matrix of the class, and no other tensor" {
 	unset XFP_FORMAT XFP_LM_HEAD
 	make_model m
 	xfp convert m -o out.xfp -q --format embedding=fp8,router=3
@@ -139,7 +139,7 @@ embeddings.word_embeddings.weight serves as one, give its format: --format embed
 	xfp verify tied.xfp --source tied
 }
 
-@test "--override: by name, glob, role and class; the last that matches counts, floor and format by themselves" {
+@test "--override: by name, glob, role and class; the last match applies, floor and format separately" {
 	make_model m
 	q=model.layers.0.self_attn.q_proj.weight
 	xfp convert m -o out.xfp -q --override 'role:[qkv]=4' --override "$q=keep" --override '*k_proj*=floor:0.5' \
@@ -175,7 +175,7 @@ embeddings.word_embeddings.weight serves as one, give its format: --format embed
 	[ ! -e out.xfp ]
 }
 
-@test "a glob over a layer leaves its router alone; its full name does not" {
+@test "a glob over a layer does not apply to its router; its full name does" {
 	make_model m
 	xfp convert m -o out.xfp -q --override 'model.layers.0.*=4'
 	[ -z "$(units out.xfp '*mlp.gate.weight' mode)" ]
@@ -183,7 +183,7 @@ embeddings.word_embeddings.weight serves as one, give its format: --format embed
 	[ "$(units out.xfp '*mlp.gate.weight' mode)" = fp8 ]
 }
 
-@test "another format or override measures nothing again" {
+@test "another format or override needs no new measurements" {
 	make_model m
 	xfp convert m -o out.xfp -q --floor attention=0.9999 # all candidates are measured
 	for policy in "--format attention=3" "--format attention=2,5" "--override *=4" "--override role:q=floor:0.5" \
@@ -213,7 +213,7 @@ make_easy() { # MODEL EXPERT...
 	END
 }
 
-@test "--moe-sample: some experts decide, all are measured, and it is said how many" {
+@test "--moe-sample: some experts decide, all are measured, and their number is printed" {
 	make_model m --num-experts 8
 	make_easy m 0
 	gates='*experts*gate_proj*'
@@ -249,7 +249,7 @@ make_easy() { # MODEL EXPERT...
 	[ "$(units hard.xfp "$gates" k)" -gt 2 ]
 }
 
-@test "profiles: names, files, comments; the environment and options win" {
+@test "profiles: names, files, comments; the environment and options take precedence" {
 	unset XFP_FORMAT XFP_LM_HEAD XFP_MIN_COS_STRICT XFP_MIN_COS_LAZY
 	make_model m
 	printf '%s\n' '# of mine' '' 'bits = 2,3' 'min-cos-strict = 0.9' '  lm-head =  quant ' 'floor = attention=0.8' >my.profile
@@ -280,7 +280,7 @@ make_easy() { # MODEL EXPERT...
 	[[ $output == *"nothing.profile"* ]]
 }
 
-@test "of a tied matrix it is said which of two settings counts" {
+@test "for a tied matrix, the setting that applies is reported" {
 	by_default
 	make_model tied --family qwen3 --tie
 	xfp plan tied --cache none --lm-head fp8 --format embedding=6 2>said >/dev/null
@@ -316,7 +316,7 @@ make_easy() { # MODEL EXPERT...
 	[ "$(units qwen3-moe-paper-v2.xfp 'lm_head*' mode)$(units qwen3-paper-v2a.xfp 'lm_head*' mode)" = fp8fp8 ]
 }
 
-@test "the published points: mode, bits, rounds and floors of each, and what it leaves alone" {
+@test "the published profiles: mode, bits, rounds and floors, and settings without effect" {
 	unset XFP_MODE XFP_MIN_COS_STRICT XFP_MIN_COS_LAZY
 	make_model m
 	for profile in paper-v2 paper-v2a paper-g paper-h1 paper-h1.5 paper-h1.7 paper-h; do
@@ -341,7 +341,7 @@ make_easy() { # MODEL EXPERT...
 	EOF
 }
 
-@test "profiles in --help and in the man page are those that there are" {
+@test "profiles in --help and in the man page are the existing ones" {
 	there=$(cd "$XFP_DATADIR/pipelines/profiles" && printf '%s\n' *.profile | sed 's/\.profile$//' | sort)
 	# what --profile is told of, up to the next option
 	help=$(xfp convert --help | awk '/^ .* --profile / { on = 1; sub(/.*file:/, "") } on && /^ .* --/ { exit } on' |
@@ -351,7 +351,7 @@ make_easy() { # MODEL EXPERT...
 	[ "$page" = "$there" ]
 }
 
-@test "balanced is what holds without a profile; a type of llama.cpp is answered with its counterpart" {
+@test "balanced is the default; a type of llama.cpp is answered with its counterpart" {
 	by_default
 	make_model m
 	[ "$(converted m a.xfp)" = "$(converted m b.xfp --profile balanced)" ]
@@ -381,7 +381,7 @@ make_easy() { # MODEL EXPERT...
 	[[ $output != *"have ruined models"* ]]
 }
 
-@test "floors below what models are known to survive are remarked on, in one line and not with -q" {
+@test "floors below those that models are known to survive cause one warning, not with -q" {
 	make_model m
 	for command in "convert -o out.xfp" plan "prepare -o p.xfp"; do
 		run -0 xfp $command m --min-cos-strict 0.985 --min-cos-lazy 0.93 --floor attention=0.96
@@ -403,7 +403,7 @@ make_easy() { # MODEL EXPERT...
 	[ -z "$(xfp convert m -o out.xfp -q --min-cos-strict 0.5 2>&1)" ]
 }
 
-@test "--moe-lloyd-iters: rounds of routed experts alone, recorded where asked for" {
+@test "--moe-lloyd-iters: rounds of routed experts alone, recorded if requested" {
 	make_model m
 	xfp convert m -o before.xfp -q --mode v2 --bits 4
 	xfp convert m -o other.xfp -q --mode v2 --bits 4 --lloyd-iters 2
@@ -425,7 +425,7 @@ make_easy() { # MODEL EXPERT...
 	[ "$(sha made.xfp)" = "$(sha out.xfp)" ]
 }
 
-@test "a makefile may say all of it" {
+@test "a makefile may contain all of these settings" {
 	unset XFP_FORMAT XFP_LM_HEAD XFP_MIN_COS_STRICT XFP_MIN_COS_LAZY
 	make_model m
 	expected=$(converted m out.xfp --profile small --format attention=4 --override 'role:q=5 role:o=keep' --moe-sample first:2)

@@ -41,7 +41,7 @@ fits() { # NUMBER COMMAND...
 	[ -z "$lines" ] || { echo "$*: wider than $most:"; echo "$lines"; return 1; }
 }
 
-@test "every table fits 80 columns, however long the names are, and wider ones where there is room" {
+@test "every table fits into 80 columns with names of any length, and is wider if there is space" {
 	make_model short --layers 2
 	long_names short m
 	XFP_MODE=auto xfp convert m -o o.xfp --format attention=2 -q
@@ -69,7 +69,7 @@ fits() { # NUMBER COMMAND...
 	COLUMNS=120 xfp info o.xfp | awk 'length > 120 { exit 1 }'
 }
 
-@test "tables say mode and group size beside bits" {
+@test "tables show mode and group size next to bits" {
 	make_model m
 	export XFP_MODE=v2c
 	xfp convert m -o o.xfp --group-size 32 -q
@@ -121,7 +121,7 @@ fits() { # NUMBER COMMAND...
 	EOF
 }
 
-@test "a head that is stored twice counts once" {
+@test "a head that is stored in addition counts once" {
 	make_model m
 	"$PYTHON" - <<-'EOF'
 	import json, struct
@@ -151,7 +151,7 @@ assert i["whole"]["elements"] == n - 96 * 64, (i["whole"], n)
 assert i["whole"]["source_bytes"] == 2 * n'
 }
 
-@test "kept tensors that are much of a bundle are named with a remedy, and the remedy helps" {
+@test "kept tensors that are a large share of a bundle are named with a remedy, and the remedy works" {
 	unset XFP_FORMAT XFP_LM_HEAD # a tied matrix would obey the second, too
 	make_model m --vocab 20000 --tie
 	run -0 --separate-stderr xfp convert m -o o.xfp --format embedding=keep
@@ -182,7 +182,7 @@ assert i["whole"]["source_bytes"] == 2 * n'
 	xfp plan m -o o.xfp --format embedding=keep | grep -q '^kept tensors are [89][0-9] % of the bundle; --format embedding='
 }
 
-@test "a unit that is not as asked for says why" {
+@test "a unit that differs from the request has a reason" {
 	make_model m
 	xfp convert m -o fixed.xfp --format attention=2 >stdout
 	grep -A1 -F 'self_attn.q_proj.weight (q)' stdout | grep -Eq '^    below its floor: its bits are fixed \(0.9[0-9]+ of 0.99\)$'

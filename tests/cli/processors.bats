@@ -19,7 +19,7 @@ emulated() {
 	return "$status"
 }
 
-@test "a processor without AVX: nothing of it runs, what runs is right, and the report says so" {
+@test "a processor without AVX: no AVX code runs, the rest passes, and the report lists the sets" {
 	emulated conroe
 	head -n 1 report | grep -q ', sets plain$'
 	tail -n 1 report | grep -q 'all ok$'
@@ -28,7 +28,7 @@ emulated() {
 	grep -qx 'not run: no AVX-512 here: 1 groups' report
 }
 
-@test "AArch64: NEON is right, and exact kernels give what they give elsewhere" {
+@test "AArch64: NEON passes, and exact kernels give the recorded results" {
 	emulated aarch64
 	head -n 1 report | grep -q ', sets plain neon$'
 	tail -n 1 report | grep -q 'all ok$'

@@ -67,7 +67,7 @@ print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weig
 	done
 }
 
-@test "stored in an archive: as unpacked, whatever lies beside it" {
+@test "in an archive: as unpacked, with other files next to it" {
 	checkpoint single
 	xfp convert plain -o plain.xfp -q --cache plain-cache
 	echo '{"model_type": "other"}' >config.json
@@ -118,7 +118,7 @@ zipfile.ZipFile("large.bin", "w").writestr("a/data.pkl", bytes(int(sys.argv[1]))
 	done
 }
 
-@test "packed weights in an archive: a file beside config.json says how" {
+@test "packed weights in an archive: a file next to config.json has the parameters" {
 	for form in gptq-old awq-old; do
 		rm -rf packed plain
 		packed "$form"
@@ -135,7 +135,7 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 	done
 }
 
-@test "what is wrong is told by file, tensor and remedy; nothing is written, and nothing in a pickle is done" {
+@test "invalid files: file, tensor and remedy are named; nothing is written, and nothing in a pickle is executed" {
 	checkpoint single --spoil each
 	while read -r kind words; do
 		run -3 --separate-stderr xfp convert "torch/$kind" -o out.xfp
@@ -234,7 +234,7 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 	END
 }
 
-@test "what other writers and older versions do is read; what is left is named" {
+@test "files of other writers and older versions are read; ignored values are named" {
 	for kind in good-zip64 comment old-archive deep; do
 		checkpoint single --spoil "$kind"
 		xfp convert torch -o torch.xfp -q --cache torch-cache
@@ -261,7 +261,7 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 	[[ $output == *"torch: contains no checkpoint, but optimizer.pt: training state"* ]]
 }
 
-@test "a file by itself, a part of Meta's, an index" {
+@test "a single file, one of Meta's parts, an index" {
 	checkpoint single
 	run -0 xfp-inspect torch/pytorch_model.bin
 	mv torch/pytorch_model.bin torch/blob
@@ -280,7 +280,7 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 	[[ $output == *"is one of several files; the others are not read"* ]]
 }
 
-@test "weights that change are noticed: of a part that is joined, of a view, of an archive" {
+@test "changed weights are detected: of a joined part, of a view, of an archive" {
 	touch_weights() { # FILE: turn a bit in the middle of it, and give the members it is in their new CRC-32
 		"$PYTHON" - "$1" <<-'EOF'
 		import io, struct, sys, zipfile, zlib
@@ -317,7 +317,7 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 	done
 }
 
-@test "memory of opening: a small multiple of the pickle, however it is made" {
+@test "memory of opening is a small multiple of the pickle, for any pickle" {
 	peak() {
 		"$PYTHON" "$srcdir/tests/measure-peak" -i 2 xfp-inspect torch 2>/dev/null | "$PYTHON" -c '
 import json, sys
@@ -332,7 +332,7 @@ print(json.load(sys.stdin)["pss"] >> 20)'
 	done
 }
 
-@test "small files that are made, or lie in an archive, are in the bundle; --like makes them again" {
+@test "small files that are synthesized, or in an archive, are in the bundle; --like makes them again" {
 	for form in meta-2 zip-meta; do
 		checkpoint "$form"
 		model=torch

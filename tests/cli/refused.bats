@@ -32,7 +32,7 @@ notes() { # ARGUMENT...
 	xfp verify b.xfp
 }
 
-@test "--like with another model says so, before what else differs" {
+@test "--like with another model reports that before other differences" {
 	xfp convert m -o like.xfp -q
 	make_model wider --vocab 260 --intermediate 64
 	make_model deeper --vocab 260 --layers 2
@@ -82,7 +82,7 @@ notes() { # ARGUMENT...
 	[ "$(find new | sort)" = $'new\nnew/folder' ]
 }
 
-@test "too little disk space, or a wrong CRC-32: the folders that this run created go, a shared cache stays" {
+@test "too little disk space, or a wrong CRC-32: folders created by this run are removed, a shared cache stays" {
 	needs_mounts
 	cat >refused.sh <<-'EOT'
 	wrong() { # ARGUMENT...
@@ -127,7 +127,7 @@ notes() { # ARGUMENT...
 	done
 }
 
-@test "the manuals say which tokenizers and which types of GGUF are not read" {
+@test "the manuals list the tokenizers and the types of GGUF that are not supported" {
 	for page in "$srcdir/man/xfp.1" "$srcdir/README.md"; do
 		tr '\n' ' ' <"$page" >text
 		grep -q 'byte-level BPE' text

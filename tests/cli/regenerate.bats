@@ -71,7 +71,7 @@ flip() { # FILE OFFSET-FROM-END
 	[[ $output == *"set OUT, as in"* ]]
 }
 
-@test "the recipe of the manual does what it says" {
+@test "the recipe of the manual works" {
 	make_model Qwen3-30B-A3B
 	xfp convert Qwen3-30B-A3B -o Qwen3-30B-A3B.xfp -q
 	(cd "$BATS_TEST_TMPDIR" && sha256sum Qwen3-30B-A3B.xfp >Qwen3-30B-A3B.sha256)
@@ -110,7 +110,7 @@ flip() { # FILE OFFSET-FROM-END
 	[[ $output =~ published.xfp:\ t/[0-9]{6}.raw\ differs:\ tensor\ model.norm.weight\ holds\ other\ weights ]]
 }
 
-@test "what can be told before any work is: files, tensors, algorithms" {
+@test "differences that are known before any work: files, tensors, algorithms" {
 	make_model m
 	publish m published.xfp
 	cp -r m other
@@ -134,7 +134,7 @@ flip() { # FILE OFFSET-FROM-END
 	[ ! -e again.xfp ]
 }
 
-@test "algorithms of another version: status 4 before any work, with the version that is needed" {
+@test "algorithms of another version: status 4 before any work, with the required version" {
 	make_model m
 	publish m published.xfp
 	version=$(tar xOf published.xfp xfp.json | sed -n 's/.*"fit": \([0-9]\).*/\1/p')
@@ -156,7 +156,7 @@ flip() { # FILE OFFSET-FROM-END
 	[[ $output == *"liar.xfp: u/00000"*" differs: unit "*", though its source, the settings and the algorithms are the same"* ]]
 }
 
-@test "a damaged or missing bundle to be like" {
+@test "a damaged or missing --like bundle" {
 	make_model m
 	xfp convert m -o published.xfp -q
 	cp published.xfp damaged.xfp
@@ -171,7 +171,7 @@ flip() { # FILE OFFSET-FROM-END
 	[[ $output == *"m/config.json"* ]]
 }
 
-@test "settings that contradict are refused, wherever they come from; others are welcome" {
+@test "contradicting settings are refused, from any source; others are accepted" {
 	make_model m
 	publish m published.xfp
 	while read -r -a words; do
@@ -207,7 +207,7 @@ flip() { # FILE OFFSET-FROM-END
 	[[ $output == *"XFP_BITS '3': contradicts"* ]]
 }
 
-@test "an override that the bundle was made with may be given again" {
+@test "an override of the bundle's own may be given again" {
 	make_model m
 	xfp convert m -o published.xfp -q --override role:o=5 --override role:q=4
 	xfp convert m --like published.xfp -o again.xfp -q --override role:o=5

@@ -66,7 +66,7 @@ packed_keys() { # CACHE
 	[ "$(query "SELECT sum(repacked) + sum(fitted) FROM run_units WHERE run > 1")" = 0 ]
 }
 
-@test "a checkpoint that was moved, copied, touched or re-sharded: no other key, no work" {
+@test "a checkpoint that was moved, copied, touched or re-sharded: the same keys, no work" {
 	make_model m
 	expected=$(converted m out.xfp)
 	mv m moved
@@ -105,7 +105,7 @@ packed_keys() { # CACHE
 	[ "$(sha private.xfp)" = "$expected" ]
 }
 
-@test "any changed weight changes the bundle, and only its own unit is done again" {
+@test "any changed weight changes the bundle, and only its own unit is converted again" {
 	make_model m
 	first=$(converted m out.xfp)
 	# the last byte of the file is the last tensor's
@@ -115,7 +115,7 @@ packed_keys() { # CACHE
 	[ "$(query "SELECT sum(repacked) FROM run_units WHERE run = 2")" -le 1 ]
 }
 
-@test "each option that decides bytes changes the bundle's description, and none of the others does" {
+@test "each option that affects bytes changes the bundle's description, and no other option does" {
 	make_model m
 	first=$(converted m out.xfp)
 	for option in "--bits 2-5" "--outlier-sigma 3.5" "--outlier-cap 0.01" "--balance 0" "--lloyd-iters 3" "--moe-lloyd-iters 3" \

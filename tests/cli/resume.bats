@@ -22,7 +22,7 @@ finished() { # of the units, and when they were
 
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 
-@test "kill -9 at ten random moments: the same bundle, and no finished unit is done again" {
+@test "kill -9 at ten random moments: the same bundle, and no finished unit is converted again" {
 	start=$(milliseconds)
 	expected=$(converted m whole.xfp --cache whole)
 	took=$(($(milliseconds) - start))
@@ -58,7 +58,7 @@ milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 	flock -w 5 out.xfp.work/lock true
 }
 
-@test "interrupted: a message with the command that goes on, the signal's status, no bundle" {
+@test "interrupted: a message with the command that resumes, the signal's status, no bundle" {
 	expected=$(converted m whole.xfp --cache whole)
 	for signal in INT TERM; do
 		rm -rf "out 1.xfp.work" xfp-cache
@@ -116,7 +116,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@" >stdout 2>errors &
 	grep -q "^export XFP_RUN_BY = make" "$(xfp --pipelines)/convert.mk"
 }
 
-@test "interrupted in a makefile's run: the command is make's own, as it was typed" {
+@test "interrupted in a makefile's run: the command is make's own, as typed" {
 	printf 'MODEL = m\nOUT = out.xfp\ninclude $(shell xfp --pipelines)/convert.mk\n' >'my model.mk'
 	expected=$(converted m whole.xfp --cache whole --min-cos-lazy 0.95)
 	interrupted make -f 'my model.mk' -j1 MIN_COS_LAZY=0.95
@@ -146,7 +146,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 	[ "$(sha "$BATS_TEST_TMPDIR/out.xfp")" = "$expected" ]
 }
 
-@test "a second signal ends it at once, whatever the stages do" {
+@test "a second signal ends it at once" {
 	replace_stage xfp-survey 'trap "" INT TERM HUP; touch stuck; sleep 60'
 	bin/xfp convert m -o out.xfp -j1 2>errors &
 	pid=$!
@@ -182,7 +182,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 	grep -q "To resume" errors
 }
 
-@test "unpack, interrupted: no folder, or an empty one as it was; the signal's status" {
+@test "unpack, interrupted: no folder, or an existing one that is still empty; the signal's status" {
 	make_model large --layers 4 --hidden 512 --intermediate 512 --vocab 16000
 	xfp convert large -o large.xfp -q --min-cos-strict 0 --min-cos-lazy 0
 	for signal in INT TERM HUP; do
@@ -211,7 +211,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' xfp unpack large.xfp -o $folder --dtype f3
 	xfp unpack large.xfp -o new
 }
 
-@test "a unit that was finished when the run was killed counts as unchanged" {
+@test "a unit that was finished when the run was killed counts as cached" {
 	xfp convert m -o out.xfp -q -j1 &
 	pid=$!
 	until [ -e out.xfp.work/u000004-packed ]; do sleep 0.01; done
@@ -225,7 +225,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' xfp unpack large.xfp -o $folder --dtype f3
 	[ "$(query "SELECT count(*) FROM runs WHERE ended IS NULL")" = 1 ]
 }
 
-@test "torn, foreign and outdated stamps do no harm" {
+@test "torn, foreign and outdated stamps are harmless" {
 	expected=$(converted m out.xfp)
 	xfp convert m -o other.xfp -q --outlier-sigma 3 --bits 2,3
 	cp other.xfp.work/u*-* out.xfp.work/

@@ -57,7 +57,7 @@ setup() { setup_folder; }
 	[[ $output == *"the package" ]] || { echo "$output"; return 1; }
 }
 
-@test "a test that is started with signals ignored has them at their defaults" {
+@test "a test that is started with ignored signals resets them to their defaults" {
 	cat >probe <<-'EOF'
 	#!/bin/sh
 	# The last seven digits are of the 28 signals that any system has.

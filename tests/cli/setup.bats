@@ -36,7 +36,7 @@ stub_tree() {
 	export PATH=$PWD/bin:$PATH CALLS=$PWD/tree/calls
 }
 
-@test "quickstart builds the converter alone, without CUDA, and prints the two commands that install" {
+@test "quickstart builds the converter alone, without CUDA, and prints the two install commands" {
 	stub_tree
 	run -0 tree/quickstart
 	grep -qx 'configure CFLAGS=-O2' tree/calls
@@ -48,7 +48,7 @@ stub_tree() {
 }
 
 # Times differ; the rest, SHA-256 included, is the same everywhere.
-@test "the transcript and the listing in README.md are what quickstart and tar print" {
+@test "the transcript and the listing in README.md equal the output of quickstart and tar" {
 	by_default
 	mkdir -p tree/build/tests
 	cp "$srcdir/quickstart" tree
@@ -84,7 +84,7 @@ stub_tree() {
 	run -2 tree/bootstrap --gpu
 }
 
-@test "the progress of a build is a line for every tenth, one line on a terminal, and errors are printed" {
+@test "the progress of a build is one line per tenth, one line on a terminal, and errors are printed" {
 	stub_tree
 	run -0 tree/bootstrap
 	[ "$(grep -c 'building in ./build: [0-9]* of 20$' <<<"$output")" = 10 ]
@@ -147,7 +147,7 @@ small_build() {
 	[ -e staged/usr/local/lib/libxfp-cuda.so ]
 }
 
-@test "configure builds libxfp-cuda only where it is asked to" {
+@test "configure builds libxfp-cuda only on request" {
 	small_build
 	grep -qx 'CUDA_STATE = no (--with-nvcc or ./bootstrap --cuda builds it)' Makefile
 	PATH=$BATS_TEST_TMPDIR:$PATH "$srcdir/configure" --quiet --disable-converter --with-nvcc=auto >log 2>&1

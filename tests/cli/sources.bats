@@ -70,7 +70,7 @@ notices() { # STAGE UNIT
 	tail -n 1 out.xfp.work/events | grep -q "^$2	${1#xfp-}	failed.*	77	"
 }
 
-@test "weights that change between stages, and no time tells: outliers, codebooks, and parts of v2" {
+@test "weights that change between stages with unchanged times: outliers, codebooks, and parts of v2" {
 	make_model m
 	map "$PWD/m/model.safetensors" model.layers.0.self_attn.q_proj.weight
 	prepared m --min-cos-strict 0.9
@@ -93,7 +93,7 @@ notices() { # STAGE UNIT
 	done
 }
 
-@test "weights that change between stages, and no time tells: after a survey, libraries, and parts of v2c" {
+@test "weights that change between stages with unchanged times: after a survey, libraries, and parts of v2c" {
 	unset XFP_MODE
 	make_model m --hidden 256 --intermediate 192
 	tensor=model.layers.0.mlp.experts.1.up_proj.weight
@@ -117,7 +117,7 @@ notices() { # STAGE UNIT
 	notices xfp-pack $unit
 }
 
-@test "weights that change between stages, and no time tells: a unit that stays as it is" {
+@test "weights that change between stages with unchanged times: a kept unit" {
 	make_model m
 	map "$PWD/m/model.safetensors" model.layers.0.self_attn.q_proj.weight
 	prepared m --bits 2 --min-cos-strict 0.9999
@@ -128,7 +128,7 @@ notices() { # STAGE UNIT
 	notices xfp-pack u000001
 }
 
-@test "a bit that changes while xfp-outlier-extract, or xfp-pack by itself, reads the weights twice" {
+@test "a bit that changes while xfp-outlier-extract, or xfp-pack alone, reads the weights twice" {
 	needs_strace
 	make_model m
 	for what in "model.layers.0.self_attn.q_proj.weight xfp-outlier-extract u000001" \
@@ -153,7 +153,7 @@ notices() { # STAGE UNIT
 	done
 }
 
-@test "a file replaced while its weights are read: no stamp, though there are artifacts of what was read" {
+@test "a file replaced while its weights are read: no stamp, although artifacts of the old weights exist" {
 	needs_strace
 	make_model m
 	for what in "xfp-outlier-extract u000001 outliers --outlier-sigma 4" \
@@ -178,7 +178,7 @@ notices() { # STAGE UNIT
 	done
 }
 
-@test "a link that leads to another checkpoint for a while: its artifacts are not taken for this one's" {
+@test "a link that leads to another checkpoint for a while: the other's artifacts are not used" {
 	make_model a
 	make_model b --seed 5
 	mkdir m
@@ -214,7 +214,7 @@ turning() { # STAGE UNIT once|always
 	PATH=$PWD/bin:$PATH
 }
 
-@test "a conversion whose weights change once: they are read again, and the bundle is of what is there" {
+@test "a conversion whose weights change once: they are read again, and the bundle has the current ones" {
 	make_model m
 	unset XFP_WORK XFP_CACHE
 	map "$PWD/m/model.safetensors" model.layers.0.self_attn.q_proj.weight
@@ -242,7 +242,7 @@ turning() { # STAGE UNIT once|always
 	grep -q "reading them again" stderr
 }
 
-@test "a conversion whose weights change again and again fails, and leaves nothing wrong behind" {
+@test "a conversion whose weights keep changing fails, and leaves nothing wrong behind" {
 	make_model m
 	unset XFP_WORK XFP_CACHE
 	map "$PWD/m/model.safetensors" model.layers.0.self_attn.q_proj.weight
@@ -254,7 +254,7 @@ turning() { # STAGE UNIT once|always
 	[ "$(converted m out.xfp)" = "$(converted m fresh.xfp --cache fresh-cache)" ]
 }
 
-@test "--rehash reads kept tensors and small files too, whatever their times" {
+@test "--rehash also reads kept tensors and small files, regardless of their times" {
 	make_model m
 	unset XFP_WORK XFP_CACHE
 	map "$PWD/m/model.safetensors" model.norm.weight
@@ -268,7 +268,7 @@ turning() { # STAGE UNIT once|always
 }
 
 # All units are then others than they should be, and the file is why.
-@test "a file that changes when all units are made: no bundle, and it is named" {
+@test "a file that changes after all units are packed: no bundle, and the file is named" {
 	make_model m
 	unset XFP_WORK XFP_CACHE
 	mkdir bin

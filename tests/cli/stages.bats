@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Stages run by hand, and what happens when the world changes between them: an artifact must hold what
-# its key says, whoever ran what in which order.
+# Stages run by hand, with changes of files and settings between them: an artifact must contain what its
+# key says, in whatever order stages ran.
 
 load helpers
 
@@ -37,7 +37,7 @@ chain() { # UNIT
 	xfp-outlier-extract "$1" && xfp-lloyd-fit "$1" && xfp-autoselect "$1" && xfp-pack "$1"
 }
 
-@test "a unit's chain by hand: four artifacts, four stamps, four events that end it; again, four hits" {
+@test "a unit's chain by hand: four artifacts, four stamps, four events; again, four hits" {
 	make_model m
 	prepared m --min-cos-strict 0.9
 	chain u000001
@@ -54,7 +54,7 @@ chain() { # UNIT
 	[ "$(wc -l <out.xfp.work/events)" = 16 ] && [ "$(events)" = "${all//made/hit}" ]
 }
 
-@test "stages out of order ask for the earlier ones: status 75" {
+@test "stages out of order request the earlier ones: status 75" {
 	make_model m
 	prepared m
 	for stage in lloyd-fit autoselect pack; do
@@ -66,7 +66,7 @@ chain() { # UNIT
 	[ ! -e x.xfp ]
 }
 
-@test "an extended set of which one fit is missing decides nothing" {
+@test "an extended set with one missing fit decides nothing" {
 	make_model m
 	prepared m --mode auto --outlier-sigma 3 --min-cos-strict 0.9999 --on-miss best
 	xfp-outlier-extract u000001
@@ -81,7 +81,7 @@ chain() { # UNIT
 	[ -e out.xfp.work/u000001-choice ]
 }
 
-@test "a stamp of another unit, and parameters that are damaged, are not believed" {
+@test "a stamp of another unit, and damaged parameters, are rejected" {
 	make_model m
 	prepared m
 	xfp-outlier-extract u000001
@@ -100,7 +100,7 @@ chain() { # UNIT
 	xfp-lloyd-fit u000002
 }
 
-@test "a unit that is not there, or is stored as fp8" {
+@test "a unit that does not exist, or is stored as fp8" {
 	make_model m
 	prepared m
 	run -2 xfp-lloyd-fit u000999
@@ -124,7 +124,7 @@ chain() { # UNIT
 	xfp verify out.xfp --source m -q
 }
 
-@test "pack takes the fit and the outliers that the choice was made from, whatever was run since" {
+@test "pack uses the fit and the outliers that the choice was made from, whatever ran since" {
 	make_model m
 	prepared m --min-cos-strict 0.9
 	chain u000001
@@ -155,7 +155,7 @@ assert unit["mode"] == "keep" and unit["true_bits"] == 16, unit'
 	run -3 xfp convert m -o out.xfp -q
 }
 
-@test "an lm_head that fp8 cannot hold stays as it is" {
+@test "an lm_head that fp8 cannot represent is kept" {
 	make_model m --dtype f32
 	for element in $(seq 0 63); do
 		poke m/model.safetensors lm_head.weight "$element" 01000000 # 2^-149
@@ -165,7 +165,7 @@ assert unit["mode"] == "keep" and unit["true_bits"] == 16, unit'
 	xfp info --units out.xfp | grep lm_head | grep -q src
 }
 
-@test "weights at the end of the range: no infinity comes out" {
+@test "weights near the end of the range do not become infinite" {
 	make_model m
 	for element in $(seq 0 63); do
 		poke m/model.safetensors model.layers.0.self_attn.q_proj.weight "$element" 7f7f

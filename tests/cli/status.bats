@@ -38,7 +38,7 @@ open(\"events\", \"a\").write(seal.event(\"u000005\", \"survey\", \"started\", \
 
 slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 
-@test "a run that is going: state, pid, what is in flight; nothing is written" {
+@test "a running conversion: state, pid, units in flight; nothing is written" {
 	make_model m
 	stuck bin/xfp convert m -o out.xfp -q -j1
 	[ "$(member in_flight out.xfp)" = \
@@ -78,7 +78,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[[ $output != *"to go on"* ]]
 }
 
-@test "inside a long unit progress is told, by status and by convert" {
+@test "progress within a long unit is printed by status and by convert" {
 	"$XFP_TEST_TOOLS/bench/make-weights" --dense 8192x1024:1 m >/dev/null
 	OMP_NUM_THREADS=1 "$PYTHON" - <<-'EOF'
 	import json, os, pty, subprocess, sys, time
@@ -119,7 +119,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	cmp out.xfp again.xfp
 }
 
-@test "the lock decides, not a process number" {
+@test "the lock decides, not the process id" {
 	make_model m
 	xfp convert m -o out.xfp -q
 	sed -i "s/state=finished/state=running/; s/pid=[0-9]*/pid=$$/" out.xfp.work/run # alive, but not ours
@@ -160,7 +160,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "$(member 'state, status' out.xfp)" = "('refused', 3)" ]
 }
 
-@test "hits are told apart, and no rate comes of them" {
+@test "hits are counted separately, and do not affect the rate" {
 	make_model m
 	xfp convert m -o first.xfp -q
 	xfp convert m -o second.xfp -q
@@ -169,7 +169,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "$(member 'units_cached, rate' third.xfp)" = "(9, 0.0)" ]
 }
 
-@test "which run: OUT, its work folder, --work, the environment, the current folder" {
+@test "selecting the run: OUT, its work folder, --work, the environment, the current folder" {
 	run -3 xfp status
 	[[ $output == *"no work folder (OUT.xfp.work) here"*"--work"* ]]
 	make_model m
@@ -197,7 +197,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "$(member 'state, resume, units_done' c.xfp)" = "('prepared', 'xfp convert m -o c.xfp -q', 9)" ]
 }
 
-@test "--watch: a line each change on a pipe, an object each with --json, and the end" {
+@test "--watch: a line per change on a pipe, an object each with --json, and the end" {
 	make_model m
 	slow
 	bin/xfp convert m -o out.xfp -q -j1 &
@@ -220,7 +220,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	wait
 }
 
-@test "--watch on a terminal redraws in place and leaves the whole at the end" {
+@test "--watch on a terminal redraws in place and leaves the final state" {
 	make_model m
 	slow
 	bin/xfp convert m -o out.xfp -q -j1 &
@@ -267,7 +267,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "${XFP_TEST_SANITIZERS:-no}" = yes ] || [ "$best" -lt 50 ]
 }
 
-@test "a second conversion into the same work folder is refused, and leaves the record of the first alone" {
+@test "a second conversion into the same work folder is refused, and leaves the first one's record unchanged" {
 	make_model m
 	stuck bin/xfp convert m -o out.xfp -q -j1
 	[ "$(member 'state, pid' out.xfp)" = "('running', $pid)" ]
@@ -280,7 +280,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	wait $pid || true
 }
 
-@test "a stage that is killed: the unit, the signal, what to do, at once and in the status" {
+@test "a stage that is killed: the unit, the signal, the remedy, at once and in the status" {
 	local data=$XFP_DATADIR
 
 	make_model m
@@ -309,7 +309,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[[ ${lines[-1]} == "xfp convert: xfp-bundle was killed by a signal (Killed): if memory ran out, "* ]]
 }
 
-@test "convert itself ended by a signal of a crash: failed, with what to do, and a rerun gives the bundle" {
+@test "convert itself crashes: failed, with a remedy, and a rerun gives the bundle" {
 	make_model m
 	expected=$(converted m other.xfp --cache other)
 	for signal in "BUS bus error" "SEGV segmentation fault"; do
@@ -353,7 +353,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 }
 
 # No file can be made then, not even to say so: the record of the run is overwritten in place.
-@test "a disk that is full to the last byte: the status says that it failed, and why" {
+@test "a disk that is full to the last byte: the status reports the failure and the reason" {
 	needs_mounts
 	make_model m
 	mkdir disk
@@ -368,7 +368,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[[ $output == *'"state": "failed"'*'"message": "'* ]]
 }
 
-@test "that a fit was not there yet is no reason of what fails later" {
+@test "a missing fit is not reported as the reason of a later failure" {
 	make_model m
 	xfp convert m -o out.xfp -q --mode v2
 	replace_stage xfp-bundle 'echo "xfp-bundle: no such luck" >&2

@@ -21,7 +21,7 @@ made() { # KIND: how many there are
 	query "SELECT count(*) FROM artifacts WHERE kind = '$1'"
 }
 
-# Weights of one f32 tensor anew: by an expression of a standard normal z and the number i.
+# Replace the weights of one f32 tensor: an expression of a standard normal z and the index i.
 reshape() { # FOLDER TENSOR EXPRESSION
 	"$PYTHON" - "$@" <<-'END'
 		import json, random, struct, sys
@@ -92,7 +92,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	done
 }
 
-@test "another floor: surveys are hits, and only what depends on it is done again" {
+@test "another floor: surveys are hits, and only dependent work is repeated" {
 	make_model m "${medium[@]}"
 	xfp convert m -o out.xfp -q
 	[ "$(made survey)" = 7 ]
@@ -145,7 +145,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	[ "$(sha again.xfp)" = "$expected" ]
 }
 
-@test "a damaged survey is made again, and so is one that is gone" {
+@test "a damaged or missing survey is made again" {
 	make_model m
 	expected=$(converted m out.xfp)
 	key=$(query "SELECT key FROM artifacts WHERE kind = 'survey' LIMIT 1")
@@ -175,7 +175,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	xfp cache check --read-data --cache fresh
 }
 
-@test "gc keeps what the last run surveyed, ls and stats show it" {
+@test "gc keeps the surveys of the last run, ls and stats show them" {
 	make_model m
 	xfp convert m -o out.xfp -q
 	xfp convert m -o out.xfp -q --outlier-cap 0.01
@@ -193,7 +193,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	[ "$(xfp convert m -o out.xfp --outlier-cap 0.01 | grep -c "0 fitted, 0 packed")" = 1 ]
 }
 
-@test "weights that are no numbers" {
+@test "weights that are not finite" {
 	make_model m --dtype f32 --family llama
 	reshape m model.layers.0.self_attn.k_proj.weight 'z / 50 if i != 777 else nan'
 	run -3 xfp convert m -o out.xfp -q
@@ -219,7 +219,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	xfp verify bits.xfp --source m -q || true
 }
 
-@test "in the other modes, where it is asked for" {
+@test "in the other modes, if requested" {
 	make_model m "${medium[@]}"
 	for mode in v2 v2a v2c; do
 		xfp convert m -o $mode.xfp -q --mode $mode --outlier-sigma auto
@@ -257,7 +257,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	run -4 xfp convert m -o fail.xfp -q --min-cos-strict 0.9999999 --on-miss fail
 }
 
-@test "by hand: the chain, -n that does nothing, and what is refused" {
+@test "by hand: the chain, -n without effect, and refusals" {
 	make_model m
 	expected=$(converted m whole.xfp --cache whole)
 	xfp prepare m -o out.xfp -q

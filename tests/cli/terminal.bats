@@ -23,7 +23,7 @@ hostile() { # PART QUOTED: the fewest outputs that must show an escaped control 
 	"$PYTHON" "$srcdir/tests/hostile_text.py" "$@"
 }
 
-@test "JSON that a library refuses, and what it quotes" {
+@test "JSON that a library rejects, with the quoted part" {
 	hostile syntax 15
 }
 

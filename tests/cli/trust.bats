@@ -29,7 +29,7 @@ fresh() { # OPTION...
 	XFP_CACHE=$PWD/other-cache converted m "fresh.xfp" "$@"
 }
 
-@test "one bit of a cosine in the manifest: another floor gives the bundle that it should" {
+@test "one flipped bit of a cosine in the manifest: another floor still gives the right bundle" {
 	unset XFP_MODE
 	high=$(fresh --min-cos-strict 0.997)
 	low=$(fresh)
@@ -48,7 +48,7 @@ fresh() { # OPTION...
 	[ "$(artifacts | wc -l)" -gt "$before" ]
 }
 
-@test "candidates that are gone, or another fit's: read from the artifacts again, and the rows mended" {
+@test "missing candidates, or another fit's: read from the artifacts again, and the rows repaired" {
 	want=$(fresh --min-cos-strict 0.997)
 	rows="SELECT count(*), total(cos_median), total(bytes) FROM candidates"
 	xfp convert m -o out.xfp -q
@@ -65,7 +65,7 @@ fresh() { # OPTION...
 	[ "$(query "$rows")" = "$right" ]
 }
 
-@test "xfp cache check says which seals do not fit, and rebuild mends the rows" {
+@test "xfp cache check reports seals that do not match, and rebuild repairs the rows" {
 	xfp convert m -o out.xfp -q
 	xfp cache check >/dev/null
 	fit=$(query "SELECT min(fit_key) FROM candidates")
@@ -81,7 +81,7 @@ fresh() { # OPTION...
 	xfp cache check >/dev/null
 }
 
-@test "a digest of a source that is damaged is read again" {
+@test "a damaged digest of a source is read again" {
 	want=$(fresh --min-cos-strict 0.997)
 	xfp convert m -o out.xfp -q
 	change "UPDATE sources SET digest = zeroblob(16)"
@@ -90,7 +90,7 @@ fresh() { # OPTION...
 	[ "$(query "SELECT count(*) FROM sources WHERE digest = zeroblob(16)")" = 0 ]
 }
 
-@test "a digest of a source that is wrong and sealed: said, corrected, gone on with" {
+@test "a wrong but sealed digest of a source is reported and corrected, and the run continues" {
 	want=$(fresh --min-cos-strict 0.997)
 	xfp convert m -o out.xfp -q
 	"$PYTHON" - <<-'EOF'
@@ -114,7 +114,7 @@ fresh() { # OPTION...
 	run ! grep -v "has no tokenizer.json" err
 }
 
-@test "an event of another unit decides nothing, damaged or not" {
+@test "an event of another unit has no effect, damaged or not" {
 	unset XFP_MODE
 	want=$(fresh --min-cos-strict 0.997)
 	for line in plain sealed; do
@@ -139,7 +139,7 @@ fresh() { # OPTION...
 	done
 }
 
-@test "lines of events that are torn or missing lose nothing but themselves" {
+@test "torn or missing lines of events lose nothing but themselves" {
 	want=$(fresh)
 	replace_stage xfp-outlier-extract '"$real" "$@"; status=$?
 		sed -i "s/outlier-extract/outlier-extracT/" "$XFP_WORK/events"; exit $status'
@@ -151,7 +151,7 @@ fresh() { # OPTION...
 	[ "$(converted m out.xfp)" = "$want" ]
 }
 
-@test "stamps that are damaged, or have changed places" {
+@test "damaged or exchanged stamps" {
 	want=$(fresh --min-cos-strict 0.997)
 	for stamp in outliers fit choice packed; do
 		xfp convert m -o out.xfp -q
@@ -167,7 +167,7 @@ fresh() { # OPTION...
 	done
 }
 
-@test "parameters that are damaged while a run is at work" {
+@test "parameters damaged during a run" {
 	want=$(fresh)
 	replace_stage xfp-pack '[ -e "$top/done" ] || sed -i "s/0.99/0.95/" "$XFP_WORK/parameters.json"
 		: >"$top/done"; exec "$real" "$@"'
@@ -176,7 +176,7 @@ fresh() { # OPTION...
 	grep -q "a file of the work folder, was damaged; making the missing artifacts again" err
 }
 
-@test "a link that leads elsewhere during a run, and back: the other file's weights are in no bundle" {
+@test "a link that leads elsewhere during a run, and back: no bundle has the other file's weights" {
 	make_model other --seed 7
 	mkdir linked
 	cp m/*.json linked/
@@ -196,7 +196,7 @@ fresh() { # OPTION...
 	done
 }
 
-@test "a small file that is another while the bundle is written, and is set back: in no bundle" {
+@test "a small file that differs while the bundle is written, and is restored: not in any bundle" {
 	mkdir linked
 	cp m/* linked/
 	mv linked/config.json config.a

@@ -26,7 +26,7 @@ converts_truly() { # OPTION...
 }
 
 # Of each bit of it tests/unit/test_bundle_stamp knows.
-@test "a changed byte in the bundle's stamp: no run says another SHA-256 than that of the file" {
+@test "a changed byte in the bundle's stamp: no run prints another SHA-256 than the file's" {
 	make_model m
 	expected=$(converted m out.xfp)
 	for ((byte = 0; byte < $(stat -c %s out.xfp.work/bundle); byte += 9)); do
@@ -38,7 +38,7 @@ converts_truly() { # OPTION...
 	[[ $output == *'"unchanged": true'* ]]
 }
 
-@test "--rehash: a bundle that is as it was is not written again" {
+@test "--rehash: an unchanged bundle is not written again" {
 	make_model m
 	expected=$(converted m out.xfp)
 	before=$(stat -c '%i %y' out.xfp)
@@ -49,7 +49,7 @@ converts_truly() { # OPTION...
 	[[ $output == *"out.xfp is up to date"* ]]
 }
 
-@test "stamps or parameters that change before the bundle is written: none is made of them, and the run goes on" {
+@test "stamps or parameters that change before the bundle is written: they are not used, and the run continues" {
 	make_model m
 	expected=$(converted m whole.xfp --cache whole)
 	# a stamp of the same unit, sound and current where it comes from

@@ -70,7 +70,7 @@ two_runs() {
 	[[ $(tail -n1 text) == "$(artifacts | wc -l) artifacts, "*"; 29 current, "* ]]
 }
 
-@test "ls chooses and sorts" {
+@test "ls selects and sorts" {
 	converted m out.xfp
 	[ "$(cache ls --kind fit --json | json 'set(a["kind"] for a in o["artifacts"])')" = "{'fit'}" ]
 	[ "$(cache ls --kind fit --json | json 'o["count"]')" -eq 7 ]
@@ -98,7 +98,7 @@ assert values == sorted(values, reverse=bool(sys.argv[1])), values' "$way" || { 
 	run -2 cache ls one two
 }
 
-@test "ls KEY tells everything about an artifact of each kind" {
+@test "ls KEY prints everything about an artifact of each kind" {
 	converted m out.xfp
 	for kind in outliers fit choice packed; do
 		key=$(key_of $kind)
@@ -129,7 +129,7 @@ print(sorted(sys.argv[1:]))' "$(key_of choice)" "$(key_of packed)")" ]
 	cache ls --keys | grep -qx "    outliers $(key_of outliers)"
 }
 
-@test "an artifact that the manifest does not know is listed, and told about from its file" {
+@test "an artifact that is not in the manifest is listed, and described from its file" {
 	converted m out.xfp
 	key=$(key_of fit)
 	cache ls "$key" --json | json 'o["holds"]' >before
@@ -147,7 +147,7 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 	[ ! -e xfp-cache/manifest.sqlite ] # looking makes none
 }
 
-@test "a folder that is no cache: status 1, and nothing is made there" {
+@test "a folder that is not a cache: status 1, and nothing is created there" {
 	mkdir empty
 	for command in ls check rebuild gc stats; do
 		run -1 xfp cache $command --cache none
@@ -201,14 +201,14 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 	done
 }
 
-@test "check knows an artifact that lies about its name" {
+@test "check detects an artifact under a wrong name" {
 	converted m out.xfp
 	cp "$(file_of "$(key_of fit)")" "$(file_of "$(key_of fit v)")"
 	run -3 cache check --read-data
 	[[ $output == *"made for key $(key_of fit)"* ]]
 }
 
-@test "check tells what is not damage apart: status 0" {
+@test "check distinguishes harmless findings from damage: status 0" {
 	converted m out.xfp
 	gone=$(key_of packed)
 	rm "$(file_of "$gone")"
@@ -227,7 +227,7 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 	[ "$(cache check --json | json '[f["what"] for f in o["findings"] if f["key"]]')" = "[]" ]
 }
 
-@test "check reads a part: n/t in turn comes to read everything once, x% so many" {
+@test "check reads a part: n/t in turn reads everything once, x% that share" {
 	converted m out.xfp
 	total=$(artifacts | wc -l)
 	sum=0
@@ -251,7 +251,7 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 	done
 }
 
-@test "check finds a damaged manifest, and rebuild mends it" {
+@test "check finds a damaged manifest, and rebuild repairs it" {
 	converted m out.xfp
 	"$PYTHON" - <<-'EOF'
 	with open("xfp-cache/manifest.sqlite", "r+b") as f:
@@ -268,7 +268,7 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 	run -0 cache check
 }
 
-@test "a read-only cache is listed, checked and summed up; what would write says so" {
+@test "a read-only cache is listed, checked and summed up; commands that would write report it" {
 	needs_mounts
 	converted m out.xfp
 	flip "$(file_of "$(key_of fit)")" 4000
@@ -287,7 +287,7 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 
 # ---- rebuild ---------------------------------------------------------------------------------------
 
-@test "rebuild: the same manifest, runs and sources with it, and nothing is made again" {
+@test "rebuild: the same manifest, with runs and sources, and nothing is recomputed" {
 	two_runs
 	dump() {
 		"$PYTHON" -c 'import sqlite3
@@ -312,7 +312,7 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 	[ -z "$(find xfp-cache -name '.*.tmp*')" ]
 }
 
-@test "rebuild and gc keep away from a conversion, and say whose it is" {
+@test "rebuild and gc do not disturb a conversion, and name it" {
 	"$XFP_TEST_TOOLS/make-checkpoint" --layers 3 --hidden 512 --intermediate 256 --num-experts 4 big
 	xfp convert big -o big.xfp -q --cache xfp-cache 3>&- & convert=$!
 	# not before stages are at work: readers have to wait while a manifest is made
@@ -339,7 +339,7 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 	[ "$(query "SELECT sum(fitted) + sum(repacked) FROM run_units WHERE run = 2")" = 0 ]
 }
 
-@test "a conversion waits for somebody who has the cache alone" {
+@test "a conversion waits for an exclusive holder of the cache" {
 	expected=$(converted m out.xfp)
 	rm out.xfp
 	flock xfp-cache/lock sh -c ': >locked; sleep 1; : >over' 3>&- &
@@ -354,7 +354,7 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 
 # ---- gc --------------------------------------------------------------------------------------------
 
-@test "gc removes what the last run does not use, and nothing has to be made again" {
+@test "gc removes what the last run does not use, and nothing must be recomputed" {
 	two_runs
 	before=$(artifacts | wc -l)
 	cache gc --dry-run --json >plan
@@ -414,7 +414,7 @@ gc_on_full_disk() { # COMMAND...: that runs gc on one
 		cp -r disk/cache xfp-cache'
 }
 
-@test "gc that cannot write the manifest says what it freed; the next one forgets the rows" {
+@test "gc that cannot write the manifest reports the freed bytes; the next one removes the rows" {
 	needs_strace
 	two_runs
 	before=$(artifacts | wc -l)
@@ -431,7 +431,7 @@ gc_on_full_disk() { # COMMAND...: that runs gc on one
 	run -0 cache check --read-data
 }
 
-@test "gc keeps nothing for an output that is gone, and says so; -n says it only" {
+@test "gc keeps nothing for a deleted output, and reports it; -n only reports" {
 	make_model m
 	xfp convert m -o one.xfp -q
 	make_model m2 --seed 7
@@ -476,7 +476,7 @@ db.execute("UPDATE runs SET started = \"2020-01-01T00:00:00Z\" WHERE run = 1"); 
 	[ "$(converted m out.xfp)" = "$first" ]
 }
 
-@test "gc --max-size: no more than it takes; what may not go is said, with status 4" {
+@test "gc --max-size: no more than needed; artifacts that must stay are reported, with status 4" {
 	two_runs
 	size() { cache stats --json | json 'o["all"]["bytes"] + o["other_bytes"]'; }
 	run -0 cache gc --max-size 1G
@@ -492,7 +492,7 @@ db.execute("UPDATE runs SET started = \"2020-01-01T00:00:00Z\" WHERE run = 1"); 
 	run -2 cache gc --older-than 0
 }
 
-@test "gc keeps what a run made that was cut short" {
+@test "gc keeps artifacts of an interrupted run" {
 	converted m out.xfp
 	# a run that was killed before the manifest heard of anything
 	make_model n --seed 7
@@ -507,7 +507,7 @@ db.execute("UPDATE runs SET ended = NULL, status = NULL WHERE run = 2"); db.comm
 	[ "$(query "SELECT sum(fitted) + sum(repacked) FROM run_units WHERE run = 3")" = 0 ]
 }
 
-@test "gc leaves what xfp did not make, and names it; leftovers of dead processes go" {
+@test "gc keeps files that xfp did not create, and names them; leftovers of dead processes are removed" {
 	converted m out.xfp
 	echo mine >xfp-cache/notes
 	echo mine >xfp-cache/artifacts/00-notes
@@ -555,7 +555,7 @@ db.execute("UPDATE runs SET ended = NULL, status = NULL WHERE run = 2"); db.comm
 	cache stats | grep -q '^damaged: 1,'
 }
 
-@test "a run whose units could not be recorded is no output's last one: gc keeps what it used" {
+@test "a run whose units could not be recorded is not the last one of its output: gc keeps its artifacts" {
 	make_model m
 	xfp convert m -o out.xfp -q
 	xfp convert m -o out.xfp -q --min-cos-lazy 0.95

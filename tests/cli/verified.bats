@@ -33,7 +33,7 @@ damage() { # FILE
 	EOF
 }
 
-@test "make verify: the status tells it at once, the manifest after the next run" {
+@test "make verify: the status shows the result at once, the manifest after the next run" {
 	run -0 make -f my.mk
 	[ "$(member verified)" = None ]
 	run -0 make -f my.mk verify
@@ -49,7 +49,7 @@ damage() { # FILE
 	run -0 make -f my.mk
 	[ "$(verdicts)" = "1|-|1 2|0|0 3|0|0" ]
 	[ "$(query "SELECT verified FROM bundles WHERE run = 2")" = "$time" ]
-	# what is written anew is not
+	# a bundle that was written again is not marked as verified
 	run -0 make -f my.mk MIN_COS_LAZY=0.9 LLOYD_ITERS=3
 	[ "$(verdicts)" = "1|-|1 2|0|0 3|0|0 4|-|1" ]
 	# a work folder elsewhere
@@ -58,7 +58,7 @@ damage() { # FILE
 	run ! grep -q '	verify	' out.xfp.work/events
 }
 
-@test "a bundle that is damaged, or misses a floor: recorded, and no failure of the run" {
+@test "a bundle that is damaged, or misses a floor: recorded, and not a failure of the run" {
 	converted m out.xfp
 	good=$(sha out.xfp)
 	run -4 xfp verify -q --work out.xfp.work --min-cos-strict 0.9999 out.xfp
@@ -86,7 +86,7 @@ damage() { # FILE
 	[ "$(verdicts)" = "1|3|0 2|4|0 3|-|1" ]
 }
 
-@test "nothing is recorded of what the run did not write; the verdict stands" {
+@test "nothing is recorded for files that the run did not write; the verdict is printed" {
 	converted m out.xfp
 	cp out.xfp copy.xfp
 	mkdir empty
@@ -118,7 +118,7 @@ damage() { # FILE
 	[[ $output == *"outcome not recorded: out.xfp.work/events: cannot open: "* ]]
 }
 
-@test "a run that was killed has lasted no longer for it that an earlier bundle was verified since" {
+@test "a later verification of an earlier bundle does not extend the duration of a killed run" {
 	converted m out.xfp
 	replace_stage xfp-lloyd-fit 'touch "$top/began"; until [ -e "$top/go" ]; do sleep 0.05; done; exit 1'
 	bin/xfp convert m -o out.xfp -q -j1 --lloyd-iters 3 &
@@ -133,7 +133,7 @@ damage() { # FILE
 	[ "$(member "state, verified['status'], seconds < $before + 1")" = "('interrupted', 0, True)" ]
 }
 
-@test "on a terminal the meter is gone before what is wrong is printed" {
+@test "on a terminal the progress line is erased before faults are printed" {
 	converted m out.xfp
 	spawned() { # WORD ...: what a terminal is sent
 		"$PYTHON" - "$@" <<-'EOF'

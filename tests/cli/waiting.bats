@@ -54,7 +54,7 @@ ends_by() { # SIGNAL SECONDS OF WAITING
 	ends_by TERM 1
 }
 
-@test "for whoever puts the manifest right" {
+@test "for a process that repairs the manifest" {
 	hold xfp-cache
 	ends_by INT 1
 	ends_by TERM 1
@@ -66,8 +66,8 @@ ends_by() { # SIGNAL SECONDS OF WAITING
 	ends_by TERM 1
 }
 
-# The run asks the stages to end, whoever took the signal: what they do is no longer wanted.
-@test "for the manifest, while stages are at work" {
+# The run terminates its stages, whichever process received the signal.
+@test "for the manifest, while stages are running" {
 	replace_stage xfp-pack 'touch "$top/at-work"; sleep 30 & wait; exec "$real" "$@"'
 	PATH=$PWD/bin:$PATH env --default-signal=INT xfp convert m -o out.xfp -q --min-cos-strict 0.97 2>said 3>&- &
 	pid=$!

@@ -4,7 +4,7 @@
 
 COUNTS is what kernels.py left of a run in the emulator, TABLE executed.txt: instructions of PTX by weight, a row for
 each launch. It is of one nvcc, which its first line names; with another one there is nothing to compare. --update
-writes the table anew, from the same run."""
+writes the table again, from the same run."""
 import json
 import os
 import re

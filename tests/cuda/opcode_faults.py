@@ -133,7 +133,7 @@ for way, said in (("acq_rel.gpu", None), ("release.gpu", "race in allocation 2")
 CASES.append(("the last block adds up, after fences of the block alone",
               ATOMIC.replace("atom.", "fence.acq_rel.cta; atom.").replace(
                   "1;  st.shared", "1; fence.acq_rel.cta; st.shared"), "race in allocation 2", PROTOCOL))
-# The counter is put back: by whoever came last, which only its own atomic tells; others are not in order.
+# The counter is reset by the last arrival, which only its own atomic identifies; no order exists with the others.
 AGAIN = next(text for name, text, _, _ in CASES if name == "the last block adds up, with fences").replace(
     "\tmov.f32 %f2", "\tsetp.ne.u32 %p4, %r1, 0; @%p4 bra $sum; st.global.u32 [%d1], 0;\n$sum:\n\tmov.f32 %f2")
 CASES.append(("the last block puts the counter back", AGAIN, None, PROTOCOL))
@@ -188,7 +188,7 @@ ALL_WARPS = LAST_WARP.replace("@%p2 bra $end;", "")
 for key, value in {"SYNC1": SYNC, "SYNC2": SYNC, "FENCE1": "", "FENCE2": "", "ATOM": ACQ_REL, "RESET": ""}.items():
     ALL_WARPS = ALL_WARPS.replace(key, value)
 case("warps add up that are not the last", ALL_WARPS.replace("XOR", "96"), RACE, **WARPS)
-# A lane has its own words, and those of its warp behind bar.warp.sync, whoever is last.
+# A lane may read its own words, and after bar.warp.sync those of its warp, whichever warp is last.
 case("warps read only what they wrote themselves", ALL_WARPS.replace("XOR", "1"), None, **WARPS)
 # Sums that count who added: each lane has a word, to which the same lane of every warp adds, and the last one puts zero
 # there. No fence is needed, as nothing else is read.

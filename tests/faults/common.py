@@ -17,8 +17,8 @@ PACKED = {"mixed": "ct-small", "gptq": "gptq-small"}
 USUAL = ["--override", "role:q=keep", "--override", "role:k=keep", "--override", "role:o=keep",
          "--format", "embedding=keep", "--lm-head", "fp8"]
 V2 = [*USUAL, "--mode", "v2"]
-# With `floor` other candidates are to be measured; with `v2-floor` all are there, and a new choice is made of them. With
-# `goal` a size is solved over the same surveys: one unit is then assigned v2c with outliers, three fp8.
+# `floor` requires measurements of other candidates; `v2-floor` only a new choice among the measured ones. `goal` solves
+# for a size with the same surveys: one unit is then assigned v2c with outliers, three fp8.
 OPTIONS = {"same": USUAL, "floor": [*USUAL, "--min-cos-strict", "0.97"], "goal": [*USUAL, "--target-size", "116kB"],
            "v2": V2, "v2-floor": [*V2, "--min-cos-strict", "0.95", "--min-cos-lazy", "0.95"]}
 # With which some of the experts of packed models are of a library, too.

@@ -136,7 +136,7 @@ static void packed(void **state)
 	file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	set = H5Dopen2(file, "matrix", H5P_DEFAULT);
 	type = H5Dget_type(set);
-	assert_int_equal(H5Tget_size(type), second); /* as in memory */
+	assert_int_equal(H5Tget_size(type), second); /* the size in memory */
 	H5Tclose(type);
 	H5Dclose(set);
 	H5Fclose(file);

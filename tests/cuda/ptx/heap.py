@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making a great many objects that stay: Python's collector would go through all of them again and again."""
+"""Disable the garbage collector while many permanent objects are made: it would scan all of them repeatedly."""
 import contextlib
 import gc
 

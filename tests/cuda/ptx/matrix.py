@@ -170,7 +170,7 @@ def load_matrix(decoder, instruction):
         at = address(batch)
         saved = batch.mask, batch.count
         asked = batch.mask & (np.arange(batch.n) % 32 < 8 * count)
-        # The rows come from the lanes that name them, whoever gets what they hold.
+        # Addresses of rows come from the lanes that name them, whichever lanes receive the content.
         at = at if saved[1] == batch.n else batch.spread(at)
         batch.set_mask(asked, int(np.count_nonzero(asked)))
         try:

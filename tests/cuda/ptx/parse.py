@@ -117,7 +117,7 @@ def parameters(function, text):
 
 
 class Body:
-    """Walks through the statements of one function. A name that a scope declares anew gets the scope's number."""
+    """Iterate over the statements of one function. A name redeclared in a scope gets the scope's number as suffix."""
 
     def __init__(self, function, text):
         self.function = function
@@ -261,7 +261,7 @@ def share(module):
 
 
 def function_of(module, text, at, entry):
-    """Reads one entry; a function is left out, and whoever calls it will not be understood. The index after it."""
+    """Read one entry; returns the index after it. Functions are skipped, so that calls of them are unknown opcodes."""
     brace, end = text.find("{", at), text.find(";", at)
     if brace < 0 or 0 <= end < brace:
         return end + 1

@@ -209,7 +209,7 @@ class Stepper:
                 self.calm()
 
     def stuck(self):
-        """Nobody can go on: whoever waits, waits for ever."""
+        """Report a deadlock: no warp can continue."""
         for at, mask in self.parked.items():
             self.at = at
             self.batch.set_mask(mask, int(np.count_nonzero(mask)))

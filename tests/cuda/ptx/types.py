@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PTX's types as those of numpy. A register is an array of unsigned integers as wide as it was declared, one for each
-lane; whoever reads it as a float or as a signed number views the same bits."""
+"""PTX types as numpy types. A register is an array of unsigned integers of the declared width, one per lane; reads as
+float or signed reinterpret the same bits."""
 import numpy as np
 
 BYTES = {"b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2,
