@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checkpoints with something wrong or strange: a right answer, or status 3, a message that names what is
-# wrong, and no output.
+# Damaged or unusual checkpoints: a correct result, or status 3, a message that names the defect, and no output.
 
 load helpers
 
@@ -63,7 +62,7 @@ accepted() { # KIND
 	make_bad nan strange
 	xfp convert strange -o out.xfp -q --on-nonfinite keep
 	[ "$(query "SELECT count(*) FROM run_units WHERE mode = 'keep'")" -ge 1 ]
-	# and refused again without it, whatever the cache holds by now
+	# and refused again without it, whatever the cache contains by now
 	rm out.xfp
 	run -3 xfp convert strange -o out.xfp
 	[[ $output == *NaN* ]]
@@ -94,7 +93,7 @@ accepted() { # KIND
 	[[ $output == *empty* ]]
 	run -1 xfp convert empty -o empty
 	[[ $output == *"/empty: is a folder; name the bundle, as in "*"/empty/model.xfp" ]]
-	# a first run that comes to nothing leaves nothing
+	# a first run that fails leaves no files
 	[ "$(ls -A)" = empty ]
 	echo hello >model.safetensors
 	run -3 xfp convert model.safetensors -o out.xfp
@@ -118,7 +117,7 @@ accepted() { # KIND
 	[[ $output == *"norms: nothing to quantize: "* ]]
 	run -0 xfp plan norms -o out.xfp --allow-empty
 	[[ $output == *"There is nothing to quantize: all tensors are kept unchanged."* ]]
-	# rules that took nothing are no news then
+	# rules without matches are then not reported
 	echo '{"model_type": "qwen3_moe"}' >norms/config.json
 	run -3 xfp convert norms -o out.xfp
 	[[ $output != *"matches no tensor"* ]]
@@ -127,7 +126,7 @@ accepted() { # KIND
 	rm norms/config.json
 	xfp convert norms -o out.xfp -q --allow-empty
 	xfp verify out.xfp --source norms -q
-	# what was made of nothing can be made again
+	# a bundle without units can be regenerated
 	xfp convert norms -o again.xfp --like out.xfp -q
 	cmp out.xfp again.xfp
 }
@@ -149,7 +148,7 @@ accepted() { # KIND
 	told good/config.json "name its folder"
 	xfp convert good -o q.xfp -q
 	told q.xfp "xfp unpack"
-	# and the other way round: what is no bundle, and one whose beginning is damaged
+	# and vice versa: a file that is not a bundle, and a bundle with a damaged header
 	named() { # BUNDLE WORDS
 		for command in info "verify -q" "unpack -o new"; do
 			run -3 xfp $command "$1"
@@ -178,12 +177,12 @@ accepted() { # KIND
 	[ "$(xfp inspect --json good 2>/dev/null | grep -c '"not carried: ')" -eq 2 ]
 	run -0 --separate-stderr xfp plan good # where it is of no concern
 	[ -z "$stderr" ]
-	# beside a file lies what has nothing to do with it
+	# unrelated files beside a single-file model
 	run -0 xfp convert good/*.safetensors -o out.xfp
 	[[ $output != *"not carried"* ]]
 }
 
-# A command that waits for the other end of a pipe would do so for ever.
+# A command that waited for the other end of a pipe would hang.
 refused_at_once() { # MODEL WHAT IT SAYS
 	for command in "xfp convert $1 -o out.xfp -q" "xfp plan $1" "xfp-inspect $1"; do
 		# shellcheck disable=SC2086

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# The measurements of tests/bench on next to nothing: that they run and say what they should. What they
-# measure is for `make bench` to say.
+# The benchmarks of tests/bench on tiny inputs: they run, and print the expected lines. The measurements
+# themselves are for `make bench`.
 
 load helpers
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# A finished bundle in the hands of others: tar, verify, info and unpack.
+# What users do with a finished bundle: tar, verify, info and unpack.
 
 load helpers
 
@@ -138,7 +138,7 @@ refused() { # STATUS COMMAND...; what it says is in $output
 	done
 }
 
-# All digests are those of the changed bytes, so that only what they say is wrong.
+# All digests match the changed bytes, so that only the content is wrong.
 @test "a list of outliers out of order, or beyond the matrix: status 3, and no tensor is written" {
 	xfp convert fused -o "$own/m.xfp" -q --outlier-sigma 3.5
 	for lie in order row column none; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# The cache may be damaged, emptied, read-only, full or shared: the bundle is right, or there is none.
+# A cache that is damaged, emptied, read-only, full or shared: the bundle is correct, or none is written.
 
 load helpers
 
@@ -45,7 +45,7 @@ flip() { # FILE OFFSET
 			empty) : >"$artifact" ;;
 			esac
 			rm out.xfp
-			# a floor that needs another packing, and back
+			# a floor that changes the packing, and back
 			xfp convert m -o out.xfp -q --floor attention=0.5
 			rm -f out.xfp
 			[ "$(converted m out.xfp --rehash)" = "$expected" ] || { echo "$kind $harm"; return 1; }
@@ -128,10 +128,10 @@ m" ]
 	make_model m
 	expected=$(converted m out.xfp)
 	mkdir disk
-	# too small from the start: said before any work, with figures
+	# too small from the start: reported before any work, with figures
 	run -1 on_small_disk 16k disk xfp convert m -o disk/out.xfp --cache cache --work work
 	[[ $output == *" free, for "* ]]
-	# enough for the least that is possible, but not for what is really needed
+	# enough for the minimum, but not for what is needed
 	for size in 300k 600k 900k; do
 		on_small_disk "$size" disk sh -c '
 			xfp convert m -o disk/out.xfp 2>disk-errors; echo $? >status

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp compare: its figures are those that conversions come to and that the formats promise, it writes nothing but
-# what is asked for, and what is wrong has its status.
+# xfp compare: its figures match those of conversions and the specifications of the formats, it writes only the
+# requested files, and errors have their status.
 
 load helpers
 
@@ -16,7 +16,7 @@ teardown() {
 	[ -z "$(ls -A tmp)" ] || { ls -A tmp; return 1; }
 }
 
-# Python over what was found: c is compare.json, `ways` those of a unit (or of all) by format.
+# Run Python on the result: c is compare.json, `ways` the formats of a unit (or of all).
 check() { # SCRIPT
 	"$PYTHON" - "$1" <<-'EOF'
 	import csv, json, os, struct, sys
@@ -33,7 +33,7 @@ compare() { # ARGUMENT...
 	xfp compare --json "$@" >compare.json
 }
 
-# The units of a bundle against what was measured, as `wanted` names it; stacks have outliers of their own.
+# Compare a bundle's units with the measurements selected by `wanted`; stacks have outliers of their own.
 agree() { # BUNDLE WANTED
 	xfp info --json "$1" >info.json
 	check "
@@ -110,7 +110,7 @@ for name, (weights, size) in blocks.items():
     mean = sum(ways(u, format=name)[0]["cos_median"] for u in c["units"]) / len(c["units"])
     assert abs(w["cos_median"] - mean) < 1e-12
 '
-	# int4-32 by its definition, in a matrix whose rows are no multiple of its groups
+	# int4-32 by its definition, in a matrix whose row length is not a multiple of the group size
 	check '
 f = open("m/model.safetensors", "rb")
 size, = struct.unpack("<Q", f.read(8))
@@ -131,8 +131,8 @@ assert abs(way["error"] / (error / sum(x * x for x in w)) - 1) < 1e-5
 }
 
 @test "formats with scales per matrix and per tile match their formulas, for all rows and for some" {
-	# Rows and columns end inside a tile. Experts differ in size, so that none can have another one's scale, and of
-	# embeddings and head there are too many rows for one stretch.
+	# Rows and columns end inside a tile. Experts differ in size, so that a scale of the wrong expert shows;
+	# embeddings and head have more rows than one pass holds.
 	make_model m --dtype f32 --hidden 352 --intermediate 304 --vocab 1100
 	"$PYTHON" - <<-'EOF'
 	import json, numpy as np, struct
@@ -390,7 +390,7 @@ assert len(lines) == 5 * 3
 assert "prefers-color-scheme: dark" in open("plot.svg").read() and os.getcwd() not in open("plot.svg").read()
 '
 	no_label_covered plot.svg
-	# rows so short that everything is crowded; a name that XML has to be careful with
+	# rows so short that labels are crowded; a name with characters that XML escapes
 	make_model short
 	mv short 'a <b> & c'
 	xfp compare 'a <b> & c/' role:q -o short.svg >/dev/null

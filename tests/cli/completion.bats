@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# What shells offer is what the commands take: what each prints of --completions against its --help, and both
-# scripts at work in their shells.
+# What shells complete is what the commands accept: --completions of each command compared with its --help, and
+# both scripts run in their shells.
 
 load helpers
 
@@ -31,7 +31,7 @@ help_of() { # COMMAND
 	esac
 }
 
-# All that --help names anywhere; of short options, those that a line of it begins with.
+# All options in --help; of short options, those at the beginning of a line.
 options_in_help() { # COMMAND
 	help_of "$1" >help
 	grep -oE -e '(^|[^a-z-])--[a-z][a-z-]*' help | grep -oE -e '--.*' || true
@@ -50,7 +50,7 @@ completed() { # WORD...: what is offered for the last one
 	for command in $(all_commands); do
 		options_in_help "$command" | sort -u >expected
 		case $command in
-		# where commands follow, the usage of those is prose
+		# where subcommands follow, their usage is prose
 		xfp) printf '%s\n' -h --help --pipelines --version | sort >expected && completed xfp - >offered ;;
 		cache) printf '%s\n' -h --help --version | sort >expected && completed xfp cache - >offered ;;
 		xfp-*) completed "$command" - >offered ;;
@@ -66,7 +66,7 @@ completed() { # WORD...: what is offered for the last one
 		help_of "$command" >help
 		while read -r option; do
 			value=$(_xfp_value_of "$command" "$option")
-			# "--cache DIR", "--mode auto|v2": one blank, and something that is no sentence
+			# "--cache DIR", "--mode auto|v2": one blank, and a value that is not a sentence
 			if grep -qE -e "(^|[ ,])$option [A-Za-z]+([^a-z ]|[|=])|(^|[ ,])$option [A-Z]" help; then
 				[ "$value" != - ] || { echo "$command $option takes a value"; return 1; }
 			else
@@ -84,7 +84,7 @@ completed() { # WORD...: what is offered for the last one
 		for word in $words; do
 			xfp convert m -o out.xfp -n "--$option" "$word" >/dev/null 2>&1 || { echo "--$option $word"; return 1; }
 		done
-		# and where --help lists them, all of them
+		# and all of them, where --help lists them
 		listed=$(xfp convert --help | sed -n "s/^ *--$option \([a-z0-9]*|[a-z0-9|]*\) .*/\1/p" | tr '|' '\n' | sort)
 		[ -z "$listed" ] || [ "$listed" = "$words" ] || { echo "--$option: $listed"; return 1; }
 	done
@@ -93,10 +93,10 @@ completed() { # WORD...: what is offered for the last one
 		xfp unpack out.xfp -o "as-$dtype" --dtype "$dtype"
 	done
 	for class in $(completed xfp convert --floor ''); do
-		# what is kept or goes to fp8 has none
+		# classes that are kept or stored as fp8 have none
 		XFP_FORMAT='' xfp convert m -o out.xfp -n --lm-head quant --floor "${class}0.9" >/dev/null || { echo "$class"; return 1; }
 	done
-	# all classes: a wrong one is told what there are
+	# all classes: the message for a wrong one lists them
 	run -2 xfp convert m -o out.xfp --floor x=1
 	[ "$(completed xfp convert --floor '' | tr -d =)" = "$(sed 's/.*classes are //; s/, /\n/g' <<<"${lines[0]}" | sort)" ]
 }
@@ -132,7 +132,7 @@ out.xfp.work" ]
 	[ "$(XFP_WORK=out.xfp.work completed xfp-pack u00000)" = "$(printf 'u%06d\n' {0..7})" ]
 }
 
-# What a shell shows, having been sent KEYS, in a terminal of its own.
+# Send KEYS to a shell in a terminal, and print what it shows.
 typed() { # KEYS SHELL...
 	"$PYTHON" - "$@" <<-'EOF'
 	import os, pty, select, sys, time

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp convert as a user meets it: options, output, paths, floors, make.
+# xfp convert from the user's view: options, output, paths, floors, make.
 
 load helpers
 
@@ -31,7 +31,7 @@ xfp-cache" ]
 	status = pty.spawn(["xfp", "convert", "m", "-o", "out.xfp"], lambda fd: os.read(fd, 65536))
 	sys.exit(os.waitstatus_to_exitcode(status))
 	EOF
-	# the weights done, all of them, and fresh work a second
+	# all weights done, and weights per second
 	grep -Eq $'\r\e\\[K(\\[#* *\\] )? *[0-9]+% [0-9.]+ ?[kM]? of [0-9.]+ [kM] weights, [0-9.]+ ?[kM]?/s' typescript
 	grep -q $'\r\e\[Kwriting the bundle\r\e\[K' typescript
 	run -1 grep "^xfp: [0-9]*%" typescript
@@ -91,13 +91,13 @@ xfp-cache" ]
 	run -0 xfp convert m -o out.xfp --dry-run --min-cos-lazy 0.9
 	[[ $output == *"mlp.experts.*"*": pack with "*"bits"* && $output != *"q_proj"* && $output != *lloyd-fit* ]]
 	[[ $output == *"out.xfp would be written again" ]]
-	# what was measured already says that it does not do
+	# not printed by a run that finds all measurements
 	run -0 xfp convert m -o out.xfp -n --floor attention=0.998
 	[[ $output == *"k_proj.weight: lloyd-fit --extended autoselect pack"* ]]
 	xfp convert m -o out.xfp -q --bits 2 --floor attention=0.999
 	run -0 xfp convert m -o out.xfp -n --bits 2 --floor attention=0.999 --on-miss fail
 	[[ $output == *"q_proj.weight: fails: no candidate meets its floor"* ]]
-	# another floor, the same choices: no unit to do, and a bundle to write
+	# another floor with the same choices: no unit is processed, but the bundle is written
 	run -0 xfp convert m -o out.xfp -n --bits 2 --floor attention=0.9991
 	[[ $output == *$'\n'"0 of "* && $output == *"out.xfp would be written again" ]]
 	run -2 xfp convert m -o out.xfp -n --json
@@ -274,7 +274,7 @@ my.mk" ]
 	refused_by_make "QUALITY, on make's command line, is not a setting" 'QUALITY = 1' QUALITY=2
 	refused_by_make "DIR is not a setting; did you mean FIT?" '' DIR=x
 	refused_by_make "use make -j" 'JOBS = 3'
-	# far from ours, or said to be the makefile's own, or of the environment without our prefix
+	# unlike any setting, or declared as the makefile's own, or from the environment without our prefix
 	printf '%s\n' 'MODEL = m' 'OUT = out.xfp' 'QUALITY = 1' 'DIR = x' 'bit = 1' 'XFP_OTHERS = FLOORS TARGET' 'FLOORS = 1' \
 		'include $(shell xfp --pipelines)/convert.mk' >my.mk
 	OVERIDE=1 make -f my.mk TARGET=x FLOORS=2 2>errors
@@ -307,7 +307,7 @@ my.mk" ]
 	xfp plan m --mode v2c --group-size 32 >plan
 	xfp plan m --mode v2a --library-size 16 --libfit published >plan
 	xfp plan m --mode auto --fit optimal >plan
-	# of a profile, what another mode does not have is left out
+	# settings of a profile that another mode lacks are ignored
 	xfp plan m --profile paper-v2a --mode v2 >plan
 	printf 'mode = v2\ngroup-size = 32\n' >odd.profile
 	run -2 xfp plan m --profile odd.profile
@@ -336,7 +336,7 @@ my.mk" ]
 	done
 	run -2 env XFP_LLOYD_ITER=3 xfp plan m
 	[[ ${lines[0]} == *"did you mean XFP_LLOYD_ITERS?"* ]]
-	# empty, it asks for nothing; others may have such names
+	# an empty value is ignored; other tools may use such names
 	env XFP_FLOORS= XFP_SERVER=here $'XFP_BACK\eEND=cuda' xfp convert m -o out.xfp -q 2>errors
 	[ "$(cat errors)" = "xfp convert: ignored, since xfp has no such variable: XFP_SERVER XFP_BACK\x1bEND" ] ||
 		[ "$(cat errors)" = "xfp convert: ignored, since xfp has no such variable: XFP_BACK\x1bEND XFP_SERVER" ]
@@ -401,9 +401,9 @@ my.mk" ]
 	line="$(wc -l <changed) packed now, $((total - $(wc -l <changed))) from the cache"
 	grep -q "^$total units: .*$line" stdout
 	grep -q "^$total units: .*$line" out.xfp.work/log
-	# back again: everything is there already
+	# back again: everything exists already
 	xfp convert m -o out.xfp --min-cos-lazy 0.9 | grep -q "^$total units: .* 0 packed now"
-	# a floor on another class leaves the experts alone
+	# a floor on another class does not affect the experts
 	xfp convert m -o out.xfp -q --min-cos-lazy 0.9 --floor attention=0.9
 	[ "$(query "SELECT count(*) FROM run_units WHERE run = 4 AND repacked AND class <> 'attention'")" = 0 ]
 }
@@ -510,7 +510,7 @@ out.xfp" ]
 	[ "$(sha other/last.xfp)" = "$first" ]
 	[ -L chain.xfp ]
 	[ -L other/middle.xfp ]
-	# what is refused
+	# refused combinations
 	echo text >note
 	ln -s note note.xfp
 	run -2 xfp convert m -o note.xfp -q

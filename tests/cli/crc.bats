@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# CRC-32 of members of PyTorch files and of zip archives: convert compares them once for each file.
+# CRC-32 of members of PyTorch files and of zip archives: convert checks them once per file.
 
 load helpers
 
@@ -15,8 +15,8 @@ checkpoint() { # FORM OPTION...; makes ./torch, or torch.zip
 	"$PYTHON" "$srcdir/tests/make-pytorch-checkpoint.py" "$1" torch plain "${@:2}"
 }
 
-# Flip one bit in the middle of the data of each member that has a CRC-32, in turn, and try to convert. Members of
-# members are covered too.
+# Flip one bit in the middle of each member that has a CRC-32, in turn, and try to convert. This includes members
+# of members.
 flips_are_found() { # MODEL FILE...
 	"$PYTHON" - "$@" <<-'EOF'
 	import io, os, struct, subprocess, sys, zipfile
@@ -81,7 +81,7 @@ flips_are_found() { # MODEL FILE...
 	run -0 --separate-stderr xfp convert torch -o a.xfp
 	[ "$(grep -cE "$checked" <<<"$stderr")" = 1 ]
 	first=$(sha a.xfp)
-	# Other settings, another output: the bytes of the files are read for other reasons, but no CRC is computed.
+	# With other settings and another output the files are read again, but no CRC is computed.
 	for again in "-o a.xfp" "-o b.xfp" "-o c.xfp --min-cos-strict 0.95"; do
 		# shellcheck disable=SC2086
 		run -0 --separate-stderr xfp convert torch $again
@@ -176,8 +176,8 @@ flips_are_found() { # MODEL FILE...
 	needs_strace
 	checkpoint sharded
 	second=$PWD/torch/pytorch_model-00002-of-00002.bin
-	# Without children, a traced file's reads are convert's own. The signal comes with the last read before the blocks;
-	# it is held, and found before the first of them.
+	# Without child processes, all traced reads are convert's own. The signal arrives during the last read
+	# before the blocks, and takes effect before the first of them.
 	strace -qq -e trace=pread64 -o trace -P "$second" xfp convert torch -o x.xfp -q --cache other
 	last=$(grep -c pread64 trace)
 	[ "$last" -ge 2 ]
@@ -220,7 +220,7 @@ np.save("t.npy", np.arange(40).reshape(2, 20))'
 	said="torch: the CRC-32 of its members is not checked here; xfp convert checks it"
 	run -0 --separate-stderr xfp eval --tokens t.npy torch
 	[ "$stderr" = "xfp eval: $said" ]
-	# Its vocabulary is too small for the tokenizer: the line comes first all the same.
+	# Its vocabulary is too small for the tokenizer; the line is still printed first.
 	run -3 --separate-stderr xfp generate --prompt a -n 2 torch
 	[[ $stderr == *"xfp generate: $said"* ]]
 	run -0 --separate-stderr xfp eval --tokens t.npy plain

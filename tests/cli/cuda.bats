@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# What of libxfp-cuda needs no GPU: plans of bundles for devices by name, and building against what is installed.
+# The parts of libxfp-cuda that need no GPU: plans of bundles for devices by name, and building against the
+# installed files.
 
 load helpers
 
@@ -10,7 +11,7 @@ setup() {
 	gzip -cd "$srcdir/tests/older/moe.xfp.gz" >moe.xfp
 }
 
-# Of what is installed for the tests.
+# A variable of the installation for tests.
 pkg_config() {
 	PKG_CONFIG_PATH=$XFP_TEST_LIB/pkgconfig PKG_CONFIG_SYSROOT_DIR=$XFP_TEST_ROOT pkg-config "$@" xfp-cuda
 }
@@ -22,7 +23,7 @@ pkg_config() {
 	[[ "$output" =~ mlp.experts.\*.down_proj.weight\ \(down\)[[:space:]]+v2c32_k3\ +2\ +32\ +32\ +2 ]]
 	[[ "$output" =~ model.embed_tokens.weight[[:space:]]+bf16\ +1\ +48\ +32\ +3\ +1\ +-\ +-\ +61440\ +3.33\ kB ]]
 	[ "${lines[-1]}" = 'total device memory: 98.3 kB' ]
-	# products of integers for several vectors do not fit there
+	# integer products of several vectors do not fit there
 	run -0 env COLUMNS=80 xfp info --device l4 moe.xfp
 	[[ "$output" =~ q_proj.weight\ \(q\)[[:space:]]+v2c32_k3\ +1\ +32\ +32\ +2\ +1\ +86848\ +18752\ +61760\ +12.3\ kB ]]
 }
@@ -63,7 +64,7 @@ pkg_config() {
 		echo 'enum xfp_status example(struct xfp_bundle *bundle, uint32_t unit, uint64_t x, uint64_t y, uint64_t room,'
 		echo '	void *stream, enum xfp_status status, struct xfp_error err, uint64_t memory, uint64_t workspace)'
 		echo '{'
-		# What is told in words is no code.
+		# Comments are not code.
 		sed -n '/^ \*     struct/,/^ \* (cc/ { s/^ \*     //p }' "$header" | sed 's/ = \.\.\..*/ = 0;/'
 		echo '	return status;'
 		echo '}'
@@ -74,7 +75,7 @@ pkg_config() {
 	$CC -std=c99 -Wall -Wextra -Werror -fsyntax-only $(pkg_config --cflags) example.c
 	# shellcheck disable=SC2046
 	c++ -std=c++20 -Wall -Wextra -Werror -fsyntax-only $(pkg_config --cflags) example.cc
-	# what is declared has the names of C, so that it links
+	# declarations have C linkage, so that the program links
 	echo 'int main() { struct xfp_cuda *cuda; return xfp_cuda_open(&cuda, nullptr) == XFP_OK; }' |
 		cat example.cc - >program.cc
 	# shellcheck disable=SC2046

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# A bundle that is cut off, or whose disk fails, while a command reads it: a message and a status, no bus error, and
-# nothing left behind.
+# A bundle that is truncated, or whose disk fails, while a command reads it: a message and a status, no SIGBUS,
+# and no files left over.
 
 load helpers
 
@@ -19,13 +19,13 @@ setup() {
 	traced=
 }
 
-# A test that failed may have left it stopped.
+# A failed test may have left it stopped.
 teardown() {
 	[ -z "$traced" ] || kill -KILL "$traced" 2>/dev/null || true
 }
 
-# Runs a command that stops at a system call; half of the bundle goes, or all but $keep bytes; the command continues. Its status is in
-# $status, what it said in the file "said".
+# Run a command that stops at a system call; truncate the bundle to half, or to $keep bytes; continue the command.
+# Its status is in $status, its output in the file "said".
 cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 	local what=()
 
@@ -87,7 +87,8 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 	[ -d new ] && [ -z "$(ls -A new)" ]
 }
 
-# Its index is read as soon as it is mapped: for its settings, to hold the checkpoint to it, to say what differs.
+# Its index is read right after it is mapped: for settings, to compare the checkpoint with it, to report
+# differences.
 @test "convert --like, bundle truncated each time that it is read: status 3" {
 	needs_strace
 	make_model other --seed 2
@@ -108,7 +109,7 @@ cut_off_at() { # WHAT OF STRACE... -- COMMAND...
 		[ "$status" = 3 ]
 		said=$(grep -v "has no tokenizer.json" said)
 		[ "$said" = "xfp convert: $PWD/m.xfp: truncated while being read; copy or convert it again" ]
-		# and so says the record of the run
+		# the record of the run says the same
 		[ "$(xfp status m.xfp --json | "$PYTHON" -c 'import json, sys
 run = json.load(sys.stdin)["runs"][0]
 print(run["state"], run["status"], run["message"])')" = "failed 3 ${said#xfp convert: }" ]
@@ -122,7 +123,7 @@ print(run["state"], run["status"], run["message"])')" = "failed 3 ${said#xfp con
 	[ "$(cat said)" = "xfp-kernel-verify: m.xfp: truncated while being read; copy or convert it again" ]
 }
 
-# A page of a hole on a full tmpfs cannot be had: what a bad sector is to another file system.
+# A page of a hole on a full tmpfs cannot be allocated, which acts like a bad sector.
 @test "a failing disk: status 1, and the bundle is not reported as damaged" {
 	needs_mounts
 	mkdir disk

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp-kernel-verify --device: on a machine that has what it has not, and with the stand-in driver, whose kernels run in
-# the emulator of PTX.
+# xfp-kernel-verify --device: on a machine without a GPU, and with the stand-in driver, which runs kernels in the
+# PTX emulator.
 
 load helpers
 
@@ -65,7 +65,7 @@ stand_in() {
 	sed -n 2p right | grep -Eqx 'device: stand-in sm_90, compute capability 9.0, 4 multiprocessors; driver for CUDA 13.0, kernels of nvcc [0-9.]+'
 	grep -qx 'matvec v2 k=3 cuda: 4 ok' right
 	grep -qx 'experts v2 k=3 cuda: 4 ok' right
-	# Sums of numbers lose their sign, those of integers what all entries have in common.
+	# Corrupt the kernels: sums of floats change sign, sums of integers lose their constant term.
 	sed -Ei 's/add\.rn\.f32/sub.rn.f32/; s/fma\.rn\.f64([^,]*),([^,]*),([^,]*),[^,]*;/mul.rn.f64\1,\2,\3;/' v2.ptx90
 	run -4 xfp-kernel-verify --device cuda --seed 4 --trials 1 --filter 'matvec v2* k=3'
 	grep -qx 'matvec v2 k=3 cuda: 1 of 1 FAILED' <<<"$output"
@@ -116,7 +116,7 @@ stand_in() {
 	grep -Eq '^experts v2c k=4 G32 +32 x 4096  x 8 ' bench
 	grep -Eq '^upload from the disk .* % of the slower$' bench
 	[ -z "$(ls | grep xfp-kernel-verify-)" ]
-	# --vectors leaves out the other numbers of vectors, cases that have none of them, and the upload
+	# --vectors omits the other numbers of vectors, cases that have none of the given ones, and the upload
 	xfp-kernel-verify --device cuda --trials 0 --bench --unchecked --mib 1 --vectors 2,512 >bench
 	[ "$(grep -c ' M=2 ' bench)" -eq 6 ]
 	[ "$(grep -c ' M=512 ' bench)" -eq 15 ]
@@ -134,14 +134,14 @@ stand_in() {
 @test "the bench of a device: wrong kernels have no time, and failing ones do not stop the others" {
 	stand_in
 	verifier=(xfp-kernel-verify --device cuda --trials 0 --bench --mib 1)
-	# once for real, and compared
+	# the real computation once, compared
 	STAND_IN_IDLE=2 "${verifier[@]}" --filter 'experts v2 k=4' >bench
 	grep -Eq '^experts v2 k=4 +32 x 4096  x 8 .* us ' bench
 	export STAND_IN_IDLE=1
 	run -4 "${verifier[@]}" --filter 'experts v2* k=4'
 	[ "$(grep -Ec '^experts v2c? k=4 +FAILED: M=1: row 0 of y 0 is -?nan, not ' <<<"$output")" -eq 3 ]
 	[[ "$output" == *'xfp-kernel-verify: experts v2 k=4: M=1: row 0 of y 0 is '* ]]
-	# while a graph is captured, where nothing may wait: of reads, and of products
+	# while a graph is captured, where waiting is forbidden: reads, and products
 	STAND_IN_FAIL='cuLaunchKernelEx 5 1' run -1 "${verifier[@]}" --unchecked --filter 'experts v2 k=4'
 	[[ "$output" == *': cuLaunchKernel failed: CUDA_ERROR_INVALID_VALUE'* ]]
 	[[ "$output" != *'something waited'* ]]

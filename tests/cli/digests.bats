@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Bundles with a damaged byte: xfp eval and xfp generate say which member it is in, and nothing of what they compute.
+# Bundles with a damaged byte: xfp eval and xfp generate name the damaged member, and print no results.
 
 load helpers
 
@@ -15,7 +15,7 @@ setup() {
 np.save("t.npy", np.arange(40).reshape(2, 20))'
 }
 
-# A copy with one bit of a member flipped, in its middle; the first that begins so and is of TENSOR, or of any.
+# Copy a bundle with one bit flipped in the middle of a member: the first with this prefix, of TENSOR or of any.
 flipped() { # BUNDLE BEGINNING [TENSOR]
 	"$PYTHON" - "$@" <<-'EOF'
 	import json, shutil, subprocess, sys, tarfile

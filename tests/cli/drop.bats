@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Space: what is free is compared with what is needed before work starts, and --drop-cache gives back what
-# the bundle was made from, and nothing else.
+# Disk space: free space is compared with the need before work starts; --drop-cache frees the space of the
+# bundle's artifacts, and nothing else.
 
 load helpers
 
@@ -39,7 +39,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	run -0 xfp convert m -o out.xfp --bits 2 --on-miss best -n
 	[[ $output == *"out.xfp is up to date" && $output != *"units to do"* ]]
 	[ "$before" = "$(stat -c '%i %Y %z' out.xfp)" ]
-	# everything that decides the bytes, and the bundle itself
+	# everything that determines the bytes, and the bundle itself
 	run -0 xfp convert m -o out.xfp --bits 2 -n
 	[[ $output == *"would be written again" ]]
 	expected=$(sha out.xfp)
@@ -70,7 +70,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	[[ $output == *" 0 fitted, 0 packed now"* ]]
 	run -0 xfp convert n -o c.xfp
 	[[ $output == *"is up to date"* ]]
-	# n's are all that is left, and their measurements still can be asked for
+	# only n's are left, and their measurements are still listed
 	[ "$(query "SELECT count(*) FROM artifacts")" = "$(artifacts | wc -l)" ]
 	[ "$(query "SELECT DISTINCT output FROM latest_units WHERE packed_key IS NOT NULL")" = "$PWD/c.xfp" ]
 	[ "$(query "SELECT count(cos_median) FROM latest_units WHERE output = '$PWD/a.xfp'")" = 7 ]
@@ -163,7 +163,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	done
 }
 
-# ---- space ----------------------------------------------------------------------------------------
+# ---- disk space -----------------------------------------------------------------------------------
 
 @test "too little space on one file system: its name, needed and free space, and the purpose" {
 	needs_mounts
@@ -181,10 +181,10 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	[[ $output =~ "$PWD/disk: about ".*" needed, ".*" free, for the cache (".*"); free some space, choose another location with --cache, or try anyway with --force"$ ]]
 	run -1 on_small_disk 128k disk xfp convert m -o out.xfp --cache cache --work disk
 	[[ $output =~ "$PWD/disk: about ".*", for the work folder (".*"); free some space, choose another location with --work, or" ]]
-	# all three on one: their sum, once
+	# all three on one file system: their sum, reported once
 	run -1 on_small_disk 500k disk xfp convert m -o disk/out.xfp
 	[[ $output == *", for the bundle ("*"), the cache ("*"), the work folder ("*"with -o or --cache or --work, or"* ]]
-	# nothing was begun
+	# no work was started
 	[ -z "$(find . -name 'u0*-*')" ]
 	no_output out.xfp
 }
@@ -194,7 +194,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	make_model m --layers 4
 	mkdir disk
 	need=$(xfp plan m -o out.xfp --json | "$PYTHON" -c 'import json, sys; p = json.load(sys.stdin); print(p["bundle"]["expected"] // 1024)')
-	# the bundle alone would fit, with its packed units, but not with what they are measured from
+	# enough for the bundle and its packed units, but not for the artifacts that they are made from
 	run -1 on_small_disk $((need + 400))k disk xfp convert m -o disk/out.xfp
 	[[ $output == *"about "*" needed"* ]]
 	[ -z "$(find . -name 'u0*-*')" ]
@@ -210,7 +210,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	expected=$(converted m out.xfp)
 	mkdir disk
 	cp -r xfp-cache whole
-	# 1 MB of cache copied to a disk that has little beside it: no unit is left to pack
+	# 1 MB of cache on a nearly full disk: no unit is left to pack
 	size=$(($(du -sk xfp-cache | cut -f1) + 160))
 	run -0 on_small_disk ${size}k disk sh -c '
 		cp -r whole/. disk && xfp convert m -o again.xfp --cache disk -q && sha256sum <again.xfp'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp eval: perplexity of checkpoints and bundles, against numpy, and what is refused.
+# xfp eval: perplexity of checkpoints and bundles compared with numpy, and refusals.
 
 load helpers
 
@@ -17,7 +17,7 @@ np.save(sys.argv[1], eval(sys.argv[2]))' "$@"
 
 keep=(--format attention=keep --format dense_mlp=keep --format routed_expert=keep --lm-head keep)
 
-# What --json says of a member.
+# Print a member of the --json output.
 said() { # MEMBER ARGUMENT...
 	xfp eval --json "${@:2}" | "$PYTHON" -c 'import json, sys
 print(repr(json.load(sys.stdin)[sys.argv[1]]))' "$1"
@@ -60,12 +60,12 @@ print(repr(json.load(sys.stdin)[sys.argv[1]]))' "$1"
 	xfp convert m -o coarse.xfp -q --bits 2 --on-miss best
 	coarse=$(said loss --tokens t.npy coarse.xfp)
 	[ "$coarse" != "$source" ]
-	# and it is what its unpacked weights are worth
+	# and equals the perplexity of the unpacked weights
 	xfp unpack coarse.xfp -o u --dtype f32
 	[ "$(said loss --tokens t.npy u)" = "$coarse" ]
 }
 
-# A Python program that knows the formulas of qwen3_moe.py, with the result that is in a file as `said`.
+# Run Python with the formulas of qwen3_moe.py, and the result of a file as `said`.
 judged() { # RESULT
 	PYTHONPATH=$srcdir/tests/models PYTHONDONTWRITEBYTECODE=1 "$PYTHON" - "$@"
 }
@@ -147,7 +147,7 @@ make_long() { # LAYERS SEQUENCES
 	xfp convert m -o b.xfp -q --bits 2 --on-miss best --format embedding=4
 }
 
-# As much as these models need; the sanitizers take some 16 MB more.
+# The memory that these models need; sanitizers take some 16 MB more.
 little=40MB
 [ "${XFP_TEST_SANITIZERS:-no}" = no ] || little=60MB
 
@@ -183,7 +183,7 @@ little=40MB
 	refused 1 '--memory 4 MiB' --memory 4MiB --tokens t.npy b.xfp
 	refused 2 'expected a size such as 24GiB' --memory much --tokens t.npy b.xfp
 	refused 2 'expected a size such as 24GiB' --memory 24 --tokens t.npy b.xfp
-	# what it takes is enough
+	# the reported memory suffices
 	xfp eval --memory "$(sed -nE 's/.* need ([0-9]+) MiB.*/\1/p' said)MiB" --tokens t.npy m
 }
 
@@ -212,7 +212,7 @@ kept_in() { # [--state FILE]
 	[ ! -s ended ]
 	head -c 16 b.xfp.eval | grep -q 'xfp eval state 1'
 	cp b.xfp.eval kept
-	# one that cannot be read is no damaged one: it stays
+	# an unreadable state is not a damaged one: it is not removed
 	run -1 --separate-stderr strace -f -o trace -P b.xfp.eval -e inject=pread64:error=EIO:when=4 \
 		xfp eval --json --tokens t.npy --source m b.xfp
 	[[ $stderr == *"xfp eval: b.xfp.eval: "*"Input/output error" ]]
@@ -221,11 +221,11 @@ kept_in() { # [--state FILE]
 	cmp expected resumed
 	[ ! -s said ]
 	[ ! -e b.xfp.eval ]
-	# a state that is another's, or damaged, is not believed, and one that is none is left alone
+	# a foreign or damaged state is not used; a file that is not a state is not removed
 	cp kept b.xfp.eval
 	xfp eval --json --tokens t.npy b.xfp 2>said >/dev/null
 	grep -q 'b.xfp.eval is the state of another evaluation' said
-	# and it stays where the new one cannot be written: no file may grow
+	# and it remains if the new one cannot be written: the file size limit is 0
 	cp kept b.xfp.eval
 	(trap '' XFSZ; ulimit -f 0; xfp eval --json --tokens t.npy b.xfp 2>&1) | grep -c 'the state of another evaluation'
 	cmp b.xfp.eval kept
@@ -253,7 +253,7 @@ kept_in() { # [--state FILE]
 	[ ! -e here ]
 }
 
-# An evaluation of a checkpoint in which the N-th CALL on FILE brings SIGNAL.
+# Run an evaluation of a checkpoint; SIGNAL arrives at the N-th CALL on FILE.
 signalled() { # SIGNAL CALL FILE N ARGUMENT...
 	strace -f -qq -o trace -P "$3" -e trace="$2" -e inject="$2:signal=$1:when=$4" \
 		sh -c 'exec "$@" 2>ended.err' sh env --default-signal="$1" \
@@ -279,7 +279,7 @@ signalled() { # SIGNAL CALL FILE N ARGUMENT...
 		run -$status signalled $signal pread64 m/model.safetensors $((reads - 10)) --state "it's here"
 		grep -qx "xfp eval: interrupted; [1-4] of 4 layers are saved in it's here. To resume:" ended.err
 		[ ! -s ended ]
-		# while the state is read, it is not lost
+		# the state is not lost if the signal arrives while it is read
 		cp "it's here" kept
 		run -$status signalled $signal pread64 "it's here" 2 --state "it's here"
 		grep -qx "xfp eval: interrupted; it's here stays unchanged. To resume:" ended.err
@@ -310,7 +310,7 @@ signalled() { # SIGNAL CALL FILE N ARGUMENT...
 	[ "$("$PYTHON" -c 'import json; print(json.load(open("peak"))["pss"] < 40e6)')" = True ]
 }
 
-# A tokenizer of bytes, those of letters first; with a token before each text, 256, and one behind it.
+# A byte tokenizer, letters first; token 256 precedes each text, and one follows it.
 make_tokenizer() { # FOLDER
 	"$PYTHON" - "$1" <<-'EOF'
 	import json, sys
@@ -403,7 +403,7 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	tokens long.npy 'np.zeros(1025, "u2")'
 	head -c 200 t.npy >cut.npy
 	echo "1 2 3" >text.npy
-	# A header that ends within its type, before bytes that would do for the rest of it.
+	# A header that ends inside its type field, followed by bytes that would complete it.
 	"$PYTHON" -c "
 header = b\"{'fortran_order': False, 'shape': (1, 3), 'descr': '\"
 open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'little') + header + b\".u1'123\")"
@@ -439,10 +439,10 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	[ "$(said loss --text text --length 9 m)" = "$(said loss --tokens t.npy m)" ]
 	run -0 --separate-stderr xfp eval --text text --length 9 m
 	[[ ${lines[0]} == *"40 of them predicted; the last 5 tokens of the text do not fill a sequence"* ]]
-	# one that does not fill a sequence is one
+	# a text shorter than a sequence is one sequence
 	[ "$(said length --text text m)" = 46 ]
 	[ "$(said left_out --text text m)" = 0 ]
-	# a bundle brings its tokenizer along, and may take its source's
+	# a bundle contains its tokenizer, and may use its source's
 	xfp convert m -o with.xfp -q "${keep[@]}"
 	mv m/tokenizer.json .
 	xfp convert m -o without.xfp -q "${keep[@]}"
@@ -476,7 +476,7 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	make_model b --family bert
 	tokens t.npy 'np.arange(30)'
 	refused 3 'models of type bert are not supported' --tokens t.npy b
-	# The manual names the families that the message does.
+	# The manual lists the same families as the message.
 	families=${stderr#*supported types: }
 	tr '\n' ' ' <"$srcdir/man/xfp-eval.1" | grep -qF "families ${families% can}, with"
 	refused 2 'no bundle or model' --tokens t.npy
@@ -489,7 +489,7 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	refused 3 'has no config.json' --tokens t.npy m
 }
 
-# The first numbers of a tensor, which are bf16.
+# Replace the first numbers of a bf16 tensor.
 put() { # TENSOR COUNT BYTES
 	"$PYTHON" - "$@" <<-'EOF'
 	import json, struct, sys
@@ -506,7 +506,7 @@ put() { # TENSOR COUNT BYTES
 	tokens t.npy 'np.arange(30)'
 	put model.layers.1.self_attn.o_proj.weight 4 ffff
 	refused 3 'activations after layer 1 are not finite' --tokens t.npy m
-	# a router whose weights are numbers, but not what it makes of them: of no expert is the share a number
+	# a router with finite weights whose logits are not: all expert weights are NaN
 	put model.layers.0.mlp.gate.weight $((9 * 64)) 7f7f
 	xfp convert m -o m.xfp -q --bits 4 --on-miss best --on-nonfinite keep
 	refused 3 'activations after layer 0 are not finite' --fast --tokens t.npy m.xfp
@@ -534,7 +534,7 @@ changed() { # MODEL WHAT IS DONE WITH head
 @test "logits that are not finite are refused, and a perplexity beyond double precision is null" {
 	make_model m --dtype f32
 	tokens t.npy 'np.array([[1, 2]])'
-	# A token that never comes: one of two signs makes its logit -inf, the other inf.
+	# A token with probability 0: of two signs one makes its logit -inf, the other inf.
 	for change in 'head[9] = 3e38' 'head[9] = -3e38' 'head[9] = np.nan'; do
 		changed m "$change"
 		refused 3 'changed: logits are not finite' --json --tokens t.npy changed

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp eval of models with linear attention. Their bundles hold one tensor as several matrices.
+# xfp eval of models with linear attention. Their bundles store one tensor as several matrices.
 
 load helpers
 
@@ -14,7 +14,7 @@ worth() { # MODEL
 	xfp eval --json --tokens t.npy "$1" | "$PYTHON" -c 'import json, sys; print(repr(json.load(sys.stdin)["loss"]))'
 }
 
-# The source is worth what a bundle is that keeps all of it; and a coarse bundle what its unpacked weights are worth.
+# A bundle that keeps all tensors has the source's perplexity; a coarse bundle that of its unpacked weights.
 is_evaluated() { # MODEL
 	"$PYTHON" "$srcdir/tests/families.py" make "$1" m
 	"$PYTHON" - <<-'EOF'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# The model families: tests/families.py makes a tiny checkpoint of each and says what must become of it.
+# The model families: tests/families.py makes a tiny checkpoint of each, with its expected classification.
 
 load helpers
 
@@ -12,7 +12,7 @@ setup() {
 
 families() { "$PYTHON" "$srcdir/tests/families.py" "$@"; }
 
-# Every tensor has its class, role and fate, every rule that must take something does, nothing is left over.
+# Every tensor has its class, role and fate, every required rule matches, and no tensor is unclassified.
 is_read() { # MODEL
 	families make "$1" "$1"
 	xfp-inspect --json "$1" >"$1.json" 2>"$1.errors"
@@ -20,7 +20,7 @@ is_read() { # MODEL
 	families inspected "$1" <"$1.json"
 }
 
-# All of that, and what is called gate, up, q, k or v in the bundle is that in the source.
+# The same, and gate, up, q, k and v of the bundle are those of the source.
 is_converted() { # MODEL
 	is_read "$1"
 	xfp convert "$1" -o "$1.xfp" -q
@@ -71,7 +71,7 @@ is_converted() { # MODEL
 	families make gpt_oss gpt_oss
 	run -4 families inspected gpt_oss <<<"$(xfp-inspect --json --lm-head keep gpt_oss)"
 	[[ $output == *"WRONG: lm_head.weight"* ]]
-	# halves where gate and up take turns: the copy is right, and nothing is what it is called
+	# gate and up interleaved, but split as halves: the copy is right, the roles are not
 	xfp convert gpt_oss -o wrong.xfp -q --family general
 	xfp unpack wrong.xfp -o copy
 	run -4 families converted gpt_oss gpt_oss wrong.xfp copy
@@ -91,7 +91,7 @@ is_converted() { # MODEL
 	END
 }
 
-# ---- models that no family claims
+# ---- models without a family
 
 @test "for an unknown model, inspect and convert print the classes in one line, and with -v name by name" {
 	families make unknown unknown
@@ -135,7 +135,7 @@ slash or ending in .family"* ]]
 	run -2 xfp compare m --family qwen
 }
 
-# ---- families of one's own
+# ---- families of the user
 
 own_family() { # FOLDER MODEL_TYPE
 	mkdir -p "$1"
@@ -161,12 +161,12 @@ own_family() { # FOLDER MODEL_TYPE
 	run -0 xfp-inspect --family mine unknown
 	xfp convert unknown -o out.xfp -q
 	[ "$(xfp info --json out.xfp | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["family"])')" = mine ]
-	# one's own goes before xfp's, for a model that both claim
+	# the user's family precedes xfp's, if both match a model
 	families make llama llama
 	own_family own/families llama
 	[[ $(xfp-inspect llama 2>/dev/null) == *"family  mine, by model_type llama"* ]]
 	[[ $(XFP_FAMILIES='' xfp-inspect llama 2>/dev/null) == *"family  llama, by model_type llama"* ]]
-	# what the option names is the only folder
+	# the folder of the option replaces all others
 	run -0 xfp-inspect --families "$srcdir/pipelines/families" llama
 	[[ $output == *"family  llama, by"* ]]
 	XFP_FAMILIES=$PWD/nowhere run -1 --separate-stderr xfp-inspect llama

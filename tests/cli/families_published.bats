@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Models in the forms they are published in: tests/families_published.py makes them, tiny and in their real sizes.
+# Models in their published forms, tiny and in real sizes, made by tests/families_published.py.
 
 load helpers
 
@@ -12,7 +12,7 @@ setup() {
 
 families() { "$PYTHON" "$srcdir/tests/families.py" "$@"; }
 
-# Every tensor has its class, role and fate under its own name, whatever it is packed as, and nothing is left over.
+# Every tensor has its class, role and fate under its own name, however it is packed, and none is unclassified.
 is_inspected() { # MODEL PACKED
 	xfp-inspect --json "$1" >"$1.json" 2>"$1.errors"
 	[ ! -s "$1.errors" ] || { cat "$1.errors"; return 1; }
@@ -22,7 +22,7 @@ said = json.load(open(sys.argv[1]))
 assert (said["packed"] or "no") == sys.argv[2], said["packed"]' "$1.json" "$2"
 }
 
-# All of that, and the bundle has what the packed weights stand for, as has the unpacked copy, in 16 bits.
+# The same, and the bundle's weights are the unpacked ones, as are those of the 16-bit copy.
 is_published() { # MODEL PACKED
 	families make "$1" "$1" plain
 	is_inspected "$1" "$2"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# 8-bit floats as one candidate among others: what is chosen is never larger than they are and worse.
+# 8-bit floats as one of the candidates: no choice is both larger and worse than fp8.
 
 load helpers
 
@@ -18,7 +18,7 @@ for u in json.load(sys.stdin)["units"]:
     print(u["name"], u["role"], u["mode"], u["bytes"], u["cos_median"])'
 }
 
-# Beside its form as fp8, no unit is larger and worse, and none meets its floor with more bytes than fp8 would.
+# Compared with its fp8 form, no unit is larger and worse, and none meets its floor with more bytes.
 no_worse() { # MODEL BUNDLE
 	xfp convert "$1" -o "$2.all" -q --override '*=fp8'
 	units "$2" >chosen
@@ -44,7 +44,7 @@ no_worse() { # MODEL BUNDLE
 	xfp convert model -o out.xfp -q --min-cos-strict 0.999
 	units out.xfp | grep in_proj_ba >small
 	[ "$(grep -c ' fp8 ' small)" -gt 0 ]
-	# it was chosen for its floor, which it meets, and not asked for
+	# it was chosen because it meets its floor, not because of a setting
 	xfp info --json out.xfp | "$PYTHON" -c '
 import json, sys
 small = [u for u in json.load(sys.stdin)["units"] if u["role"] == "in_proj_ba" and u["mode"] == "fp8"]
@@ -71,7 +71,7 @@ assert small and all(u["met"] and u["floor"] == 0.999 and u["k"] == 0 and u["for
 	[ "$(modes --bits 8 --min-cos-strict 0.9 --min-cos-lazy 0.9)" = 'fp8 ' ]
 	[[ $(modes --mode v2c --bits 2-6,8) == *fp8* ]]
 	[ "$(modes --mode v2 --bits 8 --min-cos-strict 0.9 --min-cos-lazy 0.9)" = 'fp8 ' ]
-	# fixed to 8 is what fp8 is: no floor, no fit
+	# 8 fixed bits mean fp8: no floor, no fit
 	first=$(converted m a.xfp --format attention=fp8)
 	[ "$first" = "$(converted m b.xfp --format attention=8)" ]
 }
@@ -83,7 +83,7 @@ assert small and all(u["met"] and u["floor"] == 0.999 and u["k"] == 0 and u["for
 	packed=$(query "SELECT count(*) FROM artifacts WHERE kind = 'packed'")
 	xfp convert m -o asked.xfp -q --lm-head fp8 --format embedding=fp8
 	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'packed'")" = "$packed" ]
-	# again without the work folder, from what was measured; and from nothing
+	# again without the work folder, from the cached measurements; and from scratch
 	expected=$(sha out.xfp)
 	rm -r out.xfp out.xfp.work
 	[ "$(converted m out.xfp)" = "$expected" ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp generate: tokens against numpy, how texts end, what is drawn, and what is refused.
+# xfp generate: tokens compared with numpy, ends of texts, sampling, and refusals.
 
 load helpers
 
@@ -15,7 +15,7 @@ model() { # FOLDER OPTION...
 	"$PYTHON" "$srcdir/tests/make-tokenizer.py" "$1"
 }
 
-# What --json says, as Python sees it: r.
+# Run Python on the --json output, r.
 said() { # EXPRESSION ARGUMENT...
 	xfp generate --json "${@:2}" 2>report | "$PYTHON" -c 'import json, sys
 r = json.load(sys.stdin)
@@ -71,15 +71,15 @@ print(eval(sys.argv[1]))' "$1"
 	grep -q '^context: 27 tokens, 1 at a time, 6.91 kB of KV cache in [0-9.]* MB of memory$' report
 	grep -q '^prompt: 3 tokens in .* a second$' report
 	grep -q '^text: 23 tokens in .* a second$' report
-	# JSON has no way to say a byte that is no UTF-8.
+	# JSON cannot represent bytes that are not UTF-8.
 	[ "$(said 'r["texts"][0]["prompt"]' --prompt $'a\xe9b' -n 2 m)" = 'a\xe9b' ]
 	[ "$(said 'r["texts"][0]["end"]' --prompt ab -n 24 m)" = length ]
 	[ "$(said 'r["texts"][0]["end"], len(r["texts"][0]["tokens"])' --prompt ab --context 9 -n 24 m)" = "('context', 7)" ]
 	grep -qx 'the text ends where the context of 9 tokens is full; --context makes room for more' report
-	# What is said of it comes behind the text, a line of which there is one token in singular.
+	# Statistics follow the text on a line of their own; one token is singular.
 	xfp generate --prompt ab --context 4 -n 24 m >both 2>&1
 	[[ $(tail -n 4 both) == "the text ends where"*$'\n'"context: 4 tokens, "*$'\ntext: 1 token in '* ]]
-	# a token of generation_config.json ends it, and is no part of the text
+	# an end token of generation_config.json ends the text, and is not part of it
 	third=$(said 'r["texts"][0]["tokens"][2]' --prompt ab -n 3 m)
 	echo "{\"eos_token_id\": [300, $third]}" >m/generation_config.json
 	[ "$(said 'r["texts"][0]["end"], len(r["texts"][0]["tokens"]) <= 3' --prompt ab -n 24 m)" = "('token', True)" ]
@@ -87,7 +87,7 @@ print(eval(sys.argv[1]))' "$1"
 	run -3 xfp generate --prompt ab m
 	[[ $output == *"generation_config.json: eos_token_id is neither"* ]]
 	rm m/generation_config.json
-	# so does a text, wherever its tokens end
+	# so does a --stop string, wherever its tokens end
 	"$PYTHON" - "$whole" <<-'EOF'
 	import ast, subprocess, sys
 	whole = ast.literal_eval(sys.argv[1])
@@ -102,8 +102,8 @@ print(eval(sys.argv[1]))' "$1"
 @test "longrope: tokens before, at and after the original context equal those of transformers" {
 	"$PYTHON" "$srcdir/tests/models/longrope.py" m
 	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
-	# Prompts of 12, 20, 24, 25 and 45 tokens, of which 24 are the original context. Tokens are those of transformers
-	# 5.23 (longrope.py --transformers), one prompt at a time.
+	# Prompts of 12, 20, 24, 25 and 45 tokens; the original context is 24. The tokens are those of
+	# transformers 5.23 (longrope.py --transformers), one prompt at a time.
 	cat >expected <<-'EOF'
 	[57, 163, 240, 37, 58, 237, 144, 255, 191, 47, 140, 234, 109, 219, 242, 60]
 	[71, 196, 239, 147, 148, 8, 115, 202, 196, 239, 162, 236, 213, 194, 236, 191]
@@ -119,7 +119,7 @@ print(eval(sys.argv[1]))' "$1"
 	[ "$(said "$made" --batch prompts -n 16 --parallel 2 --context 90 m)" = "$(cat expected)" ]
 	# Neither -n nor the context changes the first token.
 	[ "$(said 'r["texts"][0]["tokens"]' --prompt 'quick brown' -n 1 m)" = '[57]' ]
-	# More tokens are computed again at once than go together in a block.
+	# More tokens must be recomputed at once than one block holds.
 	for i in $(seq 30); do sed -n 2p prompts; done >same
 	[ "$(said "$made" --batch same -n 16 --parallel 30 m | sort -u)" = "$(sed -n 2p expected)" ]
 }
@@ -170,7 +170,7 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	# Each thread has the scores of a query, and 16 more.
 	one=$(said 'r["memory"]' --prompt a -n 2 --context 1000 --threads 1 m)
 	[ "$(said 'r["memory"]' --prompt a -n 2 --context 1000 --threads 5 m)" = $((one + 4 * (1000 + 16) * 4)) ]
-	# A config that contradicts the tensors, before room is made for what it speaks of.
+	# A config that contradicts the tensors is refused before memory of its sizes is allocated.
 	cp -r m large
 	sed -i -E 's/"num_(attention|key_value)_heads": [0-9]+/"num_\1_heads": 16777216/' large/config.json
 	refused 3 'q_proj.weight is not [' --prompt a large
@@ -181,7 +181,7 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	refused 3 'wrong.jsonl: line 1 is neither' --batch wrong.jsonl m
 }
 
-# The first numbers of a tensor, which are bf16.
+# Replace the first numbers of a bf16 tensor.
 put() { # TENSOR COUNT BYTES
 	"$PYTHON" - "$@" <<-'EOF'
 	import json, struct, sys
@@ -197,13 +197,13 @@ put() { # TENSOR COUNT BYTES
 	model m --layers 3 --num-experts 9
 	put model.layers.1.self_attn.o_proj.weight 4 ffff
 	refused 3 'activations after layer 1 are not finite' --prompt a m
-	# a router whose weights are numbers, but not what it makes of them: of no expert is the share a number
+	# a router with finite weights whose logits are not: all expert weights are NaN
 	put model.layers.0.mlp.gate.weight $((9 * 64)) 7f7f
 	xfp convert m -o m.xfp -q --bits 4 --on-miss best --on-nonfinite keep
 	refused 3 'activations after layer 0 are not finite' --prompt a m.xfp
 }
 
-# The standard output of COMMAND, which is a terminal: one that changes no byte.
+# Run COMMAND with a terminal as standard output that changes no bytes.
 on_terminal() { # COMMAND...
 	"$PYTHON" - "$@" <<-'EOF'
 	import os, pty, subprocess, sys, termios
@@ -227,7 +227,7 @@ on_terminal() { # COMMAND...
 
 @test "on a terminal control characters of a tokenizer are escaped, unless --raw; a pipe gets the bytes" {
 	model m
-	# Tokens are drawn, then given the bytes of a hostile text. Of its UTF-8 sequences each byte is a token.
+	# Sample tokens, then map them to the bytes of a hostile text, each byte of its UTF-8 sequences a token.
 	"$PYTHON" - >seed <<-'EOF'
 	import json, subprocess
 	text = b"\x1b]0;x\x07\xc2\x9b\r\x7f\t\xc3\xa9\\\n!\0"
@@ -284,7 +284,7 @@ on_terminal() { # COMMAND...
 @test "signals and a full disk take effect without waiting for the model" {
 	needs_strace
 	model m --layers 4
-	# A step reads more than a hundred times; of the reading that is under way, the rest of a matrix may be to come.
+	# A step reads more than a hundred times; the matrix being read may still be completed.
 	run -130 strace -f -qq -o trace -P "$PWD/m/model.safetensors" -e trace=pread64 -e inject=pread64:signal=INT:when=40 \
 		xfp generate --prompt ab m
 	[[ $output == *"context: "* ]]

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Models as llama.cpp has them: bundles have the bytes of those of the same model as Hugging Face has it, and the config
-# that the metadata comes to.
+# Models in GGUF files: bundles have the bytes of those of the same model in Hugging Face format, and the config
+# that follows from the metadata.
 
 load helpers
 
@@ -16,7 +16,7 @@ gguf() { # ARCHITECTURE OPTION...; makes ./model.gguf and ./plain
 	"$PYTHON" "$srcdir/tests/make-gguf.py" "$1" model.gguf plain "${@:2}"
 }
 
-# Digests of units and kept tensors, and what the index says of them.
+# Digests of units and kept tensors, and their entries in the index.
 content() { # BUNDLE
 	local folder
 
@@ -29,7 +29,7 @@ info = json.load(sys.stdin)
 print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weights")}, indent=1))'
 }
 
-# Each field of the config that should be there, and how it is.
+# Each field of the expected config, with its value.
 config_says() { # BUNDLE PLAIN
 	rm -rf unpacked
 	xfp unpack "$1" -o unpacked
@@ -103,7 +103,7 @@ config_says() { # BUNDLE PLAIN
 	run -3 xfp convert parts -o x.xfp
 	[[ "$output" == *"model-00002-of-00003.gguf: is not part 2 of 3"* ]]
 	mv there parts/model-00002-of-00003.gguf
-	# a name of the first file's in the third
+	# a name of the first file in the third
 	"$PYTHON" -c 'import re
 parts = [open(f"parts/model-0000{n}-of-00003.gguf", "rb").read() for n in (1, 3)]
 first, third = (sorted(set(re.findall(rb"blk\.[0-9a-z_.]+\.weight", part))) for part in parts)
@@ -170,7 +170,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	how=ZIP_DEFLATED archive model.gguf
 	run -3 xfp inspect model.zip
 	[[ "$output" == *"model.zip/a folder/model.gguf: is compressed"*"zip -0"* ]]
-	# parts of two models that go by one name
+	# parts of two models with the same name
 	mkdir both
 	mv model-00001-of-00002.gguf both
 	gguf llama --parts 3
@@ -196,18 +196,18 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	grep -q '"gguf": 1' <<<"$output"
 	xfp convert model-00001-of-00002.gguf --like out.xfp -o again.xfp -q --cache another-cache
 	cmp out.xfp again.xfp
-	# nothing is left to be done, and a dry run, which makes them elsewhere, knows
+	# no work is left, and a dry run, which converts elsewhere, knows it
 	run -0 xfp convert model-00002-of-00002.gguf -o out.xfp
 	[[ "$output" == *"up to date"* ]]
 	run -0 xfp convert model-00002-of-00002.gguf -o out.xfp --dry-run
 	[[ "$output" == *"up to date"* ]]
-	# a safetensors' bundle says nothing of it
+	# a bundle of safetensors does not mention it
 	xfp convert plain -o plain.xfp -q --cache another-cache
 	run -0 xfp info --json plain.xfp
 	run ! grep -q '"gguf"' <<<"$output"
 }
 
-# Stops forever at the third unit that is packed; then everything is killed.
+# Block at the third packed unit; then kill everything.
 @test "killed in the middle it resumes to the same bytes; files made by another version are not used" {
 	local expected
 
@@ -345,7 +345,7 @@ with zipfile.ZipFile("model.zip", "w", getattr(zipfile, sys.argv[1])) as archive
 	rows = {row["key"]: row["value"] for row in csv.DictReader(open("out.csv"))}
 	assert rows["tokenizer.ggml.tokens"] == ", ".join(tokens["value"]) and rows["general.file_type"] == "1", rows
 	EOF
-	# the file is named, as others may lie beside it; types of blocks, by their shares and of each tensor
+	# the file is named, as others may be in the folder; block types, by their shares and per tensor
 	gguf llama --spoil mixed
 	run -0 xfp inspect model.gguf
 	[[ "$output" == *"model   $PWD/model.gguf"*"packed  as Q8_0 (79 %), Q4_0 (21 %): "* ]]

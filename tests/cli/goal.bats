@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sizes as goals: --target-size, --target-bpw, --envelope, and the sizes that xfp plan shows.
+# Target sizes: --target-size, --target-bpw, --envelope, and the sizes listed by xfp plan.
 
 load helpers
 
@@ -10,7 +10,7 @@ setup() {
 	by_default
 }
 
-# The models, and what xfp plan says of each from headers alone: it measures this machine, so it is asked once.
+# The models, and the plan of each from headers alone: xfp plan measures this machine, so it runs once.
 setup_file() {
 	cd "$BATS_FILE_TMPDIR"
 	by_default
@@ -37,7 +37,7 @@ for name in sys.argv[1:]:
 print(value)' "$@"
 }
 
-# A size between those of the fewest bits and the most, told from headers alone.
+# A size between those of the fewest and the most bits, from headers alone.
 size_at() { # MODEL PERMILLE
 	"$PYTHON" -c 'import json, sys
 points = json.load(sys.stdin)["curve"]["points"]
@@ -63,7 +63,7 @@ packed_now() { # OUT OPTION...: number of units packed by this run
 		[ "$(field curve surveyed <plan)" = "$(field curve units <plan)" ]
 		least=$(field curve points 0 bytes <plan) most=$(field curve points -1 bytes <plan)
 		for i in 1 2 3 4 5 6 7; do
-			# spread without a pattern
+			# goals vary without a pattern
 			goal=$((least + (most - least) * (i * 137 % 997) / 997 + i * 409))
 			xfp convert $model -o $model.xfp --target-size $goal --json -q >summary
 			bytes=$(stat -c %s $model.xfp)
@@ -84,7 +84,7 @@ packed_now() { # OUT OPTION...: number of units packed by this run
 	xfp convert moe -o other.xfp --cache other -q --target-size "$(size_at moe 600)"
 	xfp convert moe -o floors.xfp --cache other -q
 	[ "$(OMP_NUM_THREADS=3 converted moe other.xfp --target-bpw "$bits" --cache other -j3)" = "$cold" ]
-	# by hand: prepare and make in turn, until nothing is to do
+	# by hand: prepare and make in turn, until no work is left
 	export XFP_WORK=$PWD/hand.xfp.work XFP_CACHE=$PWD/hand XFP_PIPELINES
 	XFP_PIPELINES=$(xfp --pipelines)
 	for round in 1 2 3 4 5; do
@@ -111,7 +111,7 @@ packed_now() { # OUT OPTION...: number of units packed by this run
 	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'survey'" like)" = 0 ]
 	run -2 xfp convert moe -o again.xfp --like out.xfp --target-bpw 4.6
 	[[ $output == *"--target-bpw 4.6: contradicts --like"* ]]
-	# a list of more units than the bundle has, made by hand, is refused before it takes any memory
+	# a handmade list of more units than the bundle has is refused before memory is allocated
 	list=$(field parameters assigned <json)
 	more=99999999*v2-3
 	[ $(((${#list} - ${#more}) % 2)) = 0 ] || more=9999999*v2-3
@@ -119,7 +119,7 @@ packed_now() { # OUT OPTION...: number of units packed by this run
 	edited out.xfp more.xfp "$list" "$more"
 	run -3 xfp convert moe -o again.xfp --like more.xfp --cache like
 	[[ $output == *"more.xfp: xfp.json: \"assigned\" has an impossible value"* ]]
-	# without a goal nothing of it is there
+	# without a goal, none of this is recorded
 	xfp convert moe -o floors.xfp -q
 	[ -e out.xfp.work/assigned ]
 	[ ! -e floors.xfp.work/assigned ]
@@ -142,7 +142,7 @@ packed_now() { # OUT OPTION...: number of units packed by this run
 	[ "$near" -gt 0 ]
 	[ "$near" -lt "$units" ]
 	[ "$(stat -c %s out.xfp)" -lt "$bytes" ]
-	# errors of attention count for nothing beside those of experts: other units have the bits
+	# errors of attention weigh little compared with those of experts: other units get the bits
 	xfp convert moe -o out.xfp --target-size "$size" -q
 	before=$(sha out.xfp)
 	[ "$(packed_now out.xfp --target-size "$size" --weight attention=0.001)" -gt 0 ]
@@ -176,7 +176,7 @@ packed_now() { # OUT OPTION...: number of units packed by this run
 	size=$(size_at bert 300)
 	want=$(converted bert out.xfp --target-size "$size")
 	export XFP_WORK=$PWD/out.xfp.work XFP_CACHE=$PWD/xfp-cache
-	# by its seal
+	# detected by its seal
 	sed -i '2s/-[2-6]/-5/' out.xfp.work/assigned
 	rm out.xfp.work/u000001-choice out.xfp.work/u000001-packed
 	run -75 xfp-autoselect u000001
@@ -185,7 +185,7 @@ packed_now() { # OUT OPTION...: number of units packed by this run
 	[ "$status" -ne 0 ]
 	no_output again.xfp
 	[ "$(converted bert out.xfp --target-size "$size")" = "$want" ]
-	# one that is gone: the unit is not what xfp decided on, and is made again
+	# a missing one: the unit no longer matches the assignment, and is made again
 	rm out.xfp out.xfp.work/assigned
 	[ "$(converted bert out.xfp --target-size "$size")" = "$want" ]
 }
@@ -203,7 +203,7 @@ packed_now() { # OUT OPTION...: number of units packed by this run
 	[[ $output == *"takes 3.00 MB of each GPU, which has 3.00 MB; reserve less"* ]]
 	run -2 xfp convert moe -o out.xfp --envelope 24GiB --reserve kv=32GiB
 	[[ $output == *"takes 32 GiB of each GPU, which has 24 GiB; reserve less, or name larger GPUs"$'\n'* ]]
-	# a number alone is bytes, which is hardly what was meant by a small one
+	# a number without a unit means bytes; a small one is hardly intended
 	for goal in '--envelope 24' '--envelope 2x96' '--target-size 4'; do
 		run -4 xfp convert moe -o out.xfp $goal
 		[[ $output == *"the goal allows "*"; a number without a unit is bytes: units are K, M, G, T "*"GiB, TiB" ]]
@@ -231,7 +231,7 @@ packed_now() { # OUT OPTION...: number of units packed by this run
 	run -2 xfp convert moe -o out.xfp --target-size "$least" --format routed_expert=6
 	[[ $output == *"give them fewer bits with --format"* ]]
 	named=$(sed -n 's/.*request about \([0-9]*\) bytes.*/\1/p' <<<"$output")
-	# before anything is read: what nothing can be smaller than, and the nearest that is possible
+	# before any reading: the smallest possible size, and the nearest possible one
 	run -4 xfp convert moe -o out.xfp --target-size 10kB
 	[[ $output == *"the fewest bits need at least "*"the nearest goal that is probably possible"* ]]
 	floor=$(sed -n 's/.*bits need at least \([0-9]*\) bytes.*/\1/p' <<<"$output")
@@ -242,7 +242,7 @@ packed_now() { # OUT OPTION...: number of units packed by this run
 	[ ! -e xfp-cache ] || [ -z "$(artifacts)" ]
 	run -4 xfp convert moe -o out.xfp --target-bpw 1.5
 	bits=$(sed -n 's/.*probably possible is \([0-9.]*\) bits.*/\1/p' <<<"$output")
-	# all that was named is possible
+	# all suggested sizes are possible
 	xfp convert moe -o out.xfp --target-size "$nearest" -q
 	[ "$(stat -c %s out.xfp)" -le "$nearest" ]
 	xfp convert moe -o out.xfp --target-bpw "$bits" -q
@@ -269,7 +269,7 @@ packed_now() { # OUT OPTION...: number of units packed by this run
 	[ "$(query "SELECT min(cos_median) >= 0.98 FROM latest_units WHERE class = 'routed_expert'")" = 0 ]
 	xfp verify out.xfp --source moe -q
 	xfp info out.xfp | grep -qx 'method auto; bits chosen for a goal, with floor:attention=0.997'
-	# known after the survey, with figures
+	# detected after the survey, with figures
 	run -4 xfp convert moe -o none.xfp -q --target-size "$(size_at moe 200)" --floor routed_expert=0.999
 	[[ $output == *"the fewest bits that meet the floors need "*"lower the floors"* ]]
 	[ ! -e none.xfp ]
@@ -319,7 +319,8 @@ even_columns() { # MODEL
 	taken=$(field goal taken <summary)
 	[ "$taken" -le 800000 ]
 	[ "$taken" -ge 792000 ]
-	# what GPUs hold together is the file without what engines do not load, and what is on all of them twice
+	# the sum over GPUs is the file without tensors that engines do not load, and with replicated tensors
+	# counted twice
 	[ $((2 * taken)) -lt $(($(stat -c %s out.xfp) + 400000)) ]
 	xfp convert moe -o one.xfp --envelope 1.6MB -q
 	[ "$(stat -c %s one.xfp)" -gt 1580000 ]
@@ -339,7 +340,7 @@ even_columns() { # MODEL
 	[[ $output == *"the fewest bits need at least "*" on a GPU, but the goal allows 80000000000"* ]]
 	xfp plan big -q --json --envelope 141GB >plan
 	[ "$(field goal taken <plan)" -le 141000000000 ]
-	# the smallest dimension that is cut: rows of in_proj_a and in_proj_b
+	# the smallest dimension that is split: rows of in_proj_a and in_proj_b
 	run -2 xfp plan big -q --envelope 65x96GB
 	[[ $output == *"(in_proj_"*") is split by rows and has 64 of them; name at most that many GPUs"* ]]
 }
@@ -357,7 +358,7 @@ even_columns() { # MODEL
 	xfp plan moe --target-size 3MB --json -q >plan
 	[ "$(field curve points <plan | tr '{' '\n' | grep -c bytes)" = 8 ]
 	[ "$(find . -name '*.h5' | grep -c artifacts)" = "$(field curve units <plan)" ]
-	# a floor's plan, too, goes by them
+	# a plan with floors uses the surveys, too
 	xfp plan moe -q >floors
 	grep -q '^Bits follow from surveys' floors
 	for i in 1 4 6; do
@@ -428,7 +429,7 @@ even_columns() { # MODEL
 		done
 		[ "$(field disk bundle <plan)" = "$(stat -c %s out.xfp)" ]
 	done
-	# the labels of figures stand in one column, and no line is longer than a screen
+	# labels of figures are aligned, and no line is longer than the screen
 	xfp plan moe -o other.xfp $goal >said
 	for label in bundle memory disk goal time cache; do
 		grep -qE "^$label {$((9 - ${#label}))}[^ ]" said || { echo "$label: $(grep "^$label" said)"; return 1; }
@@ -444,10 +445,10 @@ even_columns() { # MODEL
 		xfp $command bert --target-size "$(size_at bert 800)" 2>/dev/null >said
 		run ! grep ruined said
 	done
-	# not of bits that were asked for
+	# not for bits that were requested
 	xfp plan bert --target-size "$low" --override '*=2' >said
 	run ! grep ruined said
-	# the class that is named is the lowest of them
+	# the named class is the lowest of them
 	xfp convert bert -o out.xfp --target-size "$low" >said
 	class=$(tr -s ' \n' ' ' <said | sed -n 's/.*ruined models (\([^ ]*\) .*/\1/p')
 	[ "$(query "SELECT class FROM latest_units GROUP BY class ORDER BY sum(cos_median * rows * cols) / sum(rows * cols) LIMIT 1")" = "$class" ]

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Bundles of generated checkpoints against recorded digests: any compiler, processor and machine must
-# write these bytes. A change that alters them on purpose raises an algorithm's version and records new
-# ones: XFP_RECORD=1 ./run-tests tests/cli/golden.bats prints what to put into tests/golden.sha256.
+# Digests of bundles of generated checkpoints, compared with recorded ones: the bytes must not depend on compiler,
+# processor or machine. A change that alters them on purpose raises an algorithm's version and records new
+# digests: XFP_RECORD=1 ./run-tests tests/cli/golden.bats prints the lines of tests/golden.sha256.
 
 load helpers
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# What every installed executable promises: a man page whose SYNOPSIS is what --help says, --version,
-# and the status of a wrong command line.
+# Every installed executable: a man page whose SYNOPSIS matches --help, --version, and the status of a wrong
+# command line.
 
 bats_require_minimum_version 1.5.0
 
@@ -13,7 +13,7 @@ setup() {
 	[ ${#programs[@]} -ge 2 ]
 }
 
-# One line, single blanks.
+# Join lines and collapse blanks.
 squeeze() { tr -s ' \n\t' ' ' | sed 's/^ //; s/ $//'; }
 
 # --help begins with "usage: xfp ..."; alternatives begin with "or:"; a blank line ends them.
@@ -31,7 +31,7 @@ synopsis_of() {
 	done
 }
 
-# What a page of section 1 describes: xfp-pack is an executable, xfp-convert a command of the front end.
+# The subject of a page of section 1: xfp-pack is an executable, xfp-convert a command of the front end.
 described() { # PAGE
 	local name
 
@@ -118,7 +118,7 @@ options_of() { # WORD...
 		xfp plan m --quant=4|--profile
 		xfp plan m --size 4G|--target-size
 	END
-	# a family is looked for when there is a model
+	# a family is looked up when there is a model
 	run -2 xfp convert m -o out.xfp --family qwen3moe
 	[[ ${lines[0]} == *"no family 'qwen3moe'; did you mean qwen3_moe?"* ]] || { echo "$output"; return 1; }
 	run -2 xfp frobnicate
@@ -188,7 +188,7 @@ options_of() { # WORD...
 		long=$(${command//_/ } --help | awk 'length > 80')
 		[ -z "$long" ] || { echo "$command: $long"; return 1; }
 	done
-	# wider where there is room
+	# wider on a wide terminal
 	[ "$(COLUMNS=200 xfp convert --help | wc -l)" -lt "$(xfp convert --help | wc -l)" ]
 }
 

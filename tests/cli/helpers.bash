@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the tests of conversions share. Models are tiny: a mixture of experts of one layer has eight units.
+# Shared by the tests of conversions. Models are tiny: a mixture of experts of one layer has eight units.
 
 bats_require_minimum_version 1.5.0
 : "${PYTHON:?is to name an interpreter that has numpy, as make check does}"
 
-# Most tests are of one mode, the simplest, and of a model's layers: embeddings are kept, and a head becomes fp8. Those
-# of other modes, of embeddings and of heads say so, and those of the default begin with by_default.
+# Most tests use the simplest mode, and layers only: embeddings are kept, and a head becomes fp8. Tests of other
+# modes, of embeddings and of heads set them, and those of the default call by_default.
 export XFP_MODE=v2 XFP_FORMAT=embedding=keep XFP_LM_HEAD=fp8 XFP_MIN_COS_STRICT=0.99 XFP_MIN_COS_LAZY=0.98
 
 by_default() {
@@ -31,12 +31,12 @@ sha() { # FILE
 	sha256sum <"$1" | cut -d' ' -f1
 }
 
-# The bundle's SHA-256, of a conversion into OUT.
+# Convert into OUT, and print the bundle's SHA-256.
 converted() { # MODEL OUT OPTION...
 	xfp convert "$1" -o "$2" -q "${@:3}" >&2 && sha "$2"
 }
 
-# The instruction sets that encode, of those that this machine has.
+# The instruction sets of the encoder that this machine supports.
 encoder_sets() {
 	xfp-kernel-verify --seed 1 --filter 'encode norm' | sed -n 's/^encode norm \([a-z0-9]*\): .*/\1/p'
 }
@@ -51,13 +51,13 @@ artifacts() { # [CACHE]
 	find "${1:-xfp-cache}/artifacts" -name '*.h5' | sort
 }
 
-# Nothing under a final name, and no debris of ours either.
+# Check that no output and no temporary files exist.
 no_output() { # OUT
 	[ ! -e "$1" ] || { echo "$1 is there"; return 1; }
 	[ -z "$(find "$(dirname "$1")" -name '.*.tmp')" ] || { find . -name '.*.tmp'; return 1; }
 }
 
-# A bundle whose xfp.json says something else, with digests and all in order: of the same length.
+# Replace text in a bundle's xfp.json by text of the same length, and update its digests.
 edited() { # FROM TO BEFORE AFTER
 	"$PYTHON" - "$@" <<-'EOF'
 	import hashlib, sys
@@ -74,7 +74,7 @@ edited() { # FROM TO BEFORE AFTER
 	EOF
 }
 
-# A copy of the tools, in ./bin, in which STAGE is a script; that finds the stage itself in $real.
+# Copy the tools to ./bin, with a script as STAGE; the script finds the real stage in $real.
 replace_stage() { # STAGE SCRIPT
 	mkdir -p bin share
 	cp "$XFP_TEST_BIN"/xfp* bin
@@ -83,7 +83,7 @@ replace_stage() { # STAGE SCRIPT
 	printf '#!/bin/sh\nreal="%s" top="%s"\n%s\n' "$XFP_TEST_BIN/$1" "$PWD" "$2" >"bin/$1"
 }
 
-# Run a command where FOLDER is on a file system of SIZE, or read-only.
+# Run a command with FOLDER on a file system of SIZE, or read-only.
 needs_mounts() {
 	unshare -rm true 2>/dev/null || skip "this machine does not let tests mount anything"
 }
@@ -94,7 +94,7 @@ read_only() { # FOLDER COMMAND...
 	unshare -rm sh -c 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"' sh "$@"
 }
 
-# The sanitizers cannot look for leaks in a process that is traced, and would take the signals that tests send.
+# Sanitizers cannot check for leaks in a traced process, and would intercept the signals that tests send.
 needs_strace() {
 	command -v strace >/dev/null || skip "strace is not installed"
 	strace -o /dev/null true 2>/dev/null || skip "this machine does not let processes be traced"

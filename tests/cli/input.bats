@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Texts, token ids and prompts that xfp eval and xfp generate read: from files, standard input and pipes, and the
+# Inputs of xfp eval and xfp generate: texts, token ids and prompts from files, standard input and pipes, and the
 # warnings about them.
 
 load helpers
@@ -29,7 +29,7 @@ evaluate() { # ARGUMENT...
 	evaluate --tokens t.npy m
 	[ "$(xfp eval --json --tokens - m <t.npy)" = "$output" ]
 	[ "$(xfp eval --json --tokens <(cat t.npy) m)" = "$output" ]
-	# a file that is called "-"
+	# a file named "-"
 	cp text ./-
 	[ "$(xfp eval --json --text ./- m </dev/null)" = "$expected" ]
 	run -3 --separate-stderr xfp eval --text - m </dev/null
@@ -61,7 +61,7 @@ evaluate() { # ARGUMENT...
 	sed 's/^77$/78/' numbers | xfp eval --text - "${arguments[@]}" >other 2>said
 	grep -q 'state is the state of another evaluation' said
 	run ! cmp -s expected other
-	# the same text does, whatever it is read from
+	# the same text does, from whatever input
 	cp kept state
 	xfp eval --text - "${arguments[@]}" <numbers >resumed 2>said
 	cmp expected resumed
@@ -77,7 +77,7 @@ evaluate() { # ARGUMENT...
 	printf 'ab\0cd\0\0' >nul
 	evaluate --text nul m
 	[ "$stderr" = "xfp eval: nul: 3 NUL bytes, the first at offset 2; check that it is a text in UTF-8" ]
-	# a character that is cut short and a byte that begins none; of 1000 bytes one may be invalid
+	# a truncated character and an invalid first byte; one of 1000 bytes may be invalid
 	{ printf '%0500d\xe2\x82' 0; printf '%0497d\xff' 0; } >latin
 	evaluate --text - m <latin
 	[[ $stderr == "xfp eval: standard input: 3 bytes of invalid UTF-8 (0.3 %), the first at offset 500; check"* ]]
@@ -91,7 +91,7 @@ evaluate() { # ARGUMENT...
 
 @test "an evaluation that takes over a minute prints a forecast after its first layer" {
 	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "sanitizers must be the first library"
-	# a clock that advances by so many seconds each time it is read
+	# a clock that advances by that many seconds at each reading
 	cat >clock.c <<-'EOF'
 	#include <stdlib.h>
 	#include <time.h>
@@ -137,7 +137,7 @@ evaluate() { # ARGUMENT...
 	done
 }
 
-# The texts that --json has, of prompts that are given so.
+# The texts in the --json output for these prompts.
 texts() { # ARGUMENT...
 	xfp generate --json -n 2 "$@" m 2>/dev/null | "$PYTHON" -c 'import json, sys
 print([(t["prompt"], t["tokens"]) for t in json.load(sys.stdin)["texts"]])'
@@ -149,7 +149,7 @@ print([(t["prompt"], t["tokens"]) for t in json.load(sys.stdin)["texts"]])'
 	[[ $expected == "[('one', "*"('two', "* ]]
 	[ "$(texts --batch - <prompts)" = "$expected" ]
 	[ "$(texts --batch <(cat prompts))" = "$expected" ]
-	# JSON lines: a file's name says so, without one the first value does
+	# JSON lines are recognized by the file's name, or else by the first value
 	printf '\n{"prompt": "one"}\n"two"\n' >prompts.jsonl
 	[ "$(texts --batch prompts.jsonl)" = "$expected" ]
 	[ "$(texts --batch - <prompts.jsonl)" = "$expected" ]
@@ -157,7 +157,7 @@ print([(t["prompt"], t["tokens"]) for t in json.load(sys.stdin)["texts"]])'
 	[[ $(echo '"a' | texts --batch -) == "[('\"a', "* ]]
 	run -3 --separate-stderr xfp generate --batch - m </dev/null
 	[[ $stderr == *"standard input: has no prompts"* ]]
-	# a signal ends what waits for a pipe
+	# a signal ends a command that waits for a pipe
 	mkfifo pipe
 	xfp generate --batch pipe m 2>said &
 	pid=$!

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp inspect: lists of files and tensors, for people and for programs, of models that a conversion takes and of others.
+# xfp inspect: lists of files and tensors, for people and for programs, of models that convert accepts and of
+# others.
 
 load helpers
 load packed
@@ -10,11 +11,11 @@ setup() {
 	setup_folder
 }
 
-# the JSON of stdin through a Python expression over `o`
+# Evaluate a Python expression over `o`, the JSON of standard input.
 json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"; }
 
-# What is in FOLDER is safetensors of holes: PYTHON defines `tensors`, a list of (name, dtype, shape), and may define
-# `metadata`, `config` and `shards`.
+# Fill FOLDER with sparse safetensors files: PYTHON defines `tensors`, a list of (name, dtype, shape), and may
+# define `metadata`, `config` and `shards`.
 hollow() { # FOLDER PYTHON
 	"$PYTHON" - "$@" <<-'EOF'
 		import json, math, os, struct, sys
@@ -93,7 +94,7 @@ hollow() { # FOLDER PYTHON
 
 		21 tensors, 52.6 k weights, 105 kB: 16.00 bits per weight
 	END
-	# where there is room, a line for each
+	# one per line if the terminal is wide enough
 	[ "$(COLUMNS=120 xfp inspect --tensors m | grep -c 'BF16 .*  model.layers.0.self_attn.q_proj.weight$')" -eq 1 ]
 	[ "$(xfp inspect --tensors -v m | grep -c 'experts\.[012]\.up_proj.weight$')" -eq 3 ]
 	make_model many --layers 11
@@ -171,7 +172,7 @@ rows = list(csv.DictReader(sys.stdin))
 assert len(rows) == 8 and list(rows[0]) == ["file", "key", "type", "value"], rows
 assert rows[1] == {"file": "model-00001-of-00002.safetensors", "key": "notes, \"mine\"", "type": "string",
                    "value": "line\nline \x1b[2J"}, rows[1]'
-	# a file that has none, and one with a null
+	# a file without metadata, and one with null
 	hollow bare 'metadata = None
 tensors = [("a", "BF16", [3])]'
 	[ "$(xfp inspect --header --json bare 2>/dev/null | json 'o["files"][0]["entries"]')" = "[]" ]
@@ -191,7 +192,7 @@ assert [(r["shape"], r["bits"], r["class"], r["roles"], r["fate"]) for r in rows
 	packed deepseek
 	xfp inspect --json packed 2>/dev/null >out.json
 	[ "$(json 'o["packed"], o["refused"]' <out.json)" = "('fp8', None)" ]
-	# a byte a weight, and a scale of four for each block
+	# a byte per weight, and four bytes of scale per block
 	"$PYTHON" - <<-'EOF'
 		import json, math
 		tensors = json.load(open("out.json"))["tensors"]
@@ -205,7 +206,7 @@ assert [(r["shape"], r["bits"], r["class"], r["roles"], r["fate"]) for r in rows
 	xfp inspect --json packed role:gate 2>/dev/null | json 'all(t["roles"] == ["gate"] for t in o["tensors"])'
 }
 
-# What is still shown of a model that a conversion refuses, and why it does.
+# The lists of a model that convert refuses, and the reason.
 shown() { # MODEL REASON
 	run -3 --separate-stderr xfp inspect --tensors "$1"
 	[[ $output == *"model.layers.0.self_attn.q_proj."* ]] || { echo "$1: $output"; return 1; }
@@ -235,17 +236,17 @@ tensors = [$weights, ('$q', 'BF16', [4, 4])]"
 	hollow damaged "tensors = [$weights, ('$q', 'BF16', [4, 4])]"
 	echo '{"model_type": ' >damaged/config.json
 	shown damaged "config.json"
-	# nothing is known of classes then
+	# classes are then unknown
 	[ "$(xfp inspect --csv damaged 2>/dev/null | tail -n +2 | cut -d, -f 9-11 | sort -u)" = ',"",' ]
 	run -2 xfp inspect damaged class:norm
 	[[ $output == *"roles and classes of this model are unknown"* ]]
-	# parts of packed weights that do not fit together
+	# parts of packed weights that contradict each other
 	packed deepseek --spoil missing
 	run -3 --separate-stderr xfp inspect --tensors packed
 	[[ $output == *"kv_b_proj.weight_scale_inv
   F32 "* ]]
 	[[ $stderr == *"has no scales"* ]]
-	# rules that contradict each other
+	# contradictory rules
 	hollow gap "config = {'model_type': 'qwen3_moe'}
 tensors = [$weights, ('$q', 'BF16', [4, 4])] + [('model.layers.0.mlp.experts.%d.up_proj.weight' % e, 'BF16', [4, 4]) for e in (0, 2)]"
 	shown gap "expert 1 is missing"

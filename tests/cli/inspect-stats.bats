@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp inspect --stats: what it says of weights, beside numpy.
+# xfp inspect --stats: statistics of weights, compared with numpy.
 
 load helpers
 load packed
@@ -14,7 +14,7 @@ stats() { # make FOLDER | check MODEL FILE
 	"$PYTHON" "$srcdir/tests/inspect_stats.py" "$@"
 }
 
-# What is said of MODEL is what numpy says of PLAIN, which it unpacks to.
+# The statistics of MODEL are those that numpy computes from PLAIN, its unpacked weights.
 said_as_of() { # MODEL PLAIN
 	xfp inspect --stats --json "$1" >said.json 2>/dev/null
 	xfp inspect --stats --csv "$1" 2>/dev/null | stats check "$2" said.json
@@ -43,7 +43,7 @@ said_as_of() { # MODEL PLAIN
 			OMP_NUM_THREADS=$threads xfp inspect --stats --csv $model 2>/dev/null | cmp - one
 		done
 	done
-	# a line for a stack has what the role has in a model of one layer
+	# a stack's line equals that of its role in a model of one layer
 	make_model single
 	COLUMNS=200 xfp inspect --stats single >lines
 	stack=$(grep 'experts\.\*\.gate_proj.weight$' lines | sed 's/  model.*//')
@@ -77,7 +77,7 @@ said_as_of() { # MODEL PLAIN
 
 	END
 	grep -x 'attention q (1 tensor, 200 k weights)' out
-	# by any of its figures, the largest first, and what has none last
+	# sorted by any figure, the largest first, entries without the figure last
 	xfp inspect --stats --json model | "$PYTHON" -c 'import json, sys
 for t in json.load(sys.stdin)["tensors"]:
     if t["stats"] and t["stats"]["kurtosis"] and "layers" in t["name"]: print(t["stats"]["kurtosis"], t["name"])' 2>/dev/null |
@@ -91,7 +91,7 @@ for t in json.load(sys.stdin)["tensors"]:
 	diff <(tac expected; echo one.F32) order
 }
 
-# A model of one tensor of so many bytes, which are holes.
+# A model of one tensor of that many bytes, in a sparse file.
 hollow() { # FOLDER BYTES
 	mkdir "$1"
 	"$PYTHON" - "$@" <<-'EOF'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp-inspect: what it writes, prints and refuses.
+# xfp-inspect: files, output and refusals.
 
 bats_require_minimum_version 1.5.0
 
@@ -55,7 +55,7 @@ split=(model.layers.0.mlp.experts.{0,1}.{gate,up}_proj.weight=3x4 model.layers.0
 fused=(model.layers.0.mlp.experts.gate_up_proj=2x6x4 model.layers.0.mlp.experts.down_proj=2x4x3)
 transposed=(model.layers.0.mlp.experts.gate_up_proj=2x4x6 model.layers.0.mlp.experts.down_proj=2x3x4)
 
-# the JSON of stdin through a Python expression over `o`
+# Evaluate a Python expression over `o`, the JSON of standard input.
 json() { "$PYTHON" -c 'import json, sys; o = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"; }
 
 @test "writes the ledger and the list of units, and a summary" {

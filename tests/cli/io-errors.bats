@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the system does not let us open or read is not damaged: the run fails with its reason, and everything that
-# was sound is still there.
+# Errors of open and read are not damage: the run fails with the system's reason, and all sound files remain.
 
 load helpers
 
@@ -11,7 +10,7 @@ setup() {
 	export XFP_WORK=$PWD/out.xfp.work XFP_CACHE=$PWD/xfp-cache
 }
 
-# A unit whose artifacts are all made; $stages made them.
+# A unit with all artifacts, made by $stages.
 finished_unit() { # UNIT
 	make_model m
 	xfp prepare m -o out.xfp --min-cos-strict 0.9 >/dev/null 2>&1
@@ -31,8 +30,8 @@ nothing_lost() {
 	sha256sum --quiet -c before
 }
 
-# COMMAND with the N-th CALL on PATH failing; it must end well, or with status 1 and ERROR's text. The result is
-# whether the call was met.
+# Run COMMAND with the N-th CALL on PATH failing; it must succeed, or end with status 1 and ERROR's text. Returns
+# whether the call occurred.
 with_fault() { # CALL ERROR TEXT N PATH COMMAND...
 	local status=0
 
@@ -44,7 +43,7 @@ with_fault() { # CALL ERROR TEXT N PATH COMMAND...
 	grep -q INJECTED trace
 }
 
-# Each such call of a command, from the first to the last.
+# Fail each such call of a command in turn.
 each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	local n=0 met=0
 
@@ -116,7 +115,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	[ "$(id -u)" = 0 ] || skip "only root can be somebody else"
 	setpriv --reuid 65534 --regid 65534 --clear-groups true || skip "no other user can be had"
 	finished_unit u000001
-	# The other may write everything, which is what makes it dangerous.
+	# The other user may write everything, which makes the case dangerous.
 	chmod -R a+rwX . "$BATS_TEST_TMPDIR"
 	for above in "$BATS_TEST_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_SUITE_TMPDIR" "$BATS_RUN_TMPDIR"; do
 		chmod a+x "$above"
@@ -130,7 +129,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 		[[ $output == *".h5: cannot open: Permission denied"* ]]
 		nothing_lost
 	done
-	# Nor where even the folders cannot be searched.
+	# Not where the folders cannot be searched, either.
 	chmod 700 xfp-cache/artifacts/*
 	for stage in "${stages[@]}"; do
 		run -1 as_other "xfp-$stage" u000001
@@ -191,7 +190,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 	done
 	refused openat refs/main
 	refused read refs/main
-	# One that is not there is another matter.
+	# A missing folder is different.
 	rm hub/models--org--tiny/refs/main
 	xfp-inspect org/tiny >/dev/null 2>&1
 }
@@ -211,7 +210,7 @@ each_fault() { # CALL ERROR TEXT PATH COMMAND...
 		(closed $which) >said 2>&1 3>&- || status=$?
 		[ "$status" = 0 ] || { echo "$which closed: $status"; cat said; return 1; }
 		[ "$(sha out.xfp)" = "$reference" ]
-		# What is written to a file of ours instead of a closed one would show there.
+		# Output written to one of our files instead of the closed one would show there.
 		xfp cache check --read-data >/dev/null
 		run ! grep -l "units" out.xfp.work/lock xfp-cache/lock
 	done

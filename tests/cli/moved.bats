@@ -1,14 +1,14 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# With --drop-cache, units move from the cache into the bundle while it is written: at any moment each is in one of the
-# two places, and what is there of both together is little more than the bundle.
+# With --drop-cache, units move from the cache into the bundle while it is written: at any moment each unit is in
+# one of the two, and both together are little larger than the bundle.
 
 load helpers
 
 setup() { setup_folder; }
 
-# Everything is packed, and nothing but the bundle is left to write: out.xfp.work and xfp-cache, in ./packed too.
+# Everything is packed, and only the bundle is left to write: out.xfp.work and xfp-cache, in ./packed too.
 pack_all() {
 	make_model m
 	expected=$(converted m out.xfp)
@@ -28,7 +28,7 @@ summary() { # NAME OPTION...
 print(json.load(sys.stdin)[sys.argv[1]])' "$1"
 }
 
-# Run again after a kill: nothing that was packed is made again, the bytes are right, and nothing else stays.
+# Run again after a kill: no packed unit is made again, the bytes are right, and no other files remain.
 finished_again() {
 	[ ! -e out.xfp ] || [ "$(sha out.xfp)" = "$expected" ] || { echo "a wrong bundle has the name"; return 1; }
 	[ "$(summary repacked)" = 0 ] || { echo "units were made again"; return 1; }
@@ -55,7 +55,8 @@ trace"
 	points=0
 	for call in pwrite64 fsync rename write ftruncate; do
 		count=$(grep -c "^$call(" calls)
-		# The last ones too: between the record that the file is whole and its name, there is a rename and two syncs.
+		# Including the last calls: between the record that the file is complete and its final name are a
+		# rename and two syncs.
 		for n in $({ seq 1 $((1 + count / 6)) "$count"; seq $((count > 3 ? count - 3 : 1)) "$count"; } | sort -nu); do
 			as_packed
 			TRACE="-e trace=$call -e inject=$call:signal=KILL:when=$n" run xfp convert m -o out.xfp --drop-cache -q
@@ -91,9 +92,9 @@ trace"
 	done
 }
 
-# ---- what is in the pending bundle ---------------------------------------------------------------
+# ---- content of the pending bundle ----------------------------------------------------------------
 
-# xfp-bundle is killed when about half of the units have moved.
+# Kill xfp-bundle when about half of the units have moved.
 half_moved() {
 	pack_all
 	replace_stage xfp-bundle 'exec strace -qq -o "$top/trace" $TRACE "$real" "$@"'
@@ -133,7 +134,7 @@ as_half() {
 	[[ $output == *"moved parts of 1 units do not match their SHA-256; these units are converted again"* ]]
 	[[ $output == *" 1 packed now, 7 from the cache"* ]]
 	[ "$(sha out.xfp)" = "$expected" ]
-	# all of it, at once
+	# all units at once
 	as_half
 	truncate -s 10000 .out.xfp.pending
 	run -0 xfp convert m -o out.xfp --drop-cache
@@ -160,7 +161,7 @@ as_half() {
 	run -0 xfp convert m -o out.xfp --drop-cache
 	[[ $output == *"$(wc -l <gone) packed now, "* ]]
 	[ "$(sha out.xfp)" = "$expected" ]
-	# that of another unit is no receipt of this one
+	# another unit's receipt is not valid for this one
 	as_half
 	first=$(head -n 1 gone)
 	cp "out.xfp.work/u000007-receipt" "${first%-packed}-receipt"
@@ -188,7 +189,7 @@ as_half() {
 	[ "$(sha out.xfp)" = "$other" ]
 	[ ! -e .out.xfp.pending ]
 	[ ! -e xfp-cache ]
-	# of others, so that only the places of these are not what they were
+	# of others, so that only the offsets of these change
 	as_half
 	other=$(converted m other.xfp --cache elsewhere --min-cos-lazy 0.9)
 	run -0 xfp convert m -o out.xfp --drop-cache --min-cos-lazy 0.9
@@ -209,7 +210,7 @@ as_half() {
 	[[ $output == *"is up to date"*" 0 fitted, 0 packed now"* ]]
 	run -0 xfp plan m -o out.xfp
 	[[ $output == *"is up to date"* ]]
-	# what is gone is made again where it is wanted
+	# missing artifacts are made again when they are needed
 	other=$(converted m other.xfp --cache elsewhere --min-cos-lazy 0.9)
 	[ "$(converted m out.xfp --min-cos-lazy 0.9)" = "$other" ]
 	[ "$(converted m out.xfp --drop-cache)" = "$expected" ]
@@ -226,7 +227,7 @@ as_half() {
 	[ "$(converted m out.xfp --drop-cache)" = "$expected" ]
 }
 
-# ---- what goes, and what stays -------------------------------------------------------------------
+# ---- removed and remaining files ------------------------------------------------------------------
 
 @test "outliers and fits are removed before the bundle is started; after a kill nothing is fitted again" {
 	make_model m
@@ -244,7 +245,7 @@ as_half() {
 	run -0 xfp convert m -o out.xfp --drop-cache
 	[[ $output == *" 0 fitted, 0 packed now, 8 from the cache"* ]]
 	[ "$(sha out.xfp)" = "$expected" ]
-	# another floor takes what there is no more
+	# another floor needs artifacts that no longer exist
 	run -0 xfp convert m -o out.xfp --drop-cache --min-cos-strict 0.97
 	[ "$(sha out.xfp)" = "$(converted m whole.xfp --cache whole --min-cos-strict 0.97)" ]
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# MODEL as a name in the local Hugging Face cache: found as the hub's own tools keep it, never downloaded.
+# MODEL as a name in the local Hugging Face cache: found in the hub's own layout, never downloaded.
 
 load helpers
 
@@ -15,7 +15,7 @@ setup() {
 	hub=$HOME/.cache/huggingface/hub
 }
 
-# A model as a download leaves it: files in blobs, a snapshot of links to them.
+# A model in the layout of a download: files in blobs, and a snapshot of links to them.
 cached() { # NAME COMMIT OPTION...
 	local folder=$hub/models--${1//\//--} file
 
@@ -62,7 +62,7 @@ cached() { # NAME COMMIT OPTION...
 	xfp-inspect --json m | grep -q "snapshots/$one"
 	make_model m
 	[ "$(xfp-inspect --json m | grep -c snapshots)" = 0 ]
-	# and what can be no name is a path that does not exist
+	# and a string that cannot be a name is a missing path
 	for name in ../m a/b/c 'a b' .m -- a//b m@ m@../x; do
 		run -3 xfp convert -o out.xfp -- "$name"
 		[ "$output" = "xfp convert: $name: no such file or folder" ] || { echo "$name: $output"; return 1; }
@@ -101,7 +101,7 @@ m" ]
 	cached a/b $one --shards 3 --layers 2
 	snapshot=$repository/snapshots/$one
 	xfp-inspect a/b >/dev/null
-	# a shard that is not there yet, and one whose blob is gone
+	# a shard that is not downloaded yet, and one whose blob is missing
 	rm "$snapshot/model-00002-of-00003.safetensors" "$repository/blobs/$one-model-00003-of-00003.safetensors"
 	touch "$repository/blobs/abc.incomplete"
 	for command in "xfp convert -o out.xfp" "xfp-inspect" "xfp prepare -o out.xfp"; do
@@ -111,7 +111,7 @@ m" ]
 		[[ $output == *"(1 .incomplete download in its blobs); xfp downloads nothing: finish"* ]]
 	done
 	[ ! -e out.xfp.work ]
-	# one file, and nothing but a config so far
+	# one file; then only a config is left
 	cached c/d $one
 	rm "$repository/blobs/$one-model.safetensors"
 	run -3 xfp-inspect c/d

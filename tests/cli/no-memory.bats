@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Memory that runs out, at each place in our code that allocates some. `make faults` does so for conversions.
+# Failing allocations, each in turn, in our code. `make faults` does the same for conversions.
 
 load helpers
 
@@ -11,7 +11,7 @@ setup() {
 	[ -z "$XFP_TEST_SANITIZERS" ] || skip "sanitizers have an allocator of their own"
 }
 
-# Of at least so many places.
+# At least this many allocations.
 each_allocation() { # LEAST COMMAND...
 	run -0 "$PYTHON" "$srcdir/tests/faults/commands.py" \
 		"$XFP_TEST_TOOLS/faults/fail_allocation.so" "${@:2}"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# tests/on-device without a GPU. With the stand-in driver, it builds outside of the build folder with a C compiler, nvcc
-# and Python alone, and runs some of the verifier's table in the PTX emulator. With a fake verifier and a fake driver, it
-# runs what a GPU may do: hang, fail, be too old.
+# tests/on-device without a GPU. With the stand-in driver, it builds outside of the build folder with a C
+# compiler, nvcc and Python alone, and runs a part of the verifier's table in the PTX emulator. With a fake
+# verifier and a fake driver, it simulates what a GPU may do: hang, fail, be too old.
 
 load helpers
 
-# Programs that are all that PATH has: $PWD/bin.
+# Make $PWD/bin, the only folder in PATH, with these programs.
 setup() {
 	local name found
 
@@ -15,7 +15,7 @@ setup() {
 	"$PYTHON" -c 'import numpy' || skip "numpy, which the emulator needs, is not installed"
 	setup_folder
 	mkdir bin
-	# What a C compiler is, and what sh and coreutils are.
+	# The programs of a C compiler, sh and coreutils.
 	for name in cc gcc g++ as ld sh cat env ls mkdir rm sleep uname; do
 		found=$(command -v "$name") && ln -s "$(readlink -f "$found")" bin/"$name"
 	done
@@ -31,8 +31,8 @@ setup() {
 	on_device=("${bare[@]}" "$srcdir/tests/on-device")
 }
 
-# fake FOLDER [TOOLKIT]: a build whose verifier is the script of stdin, with a driver that FAKE_VERSION and FAKE_ARCH
-# describe.
+# fake FOLDER [TOOLKIT]: a build whose verifier is the script on standard input, with a driver of FAKE_VERSION and
+# FAKE_ARCH.
 fake() {
 	mkdir -p "$1"
 	{ printf '#!/bin/sh\n' && cat; } >"$1"/xfp-kernel-verify
@@ -56,7 +56,7 @@ fake() {
 	cp libcuda.so.1 "$1"
 }
 
-# An nvidia-smi of a driver that knows a field by its older name only, and whose clocks are those of the file clocks.
+# An nvidia-smi that knows a field by its older name only, and reports the clocks of the file clocks.
 fake_smi() {
 	cat >bin/nvidia-smi <<-END
 		#!/bin/sh
@@ -97,7 +97,7 @@ fake_smi() {
 	diff on-device.txt <(sed '$d' out)
 	[ "$(tail -n 1 out)" = 'the report is on-device.txt' ]
 
-	# what is wrong is told by the status: a race that a tool finds, and a device without memory
+	# the status tells a race found by a tool from a device without memory
 	run -4 "${bare[@]}" SANITIZER_FINDS=racecheck "$srcdir/tests/on-device" --stand-in --folder built \
 		--built --only sanitize
 	[[ "$output" == *'sanitize racecheck: it found errors'*'sanitize initcheck: done'*'status 4: not all is right'* ]]
@@ -127,7 +127,7 @@ stop_while_building() {
 
 @test "stopped in the middle, it leaves the report, and no process or folder" {
 	stop_while_building
-	# nor does it wait for a compiler that goes on when it is told to end, and whose driver has gone
+	# nor does it wait for a compiler that ignores SIGTERM, and whose driver has ended
 	cat >bin/nvcc <<-END
 		#!/bin/sh
 		case "\$*" in *--version*) exec "$NVCC" "\$@" ;; esac
@@ -139,7 +139,7 @@ stop_while_building() {
 	[ "$SECONDS" -lt 60 ]
 }
 
-# Of the kernels a b, c d, e f and g h, one hangs or has the device fail.
+# Of the kernels a b, c d, e f and g h, one hangs or makes the device fail.
 @test "a kernel that hangs, or faults the device, does not stop the others" {
 	fake fake <<-'END'
 		echo "$LD_LIBRARY_PATH" >>paths
@@ -161,12 +161,12 @@ stop_while_building() {
 	rm hangs
 	run -4 "${on_device[@]}" --built --folder fake --only verify
 	[[ "$output" == *'verify: ended with status 4; 2 kernels without a result'*'e f cuda: '*'g h cuda: 9 ok'*'verify: FAILED, status 4'* ]]
-	# one that hangs once in a while is not right
+	# one that hangs occasionally is not right
 	sed -i 's/echo begun; sleep 60/echo "c d cuda: 3 ok"/; s/echo .e f cuda.*exit 4/echo "e f cuda: 2 ok"/' fake/xfp-kernel-verify
 	touch hangs
 	run -1 "${on_device[@]}" --built --folder fake --only verify --minutes 0.1
 	[[ "$output" == *'e f cuda: 2 ok'*'c d cuda: 3 ok'*'verify: FAILED, status 1'* ]]
-	# the steps that follow have time left
+	# the following steps have time left
 	run -1 "${on_device[@]}" --built --folder fake --only check,verify --minutes 0.2
 	[[ "$output" == *'check: FAILED'*'verify:'*'verify: FAILED'* ]]
 }
@@ -227,10 +227,10 @@ stop_while_building() {
 	[[ "$output" == *'GB/s, % of reads '*' base '*' broken '*' hung '*' large '*' quick'* ]]
 	[[ "$output" == *'matvec v2 k=4 16384 x 8192 M=1  200.0, 40.0 %  200.0, 40.0 % WRONG  200.0, 40.0 % unverified '*' - WRONG  400.0, 80.0 %'* ]]
 	[[ "$output" == *'means of 1 rounds'*'  200.0, 40.0 % WRONG  400.0, 80.0 %'*'means of 2 rounds, which differ by at most 0.0 %'* ]]
-	# what is known to be wrong is measured all the same
+	# a kernel that is known to be wrong is still measured
 	[ "$(grep -c -- --unchecked log)" -eq 3 ]
 	[ "$(sed 's/:.*//' log | tr '\n' ' ')" = 'fake broken hung large quick fake broken hung large quick ' ]
-	# the base has to be right, and to be measured
+	# the base must be right, and be measured
 	sed -i "s/^broken)/fake)/; s/\tbroken)/\tfake)/" fake/xfp-kernel-verify
 	run -4 "${on_device[@]}" --built --folder fake --only compare
 	printf '#!/bin/sh\nexit 1\n' >fake/xfp-kernel-verify
@@ -267,7 +267,7 @@ stop_while_building() {
 	grep -q '^cc .* -DXFP_CUDA_TOOLKIT=13000 .*-DAHEAD=2 .*/runtime/cuda/plan.c$' log
 	grep -q '^cc .* -DXFP_CUDA_TOOLKIT=12090 .*/runtime/cuda/plan.c$' log
 	run ! grep '^cc .*-DAHEAD=2 -O1' log
-	# what an earlier build left is not taken for this one's
+	# results of an earlier build are not mistaken for this one's
 	run -0 "${bare[@]}" CC="$PWD/tools/cc" "$srcdir/tests/on-device" --only build --folder f --arch 90 --nvcc tools/nvcc-13.0
 	[ "$(cd f && find . -name build.json)" = ./build.json ]
 	for words in '--variant near' '--variant base=-DA' '--variant a/b=-DA' '--variant a=-DA --variant a=-DB' '--built --variant a=-DA'; do
@@ -335,7 +335,7 @@ stop_while_building() {
 	fake_smi
 	for signal in KILL TERM; do
 		rm -f here.txt pid
-		# nothing in between, which would outlive SIGKILL
+		# no shell in between, which would survive SIGKILL
 		(exec "${on_device[@]}" --built --folder fake --only contact,first --filter 'matvec v2 k=4' --report here.txt >out 2>&1) &
 		it=$!
 		for _ in {1..100}; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a bundle claims of itself, recomputed from the definitions by tests/oracle_cosine.py.
+# A bundle's claims about itself, recomputed from the definitions by tests/oracle_cosine.py.
 
 load helpers
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Standard output that takes nothing more: whatever a command prints there, that it was lost is a failure.
+# Standard output that fails: a command whose output is lost fails.
 
 load helpers
 
@@ -23,8 +23,8 @@ setup() {
 	key=$(basename "$(artifacts kept-cache | head -1)" .h5)
 }
 
-# Status 1 if standard output is full or closed, with one message about it, the last line. If stderr is closed too,
-# the status stays 1.
+# Status 1 if standard output is full or closed, with one message about it, the last line. If stderr is closed
+# too, the status is still 1.
 is_lost() { # COMMAND...
 	local stderr=$BATS_TEST_TMPDIR/stderr status=0
 
@@ -47,7 +47,7 @@ lost() { # REASON COMMAND...
 	fi
 }
 
-# What each command prints besides its help, one command line a row.
+# What each command prints besides its help, one command line per row.
 printing() {
 	cat <<-EOT
 		convert m -o m.xfp
@@ -100,7 +100,7 @@ printing() {
 	while read -r -a words; do
 		is_lost xfp "${words[@]}"
 	done < <(printing)
-	# none is left out
+	# no command is missing
 	xfp --help | sed -n 's/^  xfp \([a-z]*\) .*/\1/p' >commands
 	[ "$(wc -l <commands)" -ge 8 ]
 	while read -r command; do

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Packed checkpoints beside what they unpack to, and bundles of both.
+# Packed checkpoints, their unpacked copies, and bundles of both.
 
 packed() { # FORM OPTION...; makes ./packed and ./plain
 	"$PYTHON" "$srcdir/tests/make-packed-checkpoint.py" "$1" packed plain "${@:2}"
 }
 
-# Digests of all members but those in which two bundles of one model in two forms differ: config.json, which is carried
-# as it is, and with its size the places of all that comes after it.
+# Digests of all members but those that differ between bundles of a packed and an unpacked model: config.json,
+# which is copied unchanged, and, because of its size, the offsets of what follows.
 members() { # BUNDLE
 	local folder
 
@@ -18,7 +18,7 @@ members() { # BUNDLE
 	rm -r "$folder"
 }
 
-# What the index says, places and sizes of files aside.
+# The index, without offsets and file sizes.
 index() { # BUNDLE
 	xfp info --json "$1" | "$PYTHON" -c 'import json, sys
 info = json.load(sys.stdin)
@@ -31,7 +31,7 @@ alike() { # BUNDLE BUNDLE
 	diff <(index "$1") <(index "$2")
 }
 
-# Turn a bit of a tensor of f32 that counts: of the upper half of a number in the middle.
+# Flip a bit of an f32 tensor that matters: in the upper half of a number in the middle.
 edit() { # FILE TENSOR
 	"$PYTHON" - "$@" <<-'EOF'
 	import json, struct, sys

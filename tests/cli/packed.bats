@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checkpoints as they are published, packed: bundles have the bytes of those of the unpacked model, whose weights numpy
-# made by the formulas of the formats.
+# Packed checkpoints in published formats: bundles have the bytes of those of the unpacked model, whose weights
+# numpy computes by the formulas of the formats.
 
 load helpers
 load packed
 
-# What is packed is read before anything of modes: most of this is of the simplest, and some of each kind of the default.
+# Unpacking does not depend on modes: most tests use the simplest, and some of each kind the default.
 setup() {
 	setup_folder
 }
@@ -39,7 +39,7 @@ setup() {
 		xfp verify packed.xfp --source packed
 		rm packed.xfp plain.xfp
 	done
-	# a family that makes no units of anything keeps whole tensors: packed ones are unpacked on their way
+	# a family without units keeps whole tensors: packed ones are unpacked while they are copied
 	printf 'about nothing\nmodel_type gpt_oss\ntied no\nkeep other .\n' >none.family
 	xfp convert packed -o packed.xfp -q --family ./none.family --allow-empty
 	xfp convert plain -o plain.xfp -q --family ./none.family --allow-empty
@@ -73,7 +73,7 @@ setup() {
 	    assert t[:2] == plain[name][:2], name
 	    assert "attn" not in name or t == plain[name], name
 	EOF
-	# what remains is a checkpoint like any
+	# the result is an ordinary checkpoint
 	xfp convert copy -o again.xfp -q
 }
 
@@ -103,7 +103,7 @@ setup() {
 		gpt_oss unpacked config.json: says that the weights are mxfp4, but no tensor is
 		gpt_oss both tensor*down_proj: is stored both packed and unpacked*remove one
 	END
-	# components in two shards, of which one is missing: the index knows it
+	# components in two shards, one of which is missing, according to the index
 	packed deepseek --shards 2
 	rm packed/model-00002-of-00002.safetensors
 	run -3 xfp convert packed -o out.xfp
@@ -139,12 +139,12 @@ print(json.load(open("packed/model.safetensors.index.json"))["weight_map"][sys.a
 	[ "$second" = "$(converted packed cold.xfp --cache cold)" ]
 	run -4 xfp verify out.xfp --source plain
 	[[ $output == *"up_proj"* ]]
-	# the whole shard in another's place: other scales under the same names
+	# the whole shard replaced: other scales under the same names
 	packed_before=$(sha "$file")
 	edit "$file" "$scale"
 	[ "$(sha "$file")" != "$packed_before" ]
 	[ "$(converted packed out.xfp)" = "$first" ]
-	# other parameters in config.json with shapes that they fit as well: other weights
+	# other parameters in config.json that fit the shapes as well: other weights
 	xfp convert packed -o out.xfp -q
 	sed -i 's/128,/96,/; s/^\( *\)128$/\1128/' packed/config.json
 	if xfp convert packed -o out.xfp -q 2>errors; then
@@ -153,7 +153,7 @@ print(json.load(open("packed/model.safetensors.index.json"))["weight_map"][sys.a
 	else
 		grep 96 errors
 	fi
-	# its text alone: the same weights, looked at again, and remembered by that as well
+	# only its text differs: the same weights, read again, and remembered under that text as well
 	packed_config=$(sed 's/96,/128,/' packed/config.json)
 	remembered=$(query 'SELECT count(*) FROM sources')
 	printf '%s\n\n' "$packed_config" >packed/config.json

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# What can be wrong with packed checkpoints, of each form: scales that are no numbers or 0, and files that are missing.
+# Defects of packed checkpoints, of each form: scales that are NaN, infinite or 0, and missing files.
 
 load helpers
 load packed
@@ -113,7 +113,7 @@ zeros() { # BUNDLE TENSOR
 		mv packed/model-00002-of-00002.safetensors .
 		run -3 --separate-stderr xfp convert packed -o out.xfp
 		[[ $stderr == *"packed/model-00002-of-00002.safetensors: missing"* ]] || { echo "$form: $stderr"; return 1; }
-		# without an index nothing names it, but what it had is missed
+		# without an index no file is known to be missing, but its components are
 		mv packed/model.safetensors.index.json .
 		run -3 --separate-stderr xfp convert packed -o out.xfp
 		[[ $stderr == *"packed/model-00001-of-00002.safetensors"*"download"* ]] || { echo "$form: $stderr"; return 1; }
@@ -126,7 +126,7 @@ zeros() { # BUNDLE TENSOR
 	done
 }
 
-# One row of so many columns, of a file that takes no space: scales, a shape and groups that are all there, and zeros.
+# One row of that many columns, in a sparse file: scales, a shape and groups exist, and are zeros.
 wide() { # COLUMNS
 	mkdir wide
 	"$PYTHON" - "$1" <<-'EOF'

@@ -6,13 +6,13 @@
 load helpers
 load packed
 
-# What is packed is read before anything of modes: most of this is of the simplest, and some of each kind of the default.
+# Unpacking does not depend on modes: most tests use the simplest, and some of each kind the default.
 setup() {
 	setup_folder
 }
 
-# Turn a bit of the element in the middle of a tensor, one that counts, in whichever file it is; the times that people
-# see are put back.
+# Flip a significant bit of the element in the middle of a tensor, in whichever file it is; restore the times that
+# stat shows.
 turn() { # TENSOR
 	"$PYTHON" - "$1" <<-'EOF'
 	import json, os, struct, sys
@@ -34,7 +34,7 @@ turn() { # TENSOR
 	EOF
 }
 
-# Change a file as sed does, in place, and put its times back.
+# Edit a file with sed, in place, and restore its times.
 reword() { # FILE SCRIPT
 	touch -r "$1" times
 	sed "$2" "$1" >reworded
@@ -46,7 +46,7 @@ reword() { # FILE SCRIPT
 	touch -r times "$1"
 }
 
-# What is converted with all that is known is what is converted without, and other than before.
+# A conversion with the cache gives the same bytes as one without, and others than before.
 noticed() { # WHAT
 	local now
 
@@ -69,7 +69,7 @@ noticed() { # WHAT
 			turn "model.layers.$tensor"
 			noticed "$form $tensor"
 		done
-		# as it was: what was made then is still there
+		# back to the original: its artifacts still exist
 		for tensor in $tensors; do
 			turn "model.layers.$tensor"
 		done
@@ -128,12 +128,12 @@ noticed() { # WHAT
 
 	packed ct-float-block
 	last=$(converted packed out.xfp)
-	# blocks of 64 and of 70 rows: as many of them, and other ones
+	# blocks of 64 and of 70 rows: the same number of blocks, but other ones
 	reword packed/config.json '/"block_structure"/{n;s/64/70/}'
 	noticed ct-float-block
 	rm -r packed plain ./*.xfp ./*.work ./*cache cold-*
 
-	# beside it
+	# in quantize_config.json
 	packed gptq-old --shards 2
 	last=$(converted packed out.xfp)
 	reword packed/quantize_config.json 's/^{/{"checkpoint_format": "gptq_v2",/'
@@ -155,7 +155,7 @@ noticed() { # WHAT
 	[ "$(sha out.xfp)" = "$last" ]
 }
 
-# Stops forever at the third unit that is packed; then everything is killed.
+# Block at the third packed unit; then kill everything.
 @test "killed in the middle, each form resumes to the same bytes; --like makes them from other files" {
 	local found sha
 
@@ -181,7 +181,7 @@ noticed() { # WHAT
 		sha=$(sha out.xfp)
 		rm -r packed plain
 		packed "$form" --shards 3
-		# with nothing that is known: what it would have been without the kill
+		# without the cache: the same bytes as without the kill
 		run -0 --separate-stderr xfp convert packed --like out.xfp -o again.xfp --cache like
 		[ "$output" = "$sha  $PWD/again.xfp" ] || { echo "$form: other bytes: $output"; return 1; }
 		rm -r packed plain ./*.xfp ./*.work xfp-cache like

@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checkpoints as compressed-tensors and modelopt write them: bundles have the bytes of those of the unpacked model, whose
-# weights numpy made by the formulas of the formats.
+# Checkpoints of compressed-tensors and modelopt: bundles have the bytes of those of the unpacked model, whose
+# weights numpy computes by the formulas of the formats.
 
 load helpers
 load packed
 
-# What is packed is read before anything of modes: most of this is of the simplest, and some of each kind of the default.
+# Unpacking does not depend on modes: most tests use the simplest, and some of each kind the default.
 setup() {
 	setup_folder
 }
@@ -120,7 +120,7 @@ each_form() { # FORM...
 	"$PYTHON" -c 'import json, sys
 codecs = {t["codec"] for t in json.load(sys.stdin)["tensors"] if "proj" in t["name"]}
 assert codecs == {"nvfp4"}, codecs' <<<"$output"
-	# without any config, two sets of scales tell it as well
+	# without a config, the two sets of scales identify it as well
 	rm packed/hf_quant_config.json
 	xfp convert packed -o bare.xfp -q
 	xfp verify bare.xfp --source plain

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# EXL2's checkpoints: bundles have the bytes of those of the unpacked model, in f16.
+# EXL2 checkpoints: bundles have the bytes of those of the unpacked model, in f16.
 
 load helpers
 load packed
 
-# What is packed is read before anything of modes: most of this is of the simplest, and some of each kind of the default.
+# Unpacking does not depend on modes: most tests use the simplest, and some of each kind the default.
 setup() {
 	setup_folder
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# AWQ's and GPTQ's checkpoints: bundles have the bytes of those of the unpacked model, in f16.
+# AWQ and GPTQ checkpoints: bundles have the bytes of those of the unpacked model, in f16.
 
 load helpers
 load packed
 
-# What is packed is read before anything of modes: most of this is of the simplest, and some of each kind of the default.
+# Unpacking does not depend on modes: most tests use the simplest, and some of each kind the default.
 setup() {
 	setup_folder
 }
@@ -121,7 +121,7 @@ setup() {
 	alike packed.xfp plain.xfp
 }
 
-# Turn the lowest bit of a byte in the middle.
+# Flip the lowest bit of a byte in the middle.
 turn() { # FILE TENSOR
 	"$PYTHON" - "$@" <<-'EOF'
 	import json, struct, sys
@@ -155,12 +155,12 @@ print(json.load(open("packed/model.safetensors.index.json"))["weight_map"][sys.a
 	now=$(converted packed out.xfp)
 	[ "$now" != "$last" ]
 	[ "$now" = "$(converted packed cold.xfp --cache coldest)" ]
-	# the same by another text, which is not carried: looked at again
+	# the same parameters in another text, which is not copied: read again
 	remembered=$(query 'SELECT count(*) FROM sources')
 	printf '\n' >>packed/quantize_config.json
 	[ "$(converted packed out.xfp)" = "$now" ]
 	[ "$(query 'SELECT count(*) FROM sources')" -gt "$remembered" ]
-	# config.json is of no concern to them, unless it says how they are packed: that counts, then
+	# config.json matters only if it contains the quantization parameters
 	sed -i 's/^{/{"quantization_config": {"quant_method": "gptq", "bits": 8, "group_size": 64},/' packed/config.json
 	xfp convert packed -o out.xfp -q
 	run -4 xfp verify out.xfp --source plain

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Paths and sizes in output: paths without detours, sizes in the units of the command line.
+# Paths and sizes in output: normalized paths, sizes in the units of the command line.
 
 load helpers
 
@@ -20,11 +20,11 @@ setup() {
 	[ -e b.xfp ] && [ -d c/d/artifacts ] && [ -d x/work ]
 	run ! grep -E '//|/\./|\./|/( |$)' printed
 	grep -qF "$PWD/b.xfp" printed
-	# the command stays as it was typed
+	# the command is printed as it was typed
 	tr '\0' '\n' <x/work/run | grep -aE '^(model|out|cache|folder)=' >recorded
 	[ "$(wc -l <recorded)" = 4 ]
 	run ! grep -E '//|/\.{1,2}/|/$' recorded
-	# of a link, .. is the folder that it leads to
+	# after a link, .. is the parent of its target
 	xfp convert m -o link/../c.xfp -q
 	[ -e x/c.xfp ] && [ ! -e c.xfp ]
 	xfp eval --json --text text --source ./m/ .//b.xfp | "$PYTHON" -c 'import json, sys
@@ -35,7 +35,7 @@ assert (r["model"], r["source"]["model"]) == ("b.xfp", "m"), r'
 	xfp unpack ./b.xfp -o x//deep/../u >printed
 	[ -e x/u/config.json ]
 	run ! grep -E '//|\./' printed
-	# the same bytes, whatever the paths look like
+	# the same bytes, however paths are printed
 	xfp convert m -o d.xfp --cache e -q
 	cmp b.xfp d.xfp
 }
@@ -46,7 +46,7 @@ assert (r["model"], r["source"]["model"]) == ("b.xfp", "m"), r'
 		run -1 xfp eval --memory 4$unit --tokens t.npy m
 		pattern="--memory 4(.00)? $unit: one sequence of 200 tokens and some rows of each matrix need ([0-9]+ $unit);"
 		[[ $output =~ $pattern ]] || { echo "$output"; return 1; }
-		# what it takes is enough
+		# the reported size suffices
 		xfp eval --memory "${BASH_REMATCH[2]/ /}" --tokens t.npy m >/dev/null
 	done
 	run -1 xfp generate --prompt a --memory 10KiB m

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp plan: what it says, that it changes nothing, and that runs keep to its memory and disk.
+# xfp plan: its output, that it changes no files, and that runs stay within its memory and disk.
 
 load helpers
 
@@ -11,13 +11,13 @@ setup() {
 	export TMPDIR=$PWD/tmp
 }
 
-# Names, sizes, times and content of all there is, but for the folders that tests write into.
+# Names, sizes, times and content of all files, without the folders that tests write into.
 everything() {
 	find . -mindepth 1 ! -path ./tmp ! -name plan.json -printf '%p %y %s %T@ %C@\n' | sort
 	find . -type f ! -name plan.json -exec sha256sum {} + | sort
 }
 
-# A Python expression over the plan p and, where there is one, the measured run r.
+# Evaluate a Python expression over the plan p and, if there is one, the measured run r.
 holds() { # EXPRESSION
 	"$PYTHON" - "$1" <<-'EOF'
 	import json, os, sys
@@ -129,7 +129,7 @@ plan() { # OPTION...
 	holds 'p["measured"] == 7 and not p["current"] and p["cache"]["known"] == 8 and p["cache"]["done"] == 5'
 	holds '{s["stage"]: s["needed"] - s["there"] for s in p["cache"]["stages"]} == {"outlier-extract": 0,
 		"lloyd-fit": 0, "lloyd-fit --extended": 0, "autoselect": 3, "pack": 3}'
-	# other outliers: known, nothing there but the output head
+	# other outliers: only the output head exists
 	plan m -o out.xfp --outlier-sigma 5
 	holds 'p["measured"] == 0 and p["cache"]["known"] == 8 and p["cache"]["done"] == 1'
 	# the same weights under another name are other files, which are not read
@@ -164,7 +164,7 @@ plan() { # OPTION...
 	holds 'all(s["there"] == s["needed"] for s in p["cache"]["stages"])'
 	holds '{(u["class"], u["role"]): u["bytes"] for u in json.load(open("info.json"))["units"]} ==
 		{(g["class"], g["role"]): g["bytes"]["expected"] for g in p["groups"]}'
-	# what lloyd-fit measured serves without the libraries; other libraries have to be made
+	# measurements of lloyd-fit remain valid without the libraries; other libraries must be made
 	plan m -o out.xfp --mode v2
 	holds 'p["measured"] == 7 and not p["current"]'
 	plan m -o out.xfp --mode auto --outlier-sigma 4 --group-size 64
@@ -179,7 +179,7 @@ plan() { # OPTION...
 	holds '[s["stage"] for s in p["cache"]["stages"]][:4] == ["survey", "outlier-extract", "lloyd-fit", "libfit"]'
 	holds 'p["time"]["survey"] > 0'
 	holds 'all(s["there"] == 0 for s in p["cache"]["stages"])'
-	# one fit a unit, whichever it will be
+	# one fit per unit, whichever it will be
 	holds 'sum(s["needed"] for s in p["cache"]["stages"] if s["stage"] in ("lloyd-fit", "libfit")) == 7'
 	run -0 xfp convert m -o out.xfp -n
 	[[ $output == *"q_proj.weight: survey outlier-extract lloyd-fit or libfit autoselect pack"* ]]
@@ -198,7 +198,7 @@ plan() { # OPTION...
 	run -0 xfp plan m -o out.xfp
 	[[ $(tr -s ' \n' ' ' <<<"$output") == *"knows 8 of 8 units; survey 7 of 7, outlier-extract 7 of 7"* ]]
 	[ -z "$(sed '/^cache /d' <<<"$output" | awk 'length > 80')" ]
-	# another floor: surveys are there, and tell which fit it takes
+	# another floor: surveys exist, and determine the fit
 	plan m -o out.xfp --min-cos-strict 0.998
 	holds '[(s["needed"], s["there"]) for s in p["cache"]["stages"] if s["stage"] == "survey"] == [(7, 7)]'
 	run -0 xfp convert m -o out.xfp -n --min-cos-strict 0.998
@@ -248,7 +248,7 @@ plan() { # OPTION...
 	holds "0.9 * $size <= p['bundle']['expected'] <= 1.1 * $size"
 }
 
-# A conversion takes at most what was said, and not less than half of it.
+# A conversion takes at most the predicted memory, and at least half of it.
 keeps_to_plan() { # MODEL OPTION...
 	rm -rf run
 	mkdir run

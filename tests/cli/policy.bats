@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# How units are stored where that is asked for: formats, overrides, samples, profiles.
+# Settings that determine how units are stored: formats, overrides, samples, profiles.
 
 load helpers
 
 setup() { setup_folder; }
 
-# PATTERN FIELD...: those fields of the units whose name matches, in one line each.
+# PATTERN FIELD...: print these fields of the units whose name matches, one unit per line.
 units() { # BUNDLE PATTERN FIELD...
 	xfp info --json "$1" | "$PYTHON" -c 'import fnmatch, json, sys
 for unit in json.load(sys.stdin)["units"]:
@@ -15,7 +15,7 @@ for unit in json.load(sys.stdin)["units"]:
         print(*(unit[field] for field in sys.argv[2:]))' "${@:2}"
 }
 
-# Weights of an unpacked bundle that differ from the model's: their names.
+# Names of weights of an unpacked bundle that differ from the model's.
 changed() { # MODEL FOLDER
 	"$PYTHON" - "$1" "$2" <<-'EOF'
 	import json, pathlib, struct, sys
@@ -40,14 +40,14 @@ changed() { # MODEL FOLDER
 		"v2 2 False 0.99 True --format attention=2" ]
 	[ "$(units out.xfp '*experts*' mode fixed format_by | sort -u)" = "v2 False --format routed_expert=3,4" ]
 	[ -z "$(units out.xfp 'lm_head*' mode)" ]
-	# the floor that it had is told of, but was not promised
+	# the floor that it had is reported, but was not required
 	xfp verify out.xfp --source m
 	run -4 xfp verify out.xfp --min-cos-strict 0.99
 	run -0 xfp convert m -o out.xfp --format attention=2 --format routed_expert=3,4
 	[[ $output == *"4 units are below their floor: the bits were fixed"* ]]
 	[[ $output == *"below the floor: 4 attention"* ]]
 	COLUMNS=200 xfp info --units out.xfp | grep -q "q_proj.weight (q, .*; bits fixed by --format attention=2; below its floor: its bits are fixed$"
-	# what is never chosen: 5 and 6 where 2 to 4 alone are allowed
+	# what is never chosen: 5 and 6 where only 2 to 4 are allowed
 	xfp convert m -o lists.xfp -q --format attention=2,3 --floor attention=0.995
 	[ "$(units lists.xfp '*self_attn*' mode met | sort -u)" = "keep True" ]
 }
@@ -65,7 +65,7 @@ changed() { # MODEL FOLDER
 	xfp info --json out.xfp | grep -q "attention: kept as asked for by --format attention=keep"
 }
 
-# An embedding that serves as the output head is one unit, and obeys the settings of both.
+# An embedding that is also the output head is one unit, and obeys the settings of both.
 @test "a tied embedding: the stricter floor, the format that asks for more" {
 	unset XFP_FORMAT XFP_LM_HEAD
 	make_model tied --tie --vocab 400
@@ -106,14 +106,14 @@ embeddings.word_embeddings.weight serves as one, give its format: --format embed
 	done
 	XFP_LM_HEAD=quant run -2 xfp convert bert -o out.xfp
 	[[ $output == *"XFP_LM_HEAD 'quant': the model has no"* ]]
-	# the default, a profile for all models, and what is done anyway
+	# accepted: the default, a profile for all models, and a setting that changes nothing
 	printf 'lm-head = quant\nformat = lm_head=4\n' >every.profile
 	xfp convert bert -o out.xfp -q --profile ./every.profile --lm-head fp8
 	xfp plan bert --lm-head keep >/dev/null
-	# what was advised
+	# the suggested setting
 	xfp convert bert -o out.xfp -q --format embedding=4
 	[ "$(units out.xfp embeddings.word_embeddings.weight class role mode)" = "embedding embedding v2" ]
-	# positions are no words: kept, and reached by their name alone
+	# position embeddings are not word embeddings: kept, and matched by their name only
 	[ -z "$(units out.xfp '*position*' mode)" ]
 	xfp convert bert -o out.xfp -q --override embeddings.position_embeddings.weight=fp8
 	[ "$(units out.xfp '*position*' class role mode)" = "embedding embedding fp8" ]
@@ -131,9 +131,9 @@ embeddings.word_embeddings.weight serves as one, give its format: --format embed
 	run -2 xfp convert m -o no.xfp -q --format norm=fp8
 	[[ $output == *"--format norm=fp8: no tensor of this class is a matrix"*"attention, routed_expert, lm_head, embedding, router"* ]]
 	[ ! -e no.xfp ]
-	# a class that this model has not is no mistake: a makefile may be for several
+	# a class that this model lacks is not an error: a makefile may serve several models
 	[ "$(converted m a.xfp --format vision=fp8 | wc -l)" = 1 ]
-	# as a dense model ties them
+	# tied as in a dense model
 	make_model tied --family qwen3 --tie
 	xfp convert tied -o tied.xfp -q --format embedding=fp8
 	xfp verify tied.xfp --source tied
@@ -194,11 +194,11 @@ embeddings.word_embeddings.weight serves as one, give its format: --format embed
 		set +f
 	done
 	[ "$(query "SELECT sum(fitted) FROM run_units WHERE run > 1 AND class = 'attention'")" = 0 ]
-	# and what was asked for is the same however it came about
+	# and equal settings are equal, whatever their origin
 	[ "$(converted m warm.xfp --override '*=4')" = "$(converted m cold.xfp --cache cold --override '*=4')" ]
 }
 
-# Experts of which every weight is one of two values: two bits hold those without error.
+# Experts of which every weight is one of two values: two bits represent them exactly.
 make_easy() { # MODEL EXPERT...
 	"$PYTHON" - "$@" <<-'END'
 	import json, struct, sys
@@ -224,19 +224,19 @@ make_easy() { # MODEL EXPERT...
 	"${convert[@]}" -o most.xfp --moe-sample 8
 	[ "$(units all.xfp "$gates" met sampled_experts)" = "True 0" ]
 	[ "$(units most.xfp "$gates" met sampled_experts)" = "True 0" ]
-	# what is easy met the floor with two bits; all rows together do not, and that is what `met` says
+	# easy rows meet the floor with two bits; all rows together do not, and `met` says so
 	[ "$(units first.xfp "$gates" k met sampled_experts)" = "2 False 1" ]
 	[ "$(units spread.xfp "$gates" k)" = "$(units all.xfp "$gates" k)" ]
 	[ "$(units first.xfp '*self_attn*' sampled_experts | sort -u)" = 0 ]
 	COLUMNS=200 xfp info --units first.xfp | grep -q 'gate_proj.weight (gate, 8 x .*; 1 of 8 experts decided; below its floor: no candidate meets it, or only the experts that decided do$'
 	run -4 xfp verify first.xfp
 	[[ $output == *"gate_proj.weight (gate): its median cosine is"*"below its floor 0.985"* ]]
-	# nothing was measured again, and a warm rerun does nothing
+	# nothing is measured again, and a warm rerun does nothing
 	[ "$(query "SELECT sum(fitted) FROM run_units WHERE run > 1")" = 0 ]
 	run -0 xfp convert m -o first.xfp --balance 0 --min-cos-lazy 0.985 --on-miss best --moe-sample first:1
 	[[ $output == *"3 units are below their floor: the sampled experts met it, but all experts together do not"* ]]
 	[[ $output == *"first.xfp is up to date"*" 0 fitted, 0 packed now"* ]]
-	# the other way round: a hard one decides for easy ones
+	# the other way round: a hard row decides for easy ones
 	make_easy m 1 2 3 4 5 6
 	"${convert[@]}" -o all.xfp
 	"${convert[@]}" -o last.xfp --moe-sample 4 # experts 1, 3, 5 and 7
@@ -311,7 +311,7 @@ make_easy() { # MODEL EXPERT...
 	assert p["lloyd_iterations"] == 20 and p["outlier_sigma"] == "4.0" and p["moe_sample"] == "first:4", p
 	EOF
 	[ "$(units qwen3-moe-small.xfp '*embed*' class)" = embedding ]
-	# published methods have no part in embeddings and heads
+	# published methods do not apply to embeddings and heads
 	[ -z "$(units qwen3-moe-paper-v2.xfp '*embed*' mode)$(units bert-paper-v2a.xfp '*embeddings*' mode)" ]
 	[ "$(units qwen3-moe-paper-v2.xfp 'lm_head*' mode)$(units qwen3-paper-v2a.xfp 'lm_head*' mode)" = fp8fp8 ]
 }
@@ -343,7 +343,7 @@ make_easy() { # MODEL EXPERT...
 
 @test "profiles in --help and in the man page are the existing ones" {
 	there=$(cd "$XFP_DATADIR/pipelines/profiles" && printf '%s\n' *.profile | sed 's/\.profile$//' | sort)
-	# what --profile is told of, up to the next option
+	# the help of --profile, up to the next option
 	help=$(xfp convert --help | awk '/^ .* --profile / { on = 1; sub(/.*file:/, "") } on && /^ .* --/ { exit } on' |
 		tr -d ' ' | tr ',' '\n' | sed '/^$/d' | sort)
 	[ "$help" = "$there" ]
@@ -374,7 +374,7 @@ make_easy() { # MODEL EXPERT...
 	END
 	run -2 xfp convert m -o no.xfp --profile Q42
 	[[ $output != *counterpart* ]]
-	# what promises little says so
+	# a bundle with low floors says so
 	run -0 xfp plan m --profile smallest
 	[[ $output == *"floors this low have ruined models"* ]]
 	run -0 xfp plan m --profile small
@@ -393,7 +393,7 @@ make_easy() { # MODEL EXPERT...
 	[[ $output == *"ruined models (attention 0.98): "* ]]
 	run -0 xfp convert m -o out.xfp --override 'role:up=floor:0.9'
 	[[ $output == *"ruined models (routed_expert 0.9): "* ]]
-	# held to no floor, or to that of a class that is not there
+	# units without a floor, or with that of a class that does not occur
 	run -0 xfp convert m -o out.xfp --min-cos-strict 0.5 --format attention=4
 	[[ $output != *"ruined"* ]]
 	run -0 xfp convert m -o out.xfp --floor dense_mlp=0.5

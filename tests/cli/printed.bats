@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# What people are shown: figures of the whole first, tables that fit, and reasons.
+# Output for people: totals first, tables that fit the screen, and reasons.
 
 load helpers
 
@@ -10,7 +10,7 @@ setup() {
 	unset COLUMNS
 }
 
-# The model under longer names: seventy letters and more of each.
+# The model under longer names: seventy letters and more each.
 long_names() { # MODEL NEW
 	"$PYTHON" - "$1" "$2" <<-'EOF'
 	import json, os, shutil, struct, sys
@@ -27,7 +27,7 @@ long_names() { # MODEL NEW
 	EOF
 }
 
-# Lines wider than NUMBER, but for those that hold a whole path.
+# Lines wider than NUMBER, except those that contain a whole path.
 wider() { # NUMBER
 	grep -v -F "$PWD" | grep -v "^rules   " | awk -v most="$1" 'length > most' || true
 }
@@ -61,7 +61,7 @@ fits() { # NUMBER COMMAND...
 	for command in ls "ls --keys" stats "gc -n" check; do
 		fits 80 xfp cache $command
 	done
-	# all columns side by side, and names beside them
+	# all columns side by side, and names in the same row
 	COLUMNS=300 xfp info --units o.xfp >wide
 	grep -q '^class .* bits/weight .* worst unit$' wide
 	grep -q '^mode .*  unit$' wide
@@ -169,7 +169,7 @@ assert i["whole"]["source_bytes"] == 2 * n'
 	XFP_MODE=auto xfp convert m -o auto.xfp --format embedding=keep | grep -q -- '--format embedding=6 quantizes'
 	XFP_MODE=auto xfp convert m -o auto6.xfp --format embedding=6 -q
 	[ "$(stat -c %s auto6.xfp)" -lt "$(stat -c %s again.xfp)" ]
-	# where nothing can be done, the share of what is kept says it all
+	# if nothing can be changed, the share of kept tensors is all that is printed
 	"$PYTHON" - <<-'EOF'
 	import json, os, struct
 	os.mkdir("vectors")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Processors that this machine has not, where there are emulators of them: tests/emulated says how.
+# Processors other than this machine's, if their emulators are installed: see tests/emulated.
 
 load helpers
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checkpoints of torch.save, and of archives: bundles have the bytes of those of the same weights as safetensors.
+# Checkpoints of torch.save, and archives: bundles have the bytes of those of the same weights as safetensors.
 
 load helpers
 load packed
 
-# What is packed is read before anything of modes: most of this is of the simplest, and some of each kind of the default.
+# Unpacking does not depend on modes: most tests use the simplest, and some of each kind the default.
 setup() {
 	setup_folder
 }
@@ -15,7 +15,8 @@ checkpoint() { # FORM OPTION...; makes ./torch, or torch.zip, and ./plain
 	"$PYTHON" "$srcdir/tests/make-pytorch-checkpoint.py" "$1" torch plain "${@:2}"
 }
 
-# As in packed.bash, but for small files: of Meta's shards they are made, and its record says by what; archives have some.
+# As in packed.bash, but without small files: those of Meta's shards are generated, with a note of their source,
+# and archives contain some.
 members() { # BUNDLE
 	local folder
 
@@ -100,14 +101,14 @@ print(json.dumps({key: info[key] for key in ("units", "tensors", "family", "weig
 	"$PYTHON" -c 'import zipfile; zipfile.ZipFile("nothing.zip", "w").writestr("a/README.md", "text")'
 	run -3 xfp-inspect nothing.zip
 	[[ $output == *"nothing.zip: contains no supported weights"* ]]
-	# what macOS adds beside the folder is not read
+	# files that macOS adds beside the folder are not read
 	(cd plain && "$PYTHON" -c 'import os, zipfile
 with zipfile.ZipFile("../mac.zip", "w") as archive:
     archive.writestr("__MACOSX/model.safetensors", "damaged")
     for name in os.listdir():
         archive.write(name, "m/" + name)')
 	run -0 xfp-inspect mac.zip
-	# data.pkl of 100 MB is read, and no larger one
+	# a data.pkl of up to 100 MB is read
 	for bytes in 100000000 100000001; do
 		"$PYTHON" -c 'import sys, zipfile
 zipfile.ZipFile("large.bin", "w").writestr("a/data.pkl", bytes(int(sys.argv[1])))' $bytes
@@ -251,7 +252,7 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
 	touch torch/other.pth
 	run -0 xfp-inspect torch
 	[[ $output == *"other.pth: is next to pytorch_model.bin; ignored"* ]]
-	# safetensors of the same folder count
+	# safetensors in the same folder take precedence
 	cp plain/model.safetensors torch
 	run -0 xfp-inspect torch
 	[[ $output == *"format  safetensors, 1 file"* ]]
@@ -352,7 +353,7 @@ assert json.load(sys.stdin)["method"]["algorithms"]["pytorch"] == 1' <<<"$output
 		cmp out.xfp again.xfp
 		rm -r "$model" plain copy again ./*.xfp ./*.work
 	done
-	# beside shards, and in an archive, what lies there goes along
+	# other files beside shards, and in an archive, are carried along
 	checkpoint meta-2
 	echo '{"version": "1.0"}' >torch/tokenizer.json
 	"$PYTHON" -c 'import zipfile, os

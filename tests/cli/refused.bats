@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# First contact: what xfp convert notes and refuses before any work, what a refusal leaves behind, and commands that
-# other programs have.
+# What xfp convert reports and refuses before any work, what a refusal leaves behind, and commands under other
+# programs' names.
 
 load helpers
 
@@ -12,7 +12,7 @@ setup() {
 	make_model m --vocab 260
 }
 
-# What convert notes about tokenizers.
+# Notes of convert about tokenizers.
 notes() { # ARGUMENT...
 	xfp convert "$@" 2>&1 >printed | grep -i 'token' || true
 }
@@ -27,7 +27,7 @@ notes() { # ARGUMENT...
 	[[ $(notes m -n -o c.xfp) == "xfp convert: note: $PWD/m/tokenizer.json: "*Unigram*"; xfp generate and xfp eval --text will not work with the bundle: only byte-level BPE and its relatives are supported" ]]
 	echo '{' >m/tokenizer.json
 	[[ $(notes m -n -o c.xfp) == "xfp convert: note: $PWD/m/tokenizer.json: "* ]]
-	# the bundle is made all the same
+	# the bundle is still written
 	notes m -o b.xfp
 	xfp verify b.xfp
 }
@@ -43,7 +43,7 @@ notes() { # ARGUMENT...
 		[[ $output =~ ^"xfp convert: $PWD/like.xfp: another model: "[^\ ]+" differs: tensor " ]] || { echo "$output"; return 1; }
 		[ ! -e none ] && [ ! -e again.xfp.work ]
 	done
-	# nor is the other model blamed for settings of the bundle
+	# the message names the other model, not settings of its bundle
 	xfp convert deeper -o override.xfp -q --override 'model.layers.1.*=floor:0.9'
 	for how in "-q --cache none" -n; do
 		# shellcheck disable=SC2086
@@ -71,7 +71,7 @@ notes() { # ARGUMENT...
 		run ! xfp convert $wrong -o kept/out.xfp -q
 		[ "$(find . | sort)" = "$(sort <<<"$before")" ] || { echo "$wrong"; find . | sort | diff - <(sort <<<"$before"); return 1; }
 	done
-	# a folder that somebody else wrote to meanwhile, or that was there, stays
+	# a folder that another program wrote to, or that existed before, remains
 	replace_stage xfp-inspect '
 		touch "$top/new/folder/theirs"
 		exit 3'
@@ -93,7 +93,7 @@ notes() { # ARGUMENT...
 	mount -o remount,size=220k disk
 	wrong m -o disk/out.xfp
 	wrong m -o disk/out.xfp --work new/folder/work --cache new/other/cache
-	# a cache that another run made, or uses, stays
+	# a cache that another run made, or uses, remains
 	xfp prepare m -o out.xfp -q --cache shared
 	wrong m -o disk/out.xfp --work new/work --cache shared
 	[ -e shared/manifest.sqlite ] || echo "the shared cache is gone"
@@ -103,7 +103,7 @@ notes() { # ARGUMENT...
 	[ "$(grep -c ' needed, ' <<<"$output")" -eq 3 ]
 	[[ $output == *"manifest.sqlite: disk full"* ]]
 	[ "$(grep -v '^xfp convert: ' <<<"$output")" = $'disk\ndisk\ndisk\ndisk' ] || { echo "$output"; return 1; }
-	# what members of an archive were compared with is worth keeping, if there is any
+	# CRC results of members of an archive are saved, if there are any
 	"$PYTHON" "$srcdir/tests/make-pytorch-checkpoint.py" single torch plain
 	"$PYTHON" - <<-'EOF'
 	import zipfile

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# A published bundle made again: --like, regenerate.mk, and the recipe of xfp-pipelines(7).
+# Regenerating a published bundle: --like, regenerate.mk, and the recipe of xfp-pipelines(7).
 
 load helpers
 
@@ -10,7 +10,7 @@ setup() {
 	unset XFP_FORMAT XFP_LM_HEAD XFP_MIN_COS_STRICT XFP_MIN_COS_LAZY
 }
 
-# A bundle that used everything there is.
+# A bundle that uses every setting.
 publish() { # MODEL OUT
 	xfp convert "$1" -o "$2" -q --cache published-cache --floor attention=0.995,lm_head=0.999 --format embedding=fp8 \
 		--override 'role:o=5' --moe-sample 2 --bits 2-5 --balance 0.25 --start minmax --lloyd-iters 7 --moe-lloyd-iters 3 \
@@ -42,7 +42,7 @@ flip() { # FILE OFFSET-FROM-END
 	run -0 --separate-stderr xfp convert m --like published.xfp -o again.xfp --json
 	[[ $output == *"\"sha256\": \"$expected\""* ]]
 	[ -z "$(xfp convert m --like published.xfp -o again.xfp -q)" ]
-	# the parameters of a bundle that used nothing special, too
+	# the parameters of a bundle with default settings, too
 	xfp convert m -o plain.xfp -q
 	xfp convert m --like plain.xfp -o plain-again.xfp -q --cache plain-cache
 }
@@ -93,7 +93,7 @@ flip() { # FILE OFFSET-FROM-END
 	flip flipped/model.safetensors 2 # the last tensor of the file
 	run -4 xfp convert flipped --like published.xfp -o again.xfp -q
 	[[ $output == *"published.xfp: u/000000.idx differs: tensor lm_head.weight has other weights"* ]]
-	# what was made is there to be looked at
+	# the regenerated bundle remains for inspection
 	xfp verify again.xfp --source flipped
 	# a norm, which is kept as a tensor of its own
 	cp -r m normed
@@ -150,7 +150,7 @@ flip() { # FILE OFFSET-FROM-END
 	run -3 xfp convert m --like unknown.xfp -o again.xfp -q --cache none
 	[[ $output == *"unknown.xfp: xfp.json: \"balance\" is missing"* ]]
 	[ ! -e none ]
-	# one that lies about its parameters is found out
+	# a bundle with false parameters is detected
 	edited published.xfp liar.xfp '"lloyd_iterations": 7' '"lloyd_iterations": 8'
 	run -4 xfp convert m --like liar.xfp -o again.xfp -q
 	[[ $output == *"liar.xfp: u/00000"*" differs: unit "*", though its source, the settings and the algorithms are the same"* ]]

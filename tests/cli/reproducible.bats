@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# The same weights and options give the same bytes, however they are stored and whatever converts them.
+# The same weights and options give the same bytes, in any storage format and on any machine.
 
 load helpers
 
 setup() { setup_folder; }
 
-# A unit's name, without what differs between ways to store experts, and the key of what was packed.
+# A unit's name, without the part that depends on the storage of experts, and the key of its packed artifact.
 packed_keys() { # CACHE
 	query "SELECT class, role, experts, packed_key FROM run_units ORDER BY number" "$1"
 }

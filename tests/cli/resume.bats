@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# A conversion may be killed at any moment; run again, it goes on from there and ends the same.
+# A conversion may be killed at any moment; run again, it resumes and gives the same bytes.
 
 load helpers
 
@@ -44,7 +44,7 @@ milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 		fi
 	done
 	[ "$(converted m out.xfp)" = "$expected" ]
-	# stages that the last ones left behind have ended, and their debris is gone
+	# orphaned stages have ended, and their temporary files are removed
 	[ -z "$(find . -name '.*.tmp')" ]
 }
 
@@ -54,7 +54,7 @@ milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 	until [ -s out.xfp.work/events ]; do sleep 0.01; done
 	kill -9 $pid
 	wait $pid || true
-	# the lock is held for as long as one of them lives
+	# the lock is held as long as one of them lives
 	flock -w 5 out.xfp.work/lock true
 }
 
@@ -62,7 +62,7 @@ milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 	expected=$(converted m whole.xfp --cache whole)
 	for signal in INT TERM; do
 		rm -rf "out 1.xfp.work" xfp-cache
-		# a background job ignores SIGINT, which exec keeps: put that right
+		# a background job ignores SIGINT, which exec inherits: restore it
 		"$PYTHON" -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' xfp convert m -o "out 1.xfp" -j1 2>errors &
@@ -125,7 +125,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@" >stdout 2>errors &
 	[ "$(xfp status out.xfp | tail -n 1)" = "$command" ]
 	eval "$command" >stdout
 	[ "$(sha out.xfp)" = "$expected" ]
-	# make -C: what the user has to type depends on where that leads
+	# make -C: the command to type depends on the folder
 	rm -r out.xfp out.xfp.work xfp-cache
 	mkdir elsewhere
 	cd elsewhere
@@ -136,7 +136,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 	until [ -s ../out.xfp.work/events ]; do sleep 0.01; done
 	kill -s TERM $pid
 	wait $pid || true
-	# make hands the signal on; the message may come after its own end
+	# make forwards the signal; the message may come after make's own end
 	until grep -q "To resume:" errors; do sleep 0.01; done
 	flock ../out.xfp.work/lock true
 	command=$(grep -A1 "To resume:" errors | tail -n 1)
@@ -188,7 +188,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' make -kC .. -f 'my model.mk' -j1 MIN_COS_L
 	for signal in INT TERM HUP; do
 		for folder in new empty; do
 			status=0
-			# one that was done before the signal came says nothing: again
+			# a run that ended before the signal came prints nothing: try again
 			for _ in {1..20}; do
 				rm -rf $folder
 				[ $folder = new ] || mkdir empty

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# The scripts below tests/ start from a clean shell, and the runner gives every test the same surroundings.
+# Scripts below tests/ do not depend on the environment, and the runner gives every test the same one.
 
 load helpers
 

@@ -47,7 +47,7 @@ stub_tree() {
 	grep -qx "  sudo make -C $PWD/tree/build install" out
 }
 
-# Times differ; the rest, SHA-256 included, is the same everywhere.
+# Times differ; the rest, including SHA-256, is the same everywhere.
 @test "the transcript and the listing in README.md equal the output of quickstart and tar" {
 	by_default
 	mkdir -p tree/build/tests
@@ -99,7 +99,7 @@ stub_tree() {
 	[[ $output != *"  CC  "* ]]
 }
 
-# libxfp, libxfp-cuda and xfp-kernel-verify, with an nvcc that writes an empty file in no time.
+# libxfp, libxfp-cuda and xfp-kernel-verify, with a fake nvcc that writes empty files.
 small_build() {
 	[ -x "$srcdir/configure" ] || skip "there is no configure script"
 	[ ! -e "$srcdir/config.status" ] || skip "the source folder is configured itself"

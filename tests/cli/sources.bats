@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Weights that are others when they are read again: no artifact is made of them under the key of the first, whether
-# the file's times tell or not.
+# Weights that change between two reads: no artifact is made of them under the key of the first, whether or not
+# the file's times change.
 
 load helpers
 
-# In memory where that can be had: what is written to a mapping there is never written back, which would let the next
-# write move the file's times.
+# In memory if possible: writes to a mapping there are never written back, which would let the next write change
+# the file's times.
 setup() {
 	place=$BATS_TEST_TMPDIR
 	[ ! -w /dev/shm ] || place=$(mktemp -d /dev/shm/xfp-test-XXXXXX)
@@ -24,8 +24,8 @@ prepared() { # MODEL OPTION...
 	xfp prepare "$1" -o out.xfp "${@:2}" >/dev/null 2>&1
 }
 
-# Map a model's weights, make the page dirty that holds the middle of a tensor, and wait. Every write to it from now on
-# leaves the file's times alone. turn changes a bit there and, the next time, changes it back.
+# Map a model's weights, make the page in the middle of a tensor dirty, and wait. Later writes to it do not change
+# the file's times. turn flips a bit there and, the next time, flips it back.
 map() { # FILE TENSOR
 	"$PYTHON" - "$@" 3>&- <<-'EOF' &
 	import json, mmap, os, struct, sys, time
@@ -58,7 +58,7 @@ turn() {
 		skip "this file system moves a file's times at a write to a mapping of it, or has written it back meanwhile"
 }
 
-# STAGE finds that the weights have changed: it makes nothing, and leaves no stamp of the unit.
+# STAGE detects that the weights have changed: it writes no artifact, and leaves no stamp of the unit.
 notices() { # STAGE UNIT
 	local before
 	before=$(artifacts)
@@ -77,7 +77,7 @@ notices() { # STAGE UNIT
 	xfp-outlier-extract u000001
 	turn
 	notices xfp-lloyd-fit u000001
-	# which are the key of another unit, as it were
+	# the changed weights have a key of their own
 	xfp-outlier-extract u000001
 	[ "$(artifacts | wc -l)" = 2 ]
 	turn
@@ -138,7 +138,7 @@ notices() { # STAGE UNIT
 		map "$PWD/m/model.safetensors" "$name"
 		prepared m
 		mkdir -p xfp-cache/artifacts
-		# the second walk begins to read only after a while
+		# the second pass begins to read only after a while
 		strace -qq -o trace -P "$file" -e trace=pread64,close -e inject=pread64:delay_enter=3000000:when=2 \
 			"$stage" $unit 2>stderr &
 		pid=$!
@@ -202,7 +202,7 @@ notices() { # STAGE UNIT
 	[ "$(converted m out.xfp)" = "$expected" ]
 }
 
-# xfp-STAGE turns the mapped weight around before its unit is that one: the first time, or at every call.
+# xfp-STAGE flips the mapped weight before it processes this unit: the first time, or at every call.
 turning() { # STAGE UNIT once|always
 	replace_stage "xfp-$1" '[ "$1" != '"$2"' ] || { [ '"$3"' = once ] && [ -e "$top/did" ]; } || {
 		: >"$top/did"
@@ -232,7 +232,7 @@ turning() { # STAGE UNIT once|always
 		run ! grep -q damaged stderr
 		turn
 	done
-	# What was remembered of them is forgotten, by another run too.
+	# Remembered digests of them are discarded, by another run too.
 	rm -r did bin out.xfp out.xfp.work xfp-cache
 	export XFP_DATADIR=$data
 	xfp convert m -o out.xfp -q
@@ -267,7 +267,7 @@ turning() { # STAGE UNIT once|always
 	xfp convert m -o out.xfp --rehash --json | grep -q '"unchanged": true'
 }
 
-# All units are then others than they should be, and the file is why.
+# All units then differ from the expected ones, because of the file.
 @test "a file that changes after all units are packed: no bundle, and the file is named" {
 	make_model m
 	unset XFP_WORK XFP_CACHE

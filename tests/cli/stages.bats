@@ -15,7 +15,7 @@ prepared() { # MODEL OPTION...
 	xfp prepare "$1" -o out.xfp "${@:2}" >/dev/null 2>&1
 }
 
-# Put an element's bytes into a tensor, in place.
+# Write an element's bytes into a tensor, in place.
 poke() { # FILE TENSOR ELEMENT HEX
 	"$PYTHON" - "$@" <<-'EOF'
 	import json, struct, sys

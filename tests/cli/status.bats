@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp status: while a run is going, after it ended, after it was killed. It reads and never writes.
+# xfp status: during a run, after its end, after a kill. It reads and never writes.
 
 load helpers
 
@@ -11,7 +11,7 @@ setup() {
 	by_default
 }
 
-# What is asked of the first run in the answer.
+# Print a member of the first run in the answer.
 member() { # EXPRESSION ARGUMENT...
 	xfp status --json "${@:2}" | "$PYTHON" -c 'import json, sys
 run = json.load(sys.stdin)["runs"][0]
@@ -24,7 +24,7 @@ snapshot() {
 	find out.xfp.work xfp-cache -printf '%p %T@ %C@\n' | sort
 }
 
-# The survey of u000005 begins and goes no further: its stage is at work for as long as one likes.
+# The survey of u000005 starts and blocks: its stage runs as long as the test needs.
 stuck() { # COMMAND...: in the background; its number is in $pid
 	replace_stage xfp-survey '
 		[ "$1" = u000005 ] || exec "$real" "$@"
@@ -56,7 +56,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "$(member '0 < weights_done < weights and rate > 0 and eta_seconds > 0' out.xfp)" = True ]
 	kill -9 $pid
 	wait $pid || true
-	# the lock is held for as long as a stage lives, and so is the state
+	# the lock is held as long as a stage lives, and so is the state
 	flock out.xfp.work/lock true
 	[ "$(member 'state, pid, in_flight' out.xfp)" = "('interrupted', None, [])" ]
 	snapshot >before
@@ -100,12 +100,12 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	fit = sorted(set(inside))
 	print(f"{time.monotonic() - began:.1f} s: {fit}; {lines}", file=sys.stderr)
 	assert len([share for share in fit if 0 < share < 1]) >= 2, fit
-	# one unit, of which half is known at the earliest: no forecast before
+	# one unit, of which half must be known: no forecast before
 	weights = state["weights"]
 	early = [eta for eta, weight in zip(etas, done) if weight < weights / 2]
 	assert early and not any(early), etas
 	assert "ETA" not in lines.split("%", 1)[0], lines
-	# convert says of the same unit how it gets on, in lines
+	# convert prints the progress of the same unit in lines
 	percents = [int(line.split()[1].rstrip("%,")) for line in lines.splitlines() if "% " not in line and "%," in line]
 	assert len([percent for percent in percents if 20 < percent < 80]) >= 2, lines
 	EOF
@@ -128,7 +128,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	flock 9
 	sed -i 's/pid=[0-9]*/pid=1/' out.xfp.work/run
 	[ "$(member state out.xfp)" = running ]
-	# a record that was lost
+	# a missing record
 	rm out.xfp.work/run
 	[ "$(member state out.xfp)" = running ]
 	exec 9>&-
@@ -146,7 +146,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[[ $output == *"u000002 autoselect: unit model.layers.0.self_attn."*": no candidate meets the floor"* ]]
 	[[ ${lines[-1]} == "  xfp convert m -o out.xfp --bits 2 --min-cos-lazy 0.99 --on-miss fail --lm-head fp8 -k" ]]
 	[ "$(member 'len(failures), failures[0]["stage"], failures[0]["status"]' out.xfp)" = "(8, 'autoselect', 4)" ]
-	# a run that mends it has none
+	# a run that repairs it has none
 	xfp convert m -o out.xfp -q --bits 2
 	[ "$(member 'state, failures, units_done' out.xfp)" = "('finished', [], 9)" ]
 	# interrupted, and refused
@@ -345,14 +345,14 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	run -2 xfp convert other -o out.xfp -q --override nothing=4
 	[[ $(xfp status out.xfp) == "state    refused "*" status 2"*"/other"* ]]
 	run ! grep -E '^units|^class|^to go on' <(xfp status out.xfp)
-	# a folder that is new goes
+	# a new folder is removed
 	for refused in "2 other --override nothing=4" "3 m" "4 other --target-size 1k"; do
 		run "-${refused%% *}" xfp convert ${refused#* } -o new.xfp -q
 		[ ! -e new.xfp.work ]
 	done
 }
 
-# No file can be made then, not even to say so: the record of the run is overwritten in place.
+# No file can be created then, not even for the state: the record of the run is overwritten in place.
 @test "a disk that is full to the last byte: the status reports the failure and the reason" {
 	needs_mounts
 	make_model m

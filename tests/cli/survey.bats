@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Outlier thresholds by measurement, which are the default: what they gain, and that all else stays as it was.
+# Surveyed outlier thresholds, the default: what they gain, and that everything else is unchanged.
 
 load helpers
 
@@ -12,7 +12,7 @@ setup() {
 
 medium=(--layers 1 --hidden 256 --intermediate 192 --heads 4 --kv-heads 2 --num-experts 3)
 
-# SQL on the units of the last run.
+# Run SQL on the units of the last run.
 units() { # COLUMNS [WHERE]
 	query "SELECT $1 FROM latest_units WHERE mode NOT IN ('fp8') AND ${2:-1} ORDER BY number"
 }
@@ -54,7 +54,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	grep -q '"survey": [0-9]' json
 	run -0 xfp info out.xfp
 	[[ $output == *"method auto; floor:attention=0.998 "* && $output != *outlier_* ]]
-	# with a threshold that is named, surveys decide nothing
+	# with a fixed threshold, surveys decide nothing
 	xfp convert m -o named.xfp -q --outlier-sigma 4
 	tar xOf named.xfp xfp.json >json
 	run -1 grep survey json
@@ -73,7 +73,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	[ "$(units 'sigma_milli BETWEEN 2500 AND 5000' "unit = '$layer.o_proj.weight'")" = 1 ]
 	[ "$(units 'outlier_share > 0.005' "unit = '$layer.o_proj.weight'")" = 1 ]
 	[ "$(units 'outlier_share' "unit = '$layer.q_proj.weight'")" = 0.0 ]
-	# and so does that of the artifact that was made
+	# and so does that of the existing artifact
 	[ "$(query "SELECT count(DISTINCT sigma_milli) FROM outliers")" -ge 2 ]
 	xfp verify out.xfp --source m -q
 }
@@ -99,10 +99,10 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	xfp convert m -o out.xfp -q --min-cos-lazy 0.996
 	[ "$(made survey)" = 7 ]
 	run -1 grep "survey	" out.xfp.work/events
-	# attention is as it was
+	# attention is unchanged
 	[ "$(query "SELECT sum(repacked) + sum(fitted) FROM run_units WHERE run = 2 AND class = 'attention'")" = 0 ]
 	[ "$(query "SELECT sum(repacked) FROM run_units WHERE run = 2 AND class = 'routed_expert'")" = 3 ]
-	# the first again: nothing
+	# the first settings again: no work
 	xfp convert m -o out.xfp -q
 	[ "$(query "SELECT sum(repacked) + sum(fitted) FROM run_units WHERE run = 3")" = 0 ]
 }
@@ -134,7 +134,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	until [ -e stuck ]; do sleep 0.01; done
 	kill -9 $pid
 	wait $pid || true
-	# the stage that is left holds the lock
+	# the orphaned stage holds the lock
 	kill -9 "$(cat pid)" 2>/dev/null || true
 	flock out.xfp.work/lock true
 	rm -rf bin share
@@ -156,14 +156,14 @@ reshape() { # FOLDER TENSOR EXPRESSION
 		damaged) printf x | dd of="$survey" bs=1 seek=3000 conv=notrunc status=none ;;
 		gone) rm "$survey" ;;
 		esac
-		# by another floor, so that it is needed
+		# with another floor, so that it is needed
 		xfp convert m -o other.xfp -q --min-cos-strict 0.98$((RANDOM % 9 + 1))
 		cmp "$survey" kept 2>/dev/null || [ -e "$survey" ]
 		rm -f out.xfp
 		[ "$(converted m out.xfp)" = "$expected" ]
 	done
 	[ "$(query "SELECT count(*) FROM runs WHERE status != 0")" = 0 ]
-	# damaged under a stage's hands
+	# damaged while a stage uses it
 	replace_stage xfp-outlier-extract '
 		key=$(cat "$top/hit.xfp.work/$1-survey")
 		file=$top/fresh/artifacts/$(echo "$key" | cut -c1-2)/$key.h5
@@ -212,7 +212,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	xfp convert m -o out.xfp -q --format attention=4 --override 'role:up=3'
 	[ "$(units "DISTINCT sigma_milli, k" "class = 'attention'")" = "4000|4" ]
 	[ "$(units "sigma_milli, k" "role = 'up'")" = "4000|3" ]
-	# a single number of --bits is no fixed one
+	# a single number in --bits does not fix the bits
 	xfp convert m -o bits.xfp -q --bits 3 --on-miss best --min-cos-strict 0.98
 	[ "$(query "SELECT DISTINCT k FROM latest_units WHERE output LIKE '%/bits.xfp' AND mode NOT IN ('fp8', 'keep')")" = 3 ]
 	xfp verify out.xfp --source m -q
@@ -230,7 +230,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 		[ "$(query "SELECT count(DISTINCT mode) FROM latest_units WHERE output LIKE '%/$mode.xfp' AND mode NOT IN ('fp8', 'keep')")" = 1 ]
 		xfp verify $mode.xfp --source m -q
 	done
-	# settings that agree make it again
+	# consistent settings make it again
 	run -0 xfp convert m --like v2a.xfp -o again.xfp -q --outlier-sigma auto
 	run -2 xfp convert m --like v2a.xfp -o again.xfp -q --outlier-sigma 4
 }
@@ -269,7 +269,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	[ ! -e out.xfp.work/u000001-fits.mk ]
 	xfp-survey u000001
 	[[ "$(cat out.xfp.work/u000001-fits.mk)" == "FITS = "* ]]
-	# no stage of its unit goes on without it
+	# no stage of its unit continues without it
 	run -75 xfp-outlier-extract u000002
 	[[ $output == *u000002* || $output == *survey* ]]
 	make -n -C out.xfp.work -f "$XFP_PIPELINES/unit.mk" UNIT=u000001 >told
@@ -288,7 +288,7 @@ reshape() { # FOLDER TENSOR EXPRESSION
 	run -2 xfp-survey u000001 u000002
 	run -2 xfp-survey --extended u000001
 	xfp prepare m -o named.xfp -q --work named --outlier-sigma 4
-	# with a threshold that is given, as a goal has it surveyed: that one alone
+	# with a fixed threshold, as a goal has it surveyed: only that one
 	xfp-survey --work named u000001
 	[ "$(cat named/u000001-fits.mk)" = "FITS = fit library" ]
 	xfp cache rebuild >/dev/null

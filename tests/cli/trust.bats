@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# What is kept outside artifacts and bundles (rows of the manifest, stamps, events, parameters) may be damaged: it then
-# decides nothing, and is put right from what it was made of.
+# Damage outside artifacts and bundles (rows of the manifest, stamps, events, parameters): damaged data decides
+# nothing, and is restored from its source.
 
 load helpers
 
@@ -12,7 +12,7 @@ setup() {
 	make_model m
 }
 
-# Run SQL on the manifest; the file is changed behind xfp's back.
+# Run SQL on the manifest, changing its file without xfp.
 change() { # SQL
 	"$PYTHON" -c 'import sqlite3, sys
 db = sqlite3.connect("xfp-cache/manifest.sqlite")
@@ -42,7 +42,7 @@ fresh() { # OPTION...
 		change "UPDATE candidates SET cos_median = flip(cos_median, $bit)"
 		[ "$(converted m out.xfp)" = "$low" ]
 	done
-	# What is right again is believed again: nothing was made for it but the choices and packs of the other floor.
+	# Restored rows are used again: only choices and packs of the other floor were made.
 	xfp convert m -o out.xfp --json | grep -q '"unchanged": true'
 	[ "$(query "SELECT count(*) FROM artifacts WHERE kind IN ('survey', 'fit') AND seal IS NULL")" = 0 ]
 	[ "$(artifacts | wc -l)" -gt "$before" ]

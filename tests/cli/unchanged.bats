@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# A bundle that is there already and would be the same is not written again, and what is said of it is true.
+# An existing bundle that would not change is not written again, and its recorded digests are true.
 
 load helpers
 
 setup() { setup_folder; }
 
-# Change one bit of a byte of a file.
+# Flip one bit of a byte of a file.
 flip() { # FILE BYTE
 	"$PYTHON" - "$@" <<-'EOF'
 	import sys
@@ -19,13 +19,13 @@ flip() { # FILE BYTE
 	EOF
 }
 
-# What a run says of out.xfp is so; its summary is left in $output.
+# Check the summary of a run against out.xfp; the summary is left in $output.
 converts_truly() { # OPTION...
 	run -0 --separate-stderr xfp convert m -o out.xfp --json "$@"
 	[[ $output == *"\"sha256\": \"$expected\""* ]] && [ "$(sha out.xfp)" = "$expected" ]
 }
 
-# Of each bit of it tests/unit/test_bundle_stamp knows.
+# tests/unit/test_bundle_stamp covers each bit of it.
 @test "a changed byte in the bundle's stamp: no run prints another SHA-256 than the file's" {
 	make_model m
 	expected=$(converted m out.xfp)
@@ -52,7 +52,7 @@ converts_truly() { # OPTION...
 @test "stamps or parameters that change before the bundle is written: they are not used, and the run continues" {
 	make_model m
 	expected=$(converted m whole.xfp --cache whole)
-	# a stamp of the same unit, sound and current where it comes from
+	# a stamp of the same unit, valid and current in its own work folder
 	xfp convert m -o other.xfp -q --bits 2 --on-miss best
 	replace_stage xfp-bundle 'printf "%s\n" "$@" >>"$top/words"
 [ -e "$top/done" ] || { touch "$top/done"; cp "$top/other.xfp.work/u000005-packed" "$top/out.xfp.work"; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# xfp cache: what a cache holds is told right, damage is found, the manifest is made again, and what goes
-# is what nobody uses.
+# xfp cache: contents are listed correctly, damage is found, the manifest is rebuilt, and gc removes only what is
+# unused.
 
 load helpers
 
@@ -12,7 +12,7 @@ setup() {
 	convert=
 }
 
-# A conversion that a test stopped must not stay.
+# End a conversion that a test has stopped.
 teardown() {
 	[ -z "$convert" ] || kill -CONT "$convert" 2>/dev/null || true
 }
@@ -21,7 +21,7 @@ cache() { # COMMAND OPTION...
 	xfp cache "$@" --cache xfp-cache
 }
 
-# A member of the JSON object on standard input: an expression of Python over it.
+# A member of the JSON object on standard input, by a Python expression.
 json() { # EXPRESSION
 	"$PYTHON" -c 'import json, sys
 o = json.load(sys.stdin)
@@ -45,7 +45,7 @@ flip() { # FILE OFFSET
 	EOF
 }
 
-# Two runs of one output, of which the second took another candidate for attention.
+# Two runs of one output, the second with another candidate for attention.
 two_runs() {
 	first=$(converted m out.xfp)
 	second=$(converted m out.xfp --floor attention=0.5)
@@ -61,7 +61,7 @@ two_runs() {
 	[ "$(json 'o["bytes"]' <list)" -eq "$(artifacts | xargs stat -c %s | awk '{ s += $1 } END { print s }')" ]
 	json '"\n".join("%s %d" % (a["key"], a["bytes"]) for a in o["artifacts"])' <list | sort |
 		diff - <(query "SELECT key || ' ' || bytes FROM artifacts ORDER BY key")
-	# choice and packing of the first run are not current where attention was chosen again
+	# choice and packing of the first run are obsolete where attention was chosen again
 	[ "$(json 'o["current"]' <list)" -eq $((7 * 3 + 8)) ]
 	[ "$(json 'sorted(set(a["kind"] for a in o["artifacts"] if not a["current"]))' <list)" = "['choice', 'packed']" ]
 	[ "$(json 'sorted(set(str(a["runs"]) for a in o["artifacts"]))' <list)" = "['[1, 2]', '[1]', '[2]']" ]
@@ -125,7 +125,7 @@ print(sorted(sys.argv[1:]))' "$(key_of choice)" "$(key_of packed)")" ]
 	done
 	run -1 cache ls 0123456789abcdef0123456789abcdef
 	run -2 cache ls xyz
-	# --keys shows of all what ls KEY shows of one
+	# --keys prints for all what ls KEY prints for one
 	cache ls --keys | grep -qx "    outliers $(key_of outliers)"
 }
 
@@ -138,7 +138,7 @@ db = sqlite3.connect("xfp-cache/manifest.sqlite"); db.execute("PRAGMA foreign_ke
 db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$key"
 	[ "$(cache ls --json | json '[a["known"] for a in o["artifacts"] if a["key"] == "'"$key"'"]')" = "[False]" ]
 	cache ls "$key" --json | json 'o["holds"]' | diff - before
-	# and without any manifest
+	# and without a manifest
 	rm xfp-cache/manifest.sqlite
 	run -0 --separate-stderr cache ls
 	[[ $stderr == *"no manifest"*"xfp cache rebuild"* ]]
@@ -300,7 +300,7 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 	[ "$(json 'o["artifacts"], o["runs"], o["source_files"], o["left_out"], o["lost"], o["aside"]' <object)" = \
 		"(37, 2, 1, 0, None, None)" ]
 	dump | diff before -
-	# one that is lost comes back, but for what only it knew
+	# a lost manifest is rebuilt, except for data that only it had
 	rm xfp-cache/manifest.sqlite
 	cache rebuild >text
 	[ "$(query "SELECT count(*) FROM artifacts")" = 37 ]
@@ -315,7 +315,7 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 @test "rebuild and gc do not disturb a conversion, and name it" {
 	"$XFP_TEST_TOOLS/make-checkpoint" --layers 3 --hidden 512 --intermediate 256 --num-experts 4 big
 	xfp convert big -o big.xfp -q --cache xfp-cache 3>&- & convert=$!
-	# not before stages are at work: readers have to wait while a manifest is made
+	# not before stages run: readers must wait while a manifest is made
 	for _ in $(seq 3000); do
 		[ ! -s big.xfp.work/events ] || break
 		sleep .01
@@ -369,12 +369,12 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 	rm out.xfp
 	[ "$(converted m out.xfp --floor attention=0.5)" = "$second" ]
 	[ "$(query "SELECT sum(fitted) + sum(repacked) FROM run_units WHERE run = 3")" = 0 ]
-	# what is gone is made again when it is wanted
+	# removed artifacts are made again when they are needed
 	rm out.xfp
 	[ "$(converted m out.xfp)" = "$first" ]
 }
 
-# Artifacts that are larger than what the manifest needs to be written.
+# Artifacts larger than what the manifest needs to be written.
 larger_runs() {
 	rm -r m
 	make_model m --hidden 256 --intermediate 128
@@ -395,7 +395,7 @@ gc_on_full_disk() { # COMMAND...: that runs gc on one
 
 @test "gc on a disk without a free byte removes artifacts, then writes the manifest" {
 	larger_runs
-	# sanitizers want to be loaded first
+	# sanitizers must be loaded first
 	export FULL_DISK=$PWD/xfp-cache ASAN_OPTIONS=verify_asan_link_order=0
 	LD_PRELOAD=$XFP_TEST_TOOLS/full_disk.so run -1 xfp cache rebuild --cache "$FULL_DISK"
 	[[ $output == *"free some"* ]]
@@ -422,7 +422,7 @@ gc_on_full_disk() { # COMMAND...: that runs gc on one
 	[[ $output == *"xfp cache gc: 8 artifacts were removed, and the manifest still lists them: "*"free some space and run again"* ]]
 	[ "$(artifacts | wc -l)" -eq $((before - 8)) ]
 	[ "$(query "SELECT count(*) FROM artifacts")" = "$before" ]
-	# which are misses meanwhile
+	# which are misses in the meantime
 	cp -r xfp-cache other
 	[ "$(converted m other.xfp --cache other)" = "$first" ]
 	cache gc --json >done
@@ -446,13 +446,13 @@ gc_on_full_disk() { # COMMAND...: that runs gc on one
 	[ "$(cache gc --json | json 'len(o["removed"]) > 8, o["gone"]')" = "(True, ['$PWD/two.xfp'])" ]
 	[ "$(artifacts | wc -l)" -lt "$total" ]
 	before=$(artifacts | wc -l)
-	# the first one lost nothing, and a folder that is away may come back
+	# the first one lost nothing, and a missing folder may reappear
 	xfp convert m -o one.xfp | grep -q "is up to date"
 	xfp convert m2 -o away/two.xfp -q --cache xfp-cache
 	mv away elsewhere
 	[ "$(cache gc --json | json 'o["removed"], o["gone"]')" = "([], [])" ]
 	[ "$(artifacts | wc -l)" -gt "$before" ]
-	# cut short, it has no output yet
+	# interrupted, it has no output yet
 	rm one.xfp
 	"$PYTHON" -c 'import sqlite3
 db = sqlite3.connect("xfp-cache/manifest.sqlite")
@@ -494,7 +494,7 @@ db.execute("UPDATE runs SET started = \"2020-01-01T00:00:00Z\" WHERE run = 1"); 
 
 @test "gc keeps artifacts of an interrupted run" {
 	converted m out.xfp
-	# a run that was killed before the manifest heard of anything
+	# a run that was killed before the manifest recorded anything
 	make_model n --seed 7
 	converted n n.xfp
 	"$PYTHON" -c 'import sqlite3
@@ -560,7 +560,7 @@ db.execute("UPDATE runs SET ended = NULL, status = NULL WHERE run = 2"); db.comm
 	xfp convert m -o out.xfp -q
 	xfp convert m -o out.xfp -q --min-cos-lazy 0.95
 	used=$(artifacts | wc -l)
-	# as a full disk does, at the moment when the units are written down
+	# simulate a full disk when the units are recorded
 	"$PYTHON" -c 'import sqlite3
 sqlite3.connect("xfp-cache/manifest.sqlite").execute("""CREATE TRIGGER full BEFORE INSERT ON run_units
 	BEGIN SELECT RAISE(ABORT, "disk full, as it were"); END""")'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# A bundle that is verified with --work: its work folder knows at once, the manifest from the next run on.
+# A bundle verified with --work: recorded in its work folder at once, and in the manifest by the next run.
 
 load helpers
 
@@ -20,7 +20,7 @@ member() { # EXPRESSION
 print(eval(sys.argv[1], {}, json.load(sys.stdin)["runs"][0]))' "$1"
 }
 
-# In the middle, in place.
+# Flip a bit in the middle, in place.
 damage() { # FILE
 	"$PYTHON" - "$1" <<-'EOF'
 	import os, sys
@@ -45,7 +45,7 @@ damage() { # FILE
 		"(0, None, '$(sha out.xfp)', [])" ]
 	[ "$(verdicts)" = "1|-|1 2|-|1" ]
 	time=$(member 'verified["time"]')
-	# that which finds the bundle as it was, too, is a run with a bundle that was verified
+	# a run that finds the bundle unchanged also counts as one with a verified bundle
 	run -0 make -f my.mk
 	[ "$(verdicts)" = "1|-|1 2|0|0 3|0|0" ]
 	[ "$(query "SELECT verified FROM bundles WHERE run = 2")" = "$time" ]
@@ -71,13 +71,13 @@ damage() { # FILE
 	[[ $output != *recorded* ]]
 	[ "$(member 'state, failures, verified["status"], "damaged (1 fault)" in verified["message"], verified["sha256"]')" = \
 		"('finished', [], 3, True, '$good')" ]
-	# the next run makes it good, and says nothing of failures of its own
+	# the next run repairs it, and reports no failures of its own
 	run -0 xfp convert m -o out.xfp -q
 	[ -z "$output" ]
 	[ "$(sha out.xfp)" = "$good" ]
 	[ "$(verdicts)" = "1|3|0 2|-|1" ]
 	[ "$(member verified)" = None ]
-	# nor of what is said of the bundle before, while it runs
+	# nor failures of the previous bundle that are recorded while it runs
 	replace_stage xfp-pack 'PATH="$top/bin:$PATH"
 		xfp verify -q --work "$top/out.xfp.work" --min-cos-strict 0.9999 "$top/out.xfp"; exec "$real" "$@"'
 	run -0 bin/xfp convert m -o out.xfp -q -j1 --lloyd-iters 3
@@ -99,7 +99,7 @@ damage() { # FILE
 	damage copy.xfp
 	run -3 xfp verify -q --work out.xfp.work copy.xfp
 	[[ $output == *"outcome not recorded: copy.xfp: not the file"* ]]
-	# of a checkpoint that is not there, nothing is known of the bundle
+	# a missing checkpoint says nothing about the bundle
 	run -3 xfp verify -q --work out.xfp.work --source ./missing out.xfp
 	[[ $output == *"outcome not recorded: missing: cannot be compared with"* ]]
 	touch out.xfp
@@ -145,7 +145,7 @@ damage() { # FILE
 	run -4 spawned xfp verify --min-cos-strict 0.9999 out.xfp
 	[[ $output == *$' %\r\e[Kxfp verify: unit '* ]]
 	run ! grep -E '%xfp' <<<"$output"
-	# of another model there is nothing to be measured
+	# another model is refused before anything is measured
 	make_model other --seed 7
 	run -4 spawned xfp verify --source other out.xfp
 	[[ $output == *$'bytes   0 %\r\e[Kxfp verify: '* && $output == *"is not the checkpoint"* ]]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# A conversion that waits for others takes a signal all the same, within seconds.
+# A conversion that waits for other processes still obeys a signal within seconds.
 
 load helpers
 
@@ -16,7 +16,7 @@ teardown() {
 	[ -z "$holder" ] || kill "$holder" 2>/dev/null || true
 }
 
-# Somebody else has FILE, or the manifest, for a minute.
+# Another process locks FILE, or the manifest, for a minute.
 hold() { # FILE
 	flock "$1" sh -c 'touch held; exec sleep 60' 3>&- &
 	holder=$!
@@ -33,7 +33,7 @@ time.sleep(60)' 3>&- &
 	until [ -e held ]; do sleep 0.01; done
 }
 
-# Began to wait, it gets SIGNAL, ends by that, and says how to go on.
+# When it begins to wait, send it SIGNAL; it ends by that, and prints how to resume.
 ends_by() { # SIGNAL SECONDS OF WAITING
 	local began=$SECONDS status=0
 
@@ -73,7 +73,7 @@ ends_by() { # SIGNAL SECONDS OF WAITING
 	pid=$!
 	until [ -e at-work ]; do sleep 0.01; done
 	hold_manifest
-	# an artifact more to write down
+	# one more artifact to record
 	echo "u000000	lloyd-fit	made	0.1	0	$(basename "$(artifacts | head -1)" .h5)	" >>out.xfp.work/events
 	sleep 1.5
 	began=$SECONDS
