@@ -107,7 +107,7 @@ flip() { # FILE OFFSET-FROM-END
 	open(path, "wb").write(data)
 	EOF
 	run -4 xfp convert normed --like published.xfp -o again.xfp -q
-	[[ $output =~ published.xfp:\ t/[0-9]{6}.raw\ differs:\ tensor\ model.norm.weight\ holds\ other\ weights ]]
+	[[ $output =~ published.xfp:\ t/[0-9]{6}.raw\ differs:\ tensor\ model.norm.weight\ has\ other\ weights ]]
 }
 
 @test "differences that are known before any work: files, tensors, algorithms" {
