@@ -107,7 +107,7 @@ fresh() { # OPTION...
 	db.commit()
 	EOF
 	[ "$(converted m out.xfp --min-cos-strict 0.997 2>err)" = "$want" ]
-	grep -q "model.safetensors: tensor model.layers.0.* has other weights than .*xfp-cache remembered" err
+	grep -q "model.safetensors: tensor model.layers.0.* has other weights than .*xfp-cache recorded" err
 	run ! grep -i "damaged" err
 	[ "$(query "SELECT count(*) FROM sources WHERE digest = zeroblob(16)")" = 0 ]
 	xfp convert m -o out.xfp --min-cos-strict 0.997 --json 2>err | grep -q '"unchanged": true'
@@ -207,7 +207,7 @@ fresh() { # OPTION...
 	replace_stage xfp-bundle 'ln -sfn "$top/config.b" "$top/linked/config.json"; "$real" "$@"; status=$?
 		ln -sfn "$top/config.a" "$top/linked/config.json"; exit $status'
 	PATH=$PWD/bin:$PATH run -1 xfp convert linked -o out.xfp -q
-	[[ $output == *"small file of the checkpoint changed"* ]]
+	[[ $output == *"small file of the checkpoint was modified"* ]]
 	no_output out.xfp
 	[ "$(converted linked out.xfp)" = "$want" ]
 }
