@@ -36,7 +36,7 @@ class Library:
                 if self.library.xfp_use_instructions(name.encode())]
 
     def make(self, function, *arguments):
-        """What a function opens."""
+        """The result of an open function."""
         out = ctypes.c_void_p()
         self.call(function, *arguments, ctypes.byref(out))
         return out
@@ -61,12 +61,12 @@ def multiply(library, team, linear, expert, x, rows):
 
 
 def blocks_largest(x):
-    """What the bound adds up over blocks: [vectors] of n times the largest |x|."""
+    """The sum over blocks in the bound: [vectors] of n times the largest |x|."""
     return sum(min(BLOCK, x.shape[1] - c) * np.abs(x[:, c: c + BLOCK]).max(1) for c in range(0, x.shape[1], BLOCK))
 
 
 def bounds(bundle, number, w, x, vbmi):
-    """[vectors, rows]: how far each result may be."""
+    """[vectors, rows]: the error bound of each result."""
     matrix = bundle.matrices[number]
     unit = bundle.units[matrix["unit"]]
     floats = (unit["cols"] / 16 + 40) * 2.0**-24 * (np.abs(x) @ np.abs(w).T)

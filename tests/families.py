@@ -36,7 +36,7 @@ MODELS = {}
 
 
 def model(name, family, sizes, config, table, publish=None):
-    """`publish` makes of all tensors, {name: (dtype, shape, data)}, those that are published."""
+    """`publish` maps all tensors, {name: (dtype, shape, data)}, to the published ones."""
     MODELS[name] = (family, sizes, config, table, publish)
 
 
@@ -392,7 +392,7 @@ model("bert", "bert", {"H": 64, "I": 96, "V": 128},
     other      -     pooler.dense.bias                                      H     F32
 """)
 
-# A model that nobody knows, of familiar parts
+# An unknown model of familiar parts
 model("unknown", "general", DENSE,
       {"model_type": "brand_new", "architectures": ["BrandNewForCausalLM"], **PLAIN, "num_experts": 4},
       at("model", ENDS, HEAD, FUSED_EXPERTS, ROUTER, """
@@ -403,7 +403,7 @@ model("unknown", "general", DENSE,
     mtp        -                               mtp.layers.0.self_attn.q_proj.weight      Q,H
 """))
 
-# Quantized by their makers in a form that is not read: made, and refused
+# Quantized by their makers in an unsupported form: generated, and refused
 model("qwen3-round", None, DENSE,
       {"model_type": "qwen3", **PLAIN, "quantization_config": {"quant_method": "auto-round", "bits": 4}}, """
     attention  -  model.layers.0.self_attn.o_proj.qweight                                  Q//8,H  I32
@@ -417,7 +417,7 @@ families_published.add(sys.modules[__name__])
 # ---- reading the tables ------------------------------------------------------------------------------
 
 class Tensor:
-    """One tensor that a table stands for."""
+    """One tensor that a line of a table describes."""
 
     def __init__(self, line, name, unit, sizes):
         fields = line.split()
@@ -427,7 +427,7 @@ class Tensor:
         self.fate = {"-": "kept", "drop": "dropped", "tied": "tied"}.get(self.what, "quantized")
 
     def roles(self, w=None):
-        """The matrices by role, cut out of w."""
+        """The matrices by role, sliced from w."""
         w = np.empty(self.shape, np.uint8) if w is None else w
         parts = [part.partition("=") for part in self.what.split(";")] if self.fate == "quantized" else []
         return {role: eval(cut or "w", {}, {"w": w, **self.sizes}) for role, _, cut in parts}
@@ -459,7 +459,7 @@ def tensors(name):
 # ---- making ------------------------------------------------------------------------------------------
 
 def content(tensor):
-    """Bytes that follow from the name alone; a tied head has its embedding's."""
+    """Bytes derived from the name only; a tied head has those of its embedding."""
     name = re.sub(r".*lm_head\.weight$", "embed_tokens.weight", tensor.name) if tensor.what == "tied" else tensor.name
     name = re.sub(r".*embed_tokens\.weight$", "embed_tokens.weight", name)
     random = np.random.default_rng(zlib.crc32(name.encode()))
@@ -494,7 +494,7 @@ def make(name, folder, plain=None):
     _, _, config, _, publish = MODELS[name]
     made = {tensor.name: (tensor.dtype, tensor.shape, content(tensor)) for tensor in tensors(name)}
     assert len(made) == len(tensors(name)), name
-    write(folder, publish(made) if publish else made, config)  # which leaves in made what that unpacks to
+    write(folder, publish(made) if publish else made, config)  # which leaves the unpacked tensors in `made`
     if plain:
         write(plain, made, families_published.unpacked(config))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of the tensors of families.py's tables: in words of xfp-inspect, in a bundle, in an unpacked copy."""
+"""Compare the tensors of families.py's tables with xfp-inspect's output, with a bundle, and with an unpacked copy."""
 import numpy as np
 
 import read_bundle
@@ -27,7 +27,7 @@ def expected_units(tensors):
 
 
 def inspected(family, tensors, said):
-    """What xfp-inspect said against the table."""
+    """Compare xfp-inspect's output with the table."""
     judge = Judge()
     judge.expect(said["family"] == family, f"family is {said['family']}, not {family}")
     judge.expect((said["family_by"] is None) == (family == "general"), f"chosen {said['family_by']}")
@@ -58,7 +58,7 @@ def cosine(a, b):
 
 
 def converted(tensors, folder, bundle_path, copy):
-    """Every projection of the bundle is the one that it is called; the copy has the source's tensors back."""
+    """Check that every projection of the bundle has its role, and that the copy has the source's tensors."""
     judge, bundle = Judge(), read_bundle.Bundle(bundle_path)
     source, again = Checkpoint(folder), Checkpoint(copy)
     stacks, quantized = {}, set()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models for families.py in the forms they are published in: names, config.json, what is packed and what is not.
+"""Models for families.py in their published forms: names, config.json, packed and plain tensors.
 
-Each is there twice: tiny, with weights, and as NAME-real in the sizes of the published one, a layer of each kind, of
-which only the headers are written and the weights are a hole in the file. Names and shapes are those that the
-transformers package (5.23) reads, whose own names for fused experts families.py has; what is packed and how
-config.json says so are facts about the published files, which were not at hand.
+Each model exists twice: tiny, with weights, and as NAME-real in the published sizes, with one layer of each kind, as
+sparse files with only headers. Names and shapes are those that the transformers package (5.23) reads, whose own names
+for fused experts are in families.py; what is packed, and how config.json describes it, are facts about the published
+files, which were not at hand.
 """
 import re
 
@@ -14,14 +14,14 @@ from packed_compressed import words
 from packed_numbers import bf16, fp8, mxfp4
 from safetensors_io import widen_bf16
 
-# Set by add(): what families.py has for all models.
+# Set by add(): what families.py provides for all models.
 base = None
 
 BYTES = {"F8_E4M3": 1, "U8": 1, "BF16": 2, "F32": 4, "I32": 4, "I64": 8}
 
 
 class Hole:
-    """As many bytes as a tensor has, none of which are written."""
+    """The bytes of a tensor, which are never written."""
 
     def __init__(self, dtype, shape):
         self.size = BYTES[dtype] * int(np.prod(shape, dtype=np.int64))
@@ -40,8 +40,8 @@ def ceil(n, block):
 
 
 class Form:
-    """What a tensor X of this shape, or X.weight, is stored as: {ending: (dtype, shape)}; pack() gives the bytes of
-    each, and the weights that they stand for."""
+    """The stored tensors of a tensor X or X.weight of this shape: {suffix: (dtype, shape)}; pack() returns the bytes of
+    each, and the unpacked weights."""
 
     def __init__(self, pattern, scales="BF16"):
         self.pattern, self.scales = re.compile(pattern), scales
@@ -70,7 +70,7 @@ class Form:
 
 
 class Blocks(Form):
-    """8-bit floats with a scale for each 128 rows and columns."""
+    """8-bit floats with a scale per 128 rows and columns."""
 
     def parts(self, shape):
         return {"": ("F8_E4M3", shape), "_scale_inv": (self.scales, [ceil(n, 128) for n in shape])}
@@ -81,7 +81,7 @@ class Blocks(Form):
 
 
 class Channels(Form):
-    """8-bit floats of compressed-tensors, with a scale for each row."""
+    """8-bit floats of compressed-tensors, with a scale per row."""
 
     def parts(self, shape):
         return {"": ("F8_E4M3", shape), "_scale": (self.scales, [shape[0], 1])}
@@ -92,7 +92,7 @@ class Channels(Form):
 
 
 class Words(Form):
-    """4-bit integers of compressed-tensors, with a scale for each 32 columns."""
+    """4-bit integers of compressed-tensors, with a scale per 32 columns."""
 
     def parts(self, shape):
         return {"_packed": ("I32", [shape[0], shape[1] // 8]), "_scale": (self.scales, [shape[0], shape[1] // 32]),
@@ -112,7 +112,7 @@ class Words(Form):
 
 
 class Mxfp4(Form):
-    """4-bit floats of stacks [experts, inputs, outputs], which lie the other way round."""
+    """4-bit floats of stacks [experts, inputs, outputs], stored transposed."""
 
     def parts(self, shape):
         return {"_blocks": ("U8", [shape[0], shape[2], shape[1] // 32, 16]),
@@ -141,25 +141,25 @@ def channels(ignore):
 
 
 def unpacked(config):
-    """The config.json of the same model in 16 bits; models with vision say how they are packed in text_config."""
+    """The config.json of the same model in 16 bits; models with vision have quantization_config in text_config."""
     return {key: unpacked(value) if key == "text_config" else value for key, value in config.items()
             if key != "quantization_config"}
 
 
 # ---- models --------------------------------------------------------------------------------------------
 
-# Sizes that blocks of 128 are cut off at, groups of 32 are not.
+# Sizes that are not multiples of 128, but of 32.
 TINY = {"H": 160, "Q": 64, "KV": 32, "D": 16, "I": 192, "DI": 224, "V": 128, "E": 4}
 
 
 def both(name, family, real, config, table, publish=None, tiny=None):
-    """The model, tiny and real. `config` is made for sizes; EXPERTS in the table are all."""
+    """The model, tiny and real. `config` depends on the sizes; EXPERTS in the table means all."""
     for name, s in (name, {**TINY, **(tiny or {})}), (name + "-real", {**real, "REAL": 1}):
         base.model(name, family, s, config(s), table.replace("EXPERTS", f"{{*0-{s['E'] - 1}}}"), publish)
 
 
 def sizes(s, **more):
-    """What every config.json says."""
+    """Keys of every config.json."""
     return {"hidden_size": s["H"], "num_attention_heads": s["Q"] // s["D"], "num_key_value_heads": s["KV"] // s["D"],
             "head_dim": s["D"], "intermediate_size": s["I"], "num_hidden_layers": 2, "vocab_size": s["V"],
             "rms_norm_eps": 1e-06, "hidden_act": "silu", "torch_dtype": "bfloat16", "tie_word_embeddings": False,
@@ -171,7 +171,7 @@ def named(model_type, architecture, s, **more):
 
 
 def symbolic(text, **numbers):
-    """A table of families.py with its numbers, as whole shapes or parts of such, turned into names of sizes."""
+    """Replace numbers in a table of families.py, whole dimensions or factors, by names of sizes."""
     for name, number in numbers.items():
         text = re.sub(rf"(?<=[ ,]){re.escape(number)}(?=$|[ ,])", name, text, flags=re.M)
     return text.replace("{*0-3}", "EXPERTS")
@@ -215,7 +215,7 @@ def qwen3_next():
          {"KD": 32, "VD": 64, "LD": 16, "NV": 4})
 
 
-# A dense layer, one with experts, and after the last one that predicts a further token.
+# A dense layer, one with experts, and a last one that predicts a further token.
 LAST = """
     mtp        -          P.layers.2.embed_tokens.weight      V,H
     mtp        -          P.layers.2.enorm.weight             H
@@ -302,7 +302,7 @@ def gpt_oss():
 
 
 def minimax():
-    """Norms of q and k are of all heads at once; the router is in f32."""
+    """Norms of q and k span all heads; the router is in f32."""
     config = lambda s: named("minimax_m2", "MiniMaxM2ForCausalLM", s, num_local_experts=s["E"], num_experts_per_tok=2,
                              use_qk_norm=True, use_routing_bias=True, use_mtp=True, num_mtp_modules=3)
     rest = base.ATTENTION + base.ENDS + base.HEAD + """
@@ -362,7 +362,7 @@ def glm4_moe():
 
 
 def llama4():
-    """Maverick, every second layer of which has experts; of the FP8 release these alone are packed, one by one."""
+    """Maverick, whose every second layer has experts; the FP8 release packs only these, one by one."""
     rest = base.ATTENTION + base.ENDS + """
     dense_mlp      gate  P.layers.0.feed_forward.gate_proj.weight                DI,H
     dense_mlp      up    P.layers.0.feed_forward.up_proj.weight                  DI,H

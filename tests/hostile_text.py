@@ -129,7 +129,7 @@ def texts_in(data, most):
 
 
 def planted(data, span, controls):
-    """The same number of bytes with controls in place of a text's first ones."""
+    """Replace the beginning of a text by control characters, keeping its length."""
     first, last = span
     piece = controls[: last - first]
     return data[:first] + piece + data[first + len(piece):]
@@ -161,7 +161,7 @@ def changed(root, path, is_key):
 
 
 def spoil(what, name, data, *commands, **options):
-    """A model with another file."""
+    """A model with one file replaced."""
     remove("h")
     shutil.copytree("m", "h")
     write("h/" + name, data)
@@ -173,7 +173,7 @@ def spoil(what, name, data, *commands, **options):
 
 
 def syntax():
-    """Files that are not JSON, so that the library quotes them."""
+    """Files that are not JSON, which the JSON library quotes."""
     for name in ("config.json", "tokenizer.json", "generation_config.json", "tokenizer_config.json",
                  "model.safetensors.index.json"):
         spoil("syntax", name, b'{"a" ' + CONTROLS + b"}", with_model, every=True)
@@ -244,7 +244,7 @@ def tensors():
 
 
 def source(what, path, most):
-    """A file with controls in place of each of its texts."""
+    """A file with control characters in each of its texts."""
     data = read(path)
     for i, span in enumerate(texts_in(data[:20000], most)):
         write(path, planted(data, span, (CONTROLS, BYTES)[i % 2]))
@@ -266,7 +266,7 @@ def sources():
 
 
 def bundle():
-    """A bundle's index, with its digest in order, and its other parts."""
+    """A bundle's index, with a matching digest, and its other parts."""
     data = read("m.xfp")
     size = int(data[124:135], 8)
     whole = data[512:512 + size]

@@ -29,15 +29,15 @@ def bf16(w):
 
 
 def tensors():
-    random = np.random.RandomState(7)  # whose numbers stay what they are
+    random = np.random.RandomState(7)  # its numbers do not change between versions of numpy
     layer = "model.layers.%d."
-    # one of each dtype, with tails; three and a bit of what is added up at a time
+    # one of each dtype, with tails; a little more than three blocks of a sum
     for l, dtype in enumerate(("BF16", "F16", "F32")):
         w = random.standard_t(4, (2080, 96)).astype(np.float32) * .02
         yield layer % l + "self_attn.q_proj.weight", dtype, w
         yield layer % l + "self_attn.q_proj.bias", dtype, w[0] * 3
         yield layer % l + "input_layernorm.weight", dtype, 1 + w[1] / 10
-    # sums of squares would lose all of the spread
+    # sums of squares would lose the variance
     yield "far", "F32", (random.standard_normal(300007) * 1e-3 + 1000).astype(np.float32)
     yield "far.half", "BF16", (random.standard_normal(70000) * 2 + 300).astype(np.float32)
     yield "double", "F64", random.standard_normal(200001)
@@ -119,7 +119,7 @@ def stats(w):
 
 
 def together(parts):
-    """What the line of a role says of the tensors in it."""
+    """The statistics of a role, from those of its tensors."""
     some = [p for p in parts if p["finite"]]
     n = sum(p["finite"] for p in some)
     spread = [p for p in some if p["sigma"] is not None]
@@ -129,7 +129,7 @@ def together(parts):
         weights = sum(p["finite"] for p in of)
         return math.fsum(p["finite"] * what(p) for p in of) / weights if weights else None
 
-    # a square of 1e290 is no double
+    # the square of 1e290 overflows a double
     sigma = float(np.sqrt(sum(p["finite"] * np.longdouble(p["sigma"])**2 for p in spread) / sum(
         p["finite"] for p in spread)))
     return {"finite": n, "nan": sum(p["nan"] for p in parts), "infinite": sum(p["infinite"] for p in parts),
@@ -146,7 +146,7 @@ def compare(name, found, wanted):
     for key, value in wanted.items():
         got = found[key]
         exact = key in ("finite", "nan", "infinite")
-        # a mean may be next to nothing, beside sigma
+        # a mean may be negligible compared with sigma
         slack = RELATIVE * (wanted["sigma"] or 0) if key == "mean" else 0
         good = got == value if value is None or got is None or exact else math.isclose(
             got, value, rel_tol=RELATIVE, abs_tol=slack)

@@ -17,7 +17,7 @@ DOWN = "model.layers.0.mlp.down_proj.weight"
 
 
 class Random:
-    """splitmix64; values about normal."""
+    """splitmix64; approximately normal values."""
 
     def __init__(self, seed):
         self.state = seed
@@ -59,7 +59,7 @@ def norm(name, size):
 
 
 def model(hidden=HIDDEN, intermediate=INTERMEDIATE, head_dim=None, scale=0.02):
-    """The tensors, and the config that goes with them."""
+    """The tensors, and the matching config."""
     head_dim = head_dim or max(hidden // HEADS, 1)
     p = "model.layers.0."
     tensors = [
@@ -117,7 +117,7 @@ def replace(tensors, name, values):
 
 
 def spoil(tensors, name, value):
-    """One element in the middle becomes `value`."""
+    """Replace an element in the middle by `value`."""
     for tensor in tensors:
         if tensor.name == name:
             middle = len(tensor.data) // 4 * 2
@@ -192,13 +192,13 @@ def wrong_size(tensors):
 
 
 def duplicate_name(tensors):
-    # The same name and the same bytes: only a look at the names finds it.
+    # The same name and the same bytes: only the names show it.
     entries, data = header_of(tensors)
     return {"model.safetensors": assemble(entries + entries[-1:], data)}
 
 
 def duplicate_across_shards(tensors):
-    # In both shards, and the index does not say which counts.
+    # In both shards, and the index does not say which to use.
     names, parts, weight_map = sharded(tensors)
     parts[0].append(parts[1][-1])
     del weight_map[parts[1][-1].name]
@@ -206,7 +206,7 @@ def duplicate_across_shards(tensors):
 
 
 def overlay(tensors):
-    # In both shards, and the index says which counts: fine, with a note. The other copy is garbage.
+    # In both shards, and the index says which to use: accepted, with a note. The other copy is garbage.
     names, parts, weight_map = sharded(tensors)
     other = parts[1][0]
     parts[0].append(Tensor(other.name, other.shape, data=b"\xff" * len(other.data)))
@@ -222,7 +222,7 @@ def index_escape(tensors):
 
 
 def index_missing_tensor(tensors):
-    # The index promises a tensor that its shard does not hold.
+    # The index lists a tensor that its shard does not contain.
     files = good_sharded(tensors)
     weight_map = sharded(tensors)[2]
     weight_map["model.layers.1.mlp.up_proj.weight"] = "model-00002-of-00002.safetensors"
@@ -231,7 +231,7 @@ def index_missing_tensor(tensors):
 
 
 def index_omits_tensor(tensors):
-    # A shard holds one that the index does not list: fine, with a note.
+    # A shard contains one that the index does not list: accepted, with a note.
     files = good_sharded(tensors)
     weight_map = sharded(tensors)[2]
     del weight_map[DOWN]
@@ -286,7 +286,7 @@ def shell_names(tensors):
     return good(tensors)
 
 
-# KIND: what makes the files, arguments of model().
+# KIND: the function that makes the files, arguments of model().
 KINDS = {
     "good": (good, {}),
     "good-sharded": (good_sharded, {}),

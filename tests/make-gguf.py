@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write a small model as llama.cpp has it, and as Hugging Face does: make-gguf.py ARCHITECTURE GGUF PLAIN
+"""Write a small model as GGUF and in Hugging Face format: make-gguf.py ARCHITECTURE GGUF PLAIN
 
-GGUF is a file; with --parts N there are N of them, NAME-00001-of-0000N.gguf and so on. PLAIN is a folder of safetensors
-with the same weights by the names, in the order and of the shapes that Hugging Face gives them, and with the config.json
-that the metadata should come to. What a converter does to tensors is done here, by what the formats say, in numpy.
---type is that of matrices; norms, biases, routers and the like are F32 in every GGUF, and in PLAIN. With --spoil KIND
-one thing is wrong with GGUF, of which PLAIN is then none. Run without arguments for the lists of architectures and kinds.
+GGUF is a file; with --parts N there are N of them, NAME-00001-of-0000N.gguf and so on. PLAIN is a folder of
+safetensors with the same weights in Hugging Face's names, order and shapes, and with the config.json that the metadata
+should give. Converters' changes to tensors are made here in numpy, from the descriptions of the formats. --type is
+that of matrices; norms, biases, routers and the like are F32 in every GGUF, and in PLAIN. With --spoil KIND, GGUF has
+one defect, and PLAIN does not match it. Run without arguments for the lists of architectures and kinds.
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ def weights(name, *shape):
 
 
 def small(name, *shape):
-    """Numbers that stay what they are when 1 is added: of norms, biases, routers."""
+    """Numbers that survive the addition of 1: for norms, biases, routers."""
     return np.round(weights(name, *shape) * 8192).astype(np.float32) / 8192
 
 
@@ -48,7 +48,7 @@ def text(s):
 
 
 def value(v, kind=None):
-    """Its kind and its bytes."""
+    """A value's type and bytes."""
     if isinstance(v, tuple):
         return v[0], value(v[1], v[0])[1]
     if kind == U16 or kind == I32 or kind == U64:
@@ -66,7 +66,7 @@ def value(v, kind=None):
 
 
 def write_gguf(path, metadata, tensors, alignment=32, spoil=None):
-    """`tensors`: name, dtype or number and bytes of a type of blocks, array."""
+    """`tensors`: name, dtype or (number, bytes) of a block type, array."""
     def pad(n):
         return -n % alignment
 
@@ -88,16 +88,16 @@ def write_gguf(path, metadata, tensors, alignment=32, spoil=None):
         f.write(whole)
 
 
-# ---- what converters do ---------------------------------------------------------------------------------
+# ---- changes by converters -------------------------------------------------------------------------------
 
 
 def turns(w, heads):
-    """Rows of each head: one of its first half, one of its second, and so on."""
+    """Interleave the rows of each head: one of its first half, one of its second, and so on."""
     return w.reshape(heads, 2, w.shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(w.shape)
 
 
 class Model:
-    """Tensors on both sides; `big` ones have the type that is asked for, others are F32."""
+    """Add tensors to both sides; `big` ones have the requested type, others are F32."""
 
     def __init__(self, architecture, dtype):
         self.architecture, self.dtype = "llama" if architecture == "mixtral" else architecture, dtype
@@ -120,7 +120,7 @@ class Model:
         self.both(theirs + ".weight", ours + ".weight", w, w + np.float32(1) if shifted else None)
 
     def stack(self, theirs, names, n, k):
-        """Experts, one by one there and a stack here."""
+        """Experts, one by one in PLAIN and a stack in GGUF."""
         stack = np.stack([weights(name, n, k) for name in names])
         for name, w in zip(names, stack):
             self.ours.append((name, self.dtype, w))
@@ -167,7 +167,7 @@ AFTER = (("attn_norm", "input_layernorm"), ("post_attention_norm", "post_attenti
 
 
 def frame(m, model_type, name, tied=False, shifted=False, layers=LAYERS, ff=FF):
-    """What is outside of layers, and what all architectures say."""
+    """Tensors outside layers, and metadata of all architectures."""
     m.linear("token_embd", "model.embed_tokens", VOCAB, H)
     m.norm("output_norm", "model.norm", H, shifted)
     if not tied:
@@ -205,7 +205,7 @@ def expert_keys(m, count="num_experts", size="moe_intermediate_size"):
 
 
 def llama3_factors(width, theta, factor, low, high, original):
-    """In single precision, as converters work."""
+    """In single precision, like converters."""
     out = []
     for f in (1.0 / theta ** (np.arange(0, width, 2, dtype=np.float32) / np.float32(width))).astype(np.float32):
         wave = np.float32(2 * np.pi) / f
@@ -427,7 +427,7 @@ ARCHITECTURES = {"llama": llama, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qw
                  "gemma2": gemma2, "gemma3": gemma3, "phi3": phi3, "gpt-oss": gpt_oss, "qwen3next": qwen3next,
                  "glm4moe": glm4moe}
 
-# ---- what can be wrong ----------------------------------------------------------------------------------
+# ---- defects --------------------------------------------------------------------------------------------
 
 
 def put(at, data):
@@ -435,7 +435,7 @@ def put(at, data):
 
 
 def first_key(whole, data):
-    """The length of the first key, or what follows it."""
+    """Overwrite the length of the first key, or what follows it."""
     return put(24, data)(whole)
 
 
@@ -449,7 +449,7 @@ def bad_text(whole):
 
 
 def in_info(name, behind, data):
-    """Bytes of a tensor's entry, so far behind its name."""
+    """Overwrite bytes of a tensor's entry, at an offset from its name."""
     def change(whole):
         at = whole.index(struct.pack("<Q", len(name)) + name.encode()) + 8 + len(name) + behind
         return put(at, data)(whole)
@@ -481,7 +481,7 @@ SPOILS = {
 
 
 def spoil_model(m, kind):
-    """Those that are wrong before anything is written."""
+    """Defects that are made before anything is written."""
     if kind == "alignment":
         m.metadata["general.alignment"] = 48
     elif kind == "alignment-kind":
@@ -511,7 +511,7 @@ def spoil_model(m, kind):
 
 
 class Raw(dict):
-    """A key that is there twice, and an array of arrays."""
+    """A duplicate key, and an array of arrays."""
     def __init__(self, metadata, more):
         super().__init__(metadata)
         self.more = more
@@ -524,7 +524,7 @@ class Raw(dict):
 
 
 def join(m):
-    """Stacks of gates and of "up" become one, with the rows of both for each expert."""
+    """Fuse stacks of gates and of "up": each expert has the rows of both."""
     for at, (name, dtype, gate) in reversed(list(enumerate(m.theirs))):
         if "_gate_exps" not in name:
             continue
@@ -542,8 +542,8 @@ def join(m):
 
 
 def pack(m):
-    """Matrices whose rows allow it become NVFP4, with a scale for each or for each expert, which llama.cpp multiplies
-    outputs by and others weights; of one, inputs have one as well."""
+    """Store matrices as NVFP4 if their rows allow it, with a scale per tensor or expert, which llama.cpp applies to
+    outputs and others to weights; one of them also has an input scale."""
     random = np.random.default_rng(4)
     values = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, 0, -.5, -1, -1.5, -2, -3, -4, -6], np.float32)
     for at, (name, dtype, w) in list(enumerate(m.theirs)):
@@ -559,7 +559,7 @@ def pack(m):
         m.theirs[at] = (name, (40, blocks.tobytes()), w)
         m.theirs.append((name.replace(".weight", ".scale"), "F32", outer))
         for k, (ours, _, v) in enumerate(m.ours):
-            if v is w or v.base is w:  # experts of a stack, and projections of these, are where they are in it
+            if v is w or v.base is w:  # experts of a stack, and projections of these, keep their places
                 first = (v.ctypes.data - w.ctypes.data) // w.itemsize
                 m.ours[k] = (ours, "BF16", unpacked.reshape(-1)[first:first + v.size].reshape(v.shape))
     m.theirs.append(("blk.0.attn_q.input_scale", "F32", np.ones(1, np.float32)))

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write a small checkpoint in a packed form, and what it unpacks to: make-packed-checkpoint.py FORM PACKED PLAIN
+"""Write a small packed checkpoint and its unpacked form: make-packed-checkpoint.py FORM PACKED PLAIN
 
-PACKED is as the model's makers publish it; PLAIN has the same tensors as bf16 or f16, unpacked here by the formulas that their
-formats state, in numpy. Both are otherwise the same: names, shapes and config.json but for quantization_config. With
---shards N the packed tensors are dealt out to N files with an index, so that scales and codes are apart. With
---spoil KIND one thing is wrong with PACKED. Run without arguments for the lists of forms and kinds.
+PACKED has the published form; PLAIN has the same tensors as bf16 or f16, unpacked in numpy by the formulas of the
+formats. Otherwise both are the same: names, shapes and config.json except quantization_config. With --shards N the
+packed tensors are distributed to N files with an index, so that scales and codes are in different files. With --spoil
+KIND, PACKED has one defect. Run without arguments for the lists of forms and kinds.
 """
 import argparse
 import json
@@ -46,15 +46,15 @@ class Model:
     def __init__(self, config, quantization):
         self.config, self.quantization = config, quantization
         self.packed, self.plain = {}, {}
-        self.beside = None  # the file that has `quantization`, where config.json has not
-        self.files = {}  # others beside config.json
+        self.beside = None  # the file with `quantization`, if config.json has none
+        self.files = {}  # other files beside config.json
 
     def both(self, name, *shape, one=False):
         w = np.ones(shape, np.float32) if one else weights(name, *shape)
         self.packed[name] = self.plain[name] = plain(w)
 
     def fp8(self, name, *shape, blocks=(128, 128), scale="weight_scale_inv", dtype="F32", squeeze=None):
-        """`squeeze`: the shape of its scales, where it is not that of a grid of blocks."""
+        """`squeeze`: the shape of the scales, if it is not that of a grid of blocks."""
         w = weights(name, *shape)
         rows, cols = (blocks[0] or shape[-2], blocks[1] or shape[-1])
         codes, scales, unpacked = fp8(w, rows, cols, dtype)
@@ -77,8 +77,8 @@ class Model:
 
 
 def deepseek(scale_dtype="F32", quantization=None, pack=None, expert=136):
-    """DeepSeek-V3 as it is published: a dense layer, one with experts; blocks that are cut off at the edges. Or
-    packed otherwise, by `pack(model, name, rows, cols)`."""
+    """DeepSeek-V3 in its published form: a dense layer, one with experts; blocks truncated at the edges. Or packed
+    differently, by `pack(model, name, rows, cols)`."""
     hidden, heads, q_rank, kv_rank, rope, nope, value, inner = 160, 2, 48, 32, 8, 16, 24, 192
     pack = pack or (lambda m, name, *shape: m.fp8(name, *shape, dtype=scale_dtype))
     m = Model({"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "hidden_size": hidden,
@@ -114,7 +114,7 @@ def deepseek(scale_dtype="F32", quantization=None, pack=None, expert=136):
 
 
 def qwen3(quantization, pack, experts=0, inner=144, fused=True, hidden=96, heads=4, size=24, vocab=80):
-    """Qwen3; `pack(model, name, rows, cols)` its projections. Experts may be fused."""
+    """Qwen3; `pack(model, name, rows, cols)` packs its projections. Experts may be fused."""
     config = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": hidden,
               "num_hidden_layers": 1, "num_attention_heads": heads, "num_key_value_heads": heads // 2, "head_dim": size,
               "intermediate_size": inner, "vocab_size": vocab}
@@ -146,7 +146,7 @@ def qwen3(quantization, pack, experts=0, inner=144, fused=True, hidden=96, heads
 
 
 def small(quantization, pack):
-    """As small as kernels take it, with experts that are apart, for tests that convert it often."""
+    """The smallest sizes that kernels accept, with separate experts, for tests that convert it often."""
     return qwen3(quantization, pack, experts=2, inner=16, fused=False, hidden=32, heads=2, size=16, vocab=16)
 
 
@@ -157,7 +157,7 @@ def qwen3_blocks():
 
 
 def qwen3_channel():
-    """fbgemm: a scale for each row, and a bound of activations that is none of ours."""
+    """fbgemm: a scale per row, and a bound of activations, which xfp ignores."""
     def pack(m, name, *shape):
         m.fp8(name, *shape, blocks=(1, 0), scale="weight_scale")
         m.packed[name.replace(".weight", ".input_scale_ub")] = Tensor("F32", [1], np.float32([1200]))
@@ -178,7 +178,7 @@ def qwen3_tensor():
 
 
 def qwen3_moe():
-    """Fused experts: gate_up in blocks, down with a scale for each expert."""
+    """Fused experts: gate_up in blocks, down with a scale per expert."""
     def pack(m, name, *shape):
         if name.endswith("down_proj"):
             m.fp8(name, *shape, blocks=(0, 0), squeeze=shape[:1])
@@ -216,7 +216,7 @@ def gpt_oss():
 
 
 def llama(quantization, pack, beside=None):
-    """Llama; `pack(w)` its projections, which have sizes that every kernel takes."""
+    """Llama; `pack(w)` packs its projections, whose sizes every kernel accepts."""
     hidden, heads, size, inner = 128, 4, 32, 192
     m = Model({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": hidden,
                "num_hidden_layers": 1, "num_attention_heads": heads, "num_key_value_heads": 2,
@@ -250,7 +250,7 @@ def awq_old():
 
 
 def gptq(bits, group, checkpoint_format="gptq", act=False, index=True, beside=None):
-    """GPTQ; with `act` its inputs were sorted, and in all but the last group, which may be smaller, are any."""
+    """GPTQ; with `act` its inputs were sorted, and the last group, which may be smaller, has any of them."""
     pack, config = gptq_parts(bits, group, checkpoint_format, act, index, beside)
     return llama(config, pack, beside)
 
@@ -282,11 +282,11 @@ for more in (packed_compressed, packed_exl2):
     FORMS.update(more.forms(sys.modules[__name__]))
 
 
-# ---- what can be wrong -------------------------------------------------------------------------------
+# ---- defects -----------------------------------------------------------------------------------------
 
 
 def some(m, ending):
-    """The first tensor of the packed ones whose name ends so."""
+    """The first packed tensor whose name has this suffix."""
     return next(name for name in sorted(m.packed) if name.endswith(ending))
 
 
@@ -318,7 +318,7 @@ def both(m):
     m.packed[name] = m.plain[name]
 
 
-NOT_NUMBERS = {"F32": b"\0\0\xc0\x7f", "BF16": b"\xc0\x7f", "F16": b"\0\x7e"}  # of others all bits are set
+NOT_NUMBERS = {"F32": b"\0\0\xc0\x7f", "BF16": b"\xc0\x7f", "F16": b"\0\x7e"}  # for other types, all bits set
 INFINITIES = {"F32": b"\0\0\x80\x7f", "BF16": b"\x80\x7f", "F16": b"\0\x7c"}
 
 
@@ -327,7 +327,7 @@ def scales(m):
 
 
 def replace(t, number, count=None):
-    """The first `count` of its elements, or all."""
+    """Replace the first `count` elements, or all."""
     all_of_them = len(t.data) // len(number)
     count = all_of_them if count is None else count
     t.data = number * count + t.data[len(number) * count:]
@@ -358,12 +358,12 @@ def ending_of_second(m):
 
 
 def code_nan(m):
-    """The first code of 8-bit floats."""
+    """Replace the first 8-bit float."""
     replace(next(m.packed[n] for n in sorted(m.packed) if m.packed[n].dtype == "F8_E4M3"), b"\x7f", 1)
 
 
 def zero(m):
-    """Scales of 0: the weights are, too."""
+    """Scales of 0, so that the weights are 0, too."""
     name = some(m, ending_of_scales(m))
     t = m.packed[name]
     t.data = bytes(len(t.data))
@@ -375,7 +375,7 @@ def block_size(m):
 
 
 def also_blocks(m):
-    """Scales of rows, where it says that they are of blocks."""
+    """Scales per row, although the config says blocks."""
     m.quantization["weight_block_size"] = [32, 32]
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write a small Llama as torch.save would, and as safetensors: make-pytorch-checkpoint.py FORM TORCH PLAIN
+"""Write a small Llama in the format of torch.save, and as safetensors: make-pytorch-checkpoint.py FORM TORCH PLAIN
 
-TORCH is a folder, or with a form that begins with "zip" an archive TORCH.zip. Both have the same tensors, names,
-shapes and config.json. With --spoil KIND one thing is wrong with TORCH, or odd. Run without arguments for the lists of
-forms and kinds. Pickles are made by Python's own pickler of classes that are called as those of PyTorch; archives are
-laid out as its writer lays them out: members stored, each at a multiple of 64 bytes, their sizes behind them.
+TORCH is a folder or, for forms that begin with "zip", an archive TORCH.zip. Both have the same tensors, names, shapes
+and config.json. With --spoil KIND, TORCH has one defect or oddity. Run without arguments for the lists of forms and
+kinds. Pickles are made by Python's own pickler from classes named like those of PyTorch; archives have the layout of
+its writer: members stored, each at a multiple of 64 bytes, with sizes after the data.
 """
 import argparse
 import io
@@ -23,7 +23,7 @@ import numpy as np
 
 HIDDEN, INNER, LAYERS, HEADS, KV_HEADS, VOCAB = 64, 96, 2, 4, 2, 128
 
-# ---- what a pickle of PyTorch names -----------------------------------------------------------------
+# ---- classes in a pickle of PyTorch ------------------------------------------------------------------
 
 
 def module(name):
@@ -57,9 +57,9 @@ class Storage:
 
 
 class Tensor:
-    """A view of a storage; `function` is what rebuilds it."""
+    """A view of a storage; `function` is the name of its rebuild function."""
 
-    said = None  # beside its form, by newer writers
+    said = None  # metadata beside its state, written by newer versions
 
     def __init__(self, storage, shape, stride=None, offset=0, parameter=False):
         self.storage, self.shape, self.offset, self.parameter = storage, tuple(shape), offset, parameter
@@ -78,7 +78,7 @@ class Tensor:
 
 
 class StateDict(OrderedDict):
-    """One with attributes, as that of a module: "_metadata"."""
+    """A state_dict with attributes, such as that of a module: "_metadata"."""
 
     def __reduce__(self):
         metadata = OrderedDict([("", {"version": 1})])
@@ -152,7 +152,7 @@ def archive(members, comment=b"", zip64=True, edit=None, count=None):
 
 
 def torch_file(value, name="archive", spoil=None, protocol=2, pickled=None):
-    """The bytes of a file as torch.save writes it."""
+    """The bytes of a file in the format of torch.save."""
     text = io.BytesIO()
     writer = Writer(text, protocol)
     writer.dump(value)
@@ -220,8 +220,8 @@ def plainly(tensors, dtype):
 
 
 def views(tensors, dtype):
-    """Transposed matrices, slices of rows that are longer, slices of the rows of one storage, in turn; the last two in
-    one storage with a gap."""
+    """Transposed matrices, slices of longer rows, slices of the rows of one storage, in turn; the last two in one
+    storage with a gap."""
     out, shared, start = StateDict(), [], 0
     for w in tensors.values():
         if w.ndim == 1:
@@ -241,7 +241,7 @@ def views(tensors, dtype):
         elif i % 4 == 2:
             tall = np.concatenate([w[:1] + 1, w.astype(w.dtype), w[:2]]).astype(w.dtype)
             out[name] = Tensor(Storage(dtype, tall.tobytes()), w.shape, (cols, 1), cols)
-        else: # a slice that is transposed
+        else: # a transposed slice
             wide = np.concatenate([w.T, np.ones((cols, 3), w.dtype)], 1)
             out[name] = Tensor(Storage(dtype, wide.tobytes()), w.shape, (1, rows + 3))
     return out
@@ -264,7 +264,7 @@ def strided(tensors, options):
 
 
 def parameters(tensors, options):
-    """A training's file of any name: parameters in a dict among other things, some of them twice in it."""
+    """A training checkpoint under any name: parameters in a dict among other objects, some of them twice."""
     state = plainly(tensors, options.dtype)
     for tensor in state.values():
         tensor.parameter = True
@@ -298,13 +298,13 @@ PARAMS = {"dim": HIDDEN, "n_layers": LAYERS, "n_heads": HEADS, "n_kv_heads": KV_
 
 
 def interleaved(w, heads):
-    """Rows of a head as Meta has them: its two halves in turn."""
+    """Rows of a head in Meta's order: alternating between its two halves."""
     return w.reshape(heads, 2, -1, w.shape[1]).transpose(0, 2, 1, 3).reshape(w.shape)
 
 
 def meta(ranks, embedding):
-    """Cut up among `ranks` files; `embedding` is the axis of that of the tokens. Of heads of keys and values, of which
-    there may be fewer, each file has at least one."""
+    """Split among `ranks` files; `embedding` is the axis for that of tokens. If there are fewer heads of keys and
+    values than files, each file has one."""
     def make(tensors, options):
         parts = [OrderedDict() for _ in range(ranks)]
         for name, w in tensors.items():
@@ -357,11 +357,11 @@ FORMS = {"single": single, "views": strided, "parameters": parameters, "sharded"
          "zip-compressed": zipped(as_safetensors, "", zipfile.ZIP_DEFLATED)}
 
 
-# ---- what may be wrong -------------------------------------------------------------------------------
+# ---- defects -----------------------------------------------------------------------------------------
 
 
 def tampered(change):
-    """The pickle's bytes, changed."""
+    """Change the pickle's bytes."""
     return lambda tensors, options: {"pytorch_model.bin": torch_file(plainly(tensors, options.dtype), pickled=change)}
 
 
@@ -370,7 +370,7 @@ def rezipped(change):
 
 
 def restated(change, **keywords):
-    """The state_dict, changed: what is returned is saved in place of it."""
+    """Change the state_dict: the returned object is saved instead."""
     def make(tensors, options):
         state = plainly(tensors, options.dtype)
         result = change(state)
@@ -402,7 +402,7 @@ def compressed(members, options):
 
 
 def without_crc(*endings):
-    """As torch.save writes it when told to compute none; of members that end so, or of all."""
+    """Without CRCs, like torch.save when told so; for members with this suffix, or all."""
     def change(members, options):
         for m in members:
             if not endings or m.name.endswith(endings):
@@ -430,7 +430,7 @@ def shared_header(members, options):
         other.at = None
     order = members[:]
     members.append(m)
-    # where the other will be
+    # the offset of the other one
     at = 0
     for other in order:
         if other.name.endswith("data/3"):
@@ -440,7 +440,7 @@ def shared_header(members, options):
 
 
 def overlap(members, options):
-    """A whole member within the bytes of another."""
+    """A whole member inside the bytes of another."""
     inner = Member("archive/data/98", b"y" * 16)
     data = bytearray(member(members, "data/3").data)
     head = struct.pack("<4sHHHHHIIIHH", b"PK\3\4", 20, 0x808, 0, 0, 0, 0, 0, 0, len(inner.local_name), 0)
@@ -480,7 +480,7 @@ def full32(extra):
 
 
 def end(**changes):
-    """Numbers of the three records at the end: 64-bit record, locator, last."""
+    """Fields of the three records at the end: 64-bit record, locator, last."""
     def change(members, options):
         def edit(record, locator, last):
             for name, value in changes.items():
@@ -526,7 +526,7 @@ def storage(**changes):
 
 
 def other_class(state):
-    """Two tensors of one storage, of different classes."""
+    """Two tensors of one storage, with different classes."""
     second = Storage("F16", state[Q].storage.data)
     state["z.weight"] = Tensor(second, state[Q].shape)
     second.alias = state[Q].storage
@@ -591,7 +591,7 @@ KINDS = {
     "huge-directory": rezipped(end(record_8=1 << 63, last_5=0xffffffff)),
     "contradiction": rezipped(end(last_6=77)), "disks": rezipped(end(record_4=1)), "locator": rezipped(end(locator_2=9)),
     "comment": rezipped(lambda members, options: options.update(comment=b"a comment")),
-    # of what is in it
+    # of its members
     "no-pickle": rezipped(without("data.pkl")), "torchscript": rezipped(with_member("constants.pkl", b"x")),
     "big-endian": rezipped(changed_member("byteorder", b"big")), "no-storage": rezipped(without("data/3")),
     "old-archive": rezipped(without("byteorder")),

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write a checkpoint whose headers are real and whose weights are holes: for `xfp plan`, which reads only headers.
+"""Write a checkpoint with real headers in sparse files: for `xfp plan`, which reads only headers.
 
 usage: make-sparse-checkpoint.py [MODEL] FOLDER
 
-MODEL is 397b, the default, or 35b: mixtures of experts with linear attention (qwen3_5_moe), of the published shapes; or
-30b and 235b-fp8: mixtures of experts (qwen3_moe), each layer in a file of its own, the latter in 8-bit floats with a
-scale for each block. A file system without holes would need hundreds of GB.
+MODEL is 397b, the default, or 35b: mixtures of experts with linear attention (qwen3_5_moe), in the published shapes;
+or 30b and 235b-fp8: mixtures of experts (qwen3_moe), with a file per layer, the latter in 8-bit floats with a scale
+per block. Without sparse files these would need hundreds of GB.
 """
 import json
 import os

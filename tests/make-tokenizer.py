@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# make-tokenizer.py FOLDER - write a tokenizer.json of 260 tokens: 256 bytes, those of letters first, then <s>, which
-# begins each text, </s>, and two pieces, " t" and the first two bytes of a snowman, so that a token may end within a
+# make-tokenizer.py FOLDER - write a tokenizer.json of 260 tokens: 256 bytes, letters first, then <s>, which begins each
+# text, </s>, and two pieces, " t" and the first two bytes of a snowman, so that a token may end inside a
 # character.
 import json
 import os

@@ -28,7 +28,7 @@ E4M3 = read_bundle.e4m3(np.arange(127))
 
 
 def fp8(w):
-    """e4m3 with one scale a row: nearest value, ties to the even code."""
+    """e4m3 with one scale per row: nearest value, ties to the even code."""
     scale = np.abs(w).max(-1, keepdims=True) / np.float32(448)
     ratio = np.where(scale > 0, w / np.where(scale > 0, scale, np.float32(1)), np.float32(0))
     size = np.abs(ratio.astype(np.float64))
@@ -53,7 +53,7 @@ class Unit:
         self.matrices = [bundle.matrices[number] for number in self.numbers]
 
     def source(self, checkpoint):
-        """W [experts, rows, cols] of the checkpoint, from where the bundle says that it lies."""
+        """W [experts, rows, cols] of the checkpoint, from the place that the bundle gives."""
         result = []
         for matrix in self.matrices:
             flat = checkpoint.read(self.bundle.tensors[matrix["tensor"]]["name"]).ravel()
@@ -94,7 +94,7 @@ def up(value, unit):
 
 
 def library_bytes(unit, again):
-    """Everything stored of a v2a or v2c unit."""
+    """Check all stored data of a v2a or v2c unit."""
     group, library = 1 << unit.record["group"], 1 << unit.record["library"]
     groups = unit.rows * -(-unit.cols // group)
     size = 2 * (library << unit.k) + (unit.cols if again.d.any() else 0)
@@ -129,7 +129,7 @@ class Oracle:
             print(f"  WRONG: {what}")
 
     def check(self, unit):
-        """Every claim that the bundle makes of one unit."""
+        """Check every claim of the bundle about one unit."""
         w, stored = unit.source(self.checkpoint), unit.stored()
         median, p5 = fit.summary(fit.row_cosines(w, stored))
         told = self.reported[unit.name + " " + unit.role]
@@ -162,7 +162,7 @@ class Oracle:
         self.check_frame(unit, again, told, size)
 
     def check_frame(self, unit, again, told, size):
-        """What does not depend on the mode, and the size that its formula gives."""
+        """Check the data that do not depend on the mode, and the size by its formula."""
         self.expect(np.array_equal(unit.balance(), again.d), "balance bytes differ")
         for matrix, exponent, marked in zip(unit.matrices, again.s, again.marked):
             self.expect(matrix["exponent"] == exponent, f"exponent is {exponent}, stored {matrix['exponent']}")

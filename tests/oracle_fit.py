@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mode v2 from its definitions, in numpy: balance, scale, outliers, Lloyd, assignment, cosine.
 
-Written from the definitions in the headers of kernels/ and from design.md, not from the C, so that the two
-can disagree. Everything is exact or rounded as the definitions say; a unit is [matrices, rows, cols].
+Written from the definitions in the headers of kernels/ and in design.md, not from the C code, so that both can
+disagree. Operations are exact or rounded as defined; a unit is [matrices, rows, cols].
 """
 import numpy as np
 from math import erfc, sqrt
@@ -71,7 +71,7 @@ def start_fractions(k, start):
 
 
 def counted(x, largest):
-    """Weights as the fit counts them: eight significant bits, ties away from zero; 15 octaves, below them zero."""
+    """Weights in the precision of the fit: eight significant bits, ties away from zero; 15 octaves, below them zero."""
     bits = x.view(np.uint32)
     rounded = (((bits & 0x7fffffff) + 0x8000) & 0xffff0000) | (bits & 0x80000000)
     rounded = rounded.astype(np.uint32).view(np.float32).astype(np.float64)

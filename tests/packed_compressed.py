@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forms of compressed-tensors and modelopt for make-packed-checkpoint.py, and what can be wrong with them."""
+"""Forms of compressed-tensors and modelopt for make-packed-checkpoint.py, and their defects."""
 import json
 
 import numpy as np
 
-# Set by forms(): what make-packed-checkpoint.py has for all forms.
+# Set by forms(): functions of make-packed-checkpoint.py for all forms.
 base = None
 
 LINEAR = {"targets": ["Linear"], "input_activations": None, "output_activations": None}
 
 
 def compressed(fmt, *weights, **more):
-    """A quantization_config as llm-compressor writes it."""
+    """A quantization_config in the format of llm-compressor."""
     groups = {f"group_{i}": {**LINEAR, **w} for i, w in enumerate(weights)}
     return {"config_groups": groups, "format": fmt, "global_compression_ratio": None, "ignore": ["lm_head"],
             "kv_cache_scheme": None, "quant_method": "compressed-tensors", "quantization_status": "compressed", **more}
@@ -24,7 +24,7 @@ def group(bits, kind="int", strategy="group", size=None, symmetric=True, block=N
 
 
 def in_dtype(values, dtype):
-    """As they are stored, and as f32 again."""
+    """Scales in the stored type, and as f32."""
     if dtype == "F32":
         return values.astype("<f4"), values.astype("<f4")
     if dtype == "F16":
@@ -35,7 +35,7 @@ def in_dtype(values, dtype):
 
 
 def words(codes, bits, dense):
-    """Codes without sign [rows, n] in 32-bit words, the lowest bits first."""
+    """Unsigned codes [rows, n] in 32-bit words, the lowest bits first."""
     rows, n = codes.shape
     each = 32 // bits
     count = -(-n * bits // 32) if dense else -(-n // each)
@@ -50,7 +50,8 @@ def words(codes, bits, dense):
 
 def integers(m, name, rows, cols, bits=4, size=None, block=None, zeros=False, dense=True, dtype="BF16", shuffled=False,
              packed=True, shape_dtype="I64"):
-    """`size`: columns of a group, None: all of a row; `block`: rows and columns of a block, (0, 0): of all."""
+    """`size`: columns of a group, None: the whole row; `block`: rows and columns of a block, (0, 0): the whole
+    matrix."""
     stem = name.removesuffix(".weight")
     w = base.weights(name, rows, cols)
     up, across = (1, size or cols) if block is None else (block[0] or rows, block[1] or cols)
@@ -96,7 +97,7 @@ def as_plain(w, dtype):
 
 
 def floats(m, name, rows, cols, block, dtype="F32", shape=None):
-    """8-bit ones; `shape` is that of their scales, where it is not that of a grid."""
+    """8-bit floats; `shape` is that of their scales, if it is not that of a grid."""
     w = base.weights(name, rows, cols)
     codes, _, _ = base.fp8(w, block[0] or rows, block[1] or cols, "F32")
     up, across = block[0] or rows, block[1] or cols
@@ -149,7 +150,7 @@ def mxfp4(m, name, rows, cols, ending="_packed"):
 
 
 def kimi_k2_thinking():
-    """Kimi-K2 Thinking as it is published: routed experts in 4 bits, the rest in bf16."""
+    """Kimi-K2 Thinking in its published form: routed experts in 4 bits, the rest in bf16."""
     config = compressed("pack-quantized", group(4, size=32))
     config["ignore"] = ["lm_head", "re:.*self_attn.*", "re:.*shared_experts.*",
                         "re:.*mlp\\.(gate|up|gate_up|down)_proj.*"]
@@ -170,7 +171,7 @@ def of_qwen3(quantization, pack, inner=144, **how):
 
 
 def widths(m, name, rows, cols):
-    """Of every number of bits from 1 to 8, with and without zero points."""
+    """Every number of bits from 1 to 8, with and without zero points."""
     bits = {"q": 1, "k": 2, "v": 3, "o": 4, "gate": 5, "up": 6, "down": 7}[name.split("_proj")[0].split(".")[-1]]
     integers(m, name, rows, cols, bits=bits, size=16, zeros=bits % 2 == 1)
 
@@ -187,7 +188,7 @@ def mixed(m, name, rows, cols):
 
 
 def small_mixed(m, name, rows, cols):
-    """Integers in an order of their own, 4-bit floats and 8-bit ones."""
+    """Integers with reordered columns, 4-bit floats and 8-bit ones."""
     if "gate" in name or "v_proj" in name:
         integers(m, name, rows, cols, bits=4, size=8, zeros=True, shuffled=True, dtype="BF16")
     elif "up" in name or "q_proj" in name:
@@ -197,7 +198,7 @@ def small_mixed(m, name, rows, cols):
 
 
 def modelopt(algorithm, pack, beside=False, bare=False, experts=0, **more):
-    """`beside`: only hf_quant_config.json says it; `bare`: nothing does."""
+    """`beside`: only hf_quant_config.json describes it; `bare`: nothing does."""
     def make():
         quantization = {"quant_algo": algorithm, "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"], **more}
         m = base.qwen3(None if beside or bare else {"quant_method": "modelopt", **quantization}, pack, experts, inner=160)
@@ -223,7 +224,7 @@ def modelopt_mixed(m, name, rows, cols):
 
 
 def modelopt_stacks(m, name, rows, cols, *more):
-    """Fused experts [experts, rows, cols] have a scale for all or for each; other weights as without."""
+    """Fused experts [experts, rows, cols] with one scale, or one each; other weights like the form without experts."""
     if not more:
         floats(m, name, rows, cols, (0, 0), shape=[])
         return
@@ -302,11 +303,11 @@ def forms(from_base):
     }
 
 
-# ---- what can be wrong -------------------------------------------------------------------------------
+# ---- defects -----------------------------------------------------------------------------------------
 
 
 def numbers(m, ending, dtype):
-    """The numbers of the first tensor whose name ends so; changed ones are put back by put()."""
+    """The numbers of the first tensor with this suffix; put() writes changed ones back."""
     t = m.packed[base.some(m, ending)]
     return t, np.frombuffer(t.data, dtype).copy()
 
@@ -330,7 +331,7 @@ def change(**values):
 
 
 def rename(m, old, new):
-    """Of the first tensor whose name ends so."""
+    """Rename the first tensor with this suffix."""
     name = base.some(m, old)
     m.packed[name.removesuffix(old) + new] = m.packed.pop(name)
 
@@ -340,20 +341,20 @@ def reshape(m, ending, shape):
 
 
 def add(m, ending, dtype, values):
-    """Beside the first weight."""
+    """Add a tensor beside the first weight."""
     name = base.some(m, "_scale").removesuffix("weight_scale")
     m.packed[name + ending] = base.Tensor(dtype, [len(values)], np.array(values))
 
 
 def rename(m):
-    """Codes and scales of a module that is called otherwise than all that are read."""
+    """Codes and scales of a module whose name is unlike all others."""
     name = base.some(m, "_scale").removesuffix("weight_scale")
     for ending in ("", "_scale"):
         m.packed[name + "kernel" + ending] = m.packed.pop(name + "weight" + ending)
 
 
 def with_two(m):
-    """A second group that fits as well, with other parameters."""
+    """A second group that matches as well, with other parameters."""
     again = json.loads(json.dumps(m.quantization["config_groups"]["group_0"]))
     again["weights"]["block_structure"] = [65, 48]
     m.quantization["config_groups"]["group_1"] = again

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices as EXL2 packs them, for make-packed-checkpoint.py."""
+"""EXL2's packing of matrices, for make-packed-checkpoint.py."""
 import struct
 
 import numpy as np
 
 from packed_grouped import stream
 
-# Bits, and how many inputs have them, of matrices that have so many in all; others have groups of 128.
+# For matrices with this many inputs: (bits, inputs); others have groups of 128.
 GROUPS = {128: ((6, 32), (5, 32), (4, 16), (3, 32), (2, 16)), 192: ((8, 32), (5, 64), (4, 40), (4, 8), (2, 48))}
 
 
@@ -16,7 +16,7 @@ def half(values):
 
 
 def exl2(w, name):
-    """The tensors of a matrix by their endings, as (dtype, array), and what it unpacks to."""
+    """The tensors of a matrix by suffix, as (dtype, array), and the unpacked matrix."""
     rows, cols = w.shape
     padded = -(-rows // 32) * 32
     order = np.random.default_rng(sum(name.encode())).permutation(cols)  # the input that is stored at each place
@@ -32,7 +32,7 @@ def exl2(w, name):
         scale = half((index + 1.0)**2 * unit)
         codes = np.clip(np.round(part / scale[:, None]) + zero, 0, 2**bits - 1).astype(np.uint32)
         unpacked[:, columns] = half((codes - np.float32(zero)) * scale[:, None])
-        # What is padding decodes to something else, and must not be read.
+        # Padding decodes to other values, and must not be read.
         codes = np.concatenate([codes, np.full((padded - rows, count), 2**bits - 1, np.uint32)])
         index = np.concatenate([index, np.full(padded - rows, 15, np.uint32)])
         starts += [bits, sum(map(len, words))]
@@ -56,7 +56,7 @@ def forms(base):
             if old:
                 tensors["q_perm"] = ("I32", np.argsort(tensors["q_invperm"][1]).astype(np.int32))
             m.grouped(name, tensors, unpacked)
-        # Its outputs are no multiple of 32, which only a bias tells.
+        # Its outputs are not a multiple of 32, which only a bias shows.
         name = p + "self_attn.k_proj.weight"
         tensors, unpacked = exl2(base.weights(name, 56, 128), name)
         m.grouped(name, tensors, unpacked)
@@ -91,7 +91,7 @@ def without(ending):
 
 
 def swap(m):
-    """Two inputs change places: another matrix, which is sound."""
+    """Swap two inputs: another valid matrix."""
     t = m.packed[next(n for n in sorted(m.packed) if n.endswith("down_proj.q_invperm"))]
     order = np.frombuffer(bytes(t.data), "<i4").copy()
     order[[3, 90]] = order[[90, 3]]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices as AWQ and GPTQ pack them, for make-packed-checkpoint.py: each function gives the tensors of one by their
-endings, as (dtype, array), and what they unpack to, in f32 before it is rounded."""
+"""AWQ's and GPTQ's packing of matrices, for make-packed-checkpoint.py: each function returns a matrix's tensors by
+suffix, as (dtype, array), and the unpacked matrix, in f32 before rounding."""
 import numpy as np
 
 
@@ -22,7 +22,7 @@ def unpacked(codes, zeros, scales, of):
 
 
 def stream(codes, bits):
-    """Along the last axis: the bits of all codes one behind the other, from the lowest, as words of 32."""
+    """Pack along the last axis: the bits of all codes in sequence, from the lowest, as 32-bit words."""
     lines = codes.astype(np.uint32).reshape(-1, codes.shape[-1])
     every = (lines[..., None] >> np.arange(bits, dtype=np.uint32) & 1).astype(np.uint8)
     packed = np.packbits(every.reshape(len(lines), -1), axis=-1, bitorder="little")
@@ -30,7 +30,7 @@ def stream(codes, bits):
 
 
 def gptq(w, bits, group, less_one=True, order=None, index=True):
-    """`order`: the inputs as they were quantized, whose groups are in that order."""
+    """`order`: the order in which inputs were quantized, which is that of the groups."""
     of = np.empty(w.shape[1], np.int32)
     of[np.arange(w.shape[1]) if order is None else order] = np.arange(w.shape[1]) // group
     codes, zeros, scales = quantize(w, bits, of)
@@ -54,7 +54,7 @@ def awq_gemm(w, group):
 
 
 def padded(lines, group):
-    """[groups, out], with lines of zeros for as many groups as kernels want."""
+    """[groups, out], padded with zero rows to the number of groups that kernels require."""
     words, multiple = -(-len(lines) // 8), {32: 4, 64: 2}.get(group, 1)
     more = -(-words // multiple) * multiple * 8 - len(lines)
     return np.concatenate([lines, np.zeros((more, lines.shape[1]), lines.dtype)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of few bits, and weights packed as such, by the formulas that their formats state, in numpy."""
+"""Low-precision numbers, and weights packed in them, by the formulas of their formats, in numpy."""
 import numpy as np
 
 
@@ -24,18 +24,18 @@ E2M1 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6],
 
 
 def nearest(w, table, count):
-    """Index of the nearest of the first `count` entries, which ascend; sign apart."""
+    """Index of the nearest of the first `count` entries, which ascend; signs separate."""
     edges = (table[1:count] + table[:count - 1]) / 2
     return np.searchsorted(edges, np.abs(w)).astype(np.uint8)
 
 
 def in_blocks(scale, shape, rows, cols):
-    """A scale for every element."""
+    """Expand scales to all elements."""
     return np.repeat(np.repeat(scale, rows, -2), cols, -1)[..., :shape[-2], :shape[-1]]
 
 
 def fp8(w, rows, cols, scale_dtype="F32"):
-    """Codes, scales [.., ceil(rows), ceil(cols)] and what they unpack to."""
+    """Codes, scales [.., ceil(rows), ceil(cols)] and the unpacked weights."""
     *stack, n, k = w.shape
     up, across = -(-n // rows), -(-k // cols)
     padded = np.zeros((*stack, up * rows, across * cols), np.float32)
@@ -57,7 +57,7 @@ def fp8(w, rows, cols, scale_dtype="F32"):
 
 
 def mxfp4(w):
-    """Of [.., rows, cols]: blocks, scales and what they unpack to."""
+    """For [.., rows, cols]: blocks, scales and the unpacked weights."""
     groups = w.reshape(*w.shape[:-1], -1, 32)
     exponent = np.floor(np.log2(np.maximum(np.abs(groups).max(-1), 1e-30))).astype(np.int32) - 2
     scale = np.exp2(exponent.astype(np.float32))[..., None]

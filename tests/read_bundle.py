@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reader of .xfp bundles written from xfp(5) alone, as an oracle for tests.
 
-    read_bundle.py BUNDLE                      check it; a line of JSON for every unit and tensor
+    read_bundle.py BUNDLE                      check it; a line of JSON per unit and tensor
     read_bundle.py BUNDLE NAME ROLE OUT.npy    decode a unit to f32 [experts, rows, columns]
 
 Or import it: Bundle(path).unit("name", "role"), .tensor("name").
@@ -51,7 +51,7 @@ def to_f32(dtype, raw):
     return np.frombuffer(raw, {"F64": "<f8", "F32": "<f4", "F16": "<f2"}[dtype]).astype("<f4")
 
 
-# The slots of a byte of a lane's words, by k: (word, lowest bit, bits) of each piece of an index, lowest piece first.
+# The layout of a lane's words, by k: (word, lowest bit, bits) of each piece of an index, lowest piece first.
 SLOTS = {
     2: [[("A", 0, 2)], [("A", 2, 2)], [("A", 4, 2)], [("A", 6, 2)]],
     3: [[("A", 0, 3)], [("A", 3, 3)], [("B", 0, 3)], [("B", 3, 3)], [("C", 0, 3)], [("C", 3, 3)],
@@ -82,7 +82,7 @@ def unpack_indices(raw, rows, cols, k):
             for word, low, bits in pieces:
                 value |= (chunk[:, ord(word) - ord("A")].astype(np.intp) >> low & (1 << bits) - 1) << done
                 done += bits
-            result.append(value.transpose(0, 2, 1).reshape(rows, 4 * lanes))  # byte after byte, lanes side by side
+            result.append(value.transpose(0, 2, 1).reshape(rows, 4 * lanes))  # byte by byte, lanes side by side
     index = np.concatenate(result, 1)
     need(not index[:, cols:].any() and not raw[:, at:].any(), "columns past the end of a row")
     return index[:, :cols]
@@ -139,7 +139,7 @@ class Bundle:
         return f"t/{part['number']:06}.raw" if part["kind"] == RAW else f"u/{part['number']:06}.{EXTENSIONS[part['kind']]}"
 
     def check(self, member, record):
-        """The member is where the index says, with this digest, and zeros after it."""
+        """Check that the member is at the index's offset, with its digest, followed by zeros."""
         m = self.members[member]
         need(m.offset_data == record["offset"] and m.size >= record["size"], f"place of {member}")
         need(hashlib.sha256(self.part_bytes(record)).digest() == record["sha256"], f"digest of {member}")
@@ -211,7 +211,7 @@ class Bundle:
         return (x.astype(np.float64) * 2.0 ** -matrix["exponent"]).astype("<f4")
 
     def largest(self, number):
-        """[rows]: the largest magnitude that the codebooks of a matrix's row give, balanced and without outliers."""
+        """[rows]: the largest magnitude in the codebooks of a matrix's row, balanced and without outliers."""
         matrix = self.matrices[number]
         unit = self.units[matrix["unit"]]
         rows, k, mode = unit["rows"], matrix["k"], MODES[matrix["mode"]]
@@ -264,7 +264,7 @@ class Bundle:
             pairs = np.frombuffer(raw[: 4 * total], "<f2").astype(np.float64).reshape(rows, groups, 2)[:, of_column]
             number = np.frombuffer(raw[4 * total: used], "u1").reshape(rows, groups)[:, of_column]
             need(np.all(number < codebooks), "number of a codebook")
-            # exact in f64 but for a bit that is far below what f32 keeps
+            # exact in f64 except for a bit far below the precision of f32
             return (library[number, index] * pairs[:, :, 0] + pairs[:, :, 1]).astype("<f4")
         group_bytes = np.frombuffer(raw[:total], "u1").reshape(rows, groups)[:, of_column]
         row = np.float32(2**14) * quarter_octaves(np.frombuffer(raw[total: used], "u1"))
@@ -278,7 +278,7 @@ class Bundle:
         return np.stack([self.matrix(m) for m in range(first, first + unit["experts"])])
 
     def tensor(self, name):
-        """A tensor: raw bytes when it was kept as a whole, else f32 in its shape (None when dropped)."""
+        """A tensor: raw bytes if it was kept whole, else f32 in its shape (None if dropped)."""
         number = next(i for i, t in enumerate(self.tensors) if t["name"] == name)
         if FATES[self.tensors[number]["fate"]] == "tied":
             number = self.tensors[number]["tied"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seals of cache/seal.h, computed with libxxhash: for tests that write what is sealed.
+"""The seals of cache/seal.h, computed with libxxhash: for tests that write sealed data.
 
     seal.py PARAMETERS.json NAME VALUE   change a parameter of a work folder, and its seal
 """
@@ -28,7 +28,7 @@ def xxh128(data):
 
 
 def source(path, identity, region, digest):
-    """Of a row of the manifest's table sources; `identity` is device, inode, size, mtime, ctime."""
+    """The seal of a row of the manifest's table sources; `identity` is device, inode, size, mtime, ctime."""
     fields = b"".join(struct.pack("<q", field) for field in identity)
     return xxh128(xxh128(path.encode()) + xxh128(region.encode()) + fields + digest)
 
@@ -48,7 +48,7 @@ def stamp(name, key):
 
 
 def replace_parameter(path, name, value):
-    """Give a parameter of a work folder another value, as if xfp had been asked for it."""
+    """Change a parameter of a work folder, as if it had been a setting."""
     plain = open(path).read().split("\n", 1)[1].removesuffix("}\n")
     old = json.loads(plain)[name]
     plain = plain.replace(f'"{name}": {json.dumps(old)}', f'"{name}": {json.dumps(value)}')

@@ -9,16 +9,16 @@ import re
 import sys
 import xml.dom.minidom
 
-LETTER, ASCENT, DESCENT = .55, .8, .2  # of the size of the font
+LETTER, ASCENT, DESCENT = .55, .8, .2  # relative to the font size
 
 
 def wide(text):
-    """The width of a name, of the size of the font."""
+    """The width of a name, relative to the font size."""
     return sum(.87 if c in "MW" else .7 if c.isupper() else .4 if c in "-fijlrt" else .64 for c in text)
 
 
 def boxes(path):
-    """Of each text: (text, left, top, right, bottom). Also the size of the picture."""
+    """For each text: (text, left, top, right, bottom). Also the size of the picture."""
     document = xml.dom.minidom.parse(path)
     style = document.getElementsByTagName("style")[0].firstChild.data
     usual = float(re.search(r"text { font: ([0-9.]+)px", style)[1])

@@ -76,7 +76,7 @@ def stripped():
 
 
 def all_kinds():
-    """None of a family, but with what few of them have."""
+    """No real family, but with rare features."""
     return byte_level(
         pre_tokenizers.Digits(False), cut("o", "contiguous"), pre_tokenizers.Split("e", "merged_with_next"),
         pre_tokenizers.Split("a", "merged_with_previous"), pre_tokenizers.Split("u", "removed"), level(True),
@@ -146,7 +146,7 @@ def lines(count):
 
 
 def train(make, tokens, of_lines, index):
-    """With merges spelt in either way, and added tokens of each kind."""
+    """With merges spelled in either way, and added tokens of each kind."""
     t = make()
     has_bytes = t.model.byte_fallback
     first = ["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)] if has_bytes else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the measurements share: generated models, timed commands, fresh conversions, tables."""
+"""Shared by the benchmarks: generated models, timed commands, fresh conversions, tables."""
 import json
 import os
 import platform
@@ -13,13 +13,13 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 MEASURE_PEAK = [sys.executable, os.path.join(HERE, "..", "measure-peak")]
 
-# k = 2, 3 and 4 measured and one of them packed, whatever it reaches, with outliers and balance.
+# k = 2, 3 and 4 measured and one of them packed, whatever cosine it reaches, with outliers and balance.
 BITS = ["--bits", "2,3,4", "--on-miss", "best"]
 USUAL = ["--mode", "v2", *BITS]
 
 
 def processor():
-    """Its name, and how many of it we may use."""
+    """The processor's name, and the number of processors that this process may use."""
     name = platform.machine()
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
@@ -30,7 +30,7 @@ def processor():
 
 
 class Timing:
-    """Of a command: seconds of wall, and of processor time of it and all that it waited for."""
+    """Wall seconds of a command, and processor seconds of it and its children."""
 
     def __init__(self, wall, cpu):
         self.wall, self.cpu = wall, cpu
@@ -42,7 +42,7 @@ def processor_time():
 
 
 def timed(command, environment=None):
-    """(Timing, standard output) of a command that must succeed."""
+    """Run a command that must succeed; returns (Timing, standard output)."""
     with tempfile.TemporaryFile("w+") as errors:
         cpu, began = processor_time(), time.monotonic()
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, check=False,
@@ -63,7 +63,7 @@ class Model:
 
 
 def settle(*paths):
-    """Before a run is timed: what it reads is in the page cache, what others wrote is on the disk."""
+    """Prepare a timed run: read its input into the page cache, and sync dirty pages."""
     os.sync()
     buffer = bytearray(1 << 22)
     for path in paths:
@@ -73,14 +73,14 @@ def settle(*paths):
 
 
 class Conversion:
-    """What a run of xfp convert said and left; `stages` are wall seconds by stage, summed over units."""
+    """Output and files of a run of xfp convert; `stages` are wall seconds by stage, summed over units."""
 
     def __init__(self, timing, summary, stages):
         self.timing, self.summary, self.stages = timing, summary, stages
 
 
 def stage_seconds(work):
-    """From the events of a work folder: none after a run with nothing to do, and none of inspect."""
+    """Stage times, from the events of a work folder; a run without work has none, nor has inspect."""
     seconds, path = {}, os.path.join(work, "events")
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
@@ -91,7 +91,7 @@ def stage_seconds(work):
 
 
 class Bench:
-    """The scratch folder, and the tools to work in it with."""
+    """The scratch folder, and the paths of the tools."""
 
     def __init__(self, folder, tools, quick):
         self.folder, self.tools, self.quick = folder, tools, quick
@@ -113,7 +113,7 @@ class Bench:
             shutil.rmtree(self.path(name), ignore_errors=True)
 
     def fresh(self):
-        """Nothing of an earlier conversion is left."""
+        """Convert without any files of an earlier conversion."""
         self.remove("out.xfp.work", "cache")
         if os.path.exists(self.path("out.xfp")):
             os.unlink(self.path("out.xfp"))
@@ -123,12 +123,12 @@ class Bench:
                 f"-j{jobs}", *options]
 
     def convert(self, model, jobs, *options):
-        """What is there of an earlier conversion is used."""
+        """Convert again, with the cache of an earlier conversion."""
         timing, out = timed([*self.command(model, jobs, *options), "--json", "--quiet"])
         return Conversion(timing, json.loads(out), stage_seconds(self.path("out.xfp.work")))
 
     def peak(self, model, jobs, *options):
-        """measure-peak's account of a fresh conversion; `disk` is what it takes beside the model."""
+        """The figures of measure-peak for a fresh conversion; `disk` excludes the model."""
         self.fresh()
         report = self.path("peak.json")
         timed([*MEASURE_PEAK, "-i", "5" if self.quick else "20", "-d", self.path("out.xfp.work"),
@@ -139,12 +139,12 @@ class Bench:
 
 
 def note(text):
-    """A figure as soon as it is there: the tables come at the end."""
+    """Print a figure as soon as it is known: the tables come at the end."""
     print(text, file=sys.stderr, flush=True)
 
 
 def table(head, rows):
-    """A Markdown table, its columns padded so that it reads well as it is."""
+    """A Markdown table with padded columns."""
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     wide = [max(len(row[i]) for row in cells) for i in range(len(head))]
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, wide)) + " |" for row in cells]

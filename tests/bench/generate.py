@@ -53,7 +53,7 @@ def write_gguf(folder, path):
     import numpy as np
 
     def halves(x, heads):
-        """Pairs of a head next to one another, as llama.cpp turns them."""
+        """Permute the halves of a head to adjacent pairs, the order of llama.cpp."""
         return x.reshape(heads, 2, len(x) // heads // 2, -1).swapaxes(1, 2).reshape(x.shape)
 
     config = json.load(open(f"{folder}/config.json"))
@@ -112,7 +112,7 @@ def run_llama(args):
 
 
 def run_xfp(args, report):
-    """As the difference of a long text and a short one, since processor time is the whole process's."""
+    """Measure the difference between a long text and a short one, as processor time is that of the whole process."""
     spent = []
     for tokens in (33, 2):
         before = os.times()

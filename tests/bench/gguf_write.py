@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The matrices of a generated checkpoint as a GGUF file that llama.cpp's quantizer takes (GGUF version 3); and a large
-file of which only the header is there."""
+"""Write the matrices of a generated checkpoint as a GGUF file for llama.cpp's quantizer (GGUF version 3), and a large
+sparse file with only a header."""
 import json
 import os
 import struct
@@ -46,7 +46,7 @@ def rename(name):
 
 
 def write(folder, path):
-    """Dense checkpoints of one file alone. Norms become f32, as llama.cpp's own converter has them."""
+    """Dense checkpoints of a single file only. Norms become f32, as in llama.cpp's own converter."""
     source = os.path.join(folder, "model.safetensors")
     header, start = read_header(source)
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
@@ -82,8 +82,8 @@ def texts(key, values):
 
 
 def vocabulary(count):
-    """Tokens of bytes, of each of those and a byte behind it, and so on; and the merges that make them."""
-    # What GPT-2 writes bytes as: those that can be seen as they are, others behind Latin-1.
+    """Tokens of single bytes, of each of those followed by a byte, and so on, with the merges that make them."""
+    # GPT-2's mapping of bytes to characters: printable ones to themselves, others beyond Latin-1.
     seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
     tokens = [chr(b) for b in seen] + [chr(256 + k) for k in range(256 - len(seen))]
     pairs = []
@@ -94,7 +94,7 @@ def vocabulary(count):
 
 
 def write_header(path, layers=32, tokens=128256, hidden=4096, ff=14336, kv=1024):
-    """Llama 3 of 8 billion weights in Q4_K, which are holes. Returns its tensors."""
+    """Llama 3 with 8 billion weights in Q4_K, as a sparse file. Returns its tensors."""
     pairs = metadata({"num_hidden_layers": layers, "max_position_embeddings": 8192, "hidden_size": hidden,
                       "head_dim": 128, "intermediate_size": ff, "num_attention_heads": 32, "vocab_size": tokens,
                       "rms_norm_eps": 1e-5})

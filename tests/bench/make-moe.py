@@ -33,7 +33,7 @@ def layer(experts):
 
 
 def weights(random, name, shape):
-    """bf16: 1 for norms, otherwise normal, as wide as keeps activations what they are."""
+    """bf16: 1 for norms, otherwise normal, of a width that preserves the size of activations."""
     values = np.ones(shape, "f4") if "norm" in name else random.standard_normal(shape, "f4")
     if len(shape) == 2 and name != "model.embed_tokens.weight":
         values *= np.float32(shape[1] ** -0.5)

@@ -19,7 +19,7 @@ sys.path.insert(0, TESTS)
 
 
 def load(name):
-    """A maker of checkpoints, whose name is none of a module."""
+    """Import a script whose file name is not a module name."""
     spec = importlib.util.spec_from_file_location(name, os.path.join(TESTS, name + ".py"))
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -38,7 +38,7 @@ def attention(m, p, hidden, pack):
 
 
 def model(made, hidden, layers, experts, quantization, pack):
-    """Llama, or with experts Qwen3 as it is published; `pack(m, name, rows, cols)` makes its projections."""
+    """Llama or, with experts, Qwen3 in its published form; `pack(m, name, rows, cols)` makes its projections."""
     inner = hidden * 3 if not experts else hidden
     config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
     if experts:
@@ -78,7 +78,7 @@ def gpt_oss(made, hidden, layers, experts):
 
 
 def forms(made):
-    """By name: quantization_config, and what packs a projection."""
+    """By format name: quantization_config, and the function that packs a projection."""
     grouped, compressed = made.grouped, made.packed_compressed
     fp8 = {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [128, 128]}
     rows = {"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0, "modules_to_not_convert": ["lm_head"]}
@@ -120,7 +120,7 @@ def forms(made):
 
 
 def models(made, quick):
-    """Name -> function that makes the model, packed and plain."""
+    """Format name -> function that makes the model, packed and plain."""
     hidden, layers, experts = (128, 1, 2) if quick else (1024, 2, 8)
     found = forms(made)
     for name, (quantization, pack) in found.items():
@@ -132,7 +132,7 @@ def models(made, quick):
     yield f"GPTQ, act-order, {experts} experts", lambda: model(made, hidden, 1, experts, other, packs)
 
 
-# ---- measuring ---------------------------------------------------------------------------------------
+# ---- measurements -------------------------------------------------------------------------------------
 
 
 def decoding(bench, options):
@@ -147,7 +147,7 @@ def decoding(bench, options):
 
 
 def headers(bench, options):
-    """Of a model of which nothing else is there: 94 files."""
+    """Inspect a model of 94 files with headers only."""
     sparse = load("make-sparse-checkpoint")
     bench.remove("sparse")
     sparse.qwen3_moe(bench.path("sparse"), {**sparse.QWEN3_MOE["235b-fp8"], **({"layers": 2} if bench.quick else {})})
@@ -164,7 +164,7 @@ def headers(bench, options):
 
 
 def one_header(bench, options):
-    """Of a GGUF, with its vocabulary."""
+    """Inspect a GGUF file with its vocabulary."""
     path = bench.path("sparse.gguf")
     tensors = gguf_write.write_header(path, *((2, 2048) if bench.quick else ()))
     size = os.path.getsize(path)
@@ -175,7 +175,7 @@ def one_header(bench, options):
 
 
 class Source:
-    """What Bench.convert wants to know of a model."""
+    """The attributes of a model that Bench.convert needs."""
 
     def __init__(self, path):
         self.path, self.file = path, os.path.join(path, "model.safetensors")

@@ -14,7 +14,7 @@ import statistics
 
 from common import note, settle, table, timed
 
-# What make-weights is given: figures of a few seconds each, and next to nothing.
+# Arguments of make-weights: models that take a few seconds each, and a tiny one.
 MODELS = {
     "dense": (["--dense", "2048x2048:24"], ["--dense", "64x64:2"]),
     "stacks": (["--stack", "64x512x1024:1"], ["--stack", "2x32x64:1"]),
@@ -26,7 +26,7 @@ WARM = ["--min-cos-strict", "0.998"]
 
 
 class Pair:
-    """A plan, and the conversion after it."""
+    """Run a plan, and the conversion after it."""
 
     def __init__(self, bench, model, jobs, *options):
         settle(model.file)
@@ -46,7 +46,7 @@ def figures(pairs):
 
 
 def measure(bench, name, given, options):
-    """Cold; for dense matrices also what another floor takes then."""
+    """Measure from scratch; for dense matrices also with another floor afterwards."""
     model = bench.model(name.replace(" ", "-"), *given)
     pairs = {name: [], **({"warm cache": []} if name == "dense" else {})}
     for _ in range(options.rounds):

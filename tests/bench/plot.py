@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plot of scale: four panels, time above and memory below, by weights and by experts; both axes logarithmic."""
+"""Plots of scale: four panels, time above and memory below, by weights and by experts; both axes logarithmic."""
 import math
 
-WIDTH, HEIGHT = 430, 250  # of a panel, labels included
+WIDTH, HEIGHT = 430, 250  # size of a panel, including labels
 LEFT, RIGHT, TOP, BOTTOM = 58, 18, 30, 42
 INK, FAINT, GRID, LINE, GUIDE = "#24292f", "#57606a", "#e4e7eb", "#1f5fa8", "#9aa4b0"
 
@@ -33,7 +33,7 @@ class Axis:
             first = max(i for i, step in enumerate(steps) if step <= least)
             last = min(i for i, step in enumerate(steps) if step >= most)
             self.ticks = steps[first:max(last, first + 1) + 1]
-            if len(self.ticks) > 8:  # decades are enough
+            if len(self.ticks) > 8:  # one tick per decade suffices
                 self.ticks = [tick for tick in self.ticks if round(math.log10(tick), 6) % 1 == 0]
         self.least, self.most = min(self.ticks[0], least), max(self.ticks[-1], most)
         self.low, self.high = low, high
@@ -44,13 +44,13 @@ class Axis:
 
 
 def span(values):
-    """For a curve that is about level: an axis of one decade and a half around it, so that level looks level."""
+    """Limits of the axis for a nearly flat curve: one and a half decades around it, so that it looks flat."""
     middle = math.sqrt(min(values) * max(values))
     return [*values, middle / 5, middle * 5] if max(values) < 4 * min(values) else values
 
 
 def panel(left, top, title, points, x_label, x_base, proportional):
-    """`points` (x, y); the dashed line is what growth in proportion to x would be, or none at all."""
+    """Plot `points` (x, y); the dashed line shows growth proportional to x, or no growth."""
     xs, ys = [x for x, _ in points], [y for _, y in points]
     x = Axis(xs, left + LEFT, left + WIDTH - RIGHT, x_base)
     y = Axis(span(ys), top + HEIGHT - BOTTOM, top + TOP, 10)

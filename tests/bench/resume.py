@@ -23,7 +23,7 @@ def sha256(path):
 
 
 def session(leader):
-    """Processes of the leader's session, without itself."""
+    """The processes of the leader's session, without the leader."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -37,7 +37,7 @@ def session(leader):
 
 
 def packed(bench):
-    """How many units' last stamp is there."""
+    """The number of units whose last stamp exists."""
     try:
         return sum(name.endswith("-packed") for name in os.listdir(bench.path("out.xfp.work")))
     except FileNotFoundError:
@@ -45,7 +45,7 @@ def packed(bench):
 
 
 def attempt(bench, model, jobs, kill_after=None):
-    """One run under measure-peak, which is the leader of the session and outlives what is killed."""
+    """A run under measure-peak, which leads the session and survives the kill."""
     report = bench.path("peak.json")
     settle()
     with subprocess.Popen([*MEASURE_PEAK, "-d", bench.path("out.xfp.work"), "-d", bench.path("cache"), "-d",
@@ -53,7 +53,7 @@ def attempt(bench, model, jobs, kill_after=None):
                           start_new_session=True, stdout=subprocess.DEVNULL) as process:
         while kill_after and process.poll() is None:
             if packed(bench) >= kill_after:
-                while left := session(process.pid):  # one may have been born meanwhile
+                while left := session(process.pid):  # a process may have been forked meanwhile
                     for pid in left:
                         try:
                             os.kill(pid, signal.SIGKILL)

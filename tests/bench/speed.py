@@ -16,8 +16,8 @@ STAGES = ["outlier-extract", "lloyd-fit", "autoselect", "pack"]
 
 
 def contenders(bench, model, jobs, settings, types):
-    """Name -> function that runs it once, its output not there yet: (Timing, Conversion or None). `settings` are
-    options of xfp convert by name, `types` those of llama.cpp's quantizer."""
+    """Name -> function that runs a contender once, without existing output: (Timing, Conversion or None). `settings`
+    are options of xfp convert by name, `types` those of llama.cpp's quantizer."""
     program, gguf_file = os.environ.get("LLAMA_QUANTIZE"), bench.path("model.gguf")
 
     def ours(options):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds libxfp, libxfp-cuda and xfp-kernel-verify where there is neither make nor configure: by the lists of sources
-that the local.mk files have, with one compiler of C and nvcc, for one architecture. Needs Python alone."""
+"""Build libxfp, libxfp-cuda and xfp-kernel-verify without make and configure: from the lists of sources in the local.mk
+files, with one C compiler and nvcc, for one architecture. Requires Python only."""
 import os
 import re
 import shutil
@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 LISTS = ["base", "schemas", "kernels", "runtime", "kernels/cuda", "runtime/cuda", "kernel-verify"]
-# Of processors, plain C: what is proved is the device.
+# Host code is plain C: only the device code is verified.
 CONDITIONS = {"CUDA": True, "VERSION_SCRIPT": True, "X86": False, "AARCH64": False, "CONVERTER": False}
 
 
@@ -20,17 +20,17 @@ GRACE = 2  # seconds from SIGTERM to SIGKILL
 
 
 class BuildError(Exception):
-    """What a compiler said."""
+    """A compiler failed; the text is its output."""
 
 
 def start(words, **options):
-    """A program that end() ends with all that it has started."""
+    """A running program; end() ends it with all its children."""
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                             start_new_session=True, **options)
 
 
 def signalled(process, how):
-    """Whether anything was left of it. 0 asks for that alone."""
+    """Send a signal to the group; returns whether any process was left. Signal 0 only asks."""
     try:
         os.killpg(process.pid, how)
     except ProcessLookupError:
@@ -39,13 +39,13 @@ def signalled(process, how):
 
 
 def end(processes):
-    """With a signal, so that they remove their files; but nvcc's compiler may wait for a lock of its own for ever when
-    one comes, and hold the pipe that is read here."""
+    """End them by a signal, so that they remove their files; but a signal may make nvcc's compiler wait forever for a
+    lock of its own, holding the pipe that is read here."""
     left = [process for process in processes if signalled(process, signal.SIGTERM)]
     until = time.monotonic() + GRACE
     while left and time.monotonic() < until:
         time.sleep(0.02)
-        # Of one that has ended there may be others that it started.
+        # Children of an ended program may still run.
         left = [process for process in left if process.poll() is None or signalled(process, 0)]
     for process in left:
         signalled(process, signal.SIGKILL)
@@ -56,14 +56,14 @@ def is_nvrtc(path):
 
 
 def compiler(path):
-    """The words that run a compiler of device code: nvcc, or nvrtc.py with an NVRTC library."""
+    """The command that compiles device code: nvcc, or nvrtc.py with an NVRTC library."""
     if is_nvrtc(path):
         return [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvrtc.py"), path]
     return [path]
 
 
 def lists(source, files, conditions):
-    """{variable: words} of fragments of a Makefile: assignments, in the branches that the conditions choose."""
+    """Parse fragments of Makefiles to {variable: words}: assignments, in the branches that the conditions select."""
     found, branches = {}, []
     for name in files:
         with open(os.path.join(source, name), encoding="utf-8") as file:
@@ -84,7 +84,7 @@ def lists(source, files, conditions):
 
 
 def expanded(found, name):
-    """The words of a variable, of those that it names too."""
+    """The words of a variable, including those of variables that it refers to."""
     words = []
     for word in found[name]:
         other = re.fullmatch(r"\$\((\w+)\)", word)
@@ -93,15 +93,15 @@ def expanded(found, name):
 
 
 class Build:
-    """Calls `tell(text)` for what was built. `ptx`: the kernels as PTX, for the stand-in driver. `flags`: more for
-    nvcc; those that define macros are also for the C compiler."""
+    """`tell(text)` is called for each built file. `ptx`: compile kernels to PTX, for the stand-in driver. `flags`: more
+    flags for nvcc; macro definitions also go to the C compiler."""
 
     def __init__(self, source, folder, arch, nvcc, tell, jobs, ptx=False, flags=()):
         self.flags, self.macros = list(flags), [flag for flag in flags if flag.startswith(("-D", "-U"))]
         self.source, self.folder, self.arch, self.tell, self.jobs, self.ptx = source, folder, arch, tell, jobs, ptx
         self.cc = os.environ.get("CC", "cc").split()
         self.nvcc = compiler(nvcc)
-        # A signal's handler may want it while this thread has it.
+        # A signal handler may need the lock while this thread holds it.
         self.lock, self.running, self.stopped = threading.RLock(), set(), False
         found = lists(source, [f"{folder}/local.mk" for folder in LISTS], CONDITIONS)
         self.runtime = self.sources(found, "runtime_libruntime_la_SOURCES")
@@ -121,7 +121,7 @@ class Build:
     # ---- commands
 
     def run(self, words, cwd=None):
-        """What it prints; one of so many at a time."""
+        """Run a command and return its output; a limited number run at a time."""
         with self.lock:
             if self.stopped:
                 raise BuildError("stopped")
@@ -135,14 +135,14 @@ class Build:
         return out
 
     def stop(self):
-        """Ends what is being run."""
+        """End all running commands."""
         with self.lock:
             self.stopped = True
             running = list(self.running)
         end(running)
 
     def version(self):
-        """Of the release, and of nvcc as the library has it."""
+        """Versions of the release, and of nvcc as the library reports it."""
         with open(os.path.join(self.source, "configure.ac"), encoding="utf-8") as file:
             release = re.search(r"AC_INIT\(\[xfp\], \[([^]]+)\]", file.read())[1]
         nvcc = re.search(r"release (\d+)\.(\d+)", self.run([*self.nvcc, "--version"]))
@@ -161,7 +161,7 @@ class Build:
         if self.ptx:
             self.run([*words, f"-arch=compute_{self.arch}", "-ptx", "-o", out, os.path.join(self.source, path)])
             with open(out, "ab") as file:
-                file.write(b"\0")  # a text, to whom it is given
+                file.write(b"\0")  # NUL-terminated, as the driver expects
         else:
             self.run([*words, "-gencode", f"arch=compute_{self.arch},code=sm_{self.arch}", "-fatbin", "-o", out,
                       os.path.join(self.source, path)])
@@ -183,12 +183,12 @@ class Build:
                   "-ldl", "-lm"])
 
     def shared(self, name, sources, *more):
-        """A library; `more` may begin with the list of what it exports."""
+        """Link a library; `more` may begin with its list of exports."""
         script = [f"-Wl,--version-script={os.path.join(self.source, more[0])}"] if more else []
         self.link(name, sources, "-shared", f"-Wl,-soname,{name}", *script, *more[1:])
 
     def each(self, step, paths):
-        """All of them, as many at a time as there may be."""
+        """Compile all sources, with the allowed number of jobs."""
         with ThreadPoolExecutor(self.jobs) as pool:
             waiting = [pool.submit(step, path) for path in paths]
             try:
@@ -204,7 +204,7 @@ class Build:
 
     def all(self):
         self.versions = self.version()
-        # What puts kernels in comes after them; the largest of these come first.
+        # The objects that embed kernels come after them; the largest kernels come first.
         late = [path for path in self.library + self.verify if path.endswith(("/fatbins.c", "/code.c"))]
         hosts = [path for path in dict.fromkeys(self.runtime + self.device + self.library + self.verify + self.driver)
                  if path not in late]
@@ -214,15 +214,15 @@ class Build:
         self.shared("libxfp.so.0", self.runtime, "runtime/libxfp.map")
         self.shared("libxfp-cuda.so.0", list(dict.fromkeys(self.device + self.library)), "runtime/cuda/libxfp-cuda.map",
                     os.path.join(self.folder, "libxfp.so.0"))
-        # Of what libxfp-cuda is made of, the tool has the driver's calls alone.
+        # Of the objects of libxfp-cuda, the tool uses only the calls of the driver.
         calls = [path for path in self.device if path.endswith("/driver.c")]
         self.link("xfp-kernel-verify", list(dict.fromkeys(self.verify + self.runtime + calls)))
-        # Where another build left one, it would be taken for the driver.
+        # A stand-in left by another build would be loaded as the driver.
         if os.path.exists(os.path.join(self.folder, "libcuda.so.1")):
             os.remove(os.path.join(self.folder, "libcuda.so.1"))
         if self.driver:
             self.shared("libcuda.so.1", self.driver)
-        # The libraries contain all of it, and folders that are carried to a machine should be small.
+        # The libraries contain the objects, and folders that are copied to a machine should be small.
         for name in ("objects", "kernels"):
             shutil.rmtree(os.path.join(self.folder, name))
         self.tell(f"built for sm_{self.arch} with nvcc {self.versions[1] // 1000}.{self.versions[1] % 1000 // 10}: "

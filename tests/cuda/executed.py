@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-# The columns, and which instructions are in each; what is in none is "other".
+# The columns, with the instructions in each; all others are in "other".
 COLUMNS = {
     "prmt": ("prmt",),
     "logic": ("lop3", "and", "or", "xor", "not"),
@@ -43,7 +43,7 @@ def compiler(nvcc):
 
 
 def row(numbers, counts):
-    """By weight, as the table has it."""
+    """Instructions per weight, formatted for the table."""
     left = dict(counts)
     sums = [sum(left.pop(kind, 0) for kind in COLUMNS[name]) for name in COLUMNS]
     sums.append(sum(left.values()))
@@ -51,7 +51,7 @@ def row(numbers, counts):
 
 
 def rows_of(executed):
-    """{(kernel, launch): figures} of what was run, by kernels."""
+    """Read {(kernel, launch): figures} from the output of kernels.py."""
     found, prepared = {}, set()
     for case, launches in executed.items():
         for kernel, size, numbers, counts in launches:
@@ -88,14 +88,14 @@ def read(text):
 
 
 def compared(there, now):
-    """(what grew, whether anything is less)"""
+    """Compare: (increases, whether anything decreased)."""
     pairs = list(zip(("total", *NAMES), there, now))
     return [f"{name} {then} -> {new}" for name, then, new in pairs if float(new) > float(then)], \
         any(float(new) < float(then) for _, then, new in pairs)
 
 
 def judge(table, rows):
-    """TAP of every kernel; how many failed."""
+    """Print TAP for every kernel; returns the number of failures."""
     kernels = sorted({kernel for kernel, _ in {**table, **rows}})
     failed = 0
     print(f"1..{len(kernels)}")

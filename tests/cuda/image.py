@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random matrices as kernels/cuda/abi.h lays them out, and what they are in numpy: for kernels that the emulator runs.
+"""Random matrices in the layout of kernels/cuda/abi.h, and the same in numpy, for kernels that the emulator runs.
 
-What is made here is made from the format's description alone, without a line of the host's code.
+They are made from the description of the format only, and share no code with the host.
 """
 import struct
 
@@ -36,7 +36,7 @@ def padded(count, multiple):
 
 
 def pack(k, index):
-    """[rows, columns] of whole chunks to bytes."""
+    """Pack [rows, columns] of whole chunks to bytes."""
     rows, columns = index.shape
     slots = index.astype(np.uint8).reshape(rows, columns // chunk_columns(k), len(PIECES[k]), 4, 16)
     words = np.zeros((rows, slots.shape[1], lane_words(k), 16, 4), np.uint8)
@@ -50,11 +50,11 @@ def pack(k, index):
 
 
 def device_order(k, index):
-    """The same in the order of kernels/cuda/abi.h."""
+    """Index planes in the order of kernels/cuda/abi.h."""
     if k > 4:
         return pack(k, index)
     rows, columns = index.shape
-    share = chunk_columns(k) // 128  # groups of 32 columns that 16 bytes of every line have
+    share = chunk_columns(k) // 128  # groups of 32 columns for which every line has 16 bytes
     index = index.astype(np.uint8).reshape(rows, -1, 4, share, 2, 4, 4)  # chunk, bytes, group, half, word, column
     groups = index.transpose(3, 0, 1, 2, 5, 4, 6).reshape(share, rows, -1, 4, 4, 8)  # group, row, chunk, bytes, word, nibble
     if k == 4:
@@ -68,13 +68,13 @@ def device_order(k, index):
 
 
 def tiled(rows, chunk):
-    """Rows of bytes as tiles: of sixteen rows, chunk after chunk."""
+    """Rearrange rows of bytes to tiles of sixteen rows, chunk by chunk."""
     rows = np.pad(rows, ((0, -len(rows) % TILE_ROWS), (0, 0)))
     return rows.reshape(-1, TILE_ROWS, rows.shape[1] // chunk, chunk).transpose(0, 2, 1, 3)
 
 
 def codebook_bytes(k, entries):
-    """fp16 [codebooks, 2^k] as the image has them."""
+    """Codebooks, fp16 [codebooks, 2^k], in the layout of the image."""
     plain = np.ascontiguousarray(entries.astype(np.float16)).view(np.uint8)
     if k > 4:
         return plain
@@ -89,7 +89,7 @@ def pairs(k, entries):
 
 
 def planes(k, entries, least, step):
-    """Bytes: the high ones, and the low ones."""
+    """Split into high and low bytes."""
     above = entries.astype(np.float64) - least[..., None]
     value = np.floor(above / np.where(step == 0, 1, step).astype(np.float64)[..., None] + 0.5).astype(int)
     bits = 7 if k == 4 else 8
@@ -97,7 +97,7 @@ def planes(k, entries, least, step):
 
 
 def bfloat(values):
-    """f32 rounded to bf16, as its bits."""
+    """f32 rounded to bf16, as bits."""
     bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
     return ((bits + 0x7fff + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
@@ -112,7 +112,7 @@ E4M3 = np.array([(-1) ** (c >> 7) * ((c & 7) * 2.0 ** -9 if not c >> 3 & 15 else
 
 
 class Matrix:
-    """One expert: its bytes, and for the reference base [rows, cols] with |base| as products see it, outliers, unit."""
+    """One expert: its bytes, and for the reference the base [rows, cols], |base| as in the bound, outliers, unit."""
 
     def __init__(self):
         self.parts, self.unit, self.residuals = {}, 1.0, None
@@ -137,12 +137,12 @@ class Weights:
             self.ratio[0] = 0
             if k <= 4 and group >= 32:
                 self.make_tables()
-        # Whether products of up to four vectors are of integers.
+        # Whether products of up to four vectors use integers.
         self.integers = 0 < k <= 4 and (kind == "v2" or kind == "v2c" and group >= 32)
         self.matrices = [self.make(rng, outliers) for _ in range(experts)]
 
     def make_tables(self):
-        """Of the integer path: planes of all products."""
+        """The planes of all products, for the integer path."""
         products = self.entries.astype(np.float64)[:, None, :] * self.ratio[None, :, None].astype(np.float64)
         products = products.reshape(256, 1 << self.k)
         least, step = pairs(self.k, products.reshape(-1))
@@ -179,7 +179,7 @@ class Weights:
         m.size = np.abs(m.base)
 
     def spread(self, values):
-        """Of groups to columns."""
+        """Expand values of groups to columns."""
         return np.repeat(values.astype(np.float64), self.group, axis=1)[:, :self.cols]
 
     def make_v2a(self, rng, m):
@@ -235,7 +235,7 @@ class Weights:
         m.residuals.reshape(-1)[place] = residual
 
     def weights_bytes(self, memory):
-        """Upload everything; struct xfp_cuda_weights."""
+        """Upload everything; returns struct xfp_cuda_weights."""
         place = lambda array: memory.upload(np.ascontiguousarray(array)) if array is not None else 0
         unit_pair = place(self.pair)
         table = b""
@@ -256,7 +256,7 @@ class Weights:
                            len(self.matrices))
 
     def names(self, m):
-        """Groups of 32 columns or more have a byte for each 32 columns, in tiles."""
+        """Groups of 32 columns or more have one byte per 32 columns, in tiles."""
         if self.kind != "v2c" or self.group < 32:
             return m.parts.get("group")
         spread = np.repeat(m.parts["group"], self.group // 32, axis=1)[:, :self.columns // 32]
@@ -282,7 +282,7 @@ class Weights:
         return own + 4608 * (4 if form == "m4" else 1) if self.k or self.kind == "fp8" else 0
 
     def integer_bound(self, expert, x):
-        """What the bound is larger by where x [vectors, cols] is multiplied as integers."""
+        """The increase of the bound where x [vectors, cols] is multiplied as integers."""
         m, x = self.matrices[expert], np.abs(x.astype(np.float64))
         if "pair" not in m.parts and self.pair is None:
             return 0
@@ -290,7 +290,7 @@ class Weights:
         return entry * (x.sum(1) * 2.0 ** (-14 if self.k == 4 else -16) + self.cols * x.max(1) * 2.0 ** -21)
 
     def product(self, expert, x):
-        """W x in double, and what the bound grows with, [rows, vectors]; x [vectors, cols] as it is multiplied."""
+        """W x in double, and the scale of the bound, [rows, vectors]; x [vectors, cols] as it is multiplied."""
         m, x = self.matrices[expert], x.astype(np.float64)
         value, size = m.base @ x.T, m.size @ np.abs(x).T
         if m.residuals is not None:

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every kernel of kernels/cuda/ in the emulator, over a small table, against numpy: kernels.py COUNTS FILE.ptxARCH ...,
-as TAP. What was executed, by launches, goes to the file COUNTS, for executed.py.
+"""Every kernel of kernels/cuda/ in the emulator, for a small table of cases, compared with numpy:
+kernels.py COUNTS FILE.ptxARCH ..., prints TAP. Counts of executed instructions, by launch, go to COUNTS, which
+executed.py reads.
 
-A case prepares vectors and multiplies, as the host would have it done, twice: with blocks in one order and in the other,
-whose bits must be the same. Where tiles have parts, it multiplies once more with what the first time left in the
-workspace. Architectures that have the same code are run once. Code for 9.0 and later runs as the host launches it there:
-each launch may begin before the one before it has ended.
+A case prepares vectors and multiplies, as the host would, twice: with blocks in order and in reverse order; results
+must have the same bits. If tiles are split into parts, it multiplies once more with the workspace left by the first
+time. Architectures with identical code are run once. Code for 9.0 and later runs as the host launches it there: each
+launch may begin before the previous one has ended.
 """
 import json
 import os
@@ -34,14 +35,14 @@ def number(array, kind):
 
 
 def waits(modules):
-    """Whether kernels wait for the launch before them (griddepcontrol): those for 9.0 and later do."""
+    """Whether kernels wait for the previous launch (griddepcontrol): those for 9.0 and later do."""
     return any(instruction.kind == "griddepcontrol" for module in modules for function in module.functions.values()
                for instruction in function.code)
 
 
 class Run:
-    """One launch after another in a memory of its own. `launches` has what those of a case executed that are run with
-    their blocks forward: (kernel, of what size, how many weights or, where vectors are prepared, numbers, counts)."""
+    """Runs launches in sequence in its own memory. `launches` collects the counts of a case's launches with blocks in
+    order: (kernel, size, number of weights or, if vectors are prepared, of numbers, counts)."""
     launches = []
 
     def __init__(self, modules, order):
@@ -58,7 +59,7 @@ class Run:
             Run.launches.append((name, size, numbers, dict(counts)))
 
     def prepare(self, x, kind, down):
-        """Struct xfp_cuda_vectors of x [vectors, cols]."""
+        """Upload x [vectors, cols]; returns struct xfp_cuda_vectors."""
         vectors, cols = x.shape
         columns = padded(cols, COLUMNS)
         source = self.memory.upload(stored(x, kind))
@@ -73,7 +74,7 @@ class Run:
         return out
 
     def workspace(self, parts):
-        """For as many blocks; what is behind the counters is nobody's yet."""
+        """Allocate a workspace for that many blocks; memory after the counters is uninitialized."""
         place = self.memory.alloc(PARTS_OFFSET + parts * PART_BYTES)
         self.memory.write(place, np.zeros(PARTS_OFFSET, np.uint8))
         return place
@@ -88,12 +89,12 @@ class Run:
         return self.memory.download(self.y, dtype, vectors * rows).reshape(vectors, rows)
 
 
-# (name, planes of a block, its rows): the forms, but for lists, and for what takes vectors whatever planes they have
+# (name, planes of a block, rows of a block) of the forms, except those for lists and for any number of planes
 FORMS = [("m1", M1_PLANES, TILE_ROWS), ("m4", M4_PLANES, TILE_ROWS), ("wide", WIDE_PLANES, WIDE_ROWS)]
 
 
 def form_for(weights, count, each, wide):
-    """Its name, and vectors and rows of a block."""
+    """The kernel's name, and the vectors and rows of a block."""
     if weights.kind in TYPES and not wide:
         return "each", EACH_VECTORS, TILE_ROWS
     if weights.integers and count <= 4 and not wide:
@@ -110,7 +111,7 @@ def name_of(weights):
 
 
 def measured(weights, what, parts):
-    """What is noted of a launch with these weights."""
+    """The size that is recorded for a launch with these weights."""
     residuals = weights.matrices[0].residuals
     outliers = f", {np.count_nonzero(residuals)} outliers" if residuals is not None else ""
     split = f", {parts} parts" if parts > 1 else ""
@@ -123,15 +124,15 @@ def tile_end(k):
 
 
 def multiply(run, weights, x, kind, down, parts=1, wide=False, share=None):
-    """Results of every time; tiles have `parts`, or as many as there are with the same number of chunks. Some are
-    multiplied by two launches. `share`: the cost of a run, in tiles, of kernels for up to four vectors; 0: one chunk."""
+    """Results of all runs; tiles have `parts`, or as many as possible with equal numbers of chunks. Some are multiplied
+    by two launches. `share`: the cost of a run, in tiles, of kernels for up to four vectors; 0: one chunk."""
     count, rows = len(x), weights.rows
     vectors, matrices = run.prepare(x, kind, down), weights.weights_bytes(run.memory)
     form, at_once, block = form_for(weights, count, run.each, wide)
     tiles, part_chunks = -(-rows // block), -(-weights.chunks // parts)
     parts = -(-weights.chunks // part_chunks)
     cost, few = weights.chunks + tile_end(weights.k), form in ("i1", "i2", "i4")
-    # Workers have runs that end in the middle of tiles; `parts`: as many more.
+    # Workers have runs that end inside tiles; `parts` is then that many more.
     part_run = max(1, (tiles * cost + 6) // (7 + 4 * (parts - 1))) if few else 0
     if share is not None:
         part_run = max(1, round(share * cost))
@@ -151,7 +152,7 @@ def multiply(run, weights, x, kind, down, parts=1, wide=False, share=None):
 
 
 def multiply_list(run, weights, x, kind, products, results, parts=1, runs=1):
-    """Of a list, whose tiles have `parts` of the columns in each of `runs` of the products."""
+    """Results for a list, whose tiles have `parts` of the columns in each of `runs` of the products."""
     rows = weights.rows
     vectors, matrices = run.prepare(x, kind, None), weights.weights_bytes(run.memory)
     table = run.memory.upload(np.frombuffer(b"".join(struct.pack("<3If", *p) for p in products), np.uint8))
@@ -162,7 +163,7 @@ def multiply_list(run, weights, x, kind, products, results, parts=1, runs=1):
     found = []
     for _ in range(2 if parts > 1 else 1):
         result = run.result(results, rows, kind)
-        # As if they were the last results of more: the first launch has one, the second the others.
+        # As if these results were the end of a longer list: the first launch has one of them, the second the others.
         for first, some in [(0, 1), (1, results - 1)]:
             run.launch(name_of(weights) + "_list", (tiles, some, parts), matrices + vectors + result +
                        bytes(88) + struct.pack("<2Q6I", table, workspace, len(products), first, 0, part_chunks,
@@ -174,15 +175,15 @@ def multiply_list(run, weights, x, kind, products, results, parts=1, runs=1):
 
 
 def bits(found):
-    """Whether all that was found is the same; of both orders, and every time."""
+    """Whether all results are the same, in both orders and every time."""
     return all(np.array_equal(one.view(np.uint8), found[0].view(np.uint8)) for one in found)
 
 
 def check(y, kind, want, bound):
-    """The largest error, as a share of what is allowed."""
+    """The largest error, as a share of the bound."""
     got = number(y, kind).astype(np.float64)
     if not (np.isfinite(want).all() and (want != 0).all()):
-        return float("nan")  # a case that tells nothing
+        return float("nan")  # a case without meaning
     if kind != "f32":
         bound = bound + np.abs(want) * (2.0 ** -11 if kind == "f16" else 2.0 ** -8) + 2.0 ** -25
     return float((np.abs(got - want) / np.maximum(bound, 1e-300)).max())
@@ -269,11 +270,11 @@ def wide_table():
 
 
 def run_case(modules, options, vectors, kind, parts=1, balance=False, wide=False, shares=(None,)):
-    """Share of the bound, and whether both orders, and all runs of workers, give the same."""
+    """Share of the bound, and whether both orders and all runs of workers give the same results."""
     rng = np.random.default_rng(7)
     weights = Weights(rng, **options)
     x = rng.normal(size=(vectors, weights.cols)) * np.exp(2 * rng.normal(size=weights.cols))
-    x[:, -1] = np.abs(x).max()  # where a tail that is lost shows
+    x[:, -1] = np.abs(x).max()  # a lost tail shows there
     x = number(stored(x, kind), kind)
     balanced = balance or weights.k and kind == "f32"
     down = (2.0 ** (-rng.integers(0, 9, weights.cols) / 4)).astype(np.float32) if balanced else None
@@ -287,7 +288,7 @@ def run_case(modules, options, vectors, kind, parts=1, balance=False, wide=False
 
 
 def long_list(rng):
-    """Of more products than a warp has lanes, some of an expert, a vector or a result that there is not."""
+    """Lists of more products than a warp has lanes, some with an expert, vector or result that does not exist."""
     return [(int(rng.integers(0, 4)), int(rng.integers(0, 3)), int(rng.integers(0, 3)), float(rng.normal()))
             for _ in range(41)]
 
@@ -312,7 +313,7 @@ def run_list(modules, options, parts=1, runs=1, long=False):
 
 
 def run_integers(modules, options):
-    """What goes through integers, and what may not: the largest share of a bound."""
+    """Test the limits of the integer path: the largest share of a bound."""
     rng = np.random.default_rng(10)
     weights = Weights(rng, **options)
     cols = weights.cols
@@ -324,7 +325,7 @@ def run_integers(modules, options):
     run = Run(modules, "forward")
 
     def share(y, vectors):
-        seen = (vectors * down).astype(np.float32)  # of subnormal numbers few bits are left
+        seen = (vectors * down).astype(np.float32)  # subnormal numbers have few bits left
         want, bound = weights.product(0, seen)
         bound = bound + weights.integer_bound(0, seen) + 2e-45
         return float((np.abs(y.T - want) / np.maximum(bound, 1e-300)).max())
@@ -346,7 +347,7 @@ def run_integers(modules, options):
 
 
 def run_repack(modules, k):
-    """Indices from one order to the other."""
+    """Permutation from one order to the other."""
     rng = np.random.default_rng(9)
     index = rng.integers(0, 1 << k, (7, 90 * chunk_columns(k)))
     found = []
@@ -361,7 +362,7 @@ def run_repack(modules, k):
 
 
 def architectures(paths):
-    """{names: files} of those whose code differs."""
+    """{names: files} of the architectures whose code differs."""
     found = {}
     for path in paths:
         found.setdefault(os.path.splitext(path)[1][4:], []).append(path)
@@ -414,7 +415,7 @@ def main():
         Run.launches = []
         try:
             share, same = case()
-            executed.setdefault(name, Run.launches)  # of the first of the architectures
+            executed.setdefault(name, Run.launches)  # of the first architecture
             if not share <= 1:
                 why = f"{share:.3g} of the bound"
             elif not same:

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels with a mistake each, and whether the emulator sees it, for the right reason: mutants.py SOURCE NVCC, as TAP."""
+"""Kernels with one mistake each, which the emulator must detect for the right reason: mutants.py SOURCE NVCC, prints
+TAP."""
 import os
 import re
 import shutil
@@ -8,15 +9,15 @@ import subprocess
 import sys
 import tempfile
 
-import kernels  # which says so where numpy is missing
+import kernels  # prints the reason if numpy is missing
 import ptx
 import sass
 
 SIZE = dict(rows=37, cols=1100, outliers=60)
 V2, V2C = dict(SIZE, kind="v2"), dict(SIZE, kind="v2c", group=32, codebooks=16)
-# What runs a kernel, or looks at it: run_case, the same with launches that begin early, for many vectors, run_list, sass.
+# Ways to check a kernel: run_case, the same with overlapping launches, for many vectors, run_list, sass.
 RUN, EARLY, WIDE, LIST, SASS = range(5)
-# (how, unit, its only kernel, options of Weights, vectors): which code a mistake is in.
+# (way, unit, its only kernel, options of Weights, vectors): the code that contains a mistake.
 EXACT = RUN, "v2", "XFP_CUDA_KERNEL(xfp_multiply_v2_k3_m4, 1, multiply_vectors<4, tile<3>>)", dict(V2, k=3), 5
 MANY = WIDE, "v2", "XFP_CUDA_WIDE_KERNEL(xfp_multiply_v2_k3, wide<3>)", dict(V2, k=3), 7
 PRODUCTS = LIST, "v2", "XFP_CUDA_KERNEL(xfp_multiply_v2_k4_list, 2, multiply_list<tile<4>>)", dict(V2, k=4), 2
@@ -28,7 +29,7 @@ LEFT = """value = *reinterpret_cast<const T *>(left);
 	for (uint32_t i = 1; i < gridDim.z; i++)
 		value += *reinterpret_cast<const T *>(left + i * XFP_CUDA_PART_BYTES);"""
 COPY = "copy_async(slot + to + i * PIECE, from + i % 2 * 8 * lanes<K>::BYTES + i / 2 * 64);"
-# (mistake, file, the text there, its replacement, what the fault must match, and which code)
+# (mistake, file, text, replacement, pattern of the expected fault, code as above)
 MUTANTS = [
     ("a barrier is missing", "tile.h", "p, own, b.outlier);\n\t__syncthreads();\n\n", "p, own, b.outlier);\n",
      "race in shared", EXACT),
@@ -131,7 +132,7 @@ MUTANTS = [
 
 
 def only(folder, unit, kernel):
-    """Leaves one kernel."""
+    """Remove all kernels but one."""
     path = os.path.join(folder, "kernels", "cuda", unit + ".cu")
     with open(path, encoding="utf-8") as file:
         kept, times = re.subn(r"^(XFP_CUDA_)?(FEW_)?KERNELS\(.*\n", "", file.read(), flags=re.M)
@@ -142,7 +143,7 @@ def only(folder, unit, kernel):
 
 
 def included(folder, name, texts):
-    """{name: text} of a file and of all of ours that it includes, by `texts`."""
+    """{name: text} of a file and of all our files that it includes, taken from `texts`."""
     if name not in texts:
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             texts[name] = file.read()
@@ -151,7 +152,7 @@ def included(folder, name, texts):
     return texts
 
 
-MODULES = {}   # of texts; prepare.cu is the same for most
+MODULES = {}   # number of texts; prepare.cu is the same for most
 
 
 def module_of(nvcc, folder, unit, architecture):
@@ -165,7 +166,7 @@ def module_of(nvcc, folder, unit, architecture):
 
 
 def copied(source, mutant, folder):
-    """A copy with the mistake, and with one kernel."""
+    """A copy with the mistake and a single kernel."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(os.path.join(source, "kernels", "cuda"), os.path.join(folder, "kernels", "cuda"))
     _, name, there, now, _, (_, unit, kernel, *_) = mutant
@@ -180,8 +181,8 @@ def copied(source, mutant, folder):
 
 
 def executed(nvcc, folder, code):
-    """What the emulator finds: of tiles that are one block's, and if that is nothing, of three blocks'; of workers that
-    have a tile and a half, and a chunk."""
+    """The emulator's fault: with one block per tile and, if there is none, with three; with workers of one and a half
+    tiles, and of one chunk."""
     how, unit, kernel, options, vectors = code
     modules = [module_of(nvcc, folder, one, "90" if how == EARLY else "80") for one in (unit, "prepare")]
     shares = (3 / 2, 0) if "FEW" in kernel else (None,)
@@ -201,7 +202,7 @@ def executed(nvcc, folder, code):
 
 
 def in_machine_code(folder, code):
-    """What sass.py finds, or None without a disassembler."""
+    """The fault that sass.py finds; None without a disassembler."""
     if not sass.tool("nvdisasm") or not sass.tool("cuobjdump"):
         return None
     cubin, = sass.cubins(os.path.join(folder, "kernels", "cuda", code[1] + ".cu"), folder, ("90",)).values()

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvrtc.py LIBNVRTC OPTION... FILE.cu - compiles device code with NVRTC, which takes nvcc's place where nvcc is not to
-be had: PyPI has the nvcc of CUDA 13 and later, but of CUDA 12 only NVRTC (nvidia-cuda-nvrtc-cu12). Both contain the same
-compiler. Options are those that bare_build.py uses: --version, --list-gpu-code, -o OUT, -fatbin with -gencode
-arch=compute_NN,code=sm_NN (the file is a cubin, which the driver loads as well), -ptx with -arch=compute_NN, -I, -D and
-others that NVRTC has itself."""
+"""nvrtc.py LIBNVRTC OPTION... FILE.cu - compile device code with NVRTC where nvcc is not available: PyPI has nvcc for
+CUDA 13 and later, but for CUDA 12 only NVRTC (nvidia-cuda-nvrtc-cu12). Both contain the same compiler. Options are
+those that bare_build.py uses: --version, --list-gpu-code, -o OUT, -fatbin with -gencode arch=compute_NN,code=sm_NN (the
+output is a cubin, which the driver loads as well), -ptx with -arch=compute_NN, -I, -D and NVRTC's own options."""
 import ctypes
 import sys
 
-# What device code uses of the C library. NVRTC has no headers of its own.
+# The parts of the C library that device code uses. NVRTC has no headers of its own.
 HEADERS = {
     "stdint.h": """
 typedef signed char int8_t;
@@ -50,7 +49,7 @@ class Nvrtc:
         return list(found)
 
     def output(self, program, what):
-        """What nvrtcGet... gives: the log, PTX or a cubin."""
+        """The result of nvrtcGet...: the log, PTX or a cubin."""
         size = ctypes.c_size_t()
         self.call(f"nvrtcGet{what}Size", program, ctypes.byref(size))
         text = ctypes.create_string_buffer(size.value)

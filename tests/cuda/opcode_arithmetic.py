@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic, bits, comparisons and conversions: (instructions, types of operands, types of results, meaning). The
-meaning takes and gives integers: signed types come as signed numbers, floats as bits; results are cut to their width.
-None as a result is one that nobody relies on."""
+meaning maps integers to integers: signed types are signed numbers, floats are bits; results are truncated to their
+width. A result of None is unspecified."""
 from fractions import Fraction
 
 from reference import (FORMATS, NAN, add, decoded, divide, encoded, fma, least, multiply, root, signed, to_integer)
@@ -19,7 +19,7 @@ def line(opcode, count):
 
 
 def same(opcode, kinds, meaning, count=2):
-    """An instruction whose operands and result are of one type."""
+    """An instruction whose operands and result have the same type."""
     for kind in kinds.split():
         case(line(f"{opcode}.{kind}", count), " ".join([kind] * count), kind,
              lambda *v, kind=kind: meaning(*v, bits=BITS[kind]))
@@ -288,7 +288,7 @@ def clamp(value, kind):
 
 
 def cut(value, kind):
-    """As bits of the register that it comes to, extended."""
+    """The bits of the destination register, after extension."""
     raw = value & ((1 << BITS[kind]) - 1)
     return signed(raw, BITS[kind]) if kind[0] == "s" else raw
 
@@ -300,7 +300,7 @@ for source in WHOLE:
         case(f"cvt.{to}.{source} %o0, %i0;", REGISTER.get(source, source), REGISTER.get(to, to),
              lambda a, to=to, source=source: cut(cut(a, source), to))
         if clamp(-1 << 70, source) >= clamp(-1 << 70, to) and clamp(1 << 70, source) <= clamp(1 << 70, to):
-            continue   # nothing to clamp, and no instruction
+            continue   # nothing to clamp, and no such instruction
         case(f"cvt.sat.{to}.{source} %o0, %i0;", REGISTER.get(source, source), REGISTER.get(to, to),
              lambda a, to=to, source=source: clamp(cut(a, source), to))
 for kind in ("f16", "bf16", "f32", "f64"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of the emulator with kernels of their own share."""
+"""Shared by tests that run their own kernels in the emulator."""
 import numpy as np
 
 import snippets
@@ -25,7 +25,7 @@ def different(what, got, wanted):
 
 
 def lanes(tap, body, inputs, ins, outs, **options):
-    """Results of a snippet for each thread."""
+    """Results of a snippet, for each thread."""
     text = snippets.kernel(body, ins.split(), outs.split(), options.pop("declarations", ""))
     tap.note(text)
     return snippets.run(text, inputs, outs.split(), **options)[0]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the emulator refuses: (name, kernel, what the fault says, how it is launched). Each differs by little from
-something that is right, and `None` for what is said shows that that is let pass."""
+"""Faults of the emulator: (name, kernel, text of the fault, launch options). Each kernel differs little from a correct
+one, and a text of `None` means that it is accepted."""
 import numpy as np
 
 import snippets
@@ -60,7 +60,7 @@ case("register written by all in turn", "setp.lt.u32 %p1, %r1, 5; @%p1 mov.u32 %
 case("division by zero", "div.u32 %r5, %r1, %r1;", "division by zero")
 case("trap", "setp.eq.u32 %p1, %r1, 7; @%p1 trap;", "trap; at @%p1 trap; in k, thread 7")
 
-# ---- what is not known
+# ---- unknown code
 for opcode in ("ex2.approx.f32 %r5, %r1;", "add.ftz.f32 %r5, %r1, %r1;", "tex.1d %r5;", "mov.u32 %r5, %clock;",
                "ld.global.strange.u32 %r5, [%d2];", "cvt.rna.tf32.f32 %r5, %r1;", "wgmma.fence.sync.aligned;",
                "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {%r5, %r6, %r7, %r8}, {%r5, %r6, %r7, %r8}, {%r5, %r6}, "
@@ -118,7 +118,7 @@ for name, fences, said in (("without fences", ("", "", ""), "race in allocation 
         "ld.param.u32 %r10, [k_3];", ""), said, PROTOCOL))
 CASES.append(("the last block adds up, without a barrier", CASES[-1][1].replace("bar.sync 0; setp.ne.u32 %p1", "setp.ne.u32 %p1"),
               "race in allocation 2", {**PROTOCOL, "inputs": [np.zeros(1, np.uint32), 4 * 64 * 8, 256], "block": 64}))
-# One thread passed the fence; the others of its warp are told, but not ordered.
+# One thread passed the fence; the others of its warp are informed, but not ordered.
 TOLD = CASES[-2][1].replace("mov.u32 %r1, %tid.x;", "mov.u32 %r1, %tid.x; mov.u32 %r5, 0;", 1).replace(
     "st.shared.u32 [last], %r5;", "").replace("$wait:\n\tbar.sync 0; ld.shared.u32 %r6, [last];",
                                              "$wait:\n\tshfl.sync.idx.b32 %r6, %r5, 0, 31, 0xffffffff;")
@@ -190,8 +190,8 @@ for key, value in {"SYNC1": SYNC, "SYNC2": SYNC, "FENCE1": "", "FENCE2": "", "AT
 case("warps add up that are not the last", ALL_WARPS.replace("XOR", "96"), RACE, **WARPS)
 # A lane may read its own words, and after bar.warp.sync those of its warp, whichever warp is last.
 case("warps read only what they wrote themselves", ALL_WARPS.replace("XOR", "1"), None, **WARPS)
-# Sums that count who added: each lane has a word, to which the same lane of every warp adds, and the last one puts zero
-# there. No fence is needed, as nothing else is read.
+# Sums that count arrivals: each lane has a word, to which the same lane of every warp adds, and the last one resets
+# it. No fence is needed, as nothing else is read.
 COUNTED = """and.b32 %r5, %r1, MASK; mul.wide.u32 %d3, %r5, 4; add.u64 %d3, %d1, %d3; atom.global.add.u32 %r6, [%d3], 1;
 	setp.ne.u32 %p1, %r6, LAST; @%p1 bra $end; STORE
 $end:"""
@@ -208,7 +208,7 @@ case("counted sums, of two lanes of a warp", COUNTED.replace("MASK", "15").repla
 case("counted sums, of more blocks", COUNTED.replace("MASK", "31").replace("LAST", "11").replace("STORE", ZERO), None,
      **{**WARPS, "grid": 3})
 
-# A flag says that a block's words are there.
+# A flag that announces a block's words.
 FLAG = """setp.ne.u32 %p1, %r2, 0; @%p1 bra $other;
 	st.global.u32 [%d2], %r1; bar.sync 0; setp.ne.u32 %p2, %r1, 0; @%p2 bra $end; STORE [%d1+160], 1; bra $end;
 $other:
@@ -244,11 +244,11 @@ for name, store, load, said in (
         ("added to, which reads nothing", f"{RELEASE} [%d1+160], 1;", f"red.relaxed.gpu.global.add.u32 [%d1+160], 0; "
          f"membar.gl; {SEES}", "race in allocation 1")):
     case(f"a flag that is {name}", FLAG.replace(SET, store).replace("LOAD", load), said, grid=2)
-# Another's store in its place takes away what it said.
+# Another thread's store to the flag revokes the release.
 case("a flag that another has set again", FLAG.replace("STORE", RELEASE).replace(
     "LOAD", f"{RELAXED} [%d1+160], 1; {ACQUIRE}"), "race in allocation 1", grid=2, most_lanes=32)
 
-# ---- launches that begin before the one before has ended
+# ---- launches that begin before the previous one has ended
 WAIT = "griddepcontrol.wait;"
 ONE = f"setp.ne.u32 %p1, %r1, 5; @%p1 bra $on; {WAIT} $on:"
 for name, body, said in (

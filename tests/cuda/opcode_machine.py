@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way through the code, and memory. Each test gives None, or says what is wrong."""
+"""Control flow and memory. Each test returns None, or a message."""
 import numpy as np
 
 import ptx
@@ -8,7 +8,7 @@ from opcode_common import different, lanes, numbers, test
 from snippets import HEAD
 
 
-# ---- the way through the code
+# ---- control flow
 
 @test("branches: loops of different lengths, tables, early ends")
 def branches(tap):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor cores. Each test gives None, or says what is wrong."""
+"""Tensor cores. Each test returns None, or a message."""
 import numpy as np
 
 from opcode_common import different, lanes, numbers, test
 
 
 def fragments(array, parts, per, rows, columns):
-    """Registers of a fragment: [warp's lane, register, element]"""
+    """Registers of a fragment: [lane of the warp, register, element]"""
     lane = np.arange(32)
     result = np.zeros((32, parts, per), array.dtype)
     for part in range(parts):
@@ -20,7 +20,7 @@ def words(fragment):
 
 
 def multiply(tap, shape, kinds, a, b, c, **options):
-    """d of one warp, by the layouts that PTX's manual has for each shape."""
+    """d of one warp, by the layouts in the PTX manual for each shape."""
     width = a.shape[1]
     per = 4 // a.dtype.itemsize
     many_a, many_b = width * 16 // 32 // per, width * 8 // 32 // per
@@ -66,7 +66,7 @@ def half_products(tap):
     rng = np.random.default_rng(12)
     for kind in ("f16", "bf16"):
         for width in (16, 8):
-            # Small integers: any way of adding is exact.
+            # Small integers: addition in any order is exact.
             a, b = rng.integers(-8, 9, (16, width)), rng.integers(-8, 9, (width, 8))
             c = rng.integers(-99, 99, (16, 8)).astype(np.float32)
 
@@ -79,7 +79,7 @@ def half_products(tap):
             if wrong:
                 return wrong
     a, b, c = np.zeros((16, 16), np.float16), np.zeros((16, 8), np.float16), np.zeros((16, 8), np.float32)
-    # 1 and eight times what is cut off below 2^-24 of it, then what is not; each alone is kept.
+    # 1 and eight addends that are truncated, being below 2^-24 of it, then some that are not; each alone is kept.
     a[0, 0], a[0, 1:9], a[1, 0], a[1, 1:9], a[2, 1:9] = 1, 2.0 ** -14, 1, 2.0 ** -13, 2.0 ** -14
     a[3, 0], a[3, 1], a[4, 0], a[4, 1:9] = 1, -2.0 ** -14, 1, 1.5 * 2.0 ** -14
     b[0, 0], b[1:9, 0] = 1, 2.0 ** -11

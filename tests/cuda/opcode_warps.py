@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What threads of warps, blocks and grids do together. Each test gives None, or says what is wrong."""
+"""Cooperation of threads in warps, blocks and grids. Each test returns None, or a message."""
 import numpy as np
 
 import ptx
@@ -20,7 +20,7 @@ def barriers(tap):
     got, = lanes(tap, f"{begin} bar.warp.sync {ALL}; xor.b32 %t3, %t0, 31; mad.lo.u32 %t3, %t3, 4, %t1; "
                       "ld.shared.b32 %o0, [%t3];", [a], "b32", "b32", declarations=space, block=128)
     wrong = wrong or different("bar.warp.sync", got, a[np.arange(256) ^ 31])
-    # Warps that meet after going different ways, some through code that lies further down.
+    # Warps that reconverge after diverging, some through code further down.
     got, = lanes(tap, f"""mov.u32 %t0, %tid.x; and.b32 %t1, %t0, 3; setp.eq.u32 %p0, %t1, 1; mov.u32 %t2, %i0;
 	@%p0 bra $aside;
 $back:
@@ -154,7 +154,7 @@ def atomics(tap):
             wrong = wrong or f"{name}: the order {'makes no' if '.f32' in name else 'makes a'} difference"
         if name.startswith("red.global.add.u32"):
             wrong = wrong or different(name, results[0], source.reshape(-1, 4).sum(0, dtype=np.uint32))
-    # Compare and swap: the first of each address wins. And 64 bits.
+    # Compare and swap: for each address the first one wins. Also with 64 bits.
     text = HEAD + head + "add.u32 %r7, %r3, 1; atom.global.cas.b32 %r6, [%d1], 0, %r7; st.global.u32 [%d3], %r6; ret; }"
     tap.note(text)
     memory = ptx.Memory()

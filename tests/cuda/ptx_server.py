@@ -20,7 +20,7 @@ LEAST_HEAD = 32   # count, data, written, all of driver.h
 
 
 class Device(ptx.Memory):
-    """The allocations that the head of the file lists; variables of modules are this process's own."""
+    """The allocations listed at the head of the file; variables of modules belong to this process."""
 
     def __init__(self, descriptor):
         super().__init__()
@@ -28,7 +28,7 @@ class Device(ptx.Memory):
         self.map = np.frombuffer(mmap.mmap(descriptor, 0), np.uint8)
 
     def look(self):
-        """Makes regions of what is allocated now."""
+        """Make regions of the current allocations."""
         count, data, written, _ = (int(n) for n in self.map[:LEAST_HEAD].view(np.uint64))
         entries = self.map[LEAST_HEAD:LEAST_HEAD + 32 * count].view(np.uint64).reshape(-1, 4)
         for number in [n for n in self.regions if n < 1 << 24]:
@@ -45,7 +45,7 @@ def one_line(text):
 
 @functools.lru_cache(None)
 def module_of(file, stamp):
-    """Parsed once, however often it is loaded; entries that nobody launches not at all."""
+    """Parse a library once, however often it is loaded; unused entries are not parsed."""
     del stamp
     return ptx.load(file, whole=False)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions mean, with Python's integers and fractions, one operand at a time: the emulator computes in other
-ways. Values are bits; floats become fractions, or one of the words below."""
+"""Definitions of instructions with Python's integers and fractions, one operand at a time, independent of the emulator.
+Values are bits; floats become fractions, or one of the words below."""
 from fractions import Fraction
 from math import isqrt
 
@@ -33,7 +33,7 @@ def decoded(bits, kind):
 
 
 def quotient(value, mode, sign):
-    """A fraction that is not negative as an integer."""
+    """A nonnegative fraction rounded to an integer."""
     low = value.numerator // value.denominator
     rest = value - low
     up = {"rn": rest > Fraction(1, 2) or rest == Fraction(1, 2) and low & 1, "rz": False,
@@ -57,7 +57,7 @@ def encoded(sign, value, kind, mode="rn", saturate=False):
     size = abs(value)
     exponent = 1 - bias
     if size:
-        # The power of two below it.
+        # The largest power of two not above it.
         exponent = max(exponent, size.numerator.bit_length() - size.denominator.bit_length() - 1)
         while size >= Fraction(2) ** (exponent + 1):
             exponent += 1
@@ -117,7 +117,7 @@ def root(a, kind):
         return encoded(0, NAN, kind)
     if x == PLUS or x == 0:
         return encoded(sign, x, kind)
-    # An integer root with so many bits that only what is lost decides, and that is told by one more bit.
+    # An integer root with enough bits that only the remainder matters for rounding, recorded in one more bit.
     shift = 1200
     scaled = x * (1 << 2 * shift)
     whole = isqrt(scaled.numerator // scaled.denominator)

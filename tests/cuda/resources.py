@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What ptxas says of every kernel for every architecture: resources.py LIBRARY REPORT.ptxas ..., as TAP.
+"""Checks of ptxas's report on every kernel for every architecture: resources.py LIBRARY REPORT.ptxas ..., prints TAP.
 
-No kernel spills, and none has local memory, which is where arrays go whose places are not known when they are compiled.
-Each report stands beside the PTX of the same file (.ptx80), which says which kernels there have to be. The library is
-below 8 MB."""
+No kernel spills, and none uses local memory, where arrays with dynamic indices would go. Each report is beside the PTX
+of the same file (.ptx80), which lists the expected kernels. The library is smaller than 8 MB."""
 import os
 import re
 import sys
@@ -25,7 +24,7 @@ def number(pattern, text):
 
 
 def faults(report, kernels):
-    """What is wrong, and the most registers that a kernel has."""
+    """Errors, and the largest number of registers of a kernel."""
     said, most, met = [], 0, set()
     for name, architecture, text in ENTRY.findall(report):
         met.add((name, architecture))

@@ -100,7 +100,7 @@ def cubins(path, folder, architectures=ARCHITECTURES):
 
 
 def layouts(root):
-    """{(k, vectors, names): (blocks per multiprocessor that are launched, slots, bytes)} of rings, as abi.h says."""
+    """{(k, vectors, names): (blocks per multiprocessor that are launched, slots, bytes)} of rings, from abi.h."""
     with tempfile.TemporaryDirectory() as folder:
         source, program = os.path.join(folder, "abi.c"), os.path.join(folder, "abi")
         with open(source, "w", encoding="utf-8") as file:
@@ -134,12 +134,12 @@ def registers(cubin):
 
 
 def opcode(code):
-    """With its modifiers, without its guard."""
+    """The opcode with its modifiers, without the guard."""
     return re.sub(r"^@!?\w+\s+", "", code).split()[0]
 
 
 def main_loop(lines):
-    """(what comes before the smallest loop with integer products, its instructions), or None."""
+    """(the code before the smallest loop with integer products, its instructions), or None."""
     at = {label: i for i, (label, _) in enumerate(lines) if label}
     best = None
     for end, (_, code) in enumerate(lines):
@@ -154,7 +154,7 @@ def main_loop(lines):
 
 
 def places(codes, *kinds):
-    """Of the instructions whose opcode, up to its first modifier, is one of these."""
+    """The instructions whose opcode, up to its first modifier, is one of these."""
     return [at for at, code in enumerate(codes) if opcode(code).split(".")[0] in kinds]
 
 
@@ -163,7 +163,7 @@ def weight_copies(codes):
 
 
 class Loop:
-    """What the main loop of a kernel does; `layout` as above, `used`: registers of a thread."""
+    """Figures of the main loop of a kernel; `layout` as above, `used`: registers of a thread."""
 
     def __init__(self, kernel, lines, layout, used):
         self.name, method, k, self.form = KERNEL.match(kernel).groups()
@@ -184,7 +184,7 @@ class Loop:
                    len(weight_copies(self.before)) * COPY_BYTES * WARP_LANES)
 
     def shared_bytes(self):
-        """Dynamic shared memory of a block, as the host has it; lists of v2c with 16 codebooks."""
+        """Dynamic shared memory of a block, as the host computes it; lists of v2c with 16 codebooks."""
         tables = 512 << self.k if self.names else 0
         sums = WARPS * 512 if self.form != "list" else WARPS * 512 + 512
         library = (32 << self.k) + (64 if self.names else 0) if self.form == "list" else 0
@@ -204,7 +204,7 @@ class Loop:
                                               sum(one.startswith(SHARED) for one in kinds))]
 
     def faults(self, architecture):
-        """(what is wrong, figures to print)"""
+        """(errors, figures to print)"""
         copies, loads = weight_copies(self.body), places(self.body, "LDG", "LD")
         wrong = [f"the loop loads into registers: {self.body[loads[0]]}"] if loads else []
         if not copies:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small kernels around a few instructions: a thread for each set of operands, which it loads, and whose results it
-stores. Operands are random, mixed with those that are special for their type."""
+"""Small kernels around a few instructions: each thread loads a set of operands, and stores the results. Operands are
+random, mixed with special values of their type."""
 import numpy as np
 
 import ptx
@@ -27,7 +27,7 @@ LANES = 1792
 
 
 def operands(kind, rng, spread):
-    """Bits of LANES operands; of floats most lie near one another, so that sums are not all of one side."""
+    """Bits of LANES operands; most floats have similar magnitudes, so that both operands affect sums."""
     bits = BITS[kind]
     if bits == 1:
         return rng.integers(0, 2, LANES).astype(np.uint8)
@@ -42,7 +42,7 @@ def operands(kind, rng, spread):
     if kind in ("f16x2", "bf16x2"):
         halves = np.array(SPECIAL[16], np.uint64)
         special = rng.choice(halves, 64) | (rng.choice(halves, 64) << np.uint64(16))
-    # All pairs of special values come, and triples at random.
+    # All pairs of special values, and random triples.
     at = np.arange(len(special) * (len(special) if spread else 1))[:LANES * 6 // 7]
     value[:len(at)] = special[(at // len(special) if spread == 2 else at) % len(special)]
     if spread == 3:
@@ -51,8 +51,8 @@ def operands(kind, rng, spread):
 
 
 def kernel(body, ins, outs, declarations=""):
-    """Its text. Operands are %i0, %i1, ..., results %o0, ...; %t0 to %t7 and %w0 to %w7 are free, of 32 and 64 bits,
-    %h0 to %h7 of 16, %p0 to %p7 predicates."""
+    """The kernel's text. Operands are %i0, %i1, ..., results %o0, ...; %t0 to %t7 and %w0 to %w7 are free, of 32 and 64
+    bits, %h0 to %h7 of 16, %p0 to %p7 predicates."""
     names = [f".param .u64 k_{n}" for n in range(len(ins) + len(outs))]
     lines = [f".visible .entry k({', '.join(names)})", "{",
              "\t.reg .b32 %t<8>; .reg .b64 %w<8>; .reg .b16 %h<8>; .reg .pred %p<8>;",
@@ -82,7 +82,7 @@ def kernel(body, ins, outs, declarations=""):
 
 
 def run(text, inputs, outs, block=256, lanes=None, **options):
-    """The bits of the results; inputs are arrays of bits."""
+    """Run it; returns the bits of the results. Inputs are arrays of bits."""
     lanes = lanes or len(inputs[0])
     memory = ptx.Memory()
     addresses = [memory.upload(array) for array in inputs]
@@ -93,7 +93,7 @@ def run(text, inputs, outs, block=256, lanes=None, **options):
 
 
 def fault(text, block=32, grid=1, inputs=(), after=None, **options):
-    """What a launch of an entry k ends with; None where nothing is wrong. `after`: one before, which may still run."""
+    """The fault of a launch of entry k, or None. `after`: a previous launch, which may still run."""
     memory = ptx.Memory()
     try:
         addresses = [memory.alloc(one) if isinstance(one, int) else memory.upload(one) for one in inputs]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_opcodes.py [--ptxas PTXAS] - every opcode that the emulator of PTX knows, against its meaning (reference.py and
-numpy), and every kind of fault, each raised by a snippet of its own. Prints TAP. With --ptxas, every snippet of the
-first kind is assembled too, which shows that it is PTX."""
+"""test_opcodes.py [--ptxas PTXAS] - compare every opcode of the PTX emulator with its definition (reference.py and
+numpy), and raise every kind of fault, each by a snippet of its own. Prints TAP. With --ptxas, snippets of the first
+kind are also assembled, to check that they are valid PTX."""
 import argparse
 import collections
 import os
@@ -49,7 +49,7 @@ class Tap:
         self.result(name, problem)
 
     def note(self, text):
-        """The opcodes of a snippet, which has to be PTX."""
+        """The opcodes of a snippet, which must be valid PTX."""
         for module in [snippets.ptx.load(text)]:
             for function in module.functions.values():
                 self.seen.update(instruction.kind for instruction in function.code)
@@ -77,7 +77,7 @@ def is_nan(bits):
 
 
 def arithmetic(tap, text, ins, outs, meaning):
-    """None, or what is wrong of one case of opcode_arithmetic.py."""
+    """None, or the error of one case of opcode_arithmetic.py."""
     rng = np.random.default_rng(len(text) * 1000 + sum(map(ord, text)))
     inputs = [snippets.operands(kind, rng, {0: 2, 1: 1}.get(n, 3) if len(ins) > 1 else 1) for n, kind in enumerate(ins)]
     kernel = snippets.kernel("\t" + text, ins, outs)

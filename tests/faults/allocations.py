@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations that fail, one at a time: fail_allocation.c, preloaded or, where a program is static, linked into it."""
+"""Failing allocations, one at a time: fail_allocation.c, preloaded or, for static programs, linked."""
 import bisect
 import collections
 import os
@@ -14,16 +14,16 @@ from syscalls import cases, check_moved, prepare, tried
 OWN, OTHERS = 20, 2
 STATIC = {"xfp-survey", "xfp-outlier-extract", "xfp-lloyd-fit", "xfp-libfit", "xfp-autoselect", "xfp-pack"}
 SYMBOLS = {}
-OTHERS_BEGIN = ("H5", "ld-", "lib")  # what libraries, or the functions of those that are linked in, begin with
+OTHERS_BEGIN = ("H5", "ld-", "lib")  # prefixes of the functions of libraries, or of those linked into static programs
 # HDF5 tells of a failure by allocating, and crashes or exits where that fails as well; glibc's regcomp frees twice what
 # it could not make larger. Nobody can catch that. All else must hold then, too.
 CRASHES = {-11, -6, 255}
 CRASHING = ("H5", "libhdf5")
-LEFT_OUT = {"make", "make-unit", "whole", "convert-first"}  # not ours; or the same program again
+LEFT_OUT = {"make", "make-unit", "whole", "convert-first"}  # not ours, or the same program
 
 
 def failing(scene, case, number):
-    """The case, with its Nth allocation failing; of `xfp convert` that of xfp itself."""
+    """The case with its Nth allocation failing; for `xfp convert` in xfp itself."""
     faults = os.path.join(scene.tools, "faults")
     program, *arguments = case.command
     environment = {"FAIL_ALLOCATION": f"{program} {number} {scene.path('allocation')}"}
@@ -42,7 +42,7 @@ def failing(scene, case, number):
 
 
 def who(program, told):
-    """The function that asked, or its library where that has no symbols."""
+    """The function that allocated, or its library if that has no symbols."""
     where, *file = told.split(None, 1)
     file = shutil.which(file[0] if file else program)
     if not file:

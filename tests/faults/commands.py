@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a command again and again; each time, another place in our code that allocates memory is told that there is none.
+"""Run a command repeatedly; each time, an allocation at another place in our code fails.
 
 commands.py LIBRARY PROGRAM ARGUMENT...
 
-LIBRARY is faults/fail_allocation.so. The command must report "out of memory" and exit with status 1, or with 0 where its
-output says what is missing; or do without the memory: status 0 and the same output, but for the time and the free space
-that it measured. It must leave no file behind that it did not leave when it succeeded."""
+LIBRARY is faults/fail_allocation.so. The command must report "out of memory" and exit with status 1, or with 0 if its
+output says what is missing; or do without the memory: status 0 and the same output, except for the time and the free
+space that it measured. It must leave no files that it does not leave when it succeeds.
+"""
 import collections
 import concurrent.futures
 import os

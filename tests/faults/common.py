@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all kinds of faults share, beside the scene that they happen in."""
+"""Shared by all kinds of faults, except the scene."""
 import collections
 import hashlib
 import os
@@ -12,8 +12,8 @@ MODEL = ["--family", "qwen3-moe", "--layers", "1", "--hidden", "32", "--intermed
 # Checkpoints that are packed, in several files each: groups in an order of their own, 4-bit and 8-bit floats; and codes
 # that lie by columns. But for that they are as the other.
 PACKED = {"mixed": "ct-small", "gptq": "gptq-small"}
-# Both fits occur (v is of a codebook a row, the experts of a library), one fp8 unit, and three that are kept. The less
-# there is to do, the more points a minute.
+# Both fits occur (v has a codebook per row, the experts a library), one fp8 unit, and three kept units. The less work,
+# the more points per minute.
 USUAL = ["--override", "role:q=keep", "--override", "role:k=keep", "--override", "role:o=keep",
          "--format", "embedding=keep", "--lm-head", "fp8"]
 V2 = [*USUAL, "--mode", "v2"]
@@ -21,18 +21,18 @@ V2 = [*USUAL, "--mode", "v2"]
 # for a size with the same surveys: one unit is then assigned v2c with outliers, three fp8.
 OPTIONS = {"same": USUAL, "floor": [*USUAL, "--min-cos-strict", "0.97"], "goal": [*USUAL, "--target-size", "116kB"],
            "v2": V2, "v2-floor": [*V2, "--min-cos-strict", "0.95", "--min-cos-lazy", "0.95"]}
-# With which some of the experts of packed models are of a library, too.
+# Gives some experts of packed models a library, too.
 PACKED_OPTIONS = ["--override", "role:gate=floor:0.98"]
 SANE = {0, 1, 2, 3, 4}
-STAGE_SANE = SANE | {75, 76}  # base/xfp_error.h: an earlier artifact is not there; more bits are wanted
+STAGE_SANE = SANE | {75, 76}  # base/xfp_error.h: an earlier artifact is missing; more bits are needed
 
 
 class Failed(Exception):
-    """What must hold does not."""
+    """An invariant does not hold."""
 
 
 class Skipped(Exception):
-    """The point could not be tried, and why."""
+    """The point could not be tried; the text is the reason."""
 
 
 Ended = collections.namedtuple("Ended", "command status out err")
@@ -47,7 +47,7 @@ def describe(ended):
 
 
 def seeded(*what):
-    """Random numbers that follow from the seed and a point's own name: repeating one point draws the same."""
+    """Random numbers seeded by the seed and the point's name, so that a repeated point draws the same."""
     return random.Random("/".join(str(part) for part in what))
 
 
@@ -57,7 +57,7 @@ def sha256(path):
 
 
 def mark(path, st=None):
-    """Differs whenever the file was written, replaced or touched."""
+    """A value that differs whenever the file was written, replaced or touched."""
     st = st or os.lstat(path)
     return st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns
 
@@ -78,7 +78,7 @@ def files_below(folder):
 
 
 def end_session(leader):
-    """Kill every process of a session, whatever groups they are in."""
+    """Kill every process of a session, in any process group."""
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:

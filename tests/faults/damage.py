@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is found of an earlier run is damaged: a bit of a file, a value or a row of the manifest.
+"""Damage to the files of an earlier run: a bit of a file, a value or a row of the manifest.
 
-Every byte of the text files and stamps of the work folder, and of one unit's artifacts; stamps that have changed
-places; every value of every table; of all other files ten thousand bytes, evenly spaced from a seeded start.
-Afterwards the same conversion runs, or one with other options and then that one: the first run may fail, with a
-message, and never gives other bytes.
+Every byte of the text files and stamps of the work folder, and of one unit's artifacts; swapped stamps; every value of
+every table; of all other files ten thousand bytes, evenly spaced from a seeded start. Afterwards the same conversion
+runs, or one with other options and then the same: the first run may fail, with a message, and never produces other
+bytes.
 """
 import os
 import shutil
@@ -16,13 +16,13 @@ from common import Failed, Skipped, seeded
 REST = 10000
 MANIFEST = "cache/manifest.sqlite"
 NO_BUNDLE = ["out.xfp", "out.xfp.work/bundle"]
-# What decides nothing: it is only read by people, or has no bytes.
+# Data that decides nothing: it is only shown to people, or has no bytes.
 NOT_DAMAGED = {"log", "lock", "ledger.h5"}
 AFTERWARDS = ["same", "floor"]
-BITS = 4  # of each value that a choice is made from, with a new choice afterwards
+BITS = 4  # bits of each value that a choice depends on, with a new choice afterwards
 
 
-# ---- which points -------------------------------------------------------------------------------
+# ---- selection of points -------------------------------------------------------------------------
 
 
 def points(scene, seed):
@@ -47,8 +47,8 @@ def points(scene, seed):
 
 
 def swaps(scene, seed):
-    """Each stamp with the next one of its unit, and with the same one of the next unit; all there is to know of what
-    weights units hold is then in the manifest, or where that is gone, in what the stamps name."""
+    """Each stamp with the next one of its unit, and with the same one of the next unit; the weights of units are then
+    known only from the manifest or, without it, from what the stamps name."""
     names = sorted(scene.stamps())
     for order in [names, sorted(names, key=lambda name: (name.partition("-")[2], name))]:
         for number, (one, other) in enumerate(zip(order, order[1:])):
@@ -94,7 +94,7 @@ def manifest(scene, seed):
 
 
 def flip(path, byte, bit):
-    """Nothing but the content is to tell it, so the times stay."""
+    """Change only the content: the times are restored."""
     st = os.stat(path)
     if byte >= st.st_size:
         raise Skipped("the file is shorter this time")
@@ -107,7 +107,7 @@ def flip(path, byte, bit):
 
 
 def flipped(value, draw):
-    """One bit of it: of a real number one that matters, of text one of its last three bits."""
+    """Flip one bit: of a real number a significant one, of text one of its last three bits."""
     if isinstance(value, float):
         bits, = struct.unpack("<Q", struct.pack("<d", value))
         return struct.unpack("<d", struct.pack("<Q", bits ^ 1 << draw.randrange(40, 62)))[0]
@@ -120,7 +120,7 @@ def flipped(value, draw):
 
 
 def change_manifest(scene, kind, table, number, column, draw):
-    """Below SQLite's own rules, as a damaged page would be: no triggers, no references."""
+    """Bypass SQLite's own checks, like a damaged page: no triggers, no references."""
     db = sqlite3.connect(scene.path(MANIFEST), isolation_level=None)
     try:
         db.execute("PRAGMA foreign_keys = OFF")
@@ -137,7 +137,7 @@ def change_manifest(scene, kind, table, number, column, draw):
         elif kind == "manifest":
             changed = flipped(row[column], draw)
             db.execute(f'UPDATE "{table}" SET "{columns[column]}" = ? WHERE {where}', (changed, *row))
-        else:  # the rows change places: all but the first column are the other's
+        else:  # swap the rows: all columns but the first are exchanged
             other, count = rows[number - 1], len(columns)
             db.execute(f'DELETE FROM "{table}" WHERE {where}', row)
             db.execute(f'DELETE FROM "{table}" WHERE {where}', other)
@@ -160,7 +160,7 @@ def run(scene, point, seed):
 
 
 def check(scene, state, then, damaged=()):
-    """The run that meets the damage, and then one that is as it was before."""
+    """Run with the damage, and then as before."""
     ended = scene.convert(then)
     scene.check_status(ended)
     if not ended.status:
@@ -181,7 +181,7 @@ def run_text(scene, _, where, draw):
 
 
 def run_swap(scene, _, where, __):
-    """Each is sound in itself, and speaks of something else."""
+    """Each is valid by itself, but describes something else."""
     one, other, manifest, then = where
     state = scene.finished()
     paths = [scene.path("out.xfp.work", name) for name in (one, other)]
@@ -202,8 +202,8 @@ def run_manifest(scene, kind, where, draw):
 
 
 def run_artifact(scene, _, where, draw):
-    """The artifact must be read to be met: by the stage that made it, or as one of the next stage's inputs; a whole
-    conversion tells what came of it where neither of them noticed, and now and then where they did."""
+    """The damage is noticed only if the artifact is read: by the stage that made it, or as an input of the next stage;
+    a whole conversion shows the effect if neither noticed, and occasionally if they did."""
     stamp, byte = where[0], int(where[1])
     unit = scene.unit_with("library")
     keys = scene.keys(unit)

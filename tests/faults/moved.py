@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damage to what --drop-cache keeps of an unfinished bundle: the pending file, its record `moving`, and receipts.
+"""Damage to the files of an unfinished bundle with --drop-cache: the pending file, its record `moving`, and receipts.
 
 The conversion was killed when half of the units had moved into the pending file (half), when all had and the file was
-about to be renamed (whole), or just after that (named; the bundle itself is damaged instead). A restart gives the reference's bytes or is refused with a message; the next one gives
-those bytes. In every third point the restart is killed as well, and the files that it leaves are damaged again.
+about to be renamed (whole), or just after that (named; the bundle itself is damaged instead). A restart gives the
+reference's bytes or is refused with a message; the next one gives those bytes. In every third point the restart is
+killed as well, and the files that it leaves are damaged again.
 """
 import os
 import re
@@ -38,8 +39,8 @@ def receipts(scene):
 
 
 def places(scene, state, file, seed):
-    """Offsets: all of the record; in the bundle the first byte of each header, the first and last of each member, the last
-    of its padding, and SPACED others; one in forty of a receipt."""
+    """Offsets: all of the record; in the bundle the first byte of each header, the first and last of each member, the
+    last of its padding, and SPACED others; every fortieth of a receipt."""
     size = os.path.getsize(scene.path(file))
     if file == MOVING:
         return range(size)
@@ -61,7 +62,7 @@ def places(scene, state, file, seed):
 
 def bundling(scene, kill=None, after=""):
     """Convert with --drop-cache; kill xfp-bundle at rename number `kill`, or run the commands `after` when it has ended.
-    Returns the end and the renames."""
+    Returns the result and the renames."""
     trace = ["strace", "-qq", "-o", scene.path("trace"), "-e", "trace=rename"]
     if kill:
         trace += ["-e", f"inject=rename:signal=KILL:when={kill}"]
@@ -107,7 +108,7 @@ def harm(scene, state, file, how, draw):
     if how == "gone":
         os.unlink(path)
         return
-    if how == "other":  # a sound file, of the other state
+    if how == "other":  # a valid file of the other state
         other = "whole" if state == "half" else "half"
         if other in scene.states and os.path.exists(scene.saved(other, file)):
             shutil.copy2(scene.saved(other, file), path)
@@ -143,7 +144,7 @@ def run(scene, point, seed):
         harm(scene, state, file, how, draw)
     ended = scene.convert() if draw.randrange(2) else scene.run([*scene.convert_command(), "--drop-cache"])
     scene.check_status(ended, {0, 1, 2, 3} if file == "out.xfp" else {0, 1, 3})
-    if ended.status == 2 and "remove it" in ended.err:  # it does not begin as a bundle does, so it may be anything
+    if ended.status == 2 and "remove it" in ended.err:  # without a bundle's signature it may be any file
         os.unlink(scene.path(file))
     check_out(scene, file)
     if not ended.status:
@@ -155,7 +156,7 @@ def run(scene, point, seed):
 
 
 def check_out(scene, file):
-    """A bundle that we damaged may stay as long as no conversion has succeeded."""
+    """A damaged bundle may stay until a conversion has succeeded."""
     scene.wait_for_lock()
     if file != "out.xfp":
         scene.check_names()

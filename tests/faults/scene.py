@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tiny conversion, states of it to start from, and what must hold after each point."""
+"""A tiny conversion, states of it to start from, and the invariants to check after each point."""
 import fcntl
 import glob
 import json
@@ -17,14 +17,14 @@ MAKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "make-pac
 
 
 class Scene:
-    """A folder with a checkpoint `m`, a conversion of it (out.xfp, out.xfp.work, cache), and saved states of that."""
+    """A folder with a checkpoint `m`, a conversion of it (out.xfp, out.xfp.work, cache), and saved states."""
 
     def __init__(self, folder, tools, model=None, first=None):
         """`model`: one of PACKED, or None; `first`: a scene of the same model, whose references are known."""
         self.folder, self.tools, self.model = folder, tools, model
         self.states, self.references = {}, {}
-        self.usual_seconds = {}  # {name: how long a run takes that nothing happens to}
-        self.measured = None  # by the point that ran last, for the summary of its kind
+        self.usual_seconds = {}  # {name: duration of a run without faults}
+        self.measured = None  # set by the last point, for the summary of its kind
         os.makedirs(self.path("elsewhere"))
         if first:
             shutil.copytree(first.path("m"), self.path("m"))
@@ -50,7 +50,7 @@ class Scene:
                     name == "XFP_DATADIR"}
         settings.update(OMP_NUM_THREADS="1", LC_ALL="C")
         if os.environ.get("XFP_TEST_SANITIZERS"):
-            settings["ASAN_OPTIONS"] = "detect_leaks=0"  # it cannot be, under ptrace
+            settings["ASAN_OPTIONS"] = "detect_leaks=0"  # impossible under ptrace
         settings.update(environment or {})
         return subprocess.Popen(command, cwd=self.folder, env=settings, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
@@ -68,7 +68,7 @@ class Scene:
         return self.wait(self.start(command, environment))
 
     def by_hand(self, program, *arguments):
-        """A stage."""
+        """The path of a stage."""
         return [program, "--work", "out.xfp.work", "--cache", "cache", *arguments]
 
     def convert_command(self, options="same", out="out.xfp", cache="cache", model="m"):
@@ -78,7 +78,7 @@ class Scene:
         return self.run([*prefix, *self.convert_command(options)], environment)
 
     def put_first(self, tool, script):
-        """A script in the place of a tool: xfp looks beside itself before it looks on PATH, so a copy is there."""
+        """Put a script in place of a tool: xfp looks for tools in its own folder first, so copies are made there."""
         os.makedirs(self.path("first"), exist_ok=True)
         with open(self.path("first", tool), "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\n" + script + "\n")
@@ -86,10 +86,10 @@ class Scene:
         if not os.path.exists(self.path("first", "xfp")):
             shutil.copy2(shutil.which("xfp"), self.path("first", "xfp"))
 
-    # ---- what is right ----------------------------------------------------------------------------
+    # ---- references -------------------------------------------------------------------------------
 
     def refer(self, name, model="m"):
-        """Convert without a fault, apart from everything else: the bundle's digest, and every stamp."""
+        """Convert without faults, separately: returns the bundle's digest, and every stamp."""
         shutil.rmtree(self.path("elsewhere"))
         os.mkdir(self.path("elsewhere"))
         ended = self.run(self.convert_command(name if name in OPTIONS else "same", "elsewhere/o.xfp", "elsewhere/c",
@@ -110,20 +110,20 @@ class Scene:
         return os.path.join("cache", "artifacts", key[:2], key + ".h5")
 
     def keys(self, unit, options="same"):
-        """{stamp: key} of one unit, in the order of its chain."""
+        """{stamp: key} of one unit, in the order of the stages."""
         stamps = self.references[options][1]
         chain = ["survey", "outliers", "fit", "library", "extended", "extended-library", "choice", "packed"]
         return {stamp: stamps[f"{unit}-{stamp}"].decode().split()[0] for stamp in chain if f"{unit}-{stamp}" in stamps}
 
     def unit_with(self, stamp, without=None):
-        """The first unit that has such an artifact."""
+        """The first unit that has this kind of artifact."""
         units = sorted({name.split("-")[0] for name in self.references["same"][1]})
         return next(unit for unit in units if stamp in self.keys(unit) and without not in self.keys(unit))
 
     # ---- states -----------------------------------------------------------------------------------
 
     def live(self):
-        """{relative path: mark} of everything that a conversion writes."""
+        """{relative path: mark} of all files that a conversion writes."""
         found = {}
         for where in ["out.xfp.work", "cache"]:
             for relative, entry in entries_below(self.path(where), where + "/"):
@@ -149,14 +149,14 @@ class Scene:
             self.copy(self.path(relative), self.saved(state, relative))
 
     def adopt(self, state):
-        """A bundle that was written again with the same bytes, and the stamp that knows its inode, are as good."""
+        """A bundle written again with the same bytes, and the stamp with its inode, are equivalent."""
         for relative in ["out.xfp", "out.xfp.work/bundle"]:
             if relative in self.states[state] and self.states[state][relative] != mark(self.path(relative)):
                 self.copy(self.path(relative), self.saved(state, relative))
                 self.states[state][relative] = mark(self.path(relative))
 
     def restore(self, state):
-        """Copies only what differs: a point that changed two files costs two."""
+        """Restore a state by copying only the files that differ."""
         marks, live = self.states[state], self.live()
         for relative in live.keys() - marks.keys():
             os.unlink(self.path(relative))
@@ -164,13 +164,13 @@ class Scene:
         for relative in changed:
             self.copy(self.saved(state, relative), self.path(relative))
             marks[relative] = mark(self.path(relative))
-        # The bundle's stamp knows the inode, and a copy has another: let xfp write both again.
+        # The bundle's stamp contains the inode, and a copy has another one: xfp must write both again.
         if "out.xfp" in changed and "out.xfp.work/bundle" in marks:
             self.expect(self.convert(), "same")
             self.save(state)
 
     def finished(self):
-        """The state after undisturbed conversions, which most others are made from."""
+        """The state after conversions without faults, from which most others are made."""
         if "finished" not in self.states:
             self.expect(self.convert("v2"), "v2")
             self.expect(self.convert(), "same")
@@ -179,7 +179,7 @@ class Scene:
         return "finished"
 
     def state(self, name, remove):
-        """The state `name`: a finished conversion without the files that `remove` gives."""
+        """Make the state `name`: a finished conversion without the files that `remove` returns."""
         if name not in self.states:
             self.finished()
             for relative in remove:
@@ -189,17 +189,17 @@ class Scene:
         self.restore(name)
         return name
 
-    # ---- what must hold ---------------------------------------------------------------------------
+    # ---- invariants -------------------------------------------------------------------------------
 
     def check_status(self, ended, sane=frozenset(SANE), killed=False, mute=False):
-        """A documented status, and a message where it is not 0; or the signal that we sent."""
+        """Check for a documented status, with a message unless it is 0, or for the signal that we sent."""
         if ended.status not in sane and not (killed and ended.status in (-signal.SIGKILL, 128 + signal.SIGKILL)):
             raise Failed("no documented status: " + describe(ended))
         if ended.status and not ended.err.strip() and not (killed or mute or ended.status == 76):
             raise Failed("no message: " + describe(ended))
 
     def check_names(self, allowed=("same",)):
-        """Whatever happened: no wrong or partial file has a final name."""
+        """Check, after any outcome, that no wrong or partial file has a final name."""
         if os.path.exists(self.path("out.xfp")):
             if sha256(self.path("out.xfp")) not in [self.references[name][0] for name in allowed]:
                 raise Failed("out.xfp is there, and wrong")
@@ -209,7 +209,7 @@ class Scene:
                 raise Failed(f"the stamp {name} is wrong: {content!r}")
 
     def expect(self, ended, options="same"):
-        """A success, with the right bytes, and the right digest reported."""
+        """Check a success: the right bytes, and the right digest in the output."""
         if ended.status:
             raise Failed("it should have succeeded: " + describe(ended))
         self.check_bundle(ended, options)
@@ -228,7 +228,7 @@ class Scene:
             raise Failed(f"status 0 with a wrong SHA-256 in the summary ({reported}): " + describe(ended))
 
     def check_kept(self, state, damaged=()):
-        """No sound artifact of the state is gone."""
+        """Check that no valid artifact of the state was removed."""
         for relative in self.states[state]:
             if relative.startswith("cache/artifacts/") and relative not in damaged:
                 if not os.path.exists(self.path(relative)):
@@ -242,7 +242,7 @@ class Scene:
             raise Failed(f"debris stays: {os.path.relpath(left[0], self.folder)}")
 
     def wait_for_lock(self):
-        """Stages that a killed xfp left behind end by themselves, soon."""
+        """Check that stages of a killed xfp end by themselves, soon."""
         path, deadline = self.path("out.xfp.work", "lock"), time.monotonic() + PATIENCE_S
         while os.path.exists(path):
             with open(path, "rb") as file:
@@ -255,7 +255,7 @@ class Scene:
             time.sleep(0.002)
 
     def check_rerun(self, state, damaged=(), options="same"):
-        """Run again without a fault, it succeeds with the reference's bytes, and nothing sound was lost."""
+        """Check that a run without faults succeeds with the reference's bytes, and that nothing valid was lost."""
         self.wait_for_lock()
         self.check_kept(state, damaged)
         ended = self.convert(options)

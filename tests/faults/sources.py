@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checkpoint changes while it is converted, before or after each stage, in every way that a file can change.
+"""A checkpoint that changes during its conversion, before or after each stage, in every way that a file can change.
 
-A bundle is of the old or of the new checkpoint as a whole, or there is none and a message; a rerun gives the bundle
-of what is then there. A script in the place of the stage stops it, the change is made, and the stage goes on.
+A bundle is made of either the old or the new checkpoint, or there is a message and none; a rerun gives the bundle of
+the current checkpoint. A script in place of the stage stops it, the change is made, and the stage continues.
 """
 import itertools
 import json
@@ -18,7 +18,7 @@ from common import Failed, PATIENCE_S, SANE, describe, sha256
 STAGES = ["xfp-inspect", "xfp-survey", "xfp-outlier-extract", "xfp-lloyd-fit", "xfp-libfit", "xfp-autoselect",
           "xfp-pack", "xfp-bundle"]
 ATTENTION, EXPERT = "model.layers.0.self_attn.", "model.layers.0.mlp.experts.1."
-# By model: a tensor of which an element is changed, or of config.json one text for another as long.
+# By model: the tensor with the changed element, or a replacement of equal length in config.json.
 CHANGES = {
     None: {"row": ATTENTION + "v_proj.weight", "expert": EXPERT + "gate_proj.weight",
            "unit-kept": ATTENTION + "q_proj.weight", "kept": "model.norm.weight", "fp8": "lm_head.weight"},
@@ -29,7 +29,7 @@ CHANGES = {
              "codes": ATTENTION + "q_proj.qweight", "config": ("0.01", "0.02")},
 }
 WAYS = ["replaced", "written", "mapped", "relinked", "relinked-and-back", "relinked-back-later"]
-# nothing: a first conversion; known: every artifact of both is there, and no file was read yet
+# nothing: a first conversion; known: every artifact of both checkpoints exists, but no file was read yet
 CACHES = ["nothing", "known"]
 
 
@@ -44,7 +44,7 @@ def points(scene, seed):
 
 
 def file_of(folder, what):
-    """The one that the tensor is in."""
+    """The file that contains the tensor."""
     if isinstance(what, tuple):
         return "config.json"
     index = os.path.join(folder, "model.safetensors.index.json")
@@ -62,7 +62,7 @@ def place(path, tensor):
 
 
 def make_new(scene, name):
-    """new-NAME, the checkpoint with this change, and the references of both; and which file it is in."""
+    """Make new-NAME, the changed checkpoint, and the references of both; returns the file that differs."""
     folder, what = "new-" + name, CHANGES[scene.model][name]
     changed = file_of(scene.path("m"), what)
     if folder in scene.references:
@@ -86,7 +86,7 @@ def make_new(scene, name):
 
 
 def fresh(scene, cache, folder):
-    """`link` leads to `old`, a copy of the checkpoint that may be changed."""
+    """Make `link`, a link to `old`, which is a copy of the checkpoint that may be changed."""
     for name in ["old", "out.xfp.work", "cache", "go", "out.xfp", "link"]:
         path = scene.path(name)
         (shutil.rmtree if os.path.isdir(path) and not os.path.islink(path) else remove)(path)
@@ -113,13 +113,13 @@ def remove(path):
 
 
 class Change:
-    """One way to change `old`, or what `link` leads to."""
+    """One way to change `old`, or the target of `link`."""
 
     def __init__(self, scene, way, new, name):
-        """`name`: of the file that is changed."""
+        """`name`: the file that is changed."""
         self.scene, self.way, self.new, self.name, self.map = scene, way, new, name, None
         if way == "mapped":
-            # A page that is dirty already: writing to it again moves no time stamp.
+            # A page that is dirty already: writing to it again changes no timestamp.
             with open(scene.path("old", name), "r+b") as file:
                 self.map = mmap.mmap(file.fileno(), 0)
             self.map[0] = self.map[0]
@@ -179,7 +179,7 @@ def run(scene, point, _):
 
 
 def wait_for(process, path):
-    """Whether the stage came to it; some are not needed where all is known."""
+    """Whether the stage ran; some are not needed if everything is cached."""
     deadline = time.monotonic() + PATIENCE_S
     while not os.path.exists(path):
         if process.poll() is not None or time.monotonic() > deadline:
@@ -200,7 +200,7 @@ def check(scene, ended, new):
 
 
 def rerun(scene, command, right, mapped):
-    """Where no time stamp moved, only --rehash is sure to notice what was written after the last look."""
+    """If no timestamp changed, only --rehash is certain to notice a write after the last check."""
     ended = scene.run(command)
     if mapped:
         check(scene, ended, right)

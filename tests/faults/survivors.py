@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of xfp alone, or of its guard process and then of xfp, while the processes that it started are at work.
+"""kill -9 of xfp alone, or of its guard process and then of xfp, while the processes that it started run.
 
-All of them inherit the lock of the work folder. From the moment when the lock is free, and another run can begin, no
-process of the killed run has a file of the conversion open, and none of these files changes. The times until then are
-measured and reported.
+All of them inherit the lock of the work folder. When the lock is free, and another run can begin, no process of the
+killed run has a file of the conversion open, and none of these files changes. The times until then are measured and
+reported.
 """
 import fcntl
 import os
@@ -13,7 +13,7 @@ import time
 from common import Failed, PATIENCE_S, SANE, end_session, seeded
 from syscalls import cases, check_moved, prepare
 
-# Every fit of a first conversion; and only the bundle, while units move into it and xfp removes them from the cache.
+# Every fit of a first conversion; and the bundle, while units move into it and xfp removes them from the cache.
 CASES = ["convert-first", "drop"]
 MOMENTS = {"xfp": 100, "guard": 40}
 
@@ -49,7 +49,7 @@ def open_files(process):
 
 
 def kill(process, who):
-    """Kill xfp; before it, where asked for, the guard: the child of xfp that leads a process group."""
+    """Kill xfp and, before it, if requested, the guard: the child of xfp that leads a process group."""
     for child, parent in processes(process.pid).items() if who == "guard" else ():
         try:
             if parent == process.pid and os.getpgid(child) == child:
@@ -133,7 +133,7 @@ def run(scene, point, seed):
 
 
 def summary(measured):
-    """A line for each case and who was killed: times of those kills that left processes."""
+    """A line for each case and killed process: times of those kills that left processes."""
     for kind in sorted({kind for kind, *_ in measured}):
         times = [[1000 * free, 1000 * gone] for its, there, free, gone in measured if its == kind and there]
         line = f"{kind} {sum(its == kind for its, *_ in measured)} times: processes left {len(times)} times"

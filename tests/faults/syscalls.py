@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """System calls that fail, and a kill at each: strace injects both, into static and dynamic programs alike.
 
-strace counts calls a process, so each program is run by hand for one unit; of `xfp convert` and of make only the
-process itself is traced, not its children. In the case named whole all of them are, and the Nth call of every process
-fails, for the first forty and then one in 25. Which error a call fails with takes turns among those that fit it.
+strace counts calls per process, so each program is run by hand for one unit; for `xfp convert` and make, only the
+process itself is traced, not its children. In the case `whole` all of them are, and the Nth call of every process
+fails, for the first forty and then every 25th. The errors that fit a call are used in turn.
 """
 import collections
 import json
@@ -28,15 +28,16 @@ ERRORS = {
 }
 READS_WEIGHTS = {"inspect", "survey", "outlier-extract", "lloyd-fit", "libfit", "pack", "pack-rows", "pack-kept",
                  "verify"}
-# A kill between two calls that only look is the same as a kill before the next one that does something.
+# A kill between two calls without side effects equals a kill before the next one that has some.
 LOOKS = {"read", "pread64", "mmap", "getdents64"}
-MOMENTS = 200  # of kills of a whole conversion at spaced times
+MOMENTS = 200  # number of kills of a whole conversion at spaced times
 
 Case = collections.namedtuple("Case", "name command state allowed sane follow drops")
 
 
 def cases(scene):
-    """{name: Case}. A stage runs by hand from just before it (stage) and with all there already (stage-hit)."""
+    """{name: Case}. A stage runs by hand from the state just before it (stage), or with all results present
+    (stage-hit)."""
     library, rows = scene.unit_with("library"), scene.unit_with("fit", without="library")
     alone = [unit for unit in sorted({name.split("-")[0] for name in scene.references["same"][1]})
              if list(scene.keys(unit)) == ["packed"]]
@@ -62,9 +63,9 @@ def cases(scene):
     add("convert-again", convert, ("finished", []), SANE)
     add("convert-first", convert, ("nothing", None), SANE)
     add("convert-floor", scene.convert_command("floor"), ("finished", []), SANE, ("same", "floor"))
-    # Surveys are there; the solve, what it assigns, and fits and units of that are not.
+    # Surveys exist; the solution, the assignment, and its fits and units do not.
     add("goal", scene.convert_command("goal"), ("finished", []), SANE, ("same", "goal"))
-    # Units move from the cache into the bundle; both sides of that.
+    # Units move from the cache into the bundle; faults on both sides of that.
     add("drop", [*convert, "--drop-cache"], ("no-bundle", NO_BUNDLE), SANE, drops=True)
     add("drop-bundle", [*convert, "--drop-cache"], ("no-bundle", NO_BUNDLE), SANE, drops=True)
     add("make", convert, one_unit, SANE)
@@ -74,7 +75,7 @@ def cases(scene):
 
 
 def tried(scene):
-    """Of packed checkpoints only what reads them: the rest does not know."""
+    """Cases of packed checkpoints: only programs that read them, as the others do not depend on packing."""
     return {name: case for name, case in cases(scene).items() if not scene.model or name in READS_WEIGHTS}
 
 
@@ -82,7 +83,7 @@ NO_BUNDLE = ["out.xfp", "out.xfp.work/bundle"]
 
 
 def before(scene, unit, stamp):
-    """What is not there yet just before a stage of a unit ran."""
+    """The files that are missing just before a stage of a unit ran."""
     keys = scene.keys(unit)
     later = list(keys)[list(keys).index(stamp):]
     gone = NO_BUNDLE + [scene.artifact(keys[name]) for name in later]
@@ -106,7 +107,7 @@ def prepare(scene, case):
 
 
 def traced(scene, case, *how):
-    """The case run under strace; of make the outer one, or that of one unit, through a folder that comes first."""
+    """Run the case under strace; for make the outer one, or that of one unit, by a folder that is first in PATH."""
     trace = ["strace", "-qq", "-o", scene.path("trace"), *how]
     if os.path.exists(scene.path("trace")):
         os.unlink(scene.path("trace"))
@@ -127,7 +128,7 @@ def traced(scene, case, *how):
 
 
 def calls_of(scene, case):
-    """{call: (first, last)}: those of the loader, before main, are left out: what it does then is its own."""
+    """{call: (first, last)}, without the loader's calls before main."""
     prepare(scene, case)
     ended = traced(scene, case, "-e", "trace=" + ",".join([*ERRORS, "munmap"]))
     if ended.status not in case.sane:
@@ -141,12 +142,12 @@ def calls_of(scene, case):
                 continue
             counts[called[2]] += 1
             each[called[1]][called[2]] += 1
-            if loading and called[2] == "munmap":  # of ld.so.cache, the last thing that the loader does
+            if loading and called[2] == "munmap":  # ld.so.cache: the last file that the loader reads
                 first, loading = dict(counts), False
     if case.follow:
         counts = {call: max(process[call] for process in each.values()) for call in ERRORS}
     if os.environ.get("XFP_TEST_SANITIZERS"):
-        counts["mmap"] = 0  # of the sanitizer itself, most of them
+        counts["mmap"] = 0  # most of them the sanitizer's own
     return {call: (first.get(call, 0) + 1, counts[call]) for call in ERRORS if counts[call]}
 
 
@@ -214,7 +215,7 @@ def run(scene, point, seed):
 
 
 def check_moved(scene, state, killed):
-    """Artifacts may be gone, and what they were is elsewhere: after a kill, nothing that was packed is made again."""
+    """Artifacts may be missing if the bundle has them: after a kill, nothing that was packed is made again."""
     scene.wait_for_lock()
     ended = scene.convert()
     scene.expect(ended)
@@ -225,7 +226,7 @@ def check_moved(scene, state, killed):
 
 
 def kill_at(scene, number, seed):
-    """All processes of a first conversion at once, at one of many moments."""
+    """Kill all processes of a first conversion at once, at one of many moments."""
     case = cases(scene)["convert-first"]
     if "kill" not in scene.usual_seconds:
         prepare(scene, case)

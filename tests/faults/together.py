@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions of different and of same outputs at once, with one cache, while that is swept, checked and rebuilt."""
+"""Concurrent conversions to different and to the same outputs, with one cache that is collected, checked and
+rebuilt."""
 import glob
 import os
 import shutil
@@ -17,7 +18,7 @@ def points(_, __):
 
 
 def keep_up(scene, command, over, problems):
-    """One command again and again until the conversions are done. It may be refused while they work."""
+    """Repeat a command until the conversions have ended. It may be refused while they run."""
     while True:
         last = over.is_set()
         ended = scene.run(["xfp", "cache", command[0], "--cache", "cache", *command[1:]])
@@ -65,7 +66,7 @@ def run(scene, point, seed):
 
 
 def check(scene, out, runs):
-    """One at least comes through, the others may be refused; what is there is of one that came through."""
+    """At least one succeeds, the others may be refused; the files are those of a successful one."""
     for _, ended in runs:
         scene.check_status(ended, SANE if len(runs) > 1 else {0})
     right = [scene.references[options][0] for options, ended in runs if not ended.status]

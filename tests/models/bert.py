@@ -9,7 +9,7 @@ import numpy as np
 from safetensors_io import Checkpoint
 from wordpiece import WordPiece
 
-# erf by its own values at float32 accuracy: numpy has none, and the tanh form of GELU is another function.
+# erf at float32 accuracy: numpy lacks it, and the tanh form of GELU is a different function.
 ERF_STEP = 1 / 2048
 ERF_TABLE = np.array([math.erf(i * ERF_STEP) for i in range(4 * 2048 + 2)])
 
@@ -58,7 +58,7 @@ class Bert:
         return self.norm(self.linear(mixed, f"{name}.output.dense") + x, f"{name}.output.LayerNorm")
 
     def encode(self, ids):
-        """Token ids [batch, length] of one length, so nothing is padded or masked -> [batch, length, width]."""
+        """Token ids [batch, length] of equal length, so that no padding or mask is needed -> [batch, length, width]."""
         x = (self.weights["embeddings.word_embeddings.weight"][ids]
              + self.weights["embeddings.position_embeddings.weight"][:ids.shape[1]]
              + self.weights["embeddings.token_type_embeddings.weight"][0])

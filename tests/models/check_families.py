@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does xfp eval find the perplexity that Hugging Face transformers finds, in f32 with eager attention?
+"""Does xfp eval compute the perplexity of Hugging Face transformers, in f32 with eager attention?
 
     check_families.py [FAMILY...]
 
-Of each family that xfp eval computes (or of those named): for random models, their bundles (against transformers on
-what they unpack to), the text part of models that see, and, beside models as Hugging Face has them, the same as GGUF.
-`xfp` is the one on the PATH. Prints SKIP and the reason where transformers is not installed. Fails when a perplexity is
-off by more than a thousandth.
+For each family of xfp eval (or those named): random models, their bundles (compared with transformers on the unpacked
+copy), the text part of multimodal models, and, for models in Hugging Face format, the same as GGUF. `xfp` is taken
+from PATH. Prints SKIP and the reason if transformers is not installed. Fails if a perplexity differs by more than a
+thousandth.
 """
 import json
 import os
@@ -37,7 +37,7 @@ WIDE = {**BASE, "hidden_size": 96, "num_attention_heads": 3, "num_key_value_head
 LONG = {**WIDE, "head_dim": 64, "max_position_embeddings": 512}
 VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
           "image_size": 28, "patch_size": 14, "head_dim": 8}
-# Sequences of these are longer than what transformers takes as one chunk of linear attention, which is 64 tokens.
+# Sequences longer than the 64 tokens that transformers processes as one chunk of linear attention.
 HYBRID = {"hidden_size": 60, "num_hidden_layers": 5, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 16,
           "vocab_size": 131, "max_position_embeddings": 256, "rms_norm_eps": 1e-06, "linear_num_key_heads": 2,
           "linear_num_value_heads": 6, "linear_key_head_dim": 12, "linear_value_head_dim": 20,
@@ -123,7 +123,7 @@ class Judge:
 
 
 def bundle_of(model, folder):
-    """A bundle, and what it unpacks to."""
+    """A bundle, and its unpacked copy."""
     bundle, copy = os.path.join(folder, "model.xfp"), os.path.join(folder, "copy")
     subprocess.run(["xfp", "convert", model, "-o", bundle, "-q", "--bits", "3", "--on-miss", "best"], check=True)
     subprocess.run(["xfp", "unpack", bundle, "-o", copy, "--dtype", "f32"], check=True, stdout=subprocess.DEVNULL)

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does xfp generate write, token for token, what Hugging Face transformers does, in f32 with eager attention?
+"""Does xfp generate write the tokens of Hugging Face transformers, in f32 with eager attention?
 
     check_greedy.py [FAMILY|FOLDER...]
 
-Of random models of each family that xfp generate computes (or of those named), and of models in folders with a
-tokenizer.json: three prompts, 32 steps. One by one, xfp's tokens are compared with the largest logits that transformers
-has, with its cache and of the whole text anew. Then a text goes in as prompts of all lengths, and what follows each is
-compared. Either ends where the two best logits are within a thousandth of the spread, the standard deviation, of all:
-the next token is then anyone's. `xfp` is the one on the PATH. Prints SKIP and the reason where transformers is not
-installed. Fails where a token is another one, or transformers' own logits differ by more than that thousandth.
+For random models of each family of xfp generate (or those named), and for models in folders with a tokenizer.json:
+three prompts, 32 steps. One by one, xfp's tokens are compared with the largest logits of transformers, with its cache
+and with the whole text recomputed. Then a text is given as prompts of all lengths, and the next tokens are compared. A
+comparison ends when the two best logits are within a thousandth of the standard deviation of all: the next token is
+then a tie. `xfp` is taken from PATH. Prints SKIP and the reason if transformers is not installed. Fails if a token
+differs, or if transformers' own logits differ by more than that thousandth.
 """
 import json
 import os
@@ -25,7 +25,7 @@ STEPS, NEAR = 32, 1e-3
 
 
 def with_tokenizer(case, folder):
-    """A model that has as many tokens as the tokenizer, a context for all steps, and no token that ends a text."""
+    """A model with the tokenizer's number of tokens, a context for all steps, and no end token."""
     own = {"vocab_size": 260, "max_position_embeddings": 128, "eos_token_id": None}
     make({**case, **own, **({"text_config": {**case["text_config"], **own}} if "text_config" in case else {})}, folder)
     subprocess.run([sys.executable, os.path.join(HERE, "..", "make-tokenizer.py"), folder], check=True)
@@ -38,7 +38,7 @@ def opened(folder):
 
 
 def by_xfp(folder, prompts, steps, *options):
-    """Ids of each prompt, and of what follows."""
+    """Ids of each prompt, and of its continuation."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as batch:
         batch.writelines(json.dumps(prompt) + "\n" for prompt in prompts)
         batch.flush()
@@ -53,7 +53,7 @@ def anew(model, ids):
 
 
 def one_by_one(model, ids, given):
-    """Logits of the last of ids[:given], and of each one behind it, by transformers' cache."""
+    """Logits of the last of ids[:given], and of each following one, with transformers' cache."""
     cache, logits = None, []
     for first, last in zip([0, *range(given, len(ids))], range(given, len(ids) + 1)):
         with torch.no_grad():
@@ -74,7 +74,7 @@ class Judge:
         self.same, self.ties, self.failed, self.worst = 0, 0, 0, 0.0
 
     def take(self, token, *logits):
-        """Whether to go on."""
+        """Whether to continue."""
         if any(map(is_near, logits)):
             self.ties += 1
             return False
@@ -85,7 +85,7 @@ class Judge:
 
     def steps(self, model, prompt, made):
         if "longrope" in model.config.to_json_string():
-            # Factors depend on how long a text is, and but for phi3 transformers keeps the keys that it has.
+            # Factors depend on the length of a text, but except for phi3 transformers keeps its cached keys.
             whole = torch.stack([anew(model, prompt + made[:i])[-1] for i in range(len(made))])
             cached = whole
         else:
@@ -105,7 +105,7 @@ class Judge:
         begun = by_xfp(folder, [TEXT[:size + 1] for size in range(len(TEXT))], 1, "--parallel", "3")
         logits, longrope = anew(model, begun[-1][0]), "longrope" in model.config.to_json_string()
         for prompt, made in begun:
-            # Where the last token is another once the text goes on, it has logits of its own.
+            # If the last token changes when the text continues, it has logits of its own.
             known = not longrope and prompt == begun[-1][0][:len(prompt)]
             self.take(made[0], logits[len(prompt) - 1] if known else anew(model, prompt)[-1])
         print(f"{what:24} {stepped:3} steps and {self.same - before[0] - stepped:3} prompts are the same, "

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does Hugging Face transformers load an unpacked model as it loads the original, and what does it compute?
+"""Does Hugging Face transformers load an unpacked model like the original, and what does it compute?
 
     check_transformers.py ORIGINAL UNPACKED [TOKENS.npy]
 
-Prints SKIP and the reason where transformers is not installed. Fails when the copy has missing, unexpected
-or misshapen weights, or when the numpy forward pass of this folder and transformers disagree.
+Prints SKIP and the reason if transformers is not installed. Fails if the copy has missing, unexpected or misshapen
+weights, or if the numpy forward pass of this folder and transformers disagree.
 """
 import os
 import sys

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does xfp eval follow each key of config.json that transformers knows, or refuse it by name?
+"""Does xfp eval obey each key of config.json that transformers reads, or refuse it by name?
 
     config_keys.py [FAMILY...]
 
-Of each family that xfp eval computes: each key of its class of transformers gets a second value, one at a time, and in
-pairs for layer counts and windows, and for positions. Losses of both are compared, on tiny models with the weights of
+For each family of xfp eval: each key of its transformers class gets a second value, one at a time, and in pairs for
+layer counts and windows, and for positions. Losses of both are compared, on tiny models with the weights of
 named_weights.py. Writes tests/unit/config_keys.json (of the families named, if any), which
-tests/unit/test_config_keys.c replays without transformers, and tests/models/results/config-keys.md, the table. `xfp` is
-the one on the PATH. Fails where a loss is another one, or a refusal does not name a key that was changed.
+tests/unit/test_config_keys.c replays without transformers, and tests/models/results/config-keys.md, the table. `xfp`
+is taken from PATH. Fails if a loss differs, or if a refusal does not name a changed key.
 """
 import copy
 import dataclasses
@@ -33,7 +33,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(os.path.dirname(HERE), "unit", "config_keys")
 EAGER = {"attn_implementation": "eager", "experts_implementation": "eager"}
 TABLE = os.path.join(HERE, "results", "config-keys.md")
-MOST = 2e-5  # of a loss, relative
+MOST = 2e-5  # relative tolerance of a loss
 SIZES = {**BASE, "hidden_size": 12, "num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1,
          "head_dim": 8, "intermediate_size": 14}
 DELTA = {**HYBRID, "hidden_size": 12, "num_attention_heads": 2, "head_dim": 16, **WIDE, "linear_value_head_dim": 6}
@@ -64,7 +64,7 @@ FAMILIES = {
     "qwen3_5": {"vision_config": GRID, "text_config": {"model_type": "qwen3_5_text", **DELTA, "intermediate_size": 14}},
     "qwen3_5_moe": {"vision_config": GRID, "text_config": {"model_type": "qwen3_5_moe_text", **DELTA, **SHARING}},
 }
-# Keys that say what a model is made of or how a program runs, for which another value is another question.
+# Keys that define the parts of a model or the behaviour of a program: another value is another question.
 LEFT_OUT = {"text_config": "a config of its own", "vision_config": "not computed", "transformers_version": "a record",
             "architectures": "chosen by the caller", "return_dict": "a form of output",
             "is_encoder_decoder": "of another kind of model"}
@@ -79,7 +79,7 @@ def longrope(pairs, **more):
 
 
 def values_of(family, text):
-    """Second values of keys that are no plain numbers, or that must fit others."""
+    """Second values of keys that are not plain numbers, or that must fit others."""
     layers = text["num_hidden_layers"]
     pairs = text["head_dim"] // 2
     if family.startswith("qwen3_5") or family == "qwen3_next":
@@ -140,7 +140,7 @@ ROPE = {"rope_parameters", "rope_scaling", "rope_theta", "rope_local_base_freq",
 
 
 def second(field, value, default):
-    """Another value of a plain number or flag."""
+    """Another value for a plain number or flag."""
     if value is None:
         value = default
     if isinstance(value, bool) or "bool" in str(field.type):
@@ -164,7 +164,7 @@ def changes(family, base):
         fields = {f.name: f for f in dataclasses.fields(CONFIG_MAPPING[kind]) if not f.name.startswith("_")}
         hidden = set() if "text_config" in part else HIDDEN | MORE.get(kind, set())
         names = sorted(set(fields) | hidden)
-        if prefix:  # the class is a family of its own, too: here are keys that nesting may change
+        if prefix:  # the class is also a family of its own: only keys that nesting may affect
             names = sorted({"tie_word_embeddings", "num_hidden_layers", "layer_types", "rope_scaling",
                             "rope_parameters", "rope_theta", "sliding_window"} & set(names))
         for name in names:
@@ -195,7 +195,7 @@ def ids_of():
 
 
 def by_transformers(folder, config):
-    """A loss, or None where transformers refuses. Leaves a checkpoint in the folder, with this very config."""
+    """A loss, or None if transformers refuses. Leaves a checkpoint with this config in the folder."""
     path = os.path.join(folder, "config.json")
     with open(path, "w") as file:
         json.dump(config, file)
@@ -257,7 +257,7 @@ class Sweep:
         return outcome, expected if isinstance(expected, float) else None, key
 
     def family(self, name, base):
-        """Cases are [values, outcome, loss or key], values being numbers of those in the list."""
+        """Cases are [values, outcome, loss or key]; values are indices into the list."""
         _, plain, _ = self.judge(name, base, [], None)
         found = changes(name, base)
         pairs = [(a, b) for a, b in itertools.combinations(range(len(found)), 2) if found[a][0] != found[b][0] and

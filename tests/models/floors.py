@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where a model becomes garbage: what floors in each mode leave of it, by xfp eval, as Markdown.
+"""At what floors a model is ruined: the effect of floors in each mode, by xfp eval, as Markdown.
 
     floors.py [--xfp XFP] [--modes M,...] [--floors F,...] [--results FILE.json] [--plot FILE.svg] MODEL [TOKENS.npy]
 
-Converts MODEL with the same floor for every class, lm_head kept, in each mode, and evaluates the bundle beside MODEL on
-TOKENS (default MODEL/eval-tokens.npy). Floors that come to the same bundle are one row. --results keeps what was
-evaluated, and takes it from there the next time.
+Convert MODEL with the same floor for every class, lm_head kept, in each mode, and compare the bundle with MODEL on
+TOKENS (default MODEL/eval-tokens.npy). Floors that give the same bundle are one row. --results saves evaluations, and
+reuses them the next time.
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ def bits_of(info):
 
 
 def evaluated(arguments, tokens, mode, floor, folder, known):
-    """{mode, floor, bits, eval: what xfp eval says}"""
+    """{mode, floor, bits, eval: the output of xfp eval}"""
     bundle = os.path.join(folder, f"{mode}-{floor}.xfp")
     run(arguments.xfp, "convert", arguments.model, "-o", bundle, "--mode", mode, "--min-cos-strict", floor,
         "--min-cos-lazy", floor, "--lm-head", "keep", "--on-miss", "best", "--cache", os.path.join(folder, "cache"))
@@ -40,7 +40,7 @@ def evaluated(arguments, tokens, mode, floor, folder, known):
 
 
 def rows(entries):
-    """One a bundle, with all the floors that lead to it."""
+    """One per bundle, with all floors that lead to it."""
     for entry in entries:
         if not any(e["mode"] == entry["mode"] and e["bits"] == entry["bits"] for e in entries[:entries.index(entry)]):
             floors = [e["floor"] for e in entries if e["mode"] == entry["mode"] and e["bits"] == entry["bits"]]

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""llama.cpp's own quantizers, out of its libggml-base.so, which nothing here brings: GGML_LIBRARY names it."""
+"""llama.cpp's own quantizers, from its libggml-base.so, which GGML_LIBRARY names; it is not part of this project."""
 import ctypes
 
 import numpy as np
 
-# Bits a weight follow from the blocks; the embedding of a type in a file's mix of types is not our business.
+# Bits per weight follow from the blocks; llama.cpp's mixtures of types are not considered.
 FORMATS = ("Q2_K", "Q3_K", "IQ4_XS", "Q4_K", "Q5_K", "Q6_K")
 
 
 class Ggml:
-    """Quantizes and decodes flat arrays; rows are run together where they are no multiple of a block."""
+    """Quantizes and dequantizes flat arrays; rows are concatenated if they are not a multiple of a block."""
 
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
@@ -34,7 +34,7 @@ class Ggml:
         return 8 * self.library.ggml_type_size(number) / self.library.ggml_blck_size(number)
 
     def bytes_of(self, number, count):
-        """What `count` weights take in the type of this number."""
+        """Bytes of `count` weights in the type of this number."""
         block = self.library.ggml_blck_size(number)
         if count % block:
             raise SystemExit(f"{count} weights are no multiple of {block}")
@@ -48,7 +48,7 @@ class Ggml:
         return out
 
     def decoded(self, name, weights):
-        """What is left of a float32 array; its size is a multiple of a block."""
+        """A float32 array after quantization; its size is a multiple of a block."""
         number = self.types[name]
         flat = np.ascontiguousarray(weights, np.float32).reshape(-1)
         packed = np.empty(self.bytes_of(number, flat.size), np.uint8)

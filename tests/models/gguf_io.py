@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading GGUF files of BERT and Qwen3-MoE models with numpy, their tensors under the names of safetensors.
+"""Reads GGUF files of BERT and Qwen3-MoE models with numpy; tensors have their names in safetensors.
 
-A GGUF file is a header, key-value pairs, a table of tensors, and the tensors' bytes behind it. All numbers are little
-endian, a string is its length and its bytes, and dimensions begin with the columns.
+A GGUF file is a header, key-value pairs, a table of tensors, and the tensors' bytes. All numbers are little-endian, a
+string is its length and its bytes, and dimensions begin with the columns.
 """
 import os
 import re
@@ -42,7 +42,7 @@ LAYER_PREFIX = {"bert": "encoder.layer.", "qwen3_moe": "model.layers."}
 
 
 def name_of(name, model_type):
-    """The safetensors name of a tensor of a GGUF file; a stack of experts has a * where their numbers are."""
+    """The safetensors name of a tensor of a GGUF file; in that of a stack of experts, * replaces the number."""
     stem, kind = name.rsplit(".", 1)
     layer = re.fullmatch(r"blk\.(\d+)\.(.*)", stem)
     if layer and layer[2] in LAYERS[model_type]:
@@ -94,7 +94,7 @@ class Gguf:
         return ggml.bytes_of(kind, int(np.prod(shape)))
 
     def read(self, name, ggml):
-        """One tensor in float32; whatever is not a plain number is decoded by `ggml`."""
+        """One tensor in float32; types other than plain numbers are decoded by `ggml`."""
         kind, shape, offset = self.tensors[name]
         data = np.fromfile(self.path, np.uint8, self.bytes_of(name, ggml), offset=offset)
         if kind not in PLAIN:
@@ -103,7 +103,7 @@ class Gguf:
         return widen_bf16(plain) if kind == BFLOAT16 else plain.astype(np.float32)
 
     def checkpoint(self, model_type, ggml):
-        """All tensors in float32 by their safetensors names, stacks as experts."""
+        """All tensors in float32 by their safetensors names, stacks split into experts."""
         result = {}
         for name in self.tensors:
             target, array = name_of(name, model_type), self.read(name, ggml)

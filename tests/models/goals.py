@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a goal loses beside a uniform floor of the same size, of a whole real model, as Markdown.
+"""The loss of a target size compared with a uniform floor of the same size, for a whole real model, as Markdown.
 
     goals.py [--xfp XFP] [--floors X,Y,...] MODEL [TOKENS.npy] [-- OPTION ...]
 
-Converts MODEL with each floor for all classes, embeddings and head included, then with the bundle's size as the goal
+Convert MODEL with each floor for all classes, including embeddings and head, then with the bundle's size as the goal
 (--target-size) and the OPTIONs, such as --weight CLASS=W. Sizes and losses are those of presets.py.
 """
 import argparse

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a copy of a model has lost at its output."""
+"""The loss of a copy of a model at its output."""
 import os
 
 import numpy as np
@@ -10,7 +10,7 @@ from safetensors_io import Checkpoint
 
 
 class Judge:
-    """An encoder (BERT) by its sentence embeddings, any other model by what xfp eval tells of it."""
+    """An encoder (BERT) by its sentence embeddings, any other model by xfp eval."""
 
     def __init__(self, model, tokens=None, xfp="xfp"):
         self.model, self.xfp = model, xfp
@@ -29,7 +29,7 @@ class Judge:
         return xfp_eval(self.xfp, "--tokens", self.tokens, *arguments)
 
     def score(self, folder):
-        """Mean cosine of the embeddings with the original's, or perplexity, as a table shows it."""
+        """Mean cosine of the embeddings with the original's, or perplexity, formatted for a table."""
         if self.encoder:
             return f"{self.cosine(folder):.4f}"
         return f"{self.evaluated(folder)['perplexity']:.3f}"
@@ -38,11 +38,11 @@ class Judge:
         return (embed(folder, self.sentences) * self.original).sum(-1, dtype=np.float64).mean()
 
     def loss_of_score(self, score):
-        """1 - cosine, or how far perplexity is above the source's, as a share of it."""
+        """1 - cosine, or the relative increase of perplexity over the source's."""
         return 1 - float(score) if self.encoder else float(score) / float(self.source) - 1
 
     def loss(self, folder):
-        """1 - cosine, or the Kullback-Leibler divergence from the original in nats a token: of the same text, its
+        """1 - cosine, or the Kullback-Leibler divergence from the original in nats per token: for the same text, its
         noise is a small part of perplexity's."""
         if self.encoder:
             return 1 - self.cosine(folder)

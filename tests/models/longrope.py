@@ -5,8 +5,8 @@
     longrope.py FOLDER
     longrope.py --transformers FOLDER
 
-The second form prints the tokens that transformers makes of each of PROMPTS, 16 of each, alone and by its KV cache:
-those that tests/cli/generate.bats expects. It needs torch and transformers.
+The second form prints the 16 tokens that transformers generates for each of PROMPTS, alone and with its KV cache: those
+that tests/cli/generate.bats expects. It needs torch and transformers.
 """
 import json
 import sys

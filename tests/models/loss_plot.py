@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plot beside a table of table.py: what is lost at the output, on a logarithmic scale, by true bits."""
+"""The plot beside a table of table.py: loss at the output, on a logarithmic scale, by true bits."""
 import math
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 420, 62, 120, 34, 66
-LETTER, ASCENT, DESCENT = 6.1, 9, 3  # of a label: the width of a letter, and what is above and below its line
+LETTER, ASCENT, DESCENT = 6.1, 9, 3  # size of a label: width of a letter, ascent and descent
 COLOURS = {"v2": "#8a6d3b", "v2a": "#7b4fa3", "v2c": "#1f5fa8", "v2c/32": "#1f5fa8", "v2c/16": "#2b8a8a",
            "auto": "#2e7d32", "llama.cpp": "#c0392b"}
 STYLE = """svg { background: #ffffff; } text { font: 12px system-ui, sans-serif; fill: #24292f; }
@@ -19,7 +19,7 @@ def ticks(least, most):
 
 
 def place(at, label, taken):
-    """Left, baseline and box of a label beside a point, or as near as nothing in `taken` is covered."""
+    """Left, baseline and box of a label beside a point, or as near as possible without covering anything in `taken`."""
     width = len(label) * LETTER
     for off in range(0, HEIGHT, 2):
         for side in (-1, 1):
@@ -33,8 +33,8 @@ def place(at, label, taken):
 
 
 def plot(title, points):
-    """`points`: (series, label, bits, loss). A line a series; only points of llama.cpp are labelled, where the labels cover
-    no point and no other label."""
+    """`points`: (series, label, bits, loss). One line per series; only points of llama.cpp are labelled, where labels
+    cover no point and no other label."""
     xs, ys = [p[2] for p in points], [p[3] for p in points]
     low, high = math.floor(min(xs) * 2) / 2, math.ceil(max(xs) * 2) / 2
     marks = ticks(min(ys), max(ys))

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a quantized copy of a real model still does.
+"""Measure a quantized copy of a real model.
 
     measure.py embed MODEL_A MODEL_B [SENTENCES.txt]   mean cosine of the embeddings of 200 sentences
-    measure.py perplexity MODEL TOKENS.npy             nats a token, and its exponential
+    measure.py perplexity MODEL TOKENS.npy             nats per token, and its exponential
 
-perplexity runs the xfp on the PATH.
+perplexity runs the xfp in PATH.
 """
 import json
 import os
@@ -25,7 +25,7 @@ def read_sentences(path=SENTENCES):
 
 
 def xfp_eval(xfp, *arguments):
-    """What `xfp eval` says; what the fast form differs by is far below what is shown."""
+    """The output of `xfp eval`; the error of --fast is far below the printed digits."""
     command = [xfp, "eval", "--fast", "--json", *arguments]
     try:
         return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that follow from the names of their tensors, by a formula that tests/unit/tiny_model.h has too."""
+"""Weights derived from the names of their tensors, by a formula shared with tests/unit/tiny_model.h."""
 import json
 import os
 import struct
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def weights(name, shape):
-    """Evenly between -1/2 and 1/2, and of norms between 1/2 and 3/2."""
+    """Uniform between -1/2 and 1/2, for norms between 1/2 and 3/2."""
     state = 0xcbf29ce484222325
     for byte in name.encode():
         state = (state ^ byte) * 0x100000001b3 & (1 << 64) - 1
@@ -23,7 +23,7 @@ def weights(name, shape):
 
 
 def plain(name):
-    """The name that a tensor has in a model of text alone."""
+    """The name of a tensor in the text-only model."""
     for prefix in ("model.language_model.", "language_model.model."):
         if name.startswith(prefix):
             return "model." + name[len(prefix):]
@@ -31,7 +31,7 @@ def plain(name):
 
 
 def rewrite(path, scale=1, name_of=lambda name: name):
-    """Give every tensor of a safetensors file its weights, times `scale` but for those of norms."""
+    """Give every tensor of a safetensors file its weights, times `scale` except for norms."""
     with open(path, "rb") as file:
         header = file.read(struct.unpack("<Q", file.read(8))[0])
     tensors = {name: t for name, t in json.loads(header).items() if name != "__metadata__"}
@@ -43,7 +43,7 @@ def rewrite(path, scale=1, name_of=lambda name: name):
 
 
 def write_checkpoint(folder, config, shapes):
-    """A config.json, and a model.safetensors of tensors with these names and shapes."""
+    """Write a config.json, and a model.safetensors of tensors with these names and shapes."""
     header, at = {}, 0
     for name, shape in shapes.items():
         end = at + 4 * int(np.prod(shape))

@@ -1,20 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What presets make of a whole real model, beside the files that llama.cpp makes of it, as Markdown.
+"""Results of presets for a whole real model, beside llama.cpp's files of it, as Markdown.
 
     presets.py [--xfp XFP] [--gguf FOLDER] [--setting 'NAME[=TYPE]: OPTION ...'] MODEL [TOKENS.npy]
 
-Converts MODEL with each profile of PRESETS, or with the settings given instead (repeatable),
-unpacks and judges the copy. `bits` are those of the whole model, embeddings and head included: bytes of all
-quantized and kept tensors * 8 / their elements. `file` also has what is not weights, in MB: tokenizer, index, padding.
-The loss is 1 - the mean cosine of sentence embeddings (BERT), or the Kullback-Leibler divergence from MODEL in nats a
-token of TOKENS, by default MODEL/eval-tokens.npy (Qwen3-MoE).
+Convert MODEL with each profile of PRESETS, or with the given settings instead (repeatable), unpack and evaluate the
+copy. `bits` are those of the whole model, including embeddings and head: bytes of all quantized and kept tensors * 8 /
+their elements. `file` also includes the tokenizer, index and padding, in MB. The loss is 1 - the mean cosine of
+sentence embeddings (BERT), or the Kullback-Leibler divergence from MODEL in nats per token of TOKENS, by default
+MODEL/eval-tokens.npy (Qwen3-MoE).
 
-Where GGML_LIBRARY names a libggml-base.so, each setting has its counterpart beside it:
+If GGML_LIBRARY names a libggml-base.so, each setting has its counterparts:
 
-* llama.cpp's own file, FOLDER/*-TYPE.gguf, as llama-quantize made it of the whole model;
-* one type: every matrix that is quantized in the bundle in TYPE's own format alone, with rows run together where their
-  columns are no multiple of a block (llama-quantize takes another, larger type for such a matrix).
+* llama.cpp's own file, FOLDER/*-TYPE.gguf, made by llama-quantize from the whole model;
+* one type: every matrix that the bundle quantizes in TYPE's own format only, with rows concatenated if their columns
+  are not a multiple of a block (llama-quantize takes another, larger type for such a matrix).
 """
 import argparse
 import glob
@@ -32,7 +32,7 @@ from judge import Judge
 from safetensors_io import Checkpoint, write_copy
 from table import run, tensors_of
 
-# Profiles, and the type of llama.cpp that each stands beside.
+# Profiles, and the comparable type of llama.cpp.
 PRESETS = {"near-lossless": "Q6_K", "careful": "Q5_K_M", "balanced": "Q4_K_M", "small": "Q3_K_M", "smallest": "Q2_K"}
 
 
@@ -53,7 +53,7 @@ def elements(shape):
 
 
 def kept_bytes(source, info):
-    """Of all tensors that are as they were, units at source precision among them."""
+    """Bytes of all unchanged tensors, including units at source precision."""
     return sum(elements(tensor["shape"]) * source.element_bytes(tensor["name"])
                for tensor in info["tensors"] if tensor["fate"] == "kept")
 
@@ -63,7 +63,7 @@ def cells(size, data, count, loss):
 
 
 def ours(xfp, model, folder, options):
-    """(what `xfp info` says of the bundle, bytes of its tensors, folder of the unpacked copy)"""
+    """(output of `xfp info` for the bundle, bytes of its tensors, folder of the unpacked copy)"""
     bundle, copy = os.path.join(folder, "out.xfp"), os.path.join(folder, "copy")
     shutil.rmtree(copy, ignore_errors=True)
     run(xfp, "convert", model, "-o", bundle, "--cache", os.path.join(folder, "cache"), *options)
@@ -74,7 +74,7 @@ def ours(xfp, model, folder, options):
 
 
 class Peers:
-    """What llama.cpp makes of the same model; each thing is judged once."""
+    """llama.cpp's files of the same model, each evaluated once."""
 
     def __init__(self, model, judge, folder, scratch):
         self.ggml = Ggml(os.environ["GGML_LIBRARY"])
@@ -97,7 +97,7 @@ class Peers:
         return self.known[peer].split(" | ")
 
     def one_type(self, peer, info):
-        """The bits of the same matrices in one format and of what is kept, and the loss."""
+        """The bits of the same matrices in one format and of the kept tensors, and the loss."""
         kind = peer if peer in FORMATS else peer.rsplit("_", 1)[0]
         matrices = {name for unit in info["units"] if unit["mode"] != "keep"
                     for name in tensors_of(self.source, unit)}

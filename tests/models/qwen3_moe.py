@@ -86,14 +86,14 @@ class Qwen3Moe:
 
 
 def log_probabilities(model, rows):
-    """Of each token that may follow, at all but the last position."""
+    """Log probabilities of all next tokens, at all but the last position."""
     logits = model.logits(rows)[:, :-1]
     logits -= logits.max(-1, keepdims=True)
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
 def nats_per_token(folder, tokens, batch=16):
-    """Mean negative log likelihood of tokens[:, 1:] given what precedes each."""
+    """Mean negative log likelihood of tokens[:, 1:] given the preceding ones."""
     model = Qwen3Moe(folder)
     tokens = tokens.astype(np.int64)
     total = 0.0

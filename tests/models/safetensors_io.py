@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading safetensors with numpy alone. numpy has no bf16: such tensors are read as float32, exactly."""
+"""Reads safetensors with numpy only. numpy has no bf16: such tensors are read as float32, exactly."""
 import json
 import os
 import shutil
@@ -67,7 +67,7 @@ class Checkpoint:
         return widen_bf16(array) if entry["dtype"] == "BF16" else array
 
     def overwrite(self, name, array):
-        """In place, in the file's own dtype: float32 only."""
+        """Write in place, in the file's own dtype: float32 only."""
         path, start, entry = self.entries[name]
         if entry["dtype"] != "F32" or list(array.shape) != entry["shape"]:
             raise ValueError(f"{name}: {entry['dtype']} {entry['shape']}")

@@ -81,12 +81,12 @@ def row(setting, units, score):
 
 
 def tensors_of(source, unit):
-    """Names of the tensors that a unit is made of; those of a stack have a number where the unit's has [*]."""
+    """Names of a unit's tensors; those of a stack have a number where the unit's has [*]."""
     return fnmatch.filter(source.names(), glob.escape(unit["name"]).replace("[*]", "*"))
 
 
 def peer(ggml, name, source, units, copy):
-    """The unpacked copy `copy` with the units' matrices as llama.cpp's format leaves them; rows for the table."""
+    """Requantize the units' matrices in the unpacked copy `copy` by llama.cpp's format; returns rows for the table."""
     made = []
     for unit in units:
         cosines = []
@@ -118,7 +118,7 @@ def main():
             units, copy = convert(arguments.xfp, arguments.model, folder, setting)
             score = judge.score(copy)
             bits = row(setting, units, score)
-            if "no outliers" not in setting:  # a point a k is enough of a line
+            if "no outliers" not in setting:  # one point per k is enough for a line
                 points.append((setting.split(",")[0], setting, bits, judge.loss_of_score(score)))
         if os.environ.get("GGML_LIBRARY"):
             ggml = Ggml(os.environ["GGML_LIBRARY"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An emulator of PTX that proves kernels without a device: every access is checked for bounds, alignment, bytes that
-nobody wrote and races, and whatever is not known is a fault.
+"""An emulator of PTX that checks kernels without a device: every access is checked for bounds, alignment, uninitialized
+bytes and races, and any unknown instruction is a fault.
 
 	module = ptx.load("kernels.ptx")
 	memory = ptx.Memory()
@@ -8,8 +8,8 @@ nobody wrote and races, and whatever is not known is a fault.
 	counts = ptx.launch(module, "kernel", (blocks,), (threads,), [x, y, n], memory, shared=bytes)
 	memory.download(y, numpy.float32, n)
 
-The memory model is that of threads which run in turn, so what a program may not rely on is found by the order of
-barriers and fences (order.py), not by strange values. It runs PTX, not what ptxas makes of it."""
+Threads run one after another on sequentially consistent memory; missing synchronization is found from the order of
+barriers and fences (order.py), not from wrong values. It runs PTX, not the code that ptxas makes of it."""
 from .decode import window_names
 from .fault import Fault
 from .memory import Memory

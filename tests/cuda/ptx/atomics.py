@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Atomics. Threads that change the same address do so one after the other, in the order of blocks that the launch
-chose and by lane within a block."""
+"""Atomics. Threads that change the same address do so one after another, in the launch's order of blocks, and by lane
+within a block."""
 import numpy as np
 
 from .decode import makes, unknown
@@ -28,7 +28,7 @@ def changed(name, old, value, second):
 
 
 def ranks(keys):
-    """The how-manieth of its equals each is."""
+    """The rank of each element among its equals."""
     by = np.argsort(keys, kind="stable")
     ordered = keys[by]
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
@@ -50,7 +50,7 @@ def atomic(decoder, instruction):
                                                        "release", "acq_rel", "gpu", "cta", "sys"}:
         raise unknown(instruction)
     if "cta" in rest and space in ("global", "generic"):
-        raise unknown(instruction)   # what only threads of the block agree on
+        raise unknown(instruction)   # scopes that only threads of the block agree on
     operands = list(instruction.operands)
     write = decoder.write(operands.pop(0), kind) if returns else None
     address = decoder.address(operands[0])

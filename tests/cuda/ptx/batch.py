@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks that run together: every register is an array with one lane a thread, and those at the lowest place in the
-code go first, so that what has parted meets again. Blocks are padded to whole warps with lanes that never live."""
+"""Blocks that run together: every register is an array with one lane per thread. Threads at the lowest place in the
+code run first, so that diverged threads reconverge. Blocks are padded to whole warps with lanes that never run."""
 import numpy as np
 
 from . import memory as spaces
@@ -26,7 +26,7 @@ class Batch:
         self.alive = int(self.live.sum())
         self.regs = list(launch.program.blank(self.n))
         none = np.zeros(self.n, bool)
-        self.part = [none] * len(self.regs)   # None where every live lane has written the register
+        self.part = [none] * len(self.regs)   # None if every live lane has written the register
         self.stride = launch.shared_stride
         block = np.arange(self.n, dtype=np.int64) // self.per_block
         self.shared_base = block * self.stride
@@ -35,8 +35,8 @@ class Batch:
         self.local_stride = launch.local_stride
         self.local_base = np.arange(self.n, dtype=np.int64) * self.local_stride
         self.local = region(self.n * self.local_stride, "local memory") if self.local_stride else None
-        self.copies = []      # cp.async that did not land yet
-        self.flying = None    # the list of which `words` has where they will land
+        self.copies = []      # pending cp.async copies
+        self.flying = None    # the list that `words` has of their destinations
         self.commits = np.zeros(self.n, np.int64)
         self.special = {}
         self.set_mask(self.live, self.alive)
@@ -48,18 +48,18 @@ class Batch:
         self._lanes = None if count == self.n else False
 
     def lanes(self):
-        """Which lanes act, None for all."""
+        """The active lanes; None for all."""
         if self._lanes is False:
             self._lanes = np.flatnonzero(self.mask)
         return self._lanes
 
     def acting(self, array):
-        """What an array with a value for each lane holds for those that act."""
+        """Select from an array with a value per lane those of the active lanes."""
         lanes = self.lanes()
         return array if lanes is None else array[lanes]
 
     def spread(self, values):
-        """The other way round."""
+        """The inverse: values of the active lanes to an array of all lanes."""
         lanes = self.lanes()
         if lanes is None:
             return values
@@ -82,10 +82,10 @@ class Batch:
         if bad.any():
             raise Fault(f"register {name} is read before it is written", int(self.who[bad][0]))
 
-    # ---- memory: the lanes that act have `addresses`, as unsigned 64 bits
+    # ---- memory: `addresses` are those of the active lanes, as unsigned 64 bits
 
     def parts(self, space, addresses, width):
-        """[(region, which of the acting lanes or None, offsets, their threads)]"""
+        """[(region, its active lanes or None, offsets, their threads)]"""
         who = self.acting(self.who)
         if space == "shared":
             offsets = addresses.astype(np.int64)
@@ -122,7 +122,7 @@ class Batch:
         return result
 
     def granules(self, found, offsets, width):
-        """What the tracker calls these bytes; a tracker is made for each launch."""
+        """The tracker of a region; trackers are made for each launch."""
         size = self.launch.granule
         if found.tracker is None or found.tracker.order is not self.order:
             found.tracker = Tracker(len(found.data[1]) // size, self.order, found.name, found.tracker)
@@ -130,7 +130,7 @@ class Batch:
         return first if width <= size else first[:, None] + np.arange(width // size)
 
     def load(self, space, addresses, width, count, strong=False, constant=False):
-        """`count` arrays of elements of `width` bytes, for the acting lanes."""
+        """Load `count` arrays of elements of `width` bytes, for the active lanes."""
         parts = self.parts(space, addresses, width * count)
         values = None
         for found, lanes, offsets, who in parts:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes and fields of bits, comparisons and choices."""
+"""Bytes and bit fields, comparisons and selections."""
 import numpy as np
 
 from .decode import makes, unknown
@@ -13,7 +13,8 @@ NIBBLES = np.array([0, 4, 8, 12], np.uint32)
 
 
 def permute(a, b, selector):
-    """Four of eight bytes, each by a nibble of the selector; its top bit asks for the byte's sign instead."""
+    """Select four of eight bytes, each by a nibble of the selector, whose top bit replicates the byte's sign
+    instead."""
     a, b, selector = np.broadcast_arrays(a, b, selector)
     both = np.empty((len(a), 2), np.uint32)
     both[:, 0] = a
@@ -117,12 +118,12 @@ def population(a):
 
 
 def leading_zeros(a):
-    """Of unsigned numbers."""
+    """The number of leading zero bits of unsigned numbers."""
     return np.uint32(8 * a.dtype.itemsize) - length(a)
 
 
 def length(a):
-    """How many bits up to the highest that is set."""
+    """The number of bits up to the highest set bit."""
     result = np.zeros(a.shape, np.uint32)
     step = 4 * a.dtype.itemsize
     a = a.copy()
@@ -203,7 +204,7 @@ COMPARE = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equa
 
 
 def comparison(decoder, instruction, name, kind):
-    """A function of two values: what `name` says of them."""
+    """The comparison `name` as a function of two values."""
     if kind in ("bf16", "f16x2", "bf16x2"):
         from .floats import bf16_to_f32
         if kind != "bf16":

@@ -12,7 +12,7 @@ FLOATS = ("f16", "bf16", "f32", "f64")
 
 
 def small_floats(exponent_bits, mantissa_bits):
-    """All values of an 8-bit type as f16; all ones without sign are NaN, as is all above infinity in e5m2."""
+    """All values of an 8-bit type as f16; all ones without the sign is NaN, as is everything above infinity in e5m2."""
     bits = np.arange(256)
     bias = (1 << (exponent_bits - 1)) - 1
     exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1)
@@ -32,7 +32,7 @@ LARGEST = {"e4m3": 0x7e, "e5m2": 0x7b}
 
 
 def to_small(value, kind):
-    """The nearest, ties to the even code; beyond the largest it is the largest, and NaN is NaN."""
+    """Round to nearest, ties to the even code; values beyond the largest become the largest, and NaN stays NaN."""
     table = TABLES[kind][:LARGEST[kind] + 1].astype(np.float64)
     size = np.abs(value)
     size = np.where(np.isnan(size), 0.0, size)
@@ -61,7 +61,7 @@ def integer_to_double(value, mode):
 
 
 def wide(value, kind):
-    """A value as a double, or to odd where that is too short."""
+    """A value as a double, rounded to odd if it does not fit."""
     if kind == "bf16":
         return bf16_to_f32(value).astype(np.float64)
     if value.dtype.kind in "iu" and value.dtype.itemsize == 8:
@@ -71,7 +71,7 @@ def wide(value, kind):
 
 
 def float_to_integer(value, kind, rounding):
-    """Clamped to what the type holds; NaN is 0."""
+    """Clamp to the range of the type; NaN becomes 0."""
     whole = TO_INTEGER[rounding](value)
     info = np.iinfo(NUMPY[kind])
     whole = np.where(np.isnan(whole), 0.0, whole)
@@ -81,7 +81,7 @@ def float_to_integer(value, kind, rounding):
 
 
 def integer_to_integer(value, kind, saturate):
-    """Extended or cut off, or clamped."""
+    """Extend, truncate or clamp."""
     if not saturate:
         return value.astype(NUMPY[kind])
     info = np.iinfo(NUMPY[kind])
@@ -92,7 +92,7 @@ def integer_to_integer(value, kind, saturate):
 
 
 def scalar(instruction, to, source, words):
-    """A function from a value of one type to that of another."""
+    """The conversion function from one type to another."""
     saturate = "sat" in words
     modes = [word for word in words if word not in ("sat",)]
     if len(modes) > 1 or words.count("sat") > 1:

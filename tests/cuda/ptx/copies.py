@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cp.async: bytes are read when the copy begins, and are in shared memory when it was waited for, no sooner."""
+"""cp.async: bytes are read when the copy begins, and written to shared memory when it is waited for, no sooner."""
 import numpy as np
 
 from .decode import makes, unknown
@@ -7,7 +7,7 @@ from .fault import Fault
 
 
 class Copy:
-    """Of some lanes: where in shared memory, what, and the group of each, -1 before it is committed."""
+    """Copies of some lanes: destinations in shared memory, data, and the group of each, -1 before it is committed."""
 
     def __init__(self, lanes, offsets, size, words):
         self.lanes, self.offsets, self.size, self.words = lanes, offsets, size, words
@@ -82,7 +82,7 @@ def commit(batch):
 
 
 def wait(batch, count):
-    """Lands what is in all but the latest `count` groups of each thread."""
+    """Complete all but the latest `count` groups of each thread."""
     kept = []
     for one in batch.copies:
         done = batch.mask[one.lanes] & (one.group >= 0) & (one.group < batch.commits[one.lanes] - count)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instructions as Python functions of a batch, each made once. Modules of operations register a maker for each opcode:
-it takes the decoder and the instruction and returns what to do; what no maker understands is a fault."""
+it takes the decoder and the instruction and returns the function; an instruction without a maker is a fault."""
 import re
 
 import numpy as np
@@ -10,8 +10,8 @@ from .fault import Fault
 from .types import BYTES, NUMPY, UNSIGNED, immediate, is_type, unsigned
 
 MAKERS = {}
-MEETINGS = {}   # of these, threads have to come together
-KNOWN = set()   # what the tests ask: every opcode there is
+MEETINGS = {}   # opcodes that require threads to converge
+KNOWN = set()   # for the tests: all known opcodes
 
 
 def makes(*kinds):
@@ -24,7 +24,7 @@ def makes(*kinds):
 
 
 def meets(*kinds):
-    """As `makes`, of what runs only when all lanes that it names are there."""
+    """Like `makes`, for instructions that wait for all lanes in their mask."""
     def register(maker):
         for kind in kinds:
             MEETINGS[kind] = maker
@@ -38,7 +38,7 @@ def unknown(instruction):
 
 
 def special(name):
-    """A function of the batch that gives a special register, as 32 bits."""
+    """A function of the batch that returns a special register, as 32 bits."""
     axis = "xyz".find(name[-1]) if name[-2:] in (".x", ".y", ".z") else -1
     base = name[:-2] if axis >= 0 else name
 
@@ -96,7 +96,7 @@ class Decoder:
         return self.slots[name]
 
     def raw(self, name):
-        """A function that gives a register's bits, refusing what was never written."""
+        """A function that returns a register's bits, and faults if it is uninitialized."""
         slot = self.slot(name)
 
         def read(batch):
@@ -106,7 +106,7 @@ class Decoder:
         return read
 
     def read(self, operand, kind):
-        """A function that gives an operand as numpy has this type: an array, or a scalar that all lanes share."""
+        """A function that returns an operand in the numpy type: an array, or a scalar if all lanes share it."""
         want = NUMPY[kind]
         if self.slot(operand) is not None:
             raw = self.raw(operand)
@@ -133,7 +133,7 @@ class Decoder:
         return lambda batch: value
 
     def constant(self, operand, kind):
-        """An operand that is the same for all, as a scalar."""
+        """An operand that is the same for all lanes, as a scalar."""
         if operand == "WARP_SZ":
             return NUMPY[kind](32)
         value = immediate(operand, kind) if operand not in self.names else None
@@ -145,7 +145,7 @@ class Decoder:
         return value
 
     def write(self, operand, kind):
-        """A function of batch and values of this type that puts them into a register, widened where it is wider."""
+        """A function that writes values of this type to a register, extended if it is wider."""
         if operand == "_":
             return lambda batch, value: None
         slot = self.slot(operand)
@@ -164,7 +164,8 @@ class Decoder:
         return lambda batch, value: batch.write(slot, value.view(bits).astype(have))
 
     def address(self, operand):
-        """[register], [register+4], [name+4]: a function that gives unsigned 64 bits for the acting lanes."""
+        """[register], [register+4], [name+4]: a function that returns unsigned 64-bit addresses for the active
+        lanes."""
         found = re.match(r"\[\s*([%\w$.@]+)\s*(?:\+\s*(-?\w+)|(-\s*\w+))?\s*\]$", operand)
         if not found:
             raise Fault(f"address {operand} is not understood")
@@ -193,7 +194,7 @@ class Decoder:
         return [part.strip() for part in operand[1:-1].split(",")]
 
     def only(self, instruction, allowed, count=None):
-        """The modifiers after the opcode, all of which have to be among these or types."""
+        """The modifiers after the opcode, all of which must be among these, or types."""
         words = instruction.opcode[1:]
         for word in words:
             if word not in allowed and not is_type(word):
@@ -213,7 +214,7 @@ class Decoder:
 
 
 def window_names(function, addresses):
-    """The addresses of variables of one entry, each in its own space, and the sizes of shared and local memory."""
+    """The addresses of an entry's variables, each in its own space, and the sizes of shared and local memory."""
     names = dict(addresses)
     ends = {"shared": 0, "local": 0}
     dynamic = []

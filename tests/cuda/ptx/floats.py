@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating point with one rounding. What is not a type of numpy, or has three operands, is computed in double
-precision rounded to odd: the lowest bit says that something was lost, so that a second rounding to at most 51 bits
-gives what one rounding would have given."""
+"""Floating point with one rounding. Types that numpy lacks, and operations with three operands, are computed in double
+precision rounded to odd: the lowest bit records that the result is inexact, so that a second rounding to at most 51
+bits gives the correctly rounded result."""
 import numpy as np
 
 from .decode import makes, unknown
@@ -15,30 +15,30 @@ def bf16_to_f32(bits):
 
 
 def to_odd(sum_, error):
-    """Doubles with what they lack: the neighbour whose lowest bit is set, where they lack anything."""
+    """Round doubles to odd, given their errors: to the neighbour whose lowest bit is set, if the error is not zero."""
     bits = sum_.view(np.int64)
     off = (error != 0) & np.isfinite(error) & np.isfinite(sum_) & ((bits & 1) == 0)
     if not off.any():
         return sum_
-    # A sum of zero with an error is not there: a sum that is not exact is larger than its error.
+    # A sum of zero with an error cannot occur: an inexact sum is larger than its error.
     outward = (error > 0) == (sum_ > 0)
     return np.where(off, np.where(outward, bits + 1, bits - 1), bits).view(np.float64)
 
 
 def two_sum(a, b):
-    """a + b, and what that sum lacks (Knuth)."""
+    """a + b, and the error of that sum (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def add_odd(a, b):
-    """a + b in double precision, to odd."""
+    """a + b in double precision, rounded to odd."""
     return to_odd(*two_sum(a, b))
 
 
 def product_and_error(a, b):
-    """a b as two doubles, where none of it is too small or too large (Dekker)."""
+    """a b as two doubles, if no part under- or overflows (Dekker)."""
     def halved(value):
         large = value * 134217729.0   # 2^27 + 1
         high = large - (large - value)
@@ -49,14 +49,14 @@ def product_and_error(a, b):
 
 
 def within(value, power):
-    """Zero, or so far from what is too small or too large."""
+    """Whether values are zero, or far from underflow and overflow."""
     size = np.abs(value)
     return (size == 0) | ((size > 2.0 ** -power) & (size < 2.0 ** power))
 
 
 def add_rounded_f64_fma(a, b, c):
-    """a b + c of doubles with one rounding: the exact product and c, of which all but the largest part is added to odd
-    (Boldo and Melquiond). Where something may be too small or too large, through Python's integers, one by one."""
+    """a b + c of doubles with one rounding: the exact product and c, all but the largest part added, rounded to odd
+    (Boldo and Melquiond). Where something may under- or overflow, with Python's integers, one by one."""
     from fractions import Fraction
     a, b, c = np.broadcast_arrays(a, b, c)
     result = a * b + c
@@ -67,7 +67,7 @@ def add_rounded_f64_fma(a, b, c):
     rounded = total + add_odd(lost, more)
     usual &= rounded != 0
     result[usual] = rounded[usual]
-    # Zeros keep the sign that the hardware of this machine gives them.
+    # Zeros keep the sign that this machine's hardware gives them.
     rare = np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & ~usual & ((a != 0) & (b != 0) | (c != 0))
     for at in np.flatnonzero(rare):
         exact = Fraction(float(a[at])) * Fraction(float(b[at])) + Fraction(float(c[at]))
@@ -82,7 +82,7 @@ def add_rounded_f64_fma(a, b, c):
 
 
 def narrow(value, kind, mode="rn"):
-    """Doubles as the bits or floats of a type, rounded once: rn to even, rz to zero, rm down, rp up."""
+    """Round doubles once to the bits or floats of a type: rn to even, rz to zero, rm down, rp up."""
     if kind == "f64":
         return value
     if kind == "bf16":
@@ -99,7 +99,7 @@ def narrow(value, kind, mode="rn"):
             over, toward = wide < value, dtype(np.inf)
         result = np.where(over, np.nextafter(result, toward), result)
         lost = (result == 0) & (value != 0)
-        if lost.any():   # nextafter from zero is right, but a zero that is right has the sign of the value
+        if lost.any():   # nextafter from zero is right, but an exact zero has the sign of the value
             result = np.where(lost, np.copysign(result, value.astype(np.float32)).astype(dtype), result)
     return canonical(result, kind)
 
@@ -108,7 +108,7 @@ def narrow_bf16(value, mode):
     single = value.astype(np.float32)
     error = value - single.astype(np.float64)
     bits = single.view(np.uint32)
-    # To odd in single precision first, as bf16 is its upper half.
+    # First to odd in single precision, as bf16 is its upper half.
     off = (error != 0) & np.isfinite(error) & ((bits & np.uint32(1)) == 0)
     outward = (error > 0) == (value > 0)
     bits = np.where(off, np.where(outward, bits + np.uint32(1), bits - np.uint32(1)), bits)
@@ -123,7 +123,7 @@ def narrow_bf16(value, mode):
 
 
 def canonical(value, kind):
-    """A NaN that arithmetic makes is always the same one."""
+    """Arithmetic always produces the same NaN."""
     if kind in CANONICAL:
         nan = value != value
         if nan.any():
@@ -132,7 +132,7 @@ def canonical(value, kind):
 
 
 def operations(kind, mode):
-    """{name: function} of scalar types, on what `take` reads and with results that `write` takes."""
+    """{name: function} for scalar types, applied to the values of `take`, with results for `write`."""
     if kind == "f32" and mode == "rn":
         return {"add": lambda a, b: canonical(a + b, kind), "sub": lambda a, b: canonical(a - b, kind),
                 "mul": lambda a, b: canonical(a * b, kind), "div": lambda a, b: canonical(a / b, kind),
@@ -152,7 +152,7 @@ def operations(kind, mode):
         total = add_odd(a, b)
         if mode != "rm":
             return total
-        # Rounded down, what is nothing is -0, unless both are +0.
+        # When rounding down, an exact zero is -0, unless both are +0.
         return np.where((total == 0) & ((a != 0) | (b != 0) | np.signbit(a) | np.signbit(b)), -0.0, total)
     # A product of two floats of at most 24 bits is exact in double precision.
     return {"add": odd(plus), "sub": odd(lambda a, b: plus(a, -b)), "mul": odd(np.multiply),
@@ -163,7 +163,7 @@ def fma_f32(a, b, c):
     product = a.astype(np.float64) * b
     total = product + c
     result = total.astype(np.float32)
-    # Twice rounded is wrong only where the first rounding made a tie of the second, or the result has fewer bits.
+    # Double rounding is wrong only if the first rounding produces a tie for the second, or the result has fewer bits.
     near = (total.view(np.uint64) & np.uint64(0x1fffffff)) == np.uint64(0x10000000)
     near |= np.abs(result) < np.float32(2.0 ** -126)
     if near.any():
@@ -210,7 +210,7 @@ def applied(decoder, instruction, kind, function):
 
 
 def saturated(function, kind):
-    """Clamped to 0 ... 1, where NaN is 0."""
+    """Clamp to 0 ... 1; NaN becomes 0."""
     def clamp(*values):
         value = function(*values)
         single = bf16_to_f32(value) if kind == "bf16" else value
@@ -241,7 +241,7 @@ def arithmetic(decoder, instruction):
 
 
 def extreme(kind, largest, nan):
-    """min or max: -0 is less than 0, a number wins over NaN unless .NaN asks otherwise."""
+    """min or max: -0 is less than 0; a number wins over NaN unless .NaN is given."""
     def function(a, b):
         x, y = (bf16_to_f32(a), bf16_to_f32(b)) if kind == "bf16" else (a, b)
         bits = np.uint16 if BYTES[kind] == 2 else np.uint32 if kind == "f32" else np.uint64
@@ -266,7 +266,7 @@ def extremes(decoder, instruction):
 
 
 def signs_of_floats(decoder, instruction):
-    """Of the bits alone, NaN's too."""
+    """Operates on bits only, also of NaN."""
     words = instruction.opcode[1:]
     kind = words[-1]
     if words != [kind]:

@@ -6,7 +6,7 @@ import gc
 
 @contextlib.contextmanager
 def lasting():
-    """What is made in here is not looked through for cycles, now or later."""
+    """Objects made inside are not scanned for cycles, now or later."""
     on = gc.isenabled()
     gc.disable()
     try:

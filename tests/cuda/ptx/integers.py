@@ -62,7 +62,7 @@ def add_carry(decoder, instruction):
 
 
 def carried(decoder, instruction, kind, takes):
-    """Sums with the carry bit of each thread, which a difference sets where it borrows."""
+    """Sums with the carry bit of each thread, which a difference sets on borrow."""
     if kind not in ("u32", "s32", "u64", "s64"):
         raise unknown(instruction)
     kind = bits_of(kind)
@@ -266,7 +266,7 @@ def funnel(decoder, instruction):
 
 @functools.lru_cache(None)
 def lop3_function(table):
-    """The shortest way to a truth table that a search finds: a function of a, b and c."""
+    """lop3: the shortest expression of a, b and c for a truth table, found by search."""
     found = {0xf0: lambda a, b, c: a, 0xcc: lambda a, b, c: b, 0xaa: lambda a, b, c: c,
              0x0f: lambda a, b, c: ~a, 0x33: lambda a, b, c: ~b, 0x55: lambda a, b, c: ~c,
              0x00: lambda a, b, c: a ^ a, 0xff: lambda a, b, c: ~(a ^ a)}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor cores: mma.sync and ldmatrix. Products of floats are exact. Hardware is known to cut addends off where it
-aligns them: the oldest tensor cores that kernels run on, by those who measured them, one bit below the 24 of a float,
-eight products at a time, later ones two bits below and all sixteen. So sums are made as no device is less exact: all
-sixteen products and the addend are aligned to the largest of them and cut off toward zero one bit below; their exact
-sum is cut off to a float. With `exact_mma` the exact sum is rounded to nearest instead."""
+"""Tensor cores: mma.sync and ldmatrix. Products of floats are exact. Hardware truncates addends when it aligns them: by
+published measurements, the oldest supported tensor cores one bit below the 24 of a float, eight products at a time,
+later ones two bits below and all sixteen. The emulator is as inexact as any device: all sixteen products and the addend
+are aligned to the largest of them and truncated toward zero one bit below; their exact sum is truncated to a float.
+With `exact_mma` the exact sum is rounded to nearest instead."""
 import numpy as np
 
 from .decode import meets, unknown
@@ -17,7 +17,7 @@ ROW, COLUMN = LANE // 4, LANE % 4
 
 
 def places(parts, per, width):
-    """For each register and element of it where a fragment of A has it: (rows, columns), arrays (32, parts, per)."""
+    """For each register and element of a fragment of A its place: (rows, columns), arrays (32, parts, per)."""
     rows = np.zeros((32, parts, per), int)
     columns = np.zeros((32, parts, per), int)
     for part in range(parts):
@@ -42,7 +42,7 @@ C_COLUMNS = np.stack([2 * COLUMN, 2 * COLUMN + 1, 2 * COLUMN, 2 * COLUMN + 1], 1
 
 
 def toward_zero(value):
-    """Doubles as floats, cut off."""
+    """Doubles truncated to floats."""
     result = value.astype(np.float32)
     over = np.abs(result.astype(np.float64)) > np.abs(value)
     result = np.where(over, np.nextafter(result, np.float32(0)), result)
@@ -50,7 +50,7 @@ def toward_zero(value):
 
 
 def cut_sum(a, b, c):
-    """a (w, 16, k) times b (w, k, 8) and c (w, 16, 8), as the head of this file says."""
+    """a (w, 16, k) times b (w, k, 8) plus c (w, 16, 8), as described at the top of this file."""
     addends = np.empty((len(a), 16, 8, a.shape[2] + 1))
     np.multiply(a[:, :, None, :], b.transpose(0, 2, 1)[:, None, :, :], out=addends[..., :-1])
     addends[..., -1] = c
@@ -61,7 +61,7 @@ def cut_sum(a, b, c):
 
 
 def exact_sum(a, b, c):
-    """With one rounding to nearest: products of halves and their sums have at most 80 bits, so in integers."""
+    """With a single rounding to nearest: products of halves and their sums have at most 80 bits, so use integers."""
     from fractions import Fraction
     result = np.zeros(c.shape, np.float32)
     for w, row, column in np.ndindex(c.shape):
@@ -80,7 +80,7 @@ def exact_sum(a, b, c):
 def float_product(batch, a, b, c):
     finite = np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(c).all()
     if not finite:
-        # Infinities and NaN take part as in any sum; where there are none, the others' result stands.
+        # Infinities and NaN are summed as usual; elsewhere the other result holds.
         plain = ((a[:, :, None, :] * b.transpose(0, 2, 1)[:, None, :, :]).sum(-1) + c).astype(np.float32)
         clean = [np.where(np.isfinite(part), part, 0.0) for part in (a, b, c)]
         bad = (~np.isfinite(a)).any(2)[:, :, None] | (~np.isfinite(b)).any(1)[:, None, :] | ~np.isfinite(c)

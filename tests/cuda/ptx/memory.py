@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that is bytes with a note for each whether it was ever written. Device memory is allocations, each at an
-address of its own far from the others, so that whatever lies outside of one is in none."""
+"""Memory as bytes, each with a flag whether it was ever written. Device memory consists of allocations at addresses far
+from one another, so that an address outside of one is in none."""
 import numpy as np
 
 from .fault import Fault
@@ -13,7 +13,7 @@ WRITTEN = {1: np.uint8(1), 2: np.uint16(0x0101), 4: np.uint32(0x01010101), 8: np
 
 
 class Region:
-    """`data` and `ready` are bytes, as long as each other and a multiple of 32; only `size` of them are there."""
+    """`data` and `ready` have the same length, a multiple of 32; only `size` bytes exist."""
 
     def __init__(self, data, ready, size, name):
         self.size = size
@@ -24,7 +24,7 @@ class Region:
         self.tracker = None
 
     def take(self, offsets, width, count, who):
-        """Values of `count` elements of `width` bytes at offsets that are known to be inside and aligned."""
+        """Load `count` elements of `width` bytes at offsets that are known to be in bounds and aligned."""
         first = offsets // width if width > 1 else offsets
         values = []
         for n in range(count):
@@ -59,7 +59,7 @@ class Memory:
         self.order = None    # of the latest launch
 
     def alloc(self, size):
-        """The address of bytes that nobody has written yet."""
+        """Allocate uninitialized bytes; returns the address."""
         return self.add(region(size, f"allocation {self.next} of {size} bytes"))
 
     def add(self, made):
@@ -101,7 +101,8 @@ class Memory:
         return found.data[1][offset:offset + size].copy().view(dtype)
 
     def locate(self, addresses, width, who):
-        """[(region, None or which lanes, offsets)] of addresses of so many bytes each, all inside and aligned."""
+        """Resolve addresses of that many bytes each to [(region, None or lanes, offsets)], all in bounds and
+        aligned."""
         numbers = addresses >> np.uint64(SHIFT)
         number = numbers[0]
         if (numbers == number).all():

@@ -8,7 +8,7 @@ from .decode import WINDOWS, makes, unknown
 from .fault import Fault
 from .types import BYTES, NUMPY, UNSIGNED, is_type, unsigned
 
-# What tells the caches something, and changes no value.
+# Cache hints, which change no value.
 HINTS = re.compile(r"(L1::(evict_normal|evict_unchanged|evict_first|evict_last|no_allocate)|L2::(evict_\w+|(64|128|256)B)|"
                    r"ca|cg|cs|lu|cv|wb|wt|nc)$")
 SCOPES = {"cta", "cluster", "gpu", "sys"}
@@ -54,7 +54,7 @@ def move(decoder, instruction):
 
 @makes("undefined")
 def undefined(decoder, instruction):
-    """A register that the compiler leaves as it is: of no use, so what uses it gets what shows."""
+    """A register that the compiler leaves undefined: uninitialized, so that a use is detected."""
     name, = instruction.operands
     slot = decoder.slot(name)
     if slot is None:
@@ -87,7 +87,7 @@ def is_space(decoder, instruction):
 
 
 def access(decoder, instruction, parts_allowed):
-    """(space, element type, how many, whether ordered, acquire or release) of a load or store."""
+    """(space, element type, count, whether ordered, acquire or release) of a load or store."""
     space, count, ordered, order = "generic", 1, False, None
     kind = instruction.opcode[-1]
     if not is_type(kind) or kind in ("pred", "f16x2", "bf16x2"):
@@ -104,7 +104,7 @@ def access(decoder, instruction, parts_allowed):
         else:
             raise unknown(instruction)
     if ordered and space in ("global", "generic") and "cta" in instruction.opcode:
-        raise unknown(instruction)   # what only threads of the block agree on
+        raise unknown(instruction)   # scopes that only threads of the block agree on
     decoder.accesses.append((space, BYTES[kind]))
     return space, kind, count, ordered, order
 
@@ -179,6 +179,6 @@ def prefetch(decoder, instruction):
 
 @makes("createpolicy")
 def policy(decoder, instruction):
-    """What the caches are told; the value is only handed on to loads."""
+    """Cache policies; the value is only passed to loads."""
     write = decoder.write(instruction.operands[0], "b64")
     return lambda batch: write(batch, np.uint64(0))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened before what. Time is counted in steps between barriers and fences. Threads are ordered by barriers of
-their block, by bar.warp.sync within a warp, and from warp to warp by fence, atomic, atomic, fence as PTX's memory
-model wants it: a release orders what its thread did, what its block did before its last barrier, and what its warp did
-before its last bar.warp.sync.
+"""The happens-before relation. Time is counted in steps between barriers and fences. Threads are ordered by barriers of
+their block, by bar.warp.sync within a warp, and from warp to warp by fence, atomic, atomic, fence as in PTX's memory
+model: a release orders what its thread did, what its block did before its last barrier, and what its warp did before
+its last bar.warp.sync.
 
-Who did something is a thread's number in the grid, counted in whole warps, or where several did it the smallest of
-warp, block and grid that holds them all: a level in two bits above thirty of a number. With the time in the bits above
-32 that is a key; zero stands for nobody."""
+An actor is a thread's number in the grid, counted in whole warps or, for several threads, the smallest of warp, block
+and grid that contains them all: a level in two bits above thirty of a number. With the time in the bits above 32 it is
+a key; zero means no actor."""
 import numpy as np
 
 THREAD, WARP, BLOCK, GRID = 0, 1, 2, 3
@@ -16,7 +16,7 @@ WHO = (1 << 32) - 1
 
 class Order:
     def __init__(self, blocks, lanes_of_block, before=None):
-        """`before`: the order of a launch that is not over until it is waited for."""
+        """`before`: the order of a launch that may still run until it is waited for."""
         self.before = before
         self.waited = None if before is None else np.zeros((blocks, lanes_of_block), bool)
         self.lanes_of_block = lanes_of_block
@@ -25,7 +25,7 @@ class Order:
         self.warps = np.zeros(blocks * lanes_of_block // 32, np.int64)
         self.fences = {}     # thread: its point at its last fence
         self.releases = {}   # address: {thread: point}
-        self.pending = {}    # thread: what it saw released by an atomic, not yet behind a fence
+        self.pending = {}    # thread: releases that it observed by an atomic, not yet followed by a fence
         self.acquired = {}   # block: [(thread, time, {thread: point})]
 
     def tick(self):
@@ -44,7 +44,8 @@ class Order:
     # ---- from warp to warp
 
     def point(self, thread):
-        """What a thread's release orders: up to the last barrier of its block, of its warp, and up to now."""
+        """The effects that a thread's release orders: up to the last barrier of its block, of its warp, and up to
+        now."""
         return int(self.barriers[thread // self.lanes_of_block]), int(self.warps[thread // 32]), self.time
 
     def fence(self, threads):
@@ -57,8 +58,8 @@ class Order:
         self.tick()
 
     def atomic(self, threads, addresses, reads=True, writes=True, alone=False, release=False, acquire=False):
-        """What is released at an address: by those that passed a fence before, or by the instruction itself. `alone`: a
-        store, whose readers do not see what others had released there before."""
+        """Release at an address: by threads that passed a fence before, or by the instruction itself. `alone`: a store,
+        whose readers do not observe earlier releases there."""
         if not (self.fences or self.releases or release):
             return
         for thread, address in zip(threads.tolist(), addresses.tolist()):
@@ -77,7 +78,7 @@ class Order:
             self.tick()
 
     def covered(self, key, thread):
-        """Whether what the key names happened before all that this thread does now."""
+        """Whether the key's actions happened before everything that this thread does now."""
         time, who = key >> 32, key & WHO
         level, number = who >> 30, who & ID
         if level == GRID:
@@ -102,7 +103,7 @@ class Order:
         return who | (self.time << 32)
 
     def conflicts(self, keys, who):
-        """Of what the keys name, what was done by other threads and not before what these threads do now."""
+        """Of the keys' actions, those of other threads that did not happen before what these threads do now."""
         times = keys >> 32
         level = (keys >> 30) & 3
         number = keys & ID
@@ -126,7 +127,7 @@ class Order:
         return bad
 
     def merged(self, one, other):
-        """The key of both: the later time, and the least that holds all of both."""
+        """The join of two keys: the later time, and the smallest level that contains both."""
         time = np.maximum(one >> 32, other >> 32)
         a, b = one & WHO, other & WHO
         done = a == b
@@ -140,7 +141,7 @@ class Order:
         return result | (time << 32)
 
     def lifted(self, who, level):
-        """The warp or block that holds it, -1 where it is larger than that."""
+        """The warp or block that contains the actor, -1 if it is larger."""
         have, number = who >> 30, who & ID
         if level == WARP:
             return np.where(have == THREAD, (WARP << 30) | (number >> 5), np.where(have == WARP, who, -1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PTX's text as lists of instructions: what nvcc writes, and inline assembly with scopes of its own."""
+"""Parse PTX to lists of instructions: nvcc's output, and inline assembly with scopes of its own."""
 import os
 import re
 
@@ -45,7 +45,7 @@ class Function:
         self.labels = {}
         self.tables = {}
         self.code = []
-        self.body = ""   # what was not read yet
+        self.body = ""   # text that is not parsed yet
 
     def read(self):
         body, self.body = self.body, ""
@@ -58,10 +58,10 @@ class Module:
     def __init__(self):
         self.functions = {}
         self.variables = {}
-        self.programs = {}   # entries that are decoded: run.py's
+        self.programs = {}   # decoded entries, of run.py
 
     def find(self, name):
-        """The entry of this name, or the only one whose mangled name holds it."""
+        """The entry of this name, or the only one whose mangled name contains it."""
         found = [self.functions[name]] if name in self.functions else \
             [f for n, f in self.functions.items() if name in n]
         if len(found) != 1:
@@ -71,7 +71,7 @@ class Module:
 
 
 def split_operands(text):
-    """At the commas that no bracket holds."""
+    """Split at commas outside brackets."""
     parts, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "{[(") - (letter in "}])")
@@ -83,7 +83,7 @@ def split_operands(text):
 
 
 def initial(text, element, size):
-    """The bytes of `{1, 2, {3}}`; what is left out is zero."""
+    """The bytes of `{1, 2, {3}}`; missing elements are zero."""
     data = b"".join(immediate(word, element).tobytes() for word in re.findall(r"[-\w]+", text))
     return data.ljust(size, b"\0")
 
@@ -148,7 +148,7 @@ class Body:
             at = end + 1
 
     def declared(self, text, at):
-        """The labels of a scope are known before the jumps to them."""
+        """The labels of a scope must be known before jumps to them."""
         depth, end = 1, at
         while depth:
             depth += {"{": 1, "}": -1}.get(text[end], 0)
@@ -205,8 +205,8 @@ class Body:
 
 
 def load(source, whole=True):
-    """A module from PTX's text, or from the file of that name. Unless it is wanted whole, entries are read when they
-    are first found, and until then have their parameters and variables alone."""
+    """Parse a module from PTX's text, or from the file of that name. Unless `whole`, entries are parsed when they are
+    first looked up, and until then have only their parameters and variables."""
     text = source
     if "\n" not in source and os.path.exists(source):
         with open(source, encoding="utf-8") as file:
@@ -218,7 +218,7 @@ def load(source, whole=True):
 
 
 def module_of(text):
-    # What the compiler leaves undefined on purpose is a statement of its own here.
+    # The compiler's intentionally undefined values become a statement here.
     text = re.sub(r"//\s*implicit-def:\s*([%\w]+)[^\n]*", r"undefined \1;", text)
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"^\s*\.(loc|file)\b[^\n]*$", "", text, flags=re.M)
@@ -250,7 +250,7 @@ def module_of(text):
 
 
 def share(module):
-    """Shared memory that is declared outside of the entries belongs to each that names it."""
+    """Shared memory declared outside of the entries belongs to each entry that refers to it."""
     for one in module.variables.values():
         if one.space != "shared":
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches: decodes an entry, and cuts the grid into batches of blocks, which a stepper (stepper.py) takes through."""
+"""Launches: decode an entry, and split the grid into batches of blocks, which a stepper (stepper.py) executes."""
 import collections
 
 import numpy as np
@@ -18,20 +18,20 @@ MOST_LANES = 16384
 
 
 class Counts(collections.Counter):
-    """How many threads executed instructions of each kind; what a guard kept back is not counted."""
+    """The number of threads that executed each kind of instruction; predicated-off ones are not counted."""
 
     def per_weight(self, weights):
         return {kind: count / weights for kind, count in sorted(self.items())}
 
 
 def counted(instruction):
-    """What it counts as: its opcode, and of memory which."""
+    """The counter of an instruction: its opcode and, for memory, the space."""
     space = next((word for word in instruction.opcode[1:] if word in ("global", "shared", "local", "param")), None)
     return f"{instruction.kind}.{space}" if space and instruction.kind in ("ld", "st", "atom", "red") else instruction.kind
 
 
 class Program:
-    """An entry decoded: `steps` are (what kind, function or target, guard), `leaders` where straight code begins."""
+    """A decoded entry: `steps` are (kind, function or target, guard), `leaders` the starts of basic blocks."""
 
     def __init__(self, function, addresses):
         self.function = function
@@ -88,7 +88,7 @@ class Program:
         return [zeros[dtype] for dtype in self.blanks]
 
     def stretch(self, start):
-        """(functions, index after them, the counts of one thread) of the straight code from here."""
+        """(functions, index after them, the counts of one thread) of the basic block that begins here."""
         if start not in self.stretches:
             end = start
             while self.steps[end][0] == PLAIN and (end == start or end not in self.leaders):
@@ -101,7 +101,7 @@ class Program:
 
 
 def program_of(module, function, addresses):
-    """Decoded once, whatever memories it runs in, as long as the module's variables are at the same addresses."""
+    """Decode an entry once for all memories, as long as the module's variables have the same addresses."""
     key = function.name, *sorted(addresses.items())
     if key not in module.programs:
         with lasting():
@@ -144,7 +144,7 @@ def variables(module, memory):
 
 
 def parameter_block(function, args):
-    """Bytes as they are, or a list with a number or bytes for each parameter."""
+    """Parameters as bytes, or as a list with a number or bytes for each."""
     if isinstance(args, (bytes, bytearray, memoryview)):
         data = bytes(args)
     else:
@@ -192,7 +192,7 @@ class Launch:
         self.random = np.random.default_rng(order) if isinstance(order, int) else None
         if self.random is None and order not in ("forward", "reverse"):
             raise ValueError(f"order {order} is none of forward, reverse and a number")
-        self.rank = np.arange(self.blocks)   # the place of each block among those that change the same
+        self.rank = np.arange(self.blocks)   # the rank of each block among those that change the same address
         if self.random is not None:
             self.rank = self.random.permutation(self.blocks)
         elif order == "reverse":
@@ -219,6 +219,6 @@ def extent(shape):
 
 def launch(module, kernel, grid, block, args, memory, shared=0, order="forward", exact_mma=False,
            most_lanes=MOST_LANES, dependent=False):
-    """Runs a kernel; the counts of what it executed. `order` is that of the blocks' atomics: forward, reverse, or a
-    number that a random order is made of. `dependent`: it may begin before the launch before it in this memory ends."""
+    """Run a kernel; returns the counts of executed instructions. `order` of the blocks' atomics: forward, reverse, or
+    the seed of a random one. `dependent`: it may begin before the previous launch in this memory ends."""
     return Launch(module, kernel, grid, block, args, memory, shared, order, exact_mma, most_lanes, dependent).run()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of a batch of blocks through the code: threads part at branches, meet again, and wait for one another."""
+"""Execution of a batch of blocks: threads diverge at branches, reconverge, and wait for one another."""
 import numpy as np
 
 from .fault import Fault
@@ -8,13 +8,13 @@ PLAIN, BRANCH, END, MEET, BARRIER, TABLE, TRAP = range(7)
 
 
 class Stepper:
-    """Groups of threads at the same place in the code; the one at the lowest place goes on."""
+    """Groups of threads at the same place in the code; the group at the lowest place runs next."""
 
     def __init__(self, launch, batch):
         self.launch, self.batch, self.program = launch, batch, launch.program
         self.groups = {0: batch.live}
         self.parked = {}      # place: threads that wait for others of their warp
-        self.waiting = []     # (place after it, barrier's number, how many threads it wants, threads)
+        self.waiting = []     # (place after it, number of the barrier, number of threads that it needs, threads)
 
     def put(self, groups, at, mask):
         groups[at] = groups[at] | mask if at in groups else mask
@@ -71,13 +71,14 @@ class Stepper:
                 at = self.turn(at, what, payload, guard, count)
                 if at is None:
                     return
-                count = batch.count   # some that waited here may have joined
+                count = batch.count   # waiting threads may have joined
             if at >= lowest:
                 self.put(self.groups, at, batch.mask)
                 return
 
     def turn(self, at, what, payload, guard, count):
-        """What parts threads or lets them wait. The place where all of them go on, or None after they were put away."""
+        """Execute a step that makes threads diverge or wait. The place where all continue, or None after they were
+        parked."""
         batch = self.batch
         mask = batch.mask
         parted = False
@@ -124,7 +125,7 @@ class Stepper:
         return at
 
     def meet(self, at, payload, mask, count, parted):
-        """Runs it for the threads that have all others that it names beside them; the rest waits for these."""
+        """Run it for the threads whose mask is complete; the others wait."""
         wanted, run = payload
         batch = self.batch
         if at in self.parked:
@@ -146,7 +147,7 @@ class Stepper:
         return self.onward(at + 1, parted)
 
     def unpark(self):
-        """After threads have ended, those that waited for them try again, and say so."""
+        """After threads have ended, retry those that waited for them."""
         for at in list(self.parked):
             if at not in self.groups:
                 self.groups[at] = self.parked.pop(at)
@@ -169,7 +170,7 @@ class Stepper:
         return np.flatnonzero(mask.reshape(batch.blocks, -1).any(1)) + batch.first_block
 
     def calm(self):
-        """What was done in shared memory is behind a barrier of all."""
+        """Order accesses to shared memory before a barrier of all threads."""
         self.batch.shared.tracker.calm(self.batch.order.time - 1)
         if self.launch.blocks == 1:
             for found in self.launch.memory.regions.values():
@@ -177,7 +178,7 @@ class Stepper:
                     found.tracker.quiet = self.batch.order.time - 1
 
     def release(self):
-        """Lets blocks go on whose living threads all wait at a barrier of the same number, or as many as it wants."""
+        """Release blocks whose live threads all wait at a barrier of the same number, or as many as it needs."""
         if not self.waiting:
             return
         batch = self.batch

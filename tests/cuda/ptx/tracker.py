@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who wrote and who read each granule of some memory in this launch. Reads are only noted, and looked through when
-something is written: most memory is read and never written, and notes are dropped at barriers of all.
+"""Records who wrote and who read each granule of a memory in this launch. Reads are only recorded, and checked when
+something is written: most memory is read and never written, and records are dropped at barriers of all.
 
-What is read as a constant (ld.global.nc), by a cache that nothing keeps up to date, must not be written in the same
-launch at all, whatever there is between. And whose atomic was the last of all at an address may go on with it by plain
-means, as the last of all blocks does that puts a counter back to zero: there, one changes what the other left. Lanes of one
-warp have no order among them."""
+Bytes that are read as constant (ld.global.nc), through a cache that is not coherent, must not be written in the same
+launch at all, whatever synchronization is in between. The thread whose atomic was the last at an address may continue
+with plain accesses, as the last of all blocks does when it resets a counter: there, one changes what the other left.
+Lanes of one warp have no order among them."""
 import numpy as np
 
 from .fault import Fault
@@ -16,23 +16,23 @@ MOST_NOTES = 1 << 24
 
 class Tracker:
     def __init__(self, granules, order, name, earlier=None):
-        """`earlier`: that of the launch that used it before."""
+        """`earlier`: the tracker of the previous launch that used the memory."""
         self.granules = granules
         self.earlier = earlier if earlier is not None and earlier.order is order.before else None
         if self.earlier is not None:
             self.earlier.earlier = None
         self.order = order
         self.name = name
-        self.quiet = 0        # what was done up to this time is before all that is done now
+        self.quiet = 0        # everything up to this time happened before everything from now on
         self.last_write = 0
         self.notes = []
         self.noted = 0
-        # Keys; strong are atomics and what is ordered by itself, latest the last of these.
+        # Keys; strong are atomics and ordered accesses, latest the last of these.
         self.written = self.strong = self.latest = self.readers = None
-        self.constant = None  # whether it was read so
+        self.constant = None  # whether it was read as constant
 
     def calm(self, time):
-        """After a barrier of all blocks, of memory that no other block sees."""
+        """After a barrier of all blocks, for memory that no other block sees."""
         self.quiet = time
         self.notes.clear()
         self.noted = 0
@@ -79,21 +79,21 @@ class Tracker:
             self.fail(f"{what} in the same launch", bad, who)
 
     def refuse_early(self, at, who, before, now):
-        """What a launch uses that does not wait for the one before."""
+        """The memory that a launch uses without waiting for the previous one."""
         early = np.broadcast_to(~self.order.waited.reshape(-1)[who], at.shape)
         if not early.any():
             return
         last = self.earlier
         last.look_through()
         used = last.written | last.strong | (last.readers if now == "written" else 0)
-        # Granules are of each launch's own size.
+        # The size of granules differs between launches.
         used = np.repeat(used != 0, max(1, self.granules // last.granules)).reshape(self.granules, -1).any(1)
         bad = early & used[at]
         if bad.any():
             self.fail(f"{before} by the launch before, and {now} before griddepcontrol.wait", bad, who)
 
     def refuse(self, keys, at, who, now, before, latest=None):
-        """`latest`: the keys of what, where it is in order, brings what others did in order, too."""
+        """`latest`: keys of accesses that, if they are ordered, order the accesses of others, too."""
         known = keys[at]
         if (known >> 32).max(initial=0) <= self.quiet:
             return
@@ -123,7 +123,7 @@ class Tracker:
         self.noted = 0
 
     def merge(self, keys, at, own):
-        """Takes the place of what is nobody's or before a barrier, and joins the rest."""
+        """Replace keys that are empty or before a barrier, and join the rest."""
         at, own = at.reshape(-1), own.reshape(-1)
         order = self.order
         known = keys[at]
@@ -144,5 +144,5 @@ class Tracker:
             more = both != known
             if not more.any():
                 return
-            # Several may be of one granule; each round it grows, until it holds them all.
+            # Several accesses may be to one granule; each round joins one more, until all are included.
             keys[at[more]] = both[more]

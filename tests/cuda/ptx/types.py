@@ -8,7 +8,7 @@ BYTES = {"b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf1
          "b64": 8, "u64": 8, "s64": 8, "f64": 8}
 UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
-# bf16 has no type of numpy, and pairs are bits until they are taken apart.
+# bf16 has no numpy type, and pairs are bits until they are split.
 NUMPY = {"pred": np.bool_, "f16": np.float16, "f32": np.float32, "f64": np.float64}
 for _name, _bytes in BYTES.items():
     NUMPY.setdefault(_name, SIGNED[_bytes] if _name[0] == "s" else UNSIGNED[_bytes])
@@ -24,7 +24,7 @@ def unsigned(name):
 
 
 def immediate(text, name):
-    """A constant of the text as a scalar of this type, or None where it is none."""
+    """A literal as a scalar of this type, or None if it is not one."""
     if text[:2] in ("0f", "0F"):
         value = np.uint32(int(text[2:], 16)).view(np.float32)
         return np.float64(value) if name == "f64" else value

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What threads of a warp or a block do together. A maker of these gives two functions: which of the acting threads lack
-one that they name, None where no one is missing; and what to do once all are there."""
+"""Cooperation of threads of a warp or block. A maker of these returns two functions: which of the active threads lack
+another one in their mask, None if none does; and the operation once all are there."""
 import numpy as np
 
 from .decode import makes, meets, unknown
@@ -11,12 +11,12 @@ BITS = np.uint32(1) << np.arange(32, dtype=np.uint32)
 
 
 def acting_masks(batch):
-    """For each warp the bits of its acting lanes."""
+    """For each warp the bits of its active lanes."""
     return (batch.mask.reshape(-1, 32) * BITS).sum(1).astype(np.uint32)
 
 
 def whole_warps(batch):
-    """Of instructions that all 32 lanes have to execute."""
+    """Instructions that all 32 lanes must execute."""
     if batch.count == batch.n:
         return None
     there = batch.mask.reshape(-1, 32)
@@ -25,7 +25,7 @@ def whole_warps(batch):
 
 
 def members(read):
-    """Of instructions with a mask of the lanes that take part."""
+    """Instructions with a mask of participating lanes."""
     def wanted(batch):
         named = np.broadcast_to(read(batch), batch.n)
         if batch.count == batch.n and (named == np.uint32(0xffffffff)).all():
@@ -77,7 +77,7 @@ def shuffle(decoder, instruction):
 
 
 def by_group(batch, named, function):
-    """Applies a function of (indices of lanes) to each warp's lanes of one mask, which has to be the same for all."""
+    """Apply a function of (indices of lanes) to each warp's lanes of one mask, which must be the same for all."""
     named = np.broadcast_to(named, batch.n)
     for start in range(0, batch.n, 32):
         lanes = start + np.flatnonzero(batch.mask[start:start + 32])
@@ -205,7 +205,8 @@ def warp_barrier(decoder, instruction):
 
 
 def barrier(decoder, instruction):
-    """What a barrier of the block is: a function that gives its number, and how many threads it wants if not all."""
+    """The operands of a barrier of the block: a function that returns its number, and the number of threads if not
+    all."""
     words = [word for word in instruction.opcode[1:] if word not in ("cta", "aligned")]
     if words != ["sync"] or not 1 <= len(instruction.operands) <= 2:
         raise unknown(instruction)
@@ -236,7 +237,7 @@ def fence(decoder, instruction):
 
 @makes("griddepcontrol")
 def dependents(decoder, instruction):
-    """What a dependent launch waits for is all that the launch before it does, whenever that lets others begin."""
+    """A dependent launch waits for all effects of the previous one, whenever that allows others to begin."""
     if instruction.opcode[1:] not in (["wait"], ["launch_dependents"]):
         raise unknown(instruction)
 
