@@ -172,7 +172,7 @@ $(completions)/xfp: $(completions)/xfp.bash
 $(completions)/_xfp: $(completions)/xfp.zsh
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $< $@
 
-# bash looks for a file of the command's name.
+# bash looks for a file with the command's name.
 #: install-completion-links  make completions of xfp work for the stages, as part of install
 .PHONY: install-completion-links
 install-completion-links:

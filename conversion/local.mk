@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# conversion/: what a conversion computes; commands/ parses, calls and prints.
+# conversion/: the logic of a conversion; commands/ parses, calls and prints.
 
 noinst_LIBRARIES += conversion/libconversion.a
 conversion_libconversion_a_SOURCES = \

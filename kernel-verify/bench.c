@@ -50,7 +50,8 @@ static void print_timing(struct xfp_kernel_report *report, const struct timing *
 		printf("}");
 		return;
 	}
-	printf("%-28s %-7s %8.4f ns a weight %8.3f G weights/s", m->op, xfp_kernel_set_name(m->set), m->ns, 1 / m->ns);
+	printf("%-28s %-7s %8.4f ns per weight %8.3f G weights/s", m->op, xfp_kernel_set_name(m->set), m->ns,
+	       1 / m->ns);
 	if (m->bytes > 0)
 		printf(" %7.2f GB/s %4.0f %% of reading", m->bytes * 1e-9, 100 * m->share);
 	if (m->multiplied > 0)

@@ -4,7 +4,7 @@
  * speed.
  *
  * input    none; with --bundle, a bundle
- * output   a line a group, and the sum of all
+ * output   a line per group, and the sum of all
  * exit     4 where a kernel is wrong
  *
  * It links the kernels and libxfp, and no other library.

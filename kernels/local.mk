@@ -57,7 +57,7 @@ kernels_peers_libpeers_a_SOURCES = \
 	kernels/peers/peers.h \
 	kernels/peers/scale.h
 
-# The same loops once for each instruction set, chosen when they run.
+# The same loops, compiled once per instruction set and selected at run time.
 if X86
 noinst_LIBRARIES += kernels/libavx2.a kernels/libavx512.a
 kernels_libavx2_a_SOURCES = kernels/encode/encode_avx2.c
@@ -66,7 +66,7 @@ kernels_libavx512_a_SOURCES = kernels/encode/encode_avx512.c
 kernels_libavx512_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl
 endif
 
-# What the runtime decodes and multiplies with, likewise; in libxfp, which has flags of its own.
+# Kernels with which the runtime decodes and multiplies, also per instruction set; libxfp has flags of its own.
 if X86
 decode_libraries = kernels/libdecode_avx2.la kernels/libdecode_avx512.la
 kernels_libdecode_avx2_la_SOURCES = kernels/multiply/matvec_decode_avx2.c
@@ -138,7 +138,7 @@ runtime_libmultiply_la_SOURCES += \
 	kernels/multiply/matvec_plain.c \
 	kernels/multiply/matvec_prepare.c \
 	kernels/multiply/matvec_rows.h
-# Part of every processor of its kind, so with no flags of their own.
+# Part of every processor of this architecture, so without flags of their own.
 if AARCH64
 kernels_libkernels_a_SOURCES += kernels/encode/encode_neon.c
 runtime_libruntime_la_SOURCES += kernels/multiply/matvec_decode_neon.c

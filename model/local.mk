@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# model/: what a model computes from its weights, its tokenizer, and what eval and generate do with both.
+# model/: the forward pass, the tokenizer, and what eval and generate do with both.
 
 MODEL_LIBS = \
 	model/evaluate/libevaluate.a model/generate/libgenerate.a \
@@ -36,7 +36,7 @@ model_generate_libgenerate_a_SOURCES = \
 	model/generate/sample.h \
 	model/generate/text.c \
 	model/generate/text.h
-# No function takes vectors wider than those of the machine (model/forward/lane_loops.h) as an argument.
+# No function has arguments of vectors wider than the machine's (model/forward/lane_loops.h).
 model_cflags = $(AM_CFLAGS) $(KERNEL_CFLAGS) -Wno-psabi
 model_libmodel_a_CFLAGS = $(model_cflags)
 model_libmodel_a_SOURCES = \
@@ -91,7 +91,7 @@ model_libmodel_a_SOURCES = \
 	model/weights/weights_bundle.c \
 	model/weights/weights_checkpoint.c
 
-# The same loops once for each instruction set, chosen when they run.
+# The same loops, compiled once per instruction set and selected at run time.
 if X86
 MODEL_SETS = model/libavx2.a model/libavx512.a
 noinst_LIBRARIES += $(MODEL_SETS)

@@ -14,15 +14,15 @@ XFP_SETTINGS = MODEL OUT CACHE WORK PROFILE LIKE MODE MIN_COS_STRICT MIN_COS_LAZ
 $(foreach name,$(XFP_SETTINGS),$(if $(filter file command override,$(origin $(name))),\
 	$(eval export XFP_$(name) = $$($(name)))))
 
-# A mistyped setting would silently be the default. xfp refuses the first of these, whatever they are, and of the second
-# those that are near a setting. XFP_OTHERS holds names of your own: set it before this is included.
+# A mistyped setting would silently have its default. xfp refuses unknown variables on the command line, and variables
+# of a makefile that are similar to a setting. XFP_OTHERS lists variables of your own: set it before this is included.
 xfp_strangers = $(strip $(foreach name,\
 	$(filter-out $(XFP_SETTINGS) $(XFP_OTHERS) XFP_% xfp_% MAKE% .% -%,$(.VARIABLES)),\
 	$(if $(filter $(1),$(origin $(name))),$(name))))
 export XFP_MAKE_GIVEN := $(call xfp_strangers,command)
 export XFP_MAKE_SET := $(call xfp_strangers,file override)
 
-# What an interrupted conversion says depends on it: to run this make again, as it was run.
+# The message of an interrupted conversion depends on it: the make command to run again.
 export XFP_RUN_BY = make
 export XFP_RUN_PID := $(shell echo $$PPID)
 
@@ -35,8 +35,8 @@ xfp_flags = $(if $(findstring n,$(xfp_letters)),--dry-run) $(if $(findstring k,$
 convert:
 	+@xfp convert $(xfp_flags)
 
-# The bundle, made where it is not up to date, against its checkpoint. The outcome is recorded with the run that wrote
-# it.
+# Verify the bundle, made if it is not up to date, against its checkpoint. The outcome is recorded with the run that
+# wrote it.
 .PHONY: verify
 verify: convert
 	@xfp verify --source "$$XFP_MODEL" --work "$${XFP_WORK:-$$XFP_OUT.work}" -- "$$XFP_OUT"

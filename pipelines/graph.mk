@@ -20,13 +20,13 @@ survey_targets = $(SURVEY_UNITS:%=%-survey)
 .PHONY: units
 units: $(survey_targets) $(fit_targets) $(pack_targets)
 
-# Where a goal decides all units are surveyed first; xfp prepare then lists what follows from that.
+# With a goal, all units are surveyed first; xfp prepare then lists the work that follows.
 $(survey_targets): %-survey:
 	xfp-survey $*
 
 $(fit_targets): %-packed:
 	+$(MAKE) --no-print-directory -f "$$XFP_PIPELINES/unit.mk" UNIT=$*
 
-# No decision to make, of fp8 units and those that are kept: the first stage is the last.
+# fp8 and kept units need no decision: the first stage is the last.
 $(pack_targets): %-packed:
 	xfp-pack $*

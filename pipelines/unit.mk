@@ -11,12 +11,12 @@ MAKEFLAGS += --no-builtin-rules
 $(UNIT)-packed: | $(UNIT)-choice
 	xfp-pack $(UNIT)
 
-# What the choice is made from, as xfp prepare left it: fit, library or both.
+# The measurements that the choice needs, as xfp prepare recorded them: fit, library or both.
 FITS = fit
 -include fits.mk
 
-# Or as the unit's survey says, which make then has before it goes on. What is included is made even with -n, which
-# shall do nothing: one of the fits that it shows is then left out.
+# Or as determined by the unit's survey, which make then includes before it continues. Included files are made even
+# with -n, which must not run anything: one of the listed fits is then missing.
 ifdef SURVEY
 ifeq (,$(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))))
 include $(UNIT)-fits.mk
@@ -27,7 +27,7 @@ FITS = fit library
 endif
 $(UNIT)-fits.mk:
 	xfp-survey $(UNIT)
-# With -k make goes on even where that failed; the unit shall not.
+# With -k make continues after a failure; a unit must not.
 $(UNIT)-outliers: | $(UNIT)-fits.mk
 endif
 

@@ -41,7 +41,7 @@ runtime_libxfp_la_LDFLAGS += -Wl,--version-script=$(srcdir)/runtime/libxfp.map
 EXTRA_runtime_libxfp_la_DEPENDENCIES = $(srcdir)/runtime/libxfp.map
 endif
 
-# Installed side by side, where the one finds the other without a folder.
+# Installed in the same folder, where each finds the other without a path.
 pkginclude_HEADERS += runtime/xfp.h
 #: install-headers-alone     install the public headers, as part of install
 .PHONY: install-headers-alone

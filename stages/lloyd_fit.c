@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 {
 	static const struct xfp_stage stage = {
 		.step = XFP_STAMP_FIT,
-		.summary = "Fits a codebook a row for every candidate k and measures what would be stored.",
+		.summary = "Fits a codebook per row for every candidate k and measures what would be stored.",
 		.run = run,
 	};
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# stages/: one file a stage executable; rooms for what they and the commands share.
+# stages/: one file per stage executable; subfolders for code that they share with the commands.
 
 if CONVERTER
 noinst_LIBRARIES += stages/libstages.a

@@ -3,13 +3,13 @@
 # tests/: unit tests (cmocka), tests of the installed tools (bats) and of the tree itself. All print TAP,
 # through run-tap.
 
-# A program is made of its one source, and linked with all libraries, unless it says otherwise.
+# A program consists of one source, linked with all libraries, unless listed otherwise.
 if CHECK
 fixtures = tests/unit/libfixtures.a
 endif
 LDADD = $(fixtures) $(MODEL_TOOL_LIBS) $(CMOCKA_LIBS)
 
-# quickstart calls the maker of checkpoints. The others are built by what needs them, make check and make bench.
+# quickstart runs the generator of checkpoints. The others are built by make check and make bench.
 if CONVERTER
 noinst_PROGRAMS += tests/make-checkpoint
 check_PROGRAMS += \
@@ -20,18 +20,18 @@ check_PROGRAMS += \
 check_DATA += $(bench_links)
 endif
 tests_make_checkpoint_LDADD = -lm
-# The verifier with kernels that are wrong, which it must find.
+# The verifier with broken kernels, which it must detect.
 tests_kernel_verify_broken_SOURCES = $(kernel_verify_sources) tests/kernel-verify-broken.c
 tests_kernel_verify_broken_LDADD = $(kernel_verify_libs)
-# A tokenizer by hand: tests/tokenizer_families.py --compare calls it.
+# Tokenizes from the command line, for tests/tokenizer_families.py --compare.
 tests_tokenize_LDADD = $(TOKENIZER_LIBS)
 
-# Several programs that are linked as one: each is a link to it, and its name says which one runs (tests/program.h).
+# Several programs linked as one: each is a link to it, whose name selects the program (tests/program.h).
 $(bench_links) $(unit_links):
 	$(AM_V_at)program=$<; ln -sf "../$${program#tests/}" $@
 CLEANFILES += $(bench_links) $(unit_links)
 
-# Measurements: `make bench`, which is no part of `make check` (tests/cli/bench.bats runs it on next to nothing).
+# Benchmarks: `make bench`, not part of `make check` (tests/cli/bench.bats runs them on tiny inputs).
 bench_links = \
 	tests/bench/decode \
 	tests/bench/int4 \
@@ -56,7 +56,7 @@ tests_bench_bench_SOURCES = \
 	tests/unit/many_members.h
 tests_bench_bench_LDADD = $(MODEL_TOOL_LIBS)
 
-# The fuzzer of the bundle reader: `make fuzz`, which needs clang; test_recipes is what needs none.
+# The fuzzer of the bundle reader: `make fuzz`, which needs clang; test_recipes does not.
 EXTRA_DIST += \
 	tests/fuzz/corpus.hex \
 	tests/fuzz/fuzz_bundle.c \
@@ -68,7 +68,7 @@ EXTRA_DIST += \
 	tests/fuzz/run-readers \
 	tests/fuzz/run-tokenizers
 
-# Faults: make faults. The stages that are static have an allocation that fails linked in, the other tools preloaded.
+# Faults: make faults. Static stages are linked with the failing allocator, which the other tools preload.
 EXTRA_DIST += \
 	tests/faults/allocations.py \
 	tests/faults/commands.py \
@@ -179,7 +179,7 @@ tests/cuda/libcuda.so.1: $(stand_in_driver) tests/cuda/driver.h tests/cuda/drive
 		-Wl,-soname,libcuda.so.1 -o '$(abs_builddir)'/$@ $(stand_in_driver)
 CLEANFILES += tests/cuda/libcuda.so.1
 
-# Unit tests, tests/unit/test_AREA, are linked as one program per room. A new test is a line of the list that suits it.
+# Unit tests, tests/unit/test_AREA, are linked as one program per folder. Add a new test to the list that suits it.
 tests_units_base_SOURCES = \
 	tests/unit/test_command_line.c \
 	tests/unit/test_file.c \
@@ -291,7 +291,7 @@ tests_units_model_SOURCES = \
 	tests/unit/test_numbers.c \
 	tests/unit/test_sample.c \
 	tests/unit/test_tokenizer_edges.c
-# What reads a text for a model is linked with little else.
+# Programs that tokenize text are linked with little else.
 tests_units_tokenizer_SOURCES = \
 	tests/fuzz/test_tokenizers.c \
 	tests/unit/test_defects.c \
@@ -306,7 +306,7 @@ tests_units_fuzz_SOURCES = \
 	tests/fuzz/test_ggufs.c \
 	tests/fuzz/test_recipes.c \
 	tests/fuzz/test_torch.c
-# Functions that the linker's --wrap replaces do what they do elsewhere unless a test of these says otherwise.
+# Functions replaced by the linker's --wrap behave as usual unless a test changes that.
 tests_units_wrapped_SOURCES = \
 	tests/unit/test_bundle.c \
 	tests/unit/test_bundle_stamp.c \
@@ -321,7 +321,7 @@ tests_units_wrapped_LDFLAGS = \
 	$(AM_LDFLAGS) -Wl,--wrap=lstat,--wrap=malloc,--wrap=readdir,--wrap=realloc,--wrap=statfs,--wrap=unlink \
 	-Wl,--wrap=xfp_algorithm_decides,--wrap=xfp_artifact_get_label,--wrap=xfp_artifact_open \
 	-Wl,--wrap=xfp_bundle_check_member,--wrap=xfp_pending_open
-# The same; two of these functions are replaced above, too.
+# The same, with two functions that are replaced above, too.
 tests_units_refused_SOURCES = \
 	tests/unit/test_digests.c \
 	tests/unit/test_no_memory.c \
@@ -329,7 +329,7 @@ tests_units_refused_SOURCES = \
 tests_units_refused_LDFLAGS = \
 	$(AM_LDFLAGS) -Wl,--wrap=aligned_alloc,--wrap=calloc,--wrap=malloc,--wrap=xfp_bundle_check_member \
 	-Wl,--wrap=fstat,--wrap=fsync,--wrap=close,--wrap=rename,--wrap=pread,--wrap=pwrite,--wrap=read,--wrap=write
-# Functions that do nothing here.
+# Functions replaced by empty ones.
 tests_units_replaced_SOURCES = \
 	tests/unit/test_disk_space.c \
 	tests/unit/test_dropping.c
@@ -385,7 +385,7 @@ $(tests_units_wrapped_SOURCES:.c=): tests/units/wrapped
 $(tests_units_refused_SOURCES:.c=): tests/units/refused
 $(tests_units_replaced_SOURCES:.c=): tests/units/replaced
 unit_tests = tests/cuda/test_driver $(unit_links)
-# Of libxfp-cuda, on that machine.
+# libxfp-cuda, on that machine.
 device_tests = \
 	tests/cuda/test_multiply \
 	tests/cuda/test_open \
@@ -404,7 +404,7 @@ EXTRA_DIST += \
 	tests/cuda/mutants.py \
 	tests/cuda/resources.py \
 	tests/cuda/sass.py
-# With a GPU, on a machine that has little else.
+# With a GPU, on a machine with few packages.
 EXTRA_DIST += \
 	tests/cuda/bare_build.py \
 	tests/cuda/nvrtc.py \
@@ -417,8 +417,8 @@ EXTRA_DIST += \
 	tests/cuda/on_device_steps.py \
 	tests/cuda/on_device_table.py \
 	tests/on-device
-# Those that take longest, the longest first: make starts tests in this order, and a long one that began last would leave
-# the other processors without work at the end.
+# The longest tests first: make starts tests in this order, and a long one that began last would leave the other
+# processors idle at the end.
 long_cli_tests = \
 	tests/cli/models.bats \
 	tests/cli/goal.bats \
@@ -578,7 +578,7 @@ EXTRA_DIST += \
 	tests/tokenizer_unicode.json \
 	tests/tokenizer_unicode.py \
 	tests/totals
-# Helpers of several, and of the fuzzers.
+# Helpers shared by several tests, and by the fuzzers.
 tests_unit_libfixtures_a_SOURCES = \
 	tests/program.c \
 	tests/program.h \
@@ -643,7 +643,7 @@ check_PROGRAMS += $(device_tests)
 TESTS += $(kernel_tests)
 TESTS += $(device_tests)
 check_DATA += $(cuda_ptx) kernel-verify/cuda/measure.ptx90
-# What kernels execute is counted where they are tested.
+# tests/cuda/kernels counts the executed instructions.
 counting = tests/cuda/kernels
 comparing = tests/cuda/executed
 counting_log = $(counting).log
@@ -664,11 +664,11 @@ BATS_LOG_DRIVER = $(LOG_DRIVER)
 LOG_COMPILER = $(srcdir)/tests/run-tap
 BATS_LOG_COMPILER = $(LOG_COMPILER)
 
-# Tests use an installation below the build folder, and see nothing of the make that runs them.
-#   XFP_TEST_ROOT    what DESTDIR was; XFP_TEST_BIN, _LIB and _MAN are folders below it
-#   XFP_TEST_TOOLS   where the makers of input are
+# Tests use an installation in the build folder, and do not inherit variables of the make that runs them.
+#   XFP_TEST_ROOT    the DESTDIR; XFP_TEST_BIN, _LIB and _MAN are folders below it
+#   XFP_TEST_TOOLS   the folder of the generators of input
 #   srcdir           this source tree, absolute
-# Several run at the same time, so numpy's threads would only wait for one another.
+# Several run at the same time, so numpy's threads would only compete.
 AM_TESTS_ENVIRONMENT = \
 	unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES DESTDIR; \
 	unset XFP_CACHE XFP_FAMILIES XFP_GROUP_SIZE XFP_MIN_COS_LAZY XFP_MIN_COS_STRICT XFP_MOE_LLOYD_ITERS; \
@@ -706,7 +706,7 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 rooms:
 	cd '$(srcdir)' && '$(PYTHON)' tests/rooms.py draw
 
-# Against the same installation; BENCH holds options and what to measure: make bench BENCH="--rounds 9 speed".
+# With the same installation; BENCH holds options and benchmarks: make bench BENCH="--rounds 9 speed".
 #: bench         measure speed and memory; BENCH="--help" lists what can be measured
 .PHONY: bench
 bench: tests/root.stamp $(bench_links)
@@ -738,7 +738,7 @@ fuzz-folds fuzz-ggufs fuzz-torch:
 fuzz-tokenizers:
 	@'$(srcdir)/tests/fuzz/run-tokenizers' $(FUZZ)
 
-# What it builds with flags of their own: libraries of vectors, and other kernels.
+# Objects built with flags of their own: libraries of vectors, and other kernels.
 #: fuzz-vectors  print the libraries that tests/fuzz/run builds with flags of their own
 #: fuzz-kernels  print the objects that it does
 .PHONY: fuzz-vectors fuzz-kernels
@@ -751,7 +751,7 @@ check-local:
 	@test '$(TESTS_STATE)' = yes || \
 		{ echo 'make check: $(TESTS_STATE); install what is missing and configure again' >&2; exit 1; }
 
-# What run-tests sums up, with tests/totals.
+# The results that run-tests sums up, with tests/totals.
 #: test-logs     print the log of every test, for run-tests
 .PHONY: test-logs
 test-logs:

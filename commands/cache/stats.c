@@ -131,7 +131,7 @@ static enum xfp_status print_text(const struct figures *f, struct xfp_error *err
 	if (f->kind[i].artifacts)
 		print_line(f, "unknown", &f->kind[i]);
 	print_line(f, "all", &f->all);
-	printf("\nshare: of two bytes a weight, for the %s weights of current units;\nseconds: to make them\n",
+	printf("\nshare: of two bytes per weight, for the %s weights of current units;\nseconds: to make them\n",
 	       xfp_human((double)f->weights, "", weights));
 	if (f->all.artifacts)
 		printf("made from %s to %s\n", xfp_utc(f->oldest, oldest), xfp_utc(f->newest, newest));

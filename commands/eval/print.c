@@ -83,11 +83,11 @@ void xfp_eval_print(const struct xfp_evaluation *e)
 	if (e->tokens.left_out)
 		printf("; the last %zu tokens of the text do not fill a sequence", e->tokens.left_out);
 	putchar('\n');
-	printf("perplexity %.6g (%.6g nats a token)\n", loss->perplexity, loss->mean);
+	printf("perplexity %.6g (%.6g nats per token)\n", loss->perplexity, loss->mean);
 	if (!e->source.model.name)
 		return;
-	printf("perplexity of the source %.6g (%.6g nats a token)\n", loss->source_perplexity, loss->source_mean);
-	printf("KL divergence from the source, in nats a token: mean %.4g, 99 %% within %.4g, largest %.4g\n",
+	printf("perplexity of the source %.6g (%.6g nats per token)\n", loss->source_perplexity, loss->source_mean);
+	printf("KL divergence from the source, in nats per token: mean %.4g, 99 %% within %.4g, largest %.4g\n",
 	       loss->divergence, loss->divergence_99, loss->divergence_most);
 	printf("top-1 agreement with the source: %.2f %%\n", 100 * loss->agreement);
 	print_layers(e);

@@ -179,7 +179,7 @@ static void print_time(const struct xfp_plan_facts *facts)
 	}
 	printf("time     about %s", xfp_duration_text(xfp_plan_seconds(facts), text));
 	if (facts->c->units.todo && !facts->current)
-		printf(" on %u processor%s;\n         measured now: %.0f ns a weight, %.0f ms a unit",
+		printf(" on %u processor%s;\n         measured now: %.0f ns per weight, %.0f ms per unit",
 		       facts->jobs < processors ? facts->jobs : processors,
 		       (facts->jobs < processors ? facts->jobs : processors) == 1 ? "" : "s",
 		       1e9 * (facts->pace.scan + weight[XFP_STAMP_OUTLIERS] + weight[XFP_STAMP_FIT] +

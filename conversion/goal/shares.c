@@ -418,7 +418,7 @@ const char *xfp_shares_text(const struct xfp_conversion *c, uint64_t bytes, char
 
 	xfp_size_text(bytes, xfp_size_is_binary(c->request->goal.said), human);
 	if (c->request->goal.kind == XFP_GOAL_BPW && elements)
-		snprintf(text, 64, "%.4f bits a weight (%s)", ceil((double)bytes * 8e4 / (double)elements) / 1e4,
+		snprintf(text, 64, "%.4f bits per weight (%s)", ceil((double)bytes * 8e4 / (double)elements) / 1e4,
 			 human);
 	else
 		snprintf(text, 64, "%" PRIu64 " bytes (%s)%s", bytes, human,

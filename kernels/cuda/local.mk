@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# kernels/cuda/: device code. Of every .cu nvcc makes a fat binary, for libxfp-cuda (runtime/cuda/fatbins.c), and, for the
-# emulator of the tests, PTX of each architecture.
+# kernels/cuda/: device code. nvcc compiles every .cu to a fat binary for libxfp-cuda (runtime/cuda/fatbins.c) and, for
+# the emulator of the tests, to PTX for each architecture.
 
 cuda_sources = \
 	kernels/cuda/fp8.cu \
@@ -28,9 +28,9 @@ cuda_headers = \
 	kernels/cuda/wide_rows.h
 EXTRA_DIST += $(cuda_sources) $(cuda_headers)
 
-# 8.0 runs on 8.6 and 8.9, 9.0 on Hopper, 10.0 on 10.3, 12.0 on 12.1; whatever else there is or will be has the PTX, which is
-# 9.0's, since only from there on a kernel can wait for the launch before it (device.h).
-# Rounding is IEEE's but for products that are added, and never --use_fast_math.
+# 8.0 runs on 8.6 and 8.9, 9.0 on Hopper, 10.0 on 10.3, 12.0 on 12.1; all other devices use the PTX, which is for 9.0,
+# the first architecture where a kernel can wait for the previous launch (device.h).
+# Rounding follows IEEE except for fused products and sums; --use_fast_math is never set.
 cuda_fatbins = $(cuda_sources:.cu=.fatbin)
 nvcc_flags = -std=c++17 -I$(srcdir)
 nvcc_targets = \
@@ -39,7 +39,7 @@ nvcc_targets = \
 	-gencode arch=compute_90,code=compute_90
 SUFFIXES += .cu .fatbin .ptx80 .ptx90 .ptx100 .ptx120
 
-# What ptxas says of each kernel stays beside, for tests/cuda/resources; anything else it or nvcc says is shown.
+# ptxas's report on each kernel is kept for tests/cuda/resources; its other output, and nvcc's, is shown.
 .cu.fatbin:
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && { $(NVCC) $(nvcc_flags) $(NVCCFLAGS) $(nvcc_targets) --compress-mode=size -Xptxas -v \
 		-fatbin -o $@ $< >$*.ptxas 2>&1 || { cat $*.ptxas >&2; exit 1; }; }

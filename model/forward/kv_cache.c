@@ -41,7 +41,7 @@ uint64_t xfp_kv_cache_bytes(const struct xfp_description *description, size_t se
 	return xfp_add_sat(xfp_mul_sat(floats, sizeof(float)), xfp_mul_sat(doubles, sizeof(double)));
 }
 
-/* NULL without memory. */
+/* NULL if out of memory. */
 static void *zeros(uint64_t count, size_t size)
 {
 	return xfp_mul_sat(count, size) <= PTRDIFF_MAX ? calloc(count, size) : NULL;

@@ -38,7 +38,7 @@ struct xfp_kv_cache {
 /* Bytes that xfp_kv_cache_open allocates; UINT64_MAX on overflow. */
 uint64_t xfp_kv_cache_bytes(const struct xfp_description *description, size_t sequences, size_t context);
 
-/* The description is borrowed. XFP_BAD_INPUT if `context` exceeds the model's, XFP_FAILED without memory. */
+/* The description is borrowed. XFP_BAD_INPUT if `context` exceeds the model's, XFP_FAILED if out of memory. */
 enum xfp_status xfp_kv_cache_open(const struct xfp_description *description, size_t sequences, size_t context,
 				  struct xfp_kv_cache **out, struct xfp_error *err);
 void xfp_kv_cache_close(struct xfp_kv_cache *cache); /* no-op if NULL */

@@ -15,7 +15,7 @@
 #define XFP_STACK_PRODUCTS 256   /* of stacked experts, up to which those of all tokens are multiplied together */
 #define XFP_EMBEDDING "embed_tokens.weight" /* the word embedding, after the prefix */
 
-/* Allocate tokens * width floats; NULL without memory, or on overflow. */
+/* Allocate tokens * width floats; NULL if out of memory, or on overflow. */
 float *xfp_floats(size_t tokens, size_t width);
 
 /* Write "model.NAME", with the prefix of the model's tensors. */

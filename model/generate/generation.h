@@ -78,7 +78,7 @@ struct xfp_generation {
 	size_t prompt_tokens, tokens, steps; /* tokens: generated in steps */
 	double prompt_seconds, seconds;
 	uint64_t bytes;   /* of weights that the steps have read */
-	double bandwidth; /* of memory, in bytes a second; 0: not measured */
+	double bandwidth; /* of memory, in bytes per second; 0: not measured */
 };
 
 #endif

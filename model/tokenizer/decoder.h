@@ -20,9 +20,9 @@ void xfp_decoder_chain_free(struct xfp_decoder_chain *chain);
 /* A text that is being decoded. */
 struct xfp_decoder_run;
 
-struct xfp_decoder_run *xfp_decoder_run_begin(const struct xfp_decoder_chain *chain); /* NULL without memory */
+struct xfp_decoder_run *xfp_decoder_run_begin(const struct xfp_decoder_chain *chain); /* NULL if out of memory */
 void xfp_decoder_run_free(struct xfp_decoder_run *run);
-/* Add a token or, once, the end of the text, and append the text that became certain. False without memory. */
+/* Add a token or, once, the end of the text, and append the text that became certain. False if out of memory. */
 bool xfp_decoder_run_add(struct xfp_decoder_run *run, const char *token, size_t size, struct xfp_growable *out);
 bool xfp_decoder_run_end(struct xfp_decoder_run *run, struct xfp_growable *out);
 

@@ -16,7 +16,7 @@ struct xfp_growable {
 	size_t size, capacity;
 };
 
-/* Make room for `more` items after `count` of them. False without memory; then nothing has changed. */
+/* Make room for `more` items after `count` of them. False if out of memory; then nothing has changed. */
 bool xfp_grow(void *items, size_t item_size, size_t count, size_t more, size_t *capacity);
 
 static inline bool xfp_growable_add(struct xfp_growable *text, const char *bytes, size_t size)
@@ -44,7 +44,7 @@ struct xfp_pieces {
 };
 
 void xfp_pieces_free(struct xfp_pieces *pieces);
-/* Add a piece of `text`; an empty piece is ignored. False without memory. */
+/* Add a piece of `text`; an empty piece is ignored. False if out of memory. */
 bool xfp_pieces_add(struct xfp_pieces *pieces, struct xfp_text_piece piece);
 
 #endif

@@ -27,7 +27,7 @@ struct characters {
 	size_t count, capacity;
 };
 
-/* The last row of a sorted table, `width` numbers a row, whose first number, shifted, is at most c. SIZE_MAX: none. */
+/* The last row of a sorted table, with `width` numbers each, whose first number, shifted, is at most c, or SIZE_MAX. */
 static size_t row_of(const uint32_t *table, size_t count, size_t width, unsigned shift, uint32_t c)
 {
 	size_t low = 0, high = count / width;

@@ -11,7 +11,7 @@
 
 #define XFP_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-/* Append the text with invalid UTF-8 replaced. False without memory. */
+/* Append the text with invalid UTF-8 replaced. False if out of memory. */
 bool xfp_utf8_replace(const char *text, size_t size, struct xfp_growable *out);
 
 bool xfp_is_white(uint32_t character);

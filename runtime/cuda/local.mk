@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# runtime/cuda/: libxfp-cuda. What it is planned by is in the tools, too, and in tests; only the library has device code,
-# which takes nvcc.
+# runtime/cuda/: libxfp-cuda. Its planning is also linked into the tools and tests; only the library has device code,
+# which needs nvcc.
 
 noinst_LTLIBRARIES += runtime/cuda/libdevice.la
 runtime_cuda_libdevice_la_SOURCES = \
@@ -40,7 +40,7 @@ pkgconfig_DATA += runtime/xfp-cuda.pc
 else
 EXTRA_DIST += runtime/xfp_cuda.h
 endif
-# Functions that libxfp has, too, and keeps to itself.
+# Functions that libxfp also has, but does not export.
 runtime_libxfp_cuda_la_SOURCES = \
 	base/dtype.c \
 	base/printable.c \
@@ -60,7 +60,7 @@ runtime_libxfp_cuda_la_LDFLAGS = $(XFP_LDFLAGS) -pthread -no-undefined -version-
 # libxfp is linked by its file name, not as a .la: libtool relinks a library that uses an uninstalled .la during
 # `make install`, and refuses to do that for a prefix other than the configured one.
 runtime_libxfp_cuda_la_LDFLAGS += -Wl,runtime/.libs/libxfp.so
-# There is no archive: it would have these functions twice.
+# There is no archive: it would contain these functions twice.
 runtime_libxfp_cuda_la_LIBTOOLFLAGS = --tag=disable-static
 EXTRA_runtime_libxfp_cuda_la_DEPENDENCIES = runtime/libxfp.la
 if VERSION_SCRIPT

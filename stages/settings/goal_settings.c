@@ -32,7 +32,7 @@ enum xfp_status xfp_set_target_size(struct xfp_settings *s, const char *where, c
 enum xfp_status xfp_set_target_bpw(struct xfp_settings *s, const char *where, const char *text, struct xfp_error *err)
 {
 	if (!xfp_goal_parse_bpw(text, &s->goal.micro))
-		return xfp_fail(err, XFP_USAGE, "%s '%s': expected bits a weight above 0, as in 4.25, and 64 at most",
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected bits per weight above 0, as in 4.25, and 64 at most",
 				where, text);
 	return set_goal(s, XFP_GOAL_BPW, where, text, err);
 }

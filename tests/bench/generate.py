@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text: tokens a second of xfp generate, and of llama.cpp's Q4_K_M of the same model, on a generated dense model.
+"""Text: tokens per second of xfp generate, and of llama.cpp's Q4_K_M of the same model, on a generated dense model.
 
     generate.py --folder DIR --tools DIR [--llama DIR] [--threads 2] [--rounds 5] [--options OPTIONS]
 
@@ -148,7 +148,7 @@ def main():
     for name, rows, path in (("xfp", ours, "model.xfp"), ("llama.cpp Q4_K_M", theirs, "model.gguf")):
         if rows:
             wall, processor = (statistics.median(column) for column in zip(*rows))
-            print(f"{name}: {os.path.getsize(path) / 1e6:.0f} MB, {wall:.1f} ms a token ({1e3 / wall:.1f} a second), "
+            print(f"{name}: {os.path.getsize(path) / 1e6:.0f} MB, {wall:.1f} ms per token ({1e3 / wall:.1f}/s), "
                   f"{processor:.1f} ms of processors")
     share = [r["weights_read"] / r["seconds"] / r["bandwidth"] for r in report if r["bandwidth"]]
     if share:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * llama - weights a second of llama.cpp's Q4_K, Q3_K and Q2_K, and of v2c with as many bits, in one run.
+ * llama - weights per second of llama.cpp's Q4_K, Q3_K and Q2_K, and of v2c with as many bits, in one run.
  *
  *     GGML_CPU_LIBRARY=.../libggml-cpu.so llama [--mib 192] [--rounds 15] [--threads 2] [--batch 1]
  *           [--processor-time]

@@ -36,7 +36,7 @@ print(repr(json.load(sys.stdin)[sys.argv[1]]))' "$1"
 	EOF
 	run -0 --separate-stderr xfp eval --tokens t.npy m
 	[ "${lines[0]}" = "4 sequences of 15 tokens, 56 of them predicted" ]
-	[[ ${lines[1]} == "perplexity "*" ("*" nats a token)" ]]
+	[[ ${lines[1]} == "perplexity "*" ("*" nats per token)" ]]
 	[ "$(said predicted --tokens t.npy m)" = 56 ]
 	[ "$(said family --tokens t.npy m)" = "'qwen3_moe'" ]
 }
@@ -111,9 +111,9 @@ judged() { # RESULT
 	assert len(said["layers"]) == 3 and layer["stream"] > 1.1 * layer["alone"] > 0
 	EOF
 	run -0 --separate-stderr xfp eval --tokens t.npy --source m coarse.xfp
-	[[ ${lines[1]} == "perplexity "*" ("*" nats a token)" ]]
-	[[ ${lines[2]} == "perplexity of the source "*" ("*" nats a token)" ]]
-	[[ ${lines[3]} == "KL divergence from the source, in nats a token: mean "*", 99 % within "*", largest "* ]]
+	[[ ${lines[1]} == "perplexity "*" ("*" nats per token)" ]]
+	[[ ${lines[2]} == "perplexity of the source "*" ("*" nats per token)" ]]
+	[[ ${lines[3]} == "KL divergence from the source, in nats per token: mean "*", 99 % within "*", largest "* ]]
 	[[ ${lines[4]} == "top-1 agreement with the source: "*" %" ]]
 	[[ ${lines[5]} == "layer "*"error of the stream  of the layer alone" ]]
 	[[ ${lines[6]} =~ ^embedding\ +[0-9.e-]+$ ]]

@@ -45,7 +45,7 @@ print(points[0]["bytes"] + (points[-1]["bytes"] - points[0]["bytes"]) * int(sys.
 		<"$BATS_FILE_TMPDIR/$1.plan"
 }
 
-bits_at() { # MODEL PERMILLE: likewise, bits a weight
+bits_at() { # MODEL PERMILLE: likewise, bits per weight
 	"$PYTHON" -c 'import json, sys
 points = json.load(sys.stdin)["curve"]["points"]
 print("%.4f" % (points[0]["bits"] + (points[-1]["bits"] - points[0]["bits"]) * int(sys.argv[1]) / 1000))' "$2" \

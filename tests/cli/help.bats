@@ -212,6 +212,6 @@ options_of() { # WORD...
 		xfp status --work a b|OUT.xfp or --work, not both
 		xfp verify --min-cos-strict 2 a|--min-cos-strict '2': expected a cosine from 0 to 1, as in 0.99
 		xfp unpack --dtype f64 -o d a|--dtype 'f64': expected bf16
-		xfp plan . --target-bpw 99|--target-bpw '99': expected bits a weight above 0, as in 4.25, and 64 at most
+		xfp plan . --target-bpw 99|--target-bpw '99': expected bits per weight above 0, as in 4.25, and 64 at most
 	END
 }

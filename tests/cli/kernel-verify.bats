@@ -114,7 +114,7 @@ encode largest avx512'
 
 @test "--bench and --json: the same in one object" {
 	xfp-kernel-verify --seed 3 --filter 'matvec v2 k=4' --bench --mib 1 --threads 2 >text
-	grep -Eq '^matvec v2 k=4 M=8 +plain +[0-9.]+ ns a weight +[0-9.]+ G weights/s +[0-9.]+ GB/s +[0-9]+ % of reading( +[0-9.]+ GFLOP/s +[0-9]+ % of FMA)? +[0-9.]+ x M=1$' text
+	grep -Eq '^matvec v2 k=4 M=8 +plain +[0-9.]+ ns per weight +[0-9.]+ G weights/s +[0-9.]+ GB/s +[0-9]+ % of reading( +[0-9.]+ GFLOP/s +[0-9]+ % of FMA)? +[0-9.]+ x M=1$' text
 	xfp-kernel-verify --seed 3 --filter '* k=4' --bench --mib 1 --json >json
 	[ "$(member json '["seed"]')" = 3 ]
 	[ "$(member json '["total"]["failed"]')" = 0 ]
@@ -122,7 +122,7 @@ encode largest avx512'
 	[ "$(member json '["groups"][0]["op"]')" = 'index pack k=4' ]
 	[ "$(member json '["bench"][0]["ns"] > 0 and [b for b in r["bench"] if "of_one_vector" in b][-1]["of_reading"] > 0')" = True ]
 	xfp-kernel-verify --seed 3 --filter 'matvec f32' --bench --mib 1 --threads 2 --processor-time >text
-	grep -Eq '^matvec f32 cached M=8 +plain +[0-9.]+ ns a weight' text
+	grep -Eq '^matvec f32 cached M=8 +plain +[0-9.]+ ns per weight' text
 	status=0
 	"$XFP_TEST_TOOLS/kernel-verify-broken" --seed 1 --filter 'matvec v2 k=4' --json --bench >json 2>errors || status=$?
 	[ "$status" -eq 4 ]

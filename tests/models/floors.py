@@ -83,7 +83,7 @@ def main():
     if arguments.plot:
         name = os.path.basename(os.path.abspath(arguments.model))
         with open(arguments.plot, "w", encoding="utf-8") as file:
-            file.write(plot(f"{name}: KL divergence from the source, nats a token", points))
+            file.write(plot(f"{name}: KL divergence from the source, nats per token", points))
 
 
 if __name__ == "__main__":

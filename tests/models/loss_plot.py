@@ -59,7 +59,7 @@ def plot(title, points):
         out.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
         out.append(f'<text class="faint" text-anchor="end" x="{LEFT - 7}" y="{at + 4:.1f}">{mark:g}</text>')
     out.append(f'<text class="faint" text-anchor="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 30}">'
-               'true bits a weight</text>')
+               'true bits per weight</text>')
     out.append(f'<text class="faint" x="{LEFT}" y="{HEIGHT - 10}">a point is a setting, at fixed bits or '
                'at a floor; lines join those of a mode</text>')
     taken = [(x(p[2]) - 4, y(p[3]) - 4, x(p[2]) + 4, y(p[3]) + 4) for p in points]
