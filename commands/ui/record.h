@@ -32,14 +32,14 @@ struct xfp_record_columns {
 	unsigned count;
 };
 
-/* Print a list of records and release it; NULL is out of memory. Texts are left-aligned, missing fields and null print
+/* Print a list of records and release it; NULL means that memory ran out. Texts are left-aligned, missing fields and null print
  * as "-". If `text` is not NULL, it is a column for the texts of rows (base/text/table.h); the field "remark", if
  * any, is appended unchanged. */
 enum xfp_status xfp_record_table(const char *columns, const char *text, json_t *records, struct xfp_error *err);
 
 /* Parse the columns and print their headings. */
 struct xfp_record_columns xfp_csv_header(const char *columns);
-/* Print one record and release it; NULL is out of memory. Missing fields and null are empty. */
+/* Print one record and release it; NULL means that memory ran out. Missing fields and null are empty. */
 enum xfp_status xfp_csv_row(const struct xfp_record_columns *columns, json_t *record, struct xfp_error *err);
 
 #endif

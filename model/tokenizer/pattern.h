@@ -27,7 +27,7 @@ struct xfp_span {
 	bool match;
 };
 
-/* Zeroed, it is empty; its owner frees `span`. */
+/* Spans of a text, empty if zeroed; the owner frees `span`. */
 struct xfp_spans {
 	struct xfp_span *span;
 	size_t count, capacity;

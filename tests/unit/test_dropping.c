@@ -20,7 +20,7 @@ static struct {
 	bool unknown;       /* the needs of others are unknown */
 	const char *needed; /* keys that others need; NULL: none */
 	int64_t version;    /* version of the manifest */
-	unsigned asked;     /* number of queries of others' needs */
+	unsigned asked;     /* number of queries for the needs of other outputs */
 	int alone;          /* number of exclusive locks, minus the number of times they were shared again */
 	char gone[256];     /* removed keys in order, each followed by a space */
 } world;
