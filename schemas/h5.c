@@ -318,7 +318,8 @@ enum xfp_status xfp_h5_write_range(struct xfp_artifact *a, const char *name, hid
 	bool good;
 
 	if (open_dataset(a, name, type, &set, &total, err))
-		return xfp_fail(err, XFP_FAILED, "%s: cannot write dataset \"%s\": missing, or of another type", a->path, name);
+		return xfp_fail(err, XFP_FAILED, "%s: cannot write dataset \"%s\": missing, or of another type",
+				a->path, name);
 	if (!xfp_add(first, count, &end) || end > total) {
 		H5Dclose(set);
 		return xfp_fail(err, XFP_FAILED, "%s: writing beyond the end of \"%s\"", a->path, name);
@@ -338,7 +339,8 @@ enum xfp_status xfp_h5_append(struct xfp_artifact *a, const char *name, hid_t ty
 	bool good;
 
 	if (open_dataset(a, name, type, &set, &total, err))
-		return xfp_fail(err, XFP_FAILED, "%s: cannot write dataset \"%s\": missing, or of another type", a->path, name);
+		return xfp_fail(err, XFP_FAILED, "%s: cannot write dataset \"%s\": missing, or of another type",
+				a->path, name);
 	extent = total + count;
 	errno = 0;
 	good = !count || (H5Dset_extent(set, &extent) >= 0 && transfer(set, type, total, count, NULL, data));

@@ -32,7 +32,7 @@ struct xfp_record_columns {
 	unsigned count;
 };
 
-/* Print a list of records and release it; NULL means that memory ran out. Texts are left-aligned, missing fields and null print
+/* Print a list of records and release it (NULL: memory ran out). Texts are left-aligned, missing fields and null print
  * as "-". If `text` is not NULL, it is a column for the texts of rows (base/text/table.h); the field "remark", if
  * any, is appended unchanged. */
 enum xfp_status xfp_record_table(const char *columns, const char *text, json_t *records, struct xfp_error *err);
