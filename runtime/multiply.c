@@ -372,8 +372,7 @@ static enum xfp_status check_call(const struct xfp_linear *linear, const struct 
 	    (status = check_vectors(linear, "outputs", y->data, y->type, y->count, y->stride, linear->slice.rows, err)))
 		return status;
 	if (count > UINT32_MAX)
-		return xfp_fail(err, XFP_USAGE, "%s: too many products (%zu)", xfp_printable(linear->name).text,
-				count);
+		return xfp_fail(err, XFP_USAGE, "%s: too many products (%zu)", xfp_printable(linear->name).text, count);
 	for (size_t i = 0; i < count; i++)
 		if (products[i].expert >= linear->experts || products[i].x >= x->count || products[i].y >= y->count)
 			return xfp_fail(err, XFP_USAGE,

@@ -170,8 +170,9 @@ static enum xfp_status open_split(struct xfp_gguf_model *m, const char *name, ui
 
 	if (!split_name(name, &length, &number, &total) || total != count)
 		return xfp_fail(m->err, XFP_BAD_INPUT,
-				"%s/%s: is one of %" PRIu64 " files, but its name is not NAME-NUMBER-of-%05" PRIu64
-				SUFFIX "; restore the original name",
+				"%s/%s: is one of %" PRIu64
+				" files, but its name is not NAME-NUMBER-of-%05" PRIu64 SUFFIX
+				"; restore the original name",
 				folder, xfp_printable(name).text, count, count);
 	/* Find all missing files first, so that the message has their number. */
 	for (uint64_t i = 0; !status && i < count; i++) {
