@@ -89,7 +89,7 @@ static void print_rate(const char *what, size_t tokens, double seconds)
 	double rate = (double)tokens / seconds;
 
 	if (tokens && seconds > 0)
-		fprintf(stderr, "%s: %zu token%s in %.*f s, %.*f a second\n", what, tokens, plural(tokens),
+		fprintf(stderr, "%s: %zu token%s in %.*f s, %.*f per second\n", what, tokens, plural(tokens),
 			decimals(seconds), seconds, decimals(rate), rate);
 }
 
@@ -121,7 +121,7 @@ void xfp_generate_report(const struct xfp_generation *g)
 	print_rate("prompt", g->prompt_tokens, g->prompt_seconds);
 	print_rate("text", g->tokens, g->seconds);
 	if (g->bandwidth > 0 && g->seconds > 0)
-		fprintf(stderr, "weights: %s a step, read at %s a second, %.0f %% of memory bandwidth\n",
+		fprintf(stderr, "weights: %s per step, read at %s per second, %.0f %% of memory bandwidth\n",
 			xfp_human((double)g->bytes / (double)g->steps, "B", bytes),
 			xfp_human((double)g->bytes / g->seconds, "B", rate),
 			100 * (double)g->bytes / g->seconds / g->bandwidth);

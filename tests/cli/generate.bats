@@ -69,8 +69,8 @@ print(eval(sys.argv[1]))' "$1"
 	xfp generate --prompt 'ab' -n 24 m >text 2>report
 	[ "$("$PYTHON" -c 'print(ascii(open("text", encoding="utf-8").read()[:-1]))')" = "$whole" ]
 	grep -q '^context: 27 tokens, 1 at a time, 6.91 kB of KV cache in [0-9.]* MB of memory$' report
-	grep -q '^prompt: 3 tokens in .* a second$' report
-	grep -q '^text: 23 tokens in .* a second$' report
+	grep -q '^prompt: 3 tokens in .* per second$' report
+	grep -q '^text: 23 tokens in .* per second$' report
 	# JSON cannot represent bytes that are not UTF-8.
 	[ "$(said 'r["texts"][0]["prompt"]' --prompt $'a\xe9b' -n 2 m)" = 'a\xe9b' ]
 	[ "$(said 'r["texts"][0]["end"]' --prompt ab -n 24 m)" = length ]
