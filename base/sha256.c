@@ -203,7 +203,7 @@ void xfp_sha256_update(struct xfp_sha256 *sha, const void *data, size_t size)
 	memcpy(sha->block, bytes + size - (size - part) % 64, (size - part) % 64);
 }
 
-static void finish(struct xfp_sha256 *sha, void (*take)(uint32_t *, const uint8_t *, size_t), uint8_t digest[32])
+static void finish(struct xfp_sha256 *sha, void (*compress)(uint32_t *, const uint8_t *, size_t), uint8_t digest[32])
 {
 	size_t rest = sha->size % 64, tail_bytes = rest < 56 ? 64 : 128;
 	uint8_t tail[128] = { 0 };
@@ -213,7 +213,7 @@ static void finish(struct xfp_sha256 *sha, void (*take)(uint32_t *, const uint8_
 	tail[rest] = 0x80;
 	for (int i = 1; i <= 8; i++, bits >>= 8)
 		tail[tail_bytes - (size_t)i] = (uint8_t)bits;
-	take(sha->state, tail, tail_bytes / 64);
+	compress(sha->state, tail, tail_bytes / 64);
 	for (int i = 0; i < 32; i++)
 		digest[i] = (uint8_t)(sha->state[i / 4] >> (24 - 8 * (i % 4)));
 }

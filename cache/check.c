@@ -163,7 +163,7 @@ static enum xfp_status check_item(struct checking *c, const struct xfp_census_it
 	if (item->there)
 		status = check_file(c, item, path, err);
 	if (!status && c->known && item->known && !item->there) {
-		finding.what = XFP_FINDING_GONE;
+		finding.what = XFP_FINDING_MISSING;
 		finding.message = "missing, but listed in the manifest";
 		status = report_finding(c, &finding, err);
 	} else if (!status && c->known && !item->known) {

@@ -15,7 +15,7 @@ enum xfp_finding_kind {
 	XFP_FINDING_UNREADABLE, /* an artifact that cannot be read because of permissions or a disk error */
 	XFP_FINDING_MANIFEST,   /* the manifest: integrity_check, and its seals */
 	XFP_FINDING_OTHER,      /* a sound artifact of another version of xfp, which this version cannot use */
-	XFP_FINDING_GONE,       /* a row without an artifact */
+	XFP_FINDING_MISSING,    /* a row without an artifact */
 	XFP_FINDING_UNKNOWN,    /* an artifact without a row */
 	XFP_FINDING_DIFFERS,    /* an artifact that does not match its row */
 	XFP_FINDING_STRAY,      /* a file not created by xfp */

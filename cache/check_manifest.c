@@ -37,7 +37,7 @@ static enum xfp_status complain(struct xfp_manifest *m, const char *sql, const c
 static enum xfp_status check_candidates(struct xfp_manifest *m, FILE *out, struct xfp_error *err)
 {
 	static const char all[] = "SELECT key FROM artifacts WHERE kind IN ('fit', 'survey') ORDER BY key";
-	struct xfp_candidate *list = calloc(XFP_MOST_SURVEYED, sizeof *list);
+	struct xfp_candidate *list = calloc(XFP_MAX_SURVEYED, sizeof *list);
 	sqlite3_stmt *row = NULL;
 	uint32_t count;
 	int rc = list ? sqlite3_prepare_v2(m->db, all, -1, &row, NULL) : SQLITE_NOMEM;
@@ -46,7 +46,7 @@ static enum xfp_status check_candidates(struct xfp_manifest *m, FILE *out, struc
 		while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
 			const char *key = (const char *)sqlite3_column_text(row, 0);
 
-			if (key && !xfp_manifest_get_candidates(m, key, XFP_MOST_SURVEYED, list, &count))
+			if (key && !xfp_manifest_get_candidates(m, key, XFP_MAX_SURVEYED, list, &count))
 				fprintf(out, "the candidates of %s do not match their seal\n", xfp_printable(key).text);
 		}
 	sqlite3_finalize(row);

@@ -140,7 +140,7 @@ enum xfp_status xfp_store_drop(const struct xfp_store *store, struct xfp_manifes
 	if (status || (status = xfp_manifest_begin(m, err)))
 		return status;
 	for (size_t i = 0; !status && i < keys->count; i++)
-		status = xfp_manifest_forget(m, keys->key[i], err);
+		status = xfp_manifest_remove_artifact(m, keys->key[i], err);
 	if (!status)
 		status = xfp_manifest_exec(m, err, clear_references, "t", output);
 	return xfp_manifest_commit(m, status ? NULL : err) ? XFP_FAILED : status;
@@ -151,7 +151,7 @@ enum xfp_status xfp_store_drop_one(const struct xfp_store *store, struct xfp_man
 {
 	enum xfp_status status = remove_artifact(store, key, bytes, err);
 
-	return status ? status : xfp_manifest_forget(m, key, err);
+	return status ? status : xfp_manifest_remove_artifact(m, key, err);
 }
 
 int64_t xfp_manifest_version(struct xfp_manifest *m)

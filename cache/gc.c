@@ -57,7 +57,7 @@ static enum xfp_gc_reason why_kept(const struct xfp_census *c, const struct xfp_
 	}
 	if (later || (!item->runs && made_by_unfinished(c, unfinished, item)))
 		return XFP_GC_UNFINISHED;
-	return any && is_unrecorded(c, item) ? XFP_GC_UNRECORDED : XFP_GC_GOES;
+	return any && is_unrecorded(c, item) ? XFP_GC_UNRECORDED : XFP_GC_REMOVED;
 }
 
 /* ---- the plan ---------------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ static enum xfp_status spare(const struct xfp_census *c, uint64_t size, uint64_t
 	if (!aged)
 		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < c->count; i++)
-		if (why[i] == XFP_GC_GOES && c->items[i].there)
+		if (why[i] == XFP_GC_REMOVED && c->items[i].there)
 			aged[count++] = (struct aged){ xfp_census_last_use(c, &c->items[i]), i };
 	if (count)
 		qsort(aged, count, sizeof *aged, by_age);
@@ -122,7 +122,7 @@ static void sum_artifacts(const struct xfp_census *c, struct xfp_gc_plan *plan)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
 		if (!c->items[i].there)
-			plan->rows += plan->why[i] == XFP_GC_GOES;
+			plan->rows += plan->why[i] == XFP_GC_REMOVED;
 		else
 			add(plan->why[i] ? &plan->stays[plan->why[i]] : &plan->artifacts, c->items[i].bytes);
 	}
@@ -146,8 +146,8 @@ enum xfp_status xfp_gc_plan(const struct xfp_census *c, const struct xfp_gc_rule
 		const struct xfp_census_item *item = &c->items[i];
 
 		/* A row without a file is useless, even if a run uses it. */
-		plan->why[i] = item->there ? why_kept(c, item, rules->keep_runs, kept, unfinished) : XFP_GC_GOES;
-		if (plan->why[i] == XFP_GC_GOES && item->there && xfp_census_last_use(c, item) >= rules->older_than)
+		plan->why[i] = item->there ? why_kept(c, item, rules->keep_runs, kept, unfinished) : XFP_GC_REMOVED;
+		if (plan->why[i] == XFP_GC_REMOVED && item->there && xfp_census_last_use(c, item) >= rules->older_than)
 			plan->why[i] = XFP_GC_YOUNG;
 		plan->before += item->there ? item->bytes : 0;
 	}
@@ -183,7 +183,7 @@ enum xfp_status xfp_gc_remove(const struct xfp_store *store, const struct xfp_ce
 	for (uint32_t i = 0; !status && i < c->count; i++) {
 		char *path;
 
-		if (plan->why[i] != XFP_GC_GOES || !c->items[i].there)
+		if (plan->why[i] != XFP_GC_REMOVED || !c->items[i].there)
 			continue;
 		path = xfp_store_path(store, c->items[i].key);
 		status = path ? xfp_remove_file(path, err) : xfp_no_memory(err);
@@ -192,8 +192,8 @@ enum xfp_status xfp_gc_remove(const struct xfp_store *store, const struct xfp_ce
 	return status;
 }
 
-enum xfp_status xfp_gc_forget(struct xfp_manifest *manifest, const struct xfp_census *c, const struct xfp_gc_plan *plan,
-			      struct xfp_error *err)
+enum xfp_status xfp_gc_remove_rows(struct xfp_manifest *manifest, const struct xfp_census *c,
+				   const struct xfp_gc_plan *plan, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK, committed;
 
@@ -201,8 +201,8 @@ enum xfp_status xfp_gc_forget(struct xfp_manifest *manifest, const struct xfp_ce
 		if ((status = xfp_manifest_begin(manifest, err)))
 			return status;
 		for (uint32_t rows = 0; !status && i < c->count && rows < BATCH; i++)
-			if (plan->why[i] == XFP_GC_GOES && ++rows)
-				status = xfp_manifest_forget(manifest, c->items[i].key, err);
+			if (plan->why[i] == XFP_GC_REMOVED && ++rows)
+				status = xfp_manifest_remove_artifact(manifest, c->items[i].key, err);
 		committed = xfp_manifest_commit(manifest, status ? NULL : err);
 		status = status ? status : committed;
 	}

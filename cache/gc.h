@@ -23,14 +23,14 @@ struct xfp_gc_rules {
 };
 
 enum xfp_gc_reason {
-	XFP_GC_GOES,
+	XFP_GC_REMOVED,
 	XFP_GC_RUN,        /* stays: used by one of the last successful runs */
 	XFP_GC_UNFINISHED, /* used, or probably made, by a later run that did not succeed */
 	XFP_GC_UNRECORDED, /* older than all known runs */
 	XFP_GC_YOUNG,      /* not older than requested */
 	XFP_GC_FITS        /* the limit is met without removing it */
 };
-#define XFP_GC_WHYS (XFP_GC_FITS + 1)
+#define XFP_GC_REASONS (XFP_GC_FITS + 1)
 
 struct xfp_gc_sum {
 	uint64_t count, bytes;
@@ -38,7 +38,7 @@ struct xfp_gc_sum {
 struct xfp_gc_plan {
 	uint8_t *why;                                    /* enum xfp_gc_reason, one a census item */
 	struct xfp_gc_sum artifacts, debris, superseded; /* files to be removed */
-	struct xfp_gc_sum stays[XFP_GC_WHYS];            /* artifacts kept, by reason */
+	struct xfp_gc_sum stays[XFP_GC_REASONS];         /* artifacts kept, by reason */
 	uint64_t rows;                                   /* rows to be removed whose files are already gone */
 	uint64_t before, after;                          /* size of the whole folder, including unknown files */
 };
@@ -51,7 +51,7 @@ void xfp_gc_plan_free(struct xfp_gc_plan *plan);
  * best opened in between. The caller must have the exclusive lock. */
 enum xfp_status xfp_gc_remove(const struct xfp_store *store, const struct xfp_census *census,
 			      const struct xfp_gc_plan *plan, struct xfp_error *err);
-enum xfp_status xfp_gc_forget(struct xfp_manifest *manifest, const struct xfp_census *census,
-			      const struct xfp_gc_plan *plan, struct xfp_error *err);
+enum xfp_status xfp_gc_remove_rows(struct xfp_manifest *manifest, const struct xfp_census *census,
+				   const struct xfp_gc_plan *plan, struct xfp_error *err);
 
 #endif

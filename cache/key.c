@@ -280,8 +280,8 @@ enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xf
 	return text_end(&text, key, err);
 }
 
-enum xfp_status xfp_key_alone(enum xfp_plan plan, const struct xfp_key_source *source,
-			      const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
+enum xfp_status xfp_key_direct(enum xfp_plan plan, const struct xfp_key_source *source,
+			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
 {
 	const struct xfp_choice keep = { .candidate = { .mode = XFP_MODE_KEEP } };
 

@@ -131,7 +131,7 @@ enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_pl
 				const struct xfp_policy *policy, const struct xfp_parameters *parameters,
 				struct xfp_key *key, struct xfp_error *err);
 /* The key of a unit that is packed without a choice: as fp8, or kept in source precision. */
-enum xfp_status xfp_key_alone(enum xfp_plan plan, const struct xfp_key_source *source,
-			      const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
+enum xfp_status xfp_key_direct(enum xfp_plan plan, const struct xfp_key_source *source,
+			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 
 #endif

@@ -121,7 +121,7 @@ static void clear(int fd)
 	(void)!ftruncate(fd, 0);
 }
 
-enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, int *out, struct xfp_error *err)
+enum xfp_status xfp_lock_shared(const struct xfp_store *store, const char *what, int *out, struct xfp_error *err)
 {
 	char *path = xfp_path(store->folder, XFP_STORE_LOCK);
 	enum xfp_status status = XFP_OK;
@@ -153,7 +153,7 @@ done:
 	return status;
 }
 
-enum xfp_status xfp_lock_alone(const struct xfp_store *store, const char *what, int *out, struct xfp_error *err)
+enum xfp_status xfp_lock_exclusive(const struct xfp_store *store, const char *what, int *out, struct xfp_error *err)
 {
 	char *path = xfp_path(store->folder, XFP_STORE_LOCK);
 	enum xfp_status status = XFP_OK;
@@ -178,12 +178,12 @@ done:
 	return status;
 }
 
-bool xfp_lock_have_alone(int fd)
+bool xfp_lock_try_upgrade(int fd)
 {
 	return fd >= 0 && !take(fd, LOCK_EX);
 }
 
-enum xfp_status xfp_lock_share_again(const struct xfp_store *store, int fd, struct xfp_error *err)
+enum xfp_status xfp_lock_downgrade(const struct xfp_store *store, int fd, struct xfp_error *err)
 {
 	int failed = fd < 0 ? 0 : EWOULDBLOCK;
 	char *path;

@@ -16,17 +16,17 @@
 /* Take the lock shared; `what` describes the holder: "xfp convert -o /x/out.xfp". Waits some seconds for an exclusive
  * holder, or until the store's wait is over. *fd -1 with XFP_OK: no lock is needed because the store is read-only, or
  * none is available on its file system. */
-enum xfp_status xfp_lock_share(const struct xfp_store *store, const char *what, int *fd, struct xfp_error *err);
+enum xfp_status xfp_lock_shared(const struct xfp_store *store, const char *what, int *fd, struct xfp_error *err);
 
 /* Take the lock exclusively. XFP_FAILED, without waiting: the cache is in use; the message names the holder. *fd -1
  * with XFP_OK: the file system has no locks; the caller should warn. */
-enum xfp_status xfp_lock_alone(const struct xfp_store *store, const char *what, int *fd, struct xfp_error *err);
+enum xfp_status xfp_lock_exclusive(const struct xfp_store *store, const char *what, int *fd, struct xfp_error *err);
 
-/* xfp_lock_have_alone converts a shared lock to an exclusive one: false, without waiting, if others share it or there
- * is no lock (-1); children that inherited it do not count. The other function converts it back, like xfp_lock_share.
+/* xfp_lock_try_upgrade converts a shared lock to an exclusive one: false, without waiting, if others share it or there
+ * is no lock (-1); children that inherited it do not count. The other function converts it back, like xfp_lock_shared.
  * While the lock is exclusive nobody else can take it; during a conversion another process may, and is waited for. */
-bool xfp_lock_have_alone(int fd);
-enum xfp_status xfp_lock_share_again(const struct xfp_store *store, int fd, struct xfp_error *err);
+bool xfp_lock_try_upgrade(int fd);
+enum xfp_status xfp_lock_downgrade(const struct xfp_store *store, int fd, struct xfp_error *err);
 
 /* Whether a lock is still the lock of this store's folder: the whole cache may have been removed during a wait
  * (cache/drop.h). True for -1. */

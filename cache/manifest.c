@@ -311,8 +311,8 @@ static enum xfp_status open_read_only(struct xfp_manifest *m, const struct xfp_s
 	return open_in_memory(m, store, rebuilt, err);
 }
 
-enum xfp_status xfp_manifest_look(const struct xfp_store *store, struct xfp_manifest **out,
-				  enum xfp_manifest_state *state, struct xfp_error *err)
+enum xfp_status xfp_manifest_open_readonly(const struct xfp_store *store, struct xfp_manifest **out,
+					   enum xfp_manifest_state *state, struct xfp_error *err)
 {
 	struct xfp_manifest *m = calloc(1, sizeof *m);
 	enum xfp_status status = XFP_FAILED;

@@ -43,8 +43,8 @@ enum xfp_manifest_state {
 };
 /* Open the manifest read-only, unchanged, while others may write: nothing is created, replaced or rebuilt. *out is NULL
  * if *state is not READY. The file is not checked completely. */
-enum xfp_status xfp_manifest_look(const struct xfp_store *store, struct xfp_manifest **out,
-				  enum xfp_manifest_state *state, struct xfp_error *err);
+enum xfp_status xfp_manifest_open_readonly(const struct xfp_store *store, struct xfp_manifest **out,
+					   enum xfp_manifest_state *state, struct xfp_error *err);
 /* Create an empty manifest in memory. */
 enum xfp_status xfp_manifest_scratch(struct xfp_manifest **out, struct xfp_error *err);
 
@@ -61,7 +61,7 @@ bool xfp_manifest_get_source(struct xfp_manifest *manifest, const char *path, co
 enum xfp_status xfp_manifest_put_source(struct xfp_manifest *manifest, const char *path,
 					const struct xfp_identity *identity, const char *region,
 					const uint8_t digest[16], struct xfp_error *err);
-enum xfp_status xfp_manifest_forget_source(struct xfp_manifest *manifest, const char *path, const char *region,
+enum xfp_status xfp_manifest_remove_source(struct xfp_manifest *manifest, const char *path, const char *region,
 					   struct xfp_error *err);
 
 /* Record an artifact: its label and, depending on the kind, its measurements or choice, after checking its digest.
@@ -77,7 +77,7 @@ bool xfp_manifest_supports(const char *kind, uint32_t version);
 const char *xfp_manifest_kind(const char *name);
 bool xfp_manifest_has(struct xfp_manifest *manifest, const char *key);
 /* Remove all rows of an artifact that is gone. */
-enum xfp_status xfp_manifest_forget(struct xfp_manifest *manifest, const char *key, struct xfp_error *err);
+enum xfp_status xfp_manifest_remove_artifact(struct xfp_manifest *manifest, const char *key, struct xfp_error *err);
 /* The candidates recorded for the key of a fit or a survey, at most `most`; a unit with NaN or infinite weights has
  * none. False if they are unknown or do not match their seal: the artifact must be read. */
 bool xfp_manifest_get_candidates(struct xfp_manifest *manifest, const char *key, uint32_t most,

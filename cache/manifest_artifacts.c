@@ -284,7 +284,7 @@ bool xfp_manifest_has(struct xfp_manifest *m, const char *key)
 	return row != NULL;
 }
 
-enum xfp_status xfp_manifest_forget(struct xfp_manifest *m, const char *key, struct xfp_error *err)
+enum xfp_status xfp_manifest_remove_artifact(struct xfp_manifest *m, const char *key, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_manifest_enter(m, err);
 

@@ -55,7 +55,7 @@ enum xfp_status xfp_manifest_put_source(struct xfp_manifest *m, const char *path
 	return xfp_manifest_leave(m, status, err);
 }
 
-enum xfp_status xfp_manifest_forget_source(struct xfp_manifest *m, const char *path, const char *region,
+enum xfp_status xfp_manifest_remove_source(struct xfp_manifest *m, const char *path, const char *region,
 					   struct xfp_error *err)
 {
 	return xfp_manifest_exec(m, err, drop_source, "tt", region, path);

@@ -236,7 +236,7 @@ static enum xfp_status build(struct building *b, const char *old, struct xfp_err
 static enum xfp_status state_of(const struct xfp_store *store, enum xfp_manifest_state *state, struct xfp_error *err)
 {
 	struct xfp_manifest *old = NULL;
-	enum xfp_status status = xfp_manifest_look(store, &old, state, err);
+	enum xfp_status status = xfp_manifest_open_readonly(store, &old, state, err);
 
 	if (!status && old)
 		status = xfp_manifest_inspect(old, true, state, err);

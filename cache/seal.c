@@ -37,9 +37,9 @@ static void store_candidate(const struct xfp_candidate *c, uint8_t bytes[CANDIDA
 
 void xfp_seal_candidates(const char *key, const struct xfp_candidate *candidates, uint32_t count, uint8_t seal[16])
 {
-	uint8_t bytes[20 + XFP_MOST_SURVEYED * CANDIDATE_BYTES];
+	uint8_t bytes[20 + XFP_MAX_SURVEYED * CANDIDATE_BYTES];
 
-	count = count < XFP_MOST_SURVEYED ? count : XFP_MOST_SURVEYED;
+	count = count < XFP_MAX_SURVEYED ? count : XFP_MAX_SURVEYED;
 	hash(key, strlen(key), bytes);
 	xfp_store32(bytes + 16, count);
 	for (uint32_t i = 0; i < count; i++)

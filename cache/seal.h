@@ -20,7 +20,7 @@
 #include "schemas/fit.h"
 
 /* Seal the candidates that the fit or survey of this key measured, in their order: key, count (32 bits) and every field
- * of each. `count` is at most XFP_MOST_SURVEYED. */
+ * of each. `count` is at most XFP_MAX_SURVEYED. */
 void xfp_seal_candidates(const char *key, const struct xfp_candidate *candidates, uint32_t count, uint8_t seal[16]);
 
 /* Seal the digest of a region of a file with this identity: path, region, the five fields of the identity as 64 bits

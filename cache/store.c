@@ -81,7 +81,7 @@ enum xfp_status xfp_store_open(const char *folder, struct xfp_store *store, stru
 	return status;
 }
 
-enum xfp_status xfp_store_look(const char *folder, struct xfp_store *store, struct xfp_error *err)
+enum xfp_status xfp_store_open_readonly(const char *folder, struct xfp_store *store, struct xfp_error *err)
 {
 	char *artifacts = xfp_path(folder, ARTIFACTS);
 	enum xfp_status status = XFP_OK;

@@ -35,7 +35,7 @@ struct xfp_store {
 };
 
 /* Open CACHE for reading. XFP_FAILED: it does not exist, or is not a cache. */
-enum xfp_status xfp_store_look(const char *folder, struct xfp_store *store, struct xfp_error *err);
+enum xfp_status xfp_store_open_readonly(const char *folder, struct xfp_store *store, struct xfp_error *err);
 /* Open or create CACHE. A new cache is marked with a CACHEDIR.TAG, so that backups skip it. */
 enum xfp_status xfp_store_open(const char *folder, struct xfp_store *store, struct xfp_error *err);
 void xfp_store_close(struct xfp_store *store);

@@ -20,13 +20,13 @@ void xfp_checkpoint_close(struct xfp_checkpoint *c)
 		free(c->tensors[i].name);
 		xfp_recipe_free(c->tensors[i].recipe);
 	}
-	for (uint32_t i = 0; i < c->made_count; i++) {
-		free(c->made[i].name);
-		free(c->made[i].bytes);
+	for (uint32_t i = 0; i < c->synthesized_count; i++) {
+		free(c->synthesized[i].name);
+		free(c->synthesized[i].bytes);
 	}
 	free(c->files);
 	free(c->tensors);
-	free(c->made);
+	free(c->synthesized);
 	xfp_names_free(c->extras, c->extra_count);
 	xfp_names_free(c->left_out, c->left_out_count);
 	xfp_names_free(c->notes, c->note_count);

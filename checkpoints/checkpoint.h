@@ -45,7 +45,7 @@ const char *xfp_source_packed(const struct xfp_source_tensor *tensor);
 
 /* A synthesized small file that the checkpoint does not contain, such as config.json from a GGUF's metadata. It is
  * carried along like an existing file; inspect writes it to the work folder. */
-struct xfp_made_file {
+struct xfp_synthesized_file {
 	char *name;
 	char *bytes; /* NUL-terminated */
 	size_t size;
@@ -73,8 +73,8 @@ struct xfp_checkpoint {
 	uint32_t extra_count;
 	char **left_out; /* other files of the folder that are not weights, unordered */
 	uint32_t left_out_count;
-	struct xfp_made_file *made; /* the synthesized extras, sorted by name */
-	uint32_t made_count;
+	struct xfp_synthesized_file *synthesized; /* the synthesized extras, sorted by name */
+	uint32_t synthesized_count;
 	char **notes; /* messages for the user, for instance tensors that the
 	                                    * index omits; one line each */
 	uint32_t note_count;

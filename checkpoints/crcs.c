@@ -125,7 +125,7 @@ done:
 	return status;
 }
 
-void xfp_crcs_take(struct xfp_crcs *c, const void *data, size_t size)
+void xfp_crcs_update(struct xfp_crcs *c, const void *data, size_t size)
 {
 	uint64_t end = c->position + size;
 

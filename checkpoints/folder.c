@@ -158,7 +158,7 @@ enum xfp_status xfp_folder_list(const char *folder, char ***names, uint32_t *cou
 enum xfp_status xfp_folder_stat(const char *folder, const char *name, struct stat *st, struct xfp_error *err)
 {
 	char *path = xfp_path(folder, name);
-	enum xfp_status status = path ? xfp_look(path, st, err) : xfp_no_memory_for(err, folder);
+	enum xfp_status status = path ? xfp_stat(path, st, err) : xfp_no_memory_for(err, folder);
 
 	free(path);
 	return status;
@@ -249,7 +249,7 @@ static enum xfp_status add_nested(struct xfp_checkpoint *c, const char *folder, 
 
 	if (!path)
 		return xfp_no_memory_for(err, c->folder);
-	if (!(status = xfp_look(path, &st, err)) && S_ISDIR(st.st_mode))
+	if (!(status = xfp_stat(path, &st, err)) && S_ISDIR(st.st_mode))
 		status = xfp_folder_list(path, &names, &count, err);
 	for (uint32_t i = 0; i < count && !status; i++) {
 		char *name = xfp_path(folder, names[i]);

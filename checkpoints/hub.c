@@ -145,7 +145,7 @@ static enum xfp_status read_ref(const struct hub_search *s, const char *revision
 {
 	char *path = xfp_formatted("%s/refs/%s", s->repository, revision);
 	struct stat st;
-	enum xfp_status status = path ? xfp_look(path, &st, err) : xfp_no_memory(err);
+	enum xfp_status status = path ? xfp_stat(path, &st, err) : xfp_no_memory(err);
 
 	*commit = NULL;
 	if (!status && S_ISREG(st.st_mode) && !(status = xfp_slurp(path, 256, commit, NULL, err))) {
@@ -183,7 +183,7 @@ static enum xfp_status choose(const struct hub_search *s, char **snapshot, struc
 	char list[512];
 	struct stat st;
 
-	if (!status && !(status = xfp_look(folder, &st, err)) && st.st_mode)
+	if (!status && !(status = xfp_stat(folder, &st, err)) && st.st_mode)
 		status = xfp_folder_list(folder, &names, &count, err);
 	if (!status && !count)
 		status = xfp_fail(err, XFP_BAD_INPUT,
@@ -336,7 +336,7 @@ enum xfp_status xfp_model_find(const char *model, char **path, struct xfp_error 
 	} else if (!(status = begin(&s, model, err))) {
 		struct stat st;
 
-		if (!(status = xfp_look(s.repository, &st, err)) && !st.st_mode)
+		if (!(status = xfp_stat(s.repository, &st, err)) && !st.st_mode)
 			status = xfp_fail(err, XFP_BAD_INPUT,
 					  "%s: no such file or folder, and no model of this name in %s; xfp downloads "
 					  "nothing",

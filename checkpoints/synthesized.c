@@ -11,20 +11,21 @@
 enum xfp_status xfp_checkpoint_make(struct xfp_checkpoint *c, const char *name, char *bytes, size_t size,
 				    struct xfp_error *err)
 {
-	struct xfp_made_file *grown = realloc(c->made, (c->made_count + (size_t)1) * sizeof *grown);
+	struct xfp_synthesized_file *grown =
+		realloc(c->synthesized, (c->synthesized_count + (size_t)1) * sizeof *grown);
 	char *copy = strdup(name);
 	uint32_t at;
 
 	if (grown)
-		c->made = grown;
+		c->synthesized = grown;
 	if (!grown || !copy) {
 		free(copy);
 		free(bytes);
 		return xfp_no_memory_for(err, c->folder);
 	}
-	for (at = c->made_count++; at && strcmp(grown[at - 1].name, name) > 0; at--)
+	for (at = c->synthesized_count++; at && strcmp(grown[at - 1].name, name) > 0; at--)
 		grown[at] = grown[at - 1];
-	grown[at] = (struct xfp_made_file){ copy, bytes, size };
+	grown[at] = (struct xfp_synthesized_file){ copy, bytes, size };
 	return XFP_OK;
 }
 
@@ -40,10 +41,11 @@ static bool is_done_with(struct xfp_checkpoint *c, const char *name)
 
 static void drop_synthesized(struct xfp_checkpoint *c, uint32_t number)
 {
-	free(c->made[number].name);
-	free(c->made[number].bytes);
-	c->made_count--;
-	memmove(c->made + number, c->made + number + 1, (c->made_count - number) * sizeof *c->made);
+	free(c->synthesized[number].name);
+	free(c->synthesized[number].bytes);
+	c->synthesized_count--;
+	memmove(c->synthesized + number, c->synthesized + number + 1,
+		(c->synthesized_count - number) * sizeof *c->synthesized);
 }
 
 static void note_config(struct xfp_checkpoint *c)
@@ -55,9 +57,9 @@ bool xfp_checkpoint_keeps_file(struct xfp_checkpoint *c, const char *name)
 {
 	uint32_t at = 0;
 
-	while (at < c->made_count && strcmp(c->made[at].name, name) != 0)
+	while (at < c->synthesized_count && strcmp(c->synthesized[at].name, name) != 0)
 		at++;
-	if (at == c->made_count)
+	if (at == c->synthesized_count)
 		return true;
 	if (!strcmp(name, CONFIG)) {
 		note_config(c);
@@ -79,13 +81,13 @@ static uint32_t place_of(const struct xfp_checkpoint *c, const char *name)
 
 enum xfp_status xfp_checkpoint_add_synthesized(struct xfp_checkpoint *c, struct xfp_error *err)
 {
-	char **grown = realloc(c->extras, ((size_t)c->extra_count + c->made_count + 1) * sizeof *grown);
+	char **grown = realloc(c->extras, ((size_t)c->extra_count + c->synthesized_count + 1) * sizeof *grown);
 
 	if (!grown)
 		return xfp_no_memory_for(err, c->folder);
 	c->extras = grown;
-	for (uint32_t m = 0; m < c->made_count; m++) {
-		const char *name = c->made[m].name;
+	for (uint32_t m = 0; m < c->synthesized_count; m++) {
+		const char *name = c->synthesized[m].name;
 		uint32_t at = place_of(c, name);
 		bool there = at < c->extra_count && !strcmp(grown[at], name);
 		char *copy;

@@ -202,7 +202,7 @@ static bool print_changes(FILE *out, const char *prefix, json_t *parameters, jso
 }
 
 /* The defaults of a bundle's mode, for what the bundle does not state. */
-static json_t *usual_parameters(json_t *parameters)
+static json_t *default_parameters(json_t *parameters)
 {
 	const char *mode = json_string_value(json_object_get(parameters, "mode")),
 		   *sigma = json_string_value(json_object_get(parameters, "outlier_sigma"));
@@ -213,11 +213,11 @@ static json_t *usual_parameters(json_t *parameters)
 
 	if (mode)
 		xfp_modes_parse(mode, &usual.modes);
-	usual.bits = xfp_bits_usual(usual.modes);
-	usual.outlier_sigma = xfp_sigma_usual(usual.modes);
+	usual.bits = xfp_default_bits(usual.modes);
+	usual.outlier_sigma = xfp_default_sigma(usual.modes);
 	if (!sigma || !xfp_sigma_parse(sigma, &threshold))
 		threshold = usual.outlier_sigma;
-	usual.outlier_cap = xfp_cap_usual(threshold);
+	usual.outlier_cap = xfp_default_cap(threshold);
 	text = xfp_parameters_to_json(&usual);
 	root = text ? json_loads(text, 0, NULL) : NULL;
 	free(text);
@@ -228,7 +228,7 @@ static json_t *usual_parameters(json_t *parameters)
 static void print_method(const struct xfp_bundle_info *info)
 {
 	json_t *root = json_loadb(info->json, info->json_bytes, 0, NULL);
-	json_t *parameters = json_object_get(root, "parameters"), *defaults = usual_parameters(parameters);
+	json_t *parameters = json_object_get(root, "parameters"), *defaults = default_parameters(parameters);
 	const char *mode = json_string_value(json_object_get(parameters, "mode"));
 	struct xfp_text text;
 	FILE *out = xfp_text_begin(&text);
@@ -278,7 +278,7 @@ int xfp_main_info(int argc, char **argv)
 	struct xfp_recorded recorded = { .family = NULL };
 	const struct xfp_cuda_device *device = NULL;
 	const char *device_name = NULL;
-	bool json = false, units = false, told = false;
+	bool json = false, units = false, has_record = false;
 	const struct xfp_option options[] = {
 		{ .name = "json", .text = "print one JSON object with every unit and tensor", .set = &json },
 		{ .name = "units", .text = "print a line for every unit, too", .set = &units },
@@ -311,13 +311,13 @@ int xfp_main_info(int argc, char **argv)
 	status = (int)xfp_bundle_open(path, &bundle, &err);
 	/* A bundle of another version may have parameters unknown here; its units are still printed. */
 	if (!status)
-		told = !xfp_recorded_read(bundle, path, &recorded, NULL);
+		has_record = !xfp_recorded_read(bundle, path, &recorded, NULL);
 	if (!status && json)
-		status = (int)print_json(bundle, told ? &recorded : NULL, device, &err);
+		status = (int)print_json(bundle, has_record ? &recorded : NULL, device, &err);
 	else if (!status && device)
 		status = (int)xfp_info_device_print(bundle, device, &err);
 	else if (!status)
-		print_text(bundle, told ? &recorded : NULL, path, units);
+		print_text(bundle, has_record ? &recorded : NULL, path, units);
 	if (status)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 	xfp_recorded_free(&recorded);

@@ -109,8 +109,8 @@ commands_inspect_libinspect_a_SOURCES = \
 	commands/inspect/list.h \
 	commands/inspect/look.c \
 	commands/inspect/look.h \
-	commands/inspect/made.c \
-	commands/inspect/made.h \
+	commands/inspect/synthesized.c \
+	commands/inspect/synthesized.h \
 	commands/inspect/measure.c \
 	commands/inspect/measure.h \
 	commands/inspect/report.c \

@@ -25,7 +25,7 @@ static void take(void *context, const void *data, size_t size)
 	if (r->done % STEP == 0 && r->size)
 		XFP_NOTIFY(r->c, .kind = XFP_NOTICE_CRC_READING, .name = r->name,
 			   .share = (double)r->done / (double)r->size);
-	xfp_crcs_take(r->crcs, data, size);
+	xfp_crcs_update(r->crcs, data, size);
 	r->done += size;
 }
 

@@ -130,9 +130,9 @@ static struct xfp_dropping *begin(struct xfp_conversion *c)
 	if (!d)
 		return NULL;
 	/* Lock first: processes that shared the cache have then recorded what they need. */
-	if (xfp_lock_have_alone(c->place.cache_lock) && know_needed(c, d))
+	if (xfp_lock_try_upgrade(c->place.cache_lock) && know_needed(c, d))
 		return d;
-	if (xfp_lock_share_again(&c->place.store, c->place.cache_lock, &err))
+	if (xfp_lock_downgrade(&c->place.store, c->place.cache_lock, &err))
 		XFP_NOTIFY(c, .kind = XFP_NOTICE_LOCK_FAILED, .text = err.text);
 	return NULL;
 }
@@ -141,7 +141,7 @@ static void end(struct xfp_conversion *c)
 {
 	struct xfp_error err = { 0 };
 
-	if (xfp_lock_share_again(&c->place.store, c->place.cache_lock, &err))
+	if (xfp_lock_downgrade(&c->place.store, c->place.cache_lock, &err))
 		XFP_NOTIFY(c, .kind = XFP_NOTICE_LOCK_FAILED, .text = err.text);
 }
 
@@ -250,14 +250,14 @@ static void remove_stamps(const struct xfp_conversion *c)
 
 /* Exchange the shared lock for an exclusive one. Must wait: other processes that share the cache rely on existing
  * artifacts. */
-static enum xfp_status lock_alone(struct xfp_conversion *c, struct xfp_error *err)
+static enum xfp_status lock_exclusive(struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *what = xfp_formatted("xfp convert --drop-cache -o %s", c->request->out);
 	enum xfp_status status;
 
 	xfp_lock_release(c->place.cache_lock);
 	c->place.cache_lock = -1;
-	status = what ? xfp_lock_alone(&c->place.store, what, &c->place.cache_lock, err) : xfp_no_memory(err);
+	status = what ? xfp_lock_exclusive(&c->place.store, what, &c->place.cache_lock, err) : xfp_no_memory(err);
 	free(what);
 	return status;
 }
@@ -269,7 +269,7 @@ enum xfp_status xfp_drop_cache(struct xfp_conversion *c, uint64_t *freed, struct
 	bool alone;
 
 	*freed = 0;
-	if ((status = lock_alone(c, err)))
+	if ((status = lock_exclusive(c, err)))
 		return status;
 	if ((status = add_own(c, &keys, err)) ||
 	    (status = xfp_manifest_output_keys(c->place.manifest, c->request->out, false, &keys, err)) ||

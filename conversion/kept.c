@@ -29,7 +29,7 @@ static enum xfp_status digest_tensor(const struct xfp_ledger *ledger, uint32_t n
 	for (uint64_t done = 0; !status && done < source.bytes; done += BLOCK) {
 		uint64_t size = source.bytes - done < BLOCK ? source.bytes - done : BLOCK;
 
-		if (signals && xfp_signals_came(signals))
+		if (signals && xfp_signals_arrived(signals))
 			status = xfp_fail(err, XFP_FAILED, "interrupted");
 		else if (!(status = xfp_elements_read(reader, done, size, block, err)))
 			xfp_digest_update(state, block, size);

@@ -228,22 +228,22 @@ void xfp_conversion_phase(struct xfp_conversion *c, const char *phase)
 
 void xfp_conversion_ended(struct xfp_conversion *c, const char *state, int status, const char *message)
 {
-	int came = c->signals ? c->signals->interrupted : 0;
+	int arrived = c->signals ? c->signals->interrupted : 0;
 
 	if (c->place.lock < 0)
 		return;
 	snprintf(c->place.record.state, sizeof c->place.record.state, "%s",
-		 came                                        ? "interrupted"
+		 arrived                                     ? "interrupted"
 		 : status > XFP_FAILED && !c->units.prepared ? XFP_RUN_REFUSED
 		 : status                                    ? "failed"
 							     : state);
-	c->place.record.status = came ? 128 + came : status;
+	c->place.record.status = arrived ? 128 + arrived : status;
 	c->place.record.ended = xfp_wall_ms();
 	xfp_crash_unwatch();
-	if (!came && status && *message) {
+	if (!arrived && status && *message) {
 		free(c->place.record.message);
 		c->place.record.message = strdup(message);
-	} else if (came || !status) {
+	} else if (arrived || !status) {
 		free(c->place.record.message);
 		c->place.record.message = NULL;
 	}
@@ -281,7 +281,7 @@ static bool is_refused(const struct xfp_conversion *c)
 
 static void remove_cache(struct xfp_conversion *c)
 {
-	if (c->place.crcs_kept || !xfp_lock_have_alone(c->place.cache_lock) ||
+	if (c->place.crcs_kept || !xfp_lock_try_upgrade(c->place.cache_lock) ||
 	    (c->place.manifest && xfp_manifest_has_other_runs(c->place.manifest, c->place.run)))
 		return;
 	xfp_manifest_close(c->place.manifest);
@@ -349,7 +349,7 @@ static enum xfp_status share_cache(struct xfp_conversion *c, struct xfp_error *e
 {
 	char *what = xfp_formatted("xfp convert -o %s", c->request->out);
 	enum xfp_status status =
-		what ? xfp_lock_share(&c->place.store, what, &c->place.cache_lock, err) : xfp_no_memory(err);
+		what ? xfp_lock_shared(&c->place.store, what, &c->place.cache_lock, err) : xfp_no_memory(err);
 
 	free(what);
 	return status;
@@ -357,7 +357,7 @@ static enum xfp_status share_cache(struct xfp_conversion *c, struct xfp_error *e
 
 static bool is_interrupted(void *signals)
 {
-	return xfp_signals_came(signals);
+	return xfp_signals_arrived(signals);
 }
 
 static struct xfp_wait wait_of(const struct xfp_conversion *c)
@@ -433,7 +433,7 @@ static char *read_log(const struct xfp_conversion_place *place, off_t offset)
 /* The message in a log line of xfp-inspect, which reports on behalf of its caller; NULL for other lines. */
 static const char *of_inspect(const char *line)
 {
-	return xfp_after(line, XFP_INSPECT_PROGRAM ": ");
+	return xfp_after_prefix(line, XFP_INSPECT_PROGRAM ": ");
 }
 
 void xfp_log_show(const struct xfp_conversion *c, off_t offset)
@@ -443,9 +443,9 @@ void xfp_log_show(const struct xfp_conversion *c, off_t offset)
 	while ((line = strsep(&rest, "\n"))) {
 		const char *said = of_inspect(line);
 
-		if (said && (!c->request->planning || !xfp_after(said, "note: " XFP_NOT_CARRIED)))
+		if (said && (!c->request->planning || !xfp_after_prefix(said, "note: " XFP_NOT_CARRIED)))
 			XFP_NOTIFY(c, .kind = XFP_NOTICE_INSPECT, .text = said);
-		else if (!said && xfp_after(line, "xfp"))
+		else if (!said && xfp_after_prefix(line, "xfp"))
 			XFP_NOTIFY(c, .kind = XFP_NOTICE_TOOL, .text = line);
 	}
 	free(text);
@@ -457,7 +457,7 @@ void xfp_log_keep(struct xfp_conversion_place *place, off_t offset)
 	const char *last = NULL;
 
 	while ((line = strsep(&rest, "\n")))
-		if (xfp_after(line, "xfp"))
+		if (xfp_after_prefix(line, "xfp"))
 			last = of_inspect(line) ? of_inspect(line) : line;
 	if (last) {
 		free(place->record.message);

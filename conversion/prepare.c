@@ -133,7 +133,7 @@ static enum xfp_status prepare_all(struct xfp_conversion *c, bool check, struct 
 	for (uint32_t i = 0; !status && i < c->units.ledger->unit_count; i++) {
 		uint64_t weights = xfp_unit_weights(&c->units.ledger->units[i]);
 
-		if (c->signals && xfp_signals_came(c->signals))
+		if (c->signals && xfp_signals_arrived(c->signals))
 			status = xfp_fail(err, XFP_FAILED, "interrupted");
 		else if (!c->request->goal.kind)
 			status = xfp_prepare_unit(c, i, check, err);

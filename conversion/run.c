@@ -15,7 +15,7 @@
 #include "conversion/progress.h"
 #include "conversion/run_make.h"
 
-#define MOST_REPETITIONS 3
+#define MAX_REPETITIONS 3
 
 static void follow(void *conversion)
 {
@@ -125,11 +125,11 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_BUNDLE_BEGIN);
 	status = xfp_bundle_make(c, follow_bundle, c, result, err);
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_BUNDLE_END);
-	if (!status && c->request->goal.kind && result->bytes != c->solved.makeup.file)
+	if (!status && c->request->goal.kind && result->bytes != c->solved.breakdown.file)
 		status = (int)xfp_fail(err, XFP_FAILED,
 				       "%s: has %" PRIu64 " bytes, but its goal was computed with %" PRIu64
 				       "; please report this",
-				       c->request->out, result->bytes, c->solved.makeup.file);
+				       c->request->out, result->bytes, c->solved.breakdown.file);
 	if (status == XFP_DAMAGED)
 		xfp_fail(err, XFP_DAMAGED, "an input of the bundle was damaged");
 	return status;
@@ -139,7 +139,7 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
  * changed weights are read again once. Reports the problem. */
 static bool goes_round(const struct xfp_conversion *c, int status, int round, bool *reread, const struct xfp_error *err)
 {
-	if (c->signals->interrupted || round == MOST_REPETITIONS)
+	if (c->signals->interrupted || round == MAX_REPETITIONS)
 		return false;
 	if (status == XFP_CHANGED && !*reread)
 		*reread = true;
@@ -240,7 +240,7 @@ int xfp_survey_units(struct xfp_conversion *c, struct xfp_error *err)
 			status = XFP_OK;
 		if (!status)
 			status = (int)xfp_prepare_surveys(c, err);
-		if (!status && c->units.todo && round == MOST_REPETITIONS)
+		if (!status && c->units.todo && round == MAX_REPETITIONS)
 			status = (int)xfp_fail(err, XFP_FAILED, "%" PRIu32 " units could not be surveyed; see %s/%s",
 					       c->units.todo, c->request->work, XFP_LOG_FILE);
 	}

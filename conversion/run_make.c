@@ -165,10 +165,10 @@ int xfp_run(const struct xfp_conversion_place *place, struct xfp_signals *signal
 	if (start(place->log, signals, argv, folder, &child, err))
 		return XFP_FAILED;
 	for (;;) {
-		int came = xfp_signals_wait(signals, place->tick_ms ? place->tick_ms : TICK_MS);
+		int arrived = xfp_signals_wait(signals, place->tick_ms ? place->tick_ms : TICK_MS);
 
 		/* The first signal requests an end, a second one forces it. `tick` may have consumed the first. */
-		if (came && asked)
+		if (arrived && asked)
 			kill(-child.guard, SIGKILL);
 		else if (signals->interrupted && !asked)
 			asked = !kill(-child.guard, signals->interrupted);

@@ -15,7 +15,7 @@
 #define PREFIX "XFP_"
 #define PREFIX_LENGTH (sizeof PREFIX - 1)
 #define BLANKS " \t\n"
-#define MOST_LETTERS 64 /* length up to which names are compared */
+#define MAX_LETTERS 64 /* length up to which names are compared */
 
 /* Variables that are read from the environment in addition to settings. */
 static const char *const others[] = {
@@ -32,7 +32,7 @@ static bool is_for_tests(const char *name)
 /* The setting that a name probably refers to, ignoring case; NULL if none. The option "output" is OUT in makefiles. */
 static const char *meant_by(const char *name, const char *const *ours, size_t count, size_t most)
 {
-	char upper[MOST_LETTERS];
+	char upper[MAX_LETTERS];
 	size_t length = 0;
 
 	for (; name[length] && length + 1 < sizeof upper; length++)

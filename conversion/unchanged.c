@@ -54,8 +54,8 @@ static bool add_extra(struct xfp_digest *digest, const struct xfp_ledger *ledger
 	char *path;
 	bool ok;
 
-	if (xfp_ledger_extra_made(ledger, extra))
-		return add(digest, "%s", ledger->made[extra].hex);
+	if (xfp_ledger_extra_is_synthesized(ledger, extra))
+		return add(digest, "%s", ledger->synthesized[extra].hex);
 	path = xfp_ledger_extra_path(ledger, extra);
 	if (path && !stat(path, &st))
 		id = xfp_identity_of(&st);

@@ -180,8 +180,8 @@ static enum xfp_status refuse(const char *value, struct xfp_error *err)
 	return xfp_fail(err, XFP_USAGE, "invalid value '%s'; see --help", value);
 }
 
-static enum xfp_status take_device(const struct xfp_option *option, const char *where, const char *value,
-				   struct xfp_error *err)
+static enum xfp_status parse_device(const struct xfp_option *option, const char *where, const char *value,
+				    struct xfp_error *err)
 {
 	struct xfp_kernel_request *request = option->context;
 	int number;
@@ -193,8 +193,8 @@ static enum xfp_status take_device(const struct xfp_option *option, const char *
 	return XFP_OK;
 }
 
-static enum xfp_status take_vectors(const struct xfp_option *option, const char *where, const char *value,
-				    struct xfp_error *err)
+static enum xfp_status parse_vectors(const struct xfp_option *option, const char *where, const char *value,
+				     struct xfp_error *err)
 {
 	struct xfp_kernel_request *request = option->context;
 
@@ -202,8 +202,8 @@ static enum xfp_status take_vectors(const struct xfp_option *option, const char 
 	return xfp_bench_counts_parse(value, &request->vectors) ? XFP_OK : refuse(value, err);
 }
 
-static enum xfp_status take_sets(const struct xfp_option *option, const char *where, const char *value,
-				 struct xfp_error *err)
+static enum xfp_status parse_sets(const struct xfp_option *option, const char *where, const char *value,
+				  struct xfp_error *err)
 {
 	unsigned *masked = option->context, sets;
 
@@ -256,13 +256,13 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		  .value = "SET,...",
 		  .complete = "plain|avx2|avx512|vbmi|neon",
 		  .text = sets,
-		  .take = take_sets,
+		  .parse = parse_sets,
 		  .context = &request->masked },
 		{ .name = "device",
 		  .value = "cuda[:N]",
 		  .complete = "cuda|cuda:0|cuda:1",
 		  .text = "use a GPU instead, with libxfp-cuda",
-		  .take = take_device,
+		  .parse = parse_device,
 		  .context = request },
 		{ .name = "trials",
 		  .value = "N",
@@ -296,7 +296,7 @@ static bool read_line(int argc, char **argv, struct xfp_kernel_request *request,
 		  .value = "N,...",
 		  .complete = "1|2|4|8|16|32|512",
 		  .text = "bench of a GPU: only these numbers of vectors, no upload",
-		  .take = take_vectors,
+		  .parse = parse_vectors,
 		  .context = request },
 		{ .name = "threads",
 		  .value = "N",

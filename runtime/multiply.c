@@ -22,9 +22,9 @@
 #define ROUND_BYTES (64 << 20)  /* of prepared vectors per round, unless the minimum or one y needs more */
 #define DECODED_PRODUCTS 32     /* from this many products of an expert on, a block of rows is decoded first */
 #define DECODED_BYTES (1 << 18) /* maximum of such a block */
-#define MOST_ROWS 64            /* per block that several batches share in the cache */
+#define MAX_ROWS 64             /* per block that several batches share in the cache */
 #define MAX_ROWS_ALONE 256      /* per block that is read once */
-#define LEAST_ROWS 8
+#define MIN_ROWS 8
 
 /* Products of one expert: numbers [first, first + count) in expert order. */
 struct batch {
@@ -279,10 +279,10 @@ static bool shares_rows(const struct round *round)
 static size_t block_rows(const struct round *round)
 {
 	size_t rows = round->linear->slice.rows / (xfp_team_threads(round->team) * (size_t)4);
-	size_t most = shares_rows(round) ? MOST_ROWS : MAX_ROWS_ALONE;
+	size_t most = shares_rows(round) ? MAX_ROWS : MAX_ROWS_ALONE;
 
-	rows = rows > most ? most : rows / LEAST_ROWS * LEAST_ROWS;
-	return rows < LEAST_ROWS ? LEAST_ROWS : rows;
+	rows = rows > most ? most : rows / MIN_ROWS * MIN_ROWS;
+	return rows < MIN_ROWS ? MIN_ROWS : rows;
 }
 
 /* Compute the memory that the round needs, and its layout. */

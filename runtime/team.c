@@ -16,7 +16,7 @@
 #include "base/bytes.h"
 
 #define ALIGN 64
-#define MOST_THREADS 1024
+#define MAX_THREADS 1024
 #define AWAKE 4000 /* spins before sleeping, about 100 us */
 
 struct team_member {
@@ -271,7 +271,7 @@ static unsigned processors(void)
 	cpu_set_t set;
 	long count = sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
 
-	return count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : (unsigned)count;
+	return count < 1 ? 1 : count > MAX_THREADS ? MAX_THREADS : (unsigned)count;
 }
 
 /* Block signals in members: signals belong to the threads that the program knows. */
@@ -292,9 +292,9 @@ enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct x
 	struct xfp_team *team;
 
 	*out = NULL;
-	if (threads > MOST_THREADS)
+	if (threads > MAX_THREADS)
 		return xfp_fail(err, XFP_USAGE, "a team of %u threads is too large; the limit is %u", threads,
-				MOST_THREADS);
+				MAX_THREADS);
 	if (!threads)
 		threads = processors();
 	if (!(team = make(threads)))
@@ -323,9 +323,9 @@ enum xfp_status xfp_team_borrow(unsigned threads, xfp_team_run_fn *run, void *po
 	struct xfp_team *team;
 
 	*out = NULL;
-	if (!run || !threads || threads > MOST_THREADS)
+	if (!run || !threads || threads > MAX_THREADS)
 		return xfp_fail(err, XFP_USAGE, "cannot create a team of %u threads%s: the limit is %u", threads,
-				run ? "" : " without a function to run them", MOST_THREADS);
+				run ? "" : " without a function to run them", MAX_THREADS);
 	if (!(team = make(threads)))
 		return xfp_no_memory(err);
 	team->borrowed = run;

@@ -28,7 +28,7 @@ struct xfp_bundle_unit {
 
 /* The limit for units stored in both places while they are moved: a share of the bundle, and at most a few GB. */
 #define XFP_MOVE_SHARE 16
-#define XFP_MOVE_MOST ((uint64_t)4 << 30)
+#define XFP_MOVE_MAX ((uint64_t)4 << 30)
 
 /* Moving units: the bundle replaces the artifacts that it is made from. Its pending file is kept after failures and
  * kills, and continued (xfp_pending_keep). Parts of units are written in order. Once they are durable in the bundle
@@ -81,7 +81,7 @@ struct xfp_bundle_sizes {
 	const uint64_t (*parts)[XFP_PARTS]; /* [units] */
 	uint64_t json_bytes, reason_bytes;  /* bytes of xfp.json, and of all reasons without their NULs */
 };
-struct xfp_bundle_makeup {
+struct xfp_bundle_breakdown {
 	uint64_t file;    /* the exact size of the file */
 	uint64_t units;   /* bytes of their parts */
 	uint64_t kept;    /* tensors that are members of their own */
@@ -89,7 +89,7 @@ struct xfp_bundle_makeup {
 	uint64_t index;   /* xfp.idx and xfp.json; the rest is member headers and padding */
 };
 /* Predict the size of a bundle; the sizes of the small files are read with stat. */
-enum xfp_status xfp_bundle_measure(const struct xfp_bundle_sizes *sizes, struct xfp_bundle_makeup *makeup,
+enum xfp_status xfp_bundle_measure(const struct xfp_bundle_sizes *sizes, struct xfp_bundle_breakdown *breakdown,
 				   struct xfp_error *err);
 
 #endif

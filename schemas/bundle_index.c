@@ -378,7 +378,7 @@ static uint64_t string_bytes(const struct xfp_ledger *ledger, uint64_t reasons)
 
 /* List the parts in order; the plan then holds only their sizes. */
 static void list_parts(struct xfp_bundle_plan *plan, const struct xfp_bundle_sizes *sizes, const bool *raw,
-		       struct xfp_bundle_makeup *makeup)
+		       struct xfp_bundle_breakdown *breakdown)
 {
 	const struct xfp_ledger *ledger = sizes->ledger;
 
@@ -386,16 +386,16 @@ static void list_parts(struct xfp_bundle_plan *plan, const struct xfp_bundle_siz
 		for (unsigned p = 0; p < XFP_PARTS; p++)
 			if (sizes->parts[u][p]) {
 				put_part(plan, u, p, sizes->parts[u][p]);
-				makeup->units += sizes->parts[u][p];
+				breakdown->units += sizes->parts[u][p];
 			}
 	for (uint32_t t = 0; t < ledger->tensor_count; t++)
 		if (raw[t]) {
 			put_part(plan, t, XFP_PARTS, ledger->tensors[t].bytes);
-			makeup->kept += ledger->tensors[t].bytes;
+			breakdown->kept += ledger->tensors[t].bytes;
 		}
 }
 
-enum xfp_status xfp_bundle_measure(const struct xfp_bundle_sizes *sizes, struct xfp_bundle_makeup *makeup,
+enum xfp_status xfp_bundle_measure(const struct xfp_bundle_sizes *sizes, struct xfp_bundle_breakdown *breakdown,
 				   struct xfp_error *err)
 {
 	const struct xfp_ledger *ledger = sizes->ledger;
@@ -405,7 +405,7 @@ enum xfp_status xfp_bundle_measure(const struct xfp_bundle_sizes *sizes, struct 
 	bool *raw = raw_tensors(ledger);
 	enum xfp_status status = XFP_OK;
 
-	*makeup = (struct xfp_bundle_makeup){ 0 };
+	*breakdown = (struct xfp_bundle_breakdown){ 0 };
 	plan.parts = calloc(most + 1, sizeof *plan.parts);
 	plan.padded = calloc(most + 1, sizeof *plan.padded);
 	plan.files = calloc(ledger->extra_count + (size_t)1, sizeof *plan.files);
@@ -413,17 +413,17 @@ enum xfp_status xfp_bundle_measure(const struct xfp_bundle_sizes *sizes, struct 
 		status = xfp_no_memory(err);
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++) {
 		status = file_size(ledger, f, &plan.files[f].size, err);
-		makeup->carried += plan.files[f].size;
+		breakdown->carried += plan.files[f].size;
 	}
 	if (!status) {
 		struct xfp_bundle_plan tables = { 0 };
 
-		list_parts(&plan, sizes, raw, makeup);
+		list_parts(&plan, sizes, raw, breakdown);
 		tally.parts = plan.part_count;
 		plan.index_bytes = place_tables(&tables, ledger, &tally);
-		makeup->index = plan.index_bytes + sizes->json_bytes;
-		makeup->file = place_members(&plan, sizes->json_bytes, ledger->extra_count) + XFP_TAR_BLOCK +
-			       xfp_align(XFP_SUM_BYTES, XFP_TAR_BLOCK) + 2 * XFP_TAR_BLOCK;
+		breakdown->index = plan.index_bytes + sizes->json_bytes;
+		breakdown->file = place_members(&plan, sizes->json_bytes, ledger->extra_count) + XFP_TAR_BLOCK +
+				  xfp_align(XFP_SUM_BYTES, XFP_TAR_BLOCK) + 2 * XFP_TAR_BLOCK;
 	}
 	free(raw);
 	free(plan.parts);

@@ -324,7 +324,7 @@ enum xfp_status xfp_moved_sync(struct xfp_bundle_writer *w, const struct xfp_bun
 	enum xfp_status status = XFP_OK;
 
 	if (part->kind >= XFP_PARTS || (!last && next->number == part->number) ||
-	    (!last && w->position - w->synced < (share < XFP_MOVE_MOST ? share : XFP_MOVE_MOST)))
+	    (!last && w->position - w->synced < (share < XFP_MOVE_MAX ? share : XFP_MOVE_MAX)))
 		return XFP_OK;
 	if (fsync(w->file.fd))
 		return xfp_fail_errno(w->err, errno, "%s: cannot sync", w->file.path);

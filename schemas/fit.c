@@ -226,7 +226,7 @@ enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct
 	if ((status = xfp_h5_read_u64(a, "matrices", &matrices, err)) ||
 	    (status = xfp_h5_read_u64(a, "rows", &read.rows, err)) ||
 	    (status = xfp_h5_read_u64(a, "cols", &read.cols, err)) ||
-	    (status = xfp_candidates_read(a, XFP_MOST_CANDIDATES, read.candidates, &read.candidate_count, err)) ||
+	    (status = xfp_candidates_read(a, XFP_MAX_CANDIDATES, read.candidates, &read.candidate_count, err)) ||
 	    (status = xfp_h5_read_text(a, "outliers", &outliers, err)))
 		return status;
 	if (strlen(outliers) < sizeof read.outliers)

@@ -37,13 +37,13 @@ struct xfp_candidate {
 	double error;      /* squared error / squared norm of the whole unit */
 };
 
-#define XFP_MOST_CANDIDATES 16
+#define XFP_MAX_CANDIDATES 16
 struct xfp_fit {
 	uint32_t matrices;
 	uint64_t rows, cols;
 	char outliers[33];
 	uint32_t candidate_count;
-	struct xfp_candidate candidates[XFP_MOST_CANDIDATES];
+	struct xfp_candidate candidates[XFP_MAX_CANDIDATES];
 };
 
 /* The number of elements of a row's codebook or a unit's library (uint16), and of its hints (float); 0: it has none. */

@@ -11,7 +11,7 @@
 
 #define MICRO 1000000u
 #define MILLI 1000u
-#define MOST_BITS 64
+#define MAX_BITS 64
 #define MAX_GPUS 65536u
 #define MAX_WEIGHT 1000000u
 
@@ -53,7 +53,7 @@ bool xfp_goal_parse_size(const char *text, uint64_t *bytes)
 
 bool xfp_goal_parse_bpw(const char *text, uint32_t *micro)
 {
-	return xfp_decimal_parse(text, MICRO, micro) && *micro && *micro <= MOST_BITS * MICRO;
+	return xfp_decimal_parse(text, MICRO, micro) && *micro && *micro <= MAX_BITS * MICRO;
 }
 
 bool xfp_goal_parse_envelope(const char *text, uint32_t *gpus, uint64_t *bytes)
@@ -96,7 +96,7 @@ bool xfp_goal_parse_reserve(const char *text, uint64_t *bytes, bool *bare)
 static enum xfp_status add_weight(struct xfp_goal *goal, const char *name, uint32_t milli, struct xfp_error *err)
 {
 	struct xfp_weight *grown = realloc(goal->weights, (goal->weight_count + (size_t)1) * sizeof *grown);
-	bool role = xfp_after(name, XFP_ROLE_PREFIX) != NULL;
+	bool role = xfp_after_prefix(name, XFP_ROLE_PREFIX) != NULL;
 	char *pattern = NULL;
 
 	if (!grown)
@@ -115,7 +115,7 @@ enum xfp_status xfp_goal_add_weights(struct xfp_goal *goal, const char *text, st
 
 	while (!status && (item = strsep(&rest, ","))) {
 		char *equals = strrchr(item, '=');
-		const char *role = xfp_after(item, XFP_ROLE_PREFIX);
+		const char *role = xfp_after_prefix(item, XFP_ROLE_PREFIX);
 		enum xfp_class class_;
 		uint32_t milli;
 
@@ -138,7 +138,7 @@ enum xfp_status xfp_goal_add_weights(struct xfp_goal *goal, const char *text, st
 /* The effect of a unit's relative error on the model's output, relative to a projection of attention: measured one unit
  * at a time on a sentence encoder and a mixture of experts. Embedding and head are the first and last layer, so their
  * errors do not accumulate with others. */
-static const uint32_t usual_milli[XFP_CLASSES] = {
+static const uint32_t default_milli[XFP_CLASSES] = {
 	[XFP_CLASS_DENSE_MLP] = 3000,
 	[XFP_CLASS_ROUTED_EXPERT] = 700,
 	[XFP_CLASS_EMBEDDING] = 3000,
@@ -147,7 +147,7 @@ static const uint32_t usual_milli[XFP_CLASSES] = {
 
 double xfp_goal_weight(const struct xfp_goal *goal, const struct xfp_ledger_unit *unit)
 {
-	double weight = (double)(usual_milli[unit->class_] ? usual_milli[unit->class_] : MILLI) / MILLI;
+	double weight = (double)(default_milli[unit->class_] ? default_milli[unit->class_] : MILLI) / MILLI;
 
 	for (uint32_t i = 0; i < goal->weight_count; i++) {
 		const struct xfp_override pattern = { .pattern = goal->weights[i].pattern };

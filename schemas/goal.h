@@ -39,7 +39,7 @@ struct xfp_goal {
 	/* A size was given without a unit and is small, so that its unit may be missing. */
 	bool bare, bare_reserve;
 	bool binary_reserve; /* the reserve was given in binary units */
-	char said[64];       /* the option as given, "--target-size 14GiB", for messages */
+	char option[64];     /* the option as given, "--target-size 14GiB", for messages */
 };
 void xfp_goal_free(struct xfp_goal *goal); /* frees its weights */
 

@@ -94,7 +94,7 @@ static inline uint64_t xfp_unit_fp8_bytes(const struct xfp_ledger_unit *unit)
 }
 
 /* A small file that the checkpoint lacks and that was synthesized from its metadata: config.json for a GGUF. */
-struct xfp_ledger_made {
+struct xfp_ledger_synthesized {
 	char *path;   /* its path; NULL: an original file in the model's folder */
 	char hex[33]; /* its XXH3-128, which serves as its identity: it may be synthesized again elsewhere */
 };
@@ -128,8 +128,8 @@ struct xfp_ledger {
 	struct xfp_ledger_tensor *tensors;
 	struct xfp_ledger_unit *units;
 	struct xfp_ledger_matrix *matrices;
-	char **extras;                /* names of small files to carry along, sorted */
-	struct xfp_ledger_made *made; /* [extras]; NULL: none of them was synthesized */
+	char **extras;                              /* names of small files to carry along, sorted */
+	struct xfp_ledger_synthesized *synthesized; /* [extras]; NULL: none of them was synthesized */
 	uint32_t file_count, tensor_count, unit_count, matrix_count, extra_count;
 	struct xfp_watcher *watcher; /* set by the reader; not stored; NULL: none */
 };
@@ -147,9 +147,9 @@ enum xfp_status xfp_ledger_check_files(const struct xfp_ledger *ledger, struct x
 
 /* The path of an extra in a new string; NULL: out of memory. */
 char *xfp_ledger_extra_path(const struct xfp_ledger *ledger, uint32_t extra);
-static inline bool xfp_ledger_extra_made(const struct xfp_ledger *ledger, uint32_t extra)
+static inline bool xfp_ledger_extra_is_synthesized(const struct xfp_ledger *ledger, uint32_t extra)
 {
-	return ledger->made && ledger->made[extra].path;
+	return ledger->synthesized && ledger->synthesized[extra].path;
 }
 
 void xfp_ledger_free(struct xfp_ledger *ledger); /* frees everything that it points to; NULL is accepted */

@@ -16,8 +16,8 @@
  * embeddings, whose rows are looked up one at a time, and the output head, whose errors directly affect the logits.
  * Each expert sees only some tokens. Measured in docs/results.md; pipelines/profiles/balanced.profile has the same
  * floors. */
-#define USUAL_FLOOR (9980 * TEN_THOUSANDTH)
-static const uint32_t usual_floor[XFP_CLASSES] = {
+#define DEFAULT_FLOOR (9980 * TEN_THOUSANDTH)
+static const uint32_t default_floor[XFP_CLASSES] = {
 	[XFP_CLASS_ATTENTION] = 9995 * TEN_THOUSANDTH,     [XFP_CLASS_LINEAR_ATTENTION] = 9995 * TEN_THOUSANDTH,
 	[XFP_CLASS_ROUTED_EXPERT] = 9950 * TEN_THOUSANDTH, [XFP_CLASS_EMBEDDING] = 9990 * TEN_THOUSANDTH,
 	[XFP_CLASS_LM_HEAD] = 9995 * TEN_THOUSANDTH,
@@ -27,7 +27,7 @@ struct xfp_parameters xfp_parameters_default(void)
 {
 	struct xfp_parameters p = {
 		.modes = XFP_AUTO_MODES,
-		.bits = xfp_bits_usual(XFP_AUTO_MODES),
+		.bits = xfp_default_bits(XFP_AUTO_MODES),
 		.outlier_sigma = XFP_SIGMA_AUTO,
 		.outlier_cap = XFP_CAP_AUTO,
 		.balance = XFP_NANO / 2,
@@ -39,11 +39,11 @@ struct xfp_parameters xfp_parameters_default(void)
 	};
 
 	for (unsigned i = 0; i < XFP_CLASSES; i++)
-		p.floor[i] = usual_floor[i] ? usual_floor[i] : USUAL_FLOOR;
+		p.floor[i] = default_floor[i] ? default_floor[i] : DEFAULT_FLOOR;
 	return p;
 }
 
-uint32_t xfp_bits_usual(uint32_t modes)
+uint32_t xfp_default_bits(uint32_t modes)
 {
 	return modes == XFP_AUTO_MODES ? ALL_BITS | XFP_FP8_BIT : ALL_BITS;
 }

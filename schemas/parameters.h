@@ -51,7 +51,7 @@ struct xfp_format {
 #define XFP_ROLE_PREFIX "role:"
 #define XFP_CLASS_PREFIX "class:"
 /* The rest of `text` after `prefix`, or NULL. */
-const char *xfp_after(const char *text, const char *prefix);
+const char *xfp_after_prefix(const char *text, const char *prefix);
 
 /* An exception for the units that match `pattern`: their format or their floor. See policy.h. */
 struct xfp_override {
@@ -103,17 +103,17 @@ struct xfp_parameters {
 #define XFP_SIGMA_AUTO UINT32_MAX
 /* The default cap with thresholds per unit: an outlier costs four bytes, so more of them never pay off. */
 #define XFP_CAP_AUTO (XFP_NANO / 16)
-#define XFP_SIGMA_USUAL 4000u /* threshold in the other modes */
-#define XFP_CAP_USUAL (XFP_NANO / 50)
+#define XFP_SIGMA_DEFAULT 4000u /* threshold in the other modes */
+#define XFP_CAP_DEFAULT (XFP_NANO / 50)
 /* Defaults: the bits of these modes, their threshold, the cap of that threshold. */
-uint32_t xfp_bits_usual(uint32_t modes);
-static inline uint32_t xfp_sigma_usual(uint32_t modes)
+uint32_t xfp_default_bits(uint32_t modes);
+static inline uint32_t xfp_default_sigma(uint32_t modes)
 {
-	return modes == XFP_AUTO_MODES ? XFP_SIGMA_AUTO : XFP_SIGMA_USUAL;
+	return modes == XFP_AUTO_MODES ? XFP_SIGMA_AUTO : XFP_SIGMA_DEFAULT;
 }
-static inline uint32_t xfp_cap_usual(uint32_t sigma)
+static inline uint32_t xfp_default_cap(uint32_t sigma)
 {
-	return sigma == XFP_SIGMA_AUTO ? XFP_CAP_AUTO : XFP_CAP_USUAL;
+	return sigma == XFP_SIGMA_AUTO ? XFP_CAP_AUTO : XFP_CAP_DEFAULT;
 }
 
 /* "no class 'attn'; did you mean attention? Classes are ..." */

@@ -17,7 +17,7 @@
 #define FIRST_PREFIX "first:"
 #define MAX_EXPERTS 1000000u
 
-const char *xfp_after(const char *text, const char *prefix)
+const char *xfp_after_prefix(const char *text, const char *prefix)
 {
 	size_t length = strlen(prefix);
 
@@ -97,7 +97,7 @@ const char *xfp_format_text(struct xfp_format format, char buf[24])
 enum xfp_status xfp_override_parse(const char *text, struct xfp_override *override, struct xfp_error *err)
 {
 	const char *equals = strrchr(text, '='), *value = equals ? equals + 1 : "",
-		   *floor = xfp_after(value, FLOOR_PREFIX), *class = xfp_after(text, XFP_CLASS_PREFIX);
+		   *floor = xfp_after_prefix(value, FLOOR_PREFIX), *class = xfp_after_prefix(text, XFP_CLASS_PREFIX);
 	struct xfp_override read = { .is_floor = floor };
 	char list[XFP_NO_CLASS];
 	enum xfp_class ignored;
@@ -117,8 +117,9 @@ enum xfp_status xfp_override_parse(const char *text, struct xfp_override *overri
 				value);
 	if (!(read.pattern = strndup(text, (size_t)(equals - text))))
 		return xfp_no_memory(err);
-	if (class && !xfp_class_parse(xfp_after(read.pattern, XFP_CLASS_PREFIX), &ignored)) {
-		xfp_fail(err, XFP_USAGE, "%s", xfp_no_such_class(xfp_after(read.pattern, XFP_CLASS_PREFIX), list));
+	if (class && !xfp_class_parse(xfp_after_prefix(read.pattern, XFP_CLASS_PREFIX), &ignored)) {
+		xfp_fail(err, XFP_USAGE, "%s",
+			 xfp_no_such_class(xfp_after_prefix(read.pattern, XFP_CLASS_PREFIX), list));
 		free(read.pattern);
 		return XFP_USAGE;
 	}
@@ -157,7 +158,7 @@ char *xfp_override_text(const struct xfp_override *override)
 
 bool xfp_moe_sample_parse(const char *text, struct xfp_moe_sample *sample)
 {
-	const char *first = xfp_after(text, FIRST_PREFIX), *digit = first ? first : text;
+	const char *first = xfp_after_prefix(text, FIRST_PREFIX), *digit = first ? first : text;
 	struct xfp_moe_sample read = { .first = first };
 
 	if (!*digit)

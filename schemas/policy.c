@@ -18,7 +18,7 @@ static bool matches_glob(const char *pattern, const char *name)
 
 static bool matches_class(const char *pattern, enum xfp_class class_)
 {
-	const char *name = xfp_after(pattern, XFP_CLASS_PREFIX);
+	const char *name = xfp_after_prefix(pattern, XFP_CLASS_PREFIX);
 
 	return name && !strcmp(name, xfp_class_name(class_));
 }
@@ -47,9 +47,9 @@ static struct subject head_of(void)
 
 static bool matches(const struct xfp_override *override, const struct subject *subject)
 {
-	const char *wanted = xfp_after(override->pattern, XFP_ROLE_PREFIX);
+	const char *wanted = xfp_after_prefix(override->pattern, XFP_ROLE_PREFIX);
 
-	if (xfp_after(override->pattern, XFP_CLASS_PREFIX))
+	if (xfp_after_prefix(override->pattern, XFP_CLASS_PREFIX))
 		return matches_class(override->pattern, subject->class_);
 	if (!wanted)
 		return matches_glob(override->pattern, subject->name);
@@ -209,7 +209,7 @@ static bool reaches(const struct xfp_parameters *p, const struct xfp_override *o
 	return !strcmp(o->pattern, name) || (xfp_policy_extends(p, class_) && matches_class(o->pattern, class_));
 }
 
-bool xfp_policy_takes(const struct xfp_parameters *parameters, const char *name, enum xfp_class class_)
+bool xfp_policy_quantizes(const struct xfp_parameters *parameters, const char *name, enum xfp_class class_)
 {
 	bool reached = xfp_policy_extends(parameters, class_) && stores_smaller(&parameters->format[class_]);
 	struct xfp_policy policy;

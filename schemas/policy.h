@@ -61,7 +61,7 @@ struct xfp_parameters xfp_policy_parameters(const struct xfp_parameters *paramet
 enum xfp_plan xfp_policy_plan(const struct xfp_policy *policy);
 
 /* Whether a matrix of this name and class becomes a unit although the family's rules keep it. */
-bool xfp_policy_takes(const struct xfp_parameters *parameters, const char *name, enum xfp_class class_);
+bool xfp_policy_quantizes(const struct xfp_parameters *parameters, const char *name, enum xfp_class class_);
 /* Classes whose kept matrices --format applies to. */
 bool xfp_policy_extends(const struct xfp_parameters *parameters, enum xfp_class class_);
 

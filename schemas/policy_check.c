@@ -162,7 +162,7 @@ static const struct xfp_ledger_tensor *find_tensor(const struct xfp_ledger *ledg
 
 		if (!strcmp(tensor->name, override->pattern))
 			return tensor;
-		if (!found && !xfp_after(override->pattern, XFP_ROLE_PREFIX) &&
+		if (!found && !xfp_after_prefix(override->pattern, XFP_ROLE_PREFIX) &&
 		    xfp_override_matches(override, tensor->name, "", tensor->class_))
 			found = tensor;
 	}
@@ -243,7 +243,8 @@ static enum xfp_status explain(const struct xfp_parameters *parameters, const st
 static enum xfp_status nothing_matches(const struct xfp_ledger *ledger, const struct xfp_override *override,
 				       const char *text, struct xfp_error *err)
 {
-	const char *role = xfp_after(override->pattern, XFP_ROLE_PREFIX), *wanted = role ? role : override->pattern;
+	const char *role = xfp_after_prefix(override->pattern, XFP_ROLE_PREFIX),
+		   *wanted = role ? role : override->pattern;
 	struct nearest nearest = { .count = 0 };
 	char list[3 * sizeof(struct xfp_printable)] = "";
 
@@ -256,7 +257,7 @@ static enum xfp_status nothing_matches(const struct xfp_ledger *ledger, const st
 		if (xfp_policy_check_head(ledger, asked, err))
 			return XFP_USAGE;
 	}
-	if (xfp_after(override->pattern, XFP_CLASS_PREFIX))
+	if (xfp_after_prefix(override->pattern, XFP_CLASS_PREFIX))
 		return xfp_fail(err, XFP_USAGE, "--override '%s': the model has no tensor of this class", text);
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
 		if (!strcmp(override->pattern, ledger->units[u].role))

@@ -21,7 +21,7 @@ enum xfp_status xfp_surveyed_write(struct xfp_artifact *a, struct xfp_surveyed *
 
 enum xfp_status xfp_surveyed_read(struct xfp_artifact *a, struct xfp_surveyed *surveyed, struct xfp_error *err)
 {
-	enum xfp_status status = xfp_candidates_read(a, XFP_MOST_SURVEYED, surveyed->list, &surveyed->count, err);
+	enum xfp_status status = xfp_candidates_read(a, XFP_MAX_SURVEYED, surveyed->list, &surveyed->count, err);
 
 	if (status)
 		return status;

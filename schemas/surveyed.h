@@ -15,12 +15,12 @@
 
 #define XFP_SURVEY_KIND "survey"
 #define XFP_SURVEY_VERSION 1
-#define XFP_MOST_SURVEYED 256
+#define XFP_MAX_SURVEYED 256
 
 struct xfp_surveyed {
 	struct xfp_outliers known;
 	uint32_t count;
-	struct xfp_candidate list[XFP_MOST_SURVEYED];
+	struct xfp_candidate list[XFP_MAX_SURVEYED];
 };
 void xfp_surveyed_free(struct xfp_surveyed *surveyed);
 

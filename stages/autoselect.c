@@ -25,7 +25,7 @@ struct fit_reading {
 	struct xfp_job *job;
 	struct measured {
 		struct xfp_fit fit;
-		struct xfp_sampled sampled[XFP_MOST_CANDIDATES];
+		struct xfp_sampled sampled[XFP_MAX_CANDIDATES];
 		char key[33];
 	} of[XFP_FIT_KINDS];
 };

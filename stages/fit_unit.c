@@ -23,7 +23,7 @@ struct unit_fit {
 
 struct row_walk {
 	uint64_t n, next; /* numbers of rows in total and of the next one */
-	void (*take)(void *own, const struct xfp_training_row *row, uint64_t i);
+	void (*visit)(void *own, const struct xfp_training_row *row, uint64_t i);
 	void *own;
 };
 
@@ -54,7 +54,7 @@ static enum xfp_status walk_matrix(struct unit_fit *u, uint32_t m, struct row_wa
 		taken.marks = marks.first[row + 1] - marks.first[row];
 		for (uint64_t i = 0; i < taken.marks; i++)
 			x[taken.marked[i]] = 0;
-		walk->take(walk->own, &taken, walk->next);
+		walk->visit(walk->own, &taken, walk->next);
 	}
 	xfp_rows_close(&rows);
 	xfp_marks_free(&marks);
@@ -63,11 +63,11 @@ static enum xfp_status walk_matrix(struct unit_fit *u, uint32_t m, struct row_wa
 }
 
 static enum xfp_status walk_unit(void *context, uint64_t n,
-				 void (*take)(void *own, const struct xfp_training_row *row, uint64_t i), void *own,
+				 void (*visit)(void *own, const struct xfp_training_row *row, uint64_t i), void *own,
 				 struct xfp_error *err)
 {
 	struct unit_fit *u = context;
-	struct row_walk walk = { .n = n, .take = take, .own = own };
+	struct row_walk walk = { .n = n, .visit = visit, .own = own };
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t m = 0; !status && m < u->fitting.known.matrices; m++)

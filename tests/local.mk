@@ -335,7 +335,7 @@ tests_units_replaced_SOURCES = \
 	tests/unit/test_dropping.c
 tests_units_replaced_LDFLAGS = \
 	$(AM_LDFLAGS) -Wl,--wrap=xfp_free_bytes,--wrap=xfp_prepare_unit,--wrap=xfp_receipt_make \
-	-Wl,--wrap=xfp_lock_have_alone,--wrap=xfp_lock_share_again,--wrap=xfp_manifest_version \
+	-Wl,--wrap=xfp_lock_try_upgrade,--wrap=xfp_lock_downgrade,--wrap=xfp_manifest_version \
 	-Wl,--wrap=xfp_manifest_output_keys,--wrap=xfp_store_drop_one
 unit_programs = \
 	tests/units/base \

@@ -304,8 +304,8 @@ enum xfp_status xfp_option_use(const struct xfp_option *option, const char *wher
 		*option->set = true;
 	if (option->into)
 		*option->into = value;
-	if (option->take)
-		return option->take(option, where, value, err);
+	if (option->parse)
+		return option->parse(option, where, value, err);
 	if (option->choices)
 		return choose(option, where, value, err);
 	if (option->copy)
@@ -333,7 +333,7 @@ static enum xfp_status parse(struct xfp_command_line *line, int argc, char **arg
 	*misread = false;
 	if (argc == 2 && !strcmp(argv[1], "--completions")) {
 		print_completions(line);
-		line->told = true;
+		line->printed = true;
 		return XFP_OK;
 	}
 	while (line->options[count].name)
@@ -341,13 +341,13 @@ static enum xfp_status parse(struct xfp_command_line *line, int argc, char **arg
 	if (!(names = names_of(line->options, count, &letters)))
 		return xfp_no_memory(err);
 	optind = 0; /* restart getopt */
-	while (!status && !line->told && (id = xfp_next_option(argc, argv, letters, names, err)) != -1) {
+	while (!status && !line->printed && (id = xfp_next_option(argc, argv, letters, names, err)) != -1) {
 		if (id == '?') {
 			*misread = true;
 			status = XFP_USAGE;
 		} else if (id == HELP || id == VERSION) {
 			(id == HELP ? print_help : print_version)(line);
-			line->told = true;
+			line->printed = true;
 		} else {
 			const struct xfp_option *option = option_of(line->options, id);
 
@@ -380,7 +380,7 @@ bool xfp_command_line_read(struct xfp_command_line *line, int argc, char **argv,
 	bool misread;
 
 	if (!(*status = (int)parse(line, argc, argv, &misread, &err)))
-		return !line->told;
+		return !line->printed;
 	fprintf(stderr, "%s: %s\n", line->program, err.text);
 	if (line->brief && *status == XFP_USAGE)
 		xfp_point_to_help(line->program);

@@ -52,8 +52,8 @@ struct xfp_option {
 	} range;
 	/* Parse any other value. `where` names the option (or environment variable) in messages; `value` is NULL for a
 	 * switch. Returns XFP_USAGE for an invalid value. */
-	enum xfp_status (*take)(const struct xfp_option *option, const char *where, const char *value,
-				struct xfp_error *err);
+	enum xfp_status (*parse)(const struct xfp_option *option, const char *where, const char *value,
+				 struct xfp_error *err);
 	void *context; /* argument for `take` */
 };
 
@@ -70,7 +70,7 @@ struct xfp_command_line {
 	const char *program; /* argv[0], the prefix of messages */
 	char **arguments;    /* the arguments that are not options, in argv; existing paths are cleaned (path.h) */
 	int argument_count;
-	bool told; /* --help, --version or --completions was given and printed; nothing else was parsed */
+	bool printed; /* --help, --version or --completions was given and printed; nothing else was parsed */
 };
 
 /* Convert "min-cos-lazy" to "XFP_MIN_COS_LAZY", the environment variable that may hold an option's default. */

@@ -33,7 +33,7 @@ enum xfp_status xfp_slurp(const char *path, size_t limit, char **text, size_t *s
 
 /* stat; st_mode is 0 if `path` does not exist or is a dangling link. XFP_FAILED: `path` cannot be examined, so it must
  * not be treated as missing. */
-enum xfp_status xfp_look(const char *path, struct stat *st, struct xfp_error *err);
+enum xfp_status xfp_stat(const char *path, struct stat *st, struct xfp_error *err);
 
 /* Open a regular file. XFP_BAD_INPUT: a folder, a pipe, a link loop or any other kind of file; plain open() and read()
  * would wait for the other end of a pipe. */

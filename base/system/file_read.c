@@ -165,7 +165,7 @@ enum xfp_status xfp_slurp_input(const char *path, size_t limit, char **text, siz
 	return slurp(fd, &st, name, limit, text, size, err);
 }
 
-enum xfp_status xfp_look(const char *path, struct stat *st, struct xfp_error *err)
+enum xfp_status xfp_stat(const char *path, struct stat *st, struct xfp_error *err)
 {
 	if (!stat(path, st))
 		return XFP_OK;

@@ -21,7 +21,7 @@ static struct {
 		const char *path;
 		size_t prefix;              /* bytes of a message before the path */
 		char *cut_off, *unreadable; /* messages; NULL: out of memory */
-		const struct xfp_made *created;
+		const struct xfp_created *created;
 		int fd;
 		off_t bytes;
 	} bundle[MAX_BUNDLES];
@@ -31,7 +31,7 @@ static struct {
 	void (*note)(int status, const char *message, size_t size);
 } reading = { .taken = ATOMIC_FLAG_INIT };
 
-static void remove_created(const struct xfp_made *created)
+static void remove_created(const struct xfp_created *created)
 {
 	for (size_t i = created ? created->count : 0; i-- > 0;)
 		if (unlink(created->path[i]))
@@ -85,7 +85,7 @@ static void give_up(int number, siginfo_t *info, void *context)
 	_exit(status);
 }
 
-void xfp_mapped_begin(const char *program, const char *path, const struct xfp_made *created)
+void xfp_mapped_begin(const char *program, const char *path, const struct xfp_created *created)
 {
 	const char *clear = isatty(STDERR_FILENO) ? "\r\033[K" : ""; /* erases a progress line */
 	const char *other = reading.count ? reading.bundle[0].path : NULL;

@@ -16,7 +16,7 @@
 /* Handle SIGBUS until xfp_mapped_end. `program` is the prefix of the message; `path` is borrowed. The handler removes
  * the files of `created` (NULL: none), which must not change while another thread reads the bundle. Two bundles may be
  * begun for a comparison; xfp_mapped_end ends the later one. */
-void xfp_mapped_begin(const char *program, const char *path, const struct xfp_made *created);
+void xfp_mapped_begin(const char *program, const char *path, const struct xfp_created *created);
 void xfp_mapped_end(void);
 /* Set a callback for the handler to call before it ends the process (NULL: none), with the exit status and the message,
  * without the program's name or a newline. It must be async-signal-safe. */

@@ -34,7 +34,7 @@ static char *parent_of(const char *path)
 	return length ? strndup(path, (size_t)length) : strdup(".");
 }
 
-enum xfp_status xfp_made_add(struct xfp_made *created, char *path, struct xfp_error *err)
+enum xfp_status xfp_created_add(struct xfp_created *created, char *path, struct xfp_error *err)
 {
 	char **grown = path ? realloc(created->path, (created->count + 1) * sizeof *grown) : NULL;
 
@@ -47,7 +47,7 @@ enum xfp_status xfp_made_add(struct xfp_made *created, char *path, struct xfp_er
 	return XFP_OK;
 }
 
-enum xfp_status xfp_made_sync(const struct xfp_made *created, struct xfp_error *err)
+enum xfp_status xfp_created_sync(const struct xfp_created *created, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
 	char *last = NULL;
@@ -66,7 +66,7 @@ enum xfp_status xfp_made_sync(const struct xfp_made *created, struct xfp_error *
 	return status;
 }
 
-void xfp_made_undo(struct xfp_made *created)
+void xfp_created_undo(struct xfp_created *created)
 {
 	while (created->count) {
 		char *path = created->path[--created->count];
@@ -76,12 +76,12 @@ void xfp_made_undo(struct xfp_made *created)
 	}
 }
 
-void xfp_made_free(struct xfp_made *created)
+void xfp_created_free(struct xfp_created *created)
 {
 	for (size_t i = 0; i < created->count; i++)
 		free(created->path[i]);
 	free(created->path);
-	*created = (struct xfp_made){ 0 };
+	*created = (struct xfp_created){ 0 };
 }
 
 static enum xfp_status no_folder(const char *path, int errnum, struct xfp_error *err)
@@ -118,9 +118,9 @@ enum xfp_status xfp_new_folder_check(const char *path, struct xfp_error *err)
 	return empty ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s: not empty; name a new folder", path);
 }
 
-enum xfp_status xfp_new_folder_make(struct xfp_made *created, const char *path, struct xfp_error *err)
+enum xfp_status xfp_new_folder_make(struct xfp_created *created, const char *path, struct xfp_error *err)
 {
 	if (!mkdir(path, 0777))
-		return xfp_made_add(created, strdup(path), err);
+		return xfp_created_add(created, strdup(path), err);
 	return errno == EEXIST ? XFP_OK : no_folder(path, errno, err);
 }

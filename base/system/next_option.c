@@ -8,7 +8,7 @@
 #include "base/printable.h"
 #include "base/text/suggestion.h"
 
-#define MOST_LETTERS 16
+#define MAX_LETTERS 16
 #define MAX_OPTIONS 64
 
 static bool is_letter_of(int option, const struct option *options)
@@ -83,7 +83,7 @@ static void report_unknown(const char *given, const struct option *options, stru
 
 int xfp_next_option(int argc, char **argv, const char *letters, const struct option *options, struct xfp_error *err)
 {
-	char all[MOST_LETTERS];
+	char all[MAX_LETTERS];
 	int option;
 
 	snprintf(all, sizeof all, ":h%s", letters);

@@ -10,7 +10,7 @@
 #define BLOCK ((uint64_t)1 << 20)
 
 enum xfp_status xfp_read_through(const char *path, uint64_t offset, uint64_t bytes, struct xfp_signals *signals,
-				 void (*take)(void *context, const void *data, size_t size), void *context,
+				 void (*sink)(void *context, const void *data, size_t size), void *context,
 				 struct xfp_error *err)
 {
 	void *block = malloc(BLOCK);
@@ -24,10 +24,10 @@ enum xfp_status xfp_read_through(const char *path, uint64_t offset, uint64_t byt
 	for (uint64_t done = 0; !status && done < bytes; done += BLOCK) {
 		size_t size = bytes - done < BLOCK ? (size_t)(bytes - done) : (size_t)BLOCK;
 
-		if (signals && xfp_signals_came(signals))
+		if (signals && xfp_signals_arrived(signals))
 			status = xfp_fail(err, XFP_FAILED, "interrupted");
 		else if (!(status = xfp_pread(fd, block, size, offset + done, path, err)))
-			take(context, block, size);
+			sink(context, block, size);
 	}
 	if (fd >= 0)
 		close(fd);

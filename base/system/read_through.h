@@ -13,11 +13,11 @@
 
 #define XFP_TO_THE_END UINT64_MAX
 
-/* Read `bytes` bytes from `offset` on, and pass them to `take` block by block; all blocks but the last have the same
+/* Read `bytes` bytes from `offset` on, and pass them to `sink` block by block; all blocks but the last have the same
  * size. The file must be a regular one. XFP_FAILED also if one of `signals` (NULL: none), polled before each block, has
  * arrived. */
 enum xfp_status xfp_read_through(const char *path, uint64_t offset, uint64_t bytes, struct xfp_signals *signals,
-				 void (*take)(void *context, const void *data, size_t size), void *context,
+				 void (*sink)(void *context, const void *data, size_t size), void *context,
 				 struct xfp_error *err);
 
 #endif

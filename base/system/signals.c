@@ -5,7 +5,7 @@
 
 #include "base/system/output.h"
 
-void xfp_signals_hold(struct xfp_signals *signals)
+void xfp_signals_block(struct xfp_signals *signals)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action;
@@ -30,25 +30,25 @@ void xfp_signals_release(struct xfp_signals *signals)
 	}
 }
 
-bool xfp_signals_came(struct xfp_signals *signals)
+bool xfp_signals_arrived(struct xfp_signals *signals)
 {
 	const struct timespec none = { 0 };
 	sigset_t set = signals->waited;
-	int came;
+	int arrived;
 
 	sigdelset(&set, SIGCHLD);
-	if ((came = sigtimedwait(&set, NULL, &none)) > 0)
-		signals->interrupted = came;
+	if ((arrived = sigtimedwait(&set, NULL, &none)) > 0)
+		signals->interrupted = arrived;
 	return signals->interrupted;
 }
 
 int xfp_signals_wait(struct xfp_signals *signals, unsigned milliseconds)
 {
 	const struct timespec pause = { milliseconds / 1000, milliseconds % 1000 * 1000000L };
-	int came = sigtimedwait(&signals->waited, NULL, &pause);
+	int arrived = sigtimedwait(&signals->waited, NULL, &pause);
 
-	if (came <= 0 || came == SIGCHLD)
+	if (arrived <= 0 || arrived == SIGCHLD)
 		return 0;
-	signals->interrupted = came;
-	return came;
+	signals->interrupted = arrived;
+	return arrived;
 }

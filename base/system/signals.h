@@ -16,12 +16,12 @@ struct xfp_signals {
 	int interrupted;         /* the signal that arrived; 0: none */
 };
 
-void xfp_signals_hold(struct xfp_signals *signals);
+void xfp_signals_block(struct xfp_signals *signals);
 /* Restore the previous signal mask, then end by the signal that arrived, if any. */
 void xfp_signals_release(struct xfp_signals *signals);
 
 /* Whether a signal has arrived, now or earlier. */
-bool xfp_signals_came(struct xfp_signals *signals);
+bool xfp_signals_arrived(struct xfp_signals *signals);
 /* Wait up to `milliseconds` for a new signal; the end of a child ends the wait as well. Returns the signal; 0: none. */
 int xfp_signals_wait(struct xfp_signals *signals, unsigned milliseconds);
 

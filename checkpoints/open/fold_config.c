@@ -68,8 +68,8 @@ static enum xfp_status slurp_other_config(struct xfp_fold *fold, const char *nam
 	size_t size;
 
 	*text = NULL;
-	for (uint32_t m = 0; c->apart && m < c->made_count; m++)
-		if (!strcmp(c->made[m].name, name) && !(*text = strdup(c->made[m].bytes)))
+	for (uint32_t m = 0; c->apart && m < c->synthesized_count; m++)
+		if (!strcmp(c->synthesized[m].name, name) && !(*text = strdup(c->synthesized[m].bytes)))
 			return xfp_no_memory_for(fold->err, path);
 	if (c->apart || (stat(path, st) && errno == ENOENT))
 		return XFP_OK;

@@ -107,7 +107,7 @@ static enum xfp_status read_config(struct xfp_checkpoint *c, struct xfp_error *e
 	size_t size;
 	struct stat st = { 0 };
 
-	if (c->config || c->apart || c->made_count)
+	if (c->config || c->apart || c->synthesized_count)
 		return XFP_OK;
 	if (!(path = xfp_path(c->folder, "config.json")))
 		return xfp_no_memory_for(err, c->folder);
@@ -215,7 +215,7 @@ static enum xfp_status open_model(const char *model, bool fold, struct xfp_check
 	    (status = sort_tensors(c, err)) || (status = read_config(c, err)) ||
 	    (fold && !c->arranged && (status = fold_packed(c, err))) ||
 	    (!c->apart && (status = xfp_folder_extras(c, err))) ||
-	    (c->made_count && (status = xfp_checkpoint_add_synthesized(c, err))))
+	    (c->synthesized_count && (status = xfp_checkpoint_add_synthesized(c, err))))
 		goto done;
 	if (c->without_crc)
 		xfp_checkpoint_note(c,

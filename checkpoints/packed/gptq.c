@@ -17,7 +17,7 @@
 #include "checkpoints/packed/grouped.h"
 #include "checkpoints/packed/stream.h"
 
-#define MOST_GROUPS 1024u /* maximum groups whose levels a row keeps */
+#define MAX_GROUPS 1024u /* maximum groups whose levels a row keeps */
 
 static uint64_t scale_size(const struct xfp_recipe_part *part)
 {
@@ -176,15 +176,15 @@ static void decode_ordered(const struct block *b, const struct xfp_rectangle *of
 /* Look-up data of a row's groups. */
 struct row_groups {
 	bool levels, factors; /* which of these are filled in: the groups fit */
-	uint16_t level[MOST_GROUPS][XFP_GROUPED_LEVELS];
-	float zero[MOST_GROUPS], scale[MOST_GROUPS];
+	uint16_t level[MAX_GROUPS][XFP_GROUPED_LEVELS];
+	float zero[MAX_GROUPS], scale[MAX_GROUPS];
 };
 
 static void fill(const struct block *b, uint64_t row, struct row_groups *r)
 {
 	uint64_t groups = group_count(b->part);
 
-	r->factors = groups <= MOST_GROUPS;
+	r->factors = groups <= MAX_GROUPS;
 	r->levels = r->factors && b->bits <= 4;
 	for (uint64_t g = 0; r->factors && g < groups; g++) {
 		zero_and_scale(b, g, row, &r->zero[g], &r->scale[g]);

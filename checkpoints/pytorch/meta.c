@@ -12,7 +12,7 @@
 #include "checkpoints/format.h"
 #include "schemas/recipe/recipe.h"
 
-#define MOST_PARTS 100u /* two digits */
+#define MAX_PARTS 100u /* two digits */
 
 enum joining {
 	SAME,     /* complete in every part */
@@ -55,8 +55,8 @@ struct meta_reader {
 	struct xfp_checkpoint *checkpoint;
 	const struct xfp_listing *listing;
 	struct xfp_meta_params params;
-	struct xfp_tensor_file files[MOST_PARTS];
-	uint32_t numbers[MOST_PARTS]; /* of the parts among the checkpoint's files */
+	struct xfp_tensor_file files[MAX_PARTS];
+	uint32_t numbers[MAX_PARTS]; /* of the parts among the checkpoint's files */
 	uint32_t count;
 	struct xfp_error *err;
 };
@@ -359,7 +359,7 @@ enum xfp_status xfp_meta_open(const struct xfp_file_form *form, struct xfp_check
 		status = xfp_meta_make_config(&r->params, c, err);
 
 done:
-	for (uint32_t p = 0; p < MOST_PARTS; p++)
+	for (uint32_t p = 0; p < MAX_PARTS; p++)
 		xfp_tensor_file_free(&r->files[p]);
 	free(r);
 	return status;

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "schemas/recipe/recipe.h"
 
-#define MOST_PARTS 1024u /* maximum parts per tensor */
+#define MAX_PARTS 1024u /* maximum parts per tensor */
 #define AGAIN "; the file is damaged: download it again"
 #define CLONE "save it with .clone() or .contiguous()"
 
@@ -183,7 +183,7 @@ const char *xfp_strided_place(struct xfp_source_tensor *t, const struct xfp_stor
 	if ((wrong = find_lines(t, stride, &d, &l)))
 		return wrong;
 	for (uint32_t i = 0; i < d.count; i++)
-		if (!xfp_mul(count, d.size[i], &count) || count > MOST_PARTS || count > *parts)
+		if (!xfp_mul(count, d.size[i], &count) || count > MAX_PARTS || count > *parts)
 			return "is a view in too many pieces, which is not supported: " CLONE;
 	*parts -= count;
 	/* Repeated pieces could have more elements than the storage. */

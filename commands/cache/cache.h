@@ -64,7 +64,7 @@ void xfp_cache_close(struct xfp_cache *cache);
 const char *xfp_cache_state_name(enum xfp_manifest_state state);
 void xfp_cache_mention_state(const struct xfp_cache_call *call, const struct xfp_cache *cache);
 
-/* Print a warning if xfp_lock_alone found that the file system has no locks. */
+/* Print a warning if xfp_lock_exclusive found that the file system has no locks. */
 void xfp_cache_mention_lock(const struct xfp_cache_call *call, int lock);
 
 /* Print everything known about one artifact. */

@@ -15,12 +15,12 @@
 #include "commands/cache/cache.h"
 #include "schemas/parameters.h"
 
-#define MOST_SHOWN 20 /* most lines printed per kind of harmless finding */
+#define MAX_SHOWN 20 /* most lines printed per kind of harmless finding */
 
 static const char *const names[XFP_FINDINGS] = {
 	[XFP_FINDING_DAMAGED] = "damaged",   [XFP_FINDING_UNREADABLE] = "unreadable",
 	[XFP_FINDING_MANIFEST] = "manifest", [XFP_FINDING_OTHER] = "other version",
-	[XFP_FINDING_GONE] = "gone",         [XFP_FINDING_UNKNOWN] = "not in the manifest",
+	[XFP_FINDING_MISSING] = "gone",      [XFP_FINDING_UNKNOWN] = "not in the manifest",
 	[XFP_FINDING_DIFFERS] = "differs",   [XFP_FINDING_STRAY] = "unknown file",
 	[XFP_FINDING_DEBRIS] = "leftover",
 };
@@ -55,7 +55,7 @@ static json_t *finding_json(const struct check_report *s, const struct xfp_findi
  * that one is recomputed, too. */
 static enum xfp_status remove_damaged(struct check_report *s, const char *key, struct xfp_error *err)
 {
-	enum xfp_status status = s->writable ? xfp_manifest_forget(s->writable, key, err) : XFP_OK;
+	enum xfp_status status = s->writable ? xfp_manifest_remove_artifact(s->writable, key, err) : XFP_OK;
 
 	if (status)
 		return status;
@@ -74,11 +74,11 @@ static enum xfp_status found(const struct xfp_finding *finding, void *context, s
 
 	if (s->call->json) {
 		xfp_json_add(&s->findings, finding_json(s, finding));
-	} else if (bad || count <= MOST_SHOWN) {
+	} else if (bad || count <= MAX_SHOWN) {
 		xfp_cache_progress_clear(&s->progress);
 		printf("%s: %s%s%s%s\n", xfp_printable(finding->path).text, finding->message,
 		       *finding->unit ? " (" : "", xfp_printable(finding->unit).text, *finding->unit ? ")" : "");
-	} else if (count == MOST_SHOWN + 1) {
+	} else if (count == MAX_SHOWN + 1) {
 		printf("and more that are %s\n", names[finding->what]);
 	}
 	return is_removed(s, finding) ? remove_damaged(s, finding->key, err) : XFP_OK;
@@ -130,7 +130,7 @@ static enum xfp_status check_manifest(struct check_report *s, const struct xfp_c
 static void print_remedies(const struct check_report *s)
 {
 	const uint64_t *n = s->result.found;
-	uint64_t behind = n[XFP_FINDING_GONE] + n[XFP_FINDING_UNKNOWN] + n[XFP_FINDING_DIFFERS];
+	uint64_t behind = n[XFP_FINDING_MISSING] + n[XFP_FINDING_UNKNOWN] + n[XFP_FINDING_DIFFERS];
 	const char *folder = s->call->folder;
 
 	if (s->removed)
@@ -255,8 +255,8 @@ static bool parse_subset(const char *text, struct xfp_cache_call *call)
 	return true;
 }
 
-static enum xfp_status take_subset(const struct xfp_option *option, const char *where, const char *value,
-				   struct xfp_error *err)
+static enum xfp_status parse_subset_option(const struct xfp_option *option, const char *where, const char *value,
+					   struct xfp_error *err)
 {
 	struct xfp_cache_call *call = option->context;
 
@@ -279,7 +279,7 @@ static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CAC
 					    .value = "PART",
 					    .complete = "1/2|1/7|5%",
 					    .text = "read only a part: 2/7 is the second of seven, 5% a random sample",
-					    .take = take_subset,
+					    .parse = parse_subset_option,
 					    .context = call };
 	own[count++] = (struct xfp_option){ .name = "remove",
 					    .text = "remove damaged artifacts; they are computed again when needed",

@@ -19,9 +19,9 @@ enum xfp_status xfp_cache_open(const char *folder, struct xfp_cache *cache, stru
 	enum xfp_status status;
 
 	*cache = (struct xfp_cache){ 0 };
-	if ((status = xfp_store_look(folder, &cache->store, err)))
+	if ((status = xfp_store_open_readonly(folder, &cache->store, err)))
 		return status;
-	if (!(status = xfp_manifest_look(&cache->store, &cache->manifest, &cache->state, err)))
+	if (!(status = xfp_manifest_open_readonly(&cache->store, &cache->manifest, &cache->state, err)))
 		status = xfp_census_take(&cache->store, cache->manifest, &cache->census, err);
 	/* Damage inside the manifest is found only when it is read. Without the manifest, the folder alone gives less
 	 * detail. */

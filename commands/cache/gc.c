@@ -30,14 +30,14 @@ static struct xfp_gc_rules rules_of(const struct xfp_cache_call *call)
 
 /* ---- output ------------------------------------------------------------------------------------ */
 
-static const char *const reasons[XFP_GC_WHYS] = {
+static const char *const reasons[XFP_GC_REASONS] = {
 	[XFP_GC_RUN] = "used by recent runs",
 	[XFP_GC_UNFINISHED] = "of runs that can be resumed",
 	[XFP_GC_UNRECORDED] = "older than all known runs, so their use is unknown",
 	[XFP_GC_YOUNG] = "not old enough",
 	[XFP_GC_FITS] = "within --max-size",
 };
-static const char *const names[XFP_GC_WHYS] = {
+static const char *const names[XFP_GC_REASONS] = {
 	[XFP_GC_RUN] = "recent",
 	[XFP_GC_UNFINISHED] = "unfinished",
 	[XFP_GC_UNRECORDED] = "unrecorded",
@@ -53,7 +53,7 @@ static bool is_forgotten(const struct xfp_census *census, const struct xfp_gc_pl
 	for (uint32_t i = 0; i < census->count; i++) {
 		const struct xfp_census_item *item = &census->items[i];
 
-		for (uint32_t u = 0; plan->why[i] == XFP_GC_GOES && item->there && u < item->runs; u++)
+		for (uint32_t u = 0; plan->why[i] == XFP_GC_REMOVED && item->there && u < item->runs; u++)
 			if (census->use[item->run + u] == run)
 				return true;
 	}
@@ -67,7 +67,7 @@ static void print_list(const struct xfp_cache *cache, const struct xfp_gc_plan *
 	for (uint32_t i = 0; i < cache->census.count; i++) {
 		const struct xfp_census_item *item = &cache->census.items[i];
 
-		if (plan->why[i] == XFP_GC_GOES && item->there)
+		if (plan->why[i] == XFP_GC_REMOVED && item->there)
 			printf("would go: %s  %-8s  %8s  %s\n", item->key,
 			       *item->kind ? xfp_printable(item->kind).text : "-",
 			       xfp_human((double)item->bytes, "B", size),
@@ -107,7 +107,7 @@ static void print_text(const struct xfp_cache_call *call, const struct xfp_cache
 	print_sum("files of superseded manifests: ", &plan->superseded);
 	if (plan->rows)
 		printf("rows of missing artifacts: %" PRIu64 "\n", plan->rows);
-	for (int why = 1; why < XFP_GC_WHYS; why++)
+	for (int why = 1; why < XFP_GC_REASONS; why++)
 		if (plan->stays[why].count)
 			printf("%" PRIu64 " artifacts stay, %s: %s\n", plan->stays[why].count,
 			       xfp_human((double)plan->stays[why].bytes, "B", left), reasons[why]);
@@ -126,7 +126,7 @@ static enum xfp_status print_json(const struct xfp_cache_call *call, const struc
 	json_t *removed = json_array(), *unknown = json_array(), *stays = json_object(), *gone = json_array();
 
 	for (uint32_t i = 0; i < cache->census.count; i++)
-		if (plan->why[i] == XFP_GC_GOES && cache->census.items[i].there)
+		if (plan->why[i] == XFP_GC_REMOVED && cache->census.items[i].there)
 			xfp_json_add(&removed, json_string(cache->census.items[i].key));
 	for (uint32_t i = 0; i < cache->census.other_count; i++)
 		if (cache->census.others[i].what == XFP_STORE_UNKNOWN)
@@ -134,7 +134,7 @@ static enum xfp_status print_json(const struct xfp_cache_call *call, const struc
 	for (uint32_t i = 0; i < cache->census.run_count; i++)
 		if (is_forgotten(&cache->census, plan, i))
 			xfp_json_add(&gone, xfp_json_text(cache->census.runs[i].output));
-	for (int why = 1; why < XFP_GC_WHYS; why++)
+	for (int why = 1; why < XFP_GC_REASONS; why++)
 		xfp_json_put(&stays, names[why], sum_json(&plan->stays[why]));
 	return xfp_json_print(
 		XFP_JSON({ "cache", xfp_json_text(cache->store.folder) }, { "dry_run", json_boolean(call->dry_run) },
@@ -175,7 +175,7 @@ static enum xfp_status remove_all(struct xfp_cache *cache, const struct xfp_gc_p
 	xfp_manifest_close(cache->manifest); /* with a full disk, only a single connection can write */
 	cache->manifest = NULL;
 	if (!(status = xfp_manifest_open(&cache->store, &manifest, NULL, &why)))
-		status = xfp_gc_forget(manifest, &cache->census, plan, &why);
+		status = xfp_gc_remove_rows(manifest, &cache->census, plan, &why);
 	xfp_manifest_close(manifest);
 	if (status)
 		xfp_fail(err, status, "%" PRIu64 " artifacts were removed, and the manifest still lists them: %s",
@@ -218,9 +218,9 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 	int lock = -1;
 
 	if (!call->dry_run) {
-		if ((status = xfp_store_look(call->folder, &store, err)))
+		if ((status = xfp_store_open_readonly(call->folder, &store, err)))
 			return status;
-		if (!store.read_only && !(status = xfp_lock_alone(&store, call->program, &lock, err)))
+		if (!store.read_only && !(status = xfp_lock_exclusive(&store, call->program, &lock, err)))
 			xfp_cache_mention_lock(call, lock);
 		xfp_store_close(&store);
 	}

@@ -70,14 +70,14 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 	const struct xfp_rebuild_hooks hooks = { left_out, progress, &s };
 	struct xfp_rebuilt result = { 0 };
 	struct xfp_store store = { 0 };
-	enum xfp_status status = xfp_store_look(call->folder, &store, err);
+	enum xfp_status status = xfp_store_open_readonly(call->folder, &store, err);
 	int lock = -1;
 
 	if (status)
 		return status;
 	if (store.read_only)
 		status = xfp_fail(err, XFP_FAILED, "%s: is read-only, so the manifest cannot be rebuilt", call->folder);
-	if (!status && !(status = xfp_lock_alone(&store, call->program, &lock, err))) {
+	if (!status && !(status = xfp_lock_exclusive(&store, call->program, &lock, err))) {
 		xfp_cache_mention_lock(call, lock);
 		xfp_cache_progress_begin(&s.progress, call->program);
 		status = xfp_manifest_rebuild(&store, &hooks, &result, err);

@@ -15,7 +15,7 @@
 #include "commands/ui/record.h"
 #include "stages/work/stages.h"
 
-#define MOST_RUNS 10 /* in text; JSON lists all */
+#define MAX_RUNS 10 /* in text; JSON lists all */
 
 struct sum {
 	uint64_t artifacts, bytes, current, current_bytes;
@@ -106,7 +106,7 @@ static enum xfp_status print_runs(const struct figures *f, struct xfp_error *err
 {
 	uint32_t count = f->cache->census.run_count;
 	json_t *runs = json_array();
-	enum xfp_status status = xfp_manifest_summaries(f->cache->manifest, MOST_RUNS, xfp_json_add_row, &runs, err);
+	enum xfp_status status = xfp_manifest_summaries(f->cache->manifest, MAX_RUNS, xfp_json_add_row, &runs, err);
 
 	putchar('\n');
 	if (status)
@@ -114,8 +114,8 @@ static enum xfp_status print_runs(const struct figures *f, struct xfp_error *err
 	else
 		status = xfp_record_table("run,started,status,units,fitted,packed=repacked,cached,seconds%.1f",
 					  "output", runs, err);
-	if (count > MOST_RUNS)
-		printf("and %" PRIu32 " before\n", count - MOST_RUNS);
+	if (count > MAX_RUNS)
+		printf("and %" PRIu32 " before\n", count - MAX_RUNS);
 	return status;
 }
 

@@ -163,7 +163,7 @@ static enum xfp_status go_through(struct stretch *s, const struct xfp_ledger_uni
 
 			load(s, &block->rows, first, count);
 			for (unsigned p = 0; p < XFP_PEERS; p++) {
-				if (xfp_signals_came(signals))
+				if (xfp_signals_arrived(signals))
 					return xfp_fail(err, XFP_FAILED, "interrupted");
 				encode(s, &xfp_peers[p], block->row + first, count,
 				       s->result[p] + block->first + first);

@@ -60,17 +60,17 @@ static enum xfp_status check_wishes(const struct xfp_comparison *comparison, str
 	for (uint32_t i = 0; !status && i < request->pattern_count; i++) {
 		struct xfp_override wish = wish_of(request, i);
 		struct xfp_parameters one = { .overrides = &wish, .override_count = 1 };
-		struct xfp_error said = { .text = "" };
+		struct xfp_error own = { .text = "" };
 		char *text = xfp_override_text(&wish), *prefix = NULL;
 		size_t skip = 0;
 
 		if (text && (prefix = xfp_formatted("--override '%s': ", xfp_printable(text).text))) {
-			status = xfp_policy_check(&one, comparison->ledger, &said);
-			if (status && !strncmp(said.text, prefix, strlen(prefix)))
+			status = xfp_policy_check(&one, comparison->ledger, &own);
+			if (status && !strncmp(own.text, prefix, strlen(prefix)))
 				skip = strlen(prefix);
 			if (status)
 				xfp_fail(err, status, "TENSOR '%s': %s", xfp_printable(wish.pattern).text,
-					 said.text + skip);
+					 own.text + skip);
 		} else {
 			status = xfp_no_memory(err);
 		}
@@ -134,7 +134,7 @@ static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_sig
 	if (work && !log)
 		xfp_fail(err, XFP_FAILED, "cannot create a temporary file");
 	if (work && log) {
-		c.notify.take = print_line;
+		c.notify.report = print_line;
 		c.place.log = fileno(log);
 		status = xfp_run_environment(work, work, err);
 		if (!status)
@@ -316,8 +316,8 @@ int xfp_main_compare(int argc, char **argv)
 
 	wait_passively(argc, argv);
 	status = xfp_compare_parse(argc, argv, &comparison.request, &err);
-	if (!status && !comparison.request.told) {
-		xfp_signals_hold(&signals);
+	if (!status && !comparison.request.printed) {
+		xfp_signals_block(&signals);
 		status = compare(&comparison, &signals, &err);
 		if (status && !signals.interrupted && *err.text)
 			fprintf(stderr, "%s: %s\n", name, err.text);

@@ -33,8 +33,8 @@ struct xfp_compare_request {
 	uint64_t rows;                    /* per unit; 0: default, UINT64_MAX: all */
 	const char *plot;                 /* NULL: none */
 	bool json, csv, per_unit;
-	bool quiet; /* no progress on stderr */
-	bool told;  /* --help or --version was printed; exit now */
+	bool quiet;   /* no progress on stderr */
+	bool printed; /* --help or --version was printed; exit now */
 };
 
 /* Parse the command line. argv[0] is the program name in messages. Errors are XFP_USAGE. The request borrows from
@@ -110,10 +110,10 @@ struct xfp_claim_on {
 	double worst;
 	uint32_t worst_unit;
 };
-#define XFP_MOST_CLAIMS (XFP_PEERS + 5)
+#define XFP_MAX_CLAIMS (XFP_PEERS + 5)
 /* Returns the number of claims. `comparison` NULL: for that unit alone; `each` and `worst` are not set. */
 uint32_t xfp_compare_claims(const struct xfp_comparison *comparison, const struct xfp_compared_unit *unit,
-			    struct xfp_claim_on claims[XFP_MOST_CLAIMS]);
+			    struct xfp_claim_on claims[XFP_MAX_CLAIMS]);
 
 /* The setting with the least error within a number of bits, and llama.cpp types to compare with. All borrowed; NULL if
  * none. */

@@ -86,13 +86,13 @@ static json_t *claim_json(const struct xfp_comparison *comparison, const struct 
 	json_t *object = XFP_JSON({ "format", way_json(unit, claim->peer) }, { "xfp", way_or_null(unit, claim->ours) },
 				  { "shared_allowed", json_boolean(claim->allowed) },
 				  { "ratio", xfp_json_number(claim->ours ? claim->ratio : NAN) });
-	bool told = comparison && claim->each >= 0;
+	bool measured = comparison && claim->each >= 0;
 
 	if (comparison) {
-		xfp_json_put(&object, "unit_by_unit", xfp_json_number(told ? claim->each : NAN));
-		xfp_json_put(&object, "worst", xfp_json_number(told ? claim->worst : NAN));
+		xfp_json_put(&object, "unit_by_unit", xfp_json_number(measured ? claim->each : NAN));
+		xfp_json_put(&object, "worst", xfp_json_number(measured ? claim->worst : NAN));
 		xfp_json_put(&object, "worst_unit",
-			     told ? json_string(comparison->units[claim->worst_unit].unit->name) : json_null());
+			     measured ? json_string(comparison->units[claim->worst_unit].unit->name) : json_null());
 	}
 	return object;
 }
@@ -114,7 +114,7 @@ static json_t *answers_json(const struct xfp_compared_unit *unit)
 /* `comparison` NULL: one unit alone. */
 static json_t *unit_json(const struct xfp_comparison *comparison, const struct xfp_compared_unit *unit)
 {
-	struct xfp_claim_on claims[XFP_MOST_CLAIMS];
+	struct xfp_claim_on claims[XFP_MAX_CLAIMS];
 	json_t *ways = json_array(), *won = json_array(), *object;
 	uint32_t count = xfp_compare_claims(comparison, unit, claims);
 

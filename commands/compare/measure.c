@@ -12,15 +12,15 @@
 #include "stages/quantize/candidates.h"
 #include "stages/quantize/scan.h"
 
-#define USUAL_ROWS 256
+#define DEFAULT_ROWS 256
 
 static uint64_t rows_of(const struct xfp_ledger_unit *unit, const struct xfp_compare_request *request)
 {
 	uint64_t all = unit->experts * unit->rows, least = xfp_survey_rows(unit);
 	/* Sample about as many weights as usual rows of 4096 have. */
-	uint64_t usual = USUAL_ROWS * 4096ull / unit->cols;
+	uint64_t usual = DEFAULT_ROWS * 4096ull / unit->cols;
 
-	usual = usual > USUAL_ROWS ? USUAL_ROWS : usual;
+	usual = usual > DEFAULT_ROWS ? DEFAULT_ROWS : usual;
 	usual = usual > least ? usual : least;
 	usual = request->rows ? request->rows : usual;
 	return usual < all ? usual : all;
@@ -43,7 +43,7 @@ static uint64_t shared_bytes(const struct xfp_candidate *candidate, const struct
 
 static enum xfp_status interrupted(struct xfp_signals *signals, struct xfp_error *err)
 {
-	return xfp_signals_came(signals) ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
+	return xfp_signals_arrived(signals) ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
 }
 
 /* Append candidates of the parameters' modes for each threshold. */
@@ -51,7 +51,7 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 			       const struct xfp_thresholds *thresholds, bool published, struct xfp_signals *signals,
 			       struct xfp_compared_unit *compared, struct xfp_error *err)
 {
-	struct xfp_candidate list[2 * XFP_MOST_CANDIDATES];
+	struct xfp_candidate list[2 * XFP_MAX_CANDIDATES];
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t t = 0; !status && t < thresholds->count; t++) {
@@ -127,7 +127,7 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 				 const struct xfp_compare_request *request, struct xfp_signals *signals,
 				 struct xfp_compared_unit *compared, struct xfp_error *err)
 {
-	size_t most = request->thresholds.count * 2 * XFP_MOST_CANDIDATES + XFP_MOST_CANDIDATES + 1 + XFP_PEERS;
+	size_t most = request->thresholds.count * 2 * XFP_MAX_CANDIDATES + XFP_MAX_CANDIDATES + 1 + XFP_PEERS;
 	struct xfp_compared peers[XFP_PEERS];
 	struct xfp_parameters recipe = request->parameters;
 	struct look look = { 0 };

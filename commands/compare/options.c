@@ -19,8 +19,8 @@
 
 /* ---- values ------------------------------------------------------------------------------------ */
 
-static enum xfp_status take_rows(const struct xfp_option *option, const char *where, const char *text,
-				 struct xfp_error *err)
+static enum xfp_status parse_rows(const struct xfp_option *option, const char *where, const char *text,
+				  struct xfp_error *err)
 {
 	struct xfp_compare_request *request = option->context;
 
@@ -52,8 +52,8 @@ static bool add_threshold(struct xfp_thresholds *list, uint32_t sigma)
 	return true;
 }
 
-static enum xfp_status take_thresholds(const struct xfp_option *option, const char *where, const char *text,
-				       struct xfp_error *err)
+static enum xfp_status parse_thresholds(const struct xfp_option *option, const char *where, const char *text,
+					struct xfp_error *err)
 {
 	struct xfp_thresholds *list = option->context;
 	char *copy = strdup(text), *rest = copy, *item;
@@ -83,8 +83,8 @@ static enum xfp_status take_thresholds(const struct xfp_option *option, const ch
 }
 
 /* The suffix is required, so that a typing error cannot overwrite a model file. */
-static enum xfp_status take_plot(const struct xfp_option *option, const char *where, const char *text,
-				 struct xfp_error *err)
+static enum xfp_status parse_plot(const struct xfp_option *option, const char *where, const char *text,
+				  struct xfp_error *err)
 {
 	struct xfp_compare_request *request = option->context;
 	if (!xfp_names_file(text, ".svg") || !xfp_stem(text, ".svg"))
@@ -126,13 +126,13 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 		  .value = "FILE.svg",
 		  .complete = "FILE",
 		  .text = "write a plot to this file",
-		  .take = take_plot,
+		  .parse = parse_plot,
 		  .context = request },
 		{ .name = "rows",
 		  .value = "N|all",
 		  .complete = "all|64|256|1024",
 		  .text = "rows of a unit to measure; all: exact figures [about 256]",
-		  .take = take_rows,
+		  .parse = parse_rows,
 		  .context = request },
 		xfp_setting_option(XFP_SETTING_BITS, NULL, "bits per index to measure, as in 2,3,4; 8: fp8 [2-6,8]",
 				   settings),
@@ -140,7 +140,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 		  .value = "LIST|auto",
 		  .complete = "auto|none|none,4",
 		  .text = "outlier thresholds; auto: none,5,4,3.5,3,2.7,2.5 [auto]",
-		  .take = take_thresholds,
+		  .parse = parse_thresholds,
 		  .context = &request->thresholds },
 		xfp_setting_option(XFP_SETTING_BALANCE, NULL, NULL, settings),
 		xfp_setting_option(XFP_SETTING_GROUP, NULL, NULL, settings),
@@ -175,7 +175,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 /* Check the syntax of a TENSOR before the model is opened. */
 static enum xfp_status check_pattern(const char *pattern, struct xfp_error *err)
 {
-	const char *class = xfp_after(pattern, XFP_CLASS_PREFIX);
+	const char *class = xfp_after_prefix(pattern, XFP_CLASS_PREFIX);
 	char text[XFP_NO_CLASS];
 	enum xfp_class value;
 
@@ -206,8 +206,8 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 	*request = (struct xfp_compare_request){ .thresholds = xfp_aim_thresholds, .refined = true, .published = true };
 	settings.parameters.modes = XFP_ALL_MODES;
 	status = read_line(&line, argc, argv, request, &settings, err);
-	request->told = line.told;
-	if (status || line.told)
+	request->printed = line.printed;
+	if (status || line.printed)
 		return status;
 	if (instructions && *instructions && !xfp_encoder_use(instructions))
 		return xfp_fail(err, XFP_USAGE,
@@ -231,7 +231,7 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 		request->published = !request->refined;
 	}
 	if (!(settings.given & XFP_SETTING_BIT(BITS)))
-		request->parameters.bits = xfp_bits_usual(XFP_AUTO_MODES);
+		request->parameters.bits = xfp_default_bits(XFP_AUTO_MODES);
 	/* Thresholds are set one by one, and none may hit a cap that a conversion would not have. */
 	request->parameters.outlier_sigma = XFP_SIGMA_AUTO;
 	request->parameters.outlier_cap = XFP_CAP_AUTO;

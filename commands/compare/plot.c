@@ -20,8 +20,8 @@
 
 enum { WIDTH = 1120, TOP = 70, BOTTOM = 494, PANEL = 480, LEFT = 66, PANELS_APART = 560 };
 enum { LEGEND = 556, LEGEND_ROW = 22, HEIGHT = 600 };
-#define LINES 6     /* v2, v2a, v2a as published, v2c with two groups */
-#define MOST_BITS 8 /* more occurs only in small matrices, and would squeeze the rest */
+#define LINES 6    /* v2, v2a, v2a as published, v2c with two groups */
+#define MAX_BITS 8 /* more occurs only in small matrices, and would squeeze the rest */
 #define LETTER 6.6
 #define NAME_SIZE 12.0 /* font size of names */
 #define TEXT_HEIGHT 14.0
@@ -54,7 +54,7 @@ static double value_of(const struct panel *p, const struct xfp_compared *c)
 /* Zero has no logarithm and is not shown. */
 static bool shown(const struct panel *p, const struct xfp_compared *c)
 {
-	return c->candidate.cos_median >= 0 && value_of(p, c) > 1e-30 && xfp_compared_bits(p->unit, c) <= MOST_BITS;
+	return c->candidate.cos_median >= 0 && value_of(p, c) > 1e-30 && xfp_compared_bits(p->unit, c) <= MAX_BITS;
 }
 
 static double x_of(const struct panel *p, double bits)

@@ -213,12 +213,12 @@ static void each_unit(const struct xfp_comparison *comparison, uint32_t rival, s
 }
 
 uint32_t xfp_compare_claims(const struct xfp_comparison *comparison, const struct xfp_compared_unit *unit,
-			    struct xfp_claim_on claims[XFP_MOST_CLAIMS])
+			    struct xfp_claim_on claims[XFP_MAX_CLAIMS])
 {
 	uint32_t count = 0;
 
 	/* Best-known formats first. */
-	for (uint32_t n = 0; n < 2 * unit->count && count < XFP_MOST_CLAIMS; n++) {
+	for (uint32_t n = 0; n < 2 * unit->count && count < XFP_MAX_CLAIMS; n++) {
 		uint32_t i = n % unit->count;
 		const struct xfp_compared *rival = &unit->list[i], *ours;
 

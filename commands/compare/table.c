@@ -126,7 +126,7 @@ static void print_ours(const struct xfp_compared_unit *unit)
 
 static void print_claims(const struct xfp_comparison *comparison, const struct xfp_compared_unit *unit)
 {
-	struct xfp_claim_on claims[XFP_MOST_CLAIMS];
+	struct xfp_claim_on claims[XFP_MAX_CLAIMS];
 	struct xfp_table_column layout[CLAIM_COLUMNS + 1];
 	struct xfp_table table = { .column = layout };
 	uint32_t count = xfp_compare_claims(comparison, unit, claims);

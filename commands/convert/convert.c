@@ -134,7 +134,7 @@ static char *to_convert(const char *command)
 int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *command)
 {
 	struct xfp_signals signals = { 0 };
-	struct xfp_options options = { .told = false };
+	struct xfp_options options = { .printed = false };
 	struct xfp_conversion c = { .request = &options.request,
 				    .signals = &signals,
 				    .place = { .lock = -1, .log = -1, .cache_lock = -1 } };
@@ -152,7 +152,7 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 	status =
 		(int)xfp_options_parse(argc, argv, command->usage, command->summary, command->planning, &options, &err);
 	c.parameters = options.request.parameters;
-	if (!status && options.told) {
+	if (!status && options.printed) {
 		xfp_options_free(&options);
 		free(words);
 		return XFP_OK;
@@ -160,7 +160,7 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 	resume = xfp_resume_find(options.inherited, words);
 	c.place.record.command = to_convert(resume.command);
 	c.place.record.folder = resume.folder ? strdup(resume.folder) : NULL;
-	xfp_signals_hold(&signals);
+	xfp_signals_block(&signals);
 	xfp_progress_init(&progress, &c);
 	if (!status)
 		status = (int)xfp_conversion_open(&c, &err);

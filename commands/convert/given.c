@@ -96,7 +96,7 @@ static enum xfp_status settle_goal(const struct xfp_request *r, struct xfp_setti
 		return XFP_OK;
 	if (r->like)
 		return xfp_fail(err, XFP_USAGE, "%s: contradicts --like %s, which determines how units are stored",
-				settings->goal.said, r->like);
+				settings->goal.option, r->like);
 	for (int i = 0; i < XFP_CLASSES; i++)
 		if (!settings->asked_floor[i])
 			settings->parameters.floor[i] = 0;

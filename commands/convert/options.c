@@ -34,8 +34,8 @@ static enum xfp_status replace(char **string, const char *text, struct xfp_error
 	return XFP_OK;
 }
 
-static enum xfp_status take_setting(const struct xfp_option *option, const char *where, const char *text,
-				    struct xfp_error *err)
+static enum xfp_status parse_setting(const struct xfp_option *option, const char *where, const char *text,
+				     struct xfp_error *err)
 {
 	return xfp_given_add(option->context, xfp_setting_find(option->name), where, text, err);
 }
@@ -121,7 +121,7 @@ static struct xfp_option *options_of(struct parse *parse)
 	memcpy(all, first, sizeof first);
 	for (int i = 0; i < XFP_SETTING_OPTIONS; i++) {
 		all[before + i] = xfp_setting_option((enum xfp_setting_number)i, NULL, NULL, NULL);
-		all[before + i].take = take_setting;
+		all[before + i].parse = parse_setting;
 		all[before + i].context = &parse->given;
 	}
 	memcpy(all + before + XFP_SETTING_OPTIONS, others, sizeof others);
@@ -221,8 +221,8 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 		status = xfp_command_line_parse(line, argc, argv, err);
 	line->options = NULL;
 	free(options);
-	o->told = line->told;
-	if (status || line->told)
+	o->printed = line->printed;
+	if (status || line->printed)
 		return status;
 	o->model_inherited = !line->argument_count && o->request.model;
 	if (line->argument_count > 1)
@@ -350,7 +350,7 @@ enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, cons
 	struct xfp_request *r = &o->request;
 	enum xfp_status status;
 
-	if ((status = read_line(&line, argc, argv, &parse, err)) || o->told ||
+	if ((status = read_line(&line, argc, argv, &parse, err)) || o->printed ||
 	    (status = xfp_options_check_names(argv[0], err)))
 		goto done;
 	if (r->dry_run && r->json && !planning) {

@@ -19,7 +19,7 @@ struct xfp_options {
 	char *profile; /* NULL: none */
 	bool model_inherited;
 	char **inherited; /* settings from the environment as command-line words, terminated by NULL */
-	bool told;        /* --help or --version was given and printed; the other members are not set */
+	bool printed;     /* --help or --version was given and printed; the other members are not set */
 };
 
 /* Parse the environment and the command line. argv[0] is the name used in messages ("xfp convert"); `usage` and

@@ -29,7 +29,7 @@ static void print_measuring(const struct xfp_conversion *c, uint32_t number)
 			continue;
 		/* The survey will determine which of the fits is needed. */
 		if (!there)
-			printf("%s %s", !extended && !state->fits && fit_named ? " or" : "", xfp_steps[s].said);
+			printf("%s %s", !extended && !state->fits && fit_named ? " or" : "", xfp_steps[s].display_name);
 		fit_named = s == XFP_STAMP_FIT;
 	}
 }
@@ -49,7 +49,7 @@ static void print_missing(const struct xfp_conversion *c, uint32_t number)
 	if (state->unmet)
 		puts(" fails: no candidate meets its floor");
 	else if (!state->decided)
-		printf(" %s %s\n", xfp_steps[XFP_STAMP_CHOICE].said, xfp_steps[XFP_STAMP_PACKED].said);
+		printf(" %s %s\n", xfp_steps[XFP_STAMP_CHOICE].display_name, xfp_steps[XFP_STAMP_PACKED].display_name);
 	else if (chosen->mode == XFP_MODE_KEEP)
 		puts(" pack at source precision");
 	else

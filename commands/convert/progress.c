@@ -13,10 +13,10 @@
 #define DRAW_SECONDS .4
 #define LINE_SECONDS 10
 #define LINE_PERCENT 10
-#define MOST_FAILURES 10
+#define MAX_FAILURES 10
 #define INSIDE_COLUMNS 32
-#define LEAST_BAR 5
-#define MOST_BAR 40
+#define MIN_BAR 5
+#define MAX_BAR 40
 #define BUNDLE_TEXT "writing the bundle"
 
 void xfp_progress_init(struct xfp_progress *progress, struct xfp_conversion *c)
@@ -38,11 +38,11 @@ void xfp_progress_event(struct xfp_progress *progress, const struct xfp_event *e
 	const uint32_t failures = progress->c->events.failures;
 
 	if (!event->status || event->status == XFP_DAMAGED || event->status == XFP_WANT_EXTENDED ||
-	    failures > MOST_FAILURES)
+	    failures > MAX_FAILURES)
 		return;
 	xfp_progress_clear(progress);
 	fprintf(stderr, "xfp: %s: %s\n", event->stage, event->message);
-	if (failures == MOST_FAILURES)
+	if (failures == MAX_FAILURES)
 		fprintf(stderr, "xfp: more failures are in the log\n");
 }
 
@@ -52,9 +52,9 @@ static void draw(struct xfp_progress *progress, int percent, const char *text)
 	int width = !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 10 ? size.ws_col : 80;
 	int bar = width - 9 - (int)strlen(text), full;
 
-	bar = bar > MOST_BAR ? MOST_BAR : bar;
+	bar = bar > MAX_BAR ? MAX_BAR : bar;
 	full = bar * percent / 100;
-	if (bar >= LEAST_BAR)
+	if (bar >= MIN_BAR)
 		xfp_meter_draw(&progress->meter, "[%.*s%*s] %3d%% %.*s", full,
 			       "########################################", bar - full, "", percent, width - bar - 9,
 			       text);

@@ -13,8 +13,8 @@
 #include "commands/ui/whole_print.h"
 #include "schemas/json_print.h"
 
-#define MOST_MISSES 5 /* units that the summary names */
-#define LABELS 7      /* columns of "sha256 " and the like */
+#define MAX_MISSES 5 /* units that the summary names */
+#define LABELS 7     /* columns of "sha256 " and the like */
 
 /* Print the table per class. */
 static json_t *classes_json(const struct xfp_conversion *c, json_t **whole, struct xfp_error *err)
@@ -86,11 +86,11 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 	struct xfp_recorded recorded = { .family = NULL };
 	struct xfp_whole whole;
 	char bytes[32];
-	bool told;
+	bool has_record;
 
 	if (status)
 		return status;
-	told = !xfp_recorded_read(bundle, c->request->out, &recorded, NULL);
+	has_record = !xfp_recorded_read(bundle, c->request->out, &recorded, NULL);
 	whole = xfp_whole_of_bundle(bundle);
 	whole.stored = xfp_whole_stored(c->units.ledger);
 	whole.compact = c->parameters.modes >> XFP_MODE_V2C & 1;
@@ -104,7 +104,7 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 	print_misses(tally);
 	if (!c->drop.stands_alone)
 		xfp_goal_print(c, LABELS);
-	xfp_report_misses(stdout, bundle, told ? &recorded : NULL, MOST_MISSES);
+	xfp_report_misses(stdout, bundle, has_record ? &recorded : NULL, MAX_MISSES);
 	xfp_recorded_free(&recorded);
 	xfp_bundle_close(bundle);
 	if (result->dropped)

@@ -66,7 +66,7 @@ static bool stop(void *context)
 {
 	struct eval_run *run = context;
 
-	return xfp_signals_came(&run->signals);
+	return xfp_signals_arrived(&run->signals);
 }
 
 static void show_progress(void *context, const struct xfp_evaluation *evaluation)
@@ -95,7 +95,7 @@ static int evaluate(struct xfp_evaluation *e, struct eval_run *run, bool json, c
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return status;
 	}
-	xfp_signals_hold(&run->signals);
+	xfp_signals_block(&run->signals);
 	xfp_eval_opening(false);
 	xfp_meter_begin(&run->progress.meter);
 	status = (int)xfp_evaluation_run(e, &err);

@@ -50,7 +50,7 @@ void xfp_eval_print_interrupted(const struct xfp_evaluation *e, char *const *arg
 	fputs("\nxfp eval: interrupted; ", stderr);
 	if (e->state.layers)
 		fprintf(stderr, "%u of %u layers are saved in %s.", (unsigned)e->state.layers,
-			(unsigned)e->judged.model.description->layers, xfp_printable(e->state.path).text);
+			(unsigned)e->evaluated.model.description->layers, xfp_printable(e->state.path).text);
 	else if (unread)
 		fprintf(stderr, "%s stays unchanged.", xfp_printable(e->state.path).text);
 	else if (!e->state.path)

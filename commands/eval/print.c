@@ -19,7 +19,7 @@ static json_t *layers_json(const struct xfp_evaluation *e)
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; i < e->judged.model.description->layers; i++)
+	for (uint32_t i = 0; i < e->evaluated.model.description->layers; i++)
 		xfp_json_add(&list,
 			     XFP_JSON({ "layer", json_integer(i) }, { "stream", xfp_json_number(e->layers[i].stream) },
 				      { "alone", xfp_json_number(e->layers[i].alone) }));
@@ -45,8 +45,8 @@ static json_t *compared_json(const struct xfp_evaluation *e)
 enum xfp_status xfp_eval_print_json(const struct xfp_evaluation *e, struct xfp_error *err)
 {
 	json_t *root = XFP_JSON(
-		{ "model", xfp_json_text(e->judged.model.name) },
-		{ "family", xfp_json_text(e->judged.model.description->family) },
+		{ "model", xfp_json_text(e->evaluated.model.name) },
+		{ "family", xfp_json_text(e->evaluated.model.description->family) },
 		{ "sequences", xfp_json_count(e->tokens.sequences) }, { "length", xfp_json_count(e->tokens.length) },
 		{ "left_out", xfp_json_count(e->tokens.left_out) }, { "predicted", xfp_json_count(e->loss.predicted) },
 		{ "loss", xfp_json_number(e->loss.mean) }, { "perplexity", xfp_json_number(e->loss.perplexity) });
@@ -62,7 +62,7 @@ static void print_layers(const struct xfp_evaluation *e)
 	char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, "embedding");
 
 	snprintf(row[STREAM], sizeof row[STREAM], "%.3g", e->embedding_error);
-	for (uint32_t i = 0; i < e->judged.model.description->layers; i++) {
+	for (uint32_t i = 0; i < e->evaluated.model.description->layers; i++) {
 		char name[16];
 
 		snprintf(name, sizeof name, "%" PRIu32, i);

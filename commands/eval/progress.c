@@ -37,7 +37,7 @@ static void draw(struct xfp_eval_progress *progress, const struct xfp_evaluation
 static double expected_seconds(const struct xfp_evaluation *e, double now)
 {
 	const struct xfp_evaluation_progress *p = &e->progress;
-	const struct xfp_description *d = e->judged.model.description;
+	const struct xfp_description *d = e->evaluated.model.description;
 	size_t batches = (e->tokens.sequences + e->batching.sequences - 1) / e->batching.sequences;
 	double heads = (double)d->hidden * d->vocabulary * (double)batches * (xfp_evaluation_has_source(e) ? 2 : 1);
 	double rest = d->layers - p->done + (p->layer_read ? heads / (double)p->layer_read : 1);

@@ -26,8 +26,8 @@
 /* ---- options ------------------------------------------------------------------------------------ */
 
 /* A temperature, or a share of 1. */
-static enum xfp_status take_real(const struct xfp_option *option, const char *where, const char *text,
-				 struct xfp_error *err)
+static enum xfp_status parse_real(const struct xfp_option *option, const char *where, const char *text,
+				  struct xfp_error *err)
 {
 	bool share = !strcmp(option->name, "top-p");
 	double value;
@@ -41,8 +41,8 @@ static enum xfp_status take_real(const struct xfp_option *option, const char *wh
 	return XFP_OK;
 }
 
-static enum xfp_status take_stop(const struct xfp_option *option, const char *where, const char *text,
-				 struct xfp_error *err)
+static enum xfp_status parse_stop(const struct xfp_option *option, const char *where, const char *text,
+				  struct xfp_error *err)
 {
 	struct xfp_strings *stops = option->context;
 	const char **grown;
@@ -71,7 +71,7 @@ static bool stop(void *context)
 {
 	struct generate_run *run = context;
 
-	return xfp_signals_came(&run->signals);
+	return xfp_signals_arrived(&run->signals);
 }
 
 static bool print_text(void *context, const struct xfp_generated_text *w)
@@ -119,7 +119,7 @@ static int run(struct xfp_generation *g, struct generate_run *run, bool json)
 	xfp_mapped_begin(run->program, g->request.model, NULL);
 	/* Signals are not held yet: one that comes while a pipe is read ends the process. */
 	status = (int)xfp_prompts_read(g, &err);
-	xfp_signals_hold(&run->signals);
+	xfp_signals_block(&run->signals);
 	if (!status)
 		status = (int)xfp_generate(g, &err);
 	if (!status && json)
@@ -159,7 +159,7 @@ int xfp_main_generate(int argc, char **argv)
 		{ .name = "temperature",
 		  .value = "T",
 		  .text = "sample tokens, with probabilities of logits / T;\ndefault: 0, the most probable token",
-		  .take = take_real,
+		  .parse = parse_real,
 		  .context = &request.sampling.temperature },
 		{ .name = "top-k",
 		  .value = "N",
@@ -169,7 +169,7 @@ int xfp_main_generate(int argc, char **argv)
 		{ .name = "top-p",
 		  .value = "P",
 		  .text = "sample from the fewest tokens whose probabilities\nsum to P",
-		  .take = take_real,
+		  .parse = parse_real,
 		  .context = &request.sampling.top_p },
 		{ .name = "seed",
 		  .value = "N",
@@ -180,7 +180,7 @@ int xfp_main_generate(int argc, char **argv)
 		{ .name = "stop",
 		  .value = "TEXT",
 		  .text = "end before this text; may be repeated",
-		  .take = take_stop,
+		  .parse = parse_stop,
 		  .context = &request.stops },
 		{ .name = "context",
 		  .value = "N",

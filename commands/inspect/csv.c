@@ -9,12 +9,12 @@
 #include "schemas/json_print.h"
 
 /* Names of files are printed unchanged, even if they are not UTF-8. */
-static void put_file(json_t **record, const struct xfp_look *look, uint32_t file)
+static void put_file(json_t **record, const struct xfp_inspection *look, uint32_t file)
 {
 	xfp_json_put(record, "file", json_string_nocheck(look->checkpoint->files[file].name));
 }
 
-enum xfp_status xfp_inspection_csv_header(const struct xfp_look *look, const struct xfp_header *header,
+enum xfp_status xfp_inspection_csv_header(const struct xfp_inspection *look, const struct xfp_header *header,
 					  struct xfp_error *err)
 {
 	const struct xfp_record_columns columns = xfp_csv_header("file%q,key%q,type,value%q");

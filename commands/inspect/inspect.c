@@ -13,9 +13,9 @@
 
 #include "base/system/command_line.h"
 #include "base/text/text.h"
-#include "commands/inspect/made.h"
 #include "commands/inspect/measure.h"
 #include "commands/inspect/report.h"
+#include "commands/inspect/synthesized.h"
 #include "commands/ui/commands.h"
 #include "stages/settings/settings.h"
 #include "stages/work/work.h"
@@ -169,7 +169,7 @@ static enum xfp_status write_units(const char *path, uint32_t count, struct xfp_
 	return status;
 }
 
-static enum xfp_status write_work(const char *work, const struct xfp_look *look, struct xfp_error *err)
+static enum xfp_status write_work(const char *work, const struct xfp_inspection *look, struct xfp_error *err)
 {
 	char *ledger_path = xfp_path(work, XFP_LEDGER_FILE), *units_path = xfp_path(work, XFP_UNITS_FILE);
 	enum xfp_status status;
@@ -177,7 +177,7 @@ static enum xfp_status write_work(const char *work, const struct xfp_look *look,
 	if (!ledger_path || !units_path)
 		status = xfp_no_memory(err);
 	else if (!(status = xfp_mkdirs(work, err)) &&
-		 !(status = xfp_inspection_write_made(work, look->checkpoint, look->ledger, err)) &&
+		 !(status = xfp_inspection_write_synthesized(work, look->checkpoint, look->ledger, err)) &&
 		 !(status = xfp_ledger_write(ledger_path, look->ledger, err)))
 		status = write_units(units_path, look->ledger->unit_count, err);
 	free(ledger_path);
@@ -189,7 +189,7 @@ static enum xfp_status write_work(const char *work, const struct xfp_look *look,
 
 static enum xfp_status measure(const struct xfp_list *list, struct xfp_distribution *moments, struct xfp_error *err)
 {
-	const struct xfp_look *look = list->look;
+	const struct xfp_inspection *look = list->look;
 	uint32_t *order = malloc((list->count + (size_t)1) * sizeof *order), count = 0;
 	struct xfp_signals signals = { 0 };
 	enum xfp_status status;
@@ -200,7 +200,7 @@ static enum xfp_status measure(const struct xfp_list *list, struct xfp_distribut
 		if (!look->checkpoint->tensors[list->chosen[i]].unread &&
 		    xfp_distribution_passes(look->checkpoint->tensors[list->chosen[i]].dtype))
 			order[count++] = list->chosen[i];
-	xfp_signals_hold(&signals);
+	xfp_signals_block(&signals);
 	status = xfp_measure(look->checkpoint, order, count, &signals, moments, err);
 	/* No file is open or half written, so a signal may end the process here. */
 	xfp_signals_release(&signals);
@@ -244,7 +244,7 @@ static enum xfp_status print_json(const struct inspect_request *request, const s
 static enum xfp_status print_text(const struct inspect_request *request, const struct xfp_list *list,
 				  const struct xfp_header *header, struct xfp_error *err)
 {
-	const struct xfp_look *look = list->look;
+	const struct xfp_inspection *look = list->look;
 	uint32_t count = 0, role_count = 0;
 	struct xfp_listed *lines;
 	struct xfp_listed_role *roles;
@@ -268,7 +268,8 @@ static enum xfp_status print_text(const struct inspect_request *request, const s
 	return status;
 }
 
-static enum xfp_status show(const struct inspect_request *request, const struct xfp_look *look, struct xfp_error *err)
+static enum xfp_status show(const struct inspect_request *request, const struct xfp_inspection *look,
+			    struct xfp_error *err)
 {
 	bool lists = request->header || request->tensors || request->stats;
 	enum xfp_telling telling = lists && !request->json ? XFP_TELL_WARNINGS
@@ -305,7 +306,7 @@ done:
 
 static enum xfp_status inspect(const struct inspect_request *request, struct xfp_error *err)
 {
-	struct xfp_look look;
+	struct xfp_inspection look;
 	enum xfp_status status = xfp_look_at(&request->look, &look, err);
 
 	/* A conversion needs the reason and nothing else. */

@@ -44,7 +44,7 @@ static json_t *tensor_roles_json(const char *roles)
 
 json_t *xfp_record_of_tensor(const struct xfp_list *list, const struct xfp_listed *line)
 {
-	const struct xfp_look *look = list->look;
+	const struct xfp_inspection *look = list->look;
 	const struct xfp_source_tensor *tensor = &look->checkpoint->tensors[line->first];
 	const char *fate = xfp_list_fate(look, line->first);
 	json_t *shape = json_array(), *object;
@@ -158,7 +158,7 @@ static json_t *group_json(const struct xfp_name_group *group)
 			{ "line", group->rule ? xfp_json_count(group->rule->line) : json_null() });
 }
 
-static json_t *names_json(const struct xfp_look *look)
+static json_t *names_json(const struct xfp_inspection *look)
 {
 	json_t *list = json_array();
 	struct xfp_name_groups groups;
@@ -180,7 +180,7 @@ static json_t *note_json(bool warning, const char *value)
 	return XFP_JSON({ "warning", json_boolean(warning) }, { "text", xfp_json_text(value) });
 }
 
-static json_t *notes_json(const struct xfp_look *look)
+static json_t *notes_json(const struct xfp_inspection *look)
 {
 	const struct xfp_notes *notes = &look->findings.notes;
 	json_t *list = json_array();
@@ -215,7 +215,7 @@ json_t *xfp_record_of_entry(const struct xfp_header_entry *entry)
 			{ "meaning", xfp_json_text_or_null(entry->meaning) });
 }
 
-static json_t *file_json(const struct xfp_look *look, uint32_t file, const struct xfp_header *header)
+static json_t *file_json(const struct xfp_inspection *look, uint32_t file, const struct xfp_header *header)
 {
 	const struct xfp_checkpoint *c = look->checkpoint;
 	json_t *entries = json_array();
@@ -231,7 +231,7 @@ static json_t *file_json(const struct xfp_look *look, uint32_t file, const struc
 			{ "tensors", xfp_json_count(tensors) }, { "entries", entries });
 }
 
-static json_t *header_json(const struct xfp_look *look, const struct xfp_header *header)
+static json_t *header_json(const struct xfp_inspection *look, const struct xfp_header *header)
 {
 	json_t *files = json_array();
 
@@ -244,7 +244,7 @@ static json_t *header_json(const struct xfp_look *look, const struct xfp_header 
 enum xfp_status xfp_inspection_json(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,
 				    const struct xfp_header *header, struct xfp_error *err)
 {
-	const struct xfp_look *look = list->look;
+	const struct xfp_inspection *look = list->look;
 	const struct xfp_family *family = look->family.family;
 	const struct xfp_ledger *ledger = look->refused.status ? NULL : look->ledger;
 	json_t *tensors = json_array(), *rules = json_array(), *object;

@@ -19,12 +19,12 @@ const char *const xfp_list_orders[XFP_LIST_ORDERS + 1] = {
 	"name", "file", "size", "bits", "sigma", "kurtosis", "beyond3", "beyond4", "largest",
 };
 
-const char *xfp_list_class(const struct xfp_look *look, uint32_t tensor)
+const char *xfp_list_class(const struct xfp_inspection *look, uint32_t tensor)
 {
 	return look->ledger ? xfp_class_name(look->ledger->tensors[tensor].class_) : NULL;
 }
 
-const char *xfp_list_fate(const struct xfp_look *look, uint32_t tensor)
+const char *xfp_list_fate(const struct xfp_inspection *look, uint32_t tensor)
 {
 	return look->ledger && !look->refused.status ? xfp_fate_name(look->ledger->tensors[tensor].fate) : NULL;
 }
@@ -103,7 +103,8 @@ static bool role_matches(const char *pattern, const char *roles)
 
 static bool matches(const struct xfp_list *list, const char *pattern, uint32_t t)
 {
-	const char *role = xfp_after(pattern, XFP_ROLE_PREFIX), *class = xfp_after(pattern, XFP_CLASS_PREFIX);
+	const char *role = xfp_after_prefix(pattern, XFP_ROLE_PREFIX),
+		   *class = xfp_after_prefix(pattern, XFP_CLASS_PREFIX);
 	const char *name = list->look->checkpoint->tensors[t].name;
 
 	if (class)
@@ -134,7 +135,7 @@ static uint32_t gather(const struct xfp_list *list, bool roles, const char **nam
 	return count;
 }
 
-static bool has_class(const struct xfp_look *look, enum xfp_class class)
+static bool has_class(const struct xfp_inspection *look, enum xfp_class class)
 {
 	uint32_t t = 0;
 
@@ -187,7 +188,8 @@ static void put_meant(const struct xfp_list *list, const char *name, char text[X
 
 static enum xfp_status refuse_pattern(const struct xfp_list *list, const char *pattern, struct xfp_error *err)
 {
-	const char *role = xfp_after(pattern, XFP_ROLE_PREFIX), *class = xfp_after(pattern, XFP_CLASS_PREFIX);
+	const char *role = xfp_after_prefix(pattern, XFP_ROLE_PREFIX),
+		   *class = xfp_after_prefix(pattern, XFP_CLASS_PREFIX);
 	const char *names[LOOKED_AT], *what = role ? "of this role" : class ? "of this class" : "named so";
 	char meant[XFP_DID_YOU_MEAN] = "", text[XFP_NO_CLASS];
 	enum xfp_class value;
@@ -241,8 +243,8 @@ static int compare_names(const void *a, const void *b, void *context)
 	return by_name(tensors[*(const uint32_t *)a].name, tensors[*(const uint32_t *)b].name);
 }
 
-enum xfp_status xfp_list_choose(const struct xfp_look *look, const struct xfp_list_wish *wish, struct xfp_list *list,
-				struct xfp_error *err)
+enum xfp_status xfp_list_choose(const struct xfp_inspection *look, const struct xfp_list_wish *wish,
+				struct xfp_list *list, struct xfp_error *err)
 {
 	const struct xfp_checkpoint *c = look->checkpoint;
 	size_t size = c->tensor_count + (size_t)1;
@@ -293,7 +295,7 @@ void xfp_list_free(struct xfp_list *list)
 
 /* ---- lines ------------------------------------------------------------------------------------- */
 
-static bool alike(const struct xfp_look *look, uint32_t a, uint32_t b)
+static bool alike(const struct xfp_inspection *look, uint32_t a, uint32_t b)
 {
 	const struct xfp_source_tensor *x = &look->checkpoint->tensors[a], *y = &look->checkpoint->tensors[b];
 
@@ -413,7 +415,7 @@ struct xfp_listed *xfp_list_lines(const struct xfp_list *list, const struct xfp_
 
 struct xfp_listed_role *xfp_list_roles(const struct xfp_list *list, uint32_t *count)
 {
-	const struct xfp_look *look = list->look;
+	const struct xfp_inspection *look = list->look;
 	struct xfp_listed_role *roles = calloc(list->count + (size_t)1, sizeof *roles);
 
 	*count = 0;

@@ -47,7 +47,7 @@ struct xfp_listed_role {
 };
 
 struct xfp_list {
-	const struct xfp_look *look;
+	const struct xfp_inspection *look;
 	char **roles;     /* [tensors] "gate, up" for a fused one, "" if not a projection */
 	uint32_t *stack;  /* [tensors] the unit whose experts are separate tensors; UINT32_MAX: none */
 	uint32_t *chosen; /* the tensors to list, sorted by name */
@@ -56,8 +56,8 @@ struct xfp_list {
 };
 
 /* Select tensors. XFP_USAGE, with a suggestion, if a pattern matches nothing. The caller frees `list` in any case. */
-enum xfp_status xfp_list_choose(const struct xfp_look *look, const struct xfp_list_wish *wish, struct xfp_list *list,
-				struct xfp_error *err);
+enum xfp_status xfp_list_choose(const struct xfp_inspection *look, const struct xfp_list_wish *wish,
+				struct xfp_list *list, struct xfp_error *err);
 void xfp_list_free(struct xfp_list *list);
 
 /* The lines; with `each`, one per expert. Returns NULL if out of memory. The caller frees them. */
@@ -68,7 +68,7 @@ struct xfp_listed *xfp_list_lines(const struct xfp_list *list, const struct xfp_
 struct xfp_listed_role *xfp_list_roles(const struct xfp_list *list, uint32_t *count);
 
 /* What a conversion does with a tensor; NULL if it refuses the model, or if this is unknown. */
-const char *xfp_list_fate(const struct xfp_look *look, uint32_t tensor);
-const char *xfp_list_class(const struct xfp_look *look, uint32_t tensor);
+const char *xfp_list_fate(const struct xfp_inspection *look, uint32_t tensor);
+const char *xfp_list_class(const struct xfp_inspection *look, uint32_t tensor);
 
 #endif

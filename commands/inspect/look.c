@@ -44,7 +44,7 @@ static enum xfp_status note_guess(const struct xfp_model_config *config, const s
 }
 
 /* Keep the first reason. Errors other than bad input remain failures. */
-static enum xfp_status refuse(struct xfp_look *look, enum xfp_status status, const struct xfp_error *err)
+static enum xfp_status refuse(struct xfp_inspection *look, enum xfp_status status, const struct xfp_error *err)
 {
 	if (status != XFP_BAD_INPUT)
 		return status;
@@ -55,7 +55,7 @@ static enum xfp_status refuse(struct xfp_look *look, enum xfp_status status, con
 }
 
 /* If packed weights are inconsistent, open the checkpoint without unpacking, so that their parts can be listed. */
-static enum xfp_status open_model(const char *model, struct xfp_look *look, struct xfp_error *err)
+static enum xfp_status open_model(const char *model, struct xfp_inspection *look, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_checkpoint_open(model, &look->checkpoint, err);
 	struct xfp_error again = { .status = XFP_OK };
@@ -65,7 +65,7 @@ static enum xfp_status open_model(const char *model, struct xfp_look *look, stru
 	return refuse(look, status, err);
 }
 
-static enum xfp_status classify(const struct xfp_look_wish *wish, struct xfp_look *look, struct xfp_error *err)
+static enum xfp_status classify(const struct xfp_look_wish *wish, struct xfp_inspection *look, struct xfp_error *err)
 {
 	struct xfp_family_wish family = { .family = wish->family, .folder = wish->families };
 	enum xfp_status status;
@@ -86,12 +86,12 @@ static enum xfp_status classify(const struct xfp_look_wish *wish, struct xfp_loo
 					  : note_guess(look->config, look->family.family, &look->findings, err);
 }
 
-enum xfp_status xfp_look_at(const struct xfp_look_wish *wish, struct xfp_look *look, struct xfp_error *err)
+enum xfp_status xfp_look_at(const struct xfp_look_wish *wish, struct xfp_inspection *look, struct xfp_error *err)
 {
 	char *found = NULL, *model = NULL;
 	enum xfp_status status;
 
-	*look = (struct xfp_look){ .refused = { .status = XFP_OK } };
+	*look = (struct xfp_inspection){ .refused = { .status = XFP_OK } };
 	if ((status = xfp_model_find(wish->model, &found, err)))
 		goto done;
 	if (!(model = absolute(found))) {
@@ -106,14 +106,14 @@ done:
 	return status;
 }
 
-void xfp_look_free(struct xfp_look *look)
+void xfp_look_free(struct xfp_inspection *look)
 {
 	xfp_findings_free(&look->findings);
 	xfp_ledger_free(look->ledger);
 	xfp_family_choice_free(&look->family);
 	xfp_model_config_free(look->config);
 	xfp_checkpoint_close(look->checkpoint);
-	*look = (struct xfp_look){ .refused = { .status = XFP_OK } };
+	*look = (struct xfp_inspection){ .refused = { .status = XFP_OK } };
 }
 
 uint64_t xfp_look_weights(const struct xfp_source_tensor *tensor)

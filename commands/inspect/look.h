@@ -17,7 +17,7 @@ struct xfp_look_wish {
 	const struct xfp_parameters *policy;
 };
 
-struct xfp_look {
+struct xfp_inspection {
 	struct xfp_checkpoint *checkpoint;
 	struct xfp_model_config *config;
 	struct xfp_family_choice family; /* its `family` is NULL if none matched */
@@ -29,8 +29,8 @@ struct xfp_look {
 
 /* Fails if there is no checkpoint, or if a conversion would fail for a reason other than its input. The caller frees
  * `look` in any case. */
-enum xfp_status xfp_look_at(const struct xfp_look_wish *wish, struct xfp_look *look, struct xfp_error *err);
-void xfp_look_free(struct xfp_look *look);
+enum xfp_status xfp_look_at(const struct xfp_look_wish *wish, struct xfp_inspection *look, struct xfp_error *err);
+void xfp_look_free(struct xfp_inspection *look);
 
 /* Number of elements of a tensor of any dtype. */
 uint64_t xfp_look_weights(const struct xfp_source_tensor *tensor);

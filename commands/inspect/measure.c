@@ -51,7 +51,7 @@ static bool go_on(struct measured_tensors *run, uint64_t bytes)
 		run->done += bytes;
 		if (run->meter.terminal)
 			draw(run);
-		if (!run->status && xfp_signals_came(run->signals))
+		if (!run->status && xfp_signals_arrived(run->signals))
 			run->status = XFP_FAILED;
 		on = !run->status;
 	}

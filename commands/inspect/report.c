@@ -42,7 +42,8 @@ static void print_meaning(FILE *to, enum xfp_class class, const struct xfp_rule 
 		fprintf(to, "%s %s", i ? "," : "", rule->parts[i].role);
 }
 
-static void print_each_guess(const char *program, const struct xfp_look *look, const struct xfp_name_groups *groups)
+static void print_each_guess(const char *program, const struct xfp_inspection *look,
+			     const struct xfp_name_groups *groups)
 {
 	for (uint32_t i = 0; i < groups->count; i++) {
 		const struct xfp_name_group *group = &groups->list[i];
@@ -79,7 +80,7 @@ static void print_guesses(const char *program, const struct xfp_name_groups *gro
 }
 
 /* Print how tensors were classified, for review: the rules have never been tried on this model. */
-static enum xfp_status print_guess(const char *program, const struct xfp_look *look, bool verbose,
+static enum xfp_status print_guess(const char *program, const struct xfp_inspection *look, bool verbose,
 				   struct xfp_error *err)
 {
 	struct xfp_name_groups groups;
@@ -114,7 +115,7 @@ static void print_left_out(const char *program, const struct xfp_checkpoint *c)
 	free(text.bytes);
 }
 
-enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_look *look, enum xfp_telling telling,
+enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_inspection *look, enum xfp_telling telling,
 				     struct xfp_error *err)
 {
 	const struct xfp_notes *notes = &look->findings.notes;
@@ -239,7 +240,7 @@ static enum xfp_status print_roles(const struct xfp_ledger *ledger, struct xfp_e
 	return XFP_OK;
 }
 
-static enum xfp_status print_names(const struct xfp_look *look, struct xfp_error *err)
+static enum xfp_status print_names(const struct xfp_inspection *look, struct xfp_error *err)
 {
 	static const struct xfp_table_column layout[] = {
 		{ "tensors", 0, 0, 0 }, { "fate", 1, 1, 0 }, { "line", 0, 1, 0 }, { NULL, 0, 0, 0 }
@@ -274,7 +275,7 @@ const char *xfp_rule_action_name(enum xfp_rule_action action)
 	return action == XFP_RULE_QUANTIZE ? "quantize" : action == XFP_RULE_KEEP ? "keep" : "drop";
 }
 
-static void print_rules(const struct xfp_look *look)
+static void print_rules(const struct xfp_inspection *look)
 {
 	static const struct xfp_table_column layout[] = { { "line", 0, 0, 0 },
 							  { "tensors", 0, 1, 0 },
@@ -405,7 +406,7 @@ static const char *only_file(const struct xfp_checkpoint *c)
 	return path;
 }
 
-void xfp_inspection_title(const struct xfp_look *look)
+void xfp_inspection_title(const struct xfp_inspection *look)
 {
 	const struct xfp_family_choice *family = &look->family;
 	const char *file = only_file(look->checkpoint);
@@ -436,7 +437,7 @@ static void print_dtypes(const struct xfp_checkpoint *c)
 			       rows[d].tensors, rows[d].weights, rows[d].bytes);
 }
 
-enum xfp_status xfp_inspection_print(const struct xfp_look *look, bool verbose, struct xfp_error *err)
+enum xfp_status xfp_inspection_print(const struct xfp_inspection *look, bool verbose, struct xfp_error *err)
 {
 	const struct xfp_ledger *ledger = look->ledger;
 

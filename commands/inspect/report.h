@@ -20,21 +20,21 @@ enum xfp_telling {
 	XFP_TELL_ALL, /* also each guess about an unknown model, name by name */
 };
 /* Print notes and warnings to stderr. */
-enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_look *look, enum xfp_telling telling,
+enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_inspection *look, enum xfp_telling telling,
 				     struct xfp_error *err);
 
 /* ---- for people, on stdout --------------------------------------------------------------------- */
 
 /* Print the model, its format and family. */
-void xfp_inspection_title(const struct xfp_look *look);
+void xfp_inspection_title(const struct xfp_inspection *look);
 /* Print the summary; with `verbose` also names, rules and all units. */
-enum xfp_status xfp_inspection_print(const struct xfp_look *look, bool verbose, struct xfp_error *err);
+enum xfp_status xfp_inspection_print(const struct xfp_inspection *look, bool verbose, struct xfp_error *err);
 /* Print the metadata of the files. */
-void xfp_inspection_print_header(const struct xfp_look *look, const struct xfp_header *header);
+void xfp_inspection_print_header(const struct xfp_inspection *look, const struct xfp_header *header);
 /* Print the lines of a list with their totals; print the distribution of weights, by line and by role. */
 enum xfp_status xfp_inspection_print_tensors(const struct xfp_list *list, const struct xfp_listed *lines,
 					     uint32_t count, struct xfp_error *err);
-enum xfp_status xfp_inspection_print_moments(const struct xfp_look *look, const struct xfp_listed *lines,
+enum xfp_status xfp_inspection_print_moments(const struct xfp_inspection *look, const struct xfp_listed *lines,
 					     uint32_t count, struct xfp_error *err);
 enum xfp_status xfp_inspection_print_roles(const struct xfp_listed_role *roles, uint32_t count, struct xfp_error *err);
 
@@ -48,7 +48,7 @@ bool xfp_inspection_is_config(const char *name);
 /* Print one JSON object. `header` is NULL unless --header was given. */
 enum xfp_status xfp_inspection_json(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,
 				    const struct xfp_header *header, struct xfp_error *err);
-enum xfp_status xfp_inspection_csv_header(const struct xfp_look *look, const struct xfp_header *header,
+enum xfp_status xfp_inspection_csv_header(const struct xfp_inspection *look, const struct xfp_header *header,
 					  struct xfp_error *err);
 /* Print a row for each line and, if weights were measured, one for each role. */
 enum xfp_status xfp_inspection_csv(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,

@@ -70,7 +70,7 @@ static void print_entries(const struct xfp_header *header, uint32_t file)
 	}
 }
 
-void xfp_inspection_print_header(const struct xfp_look *look, const struct xfp_header *header)
+void xfp_inspection_print_header(const struct xfp_inspection *look, const struct xfp_header *header)
 {
 	const struct xfp_checkpoint *c = look->checkpoint;
 	char size[32];
@@ -144,7 +144,7 @@ static const char *left_out(const struct xfp_distribution *m, char text[96])
 	return text;
 }
 
-enum xfp_status xfp_inspection_print_moments(const struct xfp_look *look, const struct xfp_listed *lines,
+enum xfp_status xfp_inspection_print_moments(const struct xfp_inspection *look, const struct xfp_listed *lines,
 					     uint32_t count, struct xfp_error *err)
 {
 	json_t *records = json_array();

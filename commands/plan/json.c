@@ -123,7 +123,7 @@ static json_t *cache_json(const struct xfp_conversion *c)
 	unsigned count = xfp_plan_count_hits(c, hits);
 
 	for (unsigned s = 0; s < count; s++)
-		xfp_json_add(&stages, XFP_JSON({ "stage", xfp_json_text(xfp_steps[hits[s].stamp].said) },
+		xfp_json_add(&stages, XFP_JSON({ "stage", xfp_json_text(xfp_steps[hits[s].stamp].display_name) },
 					       { "needed", xfp_json_count(hits[s].needed) },
 					       { "there", xfp_json_count(hits[s].there) }));
 	return XFP_JSON({ "folder", xfp_json_text(c->request->cache) },

@@ -16,7 +16,7 @@
 #include "schemas/json_print.h"
 #include "stages/work/verified.h"
 
-#define MOST_SHOWN 10 /* units in flight, failures; --json has them all */
+#define MAX_SHOWN 10 /* units in flight, failures; --json has them all */
 
 /* ---- text -------------------------------------------------------------------------------------- */
 
@@ -99,7 +99,7 @@ static void print_flight(FILE *out, const struct xfp_run_state *s)
 	if (!s->in_flight)
 		return;
 	fputs("\nin flight\n", out);
-	for (uint32_t i = 0; i < s->ledger->unit_count && shown < MOST_SHOWN; i++)
+	for (uint32_t i = 0; i < s->ledger->unit_count && shown < MAX_SHOWN; i++)
 		if (*s->units[i].running) {
 			fprintf(out, "  u%06" PRIu32 " %-16s %5.1f%%  %s\n", i, s->units[i].running,
 				100 * s->units[i].inside, xfp_printable(s->ledger->units[i].name).text);
@@ -123,7 +123,7 @@ static void print_failures(FILE *out, const struct xfp_run_state *s)
 	fputs("\nfailures\n", out);
 	if (s->failure && ++shown)
 		fprintf(out, "  %s: %s\n", s->failure->stage, s->failure->message);
-	for (uint32_t i = 0; i < s->ledger->unit_count && shown < MOST_SHOWN; i++)
+	for (uint32_t i = 0; i < s->ledger->unit_count && shown < MAX_SHOWN; i++)
 		if (failed(s, i) && ++shown)
 			fprintf(out, "  u%06" PRIu32 " %s: %s\n", i, s->units[i].failure->stage,
 				s->units[i].failure->message);

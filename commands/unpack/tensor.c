@@ -192,7 +192,7 @@ static enum xfp_status put_block(struct target *t, const struct xfp_matrix_info 
 
 static enum xfp_status go_on(const struct target *t, struct xfp_error *err)
 {
-	return xfp_signals_came(t->signals) ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
+	return xfp_signals_arrived(t->signals) ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
 }
 
 /* Write bytes unchanged, through a copy: write() would report an unreadable page of the bundle as "bad address". */

@@ -58,9 +58,9 @@ struct unpacking {
 	uint32_t *shard;                /* of each; never decreases */
 	uint32_t count, shards, kept;   /* kept: those not decoded */
 	uint64_t bytes;
-	struct xfp_made made; /* removed after a failure */
-	json_t *files;        /* their names */
-	bool stripped;        /* config.json lost its description of packed weights */
+	struct xfp_created created; /* removed after a failure */
+	json_t *files;              /* their names */
+	bool stripped;              /* config.json lost its description of packed weights */
 	struct xfp_signals signals;
 };
 
@@ -121,7 +121,7 @@ static enum xfp_status make_parents(struct unpacking *u, const char *name, struc
 		if (!path)
 			return xfp_no_memory(err);
 		if (!mkdir(path, 0777)) {
-			if ((status = xfp_made_add(&u->made, path, err)))
+			if ((status = xfp_created_add(&u->created, path, err)))
 				return status;
 			continue;
 		}
@@ -137,7 +137,7 @@ static enum xfp_status note_file(struct unpacking *u, const char *name, struct x
 {
 	if (json_array_append_new(u->files, json_string(name)))
 		return xfp_no_memory(err);
-	return xfp_made_add(&u->made, xfp_path(u->request->folder, name), err);
+	return xfp_created_add(&u->created, xfp_path(u->request->folder, name), err);
 }
 
 static enum xfp_status write_small(struct unpacking *u, const char *name, const void *data, size_t size,
@@ -163,7 +163,7 @@ static enum xfp_status write_shard(struct unpacking *u, uint32_t shard, uint32_t
 
 	status = path ? xfp_safetensors_begin(path, u->tensors + first, count, &file, err) : xfp_no_memory(err);
 	if (!status) /* its temporary name, too */
-		status = xfp_made_add(&u->made, strdup(file.path), err);
+		status = xfp_created_add(&u->created, strdup(file.path), err);
 	for (uint32_t i = first; !status && i < first + count; i++)
 		status = xfp_unpack_tensor(u->bundle, &u->views, u->from[i], u->tensors[i].dtype, file.fd,
 					   u->tensors[i].offset, path, &u->signals, err);
@@ -317,7 +317,7 @@ static void make_threads(struct xfp_signals *signals)
 {
 	int threads = 0;
 
-	xfp_signals_hold(signals);
+	xfp_signals_block(signals);
 #pragma omp parallel reduction(+ : threads)
 	threads++;
 	xfp_signals_release(signals);
@@ -328,7 +328,7 @@ static enum xfp_status unpack(const struct unpack_request *request, struct xfp_e
 	struct unpacking u = { .request = request, .files = json_array() };
 	enum xfp_status status = u.files ? XFP_OK : xfp_no_memory(err);
 
-	xfp_mapped_begin(request->program, request->bundle, &u.made);
+	xfp_mapped_begin(request->program, request->bundle, &u.created);
 	if (status || (status = xfp_bundle_open(request->bundle, &u.bundle, err)))
 		goto done;
 	xfp_bundle_info(u.bundle, &u.info);
@@ -338,11 +338,11 @@ static enum xfp_status unpack(const struct unpack_request *request, struct xfp_e
 	    (!request->unchecked && (status = check_bytes(&u, err))))
 		goto done;
 	/* From here on there are files to remove. The index, which completes the checkpoint, is written last. */
-	xfp_signals_hold(&u.signals);
-	if ((status = xfp_new_folder_make(&u.made, request->folder, err)) || (status = write_files(&u, err)) ||
+	xfp_signals_block(&u.signals);
+	if ((status = xfp_new_folder_make(&u.created, request->folder, err)) || (status = write_files(&u, err)) ||
 	    (status = write_shards(&u, err)) || (u.shards > 1 && (status = write_index(&u, err))) ||
-	    (status = xfp_made_sync(&u.made, err)) || (status = print_result(&u, err)))
-		xfp_made_undo(&u.made);
+	    (status = xfp_created_sync(&u.created, err)) || (status = print_result(&u, err)))
+		xfp_created_undo(&u.created);
 	else
 		note_config(&u);
 	if (u.signals.interrupted)
@@ -350,7 +350,7 @@ static enum xfp_status unpack(const struct unpack_request *request, struct xfp_e
 	xfp_signals_release(&u.signals);
 done:
 	xfp_mapped_end();
-	xfp_made_free(&u.made);
+	xfp_created_free(&u.created);
 	free(u.tensors);
 	free(u.from);
 	free(u.shard);

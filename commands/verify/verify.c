@@ -94,7 +94,7 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 				    struct verify_tally *tally, struct xfp_faults *faults, struct xfp_error *err)
 {
 	struct xfp_recorded recorded = { .family = NULL };
-	bool told = !xfp_recorded_read(bundle, request->bundle, &recorded, NULL);
+	bool has_record = !xfp_recorded_read(bundle, request->bundle, &recorded, NULL);
 	enum xfp_status status = XFP_OK;
 	struct xfp_bundle_info info;
 	struct xfp_unit_info unit;
@@ -102,7 +102,7 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 
 	xfp_bundle_info(bundle, &info);
 	for (uint32_t u = 0; !status && xfp_bundle_unit(bundle, u, &unit); u++) {
-		double floor = floor_of(request, told ? &recorded : NULL, &unit);
+		double floor = floor_of(request, has_record ? &recorded : NULL, &unit);
 		struct xfp_quality quality;
 		bool met;
 

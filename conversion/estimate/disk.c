@@ -126,7 +126,7 @@ static uint64_t outliers_artifact(const struct xfp_ledger_unit *unit, uint64_t o
 
 static uint64_t survey_artifact(const struct xfp_ledger_unit *unit, const struct xfp_parameters *measured)
 {
-	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 	uint32_t count = xfp_candidates_with(false, measured, measured->bits, list);
 
 	count += xfp_candidates_with(true, measured, measured->bits, list);
@@ -137,7 +137,7 @@ static uint64_t survey_artifact(const struct xfp_ledger_unit *unit, const struct
 static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xfp_parameters *measured,
 			     enum xfp_fit_kind kind)
 {
-	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 	uint32_t count = xfp_candidates_of(kind, measured, list);
 	uint64_t row = 0, fixed = FIT_FIXED;
 
@@ -278,7 +278,7 @@ uint64_t xfp_footprint_portion(uint64_t bundle)
 {
 	uint64_t share = bundle / XFP_MOVE_SHARE;
 
-	return share < XFP_MOVE_MOST ? share : XFP_MOVE_MOST;
+	return share < XFP_MOVE_MAX ? share : XFP_MOVE_MAX;
 }
 
 /* Sum over units that are already packed: bytes that leave the cache as the bundle grows, and bytes already moved into

@@ -26,7 +26,7 @@ static const double v2c_miss[][XFP_MAX_K + 1] = {
 	{ [2] = .0425, .00926, .00223, .000580, .000164 },
 	{ [2] = .0518, .01204, .00286, .000743, .000212 },
 };
-#define LEAST_GROUP 4   /* log2 of the smallest group size */
+#define MIN_GROUP 4     /* log2 of the smallest group size */
 #define FP8_MISS .00034 /* for all weights: the median of two real models and of Student-t weights */
 
 /* Factor on 1 - cosine for each bound. */
@@ -59,7 +59,7 @@ double xfp_outlier_share(uint32_t sigma_milli, enum xfp_bound bound)
 /* Typical 1 - median cosine of a candidate. */
 static double typical_miss(const struct xfp_candidate *c)
 {
-	unsigned group = c->group ? xfp_candidate_log2(c->group) - LEAST_GROUP : 0;
+	unsigned group = c->group ? xfp_candidate_log2(c->group) - MIN_GROUP : 0;
 
 	if (c->mode == XFP_MODE_FP8)
 		return FP8_MISS;
@@ -176,7 +176,7 @@ static bool rivals_fp8(const struct candidate_search *search)
 static void choose(struct candidate_search *search, uint64_t outliers, bool *extended)
 {
 	const struct xfp_parameters measured = xfp_policy_parameters(search->parameters, &search->policy);
-	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 
 	*extended = false;
 	for (int kind = 0; kind < XFP_FIT_KINDS; kind++) {

@@ -35,7 +35,7 @@ struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const 
 struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound);
 
 /* Candidates that a survey of the unit would likely find, for goals on units without a survey: without outliers, with
- * the expected threshold. `list` has room for XFP_MOST_SURVEYED. Returns the count. */
+ * the expected threshold. `list` has room for XFP_MAX_SURVEYED. Returns the count. */
 uint32_t xfp_estimate_survey(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
 			     struct xfp_candidate *list);
 

@@ -139,7 +139,7 @@ static uint64_t fp8_bytes(const struct xfp_candidate *list, uint32_t count, uint
 static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
 			  enum xfp_stamp step, uint64_t block, unsigned threads)
 {
-	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 	uint32_t count = xfp_candidates_of(xfp_step_fit(step), measured, list);
 	uint64_t all = unit->experts * unit->rows;
 	uint64_t measuring = (XFP_MEASURE_HELD + block) * result_bytes(step, list, count) +
@@ -162,7 +162,7 @@ static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct
 {
 	uint64_t rows = xfp_survey_rows(unit), weights = rows * unit->cols, most = 0;
 	struct xfp_ledger_unit sample = *unit;
-	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 
 	sample.experts = 1;
 	sample.rows = rows;
@@ -203,7 +203,7 @@ static uint64_t pack_bytes(const struct xfp_candidate *candidate, const struct x
 static uint64_t most_pack_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
 				const struct xfp_estimate *estimate, bool decided, uint64_t block, unsigned threads)
 {
-	struct xfp_candidate list[XFP_MOST_CANDIDATES] = {
+	struct xfp_candidate list[XFP_MAX_CANDIDATES] = {
 		{ .mode = estimate->mode, .k = estimate->k, .group = estimate->group, .library = estimate->library }
 	};
 	uint64_t most = pack_bytes(&list[0], unit, block, threads);

@@ -31,7 +31,7 @@ static enum xfp_status check_gpus(const struct xfp_conversion *c, struct xfp_err
 			return xfp_fail(err, XFP_USAGE,
 					"%s: unit %s (%s) is split by %s and has %" PRIu64 " of them; name at most "
 					"that many GPUs",
-					goal->said, xfp_printable(unit->name).text, unit->role,
+					goal->option, xfp_printable(unit->name).text, unit->role,
 					xfp_cut_name(xfp_gpu_cut(unit)), xfp_gpu_most(unit));
 	}
 	return XFP_OK;
@@ -132,13 +132,13 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 		status = xfp_fail(err, XFP_USAGE,
 				  "%s: tensors that are kept or have a format of their own need %s, but the goal "
 				  "allows %s; give them fewer bits with --format, or request about %s%s",
-				  goal->said, xfp_shares_text(c, fixed, (char[64]){ 0 }), allowed, nearest,
+				  goal->option, xfp_shares_text(c, fixed, (char[64]){ 0 }), allowed, nearest,
 				  bare_text(goal));
 	else
 		status = xfp_fail(err, XFP_UNMET,
 				  "%s: the fewest bits need at least %s, but the goal allows %s; the nearest goal "
 				  "that is probably possible is %s%s",
-				  goal->said, least, allowed, nearest, bare_text(goal));
+				  goal->option, least, allowed, nearest, bare_text(goal));
 done:
 	xfp_shares_free(&shares);
 	return status;
@@ -162,7 +162,7 @@ static void sum_up(struct xfp_shares *s)
 
 	xfp_shares_expect(s);
 	solved->error = weight > 0 ? xfp_shares_error(s) / weight : 0;
-	xfp_shares_total(s, &solved->total, &solved->makeup, NULL);
+	xfp_shares_total(s, &solved->total, &solved->breakdown, NULL);
 }
 
 enum xfp_status xfp_goal_prepare(struct xfp_conversion *c, bool check, struct xfp_error *err)
@@ -193,7 +193,7 @@ done:
 
 enum xfp_status xfp_goal_list_surveys(struct xfp_conversion *c, struct xfp_error *err)
 {
-	struct xfp_candidate *list = calloc(XFP_MOST_SURVEYED, sizeof *list);
+	struct xfp_candidate *list = calloc(XFP_MAX_SURVEYED, sizeof *list);
 	enum xfp_status status = list ? XFP_OK : xfp_no_memory(err);
 
 	c->units.todo = 0;
@@ -204,7 +204,7 @@ enum xfp_status xfp_goal_list_surveys(struct xfp_conversion *c, struct xfp_error
 		uint32_t count;
 		bool found = true;
 
-		if (c->signals && xfp_signals_came(c->signals))
+		if (c->signals && xfp_signals_arrived(c->signals))
 			status = xfp_fail(err, XFP_FAILED, "interrupted");
 		else if (c->units.ledger->units[u].plan == XFP_PLAN_FIT)
 			status = xfp_prepare_survey(c, u, false, list, &count, &found, err);

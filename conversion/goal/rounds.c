@@ -5,7 +5,7 @@
 
 #include "schemas/policy.h"
 
-#define MOST_ROUNDS 12
+#define MAX_ROUNDS 12
 #define ROUNDS_UP 4      /* rounds in which units may get more */
 #define SLACK_SHARE 100u /* fraction of the goal that may remain unused */
 
@@ -21,7 +21,7 @@ static enum xfp_status fail_floors(const struct xfp_shares *s, uint64_t total, s
 			floors ? "%s: the fewest bits that meet the floors need %s, but the goal allows %s; lower "
 				 "the floors, or raise the goal"
 			       : "%s: the fewest bits need %s, but the goal allows %s; raise the goal",
-			goal->said, xfp_shares_text(s->c, total, taken), xfp_shares_text(s->c, s->budget, allowed));
+			goal->option, xfp_shares_text(s->c, total, taken), xfp_shares_text(s->c, s->budget, allowed));
 }
 
 /* ---- measurements ------------------------------------------------------------------------------ */
@@ -84,7 +84,7 @@ static enum xfp_status measure_all(struct xfp_shares *s, xfp_measure *measure, c
 	for (uint32_t u = 0; !status && u < s->count; u++) {
 		if (c->units.ledger->units[u].plan != XFP_PLAN_FIT)
 			continue;
-		if (c->signals && xfp_signals_came(c->signals))
+		if (c->signals && xfp_signals_arrived(c->signals))
 			return xfp_fail(err, XFP_FAILED, "interrupted");
 		if (!before || before[u] != s->unit[u].at) {
 			status = measure(c, u, check, err);
@@ -104,7 +104,7 @@ static bool goes_on(const struct xfp_shares *s, int round, uint64_t total, enum 
 	for (uint32_t u = 0; u < s->count; u++)
 		unfit |= s->unit[u].offers && !s->unit[u].source && s->unit[u].offers[s->unit[u].at].unfit;
 	*from = total > s->budget ? XFP_FROM_LESS : XFP_FROM_MORE;
-	if (round >= MOST_ROUNDS)
+	if (round >= MAX_ROUNDS)
 		return false;
 	return unfit || total > s->budget || (round < ROUNDS_UP && s->budget - total > s->budget / SLACK_SHARE);
 }
@@ -164,7 +164,7 @@ enum xfp_status xfp_rounds_go(struct xfp_shares *s, uint64_t total, xfp_measure 
 		status = xfp_fail(
 			err, XFP_UNMET,
 			"%s: after %d rounds of measuring, the size is %s, but the goal allows %s; raise the goal",
-			s->c->request->goal.said, MOST_ROUNDS, xfp_shares_text(s->c, solved->total, (char[64]){ 0 }),
+			s->c->request->goal.option, MAX_ROUNDS, xfp_shares_text(s->c, solved->total, (char[64]){ 0 }),
 			xfp_shares_text(s->c, s->budget, (char[64]){ 0 }));
 	free(before);
 	return status;

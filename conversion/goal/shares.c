@@ -114,7 +114,7 @@ static uint64_t budget_of(const struct xfp_shares *s)
 static enum xfp_status begin(struct xfp_conversion *c, enum xfp_headers headers, bool check, struct xfp_shares *s,
 			     struct xfp_error *err)
 {
-	struct xfp_candidate *list = calloc(XFP_MOST_SURVEYED, sizeof *list);
+	struct xfp_candidate *list = calloc(XFP_MAX_SURVEYED, sizeof *list);
 	enum xfp_status status = XFP_OK;
 
 	*s = (struct xfp_shares){ .c = c, .count = c->units.ledger->unit_count, .headers = headers };
@@ -126,7 +126,7 @@ static enum xfp_status begin(struct xfp_conversion *c, enum xfp_headers headers,
 
 		s->unit[u].at = XFP_NO_OFFER;
 		s->unit[u].weight = xfp_goal_weight(&c->request->goal, unit);
-		if (c->signals && xfp_signals_came(c->signals))
+		if (c->signals && xfp_signals_arrived(c->signals))
 			status = xfp_fail(err, XFP_FAILED, "interrupted");
 		else if (unit->plan == XFP_PLAN_FIT)
 			status = take_offers(s, u, check, list, err);
@@ -192,7 +192,7 @@ uint64_t xfp_share_cost(const struct xfp_shares *s, uint32_t u, const struct xfp
 }
 
 static enum xfp_status total_file(const struct xfp_shares *s, const uint64_t (*parts)[XFP_PARTS],
-				  const struct xfp_form_taken *taken, struct xfp_bundle_makeup *makeup,
+				  const struct xfp_form_taken *taken, struct xfp_bundle_breakdown *breakdown,
 				  struct xfp_error *err)
 {
 	struct xfp_parameters parameters = s->c->parameters;
@@ -210,18 +210,18 @@ static enum xfp_status total_file(const struct xfp_shares *s, const uint64_t (*p
 	if (!status)
 		status = xfp_fates_bytes(s->c->units.ledger, &parameters, taken, &sizes.reason_bytes, err);
 	if (!status)
-		status = xfp_bundle_measure(&sizes, makeup, err);
+		status = xfp_bundle_measure(&sizes, breakdown, err);
 	free(assigned);
 	free(json);
 	return status;
 }
 
-enum xfp_status xfp_shares_total(const struct xfp_shares *s, uint64_t *total, struct xfp_bundle_makeup *makeup,
+enum xfp_status xfp_shares_total(const struct xfp_shares *s, uint64_t *total, struct xfp_bundle_breakdown *breakdown,
 				 struct xfp_error *err)
 {
 	uint64_t(*parts)[XFP_PARTS] = calloc(s->count + (size_t)1, sizeof *parts);
 	struct xfp_form_taken *taken = calloc(s->count + (size_t)1, sizeof *taken);
-	struct xfp_bundle_makeup own;
+	struct xfp_bundle_breakdown own;
 	enum xfp_status status = parts && taken ? XFP_OK : xfp_no_memory(err);
 
 	*total = s->kept;
@@ -231,12 +231,12 @@ enum xfp_status xfp_shares_total(const struct xfp_shares *s, uint64_t *total, st
 			*total += xfp_gpu_unit(&s->c->units.ledger->units[u], taken[u].mode, parts[u],
 					       s->c->request->goal.gpus);
 	}
-	if (!status && (makeup || !in_gpus(s)))
+	if (!status && (breakdown || !in_gpus(s)))
 		status = total_file(s, (const uint64_t(*)[XFP_PARTS])parts, taken, &own, err);
 	if (!status && !in_gpus(s))
 		*total = own.file;
-	if (!status && makeup)
-		*makeup = own;
+	if (!status && breakdown)
+		*breakdown = own;
 	free(parts);
 	free(taken);
 	return status;
@@ -416,7 +416,7 @@ const char *xfp_shares_text(const struct xfp_conversion *c, uint64_t bytes, char
 	uint64_t elements = xfp_ledger_elements(c->units.ledger);
 	char human[32];
 
-	xfp_size_text(bytes, xfp_size_is_binary(c->request->goal.said), human);
+	xfp_size_text(bytes, xfp_size_is_binary(c->request->goal.option), human);
 	if (c->request->goal.kind == XFP_GOAL_BPW && elements)
 		snprintf(text, 64, "%.4f bits per weight (%s)", ceil((double)bytes * 8e4 / (double)elements) / 1e4,
 			 human);

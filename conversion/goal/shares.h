@@ -52,9 +52,9 @@ void xfp_shares_free(struct xfp_shares *shares);
 
 /* Cost of an offer, including parts outside the unit that depend on it. */
 uint64_t xfp_share_cost(const struct xfp_shares *shares, uint32_t unit, const struct xfp_offer *offer);
-/* Total size with the current offers; exact if the offers are. `makeup` may be NULL. */
-enum xfp_status xfp_shares_total(const struct xfp_shares *shares, uint64_t *total, struct xfp_bundle_makeup *makeup,
-				 struct xfp_error *err);
+/* Total size with the current offers; exact if the offers are. `breakdown` may be NULL. */
+enum xfp_status xfp_shares_total(const struct xfp_shares *shares, uint64_t *total,
+				 struct xfp_bundle_breakdown *breakdown, struct xfp_error *err);
 
 /* Offers that a solution may use. The current offer of a unit is always allowed unless it is unfit, and unfit offers
  * never are. A unit whose current offer is unfit may use any offer that costs more. */

@@ -18,17 +18,17 @@ static enum xfp_status add_point(struct xfp_plan_curve *curve, struct xfp_shares
 	uint64_t elements = xfp_ledger_elements(shares->c->units.ledger), total;
 	struct xfp_plan_point *point = &curve->point[curve->count];
 	double weight = xfp_shares_weight(shares);
-	struct xfp_bundle_makeup makeup;
+	struct xfp_bundle_breakdown breakdown;
 	struct xfp_solution solution;
 	enum xfp_status status = xfp_shares_solve(shares, XFP_FROM_ALL, budget, &solution, &total, err);
 
 	if (!status)
-		status = xfp_shares_total(shares, &total, &makeup, err);
+		status = xfp_shares_total(shares, &total, &breakdown, err);
 	if (status)
 		return status;
-	*point = (struct xfp_plan_point){ .file = makeup.file,
+	*point = (struct xfp_plan_point){ .file = breakdown.file,
 					  .gpu = shares->c->request->goal.kind == XFP_GOAL_ENVELOPE ? total : 0,
-					  .bits = elements ? 8 * (double)makeup.file / (double)elements : 0,
+					  .bits = elements ? 8 * (double)breakdown.file / (double)elements : 0,
 					  .error = weight > 0 ? xfp_shares_error(shares) / weight : 0 };
 	curve->count++;
 	return XFP_OK;

@@ -20,7 +20,7 @@ double xfp_plan_seconds(const struct xfp_plan_facts *facts)
 static void take_solved(const struct xfp_conversion *c, struct xfp_plan_facts *facts)
 {
 	const struct xfp_solved *solved = &c->solved;
-	uint64_t *bundle = facts->bundle, file = solved->makeup.file;
+	uint64_t *bundle = facts->bundle, file = solved->breakdown.file;
 
 	if (!c->request->goal.kind || !file)
 		return;

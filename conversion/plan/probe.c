@@ -17,11 +17,11 @@
 #include "stages/work/fits.h"
 
 #define PROBE_WEIGHTS ((uint64_t)1 << 23) /* of a large unit */
-#define LEAST_ROWS 64                     /* a stage works on blocks of rows */
-#define MOST_ROWS 32768                   /* short rows are expensive per weight */
+#define MIN_ROWS 64                       /* a stage works on blocks of rows */
+#define MAX_ROWS 32768                    /* short rows are expensive per weight */
 #define TINY_ROWS 16
 #define TINY_COLS 64
-#define LEAST_SHARE 20 /* a class with less than 1/20 of the weights is not measured separately */
+#define MIN_SHARE 20 /* a class with less than 1/20 of the weights is not measured separately */
 
 /* ---- shapes to measure --------------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ static uint64_t probe_rows(uint64_t cols)
 {
 	uint64_t rows = PROBE_WEIGHTS / (cols ? cols : 1);
 
-	return rows < LEAST_ROWS ? LEAST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
+	return rows < MIN_ROWS ? MIN_ROWS : rows > MAX_ROWS ? MAX_ROWS : rows;
 }
 
 /* The largest class, by weights, that is not in `chosen`. */
@@ -55,7 +55,7 @@ static void choose_sorts(const struct xfp_probe_sort of[XFP_CLASSES], const stru
 	for (int i = 0; i < XFP_CLASSES; i++)
 		all += of[i].weights;
 	while (probe->sorts < (several ? XFP_PLAN_SORTS : 1) && (next = largest_class(of, chosen)) >= 0 &&
-	       (!chosen || of[next].weights >= all / LEAST_SHARE)) {
+	       (!chosen || of[next].weights >= all / MIN_SHARE)) {
 		probe->sort[probe->sorts++] = of[next];
 		chosen |= 1u << next;
 	}

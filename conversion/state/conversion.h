@@ -53,7 +53,7 @@ struct xfp_solved {
 	bool binding;                 /* the goal requires fewer bytes than the most bits */
 	uint64_t budget, total, most; /* in the goal's bytes: the limit, the size now, the size with the most bits */
 	double error;                 /* mean relative squared error, weighted */
-	struct xfp_bundle_makeup makeup;
+	struct xfp_bundle_breakdown breakdown;
 };
 
 /* What the stages' events have reported so far. */

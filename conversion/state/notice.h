@@ -50,14 +50,14 @@ struct xfp_notice {
 
 /* Callback for the notices of a conversion; `take` may be NULL. */
 struct xfp_notify {
-	void (*take)(const struct xfp_notice *notice, void *context);
+	void (*report)(const struct xfp_notice *notice, void *context);
 	void *context;
 };
 
 static inline void xfp_notify(const struct xfp_notify *notify, const struct xfp_notice notice)
 {
-	if (notify->take)
-		notify->take(&notice, notify->context);
+	if (notify->report)
+		notify->report(&notice, notify->context);
 }
 #define XFP_NOTIFY(c, ...) xfp_notify(&(c)->notify, (struct xfp_notice){ __VA_ARGS__ })
 

@@ -34,7 +34,7 @@ struct finding {
 	struct planning *planning;
 	struct measured_fits {
 		struct xfp_fit fit;
-		struct xfp_sampled sampled[XFP_MOST_CANDIDATES];
+		struct xfp_sampled sampled[XFP_MAX_CANDIDATES];
 	} of[XFP_FIT_KINDS];
 };
 
@@ -51,15 +51,15 @@ static enum xfp_status read_fit(struct xfp_artifact *artifact, struct xfp_candid
 
 static enum xfp_status read_survey(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count)
 {
-	return xfp_candidates_read(artifact, XFP_MOST_SURVEYED, list, count, NULL);
+	return xfp_candidates_read(artifact, XFP_MAX_SURVEYED, list, count, NULL);
 }
 
 static const struct measuring {
 	enum xfp_stamp stamp; /* stamp of the artifact */
 	uint32_t most;
 	enum xfp_status (*read)(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count);
-} of_fit = { XFP_STAMP_FIT, XFP_MOST_CANDIDATES, read_fit },
-  of_survey = { XFP_STAMP_SURVEY, XFP_MOST_SURVEYED, read_survey };
+} of_fit = { XFP_STAMP_FIT, XFP_MAX_CANDIDATES, read_fit },
+  of_survey = { XFP_STAMP_SURVEY, XFP_MAX_SURVEYED, read_survey };
 
 /* Read the candidates of an artifact or, if `measuring` is NULL, only its label. Tries twice before reporting damage:
  * libhdf5 reports the same error if memory runs out, and an intact artifact must not be removed for that. */
@@ -96,7 +96,7 @@ static bool have(const struct planning *p, const char *key)
 	    (!p->check || read_artifact(p, NULL, key, NULL, NULL) != XFP_DAMAGED))
 		return true;
 	if (xfp_manifest_has(c->place.manifest, key))
-		xfp_manifest_forget(c->place.manifest, key, NULL);
+		xfp_manifest_remove_artifact(c->place.manifest, key, NULL);
 	return false;
 }
 
@@ -252,7 +252,7 @@ static void expect(const struct planning *p, const struct xfp_candidate *aim)
 /* Narrow the unit's parameters by its survey; false if it does not exist. */
 static bool find_aim(struct planning *p, const char *key)
 {
-	struct xfp_candidate *list = calloc(XFP_MOST_SURVEYED, sizeof *list);
+	struct xfp_candidate *list = calloc(XFP_MAX_SURVEYED, sizeof *list);
 	uint32_t count;
 	bool found = list && find_candidates(p, &of_survey, key, list, &count);
 
@@ -270,7 +270,7 @@ static enum xfp_status first_key(const struct planning *p, struct xfp_key *key, 
 	const struct xfp_key_source source = xfp_key_source_of(p->unit, p->state->source);
 
 	if (p->unit->plan != XFP_PLAN_FIT)
-		return xfp_key_alone(p->unit->plan, &source, &p->parameters, key, err);
+		return xfp_key_direct(p->unit->plan, &source, &p->parameters, key, err);
 	return xfp_key_outliers(&source, &p->parameters, key, err);
 }
 
@@ -452,7 +452,7 @@ enum xfp_status xfp_prepare_unit(struct xfp_conversion *c, uint32_t number, bool
 }
 
 enum xfp_status xfp_prepare_survey(struct xfp_conversion *c, uint32_t number, bool check,
-				   struct xfp_candidate list[XFP_MOST_SURVEYED], uint32_t *count, bool *found,
+				   struct xfp_candidate list[XFP_MAX_SURVEYED], uint32_t *count, bool *found,
 				   struct xfp_error *err)
 {
 	struct planning p = planning_of(c, number, check);

@@ -216,6 +216,6 @@ void xfp_sources_forget(struct xfp_conversion *c, uint32_t number)
 		char region[160];
 		const struct xfp_source_file *file = place_of(c->units.ledger, unit->first_matrix + m, region);
 
-		xfp_manifest_forget_source(c->place.manifest, file->path, region, NULL);
+		xfp_manifest_remove_source(c->place.manifest, file->path, region, NULL);
 	}
 }

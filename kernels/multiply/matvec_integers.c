@@ -8,7 +8,7 @@
 #include "kernels/multiply/matvec.h"
 
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
-#define MOST_BYTES 32512 /* 127 * 256, the low byte of the largest is 0, even if all are equal */
+#define MAX_BYTES 32512 /* 127 * 256, the low byte of the largest is 0, even if all are equal */
 #define PAIR_VECTORS (XFP_WORDS_BLOCK / 16)
 #define MOST_WORD 16384 /* eight sums of two products are at most 2^31 */
 #define GROUP_VECTORS 8 /* vectors per v2a group of 128 columns */
@@ -99,8 +99,8 @@ static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
 		most = largest(x, m, first, end);
 		if (!fits(most))
 			return false;
-		step = most / MOST_BYTES;
-		per_step = _mm512_set1_ps(most > 0 ? MOST_BYTES / most : 0);
+		step = most / MAX_BYTES;
+		per_step = _mm512_set1_ps(most > 0 ? MAX_BYTES / most : 0);
 		for (size_t half = first; half < end; half += GROUP_VECTORS) {
 			size_t group = half / GROUP_VECTORS;
 			int64_t sum = four_vectors(x, m, half, per_step) + four_vectors(x, m, half + 4, per_step);

@@ -29,9 +29,9 @@ INLINE void v2c_rest(unsigned k, unsigned tile, const uint8_t *tables, const str
 /* Rows that share the loads of the vectors: as many as their sums leave registers for. With a sanitizer, compiling that
  * much unrolled code takes minutes. */
 #ifdef __SANITIZE_ADDRESS__
-#define MOST_ROWS 2
+#define MAX_ROWS 2
 #else
-#define MOST_ROWS 4
+#define MAX_ROWS 4
 #endif
 #define GROUPS_AHEAD 1024
 
@@ -60,8 +60,8 @@ INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned at_on
 		       struct v2c_row *row)
 {
 	unsigned slots = xfp_lane_columns(k) / 4, size = xfp_table_bytes(k);
-	__m512i word[MOST_ROWS][XFP_MAX_WORDS];
-	uint64_t of[MOST_ROWS];
+	__m512i word[MAX_ROWS][XFP_MAX_WORDS];
+	uint64_t of[MAX_ROWS];
 
 	UNROLL
 	for (unsigned i = 0; i < chunks * slots; i++) {
@@ -98,7 +98,7 @@ INLINE void v2c_some(unsigned k, unsigned tile, unsigned group, unsigned at_once
 	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk, c = 0;
 	size_t step = k == 4 ? 2 * chunk : chunk, others = (at_once - 1) * w->row_bytes;
 	const uint8_t *tables = xfp_tables_bytes(w->tables, k);
-	struct v2c_row row[MOST_ROWS];
+	struct v2c_row row[MAX_ROWS];
 
 	UNROLL
 	for (unsigned r = 0; r < at_once; r++) {
@@ -138,7 +138,7 @@ INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp
 		     const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, size_t stride)
 {
 	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk;
-	unsigned at_once = !group ? 1 : tile == 1 ? MOST_ROWS : MOST_ROWS / 2;
+	unsigned at_once = !group ? 1 : tile == 1 ? MAX_ROWS : MAX_ROWS / 2;
 	struct rest rest;
 
 	divide_rest(k, w->group, whole, w->cols, &rest);

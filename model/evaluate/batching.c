@@ -51,8 +51,9 @@ static uint64_t default_memory(void)
 
 static uint64_t activations(const struct xfp_evaluation *e, uint64_t copies, uint64_t sequences)
 {
-	return xfp_mul_sat(xfp_mul_sat(copies * e->judged.model.description->hidden * sizeof(float), e->tokens.length),
-			   sequences);
+	return xfp_mul_sat(
+		xfp_mul_sat(copies * e->evaluated.model.description->hidden * sizeof(float), e->tokens.length),
+		sequences);
 }
 
 static uint64_t layer_bytes(const struct xfp_evaluation *e, const struct xfp_evaluated *model, uint64_t sequences)
@@ -68,7 +69,8 @@ static uint64_t layer_bytes(const struct xfp_evaluation *e, const struct xfp_eva
 /* Everything except the activations between layers. The model's layer computes the source's activations, too. */
 static uint64_t needed(const struct xfp_evaluation *e, size_t sequences)
 {
-	uint64_t copies = xfp_evaluation_has_source(e) ? 2 : 1, layer = layer_bytes(e, &e->judged, copies * sequences);
+	uint64_t copies = xfp_evaluation_has_source(e) ? 2 : 1,
+		 layer = layer_bytes(e, &e->evaluated, copies * sequences);
 	uint64_t logits = xfp_add_sat(copies * MIN_LOGITS, sequences * e->tokens.length * TOKEN_BYTES);
 	uint64_t source = xfp_evaluation_has_source(e) ? layer_bytes(e, &e->source, sequences) : 0;
 

@@ -35,10 +35,10 @@ static enum xfp_status open_model(const struct xfp_evaluation *e, const char *na
 /* Check everything that must be equal for activations to be comparable. */
 static enum xfp_status check_same(const struct xfp_evaluation *e, struct xfp_error *err)
 {
-	const struct xfp_description *a = e->judged.model.description, *b = e->source.model.description;
+	const struct xfp_description *a = e->evaluated.model.description, *b = e->source.model.description;
 	const struct {
 		const char *what;
-		uint32_t judged, source;
+		uint32_t evaluated, source;
 	} numbers[] = {
 		{ "num_hidden_layers", a->layers, b->layers },
 		{ "vocab_size", a->vocabulary, b->vocabulary },
@@ -54,12 +54,12 @@ static enum xfp_status check_same(const struct xfp_evaluation *e, struct xfp_err
 
 	if (strcmp(a->family, b->family))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s cannot be the source of %s: model types differ (%s, %s)",
-				e->source.model.name, e->judged.model.name, b->family, a->family);
+				e->source.model.name, e->evaluated.model.name, b->family, a->family);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-		if (numbers[i].judged != numbers[i].source)
+		if (numbers[i].evaluated != numbers[i].source)
 			return xfp_fail(err, XFP_BAD_INPUT, "%s cannot be the source of %s: %s differs (%u, %u)",
-					e->source.model.name, e->judged.model.name, numbers[i].what,
-					(unsigned)numbers[i].source, (unsigned)numbers[i].judged);
+					e->source.model.name, e->evaluated.model.name, numbers[i].what,
+					(unsigned)numbers[i].source, (unsigned)numbers[i].evaluated);
 	}
 	return XFP_OK;
 }
@@ -67,19 +67,20 @@ static enum xfp_status check_same(const struct xfp_evaluation *e, struct xfp_err
 /* The model is compared with the source that it was quantized from; swapped, the wrong one is measured. */
 static void warn_if_swapped(const struct xfp_evaluation *e)
 {
-	struct xfp_printable judged = xfp_printable(e->judged.model.name), source = xfp_printable(e->source.model.name);
+	struct xfp_printable evaluated = xfp_printable(e->evaluated.model.name),
+			     source = xfp_printable(e->source.model.name);
 
-	if (xfp_weights_is_bundle(e->source.model.weights) && !xfp_weights_is_bundle(e->judged.model.weights))
+	if (xfp_weights_is_bundle(e->source.model.weights) && !xfp_weights_is_bundle(e->evaluated.model.weights))
 		xfp_evaluation_warn(
 			e,
 			"--source %s: is a bundle and %s a checkpoint, so they look swapped; to evaluate the bundle: "
 			"xfp eval --source %s %s",
-			source.text, judged.text, judged.text, source.text);
+			source.text, evaluated.text, evaluated.text, source.text);
 }
 
 static enum xfp_status check_ids(const struct xfp_evaluation *e, struct xfp_error *err)
 {
-	uint32_t vocabulary = e->judged.model.description->vocabulary;
+	uint32_t vocabulary = e->evaluated.model.description->vocabulary;
 
 	for (size_t t = 0; t < xfp_evaluation_tokens(e); t++) {
 		if (e->tokens.ids[t] >= vocabulary)
@@ -95,7 +96,7 @@ static enum xfp_status check_ids(const struct xfp_evaluation *e, struct xfp_erro
 
 static enum xfp_status get_tokens(struct xfp_evaluation *e, struct xfp_error *err)
 {
-	uint32_t context = e->judged.model.description->context;
+	uint32_t context = e->evaluated.model.description->context;
 	char defects[XFP_TEXT_DEFECTS];
 	enum xfp_status status;
 	size_t length = e->request.length ? e->request.length : context < DEFAULT_LENGTH ? context : DEFAULT_LENGTH;
@@ -105,7 +106,7 @@ static enum xfp_status get_tokens(struct xfp_evaluation *e, struct xfp_error *er
 	if (length > context)
 		return xfp_fail(err, XFP_BAD_INPUT, "--length %zu: is longer than the model's context of %u", length,
 				(unsigned)context);
-	status = xfp_tokens_of_text(e->request.text_path, &e->judged.model,
+	status = xfp_tokens_of_text(e->request.text_path, &e->evaluated.model,
 				    xfp_evaluation_has_source(e) ? &e->source.model : NULL, length, &e->tokens, defects,
 				    err);
 	if (*defects)
@@ -115,7 +116,7 @@ static enum xfp_status get_tokens(struct xfp_evaluation *e, struct xfp_error *er
 
 static enum xfp_status begin(const struct xfp_evaluation *e, struct xfp_evaluated *model, struct xfp_error *err)
 {
-	size_t copies = model == &e->judged && xfp_evaluation_has_source(e) ? 2 : 1;
+	size_t copies = model == &e->evaluated && xfp_evaluation_has_source(e) ? 2 : 1;
 	enum xfp_status status = xfp_forward_open(model->model.description, model->model.weights, e->team,
 						  copies * e->tokens.sequences, e->tokens.length, &model->forward, err);
 
@@ -126,8 +127,8 @@ static enum xfp_status begin(const struct xfp_evaluation *e, struct xfp_evaluate
 
 static enum xfp_status open_streams(struct xfp_evaluation *e, struct xfp_error *err)
 {
-	size_t tokens = xfp_evaluation_tokens(e), width = e->judged.model.description->hidden;
-	enum xfp_status status = xfp_stream_open(tokens, width, !e->batching.spilled, &e->judged.stream, err);
+	size_t tokens = xfp_evaluation_tokens(e), width = e->evaluated.model.description->hidden;
+	enum xfp_status status = xfp_stream_open(tokens, width, !e->batching.spilled, &e->evaluated.stream, err);
 
 	if (!status && xfp_evaluation_has_source(e))
 		status = xfp_stream_open(tokens, width, !e->batching.spilled, &e->source.stream, err);
@@ -145,7 +146,7 @@ static enum xfp_status sum_up(struct xfp_evaluation *e, const struct xfp_token_l
 	double tokens = (double)xfp_evaluation_tokens(e);
 
 	e->embedding_error /= tokens;
-	for (uint32_t layer = 0; layer < e->judged.model.description->layers; layer++) {
+	for (uint32_t layer = 0; layer < e->evaluated.model.description->layers; layer++) {
 		e->layers[layer].stream /= tokens;
 		e->layers[layer].alone /= tokens;
 	}
@@ -167,8 +168,8 @@ static void begin_progress(struct xfp_evaluation *e)
 							.layer_started = xfp_now(),
 							.resumed = e->state.layers,
 							.done = e->state.layers,
-							.steps = e->judged.model.description->layers + 1 };
-	xfp_weights_watch(e->judged.model.weights, count_weights, e);
+							.steps = e->evaluated.model.description->layers + 1 };
+	xfp_weights_watch(e->evaluated.model.weights, count_weights, e);
 	if (xfp_evaluation_has_source(e))
 		xfp_weights_watch(e->source.model.weights, count_weights, e);
 }
@@ -178,7 +179,7 @@ static enum xfp_status compute(struct xfp_evaluation *e, struct xfp_error *err)
 	struct xfp_token_loss *losses = calloc(xfp_evaluation_tokens(e), sizeof *losses);
 	enum xfp_status status = XFP_OK;
 
-	e->layers = calloc(e->judged.model.description->layers, sizeof *e->layers);
+	e->layers = calloc(e->evaluated.model.description->layers, sizeof *e->layers);
 	if (!losses || !e->layers)
 		status = xfp_no_memory(err);
 	if (status || (status = open_streams(e, err)) || (status = xfp_evaluation_state_begin(e, err)) ||
@@ -197,7 +198,7 @@ enum xfp_status xfp_evaluation_open(struct xfp_evaluation *e, struct xfp_error *
 {
 	enum xfp_status status;
 
-	if (!(status = open_model(e, e->request.model, &e->judged, err)) && xfp_evaluation_has_source(e) &&
+	if (!(status = open_model(e, e->request.model, &e->evaluated, err)) && xfp_evaluation_has_source(e) &&
 	    !(status = open_model(e, e->request.source, &e->source, err)))
 		status = check_same(e, err);
 	if (!status && xfp_evaluation_has_source(e))
@@ -211,13 +212,13 @@ enum xfp_status xfp_evaluation_run(struct xfp_evaluation *e, struct xfp_error *e
 {
 	enum xfp_status status;
 
-	if ((status = xfp_team_start(e->request.threads, &e->team, err)) || (status = begin(e, &e->judged, err)) ||
+	if ((status = xfp_team_start(e->request.threads, &e->team, err)) || (status = begin(e, &e->evaluated, err)) ||
 	    (xfp_evaluation_has_source(e) && (status = begin(e, &e->source, err))) ||
 	    (status = xfp_evaluation_batching(e, err)))
 		goto done;
 	status = compute(e, err);
 done:
-	end(&e->judged);
+	end(&e->evaluated);
 	end(&e->source);
 	xfp_team_end(e->team);
 	return status;
@@ -225,7 +226,7 @@ done:
 
 void xfp_evaluation_close(struct xfp_evaluation *e)
 {
-	xfp_model_close(&e->judged.model);
+	xfp_model_close(&e->evaluated.model);
 	xfp_model_close(&e->source.model);
 	free(e->tokens.ids);
 	free(e->layers);

@@ -79,7 +79,7 @@ struct xfp_evaluation {
 	struct xfp_evaluation_request request;
 	struct xfp_evaluation_callbacks callbacks;
 
-	struct xfp_evaluated judged, source;
+	struct xfp_evaluated evaluated, source;
 	struct xfp_team *team;
 	struct xfp_batching batching;
 	struct xfp_evaluation_progress progress;

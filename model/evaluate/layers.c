@@ -17,7 +17,7 @@ struct sequence_batch {
 	size_t first; /* index of the first token */
 	size_t sequences, tokens;
 	size_t size; /* numbers in each of the three */
-	float *judged, *alone, *source;
+	float *evaluated, *alone, *source;
 };
 
 static enum xfp_status check_finite(const struct xfp_evaluated *model, const float *x, size_t count, int64_t layer,
@@ -79,11 +79,12 @@ static enum xfp_status layer_of_model(const struct xfp_evaluation *e, uint32_t l
 				      const struct sequence_batch *batch, struct xfp_error *err)
 {
 	size_t copies = xfp_evaluation_has_source(e) ? 2 : 1;
-	struct xfp_forward forward = xfp_forward_view(e->judged.forward, copies * batch->sequences);
-	enum xfp_status status = xfp_stream_read(e->judged.stream, batch->first, batch->tokens, batch->judged, err);
+	struct xfp_forward forward = xfp_forward_view(e->evaluated.forward, copies * batch->sequences);
+	enum xfp_status status =
+		xfp_stream_read(e->evaluated.stream, batch->first, batch->tokens, batch->evaluated, err);
 
-	if (!status && !(status = xfp_forward_layer(&forward, layer, batch->judged, err)))
-		status = check_finite(&e->judged, batch->judged, copies * batch->size, layer, err);
+	if (!status && !(status = xfp_forward_layer(&forward, layer, batch->evaluated, err)))
+		status = check_finite(&e->evaluated, batch->evaluated, copies * batch->size, layer, err);
 	return status;
 }
 
@@ -94,7 +95,7 @@ static enum xfp_status write_batch(struct xfp_evaluation *e, const struct sequen
 	enum xfp_status status;
 
 	e->partly_written = true;
-	status = xfp_stream_write(e->judged.stream, batch->first, batch->tokens, batch->judged, err);
+	status = xfp_stream_write(e->evaluated.stream, batch->first, batch->tokens, batch->evaluated, err);
 	if (!status && xfp_evaluation_has_source(e))
 		status = xfp_stream_write(e->source.stream, batch->first, batch->tokens, batch->source, err);
 	return status;
@@ -104,19 +105,19 @@ static enum xfp_status write_batch(struct xfp_evaluation *e, const struct sequen
 static enum xfp_status layer_of_batch(struct xfp_evaluation *e, int64_t layer, const struct sequence_batch *batch,
 				      struct xfp_error *err)
 {
-	size_t width = e->judged.model.description->hidden;
+	size_t width = e->evaluated.model.description->hidden;
 	enum xfp_status status = XFP_OK;
 
 	if (xfp_evaluation_has_source(e))
 		status = layer < 0 ? embed(e, &e->source, batch, batch->source, err)
 				   : layer_of_source(e, (uint32_t)layer, batch, err);
 	if (!status)
-		status = layer < 0 ? embed(e, &e->judged, batch, batch->judged, err)
+		status = layer < 0 ? embed(e, &e->evaluated, batch, batch->evaluated, err)
 				   : layer_of_model(e, (uint32_t)layer, batch, err);
 	if (status)
 		return status;
 	if (xfp_evaluation_has_source(e))
-		add_errors(batch->judged, batch->source, batch->tokens, width,
+		add_errors(batch->evaluated, batch->source, batch->tokens, width,
 			   layer < 0 ? &e->embedding_error : &e->layers[layer].stream);
 	if (xfp_evaluation_has_source(e) && layer >= 0)
 		add_errors(batch->alone, batch->source, batch->tokens, width, &e->layers[layer].alone);
@@ -126,16 +127,17 @@ static enum xfp_status layer_of_batch(struct xfp_evaluation *e, int64_t layer, c
 static enum xfp_status losses_of_batch(struct xfp_evaluation *e, const struct sequence_batch *batch,
 				       struct xfp_token_loss *losses, struct xfp_error *err)
 {
-	struct xfp_forward forward = xfp_forward_view(e->judged.forward, batch->sequences), of_source;
-	struct xfp_last_activations judged = { &forward, batch->judged }, source = { &of_source, batch->source };
-	enum xfp_status status = xfp_stream_read(e->judged.stream, batch->first, batch->tokens, batch->judged, err);
+	struct xfp_forward forward = xfp_forward_view(e->evaluated.forward, batch->sequences), of_source;
+	struct xfp_last_activations evaluated = { &forward, batch->evaluated }, source = { &of_source, batch->source };
+	enum xfp_status status =
+		xfp_stream_read(e->evaluated.stream, batch->first, batch->tokens, batch->evaluated, err);
 
 	if (!status && xfp_evaluation_has_source(e)) {
 		of_source = xfp_forward_view(e->source.forward, batch->sequences);
 		status = xfp_stream_read(e->source.stream, batch->first, batch->tokens, batch->source, err);
 	}
 	if (!status)
-		status = xfp_token_losses(&judged, xfp_evaluation_has_source(e) ? &source : NULL,
+		status = xfp_token_losses(&evaluated, xfp_evaluation_has_source(e) ? &source : NULL,
 					  e->tokens.ids + batch->first, e->batching.logits_bytes, losses + batch->first,
 					  err);
 	return status;
@@ -145,18 +147,18 @@ static enum xfp_status losses_of_batch(struct xfp_evaluation *e, const struct se
 static enum xfp_status all_batches(struct xfp_evaluation *e, int64_t layer, float *x, struct xfp_token_loss *losses,
 				   struct xfp_error *err)
 {
-	const struct xfp_description *d = e->judged.model.description;
+	const struct xfp_description *d = e->evaluated.model.description;
 	enum xfp_status status = XFP_OK;
 
 	for (size_t first = 0; !status && first < e->tokens.sequences; first += e->batching.sequences) {
-		struct sequence_batch batch = { .first = first * e->tokens.length, .judged = x };
+		struct sequence_batch batch = { .first = first * e->tokens.length, .evaluated = x };
 
 		batch.sequences = e->tokens.sequences - first;
 		if (batch.sequences > e->batching.sequences)
 			batch.sequences = e->batching.sequences;
 		batch.tokens = batch.sequences * e->tokens.length;
 		batch.size = batch.tokens * d->hidden;
-		batch.alone = batch.judged + batch.size;
+		batch.alone = batch.evaluated + batch.size;
 		batch.source = batch.alone + batch.size;
 		status = layer < d->layers ? layer_of_batch(e, layer, &batch, err)
 					   : losses_of_batch(e, &batch, losses, err);
@@ -180,7 +182,7 @@ static void begin_layer(struct xfp_evaluation *e, uint32_t layer)
 
 enum xfp_status xfp_evaluate_layers(struct xfp_evaluation *e, struct xfp_token_loss *losses, struct xfp_error *err)
 {
-	const struct xfp_description *d = e->judged.model.description;
+	const struct xfp_description *d = e->evaluated.model.description;
 	size_t copies = xfp_evaluation_has_source(e) ? 3 : 1;
 	float *x = malloc(copies * e->batching.sequences * e->tokens.length * d->hidden * sizeof *x);
 	enum xfp_status status = x ? XFP_OK : xfp_no_memory(err);

@@ -46,8 +46,8 @@ static uint64_t state_bytes(const struct xfp_evaluation *e)
 {
 	uint64_t streams = xfp_evaluation_has_source(e) ? 2 : 1;
 
-	return HEAD + sizeof(double) + e->judged.model.description->layers * sizeof *e->layers +
-	       streams * xfp_evaluation_tokens(e) * e->judged.model.description->hidden * sizeof(float) + DIGEST;
+	return HEAD + sizeof(double) + e->evaluated.model.description->layers * sizeof *e->layers +
+	       streams * xfp_evaluation_tokens(e) * e->evaluated.model.description->hidden * sizeof(float) + DIGEST;
 }
 
 /* ---- the key ---------------------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static enum xfp_status make_key(struct xfp_evaluation *e, struct xfp_error *err)
 	if (e->request.fast)
 		xfp_sha256_update(&sha, xfp_instructions(), strlen(xfp_instructions()));
 	xfp_sha256_update(&sha, e->tokens.ids, xfp_evaluation_tokens(e) * sizeof *e->tokens.ids);
-	if ((status = xfp_weights_identify(e->judged.model.weights, &sha, err)) ||
+	if ((status = xfp_weights_identify(e->evaluated.model.weights, &sha, err)) ||
 	    (xfp_evaluation_has_source(e) && (status = xfp_weights_identify(e->source.model.weights, &sha, err))))
 		return status;
 	xfp_sha256_final(&sha, e->state.key);
@@ -79,8 +79,8 @@ enum xfp_status xfp_evaluation_state_begin(struct xfp_evaluation *e, struct xfp_
 	e->state.write_seconds = MIN_SECONDS + (double)state_bytes(e) / BYTES_A_SECOND;
 	if (e->request.state_path)
 		e->state.path = strdup(e->request.state_path);
-	else if (xfp_weights_is_bundle(e->judged.model.weights))
-		e->state.path = xfp_formatted("%s.eval", e->judged.model.path);
+	else if (xfp_weights_is_bundle(e->evaluated.model.weights))
+		e->state.path = xfp_formatted("%s.eval", e->evaluated.model.path);
 	else
 		return XFP_OK;
 	return e->state.path ? make_key(e, err) : xfp_no_memory(err);
@@ -102,7 +102,7 @@ static enum xfp_status read_bytes(struct state_file *file, void *to, size_t size
 static enum xfp_status read_stream(struct xfp_evaluation *e, struct state_file *file, struct xfp_stream *stream,
 				   struct xfp_error *err)
 {
-	size_t row = e->judged.model.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
+	size_t row = e->evaluated.model.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
 	size_t tokens = xfp_evaluation_tokens(e);
 	enum xfp_status status = XFP_OK;
 
@@ -129,15 +129,15 @@ static enum xfp_status read_all(struct xfp_evaluation *e, struct state_file *fil
 	if ((status = read_bytes(file, head, sizeof head - sizeof counts, err)) ||
 	    (status = read_bytes(file, counts, sizeof counts, err)) ||
 	    (status = read_bytes(file, embedding, sizeof *embedding, err)) ||
-	    (status = read_bytes(file, e->layers, e->judged.model.description->layers * sizeof *e->layers, err)) ||
-	    (status = read_stream(e, file, e->judged.stream, err)) ||
+	    (status = read_bytes(file, e->layers, e->evaluated.model.description->layers * sizeof *e->layers, err)) ||
+	    (status = read_stream(e, file, e->evaluated.stream, err)) ||
 	    (xfp_evaluation_has_source(e) && (status = read_stream(e, file, e->source.stream, err))))
 		return status;
 	*layers = counts[0];
 	xfp_sha256_final(&file->sha, (uint8_t *)wanted);
 	if (!(status = read_bytes(file, digest, sizeof digest, err)) &&
-	    (memcmp(digest, wanted, sizeof digest) || !counts[0] || counts[0] > e->judged.model.description->layers ||
-	     counts[1] != e->judged.model.description->layers))
+	    (memcmp(digest, wanted, sizeof digest) || !counts[0] ||
+	     counts[0] > e->evaluated.model.description->layers || counts[1] != e->evaluated.model.description->layers))
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is damaged", file->path);
 	return status;
 }
@@ -178,7 +178,7 @@ static enum xfp_status read_state(struct xfp_evaluation *e, struct state_file *f
 		e->embedding_error = embedding;
 		return XFP_OK;
 	}
-	memset(e->layers, 0, e->judged.model.description->layers * sizeof *e->layers);
+	memset(e->layers, 0, e->evaluated.model.description->layers * sizeof *e->layers);
 	if (status != XFP_BAD_INPUT)
 		return status;
 	xfp_evaluation_warn(e, "%s is damaged; the evaluation starts over", e->state.path);
@@ -188,7 +188,7 @@ static enum xfp_status read_state(struct xfp_evaluation *e, struct state_file *f
 enum xfp_status xfp_evaluation_state_load(struct xfp_evaluation *e, struct xfp_error *err)
 {
 	struct state_file file = { .fd = -1 };
-	size_t row = e->judged.model.description->hidden * sizeof(float);
+	size_t row = e->evaluated.model.description->hidden * sizeof(float);
 	enum xfp_status status;
 	struct stat st;
 
@@ -220,7 +220,7 @@ static enum xfp_status write_bytes(struct state_file *file, const void *from, si
 static enum xfp_status write_stream(const struct xfp_evaluation *e, struct state_file *file,
 				    const struct xfp_stream *stream, struct xfp_error *err)
 {
-	size_t row = e->judged.model.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
+	size_t row = e->evaluated.model.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
 	size_t tokens = xfp_evaluation_tokens(e);
 	enum xfp_status status = XFP_OK;
 
@@ -237,7 +237,7 @@ static enum xfp_status write_stream(const struct xfp_evaluation *e, struct state
 static enum xfp_status write_all(const struct xfp_evaluation *e, struct state_file *file, uint32_t layers,
 				 struct xfp_error *err)
 {
-	const uint32_t counts[2] = { layers, e->judged.model.description->layers };
+	const uint32_t counts[2] = { layers, e->evaluated.model.description->layers };
 	uint8_t digest[DIGEST];
 	enum xfp_status status;
 
@@ -247,8 +247,8 @@ static enum xfp_status write_all(const struct xfp_evaluation *e, struct state_fi
 	    (status = write_bytes(file, (const char[8]){ 0 }, 8, err)) ||
 	    (status = write_bytes(file, counts, sizeof counts, err)) ||
 	    (status = write_bytes(file, &e->embedding_error, sizeof e->embedding_error, err)) ||
-	    (status = write_bytes(file, e->layers, e->judged.model.description->layers * sizeof *e->layers, err)) ||
-	    (status = write_stream(e, file, e->judged.stream, err)) ||
+	    (status = write_bytes(file, e->layers, e->evaluated.model.description->layers * sizeof *e->layers, err)) ||
+	    (status = write_stream(e, file, e->evaluated.stream, err)) ||
 	    (xfp_evaluation_has_source(e) && (status = write_stream(e, file, e->source.stream, err))))
 		return status;
 	xfp_sha256_final(&file->sha, digest);
@@ -257,7 +257,7 @@ static enum xfp_status write_all(const struct xfp_evaluation *e, struct state_fi
 
 static enum xfp_status write_state(const struct xfp_evaluation *e, uint32_t layers, struct xfp_error *err)
 {
-	size_t row = e->judged.model.description->hidden * sizeof(float);
+	size_t row = e->evaluated.model.description->hidden * sizeof(float);
 	struct xfp_pending pending = { 0 };
 	struct state_file file = { .buffer = malloc(BUFFER > row ? BUFFER : row) };
 	enum xfp_status status = file.buffer ? xfp_pending_open(e->state.path, &pending, err) : xfp_no_memory(err);

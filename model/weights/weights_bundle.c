@@ -212,7 +212,7 @@ static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, stru
 	const struct xfp_bundle_source *s = source;
 	struct xfp_identity identity;
 	struct stat st;
-	enum xfp_status status = xfp_look(s->info.path, &st, err);
+	enum xfp_status status = xfp_stat(s->info.path, &st, err);
 
 	if (status)
 		return status;

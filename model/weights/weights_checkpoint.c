@@ -132,15 +132,15 @@ static enum xfp_status copy_file(const void *source, const char *name, char **by
 	enum xfp_status status = XFP_OK;
 	char *path;
 
-	for (uint32_t i = 0; i < checkpoint->made_count; i++) {
-		const struct xfp_made_file *made = &checkpoint->made[i];
+	for (uint32_t i = 0; i < checkpoint->synthesized_count; i++) {
+		const struct xfp_synthesized_file *synthesized = &checkpoint->synthesized[i];
 
-		if (strcmp(made->name, name))
+		if (strcmp(synthesized->name, name))
 			continue;
-		if (!(*bytes = malloc(made->size + 1)))
+		if (!(*bytes = malloc(synthesized->size + 1)))
 			return xfp_no_memory_for(err, checkpoint->folder);
-		memcpy(*bytes, made->bytes, made->size + 1);
-		*size = made->size;
+		memcpy(*bytes, synthesized->bytes, synthesized->size + 1);
+		*size = synthesized->size;
 		return XFP_OK;
 	}
 	if (checkpoint->apart)

@@ -312,14 +312,14 @@ static enum xfp_status fill_extras(struct ledger_reader *r, struct xfp_error *er
 
 	for (uint32_t i = 0; !status && i < r->l->extra_count; i++) {
 		const struct xfp_extra_record *from = xfp_ledger_slice_at(&r->slice[XFP_LEDGER_EXTRAS], i);
-		struct xfp_ledger_made *made = &r->l->made[i];
+		struct xfp_ledger_synthesized *synthesized = &r->l->synthesized[i];
 		char *hex = NULL;
 
 		(void)((status = copy_text(r, from->name, &r->l->extras[i], err)) || !from->path.length ||
-		       (status = copy_text(r, from->path, &made->path, err)) ||
+		       (status = copy_text(r, from->path, &synthesized->path, err)) ||
 		       (status = copy_text(r, from->digest, &hex, err)));
-		if (hex && strlen(hex) == sizeof made->hex - 1)
-			memcpy(made->hex, hex, sizeof made->hex);
+		if (hex && strlen(hex) == sizeof synthesized->hex - 1)
+			memcpy(synthesized->hex, hex, sizeof synthesized->hex);
 		else if (hex)
 			status = xfp_h5_damaged(&r->a, err, "impossible digest of extra %llu", (unsigned long long)i);
 		free(hex);
@@ -336,8 +336,8 @@ static enum xfp_status allocate(struct ledger_reader *r, struct xfp_error *err)
 	l->units = calloc(l->unit_count + (size_t)1, sizeof *l->units);
 	l->matrices = calloc(l->matrix_count + (size_t)1, sizeof *l->matrices);
 	l->extras = calloc(l->extra_count + (size_t)1, sizeof *l->extras);
-	l->made = calloc(l->extra_count + (size_t)1, sizeof *l->made);
-	if (l->files && l->tensors && l->units && l->matrices && l->extras && l->made)
+	l->synthesized = calloc(l->extra_count + (size_t)1, sizeof *l->synthesized);
+	if (l->files && l->tensors && l->units && l->matrices && l->extras && l->synthesized)
 		return XFP_OK;
 	return xfp_no_memory_for(err, r->a.path);
 }
@@ -406,7 +406,8 @@ enum xfp_status xfp_ledger_check_files(const struct xfp_ledger *ledger, struct x
 
 char *xfp_ledger_extra_path(const struct xfp_ledger *l, uint32_t extra)
 {
-	return xfp_ledger_extra_made(l, extra) ? strdup(l->made[extra].path) : xfp_path(l->model, l->extras[extra]);
+	return xfp_ledger_extra_is_synthesized(l, extra) ? strdup(l->synthesized[extra].path)
+							 : xfp_path(l->model, l->extras[extra]);
 }
 
 void xfp_ledger_free(struct xfp_ledger *l)
@@ -428,8 +429,8 @@ void xfp_ledger_free(struct xfp_ledger *l)
 	}
 	for (uint32_t i = 0; l->extras && i < l->extra_count; i++)
 		free(l->extras[i]);
-	for (uint32_t i = 0; l->made && i < l->extra_count; i++)
-		free(l->made[i].path);
+	for (uint32_t i = 0; l->synthesized && i < l->extra_count; i++)
+		free(l->synthesized[i].path);
 	free(l->model);
 	free(l->family);
 	free(l->format);
@@ -439,7 +440,7 @@ void xfp_ledger_free(struct xfp_ledger *l)
 	free(l->units);
 	free(l->matrices);
 	free(l->extras);
-	free(l->made);
+	free(l->synthesized);
 	free(l);
 }
 

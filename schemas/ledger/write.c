@@ -230,11 +230,11 @@ static void *extra_records(const struct xfp_ledger *l, struct pool *pool)
 	struct xfp_extra_record *out = calloc(l->extra_count + (size_t)1, sizeof *out);
 
 	for (uint32_t i = 0; out && i < l->extra_count; i++) {
-		bool made = xfp_ledger_extra_made(l, i);
+		bool synthesized = xfp_ledger_extra_is_synthesized(l, i);
 
 		out[i].name = pool_add(pool, l->extras[i]);
-		out[i].path = pool_add(pool, made ? l->made[i].path : "");
-		out[i].digest = pool_add(pool, made ? l->made[i].hex : "");
+		out[i].path = pool_add(pool, synthesized ? l->synthesized[i].path : "");
+		out[i].digest = pool_add(pool, synthesized ? l->synthesized[i].hex : "");
 	}
 	return out;
 }

@@ -56,9 +56,9 @@ static enum xfp_status copy_tables(const struct run *run)
 	to->files = calloc((size_t)from->file_count + 1, sizeof *to->files);
 	to->tensors = calloc((size_t)from->tensor_count + 1, sizeof *to->tensors);
 	to->extras = calloc((size_t)from->extra_count + 1, sizeof *to->extras);
-	to->made = calloc((size_t)from->extra_count + 1, sizeof *to->made);
+	to->synthesized = calloc((size_t)from->extra_count + 1, sizeof *to->synthesized);
 	if (!to->model || !to->family || !to->format || !to->packed || !to->files || !to->tensors || !to->extras ||
-	    !to->made)
+	    !to->synthesized)
 		return xfp_no_memory(run->err);
 	for (; to->file_count < from->file_count; to->file_count++) {
 		const struct xfp_source_file *f = &from->files[to->file_count];
@@ -444,7 +444,7 @@ static bool extends(const struct run *run, uint32_t t)
 	if (rule && rule->action != XFP_RULE_KEEP && !(run->policy->keep_embeddings && is_word_embedding(run, t)))
 		return false;
 	return tensor->rank == 2 && tensor->bytes && xfp_dtype_is_weight(tensor->dtype) &&
-	       xfp_policy_takes(run->policy, tensor->name, rule ? rule->class_ : XFP_CLASS_OTHER);
+	       xfp_policy_quantizes(run->policy, tensor->name, rule ? rule->class_ : XFP_CLASS_OTHER);
 }
 
 static enum xfp_status decide_tensor(struct run *run, uint32_t t)

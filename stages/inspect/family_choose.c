@@ -13,7 +13,7 @@
 #include "base/text/suggestion.h"
 #include "stages/settings/data.h"
 
-#define MOST_NAMES 64 /* maximum number of families considered for suggestions */
+#define MAX_NAMES 64 /* maximum number of families considered for suggestions */
 
 /* ---- the families of one folder ----------------------------------------------------------------- */
 
@@ -220,12 +220,12 @@ static bool is_in_list(const char *list, const char *name)
 /* Suggest names from a list. */
 static void find_near(const char *list, const char *name, char meant[XFP_DID_YOU_MEAN])
 {
-	const char *names[MOST_NAMES];
+	const char *names[MAX_NAMES];
 	char copy[600], *rest = copy;
 	size_t count = 0;
 
 	snprintf(copy, sizeof copy, "%s", list);
-	while (count < MOST_NAMES && (names[count] = strsep(&rest, ", ")))
+	while (count < MAX_NAMES && (names[count] = strsep(&rest, ", ")))
 		count += *names[count] != '\0';
 	xfp_did_you_mean("", name, names, count, meant);
 }

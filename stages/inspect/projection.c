@@ -116,8 +116,8 @@ enum xfp_projection_fault xfp_projection_check(const struct xfp_rule *rule, uint
 		return XFP_FAULT_SHAPE;
 	}
 	r = read_as(l, tensor);
-	if (r.experts > XFP_MOST_EXPERTS) {
-		snprintf(why, 256, "more than %d experts", XFP_MOST_EXPERTS);
+	if (r.experts > XFP_MAX_EXPERTS) {
+		snprintf(why, 256, "more than %d experts", XFP_MAX_EXPERTS);
 		return XFP_FAULT_EXPERTS;
 	}
 	if (!splits(rule, r.rows, config)) {

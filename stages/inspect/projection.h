@@ -9,7 +9,7 @@
 #include "stages/inspect/model_config.h"
 #include "stages/inspect/rule.h"
 
-#define XFP_MOST_EXPERTS 65536
+#define XFP_MAX_EXPERTS 65536
 
 enum xfp_projection_fault {
 	XFP_FAULT_NONE,
@@ -18,7 +18,7 @@ enum xfp_projection_fault {
 	XFP_FAULT_RANK,
 	XFP_FAULT_SHAPE,  /* a dimension contradicts the layout */
 	XFP_FAULT_SPLIT,  /* its rows cannot be divided among the roles */
-	XFP_FAULT_EXPERTS /* more than XFP_MOST_EXPERTS */
+	XFP_FAULT_EXPERTS /* more than XFP_MAX_EXPERTS */
 };
 
 /* One role's matrices: the view of the first expert's, and the distance to the next. */

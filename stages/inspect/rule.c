@@ -9,9 +9,9 @@
 #include "schemas/parameters.h"
 
 #define BLANKS " \t\r"
-#define MOST_GROUPS 32
-#define MOST_PARTS 8
-#define MOST_LAYOUTS 8
+#define MAX_GROUPS 32
+#define MAX_PARTS 8
+#define MAX_LAYOUTS 8
 #define NUMBER_GROUP "([0-9]+)"
 
 static const char word_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -49,7 +49,7 @@ static enum xfp_status parse_parts(struct xfp_rule *rule, char *text, struct xfp
 	uint32_t sized = 0;
 
 	rule->interleaved = *separator == '~';
-	if (!(rule->parts = calloc(MOST_PARTS, sizeof *rule->parts)))
+	if (!(rule->parts = calloc(MAX_PARTS, sizeof *rule->parts)))
 		return xfp_no_memory(err);
 	for (char *part; (part = strsep(&text, separator));) {
 		struct xfp_rule_part *to = &rule->parts[rule->part_count];
@@ -57,8 +57,8 @@ static enum xfp_status parse_parts(struct xfp_rule *rule, char *text, struct xfp
 
 		if (rows)
 			*rows++ = 0;
-		if (rule->part_count == MOST_PARTS)
-			return xfp_fail(err, XFP_BAD_INPUT, "more than %d roles", MOST_PARTS);
+		if (rule->part_count == MAX_PARTS)
+			return xfp_fail(err, XFP_BAD_INPUT, "more than %d roles", MAX_PARTS);
 		if (!*part || part[strspn(part, word_characters)])
 			return xfp_fail(err, XFP_BAD_INPUT, "invalid role \"%s\"; roles are words such as gate", part);
 		for (uint32_t i = 0; i < rule->part_count; i++)
@@ -111,11 +111,11 @@ static enum xfp_status parse_layouts(struct xfp_rule *rule, char *text, struct x
 {
 	enum xfp_status status;
 
-	if (!(rule->layouts = calloc(MOST_LAYOUTS, sizeof *rule->layouts)))
+	if (!(rule->layouts = calloc(MAX_LAYOUTS, sizeof *rule->layouts)))
 		return xfp_no_memory(err);
 	for (char *layout; (layout = strsep(&text, "|"));) {
-		if (rule->layout_count == MOST_LAYOUTS)
-			return xfp_fail(err, XFP_BAD_INPUT, "more than %d layouts", MOST_LAYOUTS);
+		if (rule->layout_count == MAX_LAYOUTS)
+			return xfp_fail(err, XFP_BAD_INPUT, "more than %d layouts", MAX_LAYOUTS);
 		if ((status = parse_layout(&rule->layouts[rule->layout_count++], layout, err)))
 			return status;
 		if (rule->layouts[0].rank != rule->layouts[rule->layout_count - 1].rank)
@@ -296,8 +296,8 @@ static enum xfp_status scan_pattern(struct rule_scan *scan, const char *text, st
 		rule->literals_size = 0;
 		rule->ends = false;
 	}
-	if (scan->groups >= MOST_GROUPS)
-		return xfp_fail(err, XFP_BAD_INPUT, "more than %d groups", MOST_GROUPS - 1);
+	if (scan->groups >= MAX_GROUPS)
+		return xfp_fail(err, XFP_BAD_INPUT, "more than %d groups", MAX_GROUPS - 1);
 	return XFP_OK;
 }
 
@@ -428,7 +428,7 @@ static enum xfp_status find_groups(const struct xfp_rule *rule, const char *name
 {
 	unsigned most = rule->layer_group > rule->expert_group ? rule->layer_group : rule->expert_group;
 	const regmatch_t *l, *e;
-	regmatch_t group[MOST_GROUPS];
+	regmatch_t group[MAX_GROUPS];
 	enum xfp_status status;
 	bool matches = false;
 

@@ -200,7 +200,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 		status = source_of(unit, &packed, &source, err);
 	if (!status)
 		status = unit->plan == XFP_PLAN_FIT ? xfp_key_packed(&choice, &source, &job->parameters, &key, err)
-						    : xfp_key_alone(unit->plan, &source, &job->parameters, &key, err);
+						    : xfp_key_direct(unit->plan, &source, &job->parameters, &key, err);
 	if (!status)
 		status = xfp_job_make(job, XFP_STAMP_PACKED, &key, fill, &(struct pack_making){ job, &choice, &packed },
 				      err);

@@ -96,7 +96,7 @@ void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_
 	const struct xfp_candidate *aim = xfp_aim_candidate(list, count, unit, policy);
 	uint32_t more;
 
-	measured->outlier_sigma = aim ? aim->sigma_milli : XFP_SIGMA_USUAL;
+	measured->outlier_sigma = aim ? aim->sigma_milli : XFP_SIGMA_DEFAULT;
 	if (!aim)
 		return;
 	/* fp8 is measured with any fit; if it is the only candidate, with the simplest one. */

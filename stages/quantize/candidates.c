@@ -12,7 +12,7 @@
 static uint32_t add(enum xfp_mode mode, uint32_t group, uint32_t library, uint32_t bits, struct xfp_candidate *list,
 		    uint32_t count)
 {
-	for (unsigned k = XFP_MIN_K; k <= XFP_MAX_K && count < XFP_MOST_CANDIDATES; k++) {
+	for (unsigned k = XFP_MIN_K; k <= XFP_MAX_K && count < XFP_MAX_CANDIDATES; k++) {
 		if (!(bits >> k & 1))
 			continue;
 		list[count] = (struct xfp_candidate){ .mode = mode, .k = k, .group = (uint16_t)group };
@@ -33,7 +33,7 @@ uint32_t xfp_candidates_fitted(const struct xfp_candidate *list, uint32_t count)
 }
 
 uint32_t xfp_candidates_with(bool library, const struct xfp_parameters *measured, uint32_t bits,
-			     struct xfp_candidate list[XFP_MOST_CANDIDATES])
+			     struct xfp_candidate list[XFP_MAX_CANDIDATES])
 {
 	uint32_t columns = measured->group_size, count = 0;
 	bool libraries = measured->modes & XFP_LIBRARY_MODES, fp8 = bits >> XFP_FP8_BITS & 1 && library == libraries;
@@ -52,7 +52,7 @@ uint32_t xfp_candidates_with(bool library, const struct xfp_parameters *measured
 }
 
 uint32_t xfp_candidates_of(enum xfp_fit_kind kind, const struct xfp_parameters *measured,
-			   struct xfp_candidate list[XFP_MOST_CANDIDATES])
+			   struct xfp_candidate list[XFP_MAX_CANDIDATES])
 {
 	bool library = kind == XFP_FIT_LIBRARY || kind == XFP_FIT_EXTENDED_LIBRARY;
 

@@ -13,11 +13,11 @@
 /* List the candidates that a fit measures, in the order of its artifact: mode, k, group and library of each. `measured`
  * are the parameters of the unit's fits (xfp_policy_parameters). Returns their number. */
 uint32_t xfp_candidates_of(enum xfp_fit_kind kind, const struct xfp_parameters *measured,
-			   struct xfp_candidate list[XFP_MOST_CANDIDATES]);
+			   struct xfp_candidate list[XFP_MAX_CANDIDATES]);
 /* List the candidates for any set of bits: of the modes with a library, or of v2. fp8 is the last one; it is listed
  * with the libraries if there are any. */
 uint32_t xfp_candidates_with(bool library, const struct xfp_parameters *measured, uint32_t bits,
-			     struct xfp_candidate list[XFP_MOST_CANDIDATES]);
+			     struct xfp_candidate list[XFP_MAX_CANDIDATES]);
 
 /* The number of candidates that need fitting: all but fp8. */
 uint32_t xfp_candidates_fitted(const struct xfp_candidate *list, uint32_t count);

@@ -13,7 +13,7 @@
 #include "stages/quantize/fit_rows.h"
 
 #define LARGEST 448.0f          /* the largest number of e4m3 */
-#define LEAST_NORMAL 0x1p-6f    /* below it numbers are spaced equally by 2^-9, */
+#define MIN_NORMAL 0x1p-6f      /* below it numbers are spaced equally by 2^-9, */
 #define TO_2_9 (1.5f * 0x1p14f) /* to which f32 rounds when this is added and subtracted */
 #define DROPPED 20              /* mantissa bits of f32 that e4m3 lacks */
 
@@ -41,7 +41,7 @@ static inline float nearest(float v)
 	memcpy(&normal, &rounded, sizeof normal);
 	small = (v + TO_2_9) - TO_2_9;
 	magnitude = v < 0 ? -v : v;
-	return magnitude < LEAST_NORMAL ? small : normal;
+	return magnitude < MIN_NORMAL ? small : normal;
 }
 
 float xfp_fp8_row(const float *w, size_t cols, float *decoded)

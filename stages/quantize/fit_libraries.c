@@ -11,14 +11,14 @@
 #include "stages/quantize/group_row.h"
 #include "stages/quantize/library_train.h"
 
-#define MOST_GROUPINGS 6
+#define MAX_GROUPINGS 6
 
 struct library_fit {
-	struct xfp_grouping groupings[MOST_GROUPINGS];
+	struct xfp_grouping groupings[MAX_GROUPINGS];
 	uint32_t grouping_count;
-	uint32_t grouping_of[XFP_MOST_CANDIDATES], count; /* index of each candidate's grouping */
-	struct xfp_library_code code[XFP_MOST_CANDIDATES];
-	struct xfp_group_library libraries[XFP_MOST_CANDIDATES];
+	uint32_t grouping_of[XFP_MAX_CANDIDATES], count; /* index of each candidate's grouping */
+	struct xfp_library_code code[XFP_MAX_CANDIDATES];
+	struct xfp_group_library libraries[XFP_MAX_CANDIDATES];
 	struct library_buffers *buffers; /* one per thread */
 	int threads;
 };
@@ -27,8 +27,8 @@ struct library_fit {
 struct library_buffers {
 	float *w, *x, *value;
 	float *marked; /* x of the outliers, in their order */
-	struct xfp_group_row rows[MOST_GROUPINGS];
-	struct xfp_group_codes codes[MOST_GROUPINGS];
+	struct xfp_group_row rows[MAX_GROUPINGS];
+	struct xfp_group_codes codes[MAX_GROUPINGS];
 };
 
 /* Candidates with the same groups share the rows cut into groups. */
@@ -53,8 +53,8 @@ static enum xfp_status train(const struct xfp_fitting *fitting, struct library_f
 			     struct xfp_error *err)
 {
 	bool scaled = fit->groupings[g].mode == XFP_MODE_V2A;
-	const struct xfp_candidate *candidates[XFP_MOST_CANDIDATES];
-	struct xfp_library_code *code[XFP_MOST_CANDIDATES];
+	const struct xfp_candidate *candidates[XFP_MAX_CANDIDATES];
+	struct xfp_library_code *code[XFP_MAX_CANDIDATES];
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < fit->count; i++) {

@@ -21,13 +21,13 @@ struct xfp_training_row {
 	uint64_t marks;
 };
 
-/* Rows to train a library on: `walk` passes rows number i * rows / n, i = 0 ... n - 1, to `take`. */
+/* Rows to train a library on: `walk` passes rows number i * rows / n, i = 0 ... n - 1, to `visit`. */
 struct xfp_training {
 	uint64_t rows;               /* available rows */
 	struct xfp_watcher *watcher; /* receives the progress of training (xfp_library_work); NULL: none */
 	void *context;
 	enum xfp_status (*walk)(void *context, uint64_t n,
-				void (*take)(void *own, const struct xfp_training_row *row, uint64_t i), void *own,
+				void (*visit)(void *own, const struct xfp_training_row *row, uint64_t i), void *own,
 				struct xfp_error *err);
 };
 

@@ -17,13 +17,13 @@
 #define XFP_MEASURE_HELD 1024 /* rows of results that are worth one write */
 
 struct xfp_measure {
-	struct xfp_candidate candidates[XFP_MOST_CANDIDATES];
+	struct xfp_candidate candidates[XFP_MAX_CANDIDATES];
 	uint32_t count, fitted; /* fitted: the first candidates, which need fitting (all but fp8) */
 	uint64_t held, done;    /* rows of results in memory, and rows already written */
-	struct xfp_row_error *row[XFP_MOST_CANDIDATES]; /* results of the held rows, by candidate */
-	uint16_t *codebook[XFP_MOST_CANDIDATES];        /* codebooks of the held rows, for v2; NULL for libraries */
+	struct xfp_row_error *row[XFP_MAX_CANDIDATES]; /* results of the held rows, by candidate */
+	uint16_t *codebook[XFP_MAX_CANDIDATES];        /* codebooks of the held rows, for v2; NULL for libraries */
 	double *cosine;
-	double error[XFP_MOST_CANDIDATES], norm; /* sums over the unit */
+	double error[XFP_MAX_CANDIDATES], norm; /* sums over the unit */
 };
 
 /* Allocate memory for `most` held rows. `candidates` and `count` must be set; `fitted` is derived. The caller frees the

@@ -60,7 +60,7 @@ enum xfp_status xfp_rows_open_first(const struct xfp_matrix_source *source, uint
 {
 	enum xfp_status status = open_digest(source, rows, err);
 
-	rows->told = digest;
+	rows->digest_out = digest;
 	return status;
 }
 
@@ -82,14 +82,14 @@ enum xfp_status xfp_rows_changed(const struct xfp_rows *rows, struct xfp_error *
 }
 
 /* Finish the digest after all rows were read. */
-static enum xfp_status tell_digest(struct xfp_rows *rows, struct xfp_error *err)
+static enum xfp_status finish_digest(struct xfp_rows *rows, struct xfp_error *err)
 {
 	uint8_t found[16];
 
 	xfp_digest_final(rows->digest, found);
 	rows->digest = NULL;
-	if (rows->told)
-		memcpy(rows->told, found, sizeof found);
+	if (rows->digest_out)
+		memcpy(rows->digest_out, found, sizeof found);
 	else if (memcmp(rows->known, found, sizeof found))
 		return xfp_rows_changed(rows, err);
 	return XFP_OK;
@@ -107,7 +107,7 @@ enum xfp_status xfp_rows_next(struct xfp_rows *rows, struct xfp_error *err)
 		xfp_watch_done(rows->watcher, rows->count * rows->cols);
 	rows->count = left < rows->block ? left : rows->block;
 	if (!rows->count)
-		return rows->digest ? tell_digest(rows, err) : XFP_OK;
+		return rows->digest ? finish_digest(rows, err) : XFP_OK;
 	status = xfp_matrix_read(rows->reader, rows->first, rows->count, rows->raw, err);
 	if (!status && rows->digest)
 		xfp_digest_update(rows->digest, rows->raw, rows->count * rows->cols * rows->element);

@@ -35,7 +35,7 @@ struct xfp_rows {
 	enum xfp_dtype dtype;
 	struct xfp_matrix_reader *reader;
 	struct xfp_digest *digest;   /* digest of the blocks so far; NULL: not needed, or finished */
-	uint8_t *told;               /* destination of the digest, or NULL: */
+	uint8_t *digest_out;         /* destination of the digest, or NULL: */
 	const uint8_t *known;        /* the expected digest */
 	const char *path, *tensor;   /* names for messages */
 	struct xfp_watcher *watcher; /* receives progress after each block; NULL: none */

@@ -12,7 +12,7 @@ bool xfp_sample_decides(const struct xfp_parameters *parameters, const struct xf
 }
 
 enum xfp_status xfp_sample_fit(struct xfp_artifact *artifact, const struct xfp_fit *fit,
-			       const struct xfp_moe_sample *sample, struct xfp_sampled sampled[XFP_MOST_CANDIDATES],
+			       const struct xfp_moe_sample *sample, struct xfp_sampled sampled[XFP_MAX_CANDIDATES],
 			       struct xfp_error *err)
 {
 	uint32_t count = xfp_sample_experts(sample, fit->matrices);

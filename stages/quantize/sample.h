@@ -14,7 +14,7 @@ bool xfp_sample_decides(const struct xfp_parameters *parameters, const struct xf
 
 /* Median and 5th percentile of each candidate of an open fit artifact over the rows of the sampled experts. */
 enum xfp_status xfp_sample_fit(struct xfp_artifact *artifact, const struct xfp_fit *fit,
-			       const struct xfp_moe_sample *sample, struct xfp_sampled sampled[XFP_MOST_CANDIDATES],
+			       const struct xfp_moe_sample *sample, struct xfp_sampled sampled[XFP_MAX_CANDIDATES],
 			       struct xfp_error *err);
 
 #endif

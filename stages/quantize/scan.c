@@ -14,7 +14,7 @@
 #include "stages/quantize/rows.h"
 #include "stages/quantize/threads.h"
 
-#define MOST_WORKERS 8 /* only one worker reads at a time, and reading takes a fourth of the time */
+#define MAX_WORKERS 8 /* only one worker reads at a time, and reading takes a fourth of the time */
 
 struct unit_scan {
 	float *largest; /* [matrices][cols] largest |w| */
@@ -77,7 +77,7 @@ static uint64_t chunks_of(uint64_t rows)
 static int workers_for(const struct xfp_ledger_unit *unit, uint64_t block)
 {
 	uint64_t blocks = block ? (unit->rows + block - 1) / block : 1;
-	int count = xfp_threads() < MOST_WORKERS ? xfp_threads() : MOST_WORKERS;
+	int count = xfp_threads() < MAX_WORKERS ? xfp_threads() : MAX_WORKERS;
 
 	return blocks < (uint64_t)count ? (int)blocks : count;
 }

@@ -12,7 +12,7 @@
 #include "stages/quantize/rows.h"
 #include "stages/quantize/threads.h"
 
-#define LEAST_ROWS 16 /* minimum for rows of any length */
+#define MIN_ROWS 16 /* minimum for rows of any length */
 
 uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit)
 {
@@ -20,7 +20,7 @@ uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit)
 	uint64_t count = XFP_SURVEY_WEIGHTS / unit->cols, most = XFP_SURVEY_BYTES / bytes;
 
 	count = count < XFP_SURVEY_ROWS ? XFP_SURVEY_ROWS : count;
-	most = most < LEAST_ROWS ? LEAST_ROWS : most;
+	most = most < MIN_ROWS ? MIN_ROWS : most;
 	count = count < most ? count : most;
 	return count < all ? count : all;
 }
@@ -302,7 +302,7 @@ struct going {
 };
 
 static enum xfp_status walk_sample(void *context, uint64_t n,
-				   void (*take)(void *own, const struct xfp_training_row *row, uint64_t i), void *own,
+				   void (*visit)(void *own, const struct xfp_training_row *row, uint64_t i), void *own,
 				   struct xfp_error *err)
 {
 	struct going *going = context;
@@ -327,7 +327,7 @@ static enum xfp_status walk_sample(void *context, uint64_t n,
 		taken.marks = marks->first[row + 1] - marks->first[row];
 		for (uint64_t j = 0; j < taken.marks; j++)
 			x[taken.marked[j]] = 0;
-		take(own, &taken, i);
+		visit(own, &taken, i);
 	}
 	free(x);
 	return XFP_OK;
@@ -438,7 +438,7 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 uint64_t xfp_survey_work(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters, uint32_t bits,
 			 const struct xfp_thresholds *thresholds)
 {
-	struct xfp_candidate list[XFP_MOST_CANDIDATES];
+	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 	uint64_t all = unit->experts * unit->rows, rows = xfp_survey_rows(unit) + XFP_PEAKS, work = 0;
 
 	rows = rows < all ? rows : all;

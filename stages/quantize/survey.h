@@ -67,7 +67,7 @@ uint64_t xfp_survey_work(const struct xfp_ledger_unit *unit, const struct xfp_pa
 			 const struct xfp_thresholds *thresholds);
 
 /* Measure every candidate of the parameters' modes with these bits, for every threshold, on the sampled rows; bytes and
- * outliers are extrapolated to the unit. `list` has space for 2 * XFP_MOST_CANDIDATES for each threshold. */
+ * outliers are extrapolated to the unit. `list` has space for 2 * XFP_MAX_CANDIDATES for each threshold. */
 enum xfp_status xfp_survey_measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters,
 				   uint32_t bits, const struct xfp_thresholds *thresholds, struct xfp_candidate *list,
 				   uint32_t *count, struct xfp_error *err);

@@ -14,10 +14,10 @@ static enum xfp_status set_goal(struct xfp_settings *s, enum xfp_goal_kind kind,
 {
 	if ((s->layer & GOALS) && s->goal.kind != kind)
 		return xfp_fail(err, XFP_USAGE, "%s '%s': contradicts %s; give only one of them", where, text,
-				s->goal.said);
+				s->goal.option);
 	s->goal.kind = kind;
 	s->goal.bare = kind != XFP_GOAL_BPW && xfp_size_is_bare(text, s->goal.bytes);
-	snprintf(s->goal.said, sizeof s->goal.said, "%.30s %.30s", where, text);
+	snprintf(s->goal.option, sizeof s->goal.option, "%.30s %.30s", where, text);
 	return XFP_OK;
 }
 
@@ -85,8 +85,8 @@ enum xfp_status xfp_finish_goal(struct xfp_settings *s, struct xfp_error *err)
 	if (goal->reserve >= goal->bytes)
 		return xfp_fail(err, XFP_USAGE,
 				"%s: --reserve takes %s of each GPU, which has %s; reserve less, or name larger GPUs%s",
-				goal->said, xfp_size_text(goal->reserve, goal->binary_reserve, taken),
-				xfp_size_text(goal->bytes, xfp_size_is_binary(goal->said), there),
+				goal->option, xfp_size_text(goal->reserve, goal->binary_reserve, taken),
+				xfp_size_text(goal->bytes, xfp_size_is_binary(goal->option), there),
 				goal->bare ? "; a number without a unit is bytes: " XFP_SIZE_UNITS : "");
 	return XFP_OK;
 }

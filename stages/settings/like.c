@@ -55,8 +55,8 @@ static bool is_family_named(const char *given, const char *name)
 	return strlen(name) == length && !strncmp(base, name, length);
 }
 
-static enum xfp_status take_family(const char *like, const struct xfp_recorded *recorded, char **family,
-				   struct xfp_error *err)
+static enum xfp_status choose_family(const char *like, const struct xfp_recorded *recorded, char **family,
+				     struct xfp_error *err)
 {
 	if (*family && !is_family_named(*family, recorded->family))
 		return xfp_fail(err, XFP_USAGE, "--family '%s': contradicts --like %s, which is of family %s", *family,
@@ -78,7 +78,7 @@ enum xfp_status xfp_like_settings(const char *like, struct xfp_parameters *param
 	if (!status)
 		status = check_algorithms(like, &recorded, err);
 	if (!status)
-		status = take_family(like, &recorded, family, err);
+		status = choose_family(like, &recorded, family, err);
 	if (!status) {
 		*parameters = recorded.parameters;
 		recorded.parameters.overrides = NULL;

@@ -16,7 +16,7 @@
 #define LARGEST_PROFILE ((size_t)1 << 20)
 #define BLANKS " \t\r"
 #define BASE "profile"
-#define MOST_BASES 8 /* maximum depth: more suggest a cycle */
+#define MAX_BASES 8 /* maximum depth: more suggest a cycle */
 
 /* State of reading a profile into settings. */
 struct profile_reading {
@@ -56,18 +56,18 @@ static enum xfp_status no_such_setting(const char *where, const char *name, stru
 }
 
 /* Read the base profile: everything that follows is a layer above it. */
-static enum xfp_status take_base(const struct profile_reading *reading, const char *where, const char *name)
+static enum xfp_status read_base(const struct profile_reading *reading, const char *where, const char *name)
 {
 	enum xfp_status status;
 
 	if (reading->begun)
 		return xfp_fail(reading->err, XFP_USAGE, "%s: " BASE ": must be the first setting, and only once",
 				where);
-	if (reading->bases == MOST_BASES)
+	if (reading->bases == MAX_BASES)
 		return xfp_fail(reading->err, XFP_USAGE,
 				"%s: " BASE " '%s': more than %d nested profiles; check whether one is based "
 				"on itself",
-				where, xfp_printable(name).text, MOST_BASES);
+				where, xfp_printable(name).text, MAX_BASES);
 	status = read_profile(name, reading->path, reading->bases + 1, reading->settings, reading->err);
 	return status == XFP_USAGE ? xfp_context(reading->err, status, "%s", where) : status;
 }
@@ -84,7 +84,7 @@ static enum xfp_status parse_line(char *line, const char *where, struct profile_
 	name = trimmed(line);
 	value = trimmed(equals + 1);
 	if (!strcmp(name, BASE))
-		return take_base(reading, where, value);
+		return read_base(reading, where, value);
 	if ((setting = xfp_setting_find(name)) < 0)
 		return no_such_setting(where, name, reading->err);
 	if (!(place = xfp_formatted("%s: %s", where, name)))

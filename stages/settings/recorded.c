@@ -10,7 +10,7 @@
 #include "schemas/layout/bundle_layout.h"
 
 /* False: not a maker. */
-static bool take_maker(const char *name, const json_t *value, struct xfp_recorded *recorded)
+static bool read_maker(const char *name, const json_t *value, struct xfp_recorded *recorded)
 {
 	for (int i = 0; i < XFP_MAKERS; i++)
 		if (!strcmp(name, xfp_makers[i].name)) {
@@ -34,7 +34,7 @@ static void read_algorithms(json_t *root, struct xfp_recorded *recorded)
 			i++;
 		if (i < XFP_ALGORITHMS)
 			recorded->version[i] = (unsigned)json_integer_value(value);
-		else if (!take_maker(name, value, recorded) && !recorded->unknown)
+		else if (!read_maker(name, value, recorded) && !recorded->unknown)
 			recorded->unknown = strdup(name);
 	}
 }

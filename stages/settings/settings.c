@@ -200,7 +200,7 @@ struct xfp_option xfp_setting_option(enum xfp_setting_number setting, const char
 				    .text = text ? text : row->text,
 				    .complete = row->complete,
 				    .choices = row->names,
-				    .take = take_setting,
+				    .parse = take_setting,
 				    .context = settings };
 }
 
@@ -270,23 +270,23 @@ static enum xfp_status finish_modes(struct xfp_parameters *p, struct xfp_error *
 }
 
 /* Set the defaults of settings that were not given. Settings copied from a bundle are complete. */
-static void finish_usual(struct xfp_settings *s)
+static void set_defaults(struct xfp_settings *s)
 {
 	struct xfp_parameters *p = &s->parameters;
 
 	if (s->repeated)
 		return;
 	if (!(s->given & XFP_SETTING_BIT(BITS)))
-		p->bits = xfp_bits_usual(p->modes);
+		p->bits = xfp_default_bits(p->modes);
 	if (!(s->given & XFP_SETTING_BIT(SIGMA)))
-		p->outlier_sigma = xfp_sigma_usual(p->modes);
+		p->outlier_sigma = xfp_default_sigma(p->modes);
 	if (!(s->given & XFP_SETTING_BIT(CAP)))
-		p->outlier_cap = xfp_cap_usual(p->outlier_sigma);
+		p->outlier_cap = xfp_default_cap(p->outlier_sigma);
 }
 
 /* Set the floor of a class that has none of its own in this layer. Floors of embeddings and output heads are stricter
  * than others, and a general floor can only raise them; not for a bundle made when all classes had one floor. */
-static void take_general(struct xfp_settings *s, enum xfp_class class_)
+static void derive_floor(struct xfp_settings *s, enum xfp_class class_)
 {
 	bool words = (class_ == XFP_CLASS_EMBEDDING || class_ == XFP_CLASS_LM_HEAD) && !s->parameters.keep_embeddings;
 	uint32_t *floor = &s->parameters.floor[class_];
@@ -307,7 +307,7 @@ enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *er
 		if (s->has_floor[i])
 			s->parameters.floor[i] = s->floor[i];
 		else
-			take_general(s, (enum xfp_class)i);
+			derive_floor(s, (enum xfp_class)i);
 		s->asked_floor[i] |=
 			s->has_floor[i] ||
 			s->layer & (i == XFP_CLASS_ROUTED_EXPERT ? XFP_SETTING_BIT(LAZY) : XFP_SETTING_BIT(STRICT));
@@ -315,7 +315,7 @@ enum xfp_status xfp_settings_finish(struct xfp_settings *s, struct xfp_error *er
 	}
 	if (!status)
 		status = check_modes(s, err);
-	finish_usual(s);
+	set_defaults(s);
 	if (!status)
 		status = xfp_finish_goal(s, err);
 	s->layer = 0;

@@ -10,7 +10,7 @@
 #include "base/system/file.h"
 #include "base/system/mapped.h"
 
-#define MOST_BYTES 8192
+#define MAX_BYTES 8192
 
 static const struct {
 	int number;
@@ -31,7 +31,7 @@ static struct {
 
 struct entries {
 	size_t size;
-	char bytes[MOST_BYTES];
+	char bytes[MAX_BYTES];
 };
 
 /* From here to `handle`: only async-signal-safe functions. */

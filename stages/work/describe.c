@@ -58,11 +58,11 @@ static char *reason_of(const struct xfp_ledger *ledger, const struct xfp_paramet
 	return xfp_formatted("%s: %s, %" PRIu32 " bits", class, xfp_mode_name(taken->mode), taken->k);
 }
 
-/* Call `take` for each tensor of each unit, in order, with its fate and reason; for a tensor with several units, one
+/* Call `visit` for each tensor of each unit, in order, with its fate and reason; for a tensor with several units, one
  * that quantizes it is last. `quantized` is [tensors], all false. */
 static enum xfp_status each_fate(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
 				 const struct xfp_form_taken *taken, bool *quantized,
-				 void (*take)(void *own, uint32_t tensor, char *reason, bool quantized), void *own,
+				 void (*visit)(void *own, uint32_t tensor, char *reason, bool quantized), void *own,
 				 struct xfp_error *err)
 {
 	for (uint32_t u = 0; u < ledger->unit_count; u++) {
@@ -81,7 +81,7 @@ static enum xfp_status each_fate(const struct xfp_ledger *ledger, const struct x
 				return xfp_no_memory(err);
 			}
 			quantized[tensor] = !keeps;
-			take(own, tensor, copy, !keeps);
+			visit(own, tensor, copy, !keeps);
 		}
 		if (!reason)
 			return xfp_no_memory(err);
@@ -143,10 +143,10 @@ enum xfp_status xfp_fates_bytes(const struct xfp_ledger *ledger, const struct xf
 
 /* ---- xfp.json ---------------------------------------------------------------------------------- */
 
-static bool has_made(const struct xfp_ledger *ledger)
+static bool has_synthesized(const struct xfp_ledger *ledger)
 {
 	for (uint32_t e = 0; e < ledger->extra_count; e++)
-		if (xfp_ledger_extra_made(ledger, e))
+		if (xfp_ledger_extra_is_synthesized(ledger, e))
 			return true;
 	return false;
 }
@@ -172,7 +172,7 @@ char *xfp_describe(const struct xfp_ledger *ledger, const struct xfp_parameters 
 			ok = !json_object_set_new(algorithms, xfp_algorithms[i].name,
 						  json_integer(xfp_algorithms[i].version));
 	for (int i = 0; ok && i < XFP_MAKERS; i++)
-		if (has_made(ledger) && is_format(ledger->format, xfp_makers[i].name))
+		if (has_synthesized(ledger) && is_format(ledger->format, xfp_makers[i].name))
 			ok = !json_object_set_new(algorithms, xfp_makers[i].name, json_integer(xfp_makers[i].version));
 	if (ok)
 		root = json_pack("{s:s, s:i, s:s, s:O, s:O}", "format", "xfp", "version", XFP_BUNDLE_VERSION, "family",

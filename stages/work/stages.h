@@ -37,12 +37,12 @@ enum xfp_stamp {
 };
 
 struct xfp_step {
-	const char *stage;   /* "lloyd-fit", its name in events */
-	const char *program; /* "xfp-lloyd-fit" */
-	const char *said;    /* "lloyd-fit --extended", for people */
-	const char *stamp;   /* "extended": its file is u000012-extended */
-	const char *target;  /* its make target; NULL: the recipe of the choice makes it on demand */
-	const char *kind;    /* kind and version of its artifact */
+	const char *stage;        /* "lloyd-fit", its name in events */
+	const char *program;      /* "xfp-lloyd-fit" */
+	const char *display_name; /* "lloyd-fit --extended", for people */
+	const char *stamp;        /* "extended": its file is u000012-extended */
+	const char *target;       /* its make target; NULL: the recipe of the choice makes it on demand */
+	const char *kind;         /* kind and version of its artifact */
 	uint32_t version;
 	bool fit;      /* one of enum xfp_fit_kind (xfp_step_fit) */
 	bool extended; /* run with --extended */

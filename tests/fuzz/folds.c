@@ -13,7 +13,7 @@
 #include "tests/fuzz/read_back.h"
 
 #define MAX_TENSORS 10
-#define MOST_BYTES 8192u /* of a tensor */
+#define MAX_BYTES 8192u /* of a tensor */
 #define FILES 3
 
 struct input {
@@ -63,14 +63,14 @@ static void fill_numbers(unsigned char *bytes)
 /* Files large enough for all tensors; the bytes are valid codes and scales. */
 static void make_folder(void)
 {
-	static unsigned char bytes[(MAX_TENSORS + 1) * MOST_BYTES];
+	static unsigned char bytes[(MAX_TENSORS + 1) * MAX_BYTES];
 
 	if (*paths[0])
 		return;
 	if (!mkdtemp(folder))
 		abort();
 	/* After them, groups of inputs that all name the first group. */
-	for (size_t i = 0; i < MAX_TENSORS * MOST_BYTES; i++)
+	for (size_t i = 0; i < MAX_TENSORS * MAX_BYTES; i++)
 		bytes[i] = (unsigned char)(i * 37 + (i >> 7) * 11);
 	for (int i = 0; i < FILES + 2; i++) {
 		if (i == 2)
@@ -197,7 +197,7 @@ static void make_name(struct input *in, char name[64])
 		snprintf(name, 64, "%s.weight%s", stems[what % 4], of_weights[what / 4 % 7]);
 }
 
-/* A shape of at most MOST_BYTES; larger ones are cut. */
+/* A shape of at most MAX_BYTES; larger ones are cut. */
 static void make_shape(struct input *in, struct xfp_source_tensor *t)
 {
 	uint64_t bits = xfp_dtype_bits(t->dtype);
@@ -206,7 +206,7 @@ static void make_shape(struct input *in, struct xfp_source_tensor *t)
 	t->bytes = bits / 8;
 	for (uint32_t d = 0; d < t->rank; d++) {
 		t->shape[d] = sizes[next(in) % SIZES];
-		if (t->bytes * t->shape[d] > MOST_BYTES)
+		if (t->bytes * t->shape[d] > MAX_BYTES)
 			t->shape[d] = 1;
 		t->bytes *= t->shape[d];
 	}
@@ -238,7 +238,7 @@ static struct xfp_checkpoint *make_checkpoint(struct input *in)
 	}
 	c->tensors = calloc(wanted, sizeof *c->tensors);
 	for (uint32_t i = 0; i < wanted; i++) {
-		struct xfp_source_tensor t = { .offset = i * MOST_BYTES };
+		struct xfp_source_tensor t = { .offset = i * MAX_BYTES };
 		uint32_t at = c->tensor_count;
 		char name[64];
 
@@ -249,7 +249,7 @@ static struct xfp_checkpoint *make_checkpoint(struct input *in)
 		if (t.file == 2)
 			t.offset = 16 * (next(in) % (SIZES * SIZES + 64));
 		else if (strstr(name, ".g_idx"))
-			t.offset = MAX_TENSORS * MOST_BYTES;
+			t.offset = MAX_TENSORS * MAX_BYTES;
 		/* Sorted by name and unique, as a container provides them. */
 		while (at && strcmp(c->tensors[at - 1].name, name) > 0)
 			at--;

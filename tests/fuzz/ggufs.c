@@ -14,8 +14,8 @@
 #include "tests/fuzz/read_back.h"
 
 #define MAX_TENSORS 12
-#define MOST_BYTES 4096u /* of a tensor */
-#define MAX_FILE (MAX_TENSORS * (MOST_BYTES + 512) + 4096)
+#define MAX_BYTES 4096u /* of a tensor */
+#define MAX_FILE (MAX_TENSORS * (MAX_BYTES + 512) + 4096)
 
 struct gguf_input {
 	const uint8_t *at, *end;
@@ -165,7 +165,7 @@ static void build(struct gguf_image *image, struct gguf_input *in)
 			size = sizes[next(in) % COUNT(sizes)];
 			if (!d)
 				size *= type->elements;
-			if (elements * size * type->bytes / type->elements > MOST_BYTES)
+			if (elements * size * type->bytes / type->elements > MAX_BYTES)
 				size = d ? 1 : type->elements;
 			elements *= size;
 			put64(image, size);
@@ -254,7 +254,7 @@ int fuzz_gguf(const uint8_t *data, size_t size)
 		fuzz_must(!t || strcmp(c->tensors[t - 1].name, c->tensors[t].name) < 0);
 		read_tensor(c, &c->tensors[t]);
 	}
-	fuzz_must(c->unread || (c->config && c->made_count));
+	fuzz_must(c->unread || (c->config && c->synthesized_count));
 	tensors = (int)c->tensor_count;
 	xfp_checkpoint_close(c);
 	return tensors;

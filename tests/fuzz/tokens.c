@@ -11,14 +11,14 @@
 #include "checkpoints/gguf/synthesized.h"
 
 #define MAX_KEYS 12
-#define MOST_TOKENS 40
+#define MAX_TOKENS 40
 #define LONGEST 9
 
 struct made_of {
 	const uint8_t *at, *end;
 	struct xfp_gguf_value values[MAX_KEYS];
 	uint32_t by_key[MAX_KEYS], count;
-	unsigned char bytes[MAX_KEYS][MOST_TOKENS * (8 + 2 * LONGEST + 1)];
+	unsigned char bytes[MAX_KEYS][MAX_TOKENS * (8 + 2 * LONGEST + 1)];
 	size_t used; /* bytes of the current value */
 };
 
@@ -100,7 +100,7 @@ static void make_metadata(struct made_of *m)
 	static const char *const models[4] = { "llama", "gpt2", "llama", "t5" };
 	static const char *const pres[4] = { "qwen2", "llama-bpe", "default", "?" };
 	static const char *const architectures[4] = { "llama", "gemma2", "phi3", "llama" };
-	uint8_t what = next(m), count = next(m) % MOST_TOKENS, numbers;
+	uint8_t what = next(m), count = next(m) % MAX_TOKENS, numbers;
 
 	append(m, architectures[what & 3], strlen(architectures[what & 3]));
 	add(m, "general.architecture", XFP_GGUF_TEXT, false, 1);
@@ -117,7 +117,7 @@ static void make_metadata(struct made_of *m)
 	add(m, "tokenizer.ggml.model", XFP_GGUF_TEXT, false, 1);
 	append(m, pres[what >> 6], strlen(pres[what >> 6]));
 	add(m, "tokenizer.ggml.pre", XFP_GGUF_TEXT, false, 1);
-	numbers = next(m) % 8 ? count : next(m) % MOST_TOKENS;
+	numbers = next(m) % 8 ? count : next(m) % MAX_TOKENS;
 	for (uint8_t i = 0; i < numbers; i++, m->used += sizeof(float)) {
 		float score = (float)(next(m) % 64) - 32;
 
@@ -166,12 +166,13 @@ int fuzz_tokens(const uint8_t *data, size_t size)
 	make_metadata(m);
 	metadata = (struct xfp_gguf_metadata){ .values = m->values, .by_key = m->by_key, .count = m->count };
 	must(!xfp_gguf_make_tokenizer(&metadata, c, NULL));
-	must(c->made_count == 2 || (!c->made_count && c->note_count == 1));
-	for (uint32_t i = 0; i < c->made_count; i++) {
-		json_t *root = json_loadb(c->made[i].bytes, c->made[i].size, JSON_REJECT_DUPLICATES, NULL);
+	must(c->synthesized_count == 2 || (!c->synthesized_count && c->note_count == 1));
+	for (uint32_t i = 0; i < c->synthesized_count; i++) {
+		json_t *root =
+			json_loadb(c->synthesized[i].bytes, c->synthesized[i].size, JSON_REJECT_DUPLICATES, NULL);
 		const json_t *model = json_object_get(root, "model"), *list = json_object_get(model, "merges");
 
-		must(root && c->made[i].size < 1 << 20);
+		must(root && c->synthesized[i].size < 1 << 20);
 		for (size_t k = 0; k < json_array_size(list); k++)
 			check_merge(json_object_get(model, "vocab"), json_array_get(list, k));
 		merges = list ? (int)json_array_size(list) : merges;

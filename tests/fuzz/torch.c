@@ -14,11 +14,11 @@
 #include "base/bytes.h"
 #include "checkpoints/pytorch/torch_file.h"
 
-#define MOST_BYTES 8192u
+#define MAX_BYTES 8192u
 #define STORAGE_BYTES 96u
 
 struct file {
-	unsigned char bytes[4 * MOST_BYTES];
+	unsigned char bytes[4 * MAX_BYTES];
 	size_t size, directory; /* offset of the directory */
 };
 
@@ -242,7 +242,7 @@ static void check(const struct xfp_source_tensor *t, const struct xfp_source_fil
 
 int fuzz_torch(const uint8_t *data, size_t size)
 {
-	static unsigned char pickle[MOST_BYTES];
+	static unsigned char pickle[MAX_BYTES];
 	static struct file made;
 	static char path[64];
 	static int fd = -1;
@@ -255,7 +255,7 @@ int fuzz_torch(const uint8_t *data, size_t size)
 		must((fd = memfd_create("torch", 0)) >= 0);
 		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	}
-	if (!size || size > MOST_BYTES)
+	if (!size || size > MAX_BYTES)
 		return -1;
 	made.size = 0;
 	if (*data == 0)

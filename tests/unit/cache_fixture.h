@@ -147,7 +147,7 @@ static inline void everything_is_there(struct xfp_manifest *m)
 {
 	struct xfp_choice choice = { 0 }, want = the_choice();
 	struct xfp_fit fit = fixture_fit_table();
-	struct xfp_candidate candidates[XFP_MOST_CANDIDATES];
+	struct xfp_candidate candidates[XFP_MAX_CANDIDATES];
 	uint32_t count = 0;
 
 	for (unsigned i = 0; i < 4; i++)
@@ -157,11 +157,11 @@ static inline void everything_is_there(struct xfp_manifest *m)
 	assert_int_equal(choice.floor, 980000000);
 	assert_int_equal(choice.met, 1);
 	assert_string_equal(choice.fit, FIT);
-	assert_true(xfp_manifest_get_candidates(m, FIT, XFP_MOST_CANDIDATES, candidates, &count));
+	assert_true(xfp_manifest_get_candidates(m, FIT, XFP_MAX_CANDIDATES, candidates, &count));
 	assert_int_equal(count, 2);
 	assert_memory_equal(candidates, fit.candidates, 2 * sizeof *candidates);
 	assert_false(get_choice(m, FIT, &choice));
-	assert_false(xfp_manifest_get_candidates(m, CHOICE, XFP_MOST_CANDIDATES, candidates, &count));
+	assert_false(xfp_manifest_get_candidates(m, CHOICE, XFP_MAX_CANDIDATES, candidates, &count));
 }
 
 #endif

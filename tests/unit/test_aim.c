@@ -122,7 +122,7 @@ static void fixed_bits(void **state)
 	(void)state;
 	p = aimed(usual, USUAL, &matrix, "4", 990000000);
 	assert_int_equal(p.modes, XFP_AUTO_MODES);
-	assert_int_equal(p.outlier_sigma, XFP_SIGMA_USUAL);
+	assert_int_equal(p.outlier_sigma, XFP_SIGMA_DEFAULT);
 	assert_int_equal(p.group_size, 0);
 }
 
@@ -137,13 +137,13 @@ static void nothing_to_aim_at(void **state)
 
 	(void)state;
 	p = aimed(NULL, 0, &matrix, "auto", 990000000);
-	assert_int_equal(p.outlier_sigma, XFP_SIGMA_USUAL);
+	assert_int_equal(p.outlier_sigma, XFP_SIGMA_DEFAULT);
 	assert_int_equal(p.modes, XFP_AUTO_MODES);
 	assert_int_equal(p.bits, 0x17c);
 	p = aimed(broken, 1, &matrix, "auto", 990000000);
-	assert_int_equal(p.outlier_sigma, XFP_SIGMA_USUAL);
+	assert_int_equal(p.outlier_sigma, XFP_SIGMA_DEFAULT);
 	p = aimed(usual, USUAL, &tiny, "auto", 990000000);
-	assert_int_equal(p.outlier_sigma, XFP_SIGMA_USUAL);
+	assert_int_equal(p.outlier_sigma, XFP_SIGMA_DEFAULT);
 }
 
 /* Only allowed bits are targets, and measured. */

@@ -166,9 +166,9 @@ static void files_that_lie_there(void **unused)
 	assert_int_equal(xfp_checkpoint_add_synthesized(c, &err), XFP_OK);
 	assert_int_equal(c->extra_count, 3);
 	assert_string_equal(c->extras[1], "generation_config.json");
-	assert_int_equal(c->made_count, 2);
-	assert_string_equal(c->made[0].name, "config.json");
-	assert_string_equal(c->made[1].name, "generation_config.json");
+	assert_int_equal(c->synthesized_count, 2);
+	assert_string_equal(c->synthesized[0].name, "config.json");
+	assert_string_equal(c->synthesized[1].name, "generation_config.json");
 	xfp_checkpoint_close(c);
 }
 
@@ -176,9 +176,9 @@ static void files_that_lie_there(void **unused)
 
 static void files_beside_weights(void **state)
 {
-	struct xfp_made_file made[] = { { (char *)"config.json", (char *)"{}", 2 },
-					{ (char *)"tokenizer.json", (char *)"[]x", 3 } };
-	struct xfp_checkpoint checkpoint = { .folder = *state, .made = made, .made_count = 2 };
+	struct xfp_synthesized_file synthesized[] = { { (char *)"config.json", (char *)"{}", 2 },
+						      { (char *)"tokenizer.json", (char *)"[]x", 3 } };
+	struct xfp_checkpoint checkpoint = { .folder = *state, .synthesized = synthesized, .synthesized_count = 2 };
 	static const struct {
 		const char *name, *content;
 	} cases[] = {

@@ -44,7 +44,7 @@ static void read_words(struct outcome *outcome, const char *const words[])
 		{ .name = "work", .letter = 'w', .value = "DIR", .text = "", .into = &outcome->work },
 		{ .name = "quiet", .letter = 'q', .text = "", .set = &outcome->quiet },
 		{ .name = "dry-run", .text = "", .set = &outcome->dry },
-		{ .name = "count", .value = "N", .text = "", .take = take_count, .context = outcome },
+		{ .name = "count", .value = "N", .text = "", .parse = take_count, .context = outcome },
 		{ .name = "jobs", .value = "N", .text = "", .into_32 = &outcome->jobs, .range = { "jobs", 1, 8 } },
 		{ .name = "seed",
 		  .value = "N",
@@ -99,7 +99,7 @@ static void values_go_where_the_table_says(void **state)
 	READ(&o, "x");
 	assert_null(o.work);
 	assert_int_equal(o.line.argument_count, 1);
-	assert_false(o.line.told);
+	assert_false(o.line.printed);
 }
 
 static void values_have_types(void **state)

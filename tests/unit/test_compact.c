@@ -12,7 +12,7 @@
 #include "kernels/encode/encode.h"
 
 #define MAX_COLS 4096 /* columns */
-#define MOST_ROWS 64
+#define MAX_ROWS 64
 
 static const char *sets[4];
 static int set_count;
@@ -37,7 +37,7 @@ struct unit {
 	size_t rows, cols, per_row, count;
 	float *x, *decoded; /* [rows][padded] */
 	uint16_t *marked;   /* [rows][padded / 16] */
-	uint8_t d[MOST_ROWS];
+	uint8_t d[MAX_ROWS];
 	struct xfp_compact_groups groups;
 	float *weight, *error;
 	uint8_t *byte, *index;
@@ -55,7 +55,7 @@ static void create(struct unit *u, size_t rows, size_t cols, unsigned group)
 {
 	const size_t count = rows * xfp_compact_groups_of(cols, group), padded = xfp_padded(cols);
 
-	assert_true(rows <= MOST_ROWS && cols <= MAX_COLS);
+	assert_true(rows <= MAX_ROWS && cols <= MAX_COLS);
 	*u = (struct unit){ .rows = rows, .cols = cols, .per_row = count / rows, .count = count };
 	u->x = zeros(rows * padded, sizeof *u->x);
 	u->decoded = zeros(rows * padded, sizeof *u->decoded);

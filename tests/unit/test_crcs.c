@@ -117,7 +117,7 @@ static enum xfp_status check(const char *path, const struct image *image, size_t
 		return status;
 	assert_non_null(crcs);
 	for (size_t at = 0; at < image->size; at += block)
-		xfp_crcs_take(crcs, image->bytes + at, image->size - at < block ? image->size - at : block);
+		xfp_crcs_update(crcs, image->bytes + at, image->size - at < block ? image->size - at : block);
 	status = xfp_crcs_end(crcs, counts, &err);
 	xfp_crcs_close(crcs);
 	return status;

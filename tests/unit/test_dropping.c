@@ -44,16 +44,16 @@ enum xfp_status __wrap_xfp_receipt_make(struct xfp_conversion *c, uint32_t unit,
 	return XFP_OK;
 }
 
-bool __wrap_xfp_lock_have_alone(int fd);
-bool __wrap_xfp_lock_have_alone(int fd)
+bool __wrap_xfp_lock_try_upgrade(int fd);
+bool __wrap_xfp_lock_try_upgrade(int fd)
 {
 	(void)fd;
 	world.alone++;
 	return !world.shared;
 }
 
-enum xfp_status __wrap_xfp_lock_share_again(const struct xfp_store *store, int fd, struct xfp_error *err);
-enum xfp_status __wrap_xfp_lock_share_again(const struct xfp_store *store, int fd, struct xfp_error *err)
+enum xfp_status __wrap_xfp_lock_downgrade(const struct xfp_store *store, int fd, struct xfp_error *err);
+enum xfp_status __wrap_xfp_lock_downgrade(const struct xfp_store *store, int fd, struct xfp_error *err)
 {
 	(void)store, (void)fd, (void)err;
 	world.alone--;

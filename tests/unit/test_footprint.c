@@ -57,8 +57,8 @@ static struct subject *subject(uint32_t count, uint32_t experts, uint64_t rows, 
 	s->c.units.ledger = l;
 	s->c.parameters = round_floors();
 	s->c.parameters.modes = 1u << XFP_MODE_V2;
-	s->c.parameters.outlier_sigma = XFP_SIGMA_USUAL;
-	s->c.parameters.outlier_cap = XFP_CAP_USUAL;
+	s->c.parameters.outlier_sigma = XFP_SIGMA_DEFAULT;
+	s->c.parameters.outlier_cap = XFP_CAP_DEFAULT;
 	s->c.units.state = calloc(count, sizeof *s->c.units.state);
 	s->c.units.todo = count;
 	return s;

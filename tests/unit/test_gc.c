@@ -146,7 +146,7 @@ static void census_of_uses(void **state)
 	/* A missing file, and one that the manifest does not know. */
 	path = xfp_store_path(&store, FIT);
 	assert_int_equal(__real_unlink(path), 0);
-	OK(xfp_manifest_forget(m, CHOICE, &err));
+	OK(xfp_manifest_remove_artifact(m, CHOICE, &err));
 	c = take(&store, m);
 	assert_int_equal(c.count, 4);
 	assert_true(c.items[1].known && !c.items[1].there);
@@ -172,18 +172,18 @@ static void superseded_runs(void **state)
 
 	add_run(m, "/nowhere/a.xfp", NULL, PACKED, 0);
 	add_run(m, "/nowhere/a.xfp", CHOICE, NULL, 0);
-	FATES(&rules, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_GOES);
+	FATES(&rules, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_REMOVED);
 	rules.keep_runs = 2;
 	FATES(&rules, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN);
 	rules.keep_runs = 0;
-	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
+	FATES(&rules, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_REMOVED);
 	/* Runs of another output do not affect this one, not even failed ones. */
 	rules.keep_runs = 1;
 	add_run(m, "/nowhere/b.xfp", NULL, NULL, 0);
 	begin_run(m, "/nowhere/a.xfp");
-	FATES(&rules, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_GOES);
+	FATES(&rules, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_REMOVED);
 	add_run(m, "/nowhere/a.xfp", NULL, NULL, 0);
-	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
+	FATES(&rules, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_REMOVED);
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
 }
@@ -203,7 +203,7 @@ static void unfinished_runs(void **state)
 	FATES(&usual, XFP_GC_UNFINISHED, XFP_GC_UNFINISHED, XFP_GC_UNFINISHED, XFP_GC_UNFINISHED);
 	/* Then a run succeeded with other artifacts. */
 	add_run(m, "/nowhere/a.xfp", NULL, PACKED, 0);
-	FATES(&usual, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_GOES, XFP_GC_RUN);
+	FATES(&usual, XFP_GC_RUN, XFP_GC_RUN, XFP_GC_REMOVED, XFP_GC_RUN);
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
 }
@@ -218,9 +218,9 @@ static void unrecorded(void **state)
 	FATES(&rules, XFP_GC_UNRECORDED, XFP_GC_UNRECORDED, XFP_GC_UNRECORDED, XFP_GC_UNRECORDED);
 	add_run(m, "/nowhere/a.xfp", NULL, NULL, 0);
 	set_age(&store, 0, DAY);
-	FATES(&rules, XFP_GC_UNRECORDED, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
+	FATES(&rules, XFP_GC_UNRECORDED, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_REMOVED);
 	rules.keep_runs = 0;
-	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
+	FATES(&rules, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_REMOVED);
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
 }
@@ -247,19 +247,19 @@ static void age_and_size(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		set_age(&store, i, (10 + (int64_t)i) * DAY); /* the packed one is the oldest */
 	rules.older_than = time(NULL) - 12 * DAY + 100;
-	FATES(&rules, XFP_GC_YOUNG, XFP_GC_YOUNG, XFP_GC_GOES, XFP_GC_GOES);
+	FATES(&rules, XFP_GC_YOUNG, XFP_GC_YOUNG, XFP_GC_REMOVED, XFP_GC_REMOVED);
 	rules.older_than = INT64_MAX;
 	rules.max_size = 1;
-	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
+	FATES(&rules, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_REMOVED);
 	rules.max_size = UINT64_MAX;
 	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS);
 	/* One byte too many: the least recently used goes. */
 	rules.max_size = size_of(&store, m) - 1;
-	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_GOES);
+	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_REMOVED);
 	/* A run uses it and its inputs: now those are the most recently used. */
 	add_run(m, "/nowhere/a.xfp", NULL, PACKED, 0);
 	rules.max_size = size_of(&store, m) - 1;
-	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_GOES, XFP_GC_FITS);
+	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_REMOVED, XFP_GC_FITS);
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
 }
@@ -285,17 +285,17 @@ static void of_the_same_age(void **state)
 	rules.max_size = size_of(&store, m);
 	FATES(&rules, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS);
 	rules.max_size -= 1;
-	FATES(&rules, XFP_GC_GOES, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS);
+	FATES(&rules, XFP_GC_REMOVED, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS);
 	rules.max_size = size_of(&store, m) - c.items[0].bytes;
-	FATES(&rules, XFP_GC_GOES, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS);
+	FATES(&rules, XFP_GC_REMOVED, XFP_GC_FITS, XFP_GC_FITS, XFP_GC_FITS);
 	rules.max_size -= 1;
-	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_FITS, XFP_GC_FITS);
+	FATES(&rules, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_FITS, XFP_GC_FITS);
 	xfp_census_free(&c);
 	rules.max_size = 0;
 	rules.older_than = then;
 	FATES(&rules, XFP_GC_YOUNG, XFP_GC_YOUNG, XFP_GC_YOUNG, XFP_GC_YOUNG);
 	rules.older_than = then + 1;
-	FATES(&rules, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES, XFP_GC_GOES);
+	FATES(&rules, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_REMOVED, XFP_GC_REMOVED);
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
 }
@@ -332,7 +332,7 @@ static void other_files(void **state)
 	assert_int_equal(plan.debris.count, 1);
 	assert_int_equal(plan.superseded.count, 2);
 	OK(xfp_gc_remove(&store, &c, &plan, &err));
-	OK(xfp_gc_forget(m, &c, &plan, &err));
+	OK(xfp_gc_remove_rows(m, &c, &plan, &err));
 	xfp_gc_plan_free(&plan);
 	xfp_census_free(&c);
 	for (unsigned i = 0; i < 4; i++)
@@ -369,7 +369,7 @@ static void collect(const struct xfp_store *store)
 	c = take(store, m);
 	OK(xfp_gc_plan(&c, &usual, &plan, &err));
 	OK(xfp_gc_remove(store, &c, &plan, &err));
-	OK(xfp_gc_forget(m, &c, &plan, &err));
+	OK(xfp_gc_remove_rows(m, &c, &plan, &err));
 	xfp_gc_plan_free(&plan);
 	xfp_census_free(&c);
 	xfp_manifest_close(m);

@@ -101,10 +101,10 @@ static struct xfp_checkpoint *make(struct metadata_maker *m)
 
 static const char *file_of(const struct xfp_checkpoint *c, const char *name)
 {
-	for (uint32_t i = 0; i < c->made_count; i++)
-		if (!strcmp(c->made[i].name, name)) {
-			assert_int_equal(strlen(c->made[i].bytes), c->made[i].size);
-			return c->made[i].bytes;
+	for (uint32_t i = 0; i < c->synthesized_count; i++)
+		if (!strcmp(c->synthesized[i].name, name)) {
+			assert_int_equal(strlen(c->synthesized[i].bytes), c->synthesized[i].size);
+			return c->synthesized[i].bytes;
 		}
 	return NULL;
 }
@@ -142,9 +142,9 @@ static void says_why(struct metadata_maker *m, const char *why)
 {
 	struct xfp_checkpoint *c = make(m);
 
-	if (c->made_count || c->note_count != 1 || !strstr(c->notes[0], why))
-		fail_msg("%u files, note \"%s\", not \"%s\"", (unsigned)c->made_count, c->note_count ? c->notes[0] : "",
-			 why);
+	if (c->synthesized_count || c->note_count != 1 || !strstr(c->notes[0], why))
+		fail_msg("%u files, note \"%s\", not \"%s\"", (unsigned)c->synthesized_count,
+			 c->note_count ? c->notes[0] : "", why);
 	xfp_checkpoint_close(c);
 }
 
@@ -181,7 +181,7 @@ static void bytes_are_split_and_merged(void **state)
 	put_number(&m, "tokenizer.ggml.padding_token_id", 7);
 	put_number(&m, "tokenizer.ggml.bos_token_id", 0);
 	c = make(&m);
-	assert_int_equal(c->made_count, 2);
+	assert_int_equal(c->synthesized_count, 2);
 	assert_int_equal(c->note_count, 0);
 	says(c, "tokenizer.json", "version", NULL, "\"1.0\"");
 	says(c, "tokenizer.json", "added_tokens", NULL,
@@ -321,7 +321,7 @@ static void what_tells_nothing_is_told(void **state)
 	struct xfp_checkpoint *c = make(&m);
 
 	(void)state;
-	assert_int_equal(c->made_count, 2);
+	assert_int_equal(c->synthesized_count, 2);
 	assert_int_equal(c->note_count, 1);
 	assert_non_null(strstr(c->notes[0], "does not say how texts are split"));
 	says(c, "tokenizer.json", "pre_tokenizer", NULL,

@@ -34,10 +34,10 @@ static struct xfp_parameters plain(void)
 	struct xfp_parameters p = round_floors();
 
 	p.modes = 1u << XFP_MODE_V2;
-	p.bits = xfp_bits_usual(p.modes);
+	p.bits = xfp_default_bits(p.modes);
 	p.lm_head = XFP_LM_HEAD_FP8;
-	p.outlier_sigma = XFP_SIGMA_USUAL;
-	p.outlier_cap = XFP_CAP_USUAL;
+	p.outlier_sigma = XFP_SIGMA_DEFAULT;
+	p.outlier_cap = XFP_CAP_DEFAULT;
 	return p;
 }
 

@@ -323,7 +323,7 @@ static enum xfp_status open_store(void **state, const char *path, struct xfp_err
 	enum xfp_status status = xfp_store_open(path, &store, err);
 
 	(void)state;
-	assert_int_not_equal(xfp_store_look(path, &store, NULL), XFP_OK);
+	assert_int_not_equal(xfp_store_open_readonly(path, &store, NULL), XFP_OK);
 	return status;
 }
 
@@ -355,9 +355,9 @@ static enum xfp_status lock(void **state, const char *folder, struct xfp_error *
 	int fd = -1;
 
 	(void)state;
-	assert_int_not_equal(xfp_lock_share(&store, "xfp", &fd, NULL), XFP_OK);
+	assert_int_not_equal(xfp_lock_shared(&store, "xfp", &fd, NULL), XFP_OK);
 	assert_int_equal(fd, -1);
-	return xfp_lock_alone(&store, "xfp", &fd, err);
+	return xfp_lock_exclusive(&store, "xfp", &fd, err);
 }
 
 static void caches(void **state)

@@ -12,10 +12,10 @@
 
 static char *copy(const char *text)
 {
-	char *made = strdup(text);
+	char *synthesized = strdup(text);
 
-	assert_non_null(made);
-	return made;
+	assert_non_null(synthesized);
+	return synthesized;
 }
 
 static char *hostile(void)
@@ -28,7 +28,7 @@ static struct xfp_recipe *recipe(uint32_t number)
 {
 	struct xfp_component components[3];
 	struct xfp_recipe_part parts[2];
-	struct xfp_recipe made = { parts, 1 + number % 2, number % 4 == 3, 9, 8, 7, 6, number };
+	struct xfp_recipe synthesized = { parts, 1 + number % 2, number % 4 == 3, 9, 8, 7, 6, number };
 	struct xfp_recipe *copied;
 
 	for (uint32_t i = 0; i < 3; i++)
@@ -41,7 +41,7 @@ static struct xfp_recipe *recipe(uint32_t number)
 						     .parameters = { 1, 2, number, p },
 						     .components = components,
 						     .component_count = 3 - p };
-	copied = xfp_recipe_copy(&made);
+	copied = xfp_recipe_copy(&synthesized);
 	assert_non_null(copied);
 	return copied;
 }
@@ -113,8 +113,9 @@ static struct xfp_ledger *make(uint32_t kept)
 		};
 	l->extras[l->extra_count++] = copy("config.json");
 	l->extras[l->extra_count++] = copy("1_Pooling/config.json");
-	l->made = calloc(2, sizeof *l->made);
-	l->made[1] = (struct xfp_ledger_made){ copy("/models/made/c.json"), "0123456789abcdef0123456789abcdef" };
+	l->synthesized = calloc(2, sizeof *l->synthesized);
+	l->synthesized[1] =
+		(struct xfp_ledger_synthesized){ copy("/models/made/c.json"), "0123456789abcdef0123456789abcdef" };
 	for (uint32_t i = 0; i < kept; i++)
 		add_tensor(l, xfp_formatted("a.%06u.norm.weight", i), "norm: kept by rule", XFP_FATE_KEPT, UINT32_MAX);
 	stack = l->tensor_count;
@@ -224,10 +225,10 @@ static void whole(void **state)
 	assert_memory_equal(got->matrices, want->matrices, want->matrix_count * sizeof *want->matrices);
 	assert_int_equal(got->extra_count, 2);
 	assert_string_equal(got->extras[1], "1_Pooling/config.json");
-	assert_false(xfp_ledger_extra_made(got, 0));
-	assert_true(xfp_ledger_extra_made(got, 1));
-	assert_string_equal(got->made[1].path, "/models/made/c.json");
-	assert_string_equal(got->made[1].hex, want->made[1].hex);
+	assert_false(xfp_ledger_extra_is_synthesized(got, 0));
+	assert_true(xfp_ledger_extra_is_synthesized(got, 1));
+	assert_string_equal(got->synthesized[1].path, "/models/made/c.json");
+	assert_string_equal(got->synthesized[1].hex, want->synthesized[1].hex);
 	xfp_ledger_free(want);
 	xfp_ledger_free(got);
 	free(path);

@@ -31,7 +31,8 @@ static void write_ledger(const char *path)
 					.cols = 4 };
 	struct xfp_ledger_matrix matrices[2] = { { 0, 0, 3, 4, 4, 1 }, { 1, 0, 3, 4, 4, 1 } };
 	char *extra = (char *)"config.json";
-	struct xfp_ledger_made made = { (char *)"/models/made/config.json", "0123456789abcdef0123456789abcdef" };
+	struct xfp_ledger_synthesized synthesized = { (char *)"/models/made/config.json",
+						      "0123456789abcdef0123456789abcdef" };
 	struct xfp_ledger ledger = { .model = (char *)"m",
 				     .family = (char *)"f",
 				     .format = (char *)"safetensors",
@@ -40,7 +41,7 @@ static void write_ledger(const char *path)
 				     .units = &unit,
 				     .matrices = matrices,
 				     .extras = &extra,
-				     .made = &made,
+				     .synthesized = &synthesized,
 				     .file_count = 2,
 				     .tensor_count = 3,
 				     .unit_count = 1,

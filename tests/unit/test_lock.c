@@ -27,7 +27,7 @@ static int share(const struct xfp_store *store, const char *what)
 {
 	int fd = -1;
 
-	if (xfp_lock_share(store, what, &fd, &err))
+	if (xfp_lock_shared(store, what, &fd, &err))
 		fail_msg("%s", err.text);
 	assert_true(fd >= 0);
 	return fd;
@@ -52,25 +52,25 @@ static void shared_or_alone(void **state)
 	struct xfp_store store = open_cache(state);
 	int one = share(&store, "xfp convert -o one"), two = share(&store, "xfp convert -o two"), fd = 7;
 
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &fd, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &fd, &err), XFP_FAILED);
 	assert_int_equal(fd, -1);
 	assert_non_null(strstr(err.text, "in use by xfp convert -o two (process "));
 	assert_non_null(strstr(err.text, " and others; wait for it to end"));
 	assert_null(strstr(err.text, " on ")); /* this host */
 	xfp_lock_release(one);
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &fd, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &fd, &err), XFP_FAILED);
 	xfp_lock_release(two);
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &fd, &err), XFP_OK);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &fd, &err), XFP_OK);
 	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	/* Earlier holders are removed. */
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache drop", &two, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache drop", &two, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "in use by xfp cache gc (process "));
 	assert_null(strstr(err.text, "and others"));
 	xfp_lock_release(fd);
 	xfp_lock_release(-1);
 	/* A conversion that takes the lock exclusively for a moment removes them, too. */
 	one = share(&store, "xfp convert -o three");
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &fd, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &fd, &err), XFP_FAILED);
 	assert_null(strstr(err.text, "and others"));
 	assert_non_null(strstr(err.text, "xfp convert -o three"));
 	xfp_lock_release(one);
@@ -85,7 +85,7 @@ static void sharing_waits(void **state)
 	int status, held = -1, fd;
 	pid_t child;
 
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &held, &err), XFP_OK);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &held, &err), XFP_OK);
 	child = fork();
 	assert_true(child >= 0);
 	if (!child) {
@@ -95,7 +95,7 @@ static void sharing_waits(void **state)
 	close(held);
 	fd = share(&store, "xfp convert -o one");
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &held, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &held, &err), XFP_FAILED);
 	xfp_lock_release(fd);
 	xfp_store_close(&store);
 }
@@ -111,7 +111,7 @@ static void made_anew_while_it_is_held(void **state)
 	assert_true(xfp_lock_is_of(&store, -1));
 	assert_int_equal(rename(path, old), 0);
 	assert_false(xfp_lock_is_of(&store, held)); /* the file does not exist */
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache drop", &alone, &err), XFP_OK);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache drop", &alone, &err), XFP_OK);
 	assert_false(xfp_lock_is_of(&store, held)); /* another file exists */
 	assert_true(xfp_lock_is_of(&store, alone));
 	assert_int_equal(rename(old, path), 0);
@@ -140,19 +140,19 @@ static void lines_of_others(void **state)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	held = share(&store, "xfp convert -o one");
 	assert_int_equal(ftruncate(held, 0), 0);
-	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "gc", &fd, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "by stages of a conversion that has ended, or by another host"));
 	assert_int_equal(pwrite(held, rubbish, strlen(rubbish), 0), strlen(rubbish));
-	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "gc", &fd, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "that has ended, or by another host"));
 	line = xfp_formatted("%ld %08x %s xfp convert -o x\n", (long)child, xfp_process_space(), "here");
 	assert_int_equal(pwrite(held, line, strlen(line), 0), strlen(line));
-	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "gc", &fd, &err), XFP_FAILED);
 	assert_null(strstr(err.text, "-o x"));
 	free(line);
 	line = xfp_formatted("%ld 00000000 far-away.example xfp convert\t-o x\n", (long)child);
 	assert_int_equal(pwrite(held, line, strlen(line), 0), strlen(line));
-	assert_int_equal(xfp_lock_alone(&store, "gc", &fd, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "gc", &fd, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "in use by xfp convert\\x09-o x (process "));
 	assert_non_null(strstr(err.text, " on far-away.example)"));
 	free(line);
@@ -167,14 +167,14 @@ static void read_only(void **state)
 	int fd = 7, alone = -1;
 
 	store.read_only = true;
-	assert_int_equal(xfp_lock_share(&store, "xfp convert", &fd, &err), XFP_OK);
+	assert_int_equal(xfp_lock_shared(&store, "xfp convert", &fd, &err), XFP_OK);
 	assert_int_equal(fd, -1);
 	store.read_only = false;
 	xfp_lock_release(share(&store, "xfp convert"));
 	store.read_only = true;
 	fd = share(&store, "xfp convert");
 	store.read_only = false;
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &alone, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &alone, &err), XFP_FAILED);
 	xfp_lock_release(fd);
 	xfp_store_close(&store);
 }
@@ -186,16 +186,16 @@ static void alone_for_a_moment(void **state)
 	int one = share(&store, "xfp convert -o one"), two = share(&store, "xfp convert -o two"), other;
 
 	store.wait = (struct xfp_wait){ 0 };
-	assert_false(xfp_lock_have_alone(one));
-	assert_int_equal(xfp_lock_share_again(&store, one, &err), XFP_OK);
+	assert_false(xfp_lock_try_upgrade(one));
+	assert_int_equal(xfp_lock_downgrade(&store, one, &err), XFP_OK);
 	xfp_lock_release(two);
 	other = dup(one); /* as a child inherits it */
-	assert_true(xfp_lock_have_alone(one));
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &two, &err), XFP_FAILED);
-	assert_int_equal(xfp_lock_share_again(&store, one, &err), XFP_OK);
+	assert_true(xfp_lock_try_upgrade(one));
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &two, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_downgrade(&store, one, &err), XFP_OK);
 	two = share(&store, "xfp convert -o two");
-	assert_false(xfp_lock_have_alone(-1));
-	assert_int_equal(xfp_lock_share_again(&store, -1, &err), XFP_OK);
+	assert_false(xfp_lock_try_upgrade(-1));
+	assert_int_equal(xfp_lock_downgrade(&store, -1, &err), XFP_OK);
 	xfp_lock_release(two);
 	xfp_lock_release(other);
 	xfp_lock_release(one);

@@ -26,7 +26,7 @@ static void ingest_and_ask(void **state)
 	       "1boutliers0a,2cfit1b,3dfit1b");
 	expect(state, "SELECT artifacts || ' ' || seconds FROM stage_costs WHERE kind = 'packed'", "1 1.5");
 	expect(state, "SELECT count(*) FROM cache_sizes", "4");
-	OK(xfp_manifest_forget(m, FIT, &err));
+	OK(xfp_manifest_remove_artifact(m, FIT, &err));
 	assert_false(xfp_manifest_has(m, FIT));
 	expect(state, "SELECT count(*) FROM candidates", "0");
 	OK(xfp_manifest_ingest(m, &store, FIT, &err));
@@ -129,14 +129,14 @@ static void sealed_candidates(void **state)
 		"PRAGMA foreign_keys = OFF; UPDATE artifacts SET key = '1c' WHERE kind = 'fit'",
 		"PRAGMA foreign_keys = OFF; DELETE FROM artifacts WHERE kind = 'fit'",
 	};
-	struct xfp_candidate candidates[XFP_MOST_CANDIDATES];
+	struct xfp_candidate candidates[XFP_MAX_CANDIDATES];
 	struct xfp_store store = open_cache(state, 4);
 	struct xfp_manifest *m = open_manifest(&store, 4);
 	uint32_t count;
 
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
 		damage(state, damages[i]);
-		if (xfp_manifest_get_candidates(m, FIT, XFP_MOST_CANDIDATES, candidates, &count))
+		if (xfp_manifest_get_candidates(m, FIT, XFP_MAX_CANDIDATES, candidates, &count))
 			fail_msg("%s: believed", damages[i]);
 		OK(xfp_manifest_repair(m, &store, FIT, &err));
 		everything_is_there(m);
@@ -182,7 +182,7 @@ static void sealed_sources(void **state)
 		if (strstr(damages[i], "'2'"))
 			OK(xfp_manifest_put_source(m, "/x", &identity, "2", other, &err));
 		if (strstr(damages[i], "region = '1' WHERE"))
-			OK(xfp_manifest_forget_source(m, "/x", "1", &err));
+			OK(xfp_manifest_remove_source(m, "/x", "1", &err));
 		damage(state, damages[i]);
 		/* Query with the old and with the new values of the row. */
 		for (unsigned field = 0; field < 6; field++) {
@@ -214,7 +214,7 @@ static void forgotten_source(void **state)
 	OK(xfp_manifest_put_source(m, "/x", &identity, "1", digest, &err));
 	OK(xfp_manifest_put_source(m, "/x", &identity, "2", digest, &err));
 	OK(xfp_manifest_put_source(m, "/y", &identity, "1", digest, &err));
-	OK(xfp_manifest_forget_source(m, "/x", "1", &err));
+	OK(xfp_manifest_remove_source(m, "/x", "1", &err));
 	assert_false(xfp_manifest_get_source(m, "/x", &identity, "1", got));
 	assert_true(xfp_manifest_get_source(m, "/x", &identity, "2", got));
 	assert_true(xfp_manifest_get_source(m, "/y", &identity, "1", got));

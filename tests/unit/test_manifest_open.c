@@ -173,7 +173,7 @@ static void killed_writer(void **state)
 
 		if (xfp_manifest_open(&store, &mine, NULL, NULL) ||
 		    xfp_manifest_run_begin(mine, "a", "b", "{}", &run, NULL) || xfp_manifest_begin(mine, NULL) ||
-		    xfp_manifest_forget(mine, FIT, NULL))
+		    xfp_manifest_remove_artifact(mine, FIT, NULL))
 			_exit(1);
 		_exit(0); /* neither committed nor closed */
 	}
@@ -233,7 +233,7 @@ static void read_only(void **state)
 		m = open_manifest(&store, kind ? 4 : -1);
 		everything_is_there(m);
 		OK(xfp_manifest_begin(m, &err));
-		OK(xfp_manifest_forget(m, "99000000000000000000000000000000", &err));
+		OK(xfp_manifest_remove_artifact(m, "99000000000000000000000000000000", &err));
 		OK(xfp_manifest_put_source(m, "/x", &identity, "0", digest, &err));
 		OK(xfp_manifest_run_begin(m, "m", "o", "{}", &run, &err));
 		assert_true(run >= 0);
@@ -272,7 +272,7 @@ static void read_only_with_journal(void **state)
 	everything_is_there(reader);
 	assert_true(xfp_manifest_get_source(reader, "/x", &identity, "0", found));
 	assert_memory_equal(found, digest, sizeof digest);
-	OK(xfp_manifest_forget(reader, PACKED, &err));
+	OK(xfp_manifest_remove_artifact(reader, PACKED, &err));
 	xfp_manifest_close(reader);
 	assert_true(xfp_manifest_has(m, PACKED));
 

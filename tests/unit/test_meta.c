@@ -173,7 +173,7 @@ static void parts_are_joined(void **state)
 		if (open_parts(state, &c))
 			fail_msg("%s", err.text);
 		expect_tensor(c, "embed_tokens", 12, DIM, 2, false, 0);
-		assert_int_equal(c->made_count, 0);
+		assert_int_equal(c->synthesized_count, 0);
 		xfp_checkpoint_close(c);
 	}
 }

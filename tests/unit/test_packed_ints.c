@@ -12,7 +12,7 @@
 #include "checkpoints/packed/nvfp4.h"
 #include "tests/unit/scratch.h"
 
-#define MOST_BYTES 65536u
+#define MAX_BYTES 65536u
 
 static struct xfp_error err;
 
@@ -21,7 +21,7 @@ struct packed {
 	struct xfp_recipe_part part;
 	struct xfp_recipe recipe;
 	struct xfp_source_file file;
-	unsigned char data[MOST_BYTES]; /* components, one after the other */
+	unsigned char data[MAX_BYTES]; /* components, one after the other */
 	uint64_t used;
 	double *stored; /* values before rounding */
 };
@@ -41,7 +41,7 @@ static unsigned char *put(struct packed *p, enum xfp_component_role role, enum x
 {
 	unsigned char *at = p->data + p->used;
 
-	assert_true(p->used + bytes + 16 <= MOST_BYTES);
+	assert_true(p->used + bytes + 16 <= MAX_BYTES);
 	p->components[p->part.component_count++] = (struct xfp_component){ role, dtype, 0, p->used, bytes };
 	p->used += bytes + 5;
 	memset(at, 0, bytes);

@@ -162,12 +162,12 @@ static void defaults(void **state)
 static void usual_thresholds(void **state)
 {
 	(void)state;
-	assert_int_equal(xfp_sigma_usual(XFP_AUTO_MODES), XFP_SIGMA_AUTO);
+	assert_int_equal(xfp_default_sigma(XFP_AUTO_MODES), XFP_SIGMA_AUTO);
 	for (int mode = XFP_MODE_V2; mode < XFP_MODES; mode++)
-		assert_int_equal(xfp_sigma_usual(1u << mode), 4000);
-	assert_int_equal(xfp_cap_usual(XFP_SIGMA_AUTO), 62500000);
-	assert_int_equal(xfp_cap_usual(4000), 20000000);
-	assert_int_equal(xfp_cap_usual(0), 20000000);
+		assert_int_equal(xfp_default_sigma(1u << mode), 4000);
+	assert_int_equal(xfp_default_cap(XFP_SIGMA_AUTO), 62500000);
+	assert_int_equal(xfp_default_cap(4000), 20000000);
+	assert_int_equal(xfp_default_cap(0), 20000000);
 }
 
 static void thresholds(void **state)
@@ -494,8 +494,8 @@ static void bad_json(void **state)
 
 	(void)state;
 	p.modes = 1u << XFP_MODE_V2;
-	p.bits = xfp_bits_usual(p.modes);
-	p.outlier_sigma = XFP_SIGMA_USUAL;
+	p.bits = xfp_default_bits(p.modes);
+	p.outlier_sigma = XFP_SIGMA_DEFAULT;
 	good = xfp_parameters_to_json(&p);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char *text = replaced(good, cases[i].from, cases[i].to);

@@ -337,10 +337,10 @@ static void taken(void **state)
 		format(&p, cases[i].class_, cases[i].format);
 		if (cases[i].override)
 			override(&p, cases[i].override);
-		if (xfp_policy_takes(&p, cases[i].name, cases[i].class_) != (cases[i].takes == true))
+		if (xfp_policy_quantizes(&p, cases[i].name, cases[i].class_) != (cases[i].takes == true))
 			fail_msg("%s, class %s", cases[i].override ? cases[i].override : "-", cases[i].format);
 		p.keep_embeddings = true;
-		if (xfp_policy_takes(&p, cases[i].name, cases[i].class_) != (cases[i].takes != false))
+		if (xfp_policy_quantizes(&p, cases[i].name, cases[i].class_) != (cases[i].takes != false))
 			fail_msg("%s, class %s", cases[i].override ? cases[i].override : "-", cases[i].format);
 		xfp_parameters_free(&p);
 	}

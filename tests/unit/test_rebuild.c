@@ -244,17 +244,17 @@ static void locks(void **state)
 	struct xfp_error err;
 	char pid[64];
 
-	OK(xfp_lock_share(&store, "xfp convert -o /a\nb.xfp", &one, &err));
-	OK(xfp_lock_share(&store, "xfp convert -o /c.xfp", &two, &err));
+	OK(xfp_lock_shared(&store, "xfp convert -o /a\nb.xfp", &one, &err));
+	OK(xfp_lock_shared(&store, "xfp convert -o /c.xfp", &two, &err));
 	assert_true(one >= 0 && two >= 0);
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &alone, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &alone, &err), XFP_FAILED);
 	snprintf(pid, sizeof pid, "/c.xfp (process %ld) and others", (long)getpid());
 	assert_non_null(strstr(err.text, pid));
 	xfp_lock_release(two);
 	xfp_lock_release(one);
-	OK(xfp_lock_alone(&store, "xfp cache gc", &alone, &err));
+	OK(xfp_lock_exclusive(&store, "xfp cache gc", &alone, &err));
 	assert_true(alone >= 0);
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &one, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &one, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "xfp cache gc (process "));
 	assert_null(strstr(err.text, "others")); /* those lines disappeared with their locks */
 	xfp_lock_release(alone);
@@ -264,11 +264,11 @@ static void locks(void **state)
 
 		assert_true(child >= 0);
 		if (!child)
-			_exit(xfp_lock_share(&store, "xfp convert -o /gone.xfp", &one, NULL) != XFP_OK);
+			_exit(xfp_lock_shared(&store, "xfp convert -o /gone.xfp", &one, NULL) != XFP_OK);
 		assert_int_equal(waitpid(child, NULL, 0), child);
 	}
-	OK(xfp_lock_share(&store, "xfp convert -o /d.xfp", &two, &err));
-	assert_int_equal(xfp_lock_alone(&store, "xfp cache gc", &alone, &err), XFP_FAILED);
+	OK(xfp_lock_shared(&store, "xfp convert -o /d.xfp", &two, &err));
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &alone, &err), XFP_FAILED);
 	assert_non_null(strstr(err.text, "/d.xfp"));
 	assert_null(strstr(err.text, "gone"));
 	xfp_lock_release(two);

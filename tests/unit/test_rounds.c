@@ -45,7 +45,7 @@ static void begin(struct subject *s)
 	s->c.parameters = xfp_parameters_default();
 	for (int i = 0; i < XFP_CLASSES; i++)
 		s->c.parameters.floor[i] = 0;
-	s->request.goal = (struct xfp_goal){ .kind = XFP_GOAL_ENVELOPE, .gpus = 1, .said = "--envelope" };
+	s->request.goal = (struct xfp_goal){ .kind = XFP_GOAL_ENVELOPE, .gpus = 1, .option = "--envelope" };
 	s->ledger.units = s->units;
 	s->c.request = &s->request;
 	s->c.units.ledger = &s->ledger;

@@ -22,8 +22,8 @@ static void rows(void **state)
 		assert_non_null(step->kind);
 		assert_int_equal(strncmp(step->program, "xfp-", 4), 0);
 		assert_string_equal(step->program + 4, step->stage);
-		assert_int_equal(strncmp(step->said, step->stage, strlen(step->stage)), 0);
-		assert_string_equal(step->said + strlen(step->stage), step->extended ? " --extended" : "");
+		assert_int_equal(strncmp(step->display_name, step->stage, strlen(step->stage)), 0);
+		assert_string_equal(step->display_name + strlen(step->stage), step->extended ? " --extended" : "");
 		assert_int_equal(step->fit, s >= XFP_STAMP_FIT && s < XFP_STAMP_FIT + XFP_FIT_KINDS);
 		assert_int_equal(step->extended, step->fit && xfp_step_fit((enum xfp_stamp)s) >= XFP_FIT_EXTENDED);
 		assert_int_equal(!step->target, step->extended);

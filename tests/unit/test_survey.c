@@ -108,7 +108,7 @@ static void who_watches_is_told_throughout(void **state)
 {
 	static const struct xfp_thresholds thresholds = { 3, { 0, 4000, 6000 } };
 	struct counter counter = { .watcher = { count_more, count_done } };
-	struct xfp_candidate list[6 * XFP_MOST_CANDIDATES];
+	struct xfp_candidate list[6 * XFP_MAX_CANDIDATES];
 	uint64_t work, rows;
 	struct subject s;
 
@@ -180,7 +180,7 @@ static void all_rows_are_as_the_fits_have_them(void **state)
 	char *folder = scratch_path(state, "cache");
 
 	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-		struct xfp_candidate list[2 * XFP_MOST_CANDIDATES], measured[2 * XFP_MOST_CANDIDATES];
+		struct xfp_candidate list[2 * XFP_MAX_CANDIDATES], measured[2 * XFP_MAX_CANDIDATES];
 		struct xfp_error err = { 0 };
 		struct subject s;
 		uint32_t count, first;
@@ -359,7 +359,7 @@ static const struct xfp_candidate *find(const struct xfp_candidate *list, uint32
 
 static void lower_thresholds_have_more_outliers(void **state)
 {
-	static struct xfp_candidate list[8 * 2 * XFP_MOST_CANDIDATES];
+	static struct xfp_candidate list[8 * 2 * XFP_MAX_CANDIDATES];
 	const struct xfp_candidate *none, *five, *least;
 	struct subject s;
 	uint64_t before = 0;
@@ -391,7 +391,7 @@ static void lower_thresholds_have_more_outliers(void **state)
 /* Half of the unit sampled has half of its outliers; the estimate is all of them. */
 static void what_a_sample_has_all_rows_have(void **state)
 {
-	static struct xfp_candidate all[2 * XFP_MOST_CANDIDATES], half[2 * XFP_MOST_CANDIDATES];
+	static struct xfp_candidate all[2 * XFP_MAX_CANDIDATES], half[2 * XFP_MAX_CANDIDATES];
 	const struct xfp_thresholds four = { 1, { 4000 } };
 	struct subject s;
 	uint32_t count;
@@ -412,7 +412,7 @@ static void capped(void **state)
 {
 	static const uint32_t caps[] = { 0, XFP_NANO / 1000, XFP_NANO / 200, XFP_NANO / 100, XFP_NANO / 16, XFP_NANO };
 	const struct xfp_thresholds two = { 1, { 2000 } };
-	struct xfp_candidate list[2 * XFP_MOST_CANDIDATES];
+	struct xfp_candidate list[2 * XFP_MAX_CANDIDATES];
 	uint64_t free_count = 0;
 	struct subject s;
 
@@ -442,7 +442,7 @@ static void constant_and_tiny(float *weights, uint64_t count)
 static void far_from_the_mean(void **state)
 {
 	const struct xfp_thresholds two = { 1, { 2500 } };
-	struct xfp_candidate list[2 * XFP_MOST_CANDIDATES];
+	struct xfp_candidate list[2 * XFP_MAX_CANDIDATES];
 	struct subject s;
 	uint32_t count;
 
@@ -469,7 +469,7 @@ static void zeros(float *weights, uint64_t count)
 
 static void units_of_one_value(void **state)
 {
-	static struct xfp_candidate list[8 * 2 * XFP_MOST_CANDIDATES];
+	static struct xfp_candidate list[8 * 2 * XFP_MAX_CANDIDATES];
 	struct subject s;
 
 	for (int zero = 0; zero < 2; zero++) {
@@ -491,7 +491,7 @@ static void units_of_one_value(void **state)
 static void peaks_are_picked(void **state)
 {
 	const struct xfp_thresholds none = { 1, { 0 } };
-	struct xfp_candidate with[2 * XFP_MOST_CANDIDATES], without[2 * XFP_MOST_CANDIDATES];
+	struct xfp_candidate with[2 * XFP_MAX_CANDIDATES], without[2 * XFP_MAX_CANDIDATES];
 	struct xfp_error err = { 0 };
 	struct xfp_outliers known;
 	struct xfp_survey survey;

@@ -241,7 +241,7 @@ static void unpack_fills_a_shard(void **state)
 static void new_folders(void **state)
 {
 	struct fixture *f = *state;
-	struct xfp_made made = { 0 };
+	struct xfp_created made = { 0 };
 	struct xfp_error err = { 0 };
 	char *deep = xfp_path(f->folder, "gone/new");
 
@@ -249,7 +249,7 @@ static void new_folders(void **state)
 	assert_non_null(strstr(err.text, "does not exist; create that first"));
 	assert_int_equal(xfp_new_folder_make(&made, f->folder, &err), XFP_OK);
 	assert_int_equal(made.count, 0);
-	xfp_made_free(&made);
+	xfp_created_free(&made);
 	free(deep);
 }
 
