@@ -17,8 +17,8 @@
 #include "base/text/text.h"
 #include "commands/info_device.h"
 #include "commands/ui/commands.h"
+#include "commands/ui/composition_print.h"
 #include "commands/ui/report.h"
-#include "commands/ui/whole_print.h"
 #include "schemas/json_print.h"
 #include "schemas/layout/classes.h"
 #include "schemas/parameters.h"
@@ -56,7 +56,8 @@ static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_recor
 			{ "library_size", xfp_json_count_or_null(unit->library_size) },
 			{ "rows", xfp_json_count(unit->rows) }, { "cols", xfp_json_count(unit->cols) },
 			{ "experts", xfp_json_count(unit->experts) }, { "weights", xfp_json_count(unit->weights) },
-			{ "bytes", xfp_json_count(unit->bytes) }, { "true_bits", json_real(xfp_true_bits(unit)) },
+			{ "bytes", xfp_json_count(unit->bytes) },
+			{ "true_bits", json_real(xfp_unit_stored_bits(unit)) },
 			{ "paper_bits", json_real(xfp_unit_paper_bits(bundle, unit)) },
 			{ "outliers", xfp_json_count(unit->outliers) }, { "cos_median", json_real(unit->cos_median) },
 			{ "cos_p5", json_real(unit->cos_p5) }, { "floor", json_real(unit->floor) },
@@ -82,7 +83,7 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 	json_t *units = json_array(), *tensors = json_array(), *method, *root;
 	struct xfp_bundle_info info;
 	struct xfp_tensor_info tensor;
-	struct xfp_whole whole = xfp_whole_of_bundle(bundle);
+	struct xfp_composition composition = xfp_composition_of_bundle(bundle);
 	struct xfp_unit_info unit;
 
 	xfp_bundle_info(bundle, &info);
@@ -100,7 +101,7 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 	method = json_loadb(info.json, info.json_bytes, 0, NULL);
 	root = XFP_JSON({ "version", xfp_json_count(info.version) }, { "family", xfp_json_text(info.family) },
 			{ "weights", xfp_json_count(info.weights) }, { "bytes", xfp_json_count(info.file_bytes) },
-			{ "whole", xfp_whole_json(&whole) }, { "method", method ? method : json_null() },
+			{ "whole", xfp_composition_json(&composition) }, { "method", method ? method : json_null() },
 			{ "units", units }, { "tensors", tensors });
 	if (device)
 		xfp_json_put(&root, "device", xfp_info_device_json(bundle, device));
@@ -254,14 +255,14 @@ done:
 static void print_text(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, const char *path,
 		       bool all_units)
 {
-	struct xfp_whole whole = xfp_whole_of_bundle(bundle);
+	struct xfp_composition composition = xfp_composition_of_bundle(bundle);
 	struct xfp_bundle_info info;
 	char weights[32];
 
 	xfp_bundle_info(bundle, &info);
-	whole.compact = recorded && recorded->parameters.modes >> XFP_MODE_V2C & 1;
+	composition.compact = recorded && recorded->parameters.modes >> XFP_MODE_V2C & 1;
 	xfp_screen_printf(stdout, "%s\n", path);
-	xfp_whole_print(stdout, "", &whole);
+	xfp_composition_print(stdout, "", &composition);
 	printf("format version %" PRIu32 ", family %s, %s weights in %" PRIu32 " units\n", info.version,
 	       xfp_printable(info.family).text, xfp_human((double)info.weights, "", weights), info.units);
 	print_method(&info);

@@ -143,8 +143,8 @@ commands_ui_libui_a_SOURCES = \
 	commands/ui/tokenizer_note.h \
 	commands/ui/when.c \
 	commands/ui/when.h \
-	commands/ui/whole_print.c \
-	commands/ui/whole_print.h
+	commands/ui/composition_print.c \
+	commands/ui/composition_print.h
 commands_unpack_libunpack_a_SOURCES = \
 	commands/unpack/config.c \
 	commands/unpack/config.h \

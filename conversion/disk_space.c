@@ -17,7 +17,7 @@
 #define BLOCK 512u /* of st_blocks */
 
 /* The nearest existing parent folder of a path, allocated; NULL if out of memory. */
-static char *folder_beside(const char *path)
+static char *nearest_folder(const char *path)
 {
 	char *folder = strdup(path), *slash;
 	struct stat st;
@@ -28,9 +28,9 @@ static char *folder_beside(const char *path)
 	return folder;
 }
 
-uint64_t xfp_free_beside(const char *path)
+uint64_t xfp_free_bytes_at(const char *path)
 {
-	char *folder = folder_beside(path);
+	char *folder = nearest_folder(path);
 	uint64_t bytes = 0;
 
 	if (folder && !xfp_free_bytes(folder, &bytes))
@@ -40,7 +40,7 @@ uint64_t xfp_free_beside(const char *path)
 }
 
 /* Total size of the files in a folder without subfolders. */
-static uint64_t taken_by(const char *folder)
+static uint64_t folder_bytes(const char *folder)
 {
 	DIR *dir = opendir(folder);
 	uint64_t bytes = 0;
@@ -68,7 +68,7 @@ struct disk_place {
 
 /* Bytes needed on a disk that has both bundle and cache: less than their sum if artifacts are removed as the bundle
  * grows. The work folder is added if it is on the same disk. */
-static uint64_t most_at_a_time(const struct disk_place *places, const struct xfp_disk *disk)
+static uint64_t peak_bytes(const struct disk_place *places, const struct xfp_disk *disk)
 {
 	const uint64_t total = xfp_disk_total(disk), both = total > disk->work ? total - disk->work : 0;
 
@@ -94,8 +94,8 @@ static enum xfp_status check_device(const struct disk_place *places, size_t firs
 			 places[i].option);
 	}
 	if (places[BUNDLE].device == places[CACHE].device && places[first].device == places[BUNDLE].device &&
-	    need > most_at_a_time(places, disk))
-		need = most_at_a_time(places, disk);
+	    need > peak_bytes(places, disk))
+		need = peak_bytes(places, disk);
 	if (!xfp_free_bytes(places[first].folder, &disk_space))
 		return xfp_fail_errno(err, errno, "%s: cannot determine its free space", places[first].folder);
 	if (disk_space >= need)
@@ -109,9 +109,9 @@ static enum xfp_status check_device(const struct disk_place *places, size_t firs
 
 enum xfp_status xfp_check_disk_space(const struct xfp_conversion *c, struct xfp_error *err)
 {
-	const struct xfp_extent extent = xfp_conversion_extent(c);
-	const struct xfp_disk disk = xfp_footprint_disk(&extent, XFP_EXPECTED);
-	const uint64_t there = taken_by(c->request->work), work = disk.work > there ? disk.work - there : 0;
+	const struct xfp_estimate_input input = xfp_conversion_estimate_input(c);
+	const struct xfp_disk disk = xfp_footprint_disk(&input, XFP_EXPECTED);
+	const uint64_t there = folder_bytes(c->request->work), work = disk.work > there ? disk.work - there : 0;
 	struct disk_place places[PLACES] = {
 		[BUNDLE] = { .path = c->request->out, .what = "the bundle", .option = "-o", .need = disk.bundle },
 		[CACHE] = { .path = c->request->cache, .what = "the cache", .option = "--cache" },
@@ -123,7 +123,7 @@ enum xfp_status xfp_check_disk_space(const struct xfp_conversion *c, struct xfp_
 	if (c->units.todo)
 		places[CACHE].need = disk.artifacts;
 	for (size_t i = 0; !status && i < PLACES; i++) {
-		if (!(places[i].folder = folder_beside(places[i].path)))
+		if (!(places[i].folder = nearest_folder(places[i].path)))
 			status = xfp_no_memory(err);
 		else if (stat(places[i].folder, &st))
 			status = xfp_fail_errno(err, errno, "%s", places[i].folder);

@@ -65,7 +65,7 @@ static bool can_drop(const struct xfp_conversion *c)
 				   : !c->place.store.read_only;
 }
 
-uint32_t xfp_drop_outlook(struct xfp_conversion *c)
+uint32_t xfp_drop_predict(struct xfp_conversion *c)
 {
 	struct xfp_dropping *d = c->request->drop_cache && c->place.manifest ? dropping_of(c) : NULL;
 	uint32_t stay = 0;
@@ -210,7 +210,7 @@ void xfp_drop_moved(struct xfp_conversion *c)
 		d->moved = moving.units;
 		end(c);
 	}
-	xfp_moving_see(c->request->work, moving.units);
+	xfp_moving_acknowledge(c->request->work, moving.units);
 }
 
 /* ---- after the bundle is complete ----------------------------------------------------------------- */

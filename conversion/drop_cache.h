@@ -17,8 +17,8 @@
 
 /* Remove the artifacts of this output's runs that no run into another output used, their stamps, and the cache that
  * convert created next to OUT if it is empty afterwards. *freed counts bytes. The bundle must be durable and its stamp
- * independent of artifacts (xfp_bundle_stand_alone): after a kill, a rerun then finds the bundle up to date and removes
- * the rest. Returns XFP_FAILED, with nothing removed, while others use the cache. */
+ * independent of artifacts (xfp_bundle_make_standalone): after a kill, a rerun then finds the bundle up to date and
+ * removes the rest. Returns XFP_FAILED, with nothing removed, while others use the cache. */
 enum xfp_status xfp_drop_cache(struct xfp_conversion *c, uint64_t *freed, struct xfp_error *err);
 
 /* Whether the run removes artifacts before its end. A run for a goal does not: each round solves the goal again from
@@ -44,6 +44,6 @@ void xfp_drop_units_end(struct xfp_conversion *c);
 
 /* Predict what --drop-cache will remove, for estimates: sets c->drop.units and marks the units that stay. Requires
  * prepared units. Returns the number of units that stay; all of them if the cache is read-only. */
-uint32_t xfp_drop_outlook(struct xfp_conversion *c);
+uint32_t xfp_drop_predict(struct xfp_conversion *c);
 
 #endif

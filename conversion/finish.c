@@ -20,14 +20,14 @@
 
 /* ---- bundles of earlier runs -------------------------------------------------------------------- */
 
-static enum xfp_status find_stamp(const struct xfp_conversion *c, bool alone, struct xfp_result *result,
+static enum xfp_status find_stamp(const struct xfp_conversion *c, bool standalone, struct xfp_result *result,
 				  struct xfp_error *err)
 {
 	struct xfp_bundle_stamp stamp;
 	enum xfp_status status;
 
 	xfp_mapped_begin(c->request->program, c->request->out, NULL);
-	status = xfp_bundle_stamp_matches(c, alone, &stamp, &result->unchanged, err);
+	status = xfp_bundle_stamp_matches(c, standalone, &stamp, &result->unchanged, err);
 	xfp_mapped_end();
 	if (!status && result->unchanged) {
 		snprintf(result->sha256, sizeof result->sha256, "%s", stamp.sha256);
@@ -36,12 +36,13 @@ static enum xfp_status find_stamp(const struct xfp_conversion *c, bool alone, st
 	return status;
 }
 
-static enum xfp_status take_stamp(const struct xfp_conversion *c, struct xfp_bundle_stamp *stamp, struct xfp_error *err)
+static enum xfp_status check_stamp(const struct xfp_conversion *c, struct xfp_bundle_stamp *stamp,
+				   struct xfp_error *err)
 {
 	enum xfp_status status;
 
 	xfp_mapped_begin(c->request->program, c->request->out, NULL);
-	status = xfp_bundle_stamp_take(c->request->out, stamp, err);
+	status = xfp_bundle_stamp_fill(c->request->out, stamp, err);
 	xfp_mapped_end();
 	return status;
 }
@@ -51,20 +52,21 @@ enum xfp_status xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp
 	return find_stamp(c, false, result, err);
 }
 
-enum xfp_status xfp_bundle_is_alone(const struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err)
+enum xfp_status xfp_bundle_is_standalone(const struct xfp_conversion *c, struct xfp_result *result,
+					 struct xfp_error *err)
 {
 	return find_stamp(c, true, result, err);
 }
 
-enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const struct xfp_result *result,
-				       struct xfp_error *err)
+enum xfp_status xfp_bundle_make_standalone(const struct xfp_conversion *c, const struct xfp_result *result,
+					   struct xfp_error *err)
 {
 	struct xfp_bundle_stamp stamp;
 	enum xfp_status status = xfp_bundle_stamp_key(c, true, stamp.key, err);
 
 	snprintf(stamp.sha256, sizeof stamp.sha256, "%s", result->sha256);
 	if (!status)
-		status = take_stamp(c, &stamp, err);
+		status = check_stamp(c, &stamp, err);
 	return status ? status : xfp_bundle_stamp_write(c->request->work, &stamp, err);
 }
 
@@ -179,7 +181,7 @@ int xfp_bundle_make(struct xfp_conversion *c, void (*tick)(void *context), void 
 		return status == XFP_DAMAGED ? status : (int)xfp_child_status(status);
 	if (!find_sha256(c, stamp.sha256))
 		return (int)xfp_fail(err, XFP_FAILED, "%s: xfp-bundle did not report its digest", c->request->out);
-	if ((status = (int)take_stamp(c, &stamp, err)))
+	if ((status = (int)check_stamp(c, &stamp, err)))
 		return status;
 	snprintf(result->sha256, sizeof result->sha256, "%s", stamp.sha256);
 	result->bytes = stamp.identity.size;
@@ -210,7 +212,7 @@ bool xfp_record_units(struct xfp_conversion *c)
 	for (uint32_t i = 0; !status && i < c->units.ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &c->units.ledger->units[i];
 		struct xfp_unit_state *state = &c->units.state[i];
-		bool alone = unit->plan != XFP_PLAN_FIT, kept = state->choice.candidate.mode == XFP_MODE_KEEP;
+		bool direct = unit->plan != XFP_PLAN_FIT, kept = state->choice.candidate.mode == XFP_MODE_KEEP;
 		enum xfp_mode mode = unit->plan == XFP_PLAN_FP8    ? XFP_MODE_FP8
 				     : unit->plan == XFP_PLAN_KEEP ? XFP_MODE_KEEP
 								   : (enum xfp_mode)state->choice.candidate.mode;
@@ -222,7 +224,7 @@ bool xfp_record_units(struct xfp_conversion *c)
 			.experts = unit->experts,
 			.rows = unit->rows,
 			.cols = unit->cols,
-			.choice = alone ? NULL : &state->choice,
+			.choice = direct ? NULL : &state->choice,
 			.mode = xfp_mode_name(mode),
 			.outliers = key_or_null(state->key[XFP_STAMP_OUTLIERS]),
 			.fit = key_or_null(kept ? first_fit(state) : state->choice.fit),

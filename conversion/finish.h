@@ -20,10 +20,11 @@ struct xfp_result {
 enum xfp_status xfp_bundle_is_current(const struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err);
 
 /* The same for a bundle whose artifacts were dropped: compares sources and settings, which determine everything else.
- * xfp_bundle_stand_alone converts the stamp of a current bundle to this kind. */
-enum xfp_status xfp_bundle_is_alone(const struct xfp_conversion *c, struct xfp_result *result, struct xfp_error *err);
-enum xfp_status xfp_bundle_stand_alone(const struct xfp_conversion *c, const struct xfp_result *result,
-				       struct xfp_error *err);
+ * xfp_bundle_make_standalone converts the stamp of a current bundle to this kind. */
+enum xfp_status xfp_bundle_is_standalone(const struct xfp_conversion *c, struct xfp_result *result,
+					 struct xfp_error *err);
+enum xfp_status xfp_bundle_make_standalone(const struct xfp_conversion *c, const struct xfp_result *result,
+					   struct xfp_error *err);
 
 /* Write the bundle. Returns XFP_DAMAGED if an artifact is damaged. Messages of xfp-bundle are logged and shown. */
 int xfp_bundle_make(struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_result *result,

@@ -14,8 +14,8 @@
 /* ---- artifacts of stages ----------------------------------------------------------------------- */
 
 /* Ingest the artifact that a unit's stamp names. */
-static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
-				  struct xfp_error *err)
+static enum xfp_status ingest_stamp(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
+				    struct xfp_error *err)
 {
 	const struct xfp_step *step = &xfp_steps[stamp];
 	bool fitted = c->units.ledger->units[number].plan == XFP_PLAN_FIT;
@@ -32,7 +32,7 @@ static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, enu
 	status = xfp_manifest_ingest(c->place.manifest, &c->place.store, key, err);
 	/* The source digests must be known even if the manifest cannot be written. */
 	if (status != XFP_DAMAGED && (fitted ? step->digests : stamp == XFP_STAMP_PACKED)) {
-		sources = xfp_sources_remember(c, number, step->kind, step->version, key, status ? NULL : err);
+		sources = xfp_sources_record(c, number, step->kind, step->version, key, status ? NULL : err);
 		status = sources == XFP_DAMAGED || !status ? sources : status;
 	}
 	if (status != XFP_DAMAGED)
@@ -42,16 +42,16 @@ static enum xfp_status take_stamp(struct xfp_conversion *c, uint32_t number, enu
 }
 
 /* Ingest the output of a stage, including the extended set if it exists. */
-static enum xfp_status take_stage(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
-				  struct xfp_error *err)
+static enum xfp_status ingest_stage(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
+				    struct xfp_error *err)
 {
 	enum xfp_stamp extended = xfp_step_extended(stamp);
-	enum xfp_status status = take_stamp(c, number, stamp, err);
+	enum xfp_status status = ingest_stamp(c, number, stamp, err);
 
-	return status || extended == XFP_STAMPS ? status : take_stamp(c, number, extended, err);
+	return status || extended == XFP_STAMPS ? status : ingest_stamp(c, number, extended, err);
 }
 
-static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
+static enum xfp_status ingest_event(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
 {
 	bool made = !strcmp(event->outcome, "made"), ours = event->unit < c->units.ledger->unit_count;
 	struct xfp_unit_state *state = ours ? &c->units.state[event->unit] : NULL;
@@ -64,7 +64,7 @@ static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_eve
 	}
 	if (event->status == XFP_CHANGED && ours) {
 		c->events.changed = true;
-		xfp_sources_forget(c, event->unit);
+		xfp_sources_invalidate(c, event->unit);
 		return XFP_OK;
 	}
 	if (event->status && event->status != XFP_WANT_EXTENDED && !c->events.failures++)
@@ -77,14 +77,14 @@ static enum xfp_status take_event(struct xfp_conversion *c, const struct xfp_eve
 		state->made |= 1u << stamp;
 		state->seconds += event->seconds;
 	}
-	if ((status = take_stage(c, event->unit, stamp, err)) || stamp != XFP_STAMP_PACKED)
+	if ((status = ingest_stage(c, event->unit, stamp, err)) || stamp != XFP_STAMP_PACKED)
 		return status;
 	xfp_drop_fits_of(c, event->unit);
 	return XFP_OK;
 }
 
 /* Record the verification of a bundle from an earlier run. It is not a step of this run, nor a failure of it. */
-static enum xfp_status take_verified(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
+static enum xfp_status ingest_verified(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
 {
 	struct xfp_verified verified;
 
@@ -95,11 +95,11 @@ static enum xfp_status take_verified(struct xfp_conversion *c, const struct xfp_
 }
 
 /* Report a failed manifest write, once. The manifest is only an index, so the run continues. */
-static void report_behind(struct xfp_conversion *c, const struct xfp_error *why)
+static void report_outdated(struct xfp_conversion *c, const struct xfp_error *why)
 {
-	if (!c->events.manifest_behind)
-		XFP_NOTIFY(c, .kind = XFP_NOTICE_MANIFEST_BEHIND, .text = why->text);
-	c->events.manifest_behind = true;
+	if (!c->events.manifest_outdated)
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_MANIFEST_OUTDATED, .text = why->text);
+	c->events.manifest_outdated = true;
 }
 
 enum xfp_status xfp_ingest(struct xfp_conversion *c, struct xfp_error *err)
@@ -121,9 +121,9 @@ enum xfp_status xfp_ingest(struct xfp_conversion *c, struct xfp_error *err)
 			continue;
 		}
 		if (xfp_event_is_verify(&event)) {
-			taken = take_verified(c, &event, status ? NULL : &behind);
+			taken = ingest_verified(c, &event, status ? NULL : &behind);
 		} else {
-			taken = take_event(c, &event, status ? NULL : &behind);
+			taken = ingest_event(c, &event, status ? NULL : &behind);
 			if (!c->events.leftovers) {
 				xfp_units_progress_event(c, &event);
 				XFP_NOTIFY(c, .kind = XFP_NOTICE_STAGE, .event = &event);
@@ -132,7 +132,7 @@ enum xfp_status xfp_ingest(struct xfp_conversion *c, struct xfp_error *err)
 		status = status ? status : taken;
 	}
 	if (xfp_manifest_commit(c->place.manifest, status ? NULL : &behind) || status)
-		report_behind(c, &behind);
+		report_outdated(c, &behind);
 	free(text);
 	return XFP_OK;
 }
@@ -144,12 +144,12 @@ void xfp_ingest_units(struct xfp_conversion *c)
 
 	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++)
 		for (enum xfp_stamp s = XFP_STAMP_SURVEY; !c->units.state[u].known && s < XFP_STAMPS; s++) {
-			enum xfp_status taken = take_stamp(c, u, s, status ? NULL : &behind);
+			enum xfp_status taken = ingest_stamp(c, u, s, status ? NULL : &behind);
 
 			status = status ? status : taken;
 		}
 	if (xfp_manifest_commit(c->place.manifest, status ? NULL : &behind) || status)
-		report_behind(c, &behind);
+		report_outdated(c, &behind);
 	if (c->events.torn)
 		XFP_NOTIFY(c, .kind = XFP_NOTICE_EVENTS_TORN);
 	c->events.torn = false;

@@ -25,8 +25,8 @@ conversion_libconversion_a_SOURCES = \
 	conversion/goal/goal.h \
 	conversion/goal/rounds.c \
 	conversion/goal/rounds.h \
-	conversion/goal/shares.c \
-	conversion/goal/shares.h \
+	conversion/goal/allocation.c \
+	conversion/goal/allocation.h \
 	conversion/ingest.c \
 	conversion/ingest.h \
 	conversion/kept.c \
@@ -74,5 +74,5 @@ conversion_libconversion_a_SOURCES = \
 	conversion/stray_names.h \
 	conversion/unchanged.c \
 	conversion/unchanged.h \
-	conversion/whole.c \
-	conversion/whole.h
+	conversion/composition.c \
+	conversion/composition.h

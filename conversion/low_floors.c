@@ -13,7 +13,7 @@ struct lowest {
 	bool any;
 };
 
-static void look_at(enum xfp_class class_, uint32_t floor, struct lowest *strict, struct lowest *lazy)
+static void update_lowest(enum xfp_class class_, uint32_t floor, struct lowest *strict, struct lowest *lazy)
 {
 	bool routed = class_ == XFP_CLASS_ROUTED_EXPERT;
 	struct lowest *lowest = routed ? lazy : strict;
@@ -28,7 +28,7 @@ static void look(const struct xfp_parameters *parameters, const struct xfp_ledge
 	const struct xfp_policy policy = xfp_policy_of_unit(parameters, unit);
 
 	if (unit->plan == XFP_PLAN_FIT && !policy.fixed && (!goal || policy.floor))
-		look_at(unit->class_, policy.floor, strict, lazy);
+		update_lowest(unit->class_, policy.floor, strict, lazy);
 }
 
 /* "attention 0.96" */
@@ -43,7 +43,7 @@ static const char *named(const struct lowest *lowest, char text[64])
 	return text;
 }
 
-static char *remark(const char *what, const char *strict, const char *lazy)
+static char *floor_warning(const char *what, const char *strict, const char *lazy)
 {
 	return xfp_formatted("%s this low have ruined models (%s%s%s): with 0.98 for all units, about three bits, "
 			     "one lost half of its right answers; see Floors in xfp-convert(1)",
@@ -59,19 +59,19 @@ char *xfp_low_floors(const struct xfp_parameters *parameters, const struct xfp_l
 		look(parameters, &ledger->units[i], goal, &strict, &lazy);
 	if (!strict.any && !lazy.any)
 		return NULL;
-	return remark("floors", named(&strict, a), named(&lazy, b));
+	return floor_warning("floors", named(&strict, a), named(&lazy, b));
 }
 
 char *xfp_low_cosines(const struct xfp_conversion *c)
 {
-	const struct xfp_extent extent = xfp_conversion_extent(c);
+	const struct xfp_estimate_input input = xfp_conversion_estimate_input(c);
 	double lost[XFP_CLASSES] = { 0 }, weights[XFP_CLASSES] = { 0 };
 	struct lowest strict = { 0 }, lazy = { 0 };
 	char a[64], b[64];
 
 	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &c->units.ledger->units[u];
-		const struct xfp_estimate e = xfp_estimate(&extent, u, XFP_EXPECTED);
+		const struct xfp_estimate e = xfp_estimate(&input, u, XFP_EXPECTED);
 
 		if (unit->plan != XFP_PLAN_FIT || xfp_policy_of_unit(&c->parameters, unit).fixed)
 			continue;
@@ -83,9 +83,10 @@ char *xfp_low_cosines(const struct xfp_conversion *c)
 
 		/* Print four digits: values known before measuring are no more accurate. */
 		if (cosine > 0)
-			look_at((enum xfp_class)i, (uint32_t)(cosine * 1e4 + .5) * (XFP_NANO / 10000), &strict, &lazy);
+			update_lowest((enum xfp_class)i, (uint32_t)(cosine * 1e4 + .5) * (XFP_NANO / 10000), &strict,
+				      &lazy);
 	}
 	if (!strict.any && !lazy.any)
 		return NULL;
-	return remark("cosines", named(&strict, a), named(&lazy, b));
+	return floor_warning("cosines", named(&strict, a), named(&lazy, b));
 }

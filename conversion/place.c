@@ -111,7 +111,7 @@ static enum xfp_status check_cache(const char *cache, struct xfp_error *err)
 }
 
 /* make and the stages inherit the lock: the folder is in use until all of them exit. */
-static enum xfp_status take_lock(struct xfp_conversion *c, struct xfp_error *err)
+static enum xfp_status acquire_lock(struct xfp_conversion *c, struct xfp_error *err)
 {
 	double deadline = xfp_now() + LOCK_PATIENCE_S;
 	char *path = xfp_path(c->request->work, XFP_LOCK_FILE);
@@ -207,9 +207,9 @@ enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *
 	    (status = check_cache(c->request->cache, err)) ||
 	    (!c->request->planning && (status = check_output(c->request->out, err))) || c->request->dry_run)
 		return status;
-	c->place.made_work = access(c->request->work, F_OK) != 0;
+	c->place.created_work = access(c->request->work, F_OK) != 0;
 	c->place.found_path = existing_length(c->request->work);
-	if ((status = xfp_mkdirs(c->request->work, err)) || (status = take_lock(c, err)))
+	if ((status = xfp_mkdirs(c->request->work, err)) || (status = acquire_lock(c, err)))
 		return status;
 	xfp_conversion_sweep(c->request);
 	return begin_record(c, err);
@@ -317,9 +317,9 @@ static void remove_work(const struct xfp_conversion *c)
  * or results of the CRC-32 check, stays. */
 static void remove_created_folders(struct xfp_conversion *c)
 {
-	if (c->place.made_cache && is_refused(c))
+	if (c->place.created_cache && is_refused(c))
 		remove_cache(c);
-	if (c->place.made_work && c->place.lock >= 0)
+	if (c->place.created_work && c->place.lock >= 0)
 		remove_work(c);
 }
 
@@ -371,7 +371,7 @@ static enum xfp_status open_store(struct xfp_conversion *c, struct xfp_error *er
 	for (;;) {
 		enum xfp_status status;
 
-		c->place.made_cache = access(c->request->cache, F_OK) != 0;
+		c->place.created_cache = access(c->request->cache, F_OK) != 0;
 		c->place.found_cache_path = existing_length(c->request->cache);
 		status = xfp_store_open(c->request->cache, &c->place.store, err);
 		c->place.store.wait = wait_of(c);

@@ -264,7 +264,7 @@ static enum xfp_status check_policy(const struct xfp_conversion *c, struct xfp_e
 }
 
 /* Warn about low floors, except when repeating a bundle (--like), where the floors are not this user's choice. */
-static void remark_floors(const struct xfp_conversion *c)
+static void warn_floors(const struct xfp_conversion *c)
 {
 	char *text = c->request->like ? NULL : xfp_low_floors(&c->parameters, c->units.ledger, c->request->goal.kind);
 
@@ -274,7 +274,7 @@ static void remark_floors(const struct xfp_conversion *c)
 }
 
 /* Report the ineffective setting of a tied matrix: of its two settings, the one that requests less. */
-static void remark_tied(const struct xfp_conversion *c)
+static void warn_tied(const struct xfp_conversion *c)
 {
 	static const enum xfp_class classes[] = { XFP_CLASS_EMBEDDING, XFP_CLASS_LM_HEAD };
 	const struct xfp_parameters *p = &c->parameters;
@@ -340,8 +340,8 @@ enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_error *e
 	enum xfp_status status = prepare_folder(c, err);
 
 	if (!status) {
-		remark_floors(c);
-		remark_tied(c);
+		warn_floors(c);
+		warn_tied(c);
 	}
 	return status;
 }

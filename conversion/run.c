@@ -73,7 +73,7 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 	int status;
 
 	xfp_conversion_phase(c, "preparing");
-	if (!again && (status = (int)xfp_bundle_is_alone(c, result, err)))
+	if (!again && (status = (int)xfp_bundle_is_standalone(c, result, err)))
 		return status;
 	if (!again && result->unchanged) {
 		c->drop.stands_alone = c->units.prepared = true;
@@ -89,7 +89,7 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 		xfp_record_units(c);
 		return XFP_OK;
 	}
-	xfp_drop_outlook(c);
+	xfp_drop_predict(c);
 	if (!status && !c->request->force) {
 		status = xfp_check_disk_space(c, err);
 		c->place.refused = status && !again;
@@ -137,7 +137,8 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 
 /* Whether another round may help: damaged artifacts are made again a few times, since each round may reveal more;
  * changed weights are read again once. Reports the problem. */
-static bool goes_round(const struct xfp_conversion *c, int status, int round, bool *reread, const struct xfp_error *err)
+static bool needs_repeat(const struct xfp_conversion *c, int status, int round, bool *reread,
+			 const struct xfp_error *err)
 {
 	if (c->signals->interrupted || round == MAX_REPETITIONS)
 		return false;
@@ -175,7 +176,7 @@ static void drop(struct xfp_conversion *c, struct xfp_result *result)
 
 	if (c->place.store.read_only)
 		xfp_fail(&err, XFP_FAILED, "%s: the cache is read-only", c->request->cache);
-	else if (c->drop.stands_alone || !xfp_bundle_stand_alone(c, result, &err))
+	else if (c->drop.stands_alone || !xfp_bundle_make_standalone(c, result, &err))
 		result->dropped = !xfp_drop_cache(c, &result->freed, &err);
 	result->freed += xfp_dropped_bytes(c);
 	if (!result->dropped)
@@ -207,7 +208,7 @@ int xfp_conversion_run(struct xfp_conversion *c, struct xfp_result *result, stru
 	free(parameters);
 	for (int round = 0;; round++) {
 		status = make_bundle(c, round > 0, result, err);
-		if (!goes_round(c, status, round, &reread, err))
+		if (!needs_repeat(c, status, round, &reread, err))
 			break;
 	}
 	status = settle(c, status, err);
@@ -236,7 +237,7 @@ int xfp_survey_units(struct xfp_conversion *c, struct xfp_error *err)
 
 	for (int round = 0; !status && c->units.todo && !c->signals->interrupted; round++) {
 		status = run_units(c, err);
-		if (status && goes_round(c, status, round, &reread, err))
+		if (status && needs_repeat(c, status, round, &reread, err))
 			status = XFP_OK;
 		if (!status)
 			status = (int)xfp_prepare_surveys(c, err);

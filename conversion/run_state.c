@@ -127,7 +127,7 @@ static void note(struct xfp_event **place, const struct xfp_event *event)
 	**place = *event;
 }
 
-static void take_event(struct xfp_run_state *s, const struct xfp_event *event)
+static void apply_event(struct xfp_run_state *s, const struct xfp_event *event)
 {
 	bool whole = event->unit == XFP_NO_UNIT, made = !strcmp(event->outcome, "made");
 	struct xfp_unit_progress *unit;
@@ -193,7 +193,7 @@ static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *er
 		struct xfp_event event;
 
 		if (xfp_event_parse(line, &event))
-			take_event(s, &event);
+			apply_event(s, &event);
 	}
 	free(text);
 	return status;

@@ -30,7 +30,7 @@ static bool is_for_tests(const char *name)
 }
 
 /* The setting that a name probably refers to, ignoring case; NULL if none. The option "output" is OUT in makefiles. */
-static const char *meant_by(const char *name, const char *const *ours, size_t count, size_t most)
+static const char *nearest_setting(const char *name, const char *const *ours, size_t count, size_t most)
 {
 	char upper[MAX_LETTERS];
 	size_t length = 0;
@@ -47,7 +47,7 @@ static const char *meant_by(const char *name, const char *const *ours, size_t co
 static enum xfp_status judge(const char *name, const char *const *ours, size_t count, FILE *ignored,
 			     struct xfp_error *err)
 {
-	const char *meant = meant_by(name, ours, count, 2), *other = xfp_nearest_name(name, others, OTHERS, 2);
+	const char *meant = nearest_setting(name, ours, count, 2), *other = xfp_nearest_name(name, others, OTHERS, 2);
 
 	if ((meant && !strcmp(meant, name)) || (other && !strcmp(other, name)) || is_for_tests(name))
 		return XFP_OK;
@@ -126,7 +126,7 @@ static enum xfp_status check_makefile(const char *variable, bool given, const ch
 
 	while (!status && (name = strsep(&rest, BLANKS))) {
 		size_t most = given || (is_upper(name) && strlen(name) >= 6) ? 2 : is_upper(name) ? 1 : 0;
-		const char *meant = *name ? meant_by(name, ours, count, most) : NULL;
+		const char *meant = *name ? nearest_setting(name, ours, count, most) : NULL;
 
 		if (meant || (*name && given))
 			status = refuse(name, meant, err);

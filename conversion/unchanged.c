@@ -110,7 +110,8 @@ static bool add_goal(struct xfp_digest *digest, const struct xfp_goal *goal)
 	return ok;
 }
 
-enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool alone, char key[33], struct xfp_error *err)
+enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool standalone, char key[33],
+				     struct xfp_error *err)
 {
 	const struct xfp_goal *goal = &c->request->goal;
 	struct xfp_parameters own = c->parameters;
@@ -120,7 +121,7 @@ enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool alone,
 	bool ok;
 
 	/* The solution of a goal is known only while artifacts exist. */
-	if (alone && goal->kind) {
+	if (standalone && goal->kind) {
 		own.assigned = NULL;
 		own.assigned_count = 0;
 	}
@@ -128,14 +129,14 @@ enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool alone,
 	ok = digest && parameters && add(digest, "%s %d", PACKAGE_VERSION, XFP_BUNDLE_VERSION) &&
 	     add(digest, "%s", parameters) && add_ledger(digest, c->units.ledger);
 
-	if (alone)
+	if (standalone)
 		ok = ok && add_algorithms(digest, &own) && add_goal(digest, goal);
 	for (uint32_t i = 0; ok && i < c->units.ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &c->units.ledger->units[i];
 
 		ok = add(digest, "%s", unit->name) && add(digest, "%s %d %s %s", unit->role, unit->class_,
-							  alone ? "" : c->units.state[i].key[XFP_STAMP_CHOICE],
-							  alone ? "" : c->units.state[i].key[XFP_STAMP_PACKED]);
+							  standalone ? "" : c->units.state[i].key[XFP_STAMP_CHOICE],
+							  standalone ? "" : c->units.state[i].key[XFP_STAMP_PACKED]);
 	}
 	if (digest)
 		xfp_digest_final(digest, bytes);
@@ -146,7 +147,7 @@ enum xfp_status xfp_bundle_stamp_key(const struct xfp_conversion *c, bool alone,
 
 /* ---- the bundle -------------------------------------------------------------------------------- */
 
-enum xfp_status xfp_bundle_stamp_take(const char *path, struct xfp_bundle_stamp *stamp, struct xfp_error *err)
+enum xfp_status xfp_bundle_stamp_fill(const char *path, struct xfp_bundle_stamp *stamp, struct xfp_error *err)
 {
 	struct xfp_bundle *bundle = NULL;
 	char sum[XFP_SUM_BYTES + 1] = "";
@@ -198,7 +199,7 @@ static enum xfp_status is_as_written(const struct xfp_conversion *c, const struc
 				     struct xfp_error *err)
 {
 	struct xfp_bundle_stamp now = { .key = "" };
-	enum xfp_status status = xfp_bundle_stamp_take(c->request->out, &now, err);
+	enum xfp_status status = xfp_bundle_stamp_fill(c->request->out, &now, err);
 
 	*same = !status && !strcmp(now.index, stamp->index);
 	if (*same && c->request->rehash) {
@@ -208,8 +209,8 @@ static enum xfp_status is_as_written(const struct xfp_conversion *c, const struc
 	return status == XFP_BAD_INPUT ? XFP_OK : status;
 }
 
-enum xfp_status xfp_bundle_stamp_matches(const struct xfp_conversion *c, bool alone, struct xfp_bundle_stamp *stamp,
-					 bool *matches, struct xfp_error *err)
+enum xfp_status xfp_bundle_stamp_matches(const struct xfp_conversion *c, bool standalone,
+					 struct xfp_bundle_stamp *stamp, bool *matches, struct xfp_error *err)
 {
 	struct xfp_identity now;
 	enum xfp_status status;
@@ -219,7 +220,7 @@ enum xfp_status xfp_bundle_stamp_matches(const struct xfp_conversion *c, bool al
 
 	*matches = false;
 	/* Without artifacts, weights that are read again could only be compared with the bundle. */
-	if (alone && c->request->rehash)
+	if (standalone && c->request->rehash)
 		return XFP_OK;
 	status = xfp_bundle_stamp_read(c->request->work, stamp, &sound, err);
 	if (status || !sound || stat(c->request->out, &st))
@@ -227,7 +228,7 @@ enum xfp_status xfp_bundle_stamp_matches(const struct xfp_conversion *c, bool al
 	now = xfp_identity_at(c->request->out, &st);
 	if (!xfp_identity_equal(&now, &stamp->identity))
 		return XFP_OK;
-	if ((status = xfp_bundle_stamp_key(c, alone, key, err)) || strcmp(key, stamp->key))
+	if ((status = xfp_bundle_stamp_key(c, standalone, key, err)) || strcmp(key, stamp->key))
 		return status;
 	status = is_as_written(c, stamp, matches, err);
 	/* Detect changes that did not affect a file's times. Units were already digested. */

@@ -283,7 +283,7 @@ static enum xfp_status begin(void *own, const char layout[33], bool *fresh, stru
 /* Wait until xfp has removed moved artifacts, so that the disk need not hold both copies. */
 static void wait_for_room(struct assembly *a)
 {
-	for (int tries = PATIENCE_MS; a->watched && !xfp_moving_seen(a->work, a->moving.units); tries--) {
+	for (int tries = PATIENCE_MS; a->watched && !xfp_moving_acknowledged(a->work, a->moving.units); tries--) {
 		a->watched = tries;
 		usleep(1000);
 	}

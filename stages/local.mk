@@ -57,8 +57,8 @@ stages_libstages_a_SOURCES = \
 	stages/quantize/marks.h \
 	stages/quantize/measure.c \
 	stages/quantize/measure.h \
-	stages/quantize/offers.c \
-	stages/quantize/offers.h \
+	stages/quantize/variants.c \
+	stages/quantize/variants.h \
 	stages/quantize/rows.c \
 	stages/quantize/rows.h \
 	stages/quantize/sample.c \

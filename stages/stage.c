@@ -16,7 +16,7 @@
 #include "schemas/surveyed.h"
 #include "stages/quantize/aim.h"
 #include "stages/quantize/decide.h"
-#include "stages/quantize/offers.h"
+#include "stages/quantize/variants.h"
 #include "stages/work/assigned.h"
 
 static const char *name_of(const struct xfp_stage *stage)

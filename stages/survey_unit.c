@@ -16,9 +16,9 @@
 
 #include "schemas/surveyed.h"
 #include "stages/quantize/aim.h"
-#include "stages/quantize/offers.h"
 #include "stages/quantize/scan.h"
 #include "stages/quantize/survey.h"
+#include "stages/quantize/variants.h"
 #include "stages/stage.h"
 #include "stages/work/assigned.h"
 #include "stages/work/fits.h"

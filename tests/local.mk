@@ -279,10 +279,10 @@ tests_units_commands_SOURCES = \
 	tests/unit/test_report.c \
 	tests/unit/test_resume.c \
 	tests/unit/test_rounds.c \
-	tests/unit/test_shares.c \
+	tests/unit/test_allocation.c \
 	tests/unit/test_sources.c \
 	tests/unit/test_unpack.c \
-	tests/unit/test_whole.c
+	tests/unit/test_composition.c
 tests_units_model_SOURCES = \
 	tests/unit/test_config_keys.c \
 	tests/unit/test_description.c \

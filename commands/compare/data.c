@@ -115,15 +115,15 @@ static json_t *answers_json(const struct xfp_compared_unit *unit)
 static json_t *unit_json(const struct xfp_comparison *comparison, const struct xfp_compared_unit *unit)
 {
 	struct xfp_claim_on claims[XFP_MAX_CLAIMS];
-	json_t *ways = json_array(), *won = json_array(), *object;
+	json_t *formats = json_array(), *won = json_array(), *object;
 	uint32_t count = xfp_compare_claims(comparison, unit, claims);
 
 	for (uint32_t i = 0; i < unit->count; i++)
-		xfp_json_add(&ways, way_json(unit, &unit->list[i]));
+		xfp_json_add(&formats, way_json(unit, &unit->list[i]));
 	for (uint32_t i = 0; i < count; i++)
 		xfp_json_add(&won, claim_json(comparison, unit, &claims[i]));
 	object = XFP_JSON({ "weights", xfp_json_count(unit->weights) }, { "rows", xfp_json_count(unit->rows) },
-			  { "rows_measured", xfp_json_count(unit->sampled) }, { "ways", ways }, { "claims", won });
+			  { "rows_measured", xfp_json_count(unit->sampled) }, { "ways", formats }, { "claims", won });
 	if (unit->unit) {
 		const struct xfp_ledger_unit *u = unit->unit;
 		json_t *named = XFP_JSON({ "name", xfp_json_text(u->name) },

@@ -38,8 +38,8 @@ struct segment {
 struct panel {
 	FILE *out;
 	const struct xfp_compared_unit *unit;
-	bool cosine;                                   /* 1 - cosine, not the squared error */
-	double left, least_x, most_x, least_y, most_y; /* y as log10 */
+	bool cosine;                             /* 1 - cosine, not the squared error */
+	double left, min_x, max_x, min_y, max_y; /* y as log10 */
 	struct box taken[2 * XFP_PEERS];
 	unsigned taken_count;
 	struct segment leader[XFP_PEERS];
@@ -59,18 +59,18 @@ static bool shown(const struct panel *p, const struct xfp_compared *c)
 
 static double x_of(const struct panel *p, double bits)
 {
-	return p->left + PANEL * (bits - p->least_x) / (p->most_x - p->least_x);
+	return p->left + PANEL * (bits - p->min_x) / (p->max_x - p->min_x);
 }
 
 static double y_of(const struct panel *p, double log)
 {
-	return BOTTOM - (BOTTOM - TOP) * (log - p->least_y) / (p->most_y - p->least_y);
+	return BOTTOM - (BOTTOM - TOP) * (log - p->min_y) / (p->max_y - p->min_y);
 }
 
 static void find_ranges(struct panel *p)
 {
-	p->least_x = p->least_y = INFINITY;
-	p->most_x = p->most_y = -INFINITY;
+	p->min_x = p->min_y = INFINITY;
+	p->max_x = p->max_y = -INFINITY;
 	for (uint32_t i = 0; i < p->unit->count; i++) {
 		const struct xfp_compared *c = &p->unit->list[i];
 		double x = xfp_compared_bits(p->unit, c), y;
@@ -78,19 +78,19 @@ static void find_ranges(struct panel *p)
 		if (!shown(p, c))
 			continue;
 		y = log10(value_of(p, c));
-		p->least_x = fmin(p->least_x, x);
-		p->most_x = fmax(p->most_x, x);
-		p->least_y = fmin(p->least_y, y);
-		p->most_y = fmax(p->most_y, y);
+		p->min_x = fmin(p->min_x, x);
+		p->max_x = fmax(p->max_x, x);
+		p->min_y = fmin(p->min_y, y);
+		p->max_y = fmax(p->max_y, y);
 	}
-	if (!isfinite(p->least_x)) {
-		p->least_x = p->least_y = 0;
-		p->most_x = p->most_y = 1;
+	if (!isfinite(p->min_x)) {
+		p->min_x = p->min_y = 0;
+		p->max_x = p->max_y = 1;
 	}
-	p->least_x = floor(p->least_x * 2 - .2) / 2;
-	p->most_x = ceil(p->most_x * 2 + .2) / 2;
-	p->least_y -= .12;
-	p->most_y += .12;
+	p->min_x = floor(p->min_x * 2 - .2) / 2;
+	p->max_x = ceil(p->max_x * 2 + .2) / 2;
+	p->min_y -= .12;
+	p->max_y += .12;
 }
 
 /* ---- axes -------------------------------------------------------------------------------------- */
@@ -98,21 +98,21 @@ static void find_ranges(struct panel *p)
 static void draw_axes(const struct panel *p)
 {
 	static const double steps[] = { 1, 2, 5 };
-	double step = p->most_x - p->least_x > 12 ? 4 : p->most_x - p->least_x > 6 ? 1 : .5;
+	double step = p->max_x - p->min_x > 12 ? 4 : p->max_x - p->min_x > 6 ? 1 : .5;
 
 	fprintf(p->out, "<text class=\"title\" x=\"%.1f\" y=\"%d\">%s</text>\n", p->left, TOP - 22,
 		p->cosine ? "1 - cosine of a row, median" : "Squared error, relative");
-	for (double x = ceil(p->least_x / step) * step; x <= p->most_x + 1e-9; x += step) {
+	for (double x = ceil(p->min_x / step) * step; x <= p->max_x + 1e-9; x += step) {
 		fprintf(p->out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", x_of(p, x),
 			x_of(p, x), BOTTOM, TOP);
 		fprintf(p->out, "<text class=\"faint\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%g</text>\n",
 			x_of(p, x), BOTTOM + 18, x);
 	}
-	for (int decade = (int)floor(p->least_y); decade <= (int)ceil(p->most_y); decade++)
+	for (int decade = (int)floor(p->min_y); decade <= (int)ceil(p->max_y); decade++)
 		for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
 			double log = decade + log10(steps[s]);
 
-			if (log < p->least_y || log > p->most_y || (s && p->most_y - p->least_y > 6))
+			if (log < p->min_y || log > p->max_y || (s && p->max_y - p->min_y > 6))
 				continue;
 			fprintf(p->out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
 				p->left, p->left + PANEL, y_of(p, log), y_of(p, log));

@@ -44,7 +44,7 @@ static enum xfp_status summarize(const struct xfp_conversion *c, const struct xf
 static int dry_run(struct xfp_conversion *c, struct xfp_error *err)
 {
 	struct xfp_result result = { .sha256 = "" };
-	enum xfp_status status = xfp_bundle_is_alone(c, &result, err);
+	enum xfp_status status = xfp_bundle_is_standalone(c, &result, err);
 	bool alone = result.unchanged;
 
 	if (!status && !alone)

@@ -7,7 +7,7 @@
 
 #include "base/text/size.h"
 #include "base/text/table.h"
-#include "conversion/goal/shares.h"
+#include "conversion/goal/allocation.h"
 #include "conversion/low_floors.h"
 #include "schemas/json_print.h"
 
@@ -33,10 +33,11 @@ void xfp_goal_print(const struct xfp_conversion *c, int column)
 		return;
 	if (!solved->binding)
 		printf("%-*s%s is not binding: the most bits take %s\n", column, "goal", c->request->goal.option,
-		       xfp_shares_text(c, solved->most, a));
+		       xfp_allocation_text(c, solved->most, a));
 	else
 		printf("%-*s%s: %s, %.2f %% of it\n", column, "goal", c->request->goal.option,
-		       xfp_shares_text(c, solved->total, a), 100.0 * (double)solved->total / (double)solved->budget);
+		       xfp_allocation_text(c, solved->total, a),
+		       100.0 * (double)solved->total / (double)solved->budget);
 	printf("%*s%.3f bits per weight overall; tokenizer and config %s,\n%*sindex %s, padding %s\n", column, "",
 	       bits(c), xfp_human((double)breakdown->carried, "B", a), column, "",
 	       xfp_human((double)breakdown->index, "B", b), xfp_human((double)padding(breakdown), "B", d));

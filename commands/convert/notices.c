@@ -108,7 +108,7 @@ void xfp_print_notice(const struct xfp_notice *n, void *context)
 	case XFP_NOTICE_LOCK_FAILED:
 		fprintf(stderr, "xfp: %s\n", n->text);
 		break;
-	case XFP_NOTICE_MANIFEST_BEHIND:
+	case XFP_NOTICE_MANIFEST_OUTDATED:
 		fprintf(stderr, "xfp: the manifest could not be updated: %s\n", n->text);
 		break;
 	case XFP_NOTICE_RECORD_LOST:

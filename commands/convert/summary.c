@@ -9,25 +9,25 @@
 #include "base/text/screen.h"
 #include "base/text/size.h"
 #include "commands/convert/goal_print.h"
+#include "commands/ui/composition_print.h"
 #include "commands/ui/report.h"
-#include "commands/ui/whole_print.h"
 #include "schemas/json_print.h"
 
 #define MAX_MISSES 5 /* units that the summary names */
 #define LABELS 7     /* columns of "sha256 " and the like */
 
 /* Print the table per class. */
-static json_t *classes_json(const struct xfp_conversion *c, json_t **whole, struct xfp_error *err)
+static json_t *classes_json(const struct xfp_conversion *c, json_t **composition, struct xfp_error *err)
 {
 	struct xfp_bundle *bundle = NULL;
-	struct xfp_whole sums;
+	struct xfp_composition sums;
 	json_t *list;
 
 	if (xfp_bundle_open(c->request->out, &bundle, err))
 		return NULL;
-	sums = xfp_whole_of_bundle(bundle);
-	sums.stored = xfp_whole_stored(c->units.ledger);
-	if (!(list = xfp_report_classes(bundle)) || !(*whole = xfp_whole_json(&sums)))
+	sums = xfp_composition_of_bundle(bundle);
+	sums.stored = xfp_composition_stored(c->units.ledger);
+	if (!(list = xfp_report_classes(bundle)) || !(*composition = xfp_composition_json(&sums)))
 		xfp_no_memory(err);
 	xfp_bundle_close(bundle);
 	return list;
@@ -36,15 +36,15 @@ static json_t *classes_json(const struct xfp_conversion *c, json_t **whole, stru
 static enum xfp_status print_json(const struct xfp_conversion *c, const struct xfp_result *result,
 				  const struct xfp_run_tally *tally, double seconds, struct xfp_error *err)
 {
-	json_t *whole = NULL, *classes = classes_json(c, &whole, err), *root;
+	json_t *composition = NULL, *classes = classes_json(c, &composition, err), *root;
 
-	if (!classes || !whole) {
+	if (!classes || !composition) {
 		json_decref(classes);
-		json_decref(whole);
+		json_decref(composition);
 		return XFP_FAILED;
 	}
 	root = XFP_JSON({ "bundle", xfp_json_text(c->request->out) }, { "sha256", xfp_json_text(result->sha256) },
-			{ "bytes", xfp_json_count(result->bytes) }, { "whole", whole },
+			{ "bytes", xfp_json_count(result->bytes) }, { "whole", composition },
 			{ "unchanged", json_boolean(result->unchanged) },
 			{ "weights", xfp_json_count(c->units.weights) }, { "units", xfp_json_count(tally->units) },
 			{ "repacked", xfp_json_count(tally->repacked) }, { "fitted", xfp_json_count(tally->fitted) },
@@ -84,18 +84,18 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 	struct xfp_bundle *bundle = NULL;
 	enum xfp_status status = xfp_bundle_open(c->request->out, &bundle, err);
 	struct xfp_recorded recorded = { .family = NULL };
-	struct xfp_whole whole;
+	struct xfp_composition composition;
 	char bytes[32];
 	bool has_record;
 
 	if (status)
 		return status;
 	has_record = !xfp_recorded_read(bundle, c->request->out, &recorded, NULL);
-	whole = xfp_whole_of_bundle(bundle);
-	whole.stored = xfp_whole_stored(c->units.ledger);
-	whole.compact = c->parameters.modes >> XFP_MODE_V2C & 1;
+	composition = xfp_composition_of_bundle(bundle);
+	composition.stored = xfp_composition_stored(c->units.ledger);
+	composition.compact = c->parameters.modes >> XFP_MODE_V2C & 1;
 	xfp_screen_printf(stdout, "%s%s\n", c->request->out, result->unchanged ? " is up to date" : "");
-	xfp_whole_print(stdout, "", &whole);
+	xfp_composition_print(stdout, "", &composition);
 	putchar('\n');
 	xfp_report_table(stdout, bundle);
 	printf("\nsha256 %s\n", result->sha256);

@@ -8,30 +8,30 @@
 #include "base/system/processors.h"
 #include "commands/convert/goal_print.h"
 #include "commands/plan/print.h"
-#include "commands/ui/whole_print.h"
+#include "commands/ui/composition_print.h"
 #include "conversion/disk_space.h"
 #include "schemas/json_print.h"
 
 static json_t *bounds_json(const uint64_t bytes[XFP_BOUNDS])
 {
-	return XFP_JSON({ "least", xfp_json_count(bytes[XFP_LEAST]) },
+	return XFP_JSON({ "least", xfp_json_count(bytes[XFP_MINIMUM]) },
 			{ "expected", xfp_json_count(bytes[XFP_EXPECTED]) },
-			{ "most", xfp_json_count(bytes[XFP_MOST]) });
+			{ "most", xfp_json_count(bytes[XFP_MAXIMUM]) });
 }
 
-static json_t *modes_json(const struct xfp_ways *ways)
+static json_t *modes_json(const struct xfp_format_ranges *ranges)
 {
 	json_t *list = json_array();
 
 	for (int mode = 0; mode < XFP_MODES; mode++)
-		if (ways->modes >> mode & 1)
+		if (ranges->modes >> mode & 1)
 			xfp_json_add(&list, xfp_json_text(xfp_mode_name((enum xfp_mode)mode)));
 	return list;
 }
 
 static json_t *group_json(const struct xfp_plan_group *group)
 {
-	double floor = (double)group->least_floor / XFP_NANO;
+	double floor = (double)group->min_floor / XFP_NANO;
 	json_t *bits = json_object();
 
 	for (unsigned k = 1; k <= XFP_MAX_K; k++)
@@ -43,9 +43,9 @@ static json_t *group_json(const struct xfp_plan_group *group)
 			{ "source_bytes", xfp_json_count(group->source) },
 			{ "floor", group->has_floor ? json_real(floor) : json_null() }, { "bits", bits },
 			{ "fp8", xfp_json_count(group->fp8) }, { "source_precision", xfp_json_count(group->kept) },
-			{ "modes", modes_json(&group->ways) },
-			{ "least_group_size", xfp_json_count_or_null(group->ways.least_group) },
-			{ "most_group_size", xfp_json_count_or_null(group->ways.most_group) },
+			{ "modes", modes_json(&group->ranges) },
+			{ "least_group_size", xfp_json_count_or_null(group->ranges.min_group) },
+			{ "most_group_size", xfp_json_count_or_null(group->ranges.max_group) },
 			{ "true_bits", json_real(xfp_plan_bits(group, XFP_EXPECTED)) },
 			{ "paper_bits", json_real(group->weights ? group->paper / (double)group->weights : 0) },
 			{ "bytes", bounds_json(group->bytes) }, { "below_floor", xfp_json_count(group->missed) },
@@ -93,8 +93,8 @@ static json_t *disk_json(const struct xfp_plan_facts *facts)
 	return XFP_JSON({ "total", xfp_json_count(xfp_disk_total(disk)) }, { "bundle", xfp_json_count(disk->bundle) },
 			{ "cache", xfp_json_count(disk->artifacts) }, { "work", xfp_json_count(disk->work) },
 			{ "staying_units", xfp_json_count(facts->staying) },
-			{ "bundle_free", xfp_json_count(xfp_free_beside(request->out)) },
-			{ "cache_free", xfp_json_count(xfp_free_beside(request->cache)) },
+			{ "bundle_free", xfp_json_count(xfp_free_bytes_at(request->out)) },
+			{ "cache_free", xfp_json_count(xfp_free_bytes_at(request->cache)) },
 			{ "shortage", facts->shortage.status ? xfp_json_text(facts->shortage.text) : json_null() });
 }
 
@@ -107,13 +107,13 @@ static json_t *time_json(const struct xfp_plan_facts *facts)
 	return XFP_JSON(
 		{ "seconds", json_real(xfp_plan_seconds(facts)) }, { "processors", xfp_json_count(xfp_processors()) },
 		{ "seconds_a_unit", json_real(pace->unit) }, { "survey_scan", json_real(pace->scan) },
-		{ "survey", json_real(pace->sort[0].weight[XFP_STAMP_SURVEY]) },
-		{ "outlier_extract", json_real(pace->sort[0].weight[XFP_STAMP_OUTLIERS]) },
-		{ "lloyd_fit", json_real(pace->sort[0].weight[XFP_STAMP_FIT]) },
-		{ "lloyd_fit_extended", json_real(pace->sort[0].weight[XFP_STAMP_EXTENDED]) },
-		{ "libfit", json_real(pace->sort[0].weight[XFP_STAMP_LIBRARY]) },
-		{ "libfit_extended", json_real(pace->sort[0].weight[XFP_STAMP_EXTENDED_LIBRARY]) },
-		{ "pack", json_real(pace->sort[0].weight[XFP_STAMP_PACKED]) }, { "pack_fp8", json_real(pace->fp8) });
+		{ "survey", json_real(pace->kind[0].weight[XFP_STAMP_SURVEY]) },
+		{ "outlier_extract", json_real(pace->kind[0].weight[XFP_STAMP_OUTLIERS]) },
+		{ "lloyd_fit", json_real(pace->kind[0].weight[XFP_STAMP_FIT]) },
+		{ "lloyd_fit_extended", json_real(pace->kind[0].weight[XFP_STAMP_EXTENDED]) },
+		{ "libfit", json_real(pace->kind[0].weight[XFP_STAMP_LIBRARY]) },
+		{ "libfit_extended", json_real(pace->kind[0].weight[XFP_STAMP_EXTENDED_LIBRARY]) },
+		{ "pack", json_real(pace->kind[0].weight[XFP_STAMP_PACKED]) }, { "pack_fp8", json_real(pace->fp8) });
 }
 
 static json_t *cache_json(const struct xfp_conversion *c)
@@ -136,12 +136,12 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 {
 	const struct xfp_conversion *c = facts->c;
 	struct xfp_plan_groups groups = { 0 };
-	struct xfp_whole whole;
+	struct xfp_composition composition;
 	json_t *root = NULL;
 
 	if (!xfp_plan_group_units(c, &groups))
 		return xfp_json_print(NULL, err);
-	whole = xfp_plan_whole(facts);
+	composition = xfp_plan_composition(facts);
 	root = XFP_JSON(
 		{ "model", xfp_json_text(c->request->model) }, { "family", xfp_json_text(c->units.ledger->family) },
 		{ "format", xfp_json_text(c->units.ledger->format) }, { "weights", xfp_json_count(c->units.weights) },
@@ -150,7 +150,7 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 		{ "surveyed", xfp_json_count(xfp_plan_surveyed_units(c)) },
 		{ "estimate", json_boolean((facts->measured < groups.all.units - groups.all.fp8)) },
 		{ "groups", groups_json(&groups) }, { "tensors", tensors_json(c->units.ledger) },
-		{ "bundle", bounds_json(facts->bundle) }, { "whole", xfp_whole_json(&whole) },
+		{ "bundle", bounds_json(facts->bundle) }, { "whole", xfp_composition_json(&composition) },
 		{ "memory", memory_json(facts) }, { "disk", disk_json(facts) }, { "jobs", xfp_json_count(facts->jobs) },
 		{ "time", time_json(facts) }, { "cache", cache_json(c) }, { "current", json_boolean(facts->current) },
 		{ "goal", xfp_goal_json(c) }, { "curve", xfp_plan_curve_json(facts) });

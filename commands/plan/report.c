@@ -14,9 +14,9 @@
 #include "base/text/table.h"
 #include "commands/convert/goal_print.h"
 #include "commands/plan/print.h"
+#include "commands/ui/composition_print.h"
 #include "commands/ui/pace.h"
 #include "commands/ui/report.h"
-#include "commands/ui/whole_print.h"
 #include "conversion/disk_space.h"
 
 #define LABELS 9 /* columns of "bundle   " and the like */
@@ -41,14 +41,14 @@ static void add_row(struct xfp_table *table, const struct xfp_plan_group *group)
 	xfp_human((double)group->weights, "", row[WEIGHTS]);
 	xfp_human((double)group->source, "B", row[SOURCE]);
 	if (group->role && group->has_floor)
-		snprintf(row[FLOOR], sizeof row[FLOOR], group->least_floor < group->most_floor ? "%s-%s" : "%s",
-			 xfp_decimal_format(group->least_floor, XFP_NANO, least),
-			 xfp_decimal_format(group->most_floor, XFP_NANO, most));
+		snprintf(row[FLOOR], sizeof row[FLOOR], group->min_floor < group->max_floor ? "%s-%s" : "%s",
+			 xfp_decimal_format(group->min_floor, XFP_NANO, least),
+			 xfp_decimal_format(group->max_floor, XFP_NANO, most));
 	else if (group->role)
 		strcpy(row[FLOOR], "-");
-	xfp_ways_mode(&group->ways, row[MODE]);
-	xfp_ways_group(&group->ways, row[GROUP]);
-	xfp_ways_bits(&group->ways, row[BITS]);
+	xfp_format_ranges_mode(&group->ranges, row[MODE]);
+	xfp_format_ranges_group(&group->ranges, row[GROUP]);
+	xfp_format_ranges_bits(&group->ranges, row[BITS]);
 	snprintf(row[STORED], sizeof row[STORED], "%.3f", xfp_plan_bits(group, XFP_EXPECTED));
 	xfp_human((double)group->bytes[XFP_EXPECTED], "B", row[SIZE]);
 	snprintf(row[MEASURED], sizeof row[MEASURED], "%" PRIu32, group->measured);
@@ -118,8 +118,8 @@ static void print_basis(const struct xfp_plan_facts *facts, const struct xfp_pla
 static void print_disk(const struct xfp_plan_facts *facts)
 {
 	const struct xfp_disk *disk = &facts->disk;
-	uint64_t beside_out = xfp_free_beside(facts->c->request->out);
-	uint64_t beside_cache = xfp_free_beside(facts->c->request->cache);
+	uint64_t out_free = xfp_free_bytes_at(facts->c->request->out);
+	uint64_t cache_free = xfp_free_bytes_at(facts->c->request->cache);
 	char a[32], b[32], d[32], e[32], text[400];
 	int length;
 
@@ -128,11 +128,11 @@ static void print_disk(const struct xfp_plan_facts *facts)
 			  facts->c->drop.units && !facts->current ? " at a time" : "",
 			  xfp_human((double)disk->bundle, "B", b), xfp_human((double)disk->artifacts, "B", d),
 			  xfp_human((double)disk->work, "B", e));
-	if (beside_out == beside_cache)
-		snprintf(text + length, sizeof text - (size_t)length, "%s free", xfp_human((double)beside_out, "B", a));
+	if (out_free == cache_free)
+		snprintf(text + length, sizeof text - (size_t)length, "%s free", xfp_human((double)out_free, "B", a));
 	else
 		snprintf(text + length, sizeof text - (size_t)length, "%s free for the bundle, %s for the cache",
-			 xfp_human((double)beside_out, "B", a), xfp_human((double)beside_cache, "B", b));
+			 xfp_human((double)out_free, "B", a), xfp_human((double)cache_free, "B", b));
 	fputs("disk     ", stdout);
 	xfp_fold_in(stdout, text, LABELS);
 	if (facts->shortage.status) {
@@ -156,9 +156,9 @@ static void print_needs(const struct xfp_plan_facts *facts)
 	char a[32], b[32], d[32], text[400];
 
 	printf("bundle   %s", xfp_human((double)facts->bundle[XFP_EXPECTED], "B", a));
-	if (facts->bundle[XFP_LEAST] < facts->bundle[XFP_MOST])
-		printf(", from %s to %s", xfp_human((double)facts->bundle[XFP_LEAST], "B", b),
-		       xfp_human((double)facts->bundle[XFP_MOST], "B", d));
+	if (facts->bundle[XFP_MINIMUM] < facts->bundle[XFP_MAXIMUM])
+		printf(", from %s to %s", xfp_human((double)facts->bundle[XFP_MINIMUM], "B", b),
+		       xfp_human((double)facts->bundle[XFP_MAXIMUM], "B", d));
 	putchar('\n');
 	snprintf(text, sizeof text, "memory   %s with %u job%s%s%s", xfp_human((double)facts->memory.peak, "B", a),
 		 facts->jobs, facts->jobs == 1 ? "" : "s", known ? "; the largest unit is " : "",
@@ -169,7 +169,7 @@ static void print_needs(const struct xfp_plan_facts *facts)
 
 static void print_time(const struct xfp_plan_facts *facts)
 {
-	const double *weight = facts->pace.sort[0].weight;
+	const double *weight = facts->pace.kind[0].weight;
 	unsigned processors = xfp_processors();
 	char text[32];
 
@@ -225,12 +225,12 @@ enum xfp_status xfp_plan_print(const struct xfp_plan_facts *facts, struct xfp_er
 {
 	struct xfp_plan_groups groups = { 0 };
 	bool counted = xfp_plan_group_units(facts->c, &groups);
-	struct xfp_whole whole = xfp_plan_whole(facts);
+	struct xfp_composition composition = xfp_plan_composition(facts);
 	char weights[32];
 
 	puts(xfp_printable(facts->c->request->model).text);
 	if (counted)
-		xfp_whole_print(stdout, "bundle of ", &whole);
+		xfp_composition_print(stdout, "bundle of ", &composition);
 	printf("family %s, %s, %s weights in %" PRIu32 " units\n\n", xfp_printable(facts->c->units.ledger->family).text,
 	       xfp_printable(facts->c->units.ledger->format).text,
 	       xfp_human((double)facts->c->units.weights, "", weights), facts->c->units.ledger->unit_count);

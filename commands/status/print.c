@@ -173,10 +173,10 @@ void xfp_status_text(FILE *out, const struct xfp_run_state *s)
 
 static json_t *failure_json(const struct xfp_run_state *s, const struct xfp_event *event)
 {
-	bool whole = event->unit == XFP_NO_UNIT;
+	bool composition = event->unit == XFP_NO_UNIT;
 
-	return XFP_JSON({ "number", whole ? json_null() : xfp_json_count(event->unit) },
-			{ "unit", xfp_json_text_or_null(whole ? NULL : s->ledger->units[event->unit].name) },
+	return XFP_JSON({ "number", composition ? json_null() : xfp_json_count(event->unit) },
+			{ "unit", xfp_json_text_or_null(composition ? NULL : s->ledger->units[event->unit].name) },
 			{ "stage", xfp_json_text(event->stage) }, { "status", json_integer(event->status) },
 			{ "message", xfp_json_text(event->message) });
 }

@@ -37,38 +37,39 @@ static const struct xfp_table_column unit_layout[U_COLUMNS + 1] = {
 
 /* ---- how units are stored ---------------------------------------------------------------------- */
 
-const char *xfp_ways_mode(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT])
+const char *xfp_format_ranges_mode(const struct xfp_format_ranges *ranges, char text[XFP_FORMAT_RANGES_TEXT])
 {
 	static const enum xfp_mode order[] = { XFP_MODE_V2, XFP_MODE_V2A, XFP_MODE_V2C, XFP_MODE_FP8, XFP_MODE_KEEP };
 	size_t length = 0;
 
 	*text = 0;
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-		if (ways->modes >> order[i] & 1)
-			length += (size_t)snprintf(text + length, XFP_WAYS_TEXT - length, "%s%s", length ? "+" : "",
+		if (ranges->modes >> order[i] & 1)
+			length += (size_t)snprintf(text + length, XFP_FORMAT_RANGES_TEXT - length, "%s%s",
+						   length ? "+" : "",
 						   order[i] == XFP_MODE_KEEP ? "src" : xfp_mode_name(order[i]));
 	return text;
 }
 
-static const char *range_text(uint32_t least, uint32_t most, char text[XFP_WAYS_TEXT])
+static const char *range_text(uint32_t least, uint32_t most, char text[XFP_FORMAT_RANGES_TEXT])
 {
 	if (!most)
 		return strcpy(text, "-");
 	if (least < most)
-		snprintf(text, XFP_WAYS_TEXT, "%" PRIu32 "-%" PRIu32, least, most);
+		snprintf(text, XFP_FORMAT_RANGES_TEXT, "%" PRIu32 "-%" PRIu32, least, most);
 	else
-		snprintf(text, XFP_WAYS_TEXT, "%" PRIu32, most);
+		snprintf(text, XFP_FORMAT_RANGES_TEXT, "%" PRIu32, most);
 	return text;
 }
 
-const char *xfp_ways_group(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT])
+const char *xfp_format_ranges_group(const struct xfp_format_ranges *ranges, char text[XFP_FORMAT_RANGES_TEXT])
 {
-	return range_text(ways->least_group, ways->most_group, text);
+	return range_text(ranges->min_group, ranges->max_group, text);
 }
 
-const char *xfp_ways_bits(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT])
+const char *xfp_format_ranges_bits(const struct xfp_format_ranges *ranges, char text[XFP_FORMAT_RANGES_TEXT])
 {
-	return range_text(ways->least_k, ways->most_k, text);
+	return range_text(ranges->min_k, ranges->max_k, text);
 }
 
 /* ---- sums -------------------------------------------------------------------------------------- */
@@ -77,13 +78,13 @@ const char *xfp_ways_bits(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT])
 struct group {
 	uint32_t units, missed;
 	uint64_t weights, bytes, outliers;
-	double least_floor, most_floor; /* over units with a floor; 0 if none */
-	struct xfp_ways ways;
+	double min_floor, max_floor; /* over units with a floor; 0 if none */
+	struct xfp_format_ranges ranges;
 	uint32_t kept;       /* units at source precision */
 	double *median, *p5; /* of each unit */
 };
 
-double xfp_true_bits(const struct xfp_unit_info *unit)
+double xfp_unit_stored_bits(const struct xfp_unit_info *unit)
 {
 	return unit->weights ? (double)unit->bytes * 8 / (double)unit->weights : 0;
 }
@@ -100,22 +101,22 @@ static void add_unit(struct group *group, const struct xfp_unit_info *unit)
 	group->bytes += unit->bytes;
 	group->outliers += unit->outliers;
 	group->kept += unit->mode == XFP_MODE_KEEP;
-	xfp_ways_add(&group->ways, (enum xfp_mode)unit->mode, unit->k, unit->group_size);
+	xfp_format_ranges_add(&group->ranges, (enum xfp_mode)unit->mode, unit->k, unit->group_size);
 	if (unit->floor > 0) {
-		if (!(group->least_floor > 0) || unit->floor < group->least_floor)
-			group->least_floor = unit->floor;
-		if (unit->floor > group->most_floor)
-			group->most_floor = unit->floor;
+		if (!(group->min_floor > 0) || unit->floor < group->min_floor)
+			group->min_floor = unit->floor;
+		if (unit->floor > group->max_floor)
+			group->max_floor = unit->floor;
 	}
 }
 
 /* "0.98", "0.98-0.99", "-" */
 static const char *floor_of(const struct group *group, char text[32])
 {
-	if (!(group->least_floor > 0))
+	if (!(group->min_floor > 0))
 		return strcpy(text, "-");
-	snprintf(text, 32, group->least_floor < group->most_floor ? "%.9g-%.9g" : "%.9g", group->least_floor,
-		 group->most_floor);
+	snprintf(text, 32, group->min_floor < group->max_floor ? "%.9g-%.9g" : "%.9g", group->min_floor,
+		 group->max_floor);
 	return text;
 }
 
@@ -140,9 +141,9 @@ static void add_group(struct xfp_table *table, const char *name, struct group *g
 
 	snprintf(row[UNITS], sizeof row[UNITS], "%" PRIu32, group->units);
 	xfp_human(weights, "", row[WEIGHTS]);
-	xfp_ways_mode(&group->ways, row[MODE]);
-	xfp_ways_group(&group->ways, row[GROUP]);
-	xfp_ways_bits(&group->ways, row[BITS]);
+	xfp_format_ranges_mode(&group->ranges, row[MODE]);
+	xfp_format_ranges_group(&group->ranges, row[GROUP]);
+	xfp_format_ranges_bits(&group->ranges, row[BITS]);
 	floor_of(group, row[FLOOR]);
 	if (group->median) {
 		snprintf(row[MEDIAN], sizeof row[MEDIAN], "%.6f", middle(group->median, group->units));
@@ -397,10 +398,10 @@ void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct x
 			continue;
 		add_unit(&group, &unit);
 		row = xfp_table_row(&table, "");
-		xfp_ways_mode(&group.ways, row[U_MODE]);
-		xfp_ways_group(&group.ways, row[U_GROUP]);
-		xfp_ways_bits(&group.ways, row[U_BITS]);
-		snprintf(row[U_STORED], sizeof row[0], "%.3f", xfp_true_bits(&unit));
+		xfp_format_ranges_mode(&group.ranges, row[U_MODE]);
+		xfp_format_ranges_group(&group.ranges, row[U_GROUP]);
+		xfp_format_ranges_bits(&group.ranges, row[U_BITS]);
+		snprintf(row[U_STORED], sizeof row[0], "%.3f", xfp_unit_stored_bits(&unit));
 		xfp_human((double)unit.bytes, "B", row[U_SIZE]);
 		snprintf(row[U_OUTLIERS], sizeof row[0], "%.3f%%",
 			 unit.weights ? 100 * (double)unit.outliers / (double)unit.weights : 0);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "conversion/whole.h"
+#include "conversion/composition.h"
 #include "runtime/xfp.h"
 #include "stages/settings/recorded.h"
 
@@ -31,14 +31,14 @@ const char *xfp_report_missed(const struct xfp_recorded *recorded, const struct 
 /* Print the first `most` such units with their reasons, and the number of the rest. */
 void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t most);
 
-/* struct xfp_ways as text. */
-#define XFP_WAYS_TEXT 32
+/* struct xfp_format_ranges as text. */
+#define XFP_FORMAT_RANGES_TEXT 32
 /* "v2c", "v2+v2c+fp8", "src"; "16", "16-32", "-"; "3", "2-4", "-". */
-const char *xfp_ways_mode(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT]);
-const char *xfp_ways_group(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT]);
-const char *xfp_ways_bits(const struct xfp_ways *ways, char text[XFP_WAYS_TEXT]);
+const char *xfp_format_ranges_mode(const struct xfp_format_ranges *ranges, char text[XFP_FORMAT_RANGES_TEXT]);
+const char *xfp_format_ranges_group(const struct xfp_format_ranges *ranges, char text[XFP_FORMAT_RANGES_TEXT]);
+const char *xfp_format_ranges_bits(const struct xfp_format_ranges *ranges, char text[XFP_FORMAT_RANGES_TEXT]);
 
 /* Stored bits per weight, including padding and codebooks. */
-double xfp_true_bits(const struct xfp_unit_info *unit);
+double xfp_unit_stored_bits(const struct xfp_unit_info *unit);
 
 #endif

@@ -50,7 +50,7 @@ static uint64_t member(uint64_t bytes)
 	return bytes ? xfp_align(bytes + XFP_TAR_BLOCK, XFP_DATA_ALIGN) : 0;
 }
 
-static uint64_t unit_members(const struct xfp_extent *all, uint32_t number, const struct xfp_estimate *e)
+static uint64_t unit_members(const struct xfp_estimate_input *all, uint32_t number, const struct xfp_estimate *e)
 {
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	uint64_t bytes[XFP_PARTS], sum = 0;
@@ -101,7 +101,7 @@ static uint64_t index_bytes(const struct xfp_ledger *ledger)
 	return bytes;
 }
 
-uint64_t xfp_footprint_bundle(const struct xfp_extent *all, enum xfp_bound bound)
+uint64_t xfp_footprint_bundle(const struct xfp_estimate_input *all, enum xfp_bound bound)
 {
 	uint64_t bytes = index_bytes(all->ledger) + file_members(all->ledger) + 2 * XFP_DATA_ALIGN;
 
@@ -160,7 +160,7 @@ struct artifact_bytes {
 };
 
 /* Bytes of the unit's missing artifacts. */
-static struct artifact_bytes unit_artifacts(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound)
+static struct artifact_bytes unit_artifacts(const struct xfp_estimate_input *all, uint32_t number, enum xfp_bound bound)
 {
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	const struct xfp_policy policy = xfp_policy_of_unit(all->parameters, unit);
@@ -193,7 +193,7 @@ static struct artifact_bytes unit_artifacts(const struct xfp_extent *all, uint32
 
 /* With --drop-cache, only the fits of units in flight exist at a time: `most` keeps the `count` largest, in descending
  * order. */
-static void keep_most(uint64_t *most, unsigned count, uint64_t bytes)
+static void keep_largest(uint64_t *most, unsigned count, uint64_t bytes)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (bytes > most[i]) {
@@ -204,7 +204,7 @@ static void keep_most(uint64_t *most, unsigned count, uint64_t bytes)
 		}
 }
 
-static struct artifact_bytes all_artifacts(const struct xfp_extent *all, enum xfp_bound bound)
+static struct artifact_bytes all_artifacts(const struct xfp_estimate_input *all, enum xfp_bound bound)
 {
 	struct artifact_bytes sum = { .small = MANIFEST_FIXED };
 	uint64_t journal = 0, *most = calloc(all->dropping + (size_t)1, sizeof *most), flight = 0;
@@ -222,7 +222,7 @@ static struct artifact_bytes all_artifacts(const struct xfp_extent *all, enum xf
 		sum.files += one.files;
 		journal += JOURNAL_UNIT;
 		if (most)
-			keep_most(most, all->dropping, one.fits);
+			keep_largest(most, all->dropping, one.fits);
 	}
 	for (unsigned i = 0; most && i < all->dropping; i++)
 		flight += most[i];
@@ -255,7 +255,7 @@ static uint64_t ledger_file(const struct xfp_ledger *ledger)
 	return file(bytes);
 }
 
-static uint64_t work_bytes(const struct xfp_extent *all, enum xfp_bound bound)
+static uint64_t work_bytes(const struct xfp_estimate_input *all, enum xfp_bound bound)
 {
 	uint64_t bytes = ledger_file(all->ledger) + WORK_FIXED;
 
@@ -283,7 +283,7 @@ uint64_t xfp_footprint_portion(uint64_t bundle)
 
 /* Sum over units that are already packed: bytes that leave the cache as the bundle grows, and bytes already moved into
  * it. */
-static void sum_moving(const struct xfp_extent *all, enum xfp_bound bound, uint64_t *goes, uint64_t *moved,
+static void sum_moving(const struct xfp_estimate_input *all, enum xfp_bound bound, uint64_t *goes, uint64_t *moved,
 		       uint64_t *largest, uint64_t *stays)
 {
 	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
@@ -300,7 +300,7 @@ static void sum_moving(const struct xfp_extent *all, enum xfp_bound bound, uint6
 	}
 }
 
-struct xfp_disk xfp_footprint_disk(const struct xfp_extent *all, enum xfp_bound bound)
+struct xfp_disk xfp_footprint_disk(const struct xfp_estimate_input *all, enum xfp_bound bound)
 {
 	const struct artifact_bytes artifacts = all_artifacts(all, bound);
 	uint64_t goes = 0, moved = 0, largest = 0, stays = 0, packing, moving;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "stages/quantize/candidates.h"
-#include "stages/quantize/offers.h"
+#include "stages/quantize/variants.h"
 
 /*
  * 1 - median cosine by k, of normal weights in rows of 4096 whose rows and columns differ in scale, balanced, without
@@ -282,7 +282,7 @@ static struct xfp_estimate expected_of(const struct xfp_unit_state *state, const
 				      .bytes = c->bytes };
 }
 
-struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound)
+struct xfp_estimate xfp_estimate(const struct xfp_estimate_input *all, uint32_t number, enum xfp_bound bound)
 {
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	const struct xfp_unit_state *state = &all->units[number];

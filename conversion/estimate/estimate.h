@@ -15,7 +15,7 @@
 #include "kernels/encode/lloyd.h"
 #include "stages/work/unit_state.h"
 
-enum xfp_bound { XFP_LEAST, XFP_EXPECTED, XFP_MOST, XFP_BOUNDS };
+enum xfp_bound { XFP_MINIMUM, XFP_EXPECTED, XFP_MAXIMUM, XFP_BOUNDS };
 
 struct xfp_estimate {
 	enum xfp_mode mode;
@@ -32,14 +32,14 @@ struct xfp_estimate {
 struct xfp_estimate xfp_estimate_unit(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
 				      enum xfp_bound bound);
 /* Estimate a unit of a conversion, using measurements if they exist. */
-struct xfp_estimate xfp_estimate(const struct xfp_extent *all, uint32_t number, enum xfp_bound bound);
+struct xfp_estimate xfp_estimate(const struct xfp_estimate_input *all, uint32_t number, enum xfp_bound bound);
 
 /* Candidates that a survey of the unit would likely find, for goals on units without a survey: without outliers, with
  * the expected threshold. `list` has room for XFP_MAX_SURVEYED. Returns the count. */
 uint32_t xfp_estimate_survey(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
 			     struct xfp_candidate *list);
 
-/* Estimate the threshold of a unit that selects its own; XFP_MOST gives the lowest. */
+/* Estimate the threshold of a unit that selects its own; XFP_MAXIMUM gives the lowest. */
 uint32_t xfp_estimate_sigma(uint32_t sigma_milli, enum xfp_bound bound);
 
 /* Share of the weights farther than `sigma_milli` / 1000 standard deviations from the mean, before the cap. */

@@ -181,7 +181,7 @@ static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct
 	}
 	/* Raw rows, and the column and distance of each outlier. */
 	return weights * (xfp_dtype_bits(unit->dtype) / 8) +
-	       (uint64_t)((double)weights * xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MOST) * (4 + 8)) + most;
+	       (uint64_t)((double)weights * xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MAXIMUM) * (4 + 8)) + most;
 }
 
 /* Bytes of pack in addition to its coefficients, for a unit stored as `candidate`. */
@@ -200,8 +200,8 @@ static uint64_t pack_bytes(const struct xfp_candidate *candidate, const struct x
 }
 
 /* Maximum bytes of pack over the formats that an undecided unit may get. */
-static uint64_t most_pack_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
-				const struct xfp_estimate *estimate, bool decided, uint64_t block, unsigned threads)
+static uint64_t max_pack_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
+			       const struct xfp_estimate *estimate, bool decided, uint64_t block, unsigned threads)
 {
 	struct xfp_candidate list[XFP_MAX_CANDIDATES] = {
 		{ .mode = estimate->mode, .k = estimate->k, .group = estimate->group, .library = estimate->library }
@@ -230,21 +230,21 @@ static uint64_t most_pack_bytes(const struct xfp_parameters *measured, const str
  * scale, the scan held 1.9 % at 4 sigma (candidates from 3.5 sigma), and at most 9 %, assumed at 2.5 sigma: .6 / c^3
  * covers both.
  */
-static double beyond(const struct xfp_extent *all, uint32_t number, uint32_t sigma_milli)
+static double beyond(const struct xfp_estimate_input *all, uint32_t number, uint32_t sigma_milli)
 {
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
-	double c = sigma_milli / 1000.0, share = xfp_outlier_share(sigma_milli, XFP_MOST);
+	double c = sigma_milli / 1000.0, share = xfp_outlier_share(sigma_milli, XFP_MAXIMUM);
 	double heavy = c > 1 ? .6 / (c * c * c) : c > 0 ? .6 : 0;
 
 	return (share > heavy ? share : heavy) * (double)(unit->rows * unit->cols);
 }
 
 /* Bytes of outliers: more are found than kept. */
-static uint64_t outlier_bytes(const struct xfp_extent *all, uint32_t number, const struct coefficients *k)
+static uint64_t outlier_bytes(const struct xfp_estimate_input *all, uint32_t number, const struct coefficients *k)
 {
 	const struct xfp_parameters *parameters = all->parameters;
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
-	uint32_t sigma = xfp_estimate_sigma(parameters->outlier_sigma, XFP_MOST);
+	uint32_t sigma = xfp_estimate_sigma(parameters->outlier_sigma, XFP_MAXIMUM);
 	double cap = (double)parameters->outlier_cap / XFP_NANO * (double)(unit->rows * unit->cols);
 	double kept = beyond(all, number, sigma);
 
@@ -257,21 +257,22 @@ static uint64_t outlier_bytes(const struct xfp_extent *all, uint32_t number, con
 	return (uint64_t)(k->outlier * (kept < cap ? kept : cap));
 }
 
-uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum xfp_stamp step, unsigned threads)
+uint64_t xfp_footprint_step(const struct xfp_estimate_input *all, uint32_t number, enum xfp_stamp step,
+			    unsigned threads)
 {
 	const struct coefficients *k = &steps[step == XFP_STAMP_EXTENDED           ? XFP_STAMP_FIT
 					      : step == XFP_STAMP_EXTENDED_LIBRARY ? XFP_STAMP_LIBRARY
 										   : step];
 	const struct xfp_ledger_unit *unit = &all->ledger->units[number];
 	struct xfp_matrix_source source = xfp_ledger_source(all->ledger, unit->first_matrix);
-	struct xfp_estimate estimate = xfp_estimate(all, number, XFP_MOST);
+	struct xfp_estimate estimate = xfp_estimate(all, number, XFP_MAXIMUM);
 	const struct xfp_policy policy = xfp_policy_of_unit(all->parameters, unit);
 	const struct xfp_parameters measured = xfp_policy_parameters(all->parameters, &policy);
 	uint64_t rows = xfp_rows_block(&source), block = rows * unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
 	uint64_t stack = unit->cols * k->stack_column + k->matrix, bytes = k->fixed;
 
 	if (step == XFP_STAMP_PACKED)
-		bytes += most_pack_bytes(&measured, unit, &estimate, all->units[number].decided, rows, threads);
+		bytes += max_pack_bytes(&measured, unit, &estimate, all->units[number].decided, rows, threads);
 	else if (step == XFP_STAMP_SURVEY)
 		bytes += survey_bytes(&measured, unit, threads);
 	else if (step != XFP_STAMP_OUTLIERS)
@@ -295,11 +296,11 @@ uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t number, enum 
 
 /* Peak bytes of the unit's remaining steps. `together`: its fits run concurrently, as make does if there are fewer
  * units than jobs. */
-static uint64_t unit_bytes(const struct xfp_extent *all, uint32_t number, unsigned threads, bool together)
+static uint64_t unit_bytes(const struct xfp_estimate_input *all, uint32_t number, unsigned threads, bool together)
 {
 	const struct xfp_unit_state *state = &all->units[number];
 	bool fit = all->ledger->units[number].plan == XFP_PLAN_FIT;
-	bool extended = fit && xfp_estimate(all, number, XFP_MOST).extended;
+	bool extended = fit && xfp_estimate(all, number, XFP_MAXIMUM).extended;
 	uint64_t most = 0, fits = 0;
 
 	for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMPS; s++) {
@@ -324,7 +325,7 @@ static int falling(const void *a, const void *b)
 }
 
 /* Memory of the largest units in flight at the same time, including program pages. */
-static enum xfp_status units_in_flight(const struct xfp_extent *all, unsigned jobs, struct xfp_memory *memory,
+static enum xfp_status units_in_flight(const struct xfp_estimate_input *all, unsigned jobs, struct xfp_memory *memory,
 				       struct xfp_error *err)
 {
 	uint64_t *bytes = calloc(all->ledger->unit_count + (size_t)1, sizeof *bytes), most = 0,
@@ -392,19 +393,19 @@ static uint64_t larger(uint64_t a, uint64_t b)
 }
 
 /* Bytes of the bundle writer's blocks that the largest member fills. */
-static uint64_t block_bytes(const struct xfp_extent *all)
+static uint64_t block_bytes(const struct xfp_estimate_input *all)
 {
 	uint64_t largest = 0;
 
 	for (uint32_t i = 0; i < all->ledger->unit_count; i++)
-		largest = larger(largest, xfp_estimate(all, i, XFP_MOST).bytes);
+		largest = larger(largest, xfp_estimate(all, i, XFP_MAXIMUM).bytes);
 	for (uint32_t i = 0; i < all->ledger->tensor_count; i++)
 		if (all->ledger->tensors[i].fate == XFP_FATE_KEPT)
 			largest = larger(largest, all->ledger->tensors[i].bytes);
 	return largest < BUNDLE_BLOCKS ? largest : BUNDLE_BLOCKS;
 }
 
-enum xfp_status xfp_footprint_memory(const struct xfp_extent *all, unsigned jobs, bool bundle,
+enum xfp_status xfp_footprint_memory(const struct xfp_estimate_input *all, unsigned jobs, bool bundle,
 				     struct xfp_memory *memory, struct xfp_error *err)
 {
 	uint64_t own = FRONT_FIXED + GUARD_FIXED;

@@ -23,9 +23,9 @@ struct xfp_disk {
 };
 
 /* Disk requirement of a conversion. Unit states must be up to date (xfp_prepare_units). */
-struct xfp_disk xfp_footprint_disk(const struct xfp_extent *all, enum xfp_bound bound);
+struct xfp_disk xfp_footprint_disk(const struct xfp_estimate_input *all, enum xfp_bound bound);
 /* Size of the bundle alone. */
-uint64_t xfp_footprint_bundle(const struct xfp_extent *all, enum xfp_bound bound);
+uint64_t xfp_footprint_bundle(const struct xfp_estimate_input *all, enum xfp_bound bound);
 /* Size of the files that the bundle carries unchanged, such as the config and the tokenizer. */
 uint64_t xfp_footprint_files(const struct xfp_ledger *ledger);
 static inline uint64_t xfp_disk_total(const struct xfp_disk *disk)
@@ -39,7 +39,7 @@ uint64_t xfp_footprint_portion(uint64_t bundle);
 /* ---- memory ------------------------------------------------------------------------------------ */
 
 /* Private memory of one process of a step that reads weights, in bytes. Other processes are small. */
-uint64_t xfp_footprint_step(const struct xfp_extent *all, uint32_t unit, enum xfp_stamp step, unsigned threads);
+uint64_t xfp_footprint_step(const struct xfp_estimate_input *all, uint32_t unit, enum xfp_stamp step, unsigned threads);
 
 /* Proportional set sizes of all processes together, in bytes, for each phase; 0 for a phase that does not run. */
 struct xfp_memory {
@@ -53,7 +53,7 @@ struct xfp_memory {
 
 /* Compute the memory needed with `jobs` units in flight, assuming that the largest run at the same time. `bundle`:
  * whether a bundle will be written. */
-enum xfp_status xfp_footprint_memory(const struct xfp_extent *all, unsigned jobs, bool bundle,
+enum xfp_status xfp_footprint_memory(const struct xfp_estimate_input *all, unsigned jobs, bool bundle,
 				     struct xfp_memory *memory, struct xfp_error *err);
 
 #endif

@@ -6,13 +6,13 @@
 
 static const struct {
 	const char *role; /* with a trailing *: prefix match */
-	enum xfp_cut cut;
+	enum xfp_gpu_split cut;
 } cuts[] = {
-	{ "q", XFP_CUT_ROWS },         { "k", XFP_CUT_ROWS },       { "v", XFP_CUT_ROWS },
-	{ "qkv", XFP_CUT_ROWS },       { "q_b", XFP_CUT_ROWS },     { "kv_b", XFP_CUT_ROWS },
-	{ "gate", XFP_CUT_ROWS },      { "up", XFP_CUT_ROWS },      { "gate_up", XFP_CUT_ROWS },
-	{ "in_proj_*", XFP_CUT_ROWS }, { "lm_head", XFP_CUT_ROWS }, { "embedding", XFP_CUT_ROWS },
-	{ "o", XFP_CUT_COLUMNS },      { "down", XFP_CUT_COLUMNS }, { "out_proj", XFP_CUT_COLUMNS },
+	{ "q", XFP_GPU_SPLIT_ROWS },         { "k", XFP_GPU_SPLIT_ROWS },       { "v", XFP_GPU_SPLIT_ROWS },
+	{ "qkv", XFP_GPU_SPLIT_ROWS },       { "q_b", XFP_GPU_SPLIT_ROWS },     { "kv_b", XFP_GPU_SPLIT_ROWS },
+	{ "gate", XFP_GPU_SPLIT_ROWS },      { "up", XFP_GPU_SPLIT_ROWS },      { "gate_up", XFP_GPU_SPLIT_ROWS },
+	{ "in_proj_*", XFP_GPU_SPLIT_ROWS }, { "lm_head", XFP_GPU_SPLIT_ROWS }, { "embedding", XFP_GPU_SPLIT_ROWS },
+	{ "o", XFP_GPU_SPLIT_COLUMNS },      { "down", XFP_GPU_SPLIT_COLUMNS }, { "out_proj", XFP_GPU_SPLIT_COLUMNS },
 };
 
 static bool is_role(const char *pattern, const char *role)
@@ -22,33 +22,33 @@ static bool is_role(const char *pattern, const char *role)
 	return pattern[length] ? !strncmp(pattern, role, length) : !strcmp(pattern, role);
 }
 
-enum xfp_cut xfp_gpu_cut(const struct xfp_ledger_unit *unit)
+enum xfp_gpu_split xfp_gpu_split_of(const struct xfp_ledger_unit *unit)
 {
 	if (unit->class_ == XFP_CLASS_ROUTED_EXPERT && unit->experts > 1)
-		return XFP_CUT_EXPERTS;
+		return XFP_GPU_SPLIT_EXPERTS;
 	if (unit->class_ == XFP_CLASS_EMBEDDING || unit->class_ == XFP_CLASS_LM_HEAD)
-		return XFP_CUT_ROWS;
+		return XFP_GPU_SPLIT_ROWS;
 	for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++)
 		if (is_role(cuts[i].role, unit->role))
 			return cuts[i].cut;
-	return XFP_CUT_NONE;
+	return XFP_GPU_SPLIT_NONE;
 }
 
-const char *xfp_cut_name(enum xfp_cut cut)
+const char *xfp_gpu_split_name(enum xfp_gpu_split cut)
 {
 	static const char *const names[] = { "on every GPU", "rows", "columns", "experts" };
 
 	return names[cut];
 }
 
-uint64_t xfp_gpu_most(const struct xfp_ledger_unit *unit)
+uint64_t xfp_gpu_max_split(const struct xfp_ledger_unit *unit)
 {
-	switch (xfp_gpu_cut(unit)) {
-	case XFP_CUT_ROWS:
+	switch (xfp_gpu_split_of(unit)) {
+	case XFP_GPU_SPLIT_ROWS:
 		return unit->rows;
-	case XFP_CUT_COLUMNS:
+	case XFP_GPU_SPLIT_COLUMNS:
 		return unit->cols;
-	case XFP_CUT_EXPERTS:
+	case XFP_GPU_SPLIT_EXPERTS:
 		return unit->experts;
 	default:
 		return UINT64_MAX;
@@ -67,19 +67,19 @@ uint64_t xfp_gpu_unit(const struct xfp_ledger_unit *unit, enum xfp_mode mode, co
 		      uint32_t gpus)
 {
 	bool library = mode == XFP_MODE_V2A || mode == XFP_MODE_V2C;
-	enum xfp_cut cut = xfp_gpu_cut(unit);
-	uint64_t count = xfp_gpu_most(unit), bytes = 0;
+	enum xfp_gpu_split cut = xfp_gpu_split_of(unit);
+	uint64_t count = xfp_gpu_max_split(unit), bytes = 0;
 
-	if (cut == XFP_CUT_NONE)
+	if (cut == XFP_GPU_SPLIT_NONE)
 		count = 0;
 	for (int p = 0; p < XFP_PARTS; p++) {
 		bool whole = !count;
 
 		/* In library units, CODE is the library; in others, the codebooks or scales of rows. */
 		if (p == XFP_PART_CODE)
-			whole |= library || cut == XFP_CUT_COLUMNS;
+			whole |= library || cut == XFP_GPU_SPLIT_COLUMNS;
 		if (p == XFP_PART_BALANCE)
-			whole |= cut != XFP_CUT_COLUMNS;
+			whole |= cut != XFP_GPU_SPLIT_COLUMNS;
 		bytes += whole ? parts[p] : share(parts[p], count, gpus);
 	}
 	return bytes;

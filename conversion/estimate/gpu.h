@@ -14,13 +14,13 @@
 #include "schemas/layout/bundle_layout.h"
 #include "schemas/ledger.h"
 
-enum xfp_cut { XFP_CUT_NONE, XFP_CUT_ROWS, XFP_CUT_COLUMNS, XFP_CUT_EXPERTS };
+enum xfp_gpu_split { XFP_GPU_SPLIT_NONE, XFP_GPU_SPLIT_ROWS, XFP_GPU_SPLIT_COLUMNS, XFP_GPU_SPLIT_EXPERTS };
 
-enum xfp_cut xfp_gpu_cut(const struct xfp_ledger_unit *unit);
-const char *xfp_cut_name(enum xfp_cut cut);
+enum xfp_gpu_split xfp_gpu_split_of(const struct xfp_ledger_unit *unit);
+const char *xfp_gpu_split_name(enum xfp_gpu_split cut);
 /* Maximum number of GPUs that the unit can be split across: its rows, columns or experts; UINT64_MAX if it is
  * replicated. */
-uint64_t xfp_gpu_most(const struct xfp_ledger_unit *unit);
+uint64_t xfp_gpu_max_split(const struct xfp_ledger_unit *unit);
 
 /* Bytes of a unit's parts on the fullest GPU if the unit is stored in `mode`. */
 uint64_t xfp_gpu_unit(const struct xfp_ledger_unit *unit, enum xfp_mode mode, const uint64_t parts[XFP_PARTS],

@@ -27,18 +27,18 @@ static enum xfp_status check_gpus(const struct xfp_conversion *c, struct xfp_err
 	for (uint32_t u = 0; goal->kind == XFP_GOAL_ENVELOPE && u < c->units.ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &c->units.ledger->units[u];
 
-		if (xfp_gpu_most(unit) < goal->gpus)
+		if (xfp_gpu_max_split(unit) < goal->gpus)
 			return xfp_fail(err, XFP_USAGE,
 					"%s: unit %s (%s) is split by %s and has %" PRIu64 " of them; name at most "
 					"that many GPUs",
 					goal->option, xfp_printable(unit->name).text, unit->role,
-					xfp_cut_name(xfp_gpu_cut(unit)), xfp_gpu_most(unit));
+					xfp_gpu_split_name(xfp_gpu_split_of(unit)), xfp_gpu_max_split(unit));
 	}
 	return XFP_OK;
 }
 
 /* A tiny reserve is valid but has no effect. */
-static void remark_reserve(const struct xfp_conversion *c)
+static void warn_reserve(const struct xfp_conversion *c)
 {
 	if (c->request->goal.bare_reserve)
 		XFP_NOTIFY(c, .kind = XFP_NOTICE_BARE_RESERVE);
@@ -46,7 +46,7 @@ static void remark_reserve(const struct xfp_conversion *c)
 
 /* A profile has weights for every model, so a pattern without a match only causes a notice. The same applies to weights
  * without a goal, which affect only the sizes listed by a plan. */
-static void remark_weights(const struct xfp_conversion *c)
+static void warn_weights(const struct xfp_conversion *c)
 {
 	const struct xfp_goal *goal = &c->request->goal;
 
@@ -79,7 +79,7 @@ static bool has_formats(const struct xfp_parameters *p)
 }
 
 /* Total size of units with a given format: units packed alone and units of fixed bits. Their bits cannot be reduced. */
-static enum xfp_status total_fixed(struct xfp_shares *s, uint64_t *total, struct xfp_error *err)
+static enum xfp_status total_fixed(struct xfp_allocation *s, uint64_t *total, struct xfp_error *err)
 {
 	*total = 0;
 	if (!has_formats(&s->c->parameters))
@@ -87,52 +87,54 @@ static enum xfp_status total_fixed(struct xfp_shares *s, uint64_t *total, struct
 	for (uint32_t u = 0; u < s->count; u++) {
 		const struct xfp_policy policy = xfp_policy_of_unit(&s->c->parameters, &s->c->units.ledger->units[u]);
 
-		if (s->unit[u].offers && !policy.fixed) {
-			s->unit[u].at = XFP_NO_OFFER; /* its `rest` is empty */
+		if (s->unit[u].variants && !policy.fixed) {
+			s->unit[u].at = XFP_NO_VARIANT; /* its `rest` is empty */
 			s->unit[u].mode = XFP_MODE_FP8;
 		}
 	}
-	return xfp_shares_total(s, total, NULL, err);
+	return xfp_allocation_total(s, total, NULL, err);
 }
 
 /* Expected minimum total, including overhead of indexes and respecting requested floors. */
 static enum xfp_status find_nearest(struct xfp_conversion *c, uint64_t *total, struct xfp_error *err)
 {
-	struct xfp_shares shares = { 0 };
+	struct xfp_allocation allocation = { 0 };
 	struct xfp_solution solution;
-	enum xfp_status status = xfp_shares_of_headers(c, XFP_HEADERS_LIKELY, &shares, err);
+	enum xfp_status status = xfp_allocation_of_headers(c, XFP_HEADERS_LIKELY, &allocation, err);
 
 	if (!status)
-		status = xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, total, err);
-	xfp_shares_free(&shares);
+		status = xfp_allocation_solve(&allocation, XFP_FROM_ALL, 0, &solution, total, err);
+	xfp_allocation_free(&allocation);
 	return status;
 }
 
 enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 {
 	const struct xfp_goal *goal = &c->request->goal;
-	struct xfp_shares shares = { 0 };
+	struct xfp_allocation allocation = { 0 };
 	struct xfp_solution solution;
 	uint64_t total, fixed = 0, likely = 0;
 	enum xfp_status status;
 	char least[64], allowed[64], nearest[64];
 
-	remark_weights(c);
-	remark_reserve(c);
+	warn_weights(c);
+	warn_reserve(c);
 	if (!goal->kind)
 		return XFP_OK;
-	if ((status = check_gpus(c, err)) || (status = xfp_shares_of_headers(c, XFP_HEADERS_LEAST, &shares, err)) ||
-	    (status = xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, &total, err)) || total <= shares.budget ||
-	    (status = total_fixed(&shares, &fixed, err)) || (status = find_nearest(c, &likely, err)))
+	if ((status = check_gpus(c, err)) ||
+	    (status = xfp_allocation_of_headers(c, XFP_HEADERS_LOWER_BOUND, &allocation, err)) ||
+	    (status = xfp_allocation_solve(&allocation, XFP_FROM_ALL, 0, &solution, &total, err)) ||
+	    total <= allocation.budget || (status = total_fixed(&allocation, &fixed, err)) ||
+	    (status = find_nearest(c, &likely, err)))
 		goto done;
-	xfp_shares_text(c, total, least);
-	xfp_shares_text(c, shares.budget, allowed);
-	xfp_shares_text(c, likely > total ? likely : total, nearest);
-	if (fixed > shares.budget)
+	xfp_allocation_text(c, total, least);
+	xfp_allocation_text(c, allocation.budget, allowed);
+	xfp_allocation_text(c, likely > total ? likely : total, nearest);
+	if (fixed > allocation.budget)
 		status = xfp_fail(err, XFP_USAGE,
 				  "%s: tensors that are kept or have a format of their own need %s, but the goal "
 				  "allows %s; give them fewer bits with --format, or request about %s%s",
-				  goal->option, xfp_shares_text(c, fixed, (char[64]){ 0 }), allowed, nearest,
+				  goal->option, xfp_allocation_text(c, fixed, (char[64]){ 0 }), allowed, nearest,
 				  bare_text(goal));
 	else
 		status = xfp_fail(err, XFP_UNMET,
@@ -140,13 +142,13 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 				  "that is probably possible is %s%s",
 				  goal->option, least, allowed, nearest, bare_text(goal));
 done:
-	xfp_shares_free(&shares);
+	xfp_allocation_free(&allocation);
 	return status;
 }
 
 /* ------------------------------------------------------------------------------------------------ */
 
-static bool all_alone_done(const struct xfp_conversion *c)
+static bool all_direct_done(const struct xfp_conversion *c)
 {
 	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++)
 		if (c->units.ledger->units[u].plan != XFP_PLAN_FIT && !c->units.state[u].done)
@@ -155,19 +157,19 @@ static bool all_alone_done(const struct xfp_conversion *c)
 }
 
 /* Set the expected formats, error and total: for plans, and before all surveys exist. */
-static void sum_up(struct xfp_shares *s)
+static void sum_up(struct xfp_allocation *s)
 {
 	struct xfp_solved *solved = &s->c->solved;
-	double weight = xfp_shares_weight(s);
+	double weight = xfp_allocation_weight(s);
 
-	xfp_shares_expect(s);
-	solved->error = weight > 0 ? xfp_shares_error(s) / weight : 0;
-	xfp_shares_total(s, &solved->total, &solved->breakdown, NULL);
+	xfp_allocation_expect(s);
+	solved->error = weight > 0 ? xfp_allocation_error(s) / weight : 0;
+	xfp_allocation_total(s, &solved->total, &solved->breakdown, NULL);
 }
 
 enum xfp_status xfp_goal_prepare(struct xfp_conversion *c, bool check, struct xfp_error *err)
 {
-	struct xfp_shares shares = { 0 };
+	struct xfp_allocation allocation = { 0 };
 	struct xfp_solution solution;
 	enum xfp_status status;
 	uint64_t total;
@@ -175,19 +177,20 @@ enum xfp_status xfp_goal_prepare(struct xfp_conversion *c, bool check, struct xf
 
 	c->solved = (struct xfp_solved){ 0 };
 	xfp_conversion_unassign(c);
-	if ((status = xfp_shares_begin(c, check, &shares, err)) ||
-	    (status = xfp_shares_solve(&shares, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &c->solved.most, err)) ||
-	    (status = xfp_shares_solve(&shares, XFP_FROM_ALL, shares.budget, &solution, &total, err)))
+	if ((status = xfp_allocation_begin(c, check, &allocation, err)) ||
+	    (status = xfp_allocation_solve(&allocation, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &c->solved.most,
+					   err)) ||
+	    (status = xfp_allocation_solve(&allocation, XFP_FROM_ALL, allocation.budget, &solution, &total, err)))
 		goto done;
-	c->solved.budget = shares.budget;
-	c->solved.binding = c->solved.most > shares.budget;
-	surveyed = !shares.missing && all_alone_done(c);
+	c->solved.budget = allocation.budget;
+	c->solved.binding = c->solved.most > allocation.budget;
+	surveyed = !allocation.missing && all_direct_done(c);
 	if (surveyed)
-		status = xfp_rounds_go(&shares, total, xfp_prepare_unit, check, err);
+		status = xfp_rounds_run(&allocation, total, xfp_prepare_unit, check, err);
 	if (!status)
-		sum_up(&shares);
+		sum_up(&allocation);
 done:
-	xfp_shares_free(&shares);
+	xfp_allocation_free(&allocation);
 	return status;
 }
 

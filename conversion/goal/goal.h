@@ -13,7 +13,7 @@
 #ifndef XFP_CONVERSION_GOAL_H
 #define XFP_CONVERSION_GOAL_H
 
-#include "conversion/goal/shares.h"
+#include "conversion/goal/allocation.h"
 
 /* Check the goal from headers alone, before reading weights. Returns XFP_UNMET, with the possible range, if the fewest
  * bits exceed the goal; XFP_USAGE if fixed formats exceed it or a matrix has fewer parts than there are GPUs. */

@@ -9,7 +9,7 @@
 #define ROUNDS_UP 4      /* rounds in which units may get more */
 #define SLACK_SHARE 100u /* fraction of the goal that may remain unused */
 
-static enum xfp_status fail_floors(const struct xfp_shares *s, uint64_t total, struct xfp_error *err)
+static enum xfp_status fail_floors(const struct xfp_allocation *s, uint64_t total, struct xfp_error *err)
 {
 	const struct xfp_goal *goal = &s->c->request->goal;
 	char taken[64], allowed[64];
@@ -21,39 +21,40 @@ static enum xfp_status fail_floors(const struct xfp_shares *s, uint64_t total, s
 			floors ? "%s: the fewest bits that meet the floors need %s, but the goal allows %s; lower "
 				 "the floors, or raise the goal"
 			       : "%s: the fewest bits need %s, but the goal allows %s; raise the goal",
-			goal->option, xfp_shares_text(s->c, total, taken), xfp_shares_text(s->c, s->budget, allowed));
+			goal->option, xfp_allocation_text(s->c, total, taken),
+			xfp_allocation_text(s->c, s->budget, allowed));
 }
 
 /* ---- measurements ------------------------------------------------------------------------------ */
 
-/* Store the measurement in the unit's offer. Bytes of outliers depend only on the threshold, so one measured offer
- * corrects all offers with the same threshold. */
-static void take_measured(struct xfp_shares *s, uint32_t u)
+/* Store the measurement in the unit's variant. Bytes of outliers depend only on the threshold, so one measured variant
+ * corrects all variants with the same threshold. */
+static void store_measured(struct xfp_allocation *s, uint32_t u)
 {
 	const struct xfp_unit_state *state = &s->c->units.state[u];
 	const struct xfp_candidate *chosen = &state->choice.candidate;
-	struct xfp_share *share = &s->unit[u];
-	struct xfp_offer *now = share->at == XFP_NO_OFFER ? NULL : &share->offers[share->at];
+	struct xfp_unit_allocation *share = &s->unit[u];
+	struct xfp_variant *now = share->at == XFP_NO_VARIANT ? NULL : &share->variants[share->at];
 	uint64_t before;
 
 	if (!now || chosen->mode == XFP_MODE_KEEP) {
-		const struct xfp_offer offer = { .mode = (uint8_t)chosen->mode,
-						 .k = (uint8_t)chosen->k,
-						 .group = chosen->group,
-						 .library = chosen->library,
-						 .bytes = chosen->bytes };
+		const struct xfp_variant variant = { .mode = (uint8_t)chosen->mode,
+						     .k = (uint8_t)chosen->k,
+						     .group = chosen->group,
+						     .library = chosen->library,
+						     .bytes = chosen->bytes };
 
 		share->source = now != NULL;
 		share->mode = (enum xfp_mode)chosen->mode;
 		share->k = chosen->k;
-		xfp_offer_parts(&s->c->units.ledger->units[u], &offer, share->balanced, share->rest);
+		xfp_variant_parts(&s->c->units.ledger->units[u], &variant, share->balanced, share->rest);
 		return;
 	}
 	before = now->bytes;
 	for (uint32_t i = 0; i < share->count; i++)
-		if (share->offers[i].sigma_milli == now->sigma_milli) {
-			share->offers[i].bytes = share->offers[i].bytes + chosen->bytes - before;
-			share->offers[i].exact = true;
+		if (share->variants[i].sigma_milli == now->sigma_milli) {
+			share->variants[i].bytes = share->variants[i].bytes + chosen->bytes - before;
+			share->variants[i].exact = true;
 		}
 	now->error = chosen->error;
 	now->cosine = chosen->cos_median;
@@ -63,18 +64,18 @@ static void take_measured(struct xfp_shares *s, uint32_t u)
 /* ---- rounds ------------------------------------------------------------------------------------ */
 
 /* Copy the assignments to the parameters. */
-static enum xfp_status assign(struct xfp_shares *s, struct xfp_error *err)
+static enum xfp_status assign(struct xfp_allocation *s, struct xfp_error *err)
 {
 	struct xfp_parameters *p = &s->c->parameters;
 
 	xfp_conversion_unassign(s->c);
-	p->assigned = xfp_shares_assign(s);
+	p->assigned = xfp_allocation_assign(s);
 	p->assigned_count = p->assigned ? s->count : 0;
 	return p->assigned ? XFP_OK : xfp_no_memory(err);
 }
 
-/* Measure the units whose offer differs from `before`, and store the results. */
-static enum xfp_status measure_all(struct xfp_shares *s, xfp_measure *measure, const uint32_t *before, bool check,
+/* Measure the units whose variant differs from `before`, and store the results. */
+static enum xfp_status measure_all(struct xfp_allocation *s, xfp_measure *measure, const uint32_t *before, bool check,
 				   bool *measured, struct xfp_error *err)
 {
 	struct xfp_conversion *c = s->c;
@@ -89,7 +90,7 @@ static enum xfp_status measure_all(struct xfp_shares *s, xfp_measure *measure, c
 		if (!before || before[u] != s->unit[u].at) {
 			status = measure(c, u, check, err);
 			if (!status && c->units.state[u].decided)
-				take_measured(s, u);
+				store_measured(s, u);
 		}
 		*measured &= c->units.state[u].decided;
 	}
@@ -97,20 +98,20 @@ static enum xfp_status measure_all(struct xfp_shares *s, xfp_measure *measure, c
 }
 
 /* Whether another round is needed; *from is the direction. */
-static bool goes_on(const struct xfp_shares *s, int round, uint64_t total, enum xfp_choose_from *from)
+static bool needs_round(const struct xfp_allocation *s, int round, uint64_t total, enum xfp_choose_from *from)
 {
 	bool unfit = false;
 
 	for (uint32_t u = 0; u < s->count; u++)
-		unfit |= s->unit[u].offers && !s->unit[u].source && s->unit[u].offers[s->unit[u].at].unfit;
+		unfit |= s->unit[u].variants && !s->unit[u].source && s->unit[u].variants[s->unit[u].at].unfit;
 	*from = total > s->budget ? XFP_FROM_LESS : XFP_FROM_MORE;
 	if (round >= MAX_ROUNDS)
 		return false;
 	return unfit || total > s->budget || (round < ROUNDS_UP && s->budget - total > s->budget / SLACK_SHARE);
 }
 
-/* Choose offers for the next round; `before` receives the current ones. */
-static enum xfp_status mend(struct xfp_shares *s, enum xfp_choose_from from, uint32_t *before, bool *changed,
+/* Choose variants for the next round; `before` receives the current ones. */
+static enum xfp_status mend(struct xfp_allocation *s, enum xfp_choose_from from, uint32_t *before, bool *changed,
 			    struct xfp_error *err)
 {
 	struct xfp_solution solution;
@@ -124,7 +125,7 @@ static enum xfp_status mend(struct xfp_shares *s, enum xfp_choose_from from, uin
 
 		for (uint32_t u = 0; u < s->count; u++)
 			s->unit[u].at = before[u];
-		status = xfp_shares_solve(s, attempt ? wider[attempt] : from, s->budget, &solution, &total, err);
+		status = xfp_allocation_solve(s, attempt ? wider[attempt] : from, s->budget, &solution, &total, err);
 	}
 	if (!status && total > s->budget)
 		status = fail_floors(s, total, err);
@@ -134,8 +135,8 @@ static enum xfp_status mend(struct xfp_shares *s, enum xfp_choose_from from, uin
 	return status;
 }
 
-enum xfp_status xfp_rounds_go(struct xfp_shares *s, uint64_t total, xfp_measure *measure, bool check,
-			      struct xfp_error *err)
+enum xfp_status xfp_rounds_run(struct xfp_allocation *s, uint64_t total, xfp_measure *measure, bool check,
+			       struct xfp_error *err)
 {
 	struct xfp_solved *solved = &s->c->solved;
 	uint32_t *before = malloc((s->count + (size_t)1) * sizeof *before);
@@ -149,8 +150,8 @@ enum xfp_status xfp_rounds_go(struct xfp_shares *s, uint64_t total, xfp_measure 
 		solved->steps = 1 + (uint32_t)round;
 		if ((status = assign(s, err)) ||
 		    (status = measure_all(s, measure, round ? before : NULL, check, &measured, err)) || !measured ||
-		    (status = xfp_shares_total(s, &solved->total, NULL, err)) ||
-		    !goes_on(s, round, solved->total, &from))
+		    (status = xfp_allocation_total(s, &solved->total, NULL, err)) ||
+		    !needs_round(s, round, solved->total, &from))
 			break;
 		if (solved->total > s->budget && solved->total > solved->most)
 			solved->most = solved->total;
@@ -164,8 +165,9 @@ enum xfp_status xfp_rounds_go(struct xfp_shares *s, uint64_t total, xfp_measure 
 		status = xfp_fail(
 			err, XFP_UNMET,
 			"%s: after %d rounds of measuring, the size is %s, but the goal allows %s; raise the goal",
-			s->c->request->goal.option, MAX_ROUNDS, xfp_shares_text(s->c, solved->total, (char[64]){ 0 }),
-			xfp_shares_text(s->c, s->budget, (char[64]){ 0 }));
+			s->c->request->goal.option, MAX_ROUNDS,
+			xfp_allocation_text(s->c, solved->total, (char[64]){ 0 }),
+			xfp_allocation_text(s->c, s->budget, (char[64]){ 0 }));
 	free(before);
 	return status;
 }

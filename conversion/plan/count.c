@@ -28,10 +28,10 @@ static struct xfp_plan_group *find_group(struct xfp_plan_groups *groups, const s
 
 static void add_unit(struct xfp_plan_group *group, const struct xfp_conversion *c, uint32_t number)
 {
-	const struct xfp_extent extent = xfp_conversion_extent(c);
+	const struct xfp_estimate_input input = xfp_conversion_estimate_input(c);
 	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
 	struct xfp_policy policy = xfp_policy_of_unit(&c->parameters, unit);
-	struct xfp_estimate expected = xfp_estimate(&extent, number, XFP_EXPECTED);
+	struct xfp_estimate expected = xfp_estimate(&input, number, XFP_EXPECTED);
 
 	group->units++;
 	group->measured += c->units.state[number].decided;
@@ -39,20 +39,20 @@ static void add_unit(struct xfp_plan_group *group, const struct xfp_conversion *
 	group->weights += xfp_unit_weights(unit);
 	group->source += xfp_unit_source_bytes(unit);
 	for (int bound = 0; bound < XFP_BOUNDS; bound++)
-		group->bytes[bound] += xfp_estimate(&extent, number, (enum xfp_bound)bound).bytes;
+		group->bytes[bound] += xfp_estimate(&input, number, (enum xfp_bound)bound).bytes;
 	group->bits[expected.k]++;
 	group->paper +=
 		(double)xfp_unit_weights(unit) * xfp_paper_bits(expected.mode, expected.k, expected.group, unit->dtype);
-	xfp_ways_add(&group->ways, expected.mode, expected.k, expected.group);
+	xfp_format_ranges_add(&group->ranges, expected.mode, expected.k, expected.group);
 	group->fp8 += expected.mode == XFP_MODE_FP8;
 	group->kept += expected.mode == XFP_MODE_KEEP;
 	group->fixed_missed += policy.fixed && !expected.met;
 	if (unit->plan != XFP_PLAN_FIT || (c->request->goal.kind && !policy.floor))
 		return;
-	if (!group->has_floor || policy.floor < group->least_floor)
-		group->least_floor = policy.floor;
-	if (!group->has_floor || policy.floor > group->most_floor)
-		group->most_floor = policy.floor;
+	if (!group->has_floor || policy.floor < group->min_floor)
+		group->min_floor = policy.floor;
+	if (!group->has_floor || policy.floor > group->max_floor)
+		group->max_floor = policy.floor;
 	group->has_floor = true;
 }
 
@@ -83,22 +83,22 @@ double xfp_plan_bits(const struct xfp_plan_group *group, enum xfp_bound bound)
 	return group->weights ? (double)group->bytes[bound] * 8 / (double)group->weights : 0;
 }
 
-struct xfp_whole xfp_plan_whole(const struct xfp_plan_facts *facts)
+struct xfp_composition xfp_plan_composition(const struct xfp_plan_facts *facts)
 {
-	const struct xfp_extent extent = xfp_conversion_extent(facts->c);
-	struct xfp_whole whole = xfp_whole_of_ledger(facts->c->units.ledger);
+	const struct xfp_estimate_input input = xfp_conversion_estimate_input(facts->c);
+	struct xfp_composition composition = xfp_composition_of_ledger(facts->c->units.ledger);
 
-	whole.compact = facts->c->parameters.modes >> XFP_MODE_V2C & 1;
-	whole.bytes = facts->bundle[XFP_EXPECTED];
+	composition.compact = facts->c->parameters.modes >> XFP_MODE_V2C & 1;
+	composition.bytes = facts->bundle[XFP_EXPECTED];
 	for (uint32_t u = 0; u < facts->c->units.ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &facts->c->units.ledger->units[u];
-		struct xfp_estimate e = xfp_estimate(&extent, u, XFP_EXPECTED);
+		struct xfp_estimate e = xfp_estimate(&input, u, XFP_EXPECTED);
 
-		xfp_whole_add_unit(&whole, unit->class_, e.mode, e.bytes, xfp_unit_weights(unit), unit->cols,
-				   xfp_paper_bits(e.mode, e.k, e.group, unit->dtype));
+		xfp_composition_add_unit(&composition, unit->class_, e.mode, e.bytes, xfp_unit_weights(unit),
+					 unit->cols, xfp_paper_bits(e.mode, e.k, e.group, unit->dtype));
 	}
-	whole.files = xfp_footprint_files(facts->c->units.ledger);
-	return whole;
+	composition.files = xfp_footprint_files(facts->c->units.ledger);
+	return composition;
 }
 
 struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger)
@@ -117,9 +117,9 @@ struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger)
 /* Whether a fitted unit needs a stage. */
 static bool is_needed(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)
 {
-	const struct xfp_extent extent = xfp_conversion_extent(c);
+	const struct xfp_estimate_input input = xfp_conversion_estimate_input(c);
 	const struct xfp_unit_state *state = &c->units.state[number];
-	struct xfp_estimate estimate = xfp_estimate(&extent, number, XFP_EXPECTED);
+	struct xfp_estimate estimate = xfp_estimate(&input, number, XFP_EXPECTED);
 
 	if (!xfp_steps[stamp].fit)
 		return true;

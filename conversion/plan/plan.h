@@ -6,24 +6,24 @@
 #ifndef XFP_PLAN_H
 #define XFP_PLAN_H
 
+#include "conversion/composition.h"
 #include "conversion/estimate/footprint.h"
 #include "conversion/state/conversion.h"
-#include "conversion/whole.h"
 
-#define XFP_PLAN_SORTS 3
+#define XFP_PLAN_KINDS 3
 
 /* Speed of this machine with one thread. */
 struct xfp_plan_pace {
 	bool known;
 	/* Classes whose floors lead to different candidates take different times. The first sort is the one with the
 	 * most weights; it also represents classes without their own. */
-	unsigned sorts;
-	struct xfp_plan_sort {
+	unsigned kinds;
+	struct xfp_plan_kind {
 		enum xfp_class class_;
 		/* Seconds per weight of each step that reads weights; 0: not measured because no unit needs the step.
 		 * For a survey, the weights are those of its sample. */
 		double weight[XFP_STAMPS];
-	} sort[XFP_PLAN_SORTS];
+	} kind[XFP_PLAN_KINDS];
 	double scan; /* seconds per weight to read all weights, which a survey does before sampling */
 	double fp8;  /* seconds per weight to pack as fp8 */
 	double unit; /* constant seconds per unit: processes and files */
@@ -79,13 +79,13 @@ struct xfp_plan_group {
 	const char *role; /* NULL: all units */
 	uint32_t units, measured, missed;
 	uint64_t weights, source, bytes[XFP_BOUNDS];
-	uint32_t bits[XFP_MAX_K + 1]; /* units by expected k */
-	double paper;                 /* sum of weights times bits, as papers count bits */
-	struct xfp_ways ways;         /* expected storage formats */
+	uint32_t bits[XFP_MAX_K + 1];    /* units by expected k */
+	double paper;                    /* sum of weights times bits, as papers count bits */
+	struct xfp_format_ranges ranges; /* expected storage formats */
 	uint32_t fp8, kept;
 	uint32_t fixed_missed; /* units of `missed` with fixed bits */
 	bool has_floor;
-	uint32_t least_floor, most_floor; /* billionths, over units with a floor */
+	uint32_t min_floor, max_floor; /* billionths, over units with a floor */
 };
 
 struct xfp_plan_groups {
@@ -99,7 +99,7 @@ bool xfp_plan_group_units(const struct xfp_conversion *c, struct xfp_plan_groups
 double xfp_plan_bits(const struct xfp_plan_group *group, enum xfp_bound bound);
 
 /* The expected bundle. */
-struct xfp_whole xfp_plan_whole(const struct xfp_plan_facts *facts);
+struct xfp_composition xfp_plan_composition(const struct xfp_plan_facts *facts);
 
 /* Tensors by fate. */
 struct xfp_plan_fates {

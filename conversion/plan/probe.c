@@ -33,7 +33,7 @@ static uint64_t probe_rows(uint64_t cols)
 }
 
 /* The largest class, by weights, that is not in `chosen`. */
-static int largest_class(const struct xfp_probe_sort of[XFP_CLASSES], uint32_t chosen)
+static int largest_class(const struct xfp_probe_kind of[XFP_CLASSES], uint32_t chosen)
 {
 	int largest = -1;
 
@@ -45,7 +45,7 @@ static int largest_class(const struct xfp_probe_sort of[XFP_CLASSES], uint32_t c
 
 /* Choose the classes with the most weights. If units have their own thresholds (`several`), the floors determine which
  * candidates are measured. `any`: the largest unit of any kind, used if no unit is fitted. */
-static void choose_sorts(const struct xfp_probe_sort of[XFP_CLASSES], const struct xfp_ledger_unit *any, bool several,
+static void choose_kinds(const struct xfp_probe_kind of[XFP_CLASSES], const struct xfp_ledger_unit *any, bool several,
 			 struct xfp_probe *probe)
 {
 	uint64_t all = 0;
@@ -54,52 +54,52 @@ static void choose_sorts(const struct xfp_probe_sort of[XFP_CLASSES], const stru
 
 	for (int i = 0; i < XFP_CLASSES; i++)
 		all += of[i].weights;
-	while (probe->sorts < (several ? XFP_PLAN_SORTS : 1) && (next = largest_class(of, chosen)) >= 0 &&
+	while (probe->kinds < (several ? XFP_PLAN_KINDS : 1) && (next = largest_class(of, chosen)) >= 0 &&
 	       (!chosen || of[next].weights >= all / MIN_SHARE)) {
-		probe->sort[probe->sorts++] = of[next];
+		probe->kind[probe->kinds++] = of[next];
 		chosen |= 1u << next;
 	}
-	if (!probe->sorts)
-		probe->sort[probe->sorts++].like = any;
-	for (uint32_t i = 0; i < probe->sorts; i++) {
-		struct xfp_probe_sort *sort = &probe->sort[i];
+	if (!probe->kinds)
+		probe->kind[probe->kinds++].like = any;
+	for (uint32_t i = 0; i < probe->kinds; i++) {
+		struct xfp_probe_kind *kind = &probe->kind[i];
 
-		sort->cols = sort->like ? sort->like->cols : TINY_COLS;
-		sort->rows = probe_rows(sort->cols);
-		if (sort->rows * sort->cols > probe->elements)
-			probe->elements = sort->rows * sort->cols;
+		kind->cols = kind->like ? kind->like->cols : TINY_COLS;
+		kind->rows = probe_rows(kind->cols);
+		if (kind->rows * kind->cols > probe->elements)
+			probe->elements = kind->rows * kind->cols;
 	}
-	probe->dtype = probe->sort[0].like ? probe->sort[0].like->dtype : XFP_BF16;
+	probe->dtype = probe->kind[0].like ? probe->kind[0].like->dtype : XFP_BF16;
 }
 
 /* Collect the shapes with the most weights to convert, and the steps that these units need. */
 static void look(const struct xfp_conversion *c, struct xfp_probe *probe)
 {
-	const struct xfp_extent extent = xfp_conversion_extent(c);
-	struct xfp_probe_sort of[XFP_CLASSES] = { { 0 } };
+	const struct xfp_estimate_input input = xfp_conversion_estimate_input(c);
+	struct xfp_probe_kind of[XFP_CLASSES] = { { 0 } };
 	const struct xfp_ledger_unit *any = NULL;
 
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &c->units.ledger->units[i];
-		struct xfp_probe_sort *sort = &of[unit->class_];
+		struct xfp_probe_kind *kind = &of[unit->class_];
 		uint64_t weights = xfp_unit_weights(unit);
 
 		if (c->units.state[i].done)
 			continue;
 		if (unit->plan != XFP_PLAN_FIT) /* kept units are read and written in the same way */
 			probe->fp8 = true;
-		else if (xfp_estimate(&extent, i, XFP_EXPECTED).extended)
+		else if (xfp_estimate(&input, i, XFP_EXPECTED).extended)
 			probe->extended = true;
 		if (!any || weights > xfp_unit_weights(any))
 			any = unit;
 		if (unit->plan != XFP_PLAN_FIT)
 			continue;
-		sort->weights += weights;
-		if (!sort->like || weights > xfp_unit_weights(sort->like))
-			sort->like = unit;
+		kind->weights += weights;
+		if (!kind->like || weights > xfp_unit_weights(kind->like))
+			kind->like = unit;
 	}
-	choose_sorts(of, any, c->parameters.outlier_sigma == XFP_SIGMA_AUTO, probe);
-	probe->units = XFP_PROBE_LARGE + probe->sorts + probe->fp8;
+	choose_kinds(of, any, c->parameters.outlier_sigma == XFP_SIGMA_AUTO, probe);
+	probe->units = XFP_PROBE_LARGE + probe->kinds + probe->fp8;
 }
 
 static uint64_t next_bits(uint64_t *state)
@@ -155,9 +155,9 @@ void xfp_probe_units(const struct xfp_probe *probe, struct xfp_ledger_unit *unit
 	static char tensor[] = "weights", role[] = "probe";
 
 	for (uint32_t i = 0; i < probe->units; i++) {
-		bool tiny = i < XFP_PROBE_TINY, fp8 = i == XFP_PROBE_LARGE + probe->sorts;
-		const struct xfp_probe_sort *sort = &probe->sort[tiny || fp8 ? 0 : i - XFP_PROBE_LARGE];
-		uint64_t rows = tiny ? TINY_ROWS : sort->rows, cols = sort->cols;
+		bool tiny = i < XFP_PROBE_TINY, fp8 = i == XFP_PROBE_LARGE + probe->kinds;
+		const struct xfp_probe_kind *kind = &probe->kind[tiny || fp8 ? 0 : i - XFP_PROBE_LARGE];
+		uint64_t rows = tiny ? TINY_ROWS : kind->rows, cols = kind->cols;
 
 		/* Each unit needs a different matrix, or it would be found in the cache. */
 		if (tiny)
@@ -166,7 +166,7 @@ void xfp_probe_units(const struct xfp_probe *probe, struct xfp_ledger_unit *unit
 			rows -= i - XFP_PROBE_LARGE;
 		units[i] = (struct xfp_ledger_unit){ .name = tensor,
 						     .role = role,
-						     .class_ = sort->like ? sort->like->class_ : XFP_CLASS_OTHER,
+						     .class_ = kind->like ? kind->like->class_ : XFP_CLASS_OTHER,
 						     .plan = fp8 ? XFP_PLAN_FP8 : XFP_PLAN_FIT,
 						     .dtype = probe->dtype,
 						     .experts = 1,
@@ -253,8 +253,8 @@ static void set_floors(const struct xfp_parameters *asked, const struct xfp_prob
 		parameters->floor[i] = probe->extended ? XFP_NANO : 0;
 		parameters->format[i] = (struct xfp_format){ .form = XFP_FORM_AUTO };
 	}
-	for (uint32_t i = 0; asked->outlier_sigma == XFP_SIGMA_AUTO && i < probe->sorts; i++) {
-		const struct xfp_ledger_unit *like = probe->sort[i].like;
+	for (uint32_t i = 0; asked->outlier_sigma == XFP_SIGMA_AUTO && i < probe->kinds; i++) {
+		const struct xfp_ledger_unit *like = probe->kind[i].like;
 		const struct xfp_policy policy = like ? xfp_policy_of_unit(asked, like) : (struct xfp_policy){ 0 };
 
 		if (!like || like->plan != XFP_PLAN_FIT)
@@ -284,7 +284,7 @@ static enum xfp_status write_settings(const struct xfp_conversion *c, const stru
 		size_t used = strlen(todo);
 
 		snprintf(todo + used, sizeof todo - used, "%s u%06u",
-			 i == XFP_PROBE_LARGE + probe->sorts ? "\nPACK_UNITS =" : "", i);
+			 i == XFP_PROBE_LARGE + probe->kinds ? "\nPACK_UNITS =" : "", i);
 	}
 	strcat(todo, "\n");
 	if (!status)

@@ -9,7 +9,7 @@
 #include "conversion/plan/plan.h"
 
 /* The unit of the checkpoint that a large probe unit represents: the largest of a class. */
-struct xfp_probe_sort {
+struct xfp_probe_kind {
 	const struct xfp_ledger_unit *like;
 	uint64_t weights, rows, cols;
 };
@@ -20,13 +20,13 @@ struct xfp_probe {
 	bool extended, fp8;
 	enum xfp_dtype dtype;
 	uint64_t elements; /* elements in the weight file */
-	struct xfp_probe_sort sort[XFP_PLAN_SORTS];
-	uint32_t sorts, units;
+	struct xfp_probe_kind kind[XFP_PLAN_KINDS];
+	uint32_t kinds, units;
 	double scan_seconds;
 };
 
 /* The units of the probe: tiny ones, then a large one of each sort, then one for fp8. */
-enum { XFP_PROBE_TINY = 2, XFP_PROBE_LARGE = XFP_PROBE_TINY, XFP_PROBE_UNITS = XFP_PROBE_LARGE + XFP_PLAN_SORTS + 1 };
+enum { XFP_PROBE_TINY = 2, XFP_PROBE_LARGE = XFP_PROBE_TINY, XFP_PROBE_UNITS = XFP_PROBE_LARGE + XFP_PLAN_KINDS + 1 };
 
 /* Generate the probe for the units that will be converted. Call xfp_probe_remove even on failure. */
 enum xfp_status xfp_probe_make(const struct xfp_conversion *c, struct xfp_probe *probe, struct xfp_error *err);

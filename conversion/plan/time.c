@@ -91,29 +91,29 @@ static void read_events(char *events, double spent[XFP_PROBE_UNITS][XFP_STAMPS])
 }
 
 /* Compute the pace from the times that the stages report, and the overhead from the remaining total. */
-static void take_pace(const struct xfp_probe *probe, char *events, double seconds, double stages,
-		      struct xfp_plan_pace *pace)
+static void compute_pace(const struct xfp_probe *probe, char *events, double seconds, double stages,
+			 struct xfp_plan_pace *pace)
 {
 	double spent[XFP_PROBE_UNITS][XFP_STAMPS] = { { 0 } };
 	struct xfp_ledger_unit units[XFP_PROBE_UNITS];
 	struct xfp_ledger_matrix ignored[XFP_PROBE_UNITS];
-	uint32_t fp8 = XFP_PROBE_LARGE + probe->sorts;
+	uint32_t fp8 = XFP_PROBE_LARGE + probe->kinds;
 
 	xfp_probe_units(probe, units, ignored);
 	read_events(events, spent);
 	pace->scan = probe->scan_seconds / all_weights(&units[XFP_PROBE_LARGE]);
-	for (pace->sorts = 0; pace->sorts < probe->sorts; pace->sorts++) {
-		const struct xfp_ledger_unit *large = &units[XFP_PROBE_LARGE + pace->sorts];
-		struct xfp_plan_sort *sort = &pace->sort[pace->sorts];
+	for (pace->kinds = 0; pace->kinds < probe->kinds; pace->kinds++) {
+		const struct xfp_ledger_unit *large = &units[XFP_PROBE_LARGE + pace->kinds];
+		struct xfp_plan_kind *kind = &pace->kind[pace->kinds];
 
-		sort->class_ = large->class_;
+		kind->class_ = large->class_;
 		for (int s = 0; s < XFP_STAMPS; s++) {
-			double work = above_zero(spent[XFP_PROBE_LARGE + pace->sorts][s] - spent[0][s]);
+			double work = above_zero(spent[XFP_PROBE_LARGE + pace->kinds][s] - spent[0][s]);
 
 			seconds -= work;
 			if (s == XFP_STAMP_SURVEY)
 				work = above_zero(work - pace->scan * all_weights(large));
-			sort->weight[s] = work / step_weights(large, (enum xfp_stamp)s);
+			kind->weight[s] = work / step_weights(large, (enum xfp_stamp)s);
 		}
 	}
 	if (probe->fp8) {
@@ -122,7 +122,7 @@ static void take_pace(const struct xfp_probe *probe, char *events, double second
 		pace->fp8 = work / all_weights(&units[fp8]);
 		seconds -= work;
 	}
-	pace->unit = above_zero(seconds) / (XFP_PROBE_LARGE + probe->sorts + (probe->fp8 ? 1 / stages : 0));
+	pace->unit = above_zero(seconds) / (XFP_PROBE_LARGE + probe->kinds + (probe->fp8 ? 1 / stages : 0));
 	pace->known = true;
 }
 
@@ -136,7 +136,7 @@ enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp
 	*pace = (struct xfp_plan_pace){ 0 };
 	if (!xfp_probe_make(c, &probe, &ignored) && !run_probe(&probe, c->signals, &seconds, &ignored) &&
 	    (path = xfp_path(probe.work, XFP_EVENTS_FILE)) && !xfp_slurp(path, 1 << 20, &events, NULL, &ignored))
-		take_pace(&probe, events, seconds, stages_of_a_unit(&c->parameters), pace);
+		compute_pace(&probe, events, seconds, stages_of_a_unit(&c->parameters), pace);
 	free(events);
 	free(path);
 	xfp_probe_remove(&probe);
@@ -145,24 +145,24 @@ enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp
 
 /* ---- predictions --------------------------------------------------------------------------------- */
 
-static const struct xfp_plan_sort *sort_of(const struct xfp_plan_pace *pace, enum xfp_class class_)
+static const struct xfp_plan_kind *sort_of(const struct xfp_plan_pace *pace, enum xfp_class class_)
 {
-	for (unsigned i = 1; i < pace->sorts; i++)
-		if (pace->sort[i].class_ == class_)
-			return &pace->sort[i];
-	return &pace->sort[0];
+	for (unsigned i = 1; i < pace->kinds; i++)
+		if (pace->kind[i].class_ == class_)
+			return &pace->kind[i];
+	return &pace->kind[0];
 }
 
 static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, uint32_t number)
 {
-	const struct xfp_extent extent = xfp_conversion_extent(c);
+	const struct xfp_estimate_input input = xfp_conversion_estimate_input(c);
 	const struct xfp_parameters *parameters = &c->parameters;
 	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
 	const struct xfp_unit_state *state = &c->units.state[number];
-	const struct xfp_plan_sort *sort = sort_of(pace, unit->class_);
+	const struct xfp_plan_kind *kind = sort_of(pace, unit->class_);
 	/* With surveys, the fits are those of the measured unit of the same sort. */
 	bool extended =
-		parameters->outlier_sigma == XFP_SIGMA_AUTO || xfp_estimate(&extent, number, XFP_EXPECTED).extended;
+		parameters->outlier_sigma == XFP_SIGMA_AUTO || xfp_estimate(&input, number, XFP_EXPECTED).extended;
 	double seconds = 0;
 
 	if (unit->plan != XFP_PLAN_FIT)
@@ -170,7 +170,7 @@ static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan
 	for (int s = state->decided ? XFP_STAMP_PACKED : 0; s < XFP_STAMPS; s++)
 		if (xfp_steps[s].weights && !(state->there >> s & 1) &&
 		    xfp_step_wanted(parameters, (enum xfp_stamp)s, extended))
-			seconds += step_weights(unit, (enum xfp_stamp)s) * sort->weight[s] +
+			seconds += step_weights(unit, (enum xfp_stamp)s) * kind->weight[s] +
 				   (s == XFP_STAMP_SURVEY ? pace->scan * all_weights(unit) : 0);
 	return seconds + pace->unit * (state->decided ? 1 / stages_of_a_unit(parameters) : 1);
 }

@@ -22,14 +22,14 @@
 
 /* Where a conversion works: the work folder and the cache. */
 struct xfp_conversion_place {
-	int lock, log;              /* file descriptors, -1: none */
-	int cache_lock;             /* cache/lock.h; -1: none */
-	bool made_work, made_cache; /* this run created the folder */
-	size_t found_path;          /* length of the part of the work folder's path that existed before */
-	size_t found_cache_path;    /* length of the part of the cache's path that existed before */
-	bool refused;               /* ended before any work, without an interruption */
-	bool crcs_kept;             /* the manifest has results of this run's CRC-32 check */
-	char *scratch;              /* temporary folder that holds the ledger and the files of a dry run; NULL: none */
+	int lock, log;                    /* file descriptors, -1: none */
+	int cache_lock;                   /* cache/lock.h; -1: none */
+	bool created_work, created_cache; /* this run created the folder */
+	size_t found_path;                /* length of the part of the work folder's path that existed before */
+	size_t found_cache_path;          /* length of the part of the cache's path that existed before */
+	bool refused;                     /* ended before any work, without an interruption */
+	bool crcs_kept;                   /* the manifest has results of this run's CRC-32 check */
+	char *scratch; /* temporary folder that holds the ledger and the files of a dry run; NULL: none */
 	struct xfp_run_record record;
 	struct xfp_store store; /* folder NULL: there is no cache yet (only in a dry run) */
 	struct xfp_manifest *manifest;
@@ -65,7 +65,7 @@ struct xfp_conversion_events {
 	bool torn;               /* lines of the events were damaged; reported once */
 	uint32_t failures;       /* other failed stages */
 	enum xfp_status failure; /* the status of the first of them */
-	bool manifest_behind;    /* the manifest could not be written; reported once */
+	bool manifest_outdated;  /* the manifest could not be written; reported once */
 	bool record_lost;        /* the manifest lacks units of this run; reported once */
 };
 
@@ -78,7 +78,7 @@ struct xfp_conversion_progress {
 /* What --drop-cache removes before the bundle is complete (drop_cache.h). */
 struct xfp_conversion_drop {
 	struct xfp_dropping *dropping; /* NULL: nothing is dropped before the bundle is complete */
-	unsigned units;                /* as struct xfp_extent has it (xfp_drop_outlook) */
+	unsigned units;                /* as struct xfp_estimate_input has it (xfp_drop_predict) */
 	bool moved_usable;    /* there is a pending bundle that units were moved into, or the bundle that it became */
 	uint32_t moved_stale; /* units that were moved there and are outdated */
 	bool stands_alone;    /* the bundle is up to date, and the artifacts were dropped */
@@ -98,9 +98,10 @@ struct xfp_conversion {
 };
 
 /* For estimates; it borrows from the conversion. */
-static inline struct xfp_extent xfp_conversion_extent(const struct xfp_conversion *c)
+static inline struct xfp_estimate_input xfp_conversion_estimate_input(const struct xfp_conversion *c)
 {
-	return (struct xfp_extent){ &c->parameters, c->units.ledger, c->units.state, c->units.todo, c->drop.units };
+	return (struct xfp_estimate_input){ &c->parameters, c->units.ledger, c->units.state, c->units.todo,
+					    c->drop.units };
 }
 
 /* Free the assignments that a goal was solved to. Those of the request stay the request's. */

@@ -11,24 +11,24 @@
 #include "stages/work/work.h"
 
 enum xfp_notice_kind {
-	XFP_NOTICE_STAGE,            /* a stage of a unit started or ended: event */
-	XFP_NOTICE_UNITS_BEGIN,      /* make runs over the units that are not done */
-	XFP_NOTICE_UNITS,            /* about twice a second while make runs */
-	XFP_NOTICE_UNITS_END,        /* make has ended */
-	XFP_NOTICE_BUNDLE_BEGIN,     /* xfp-bundle writes the bundle */
-	XFP_NOTICE_BUNDLE,           /* repeatedly while xfp-bundle runs */
-	XFP_NOTICE_BUNDLE_END,       /* xfp-bundle has ended */
-	XFP_NOTICE_CACHE_KEPT,       /* --drop-cache could not remove the cache: text is the reason */
-	XFP_NOTICE_AGAIN,            /* another round is needed: text is the reason, other the action */
-	XFP_NOTICE_TOOL,             /* a line that a tool wrote to the log, with its name first: text */
-	XFP_NOTICE_INSPECT,          /* a line of xfp-inspect, without its name: text */
-	XFP_NOTICE_WAITING,          /* another conversion uses the work folder */
-	XFP_NOTICE_LOCK_FAILED,      /* the shared cache lock could not be taken again: text is the reason */
-	XFP_NOTICE_MANIFEST_REBUILT, /* the manifest was rebuilt from count artifacts */
-	XFP_NOTICE_MANIFEST_BEHIND,  /* the manifest could not be written: text is the reason */
-	XFP_NOTICE_RECORD_LOST,      /* the manifest lacks the units of this run: text is the reason */
-	XFP_NOTICE_EVENTS_TORN,      /* lines of the events file are damaged */
-	XFP_NOTICE_MOVED_STALE,      /* units in the pending bundle are outdated and converted again */
+	XFP_NOTICE_STAGE,             /* a stage of a unit started or ended: event */
+	XFP_NOTICE_UNITS_BEGIN,       /* make runs over the units that are not done */
+	XFP_NOTICE_UNITS,             /* about twice a second while make runs */
+	XFP_NOTICE_UNITS_END,         /* make has ended */
+	XFP_NOTICE_BUNDLE_BEGIN,      /* xfp-bundle writes the bundle */
+	XFP_NOTICE_BUNDLE,            /* repeatedly while xfp-bundle runs */
+	XFP_NOTICE_BUNDLE_END,        /* xfp-bundle has ended */
+	XFP_NOTICE_CACHE_KEPT,        /* --drop-cache could not remove the cache: text is the reason */
+	XFP_NOTICE_AGAIN,             /* another round is needed: text is the reason, other the action */
+	XFP_NOTICE_TOOL,              /* a line that a tool wrote to the log, with its name first: text */
+	XFP_NOTICE_INSPECT,           /* a line of xfp-inspect, without its name: text */
+	XFP_NOTICE_WAITING,           /* another conversion uses the work folder */
+	XFP_NOTICE_LOCK_FAILED,       /* the shared cache lock could not be taken again: text is the reason */
+	XFP_NOTICE_MANIFEST_REBUILT,  /* the manifest was rebuilt from count artifacts */
+	XFP_NOTICE_MANIFEST_OUTDATED, /* the manifest could not be written: text is the reason */
+	XFP_NOTICE_RECORD_LOST,       /* the manifest lacks the units of this run: text is the reason */
+	XFP_NOTICE_EVENTS_TORN,       /* lines of the events file are damaged */
+	XFP_NOTICE_MOVED_STALE,       /* units in the pending bundle are outdated and converted again */
 	XFP_NOTICE_SOURCE_CORRECTED, /* the weights of a file differ from those in the manifest: name, tensor in text */
 	XFP_NOTICE_BUNDLE_DAMAGED,   /* the bundle differs from what was written to it */
 	XFP_NOTICE_LOW_FLOORS,       /* floors below the quality that models survive: text */

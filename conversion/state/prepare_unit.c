@@ -11,8 +11,8 @@
 #include "schemas/surveyed.h"
 #include "stages/quantize/aim.h"
 #include "stages/quantize/decide.h"
-#include "stages/quantize/offers.h"
 #include "stages/quantize/sample.h"
+#include "stages/quantize/variants.h"
 #include "stages/work/fits.h"
 #include "stages/work/produce.h"
 
@@ -131,7 +131,7 @@ static void write_choice(const struct planning *p, const struct xfp_key *key)
 		xfp_manifest_ingest(c->place.manifest, &c->place.store, key->hex, NULL);
 }
 
-static void take_key(char hex[33], struct xfp_key *key)
+static void set_key(char hex[33], struct xfp_key *key)
 {
 	memcpy(hex, key->hex, sizeof key->hex);
 	xfp_key_free(key);
@@ -197,7 +197,7 @@ static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_se
 
 	if (status)
 		return status;
-	take_key(hex, &key);
+	set_key(hex, &key);
 	if (!find_candidates(p, &of_fit, hex, fit->candidates, &fit->candidate_count))
 		return XFP_WANT_EXTENDED;
 	input->fits[kind] = (struct xfp_fit_set){ hex, fit->candidates, fit->candidate_count };
@@ -275,13 +275,13 @@ static enum xfp_status first_key(const struct planning *p, struct xfp_key *key, 
 }
 
 /* Key of a unit that is packed alone. */
-static enum xfp_status plan_alone(const struct planning *p, struct xfp_error *err)
+static enum xfp_status plan_direct(const struct planning *p, struct xfp_error *err)
 {
 	struct xfp_key key = { 0 };
 	enum xfp_status status = first_key(p, &key, err);
 
 	if (!status)
-		take_key(p->state->key[XFP_STAMP_PACKED], &key);
+		set_key(p->state->key[XFP_STAMP_PACKED], &key);
 	return status;
 }
 
@@ -292,7 +292,7 @@ static enum xfp_status survey_key(const struct planning *p, struct xfp_error *er
 	enum xfp_status status = xfp_key_survey(&source, &p->surveyed, &key, err);
 
 	if (!status)
-		take_key(p->state->key[XFP_STAMP_SURVEY], &key);
+		set_key(p->state->key[XFP_STAMP_SURVEY], &key);
 	return status;
 }
 
@@ -324,7 +324,7 @@ static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 
 	if (status || !known || (status = xfp_key_outliers(&source, &p->parameters, &key, err)))
 		return status;
-	take_key(hex[XFP_STAMP_OUTLIERS], &key);
+	set_key(hex[XFP_STAMP_OUTLIERS], &key);
 	status = choose(p, &key, err);
 	/* The stage reports a unit that fails for its floor, once make runs it. */
 	p->state->unmet = status == XFP_UNMET;
@@ -333,10 +333,10 @@ static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 	p->state->decided = true;
 	if (p->c->place.manifest && !have(p, key.hex))
 		write_choice(p, &key);
-	take_key(hex[XFP_STAMP_CHOICE], &key);
+	set_key(hex[XFP_STAMP_CHOICE], &key);
 	if ((status = xfp_key_packed(&p->state->choice, &source, &p->parameters, &key, err)))
 		return status;
-	take_key(hex[XFP_STAMP_PACKED], &key);
+	set_key(hex[XFP_STAMP_PACKED], &key);
 	return XFP_OK;
 }
 
@@ -392,10 +392,10 @@ static struct planning planning_of(struct xfp_conversion *c, uint32_t number, bo
 static enum xfp_status find_keys(struct planning *p, struct xfp_error *err)
 {
 	struct xfp_unit_state *state = p->state;
-	enum xfp_status status = xfp_receipt_take(p->c, p->number, &p->parameters, &p->policy, &state->receipt, err);
+	enum xfp_status status = xfp_receipt_apply(p->c, p->number, &p->parameters, &p->policy, &state->receipt, err);
 
 	if (!status && state->known && !state->receipt)
-		status = p->unit->plan == XFP_PLAN_FIT ? plan_fit(p, err) : plan_alone(p, err);
+		status = p->unit->plan == XFP_PLAN_FIT ? plan_fit(p, err) : plan_direct(p, err);
 	for (int s = 0; !status && s < XFP_STAMPS; s++)
 		state->there |= (uint32_t)have(p, state->key[s]) << s;
 	if (state->receipt && p->unit->plan == XFP_PLAN_FIT)

@@ -88,8 +88,8 @@ static enum xfp_status judge(struct xfp_conversion *c, uint32_t number, struct x
 	return XFP_OK;
 }
 
-enum xfp_status xfp_receipt_take(struct xfp_conversion *c, uint32_t number, const struct xfp_parameters *parameters,
-				 const struct xfp_policy *policy, bool *taken, struct xfp_error *err)
+enum xfp_status xfp_receipt_apply(struct xfp_conversion *c, uint32_t number, const struct xfp_parameters *parameters,
+				  const struct xfp_policy *policy, bool *taken, struct xfp_error *err)
 {
 	struct xfp_receipt receipt;
 	enum xfp_status status;
@@ -145,7 +145,7 @@ enum xfp_status xfp_receipt_make(struct xfp_conversion *c, uint32_t number, cons
 	if (!status && !(receipt.keys = xfp_receipt_keys_text(state->key)))
 		status = xfp_no_memory(err);
 	if (!status)
-		status = xfp_receipt_leave(c->request->work, number, unit->name, &key, &receipt, err);
+		status = xfp_receipt_publish(c->request->work, number, unit->name, &key, &receipt, err);
 	state->receipt = !status;
 	xfp_key_free(&key);
 	xfp_receipt_free(&receipt);

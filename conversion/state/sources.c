@@ -164,8 +164,8 @@ static bool files_are_the_same(const struct xfp_ledger *ledger, const struct xfp
 
 /* Report that stored digests differ from those of the weights: a file changed with unchanged times, or the memory is
  * faulty. Everything derived from them is computed again. */
-static void say_corrected(const struct xfp_conversion *c, const struct xfp_ledger_unit *unit, uint8_t (*source)[16],
-			  uint8_t (*was)[16])
+static void report_corrected(const struct xfp_conversion *c, const struct xfp_ledger_unit *unit, uint8_t (*source)[16],
+			     uint8_t (*was)[16])
 {
 	for (uint32_t m = 0; m < unit->experts; m++) {
 		uint32_t index = unit->first_matrix + m;
@@ -180,8 +180,8 @@ static void say_corrected(const struct xfp_conversion *c, const struct xfp_ledge
 	}
 }
 
-enum xfp_status xfp_sources_remember(struct xfp_conversion *c, uint32_t number, const char *kind, uint32_t version,
-				     const char *key, struct xfp_error *err)
+enum xfp_status xfp_sources_record(struct xfp_conversion *c, uint32_t number, const char *kind, uint32_t version,
+				   const char *key, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
 	struct xfp_unit_state *state = &c->units.state[number];
@@ -193,7 +193,7 @@ enum xfp_status xfp_sources_remember(struct xfp_conversion *c, uint32_t number, 
 		return status == XFP_BAD_INPUT ? XFP_OK : status;
 	}
 	if (state->known && memcmp(source, state->source, unit->experts * sizeof *source))
-		say_corrected(c, unit, source, state->source);
+		report_corrected(c, unit, source, state->source);
 	free(state->source);
 	state->source = source;
 	state->known = true;
@@ -207,7 +207,7 @@ enum xfp_status xfp_sources_remember(struct xfp_conversion *c, uint32_t number, 
 	return status;
 }
 
-void xfp_sources_forget(struct xfp_conversion *c, uint32_t number)
+void xfp_sources_invalidate(struct xfp_conversion *c, uint32_t number)
 {
 	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
 

@@ -18,11 +18,11 @@ enum xfp_status xfp_sources_find(struct xfp_conversion *c, uint32_t number, stru
  * later ones. An artifact of another unit's weights is rejected, and nothing is stored if the files have changed since
  * inspect: the unit's weights are then unknown. A notice is sent if this run used other digests before. Returns
  * XFP_DAMAGED if the artifact is damaged; other errors may concern only the manifest. */
-enum xfp_status xfp_sources_remember(struct xfp_conversion *c, uint32_t number, const char *kind, uint32_t version,
-				     const char *key, struct xfp_error *err);
+enum xfp_status xfp_sources_record(struct xfp_conversion *c, uint32_t number, const char *kind, uint32_t version,
+				   const char *key, struct xfp_error *err);
 
 /* Mark the stored digests as wrong: the weights differ from those that were digested. */
-void xfp_sources_forget(struct xfp_conversion *c, uint32_t number);
+void xfp_sources_invalidate(struct xfp_conversion *c, uint32_t number);
 
 /* Digest of the locations of the unit's matrices and of the identities of their files at inspection. */
 enum xfp_status xfp_sources_files(const struct xfp_conversion *c, uint32_t number, char hex[33], struct xfp_error *err);

@@ -96,7 +96,7 @@ enum xfp_status xfp_moving_restart(const char *work, struct xfp_error *err)
 	return xfp_moving_write(work, &moving, err);
 }
 
-void xfp_moving_see(const char *work, uint32_t units)
+void xfp_moving_acknowledge(const char *work, uint32_t units)
 {
 	char *path = xfp_path(work, XFP_MOVING_SEEN_FILE), text[16];
 	int size = snprintf(text, sizeof text, "%" PRIu32 "\n", units);
@@ -106,7 +106,7 @@ void xfp_moving_see(const char *work, uint32_t units)
 	free(path);
 }
 
-bool xfp_moving_seen(const char *work, uint32_t units)
+bool xfp_moving_acknowledged(const char *work, uint32_t units)
 {
 	char *path = xfp_path(work, XFP_MOVING_SEEN_FILE), *text = NULL;
 	bool seen = path && !xfp_slurp(path, 16, &text, NULL, NULL) && strtoul(text, NULL, 10) >= units;

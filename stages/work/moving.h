@@ -43,8 +43,8 @@ enum xfp_status xfp_moving_restart(const char *work, struct xfp_error *err);
 
 /* WORK/moving-seen holds a number: xfp has finished removing artifacts of units [0, units). xfp-bundle waits for it
  * before it continues, or both places would fill up; nothing else depends on it. */
-void xfp_moving_see(const char *work, uint32_t units);
-bool xfp_moving_seen(const char *work, uint32_t units);
+void xfp_moving_acknowledge(const char *work, uint32_t units);
+bool xfp_moving_acknowledged(const char *work, uint32_t units);
 
 /* Remove the bundle's pending file, unless a process is writing it, and the record. */
 void xfp_moving_discard(const char *work, const char *out);

@@ -13,8 +13,8 @@ static char *receipt_path(const char *work, uint32_t unit)
 	return xfp_formatted("%s/u%06" PRIu32 "-receipt", work, unit);
 }
 
-enum xfp_status xfp_receipt_leave(const char *work, uint32_t unit, const char *name, const struct xfp_key *key,
-				  const struct xfp_receipt *receipt, struct xfp_error *err)
+enum xfp_status xfp_receipt_publish(const char *work, uint32_t unit, const char *name, const struct xfp_key *key,
+				    const struct xfp_receipt *receipt, struct xfp_error *err)
 {
 	const struct xfp_artifact_label label = { .kind = XFP_RECEIPT_KIND,
 						  .version = XFP_RECEIPT_VERSION,

@@ -10,8 +10,8 @@
 #include "stages/work/work.h"
 
 /* Publish the receipt under its key, together with the key's text. It is not durable yet. */
-enum xfp_status xfp_receipt_leave(const char *work, uint32_t unit, const char *name, const struct xfp_key *key,
-				  const struct xfp_receipt *receipt, struct xfp_error *err);
+enum xfp_status xfp_receipt_publish(const char *work, uint32_t unit, const char *name, const struct xfp_key *key,
+				    const struct xfp_receipt *receipt, struct xfp_error *err);
 /* Read the receipt and its key; `*key` is "" if there is none. XFP_DAMAGED: damaged, or of another version. XFP_FAILED:
  * it cannot be read. */
 enum xfp_status xfp_receipt_find(const char *work, uint32_t unit, struct xfp_receipt *receipt, char key[33],

@@ -36,7 +36,7 @@ struct xfp_unit_state {
 };
 
 /* The input of estimates: the units of a conversion, and their state. Borrowed. */
-struct xfp_extent {
+struct xfp_estimate_input {
 	const struct xfp_parameters *parameters;
 	const struct xfp_ledger *ledger;
 	const struct xfp_unit_state *units; /* [ledger->unit_count]; NULL: no state is known yet */

@@ -51,7 +51,7 @@ static void stamped_make(struct stamped *s, bool alone)
 	s->c.units.state = calloc(s->f.ledger.unit_count + 1, sizeof *s->c.units.state);
 	assert_non_null(s->c.units.state);
 	sha256_of(s->f.out, s->stamp.sha256);
-	assert_int_equal(xfp_bundle_stamp_take(s->f.out, &s->stamp, &err), XFP_OK);
+	assert_int_equal(xfp_bundle_stamp_fill(s->f.out, &s->stamp, &err), XFP_OK);
 	assert_int_equal(xfp_bundle_stamp_key(&s->c, alone, s->stamp.key, &err), XFP_OK);
 	assert_int_equal(xfp_bundle_stamp_write(s->f.folder, &s->stamp, &err), XFP_OK);
 }

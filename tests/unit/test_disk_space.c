@@ -83,9 +83,9 @@ static void end(struct subject *s)
 
 static struct xfp_disk disk(const struct subject *s, enum xfp_bound bound)
 {
-	const struct xfp_extent extent = xfp_conversion_extent(&s->c);
+	const struct xfp_estimate_input input = xfp_conversion_estimate_input(&s->c);
 
-	return xfp_footprint_disk(&extent, bound);
+	return xfp_footprint_disk(&input, bound);
 }
 
 /* It starts with this many free bytes, and not with one less. */
@@ -109,7 +109,7 @@ static void what_is_expected_is_needed(void **state)
 	begin(&s, state);
 	need = disk(&s, XFP_EXPECTED);
 	assert_true(need.together == need.bundle + need.artifacts + need.work);
-	assert_true(disk(&s, XFP_LEAST).together < need.together && need.together < disk(&s, XFP_MOST).together);
+	assert_true(disk(&s, XFP_MINIMUM).together < need.together && need.together < disk(&s, XFP_MAXIMUM).together);
 	expect_need(&s, need.together);
 	end(&s);
 }

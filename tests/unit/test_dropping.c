@@ -258,13 +258,13 @@ static void packed_artifacts_go_as_units_move(void **state)
 	strcpy(s.states[2].key[XFP_STAMP_PACKED], "p0"); /* equal to the first unit's */
 	assert_int_equal(xfp_drop_moved_begin(&s.c, NULL), XFP_OK);
 	expect_moved(&s, 1, "", "");
-	assert_true(xfp_moving_seen(*state, 1));
+	assert_true(xfp_moving_acknowledged(*state, 1));
 	expect_moved(&s, 2, "", "p1 ");
 	expect_moved(&s, 2, "", "");
 	expect_moved(&s, 3, KEY KEY, ""); /* complete: the rest is removed with the cache */
 	expect_moved(&s, 4, "", "");      /* more units than exist */
 	expect_moved(&s, 3, "", "p0 ");
-	assert_true(xfp_moving_seen(*state, 3));
+	assert_true(xfp_moving_acknowledged(*state, 3));
 	/* A unit without a receipt could not be distinguished from a lost one. */
 	s.states[1].receipt = false;
 	assert_int_equal(xfp_drop_moved_begin(&s.c, NULL), XFP_OK);
@@ -276,7 +276,7 @@ static void packed_artifacts_go_as_units_move(void **state)
 	assert_int_equal(xfp_drop_moved_begin(&s.c, NULL), XFP_OK);
 	world.shared = true; /* xfp-bundle does not wait for others */
 	expect_moved(&s, 1, "", "");
-	assert_true(xfp_moving_seen(*state, 1));
+	assert_true(xfp_moving_acknowledged(*state, 1));
 	world.shared = false;
 	expect_moved(&s, 3, "", "p0 p0 "); /* a missing artifact is not an error */
 	xfp_drop_units_end(&s.c);
@@ -287,20 +287,20 @@ static void the_outlook_says_what_stays(void **state)
 	struct subject s;
 
 	begin(&s, state);
-	assert_int_equal(xfp_drop_outlook(&s.c), 0);
+	assert_int_equal(xfp_drop_predict(&s.c), 0);
 	assert_int_equal(s.c.drop.units, 2);
 	world.needed = "p1";
 	world.version++;
-	assert_int_equal(xfp_drop_outlook(&s.c), 1);
+	assert_int_equal(xfp_drop_predict(&s.c), 1);
 	assert_true(s.states[1].stays && !s.states[0].stays && !s.states[2].stays);
 	s.request.goal.kind = XFP_GOAL_SIZE;
-	assert_int_equal(xfp_drop_outlook(&s.c), UNITS);
+	assert_int_equal(xfp_drop_predict(&s.c), UNITS);
 	assert_int_equal(s.c.drop.units, 0);
 	s.request.goal.kind = XFP_GOAL_NONE;
 	s.c.place.store.read_only = true;
-	assert_int_equal(xfp_drop_outlook(&s.c), UNITS);
+	assert_int_equal(xfp_drop_predict(&s.c), UNITS);
 	s.request.drop_cache = false;
-	assert_int_equal(xfp_drop_outlook(&s.c), 0);
+	assert_int_equal(xfp_drop_predict(&s.c), 0);
 	assert_int_equal(s.c.drop.units, 0);
 	xfp_drop_units_end(&s.c);
 }

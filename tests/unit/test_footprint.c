@@ -22,7 +22,7 @@ struct subject {
 	struct xfp_ledger ledger;
 	struct xfp_source_file file;
 	uint8_t (*source)[16];
-	struct xfp_extent extent; /* of `c`, from the last call */
+	struct xfp_estimate_input input; /* of `c`, from the last call */
 };
 
 static struct subject *subject(uint32_t count, uint32_t experts, uint64_t rows, uint64_t cols, enum xfp_class class_)
@@ -73,10 +73,10 @@ static void done_with(struct subject *s)
 	free(s);
 }
 
-static const struct xfp_extent *extent(struct subject *s)
+static const struct xfp_estimate_input *input(struct subject *s)
 {
-	s->extent = xfp_conversion_extent(&s->c);
-	return &s->extent;
+	s->input = xfp_conversion_estimate_input(&s->c);
+	return &s->input;
 }
 
 static void set_floor(struct subject *s, double floor)
@@ -112,7 +112,7 @@ static void bits_follow_the_floor(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		set_floor(s, cases[i].floor);
 		for (int bound = 0; bound < XFP_BOUNDS; bound++) {
-			struct xfp_estimate e = xfp_estimate(extent(s), 0, (enum xfp_bound)bound);
+			struct xfp_estimate e = xfp_estimate(input(s), 0, (enum xfp_bound)bound);
 
 			assert_int_equal(e.k, cases[i].k[bound]);
 			assert_int_equal(e.mode, XFP_MODE_V2);
@@ -131,24 +131,24 @@ static void no_candidate(void **state)
 
 	(void)state;
 	set_floor(s, 1);
-	e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
+	e = xfp_estimate(input(s), 0, XFP_EXPECTED);
 	assert_int_equal(e.mode, XFP_MODE_KEEP);
 	assert_false(e.met);
 	assert_true(e.extended);
 	assert_int_equal(e.bytes, 4096 * 4096 * 2);
 	s->c.parameters.on_miss = XFP_MISS_BEST;
-	e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
+	e = xfp_estimate(input(s), 0, XFP_EXPECTED);
 	assert_int_equal(e.k, 6);
 	assert_false(e.met);
 
 	/* Codebooks would be larger than the rows. */
 	s->ledger.units[0].cols = 4;
 	set_floor(s, 0.5);
-	assert_int_equal(xfp_estimate(extent(s), 0, XFP_EXPECTED).mode, XFP_MODE_KEEP);
+	assert_int_equal(xfp_estimate(input(s), 0, XFP_EXPECTED).mode, XFP_MODE_KEEP);
 
 	s->ledger.units[0].cols = 4096;
 	s->ledger.units[0].plan = XFP_PLAN_FP8;
-	e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
+	e = xfp_estimate(input(s), 0, XFP_EXPECTED);
 	assert_int_equal(e.mode, XFP_MODE_FP8);
 	assert_int_equal(e.bytes, 4096 * (4096 + 4));
 	done_with(s);
@@ -183,7 +183,7 @@ static void library_modes_follow_the_floor(void **state)
 		s->c.parameters.group_size = cases[i].group_size;
 		s->c.parameters.library_size = cases[i].library_size;
 		set_floor(s, cases[i].floor);
-		e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
+		e = xfp_estimate(input(s), 0, XFP_EXPECTED);
 		if (e.mode != cases[i].mode || e.k != cases[i].k || e.group != cases[i].group)
 			print_error("case %zu: %s %u, groups of %u\n", i, xfp_mode_name(e.mode), e.k, e.group);
 		assert_int_equal(e.mode, cases[i].mode);
@@ -213,7 +213,7 @@ static void bytes_of_candidates(void **state)
 
 		balance[0] = (uint8_t)balanced;
 		s->c.parameters.balance = balanced ? XFP_NANO / 2 : 0;
-		e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
+		e = xfp_estimate(input(s), 0, XFP_EXPECTED);
 		for (uint64_t m = 0; m <= 3; m++)
 			first[m] = m * (e.outliers / 3);
 		xfp_candidate_parts(&candidate, &known, bytes);
@@ -240,7 +240,7 @@ static void library_modes_and_policies(void **state)
 	set_modes(s, "auto");
 	set_floor(s, .99);
 	xfp_parameters_set_format(&s->c.parameters, XFP_CLASS_ATTENTION, (struct xfp_format){ XFP_FORM_BITS, 1 << 5 });
-	e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
+	e = xfp_estimate(input(s), 0, XFP_EXPECTED);
 	assert_int_equal(e.mode, XFP_MODE_V2);
 	assert_int_equal(e.group, 0);
 	assert_int_equal(e.k, 5);
@@ -248,7 +248,7 @@ static void library_modes_and_policies(void **state)
 	xfp_parameters_set_format(&s->c.parameters, XFP_CLASS_ATTENTION, (struct xfp_format){ XFP_FORM_AUTO, 0 });
 	set_floor(s, 1);
 	s->c.parameters.on_miss = XFP_MISS_BEST;
-	e = xfp_estimate(extent(s), 0, XFP_EXPECTED);
+	e = xfp_estimate(input(s), 0, XFP_EXPECTED);
 	assert_int_equal(e.mode, XFP_MODE_V2C);
 	assert_int_equal(e.group, 16);
 	assert_int_equal(e.k, 6);
@@ -267,7 +267,7 @@ static void measurements_win(void **state)
 	s->c.units.state[0].choice.candidate =
 		(struct xfp_candidate){ XFP_MODE_V2, 3, 4000, 0, 0, 1234567, 89, 0.99, 0.98, 0.01 };
 	for (int bound = 0; bound < XFP_BOUNDS; bound++) {
-		struct xfp_estimate e = xfp_estimate(extent(s), 0, (enum xfp_bound)bound);
+		struct xfp_estimate e = xfp_estimate(input(s), 0, (enum xfp_bound)bound);
 
 		assert_int_equal(e.k, 3);
 		assert_int_equal(e.bytes, 1234567);
@@ -279,17 +279,17 @@ static void measurements_win(void **state)
 static void outlier_shares(void **state)
 {
 	(void)state;
-	assert_true(xfp_outlier_share(0, XFP_MOST) == 0);
+	assert_true(xfp_outlier_share(0, XFP_MAXIMUM) == 0);
 	/* A unit's own threshold is one of those that surveys try. */
-	assert_true(xfp_outlier_share(XFP_SIGMA_AUTO, XFP_LEAST) == xfp_outlier_share(5000, XFP_LEAST));
-	assert_true(xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MOST) == xfp_outlier_share(2500, XFP_MOST));
+	assert_true(xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MINIMUM) == xfp_outlier_share(5000, XFP_MINIMUM));
+	assert_true(xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MAXIMUM) == xfp_outlier_share(2500, XFP_MAXIMUM));
 	/* The tail of a normal distribution is the minimum: 6.3e-5 beyond 4 sigma, 4.55 % beyond 2. */
-	assert_true(xfp_outlier_share(4000, XFP_LEAST) > 6.2e-5 && xfp_outlier_share(4000, XFP_LEAST) < 6.4e-5);
+	assert_true(xfp_outlier_share(4000, XFP_MINIMUM) > 6.2e-5 && xfp_outlier_share(4000, XFP_MINIMUM) < 6.4e-5);
 	assert_true(xfp_outlier_share(2000, XFP_EXPECTED) > 0.0454);
 	assert_true(xfp_outlier_share(4000, XFP_EXPECTED) > 0.004 && xfp_outlier_share(4000, XFP_EXPECTED) < 0.006);
 	/* At most the limit of Chebyshev's inequality. */
 	for (uint32_t c = 2000; c < 20000; c += 500)
-		assert_true(xfp_outlier_share(c, XFP_MOST) <= 1e6 / c / c);
+		assert_true(xfp_outlier_share(c, XFP_MAXIMUM) <= 1e6 / c / c);
 }
 
 /* ---- memory --------------------------------------------------------------------------------------- */
@@ -299,7 +299,7 @@ static double peak(struct subject *s, unsigned jobs)
 	struct xfp_memory memory;
 	struct xfp_error err = { 0 };
 
-	assert_int_equal(xfp_footprint_memory(extent(s), jobs, true, &memory, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(input(s), jobs, true, &memory, &err), XFP_OK);
 	assert_true(memory.peak >= memory.inspect && memory.peak >= memory.units && memory.peak >= memory.bundle);
 	return (double)memory.peak / MIB;
 }
@@ -337,14 +337,14 @@ static void small_units_before_a_large_one(void **state)
 		s->ledger.units[at].rows = s->ledger.matrices[at].rows = 2048;
 		s->ledger.units[at].cols = s->ledger.matrices[at].cols = s->ledger.matrices[at].row_stride = 65536;
 		for (unsigned jobs = 1; jobs <= 2; jobs++) {
-			assert_int_equal(xfp_footprint_memory(extent(s), jobs, false, &memory, &err), XFP_OK);
+			assert_int_equal(xfp_footprint_memory(input(s), jobs, false, &memory, &err), XFP_OK);
 			assert_int_equal(memory.largest, at);
 			peaks[jobs - 1][at] = (double)memory.units / MIB;
 			assert_true(peaks[jobs - 1][at] == peaks[jobs - 1][0]);
 		}
 		assert_true(peaks[1][at] > peaks[0][at]);
 		s->c.units.state[at].done = true;
-		assert_int_equal(xfp_footprint_memory(extent(s), 1, false, &memory, &err), XFP_OK);
+		assert_int_equal(xfp_footprint_memory(input(s), 1, false, &memory, &err), XFP_OK);
 		assert_int_equal(memory.largest, at ? 0 : 1);
 		assert_true((double)memory.units / MIB < peaks[0][at] - 1);
 		done_with(s);
@@ -375,9 +375,9 @@ static void promised_bounds(void **state)
 	/* Measured memory of outlier-extract for a generated embedding of this many weights, at two thresholds. */
 	s = subject(1, 1, 150000, 4096, XFP_CLASS_EMBEDDING);
 	s->c.parameters.outlier_sigma = 4000;
-	assert_in_range(xfp_footprint_step(extent(s), 0, XFP_STAMP_OUTLIERS, 1), 103000000, 160000000);
+	assert_in_range(xfp_footprint_step(input(s), 0, XFP_STAMP_OUTLIERS, 1), 103000000, 160000000);
 	s->c.parameters.outlier_sigma = 2500;
-	assert_in_range(xfp_footprint_step(extent(s), 0, XFP_STAMP_OUTLIERS, 1), 456000000, 550000000);
+	assert_in_range(xfp_footprint_step(input(s), 0, XFP_STAMP_OUTLIERS, 1), 456000000, 550000000);
 	done_with(s);
 }
 
@@ -396,18 +396,18 @@ static void library_modes_have_their_own_steps(void **state)
 		v2 = peak(s, 2);
 		set_modes(s, modes[i]);
 		set_modes(stack, modes[i]);
-		libfit = xfp_footprint_step(extent(s), 0, XFP_STAMP_LIBRARY, 1);
+		libfit = xfp_footprint_step(input(s), 0, XFP_STAMP_LIBRARY, 1);
 		assert_true(libfit > 4 * MIB && libfit < 24 * MIB);
-		assert_true(xfp_footprint_step(extent(s), 0, XFP_STAMP_LIBRARY, 2) > libfit);
+		assert_true(xfp_footprint_step(input(s), 0, XFP_STAMP_LIBRARY, 2) > libfit);
 		assert_true(peak(s, 2) < 2 * v2 && peak(s, 2) < 300);
 		assert_true(peak(s, 16) < 1024);
 		assert_int_equal(xfp_step_wanted(&s->c.parameters, XFP_STAMP_FIT, true), i == 2);
 		assert_true(xfp_step_wanted(&s->c.parameters, XFP_STAMP_LIBRARY, false));
 		assert_false(xfp_step_wanted(&s->c.parameters, XFP_STAMP_EXTENDED_LIBRARY, false));
 		assert_true(xfp_step_wanted(&s->c.parameters, XFP_STAMP_EXTENDED_LIBRARY, true));
-		one = (double)xfp_footprint_step(extent(stack), 0, XFP_STAMP_LIBRARY, 1);
+		one = (double)xfp_footprint_step(input(stack), 0, XFP_STAMP_LIBRARY, 1);
 		stack->ledger.units[0].experts = 1;
-		grown = one - (double)xfp_footprint_step(extent(stack), 0, XFP_STAMP_LIBRARY, 1);
+		grown = one - (double)xfp_footprint_step(input(stack), 0, XFP_STAMP_LIBRARY, 1);
 		assert_true(grown >= 0 && grown < 3 * MIB);
 		done_with(s);
 		done_with(stack);
@@ -427,11 +427,11 @@ static void a_survey_is_a_step(void **state)
 		assert_false(xfp_step_wanted(&s->c.parameters, XFP_STAMP_SURVEY, false));
 		set_default(s);
 		assert_true(xfp_step_wanted(&s->c.parameters, XFP_STAMP_SURVEY, false));
-		survey = xfp_footprint_step(extent(s), 0, XFP_STAMP_SURVEY, 1);
+		survey = xfp_footprint_step(input(s), 0, XFP_STAMP_SURVEY, 1);
 		assert_true(survey > 3 * MIB && survey < 64 * MIB);
-		assert_true(xfp_footprint_step(extent(s), 0, XFP_STAMP_SURVEY, 2) > survey);
+		assert_true(xfp_footprint_step(input(s), 0, XFP_STAMP_SURVEY, 2) > survey);
 		s->ledger.units[0].rows *= 8;
-		more = xfp_footprint_step(extent(s), 0, XFP_STAMP_SURVEY, 1);
+		more = xfp_footprint_step(input(s), 0, XFP_STAMP_SURVEY, 1);
 		assert_true(more >= survey && more < survey + MIB);
 		if (cols[i] == 14336) {
 			s->ledger.units[0].rows /= 8;
@@ -452,12 +452,12 @@ static void fits_of_few_units_are_at_work_together(void **state)
 	(void)state;
 	set_modes(s, "auto");
 	setenv("OMP_NUM_THREADS", "1", 1);
-	assert_int_equal(xfp_footprint_memory(extent(s), 2, true, &two, &err), XFP_OK);
-	assert_int_equal(xfp_footprint_memory(extent(s), 3, true, &three, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(input(s), 2, true, &two, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(input(s), 3, true, &three, &err), XFP_OK);
 	assert_true(three.units > two.units + 4 * MIB);
 	set_modes(s, "v2c");
-	assert_int_equal(xfp_footprint_memory(extent(s), 2, true, &two, &err), XFP_OK);
-	assert_int_equal(xfp_footprint_memory(extent(s), 3, true, &three, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(input(s), 2, true, &two, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(input(s), 3, true, &three, &err), XFP_OK);
 	assert_int_equal(three.units, two.units);
 	unsetenv("OMP_NUM_THREADS");
 	done_with(s);
@@ -471,15 +471,15 @@ static void finished_steps_take_nothing(void **state)
 
 	(void)state;
 	s->c.units.state[0].done = true;
-	assert_int_equal(xfp_footprint_memory(extent(s), 2, true, &memory, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(input(s), 2, true, &memory, &err), XFP_OK);
 	assert_int_equal(memory.largest, 1);
 	s->c.units.state[1].done = true;
 	s->c.units.todo = 0;
-	assert_int_equal(xfp_footprint_memory(extent(s), 2, true, &memory, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(input(s), 2, true, &memory, &err), XFP_OK);
 	assert_int_equal(memory.units, 0);
 	assert_int_equal(memory.largest, UINT32_MAX);
 	assert_true(memory.bundle > memory.front);
-	assert_int_equal(xfp_footprint_memory(extent(s), 2, false, &memory, &err), XFP_OK);
+	assert_int_equal(xfp_footprint_memory(input(s), 2, false, &memory, &err), XFP_OK);
 	assert_int_equal(memory.bundle, 0);
 	assert_true(memory.peak > memory.front);
 	done_with(s);
@@ -494,11 +494,11 @@ static void disk_holds_everything_twice(void **state)
 	uint64_t units = 0;
 
 	(void)state;
-	least = xfp_footprint_disk(extent(s), XFP_LEAST);
-	expected = xfp_footprint_disk(extent(s), XFP_EXPECTED);
-	most = xfp_footprint_disk(extent(s), XFP_MOST);
+	least = xfp_footprint_disk(input(s), XFP_MINIMUM);
+	expected = xfp_footprint_disk(input(s), XFP_EXPECTED);
+	most = xfp_footprint_disk(input(s), XFP_MAXIMUM);
 	for (uint32_t i = 0; i < 8; i++)
-		units += xfp_estimate(extent(s), i, XFP_EXPECTED).bytes;
+		units += xfp_estimate(input(s), i, XFP_EXPECTED).bytes;
 	assert_true(expected.bundle > units && expected.bundle < units + units / 20);
 	/* Packed units, and at most a tenth of two bytes per weight. */
 	assert_true(expected.artifacts > units);
@@ -511,21 +511,21 @@ static void disk_holds_everything_twice(void **state)
 static void disk_has_the_library_fit(void **state)
 {
 	struct subject *s = subject(8, 1, 4096, 4096, XFP_CLASS_ATTENTION);
-	uint64_t v2 = xfp_footprint_disk(extent(s), XFP_EXPECTED).work, units = 0;
+	uint64_t v2 = xfp_footprint_disk(input(s), XFP_EXPECTED).work, units = 0;
 	struct xfp_disk both, there;
 
 	(void)state;
 	set_modes(s, "auto");
-	both = xfp_footprint_disk(extent(s), XFP_EXPECTED);
+	both = xfp_footprint_disk(input(s), XFP_EXPECTED);
 	for (uint32_t i = 0; i < 8; i++)
-		units += xfp_estimate(extent(s), i, XFP_EXPECTED).bytes;
+		units += xfp_estimate(input(s), i, XFP_EXPECTED).bytes;
 	assert_true(both.bundle > units && both.bundle < units + units / 20);
 	/* One more stamp per unit. */
 	assert_true(both.work >= v2 + 8 * 4096 && both.work < v2 + 8 * 8192);
 	/* Cosines of six candidates, and their libraries. */
 	for (uint32_t i = 0; i < 8; i++)
 		s->c.units.state[i].there = 1 << XFP_STAMP_LIBRARY;
-	there = xfp_footprint_disk(extent(s), XFP_EXPECTED);
+	there = xfp_footprint_disk(input(s), XFP_EXPECTED);
 	assert_true(both.artifacts - there.artifacts > (uint64_t)8 * 4096 * 8 * 6);
 	assert_true(both.artifacts - there.artifacts < (uint64_t)8 * 4096 * 8 * 6 + 8 * 65536);
 	done_with(s);
@@ -539,13 +539,13 @@ static void disk_has_the_survey(void **state)
 
 	(void)state;
 	set_modes(s, "auto");
-	without = xfp_footprint_disk(extent(s), XFP_EXPECTED);
+	without = xfp_footprint_disk(input(s), XFP_EXPECTED);
 	set_default(s);
-	both = xfp_footprint_disk(extent(s), XFP_EXPECTED);
+	both = xfp_footprint_disk(input(s), XFP_EXPECTED);
 	assert_true(both.work >= without.work + 8 * 4096 && both.work < without.work + 8 * 8192);
 	for (uint32_t i = 0; i < 8; i++)
 		s->c.units.state[i].there = 1 << XFP_STAMP_SURVEY;
-	without = xfp_footprint_disk(extent(s), XFP_EXPECTED);
+	without = xfp_footprint_disk(input(s), XFP_EXPECTED);
 	assert_true(both.artifacts - without.artifacts > 8 * 7 * 15 * sizeof(struct xfp_candidate));
 	assert_true(both.artifacts - without.artifacts < 8 * (7 * 15 * sizeof(struct xfp_candidate) + 65536));
 	done_with(s);
@@ -554,15 +554,15 @@ static void disk_has_the_survey(void **state)
 static void disk_of_what_is_there(void **state)
 {
 	struct subject *s = subject(8, 1, 1024, 4096, XFP_CLASS_ATTENTION);
-	struct xfp_disk none = xfp_footprint_disk(extent(s), XFP_EXPECTED), some, all;
+	struct xfp_disk none = xfp_footprint_disk(input(s), XFP_EXPECTED), some, all;
 
 	(void)state;
 	for (uint32_t i = 0; i < 8; i++)
 		s->c.units.state[i].there = 1 << XFP_STAMP_OUTLIERS | 1 << XFP_STAMP_FIT;
-	some = xfp_footprint_disk(extent(s), XFP_EXPECTED);
+	some = xfp_footprint_disk(input(s), XFP_EXPECTED);
 	for (uint32_t i = 0; i < 8; i++)
 		s->c.units.state[i].done = true;
-	all = xfp_footprint_disk(extent(s), XFP_EXPECTED);
+	all = xfp_footprint_disk(input(s), XFP_EXPECTED);
 	assert_true(some.artifacts < none.artifacts && all.artifacts < some.artifacts);
 	assert_true(all.artifacts < 1 << 20);
 	assert_true(all.bundle == none.bundle && all.work == none.work);

@@ -8,8 +8,8 @@
 
 #include "conversion/estimate/gpu.h"
 #include "schemas/goal.h"
-#include "stages/quantize/offers.h"
 #include "stages/quantize/select.h"
+#include "stages/quantize/variants.h"
 #include "stages/settings/settings.h"
 #include "stages/work/assigned.h"
 #include "tests/unit/scratch.h"
@@ -332,8 +332,10 @@ static void test_narrow(void **unused)
 	};
 	struct xfp_parameters all = xfp_parameters_default(), p;
 	struct xfp_policy policy = xfp_policy_of_unit(&all, &unit);
-	const struct xfp_offer offer = { .mode = XFP_MODE_V2C, .k = 4, .group = 32, .library = 8, .sigma_milli = 3000 };
-	struct xfp_assignment assignment = xfp_offer_assignment(&offer, &policy);
+	const struct xfp_variant variant = {
+		.mode = XFP_MODE_V2C, .k = 4, .group = 32, .library = 8, .sigma_milli = 3000
+	};
+	struct xfp_assignment assignment = xfp_variant_assignment(&variant, &policy);
 	struct xfp_select_input input = { .unit = &unit, .parameters = &p, .policy = &policy, .outliers = "o" };
 	struct xfp_choice choice;
 
@@ -370,28 +372,28 @@ static void test_offers(void **unused)
 	};
 	struct xfp_parameters p = xfp_parameters_default();
 	struct xfp_policy policy;
-	struct xfp_offer offers[6];
+	struct xfp_variant variants[6];
 	uint64_t parts[XFP_PARTS];
 
 	(void)unused;
 	p.bits = 0x1c;
 	p.floor[XFP_CLASS_ATTENTION] = 0;
 	policy = xfp_policy_of_unit(&p, &unit);
-	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, XFP_SIGMA_AUTO, offers), 3);
-	assert_true(offers[0].exact && !offers[2].exact);
+	assert_int_equal(xfp_list_variants(list, 6, &unit, &policy, XFP_SIGMA_AUTO, variants), 3);
+	assert_true(variants[0].exact && !variants[2].exact);
 	assert_true(xfp_survey_balanced(&unit, list, 6, false));
-	xfp_offer_parts(&unit, &offers[2], true, parts);
+	xfp_variant_parts(&unit, &variants[2], true, parts);
 	assert_int_equal(parts[XFP_PART_BALANCE], 64);
 	assert_int_equal(parts[XFP_PART_OUTLIER], 48);
 	p.floor[XFP_CLASS_ATTENTION] = 980000000; /* with a margin, since a sample may be favorable */
 	policy = xfp_policy_of_unit(&p, &unit);
-	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, XFP_SIGMA_AUTO, offers), 1);
-	assert_int_equal(offers[0].sigma_milli, 4000);
+	assert_int_equal(xfp_list_variants(list, 6, &unit, &policy, XFP_SIGMA_AUTO, variants), 1);
+	assert_int_equal(variants[0].sigma_milli, 4000);
 	p.floor[XFP_CLASS_ATTENTION] = 0; /* with a requested threshold, no others */
 	policy = xfp_policy_of_unit(&p, &unit);
-	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, 4000, offers), 1);
-	assert_int_equal(offers[0].sigma_milli, 4000);
-	assert_int_equal(xfp_offers_of(list, 6, &unit, &policy, 0, offers), 2);
+	assert_int_equal(xfp_list_variants(list, 6, &unit, &policy, 4000, variants), 1);
+	assert_int_equal(variants[0].sigma_milli, 4000);
+	assert_int_equal(xfp_list_variants(list, 6, &unit, &policy, 0, variants), 2);
 }
 
 /* fp8 has no outliers, whatever the requested threshold, and nothing else is measured. */
@@ -400,15 +402,15 @@ static void test_fp8_is_offered(void **unused)
 	const struct xfp_candidate fp8 = { .mode = XFP_MODE_FP8, .k = 8, .bytes = 4352, .cos_median = 0.9996 };
 	struct xfp_parameters p = xfp_parameters_default();
 	struct xfp_policy policy;
-	struct xfp_offer offer;
+	struct xfp_variant variant;
 	struct xfp_assignment assignment;
 
 	(void)unused;
 	p.bits = 0x17c;
 	policy = xfp_policy_of_unit(&p, &unit);
 	policy.floor = 0;
-	assert_int_equal(xfp_offers_of(&fp8, 1, &unit, &policy, 4000, &offer), 1);
-	assignment = xfp_offer_assignment(&offer, &policy);
+	assert_int_equal(xfp_list_variants(&fp8, 1, &unit, &policy, 4000, &variant), 1);
+	assignment = xfp_variant_assignment(&variant, &policy);
 	assert_int_equal(assignment.mode, XFP_MODE_FP8);
 	assert_int_equal(assignment.bits, XFP_FP8_BIT);
 	xfp_assignment_narrow(&assignment, &policy, &p);
@@ -423,7 +425,7 @@ static void test_balance_of_a_survey(void **unused)
 		{ .mode = XFP_MODE_V2, .k = 3, .bytes = 3136, .cos_median = .98, .sigma_milli = 4000 },
 		{ .mode = XFP_MODE_V2, .k = 3, .bytes = 3136, .cos_median = .98 },
 	};
-	const struct xfp_offer offer = { .mode = XFP_MODE_V2, .k = 3, .bytes = 3136 * 4 };
+	const struct xfp_variant variant = { .mode = XFP_MODE_V2, .k = 3, .bytes = 3136 * 4 };
 	struct xfp_ledger_unit stack = unit;
 	uint64_t parts[XFP_PARTS], sum = 0;
 
@@ -435,11 +437,11 @@ static void test_balance_of_a_survey(void **unused)
 	assert_false(xfp_survey_balanced(&unit, list, 1, false));
 	/* For a stack, all parts per matrix multiply, and no bytes are left for outliers. */
 	stack.experts = 4;
-	xfp_offer_parts(&stack, &offer, true, parts);
+	xfp_variant_parts(&stack, &variant, true, parts);
 	for (int i = 0; i < XFP_PARTS; i++)
 		sum += parts[i];
 	assert_int_equal(parts[XFP_PART_INDEX], 4 * 64 * 32);
-	assert_true(sum >= offer.bytes);
+	assert_true(sum >= variant.bytes);
 }
 
 static void test_thresholds(void **unused)
@@ -470,12 +472,12 @@ static void test_gpus(void **unused)
 	struct xfp_ledger_unit u = unit;
 
 	(void)unused;
-	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_COLUMNS);
+	assert_int_equal(xfp_gpu_split_of(&u), XFP_GPU_SPLIT_COLUMNS);
 	/* Codebooks of rows are on every GPU, all else halved; so is a library. */
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, parts, 2), 500 + 80 + 50 + 32 + 20);
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2C, parts, 2), 500 + 80 + 50 + 32 + 20);
 	u.role = (char *)"gate";
-	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_ROWS);
+	assert_int_equal(xfp_gpu_split_of(&u), XFP_GPU_SPLIT_ROWS);
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, parts, 2), 500 + 40 + 50 + 64 + 20);
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2C, parts, 2), 500 + 80 + 50 + 64 + 20);
 	/* 64 rows on 3 GPUs: the fullest has 22. */
@@ -483,19 +485,19 @@ static void test_gpus(void **unused)
 			 2200);
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, parts, 1), 1284);
 	u.role = (char *)"in_proj_qkvz";
-	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_ROWS);
+	assert_int_equal(xfp_gpu_split_of(&u), XFP_GPU_SPLIT_ROWS);
 	u.role = (char *)"kv_a";
-	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_NONE);
+	assert_int_equal(xfp_gpu_split_of(&u), XFP_GPU_SPLIT_NONE);
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, parts, 2), 1284);
 	u.class_ = XFP_CLASS_ROUTED_EXPERT;
 	u.experts = 8;
-	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_EXPERTS);
-	assert_int_equal(xfp_gpu_most(&u), 8);
+	assert_int_equal(xfp_gpu_split_of(&u), XFP_GPU_SPLIT_EXPERTS);
+	assert_int_equal(xfp_gpu_max_split(&u), 8);
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2C, parts, 4), 250 + 80 + 25 + 64 + 10);
 	/* An odd byte is rounded up, and a single expert is not split. */
 	assert_int_equal(xfp_gpu_unit(&u, XFP_MODE_V2, (const uint64_t[XFP_PARTS]){ [XFP_PART_INDEX] = 1001 }, 4), 251);
 	u.experts = 1;
-	assert_int_equal(xfp_gpu_cut(&u), XFP_CUT_NONE);
+	assert_int_equal(xfp_gpu_split_of(&u), XFP_GPU_SPLIT_NONE);
 }
 
 /* Tensors that are not units: embeddings and heads are split by rows, all others are on every GPU. */

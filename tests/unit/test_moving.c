@@ -34,11 +34,11 @@ static void record(void **state)
 	assert_string_equal(read.decided, some.decided);
 	assert_int_equal(read.units, 12);
 	assert_string_equal(read.sha256, "");
-	xfp_moving_see(*state, 12);
+	xfp_moving_acknowledge(*state, 12);
 	assert_int_equal(xfp_moving_restart(*state, &err), XFP_OK);
 	assert_true(read_record(state, &read));
 	assert_int_equal(read.units, 0);
-	assert_false(xfp_moving_seen(*state, 1)); /* recorded by the previous run */
+	assert_false(xfp_moving_acknowledged(*state, 1)); /* recorded by the previous run */
 	/* A complete record is read back unchanged. */
 	memset(read.sha256, 'a', 64);
 	read.units = 3;
@@ -117,12 +117,12 @@ static void receipt_keys(void **state)
 
 static void seen(void **state)
 {
-	assert_false(xfp_moving_seen(*state, 1));
-	xfp_moving_see(*state, 7);
-	assert_true(xfp_moving_seen(*state, 7));
-	assert_false(xfp_moving_seen(*state, 8));
+	assert_false(xfp_moving_acknowledged(*state, 1));
+	xfp_moving_acknowledge(*state, 7);
+	assert_true(xfp_moving_acknowledged(*state, 7));
+	assert_false(xfp_moving_acknowledged(*state, 8));
 	xfp_moving_remove(*state);
-	assert_false(xfp_moving_seen(*state, 7));
+	assert_false(xfp_moving_acknowledged(*state, 7));
 }
 
 /* ---- the file ---------------------------------------------------------------------------------- */
@@ -220,7 +220,7 @@ static void leave(void **state, uint32_t unit, bool chosen)
 	memset(receipt.packed.digest[1].sha256, 7, 32);
 	strcpy(key[XFP_STAMP_PACKED], KEY);
 	assert_non_null(receipt.keys = xfp_receipt_keys_text(key));
-	if (xfp_receipt_leave(*state, unit, "a unit", &of, &receipt, &err))
+	if (xfp_receipt_publish(*state, unit, "a unit", &of, &receipt, &err))
 		fail_msg("%s", err.text);
 	free(receipt.keys);
 }

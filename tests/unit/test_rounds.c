@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rounds of a goal over synthetic offers and measurements: on one GPU the cost of a unit is the size of its parts, so
+ * Rounds of a goal over synthetic variants and measurements: on one GPU the cost of a unit is the size of its parts, so
  * bytes are those of the tables.
  */
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define MOST 8u /* units */
 
-/* The expected size of an offer, and its measured size; 0: as expected. */
+/* The expected size of a variant, and its measured size; 0: as expected. */
 struct made {
 	uint64_t expected;
 	double error;
@@ -32,7 +32,7 @@ struct subject {
 	struct xfp_ledger ledger;
 	struct xfp_ledger_unit units[MOST];
 	struct xfp_unit_state states[MOST];
-	struct xfp_shares shares;
+	struct xfp_allocation allocation;
 	const struct made *made[MOST];
 	uint32_t measured[MOST]; /* how often */
 	uint32_t undecided;      /* waits for fits; MAX: none does */
@@ -50,26 +50,26 @@ static void begin(struct subject *s)
 	s->c.request = &s->request;
 	s->c.units.ledger = &s->ledger;
 	s->c.units.state = s->states;
-	s->shares = (struct xfp_shares){ .c = &s->c, .unit = calloc(MOST, sizeof *s->shares.unit) };
-	assert_non_null(s->shares.unit);
+	s->allocation = (struct xfp_allocation){ .c = &s->c, .unit = calloc(MOST, sizeof *s->allocation.unit) };
+	assert_non_null(s->allocation.unit);
 	s->undecided = s->failing = MOST;
 }
 
 static void end(struct subject *s)
 {
-	xfp_shares_free(&s->shares);
+	xfp_allocation_free(&s->allocation);
 	xfp_parameters_free(&s->c.parameters);
 }
 
-/* A unit whose shape needs almost no bytes, so that its bytes are those of outliers. An offer is identified by its bits
- * and threshold; offers of one threshold have different bits. */
+/* A unit whose shape needs almost no bytes, so that its bytes are those of outliers. A variant is identified by its
+ * bits and threshold; variants of one threshold have different bits. */
 static void put(struct subject *s, const struct made *made, uint32_t count)
 {
-	uint32_t u = s->shares.count++;
-	struct xfp_share *share = &s->shares.unit[u];
+	uint32_t u = s->allocation.count++;
+	struct xfp_unit_allocation *share = &s->allocation.unit[u];
 
 	assert_true(u < MOST);
-	s->ledger.unit_count = s->shares.count;
+	s->ledger.unit_count = s->allocation.count;
 	s->units[u] = (struct xfp_ledger_unit){ .name = (char *)"w",
 						.role = (char *)"q",
 						.class_ = XFP_CLASS_ATTENTION,
@@ -79,21 +79,21 @@ static void put(struct subject *s, const struct made *made, uint32_t count)
 						.rows = 2,
 						.cols = 32 };
 	s->made[u] = made;
-	*share = (struct xfp_share){ .offers = calloc(count, sizeof *share->offers),
-				     .count = count,
-				     .at = XFP_NO_OFFER,
-				     .weight = 1,
-				     .surveyed = true };
-	assert_non_null(share->offers);
+	*share = (struct xfp_unit_allocation){ .variants = calloc(count, sizeof *share->variants),
+					       .count = count,
+					       .at = XFP_NO_VARIANT,
+					       .weight = 1,
+					       .surveyed = true };
+	assert_non_null(share->variants);
 	for (uint32_t i = 0; i < count; i++)
-		share->offers[i] = (struct xfp_offer){ .bytes = made[i].expected,
-						       .error = made[i].error,
-						       .sigma_milli = made[i].sigma_milli,
-						       .group = made[i].library ? 32 : 0,
-						       .library = made[i].library,
-						       .mode = made[i].library ? XFP_MODE_V2A : XFP_MODE_V2,
-						       .k = (uint8_t)(2 + i % 5),
-						       .exact = !made[i].sigma_milli };
+		share->variants[i] = (struct xfp_variant){ .bytes = made[i].expected,
+							   .error = made[i].error,
+							   .sigma_milli = made[i].sigma_milli,
+							   .group = made[i].library ? 32 : 0,
+							   .library = made[i].library,
+							   .mode = made[i].library ? XFP_MODE_V2A : XFP_MODE_V2,
+							   .k = (uint8_t)(2 + i % 5),
+							   .exact = !made[i].sigma_milli };
 }
 #define PUT(subject, ...) \
 	put(subject, (const struct made[]){ __VA_ARGS__ }, sizeof((struct made[]){ __VA_ARGS__ }) / sizeof(struct made))
@@ -102,13 +102,13 @@ static enum xfp_status measure(struct xfp_conversion *c, uint32_t u, bool check,
 {
 	struct subject *s = (struct subject *)c;
 	const struct xfp_assignment *assigned = &c->parameters.assigned[u];
-	const struct xfp_share *share = &s->shares.unit[u];
+	const struct xfp_unit_allocation *share = &s->allocation.unit[u];
 	uint32_t i = 0;
 
 	(void)check;
-	assert_int_equal(c->parameters.assigned_count, s->shares.count);
+	assert_int_equal(c->parameters.assigned_count, s->allocation.count);
 	while (i < share->count &&
-	       (share->offers[i].k != assigned->k || share->offers[i].sigma_milli != assigned->sigma_milli))
+	       (share->variants[i].k != assigned->k || share->variants[i].sigma_milli != assigned->sigma_milli))
 		i++;
 	assert_true(i < share->count);
 	s->measured[u]++;
@@ -136,14 +136,15 @@ static enum xfp_status go(struct subject *s, uint64_t budget, struct xfp_error *
 	struct xfp_solution solution;
 	uint64_t total;
 
-	s->shares.budget = budget;
-	assert_int_equal(xfp_shares_solve(&s->shares, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &s->c.solved.most, NULL),
-			 XFP_OK);
-	assert_int_equal(xfp_shares_solve(&s->shares, XFP_FROM_ALL, budget, &solution, &total, NULL), XFP_OK);
-	return xfp_rounds_go(&s->shares, total, measure, false, err);
+	s->allocation.budget = budget;
+	assert_int_equal(
+		xfp_allocation_solve(&s->allocation, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &s->c.solved.most, NULL),
+		XFP_OK);
+	assert_int_equal(xfp_allocation_solve(&s->allocation, XFP_FROM_ALL, budget, &solution, &total, NULL), XFP_OK);
+	return xfp_rounds_run(&s->allocation, total, measure, false, err);
 }
 
-/* Expect a settled goal: the offers of the units as digits, the number of rounds, and the total. */
+/* Expect a settled goal: the variants of the units as digits, the number of rounds, and the total. */
 static void expect(struct subject *s, uint64_t budget, const char *at, uint32_t rounds, uint64_t total)
 {
 	struct xfp_error err = { 0 };
@@ -151,8 +152,8 @@ static void expect(struct subject *s, uint64_t budget, const char *at, uint32_t 
 
 	if (go(s, budget, &err))
 		fail_msg("%s", err.text);
-	for (uint32_t u = 0; u < s->shares.count; u++)
-		found[u] = (char)('0' + s->shares.unit[u].at);
+	for (uint32_t u = 0; u < s->allocation.count; u++)
+		found[u] = (char)('0' + s->allocation.unit[u].at);
 	assert_string_equal(found, at);
 	assert_int_equal(s->c.solved.steps, rounds);
 	assert_int_equal(s->c.solved.total, total);
@@ -182,7 +183,7 @@ static void what_comes_as_expected_is_measured_once(void **unused)
 	assert_true(s.measured[0] == 1 && s.measured[1] == 1);
 	assert_true(s.c.solved.binding);
 	assert_int_equal(s.c.solved.most, 4000);
-	/* The same below the goal, if no larger offer exists. */
+	/* The same below the goal, if no larger variant exists. */
 	s.c.solved = (struct xfp_solved){ 0 };
 	expect(&s, 9000, "11", 1, 4000);
 	assert_false(s.c.solved.binding);
@@ -202,10 +203,10 @@ static void what_comes_as_expected_is_measured_once(void **unused)
 	end(&s);
 }
 
-/* Outliers depend on the threshold: one measured offer determines all with the same threshold, and no others. */
+/* Outliers depend on the threshold: one measured variant determines all with the same threshold, and no others. */
 static void bytes_are_corrected(void **unused)
 {
-	const struct xfp_offer *offers;
+	const struct xfp_variant *variants;
 	struct subject s;
 
 	(void)unused;
@@ -213,10 +214,10 @@ static void bytes_are_corrected(void **unused)
 	PUT(&s, { GUESS(1000, .3, 4000), .bytes = 1200 }, { GUESS(2000, .1, 4000), .bytes = 2200 },
 	    { GUESS(1100, .29, 3000) });
 	expect(&s, 2100, "0", 2, 1200);
-	offers = s.shares.unit[0].offers;
-	assert_true(offers[0].exact && offers[1].exact && !offers[2].exact);
-	assert_int_equal(offers[1].bytes, 2200);
-	assert_int_equal(offers[2].bytes, 1100);
+	variants = s.allocation.unit[0].variants;
+	assert_true(variants[0].exact && variants[1].exact && !variants[2].exact);
+	assert_int_equal(variants[1].bytes, 2200);
+	assert_int_equal(variants[2].bytes, 1100);
 	assert_int_equal(s.c.solved.most, 2200); /* larger when measured than expected */
 	end(&s);
 }
@@ -232,8 +233,8 @@ static void errors_are_corrected(void **unused)
 	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .08) });
 	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .1) });
 	expect(&s, 5000, "010", 2, 4050);
-	assert_true(s.shares.unit[0].offers[1].error > .18);
-	assert_true(s.shares.unit[0].offers[1].cosine == .5);
+	assert_true(s.allocation.unit[0].variants[1].error > .18);
+	assert_true(s.allocation.unit[0].variants[1].cosine == .5);
 	assert_int_equal(s.measured[0], 2);
 	assert_int_equal(s.measured[1], 1); /* only changed units are measured again */
 	end(&s);
@@ -274,7 +275,7 @@ static void giving_ends(void **unused)
 	end(&s);
 }
 
-/* A unit whose offer misses its floor gets another one, even at the expense of others. */
+/* A unit whose variant misses its floor gets another one, even at the expense of others. */
 static void what_is_unfit_is_not_taken(void **unused)
 {
 	struct subject s;
@@ -284,7 +285,7 @@ static void what_is_unfit_is_not_taken(void **unused)
 	PUT(&s, { GUESS(1000, .2, 3000) }, { GUESS(2000, .1, 4000) });
 	PUT(&s, { SURE(1000, .2), .unmet = true }, { SURE(2000, .15) });
 	expect(&s, 3000, "01", 2, 3000);
-	assert_true(s.shares.unit[1].offers[0].unfit && !s.shares.unit[1].offers[1].unfit);
+	assert_true(s.allocation.unit[1].variants[0].unfit && !s.allocation.unit[1].variants[1].unfit);
 	end(&s);
 	/* With fewer bits it would be no better: it stays, and the rounds end. */
 	begin(&s);
@@ -302,7 +303,7 @@ static void what_is_unfit_is_not_taken(void **unused)
 	end(&s);
 }
 
-/* Smaller offers with known sizes are used first, since an expected size may be wrong. */
+/* Smaller variants with known sizes are used first, since an expected size may be wrong. */
 static void less_is_taken_of_what_is_known(void **unused)
 {
 	struct subject s;
@@ -315,7 +316,7 @@ static void less_is_taken_of_what_is_known(void **unused)
 	end(&s);
 }
 
-/* If known offers do not suffice, all smaller ones are tried, starting from the offers before. */
+/* If known variants do not suffice, all smaller ones are tried, starting from the variants before. */
 static void a_wider_look_begins_from_before(void **unused)
 {
 	struct subject s;
@@ -364,14 +365,14 @@ static void a_unit_stays_at_source_precision(void **unused)
 	PUT(&s, { SURE(1000, .2), .bytes = 3000, .kept = true, .unmet = true }, { SURE(1200, .15) });
 	PUT(&s, { SURE(200, .5) }, { SURE(1000, .2) }, { SURE(2400, .1) });
 	expect(&s, 3500, "00", 2, 3200);
-	assert_true(s.shares.unit[0].source && !s.shares.unit[1].source);
-	assert_int_equal(s.shares.unit[0].mode, XFP_MODE_KEEP);
+	assert_true(s.allocation.unit[0].source && !s.allocation.unit[1].source);
+	assert_int_equal(s.allocation.unit[0].mode, XFP_MODE_KEEP);
 	assert_int_equal(s.measured[0], 1);
-	assert_true(xfp_shares_error(&s.shares) == .5);
+	assert_true(xfp_allocation_error(&s.allocation) == .5);
 	end(&s);
 }
 
-/* On two GPUs a library is on both: an offer with more bytes in total may need less per GPU, and is tried at the
+/* On two GPUs a library is on both: a variant with more bytes in total may need less per GPU, and is tried at the
  * end. */
 static void more_bytes_may_cost_less(void **unused)
 {
@@ -400,8 +401,8 @@ static void what_is_not_measured_yet_ends_the_round(void **unused)
 	assert_int_equal(s.c.solved.steps, 1);
 	assert_true(s.measured[0] == 1 && s.measured[1] == 1); /* other units are measured too: make runs all at once */
 	assert_int_equal(s.c.parameters.assigned[0].k, 3);
-	assert_false(s.shares.unit[0].source);
-	assert_int_equal(s.shares.unit[0].offers[1].bytes, 2000);
+	assert_false(s.allocation.unit[0].source);
+	assert_int_equal(s.allocation.unit[0].variants[1].bytes, 2000);
 	s.failing = 1;
 	assert_int_equal(go(&s, 3000, &err), XFP_FAILED);
 	assert_string_equal(err.text, "it cannot be read");

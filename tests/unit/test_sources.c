@@ -93,7 +93,7 @@ static void what_is_told_is_remembered(void **state)
 
 	begin(&s, state, FIXTURE_MATRICES_OF_UNIT);
 	publish(&s, &key, false);
-	OK(xfp_sources_remember(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
+	OK(xfp_sources_record(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
 	assert_true(s.state.known);
 	for (unsigned m = 0; m < FIXTURE_MATRICES_OF_UNIT; m++)
 		assert_int_equal(s.state.source[m][15], m + 1);
@@ -107,7 +107,7 @@ static void what_is_told_is_remembered(void **state)
 	s.file.identity.mtime_ns++;
 	OK(xfp_sources_find(&s.c, 0, &err));
 	assert_false(s.state.known);
-	OK(xfp_sources_remember(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
+	OK(xfp_sources_record(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
 	assert_false(s.state.known);
 	xfp_key_free(&key);
 	end(&s);
@@ -125,7 +125,7 @@ static void another_number_of_matrices(void **state)
 
 		begin(&s, state, experts[i]);
 		publish(&s, &key, false);
-		OK(xfp_sources_remember(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
+		OK(xfp_sources_record(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
 		assert_false(s.state.known);
 		assert_null(s.state.source);
 		expect(state, "SELECT count(*) FROM sources", "0");
@@ -144,19 +144,19 @@ static void another_key(void **state)
 	begin(&s, state, FIXTURE_MATRICES_OF_UNIT);
 	publish(&s, &key, false);
 	s.unit.dtype = XFP_F16;
-	OK(xfp_sources_remember(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
+	OK(xfp_sources_record(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
 	assert_false(s.state.known);
 	s.unit.dtype = XFP_BF16;
 	s.unit.cols++;
-	OK(xfp_sources_remember(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
+	OK(xfp_sources_record(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
 	assert_false(s.state.known);
 	s.unit.cols--;
-	assert_int_equal(xfp_sources_remember(&s.c, 0, XFP_FIT_KIND, XFP_FIT_VERSION, key.hex, &err), XFP_DAMAGED);
+	assert_int_equal(xfp_sources_record(&s.c, 0, XFP_FIT_KIND, XFP_FIT_VERSION, key.hex, &err), XFP_DAMAGED);
 	assert_false(s.state.known);
 	xfp_key_free(&key);
 	/* its content gives another key */
 	publish(&s, &key, true);
-	OK(xfp_sources_remember(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
+	OK(xfp_sources_record(&s.c, 0, XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, key.hex, &err));
 	assert_false(s.state.known);
 	xfp_key_free(&key);
 	end(&s);

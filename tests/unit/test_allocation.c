@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conversion/goal/shares.h"
+#include "conversion/goal/allocation.h"
 #include "tests/unit/unit.h"
 
 #define UNITS 60u
-#define OFFERS 5u
+#define VARIANTS 5u
 
 /* Projections, and one tensor that is not a unit. */
 struct subject {
@@ -79,32 +79,32 @@ static void begin(struct subject *s, enum xfp_goal_kind kind)
 
 /* ------------------------------------------------------------------------------------------------ */
 
-/* Random offers: more bytes, less error. */
-static void make_offers(struct xfp_shares *shares)
+/* Random variants: more bytes, less error. */
+static void make_offers(struct xfp_allocation *allocation)
 {
 	uint64_t random = 15;
 
 	for (uint32_t u = 0; u < UNITS; u++) {
-		struct xfp_share *share = &shares->unit[u];
+		struct xfp_unit_allocation *share = &allocation->unit[u];
 		uint64_t bytes = 2000;
 		double error = 1;
 
-		free(share->offers);
-		assert_non_null(share->offers = calloc(OFFERS, sizeof *share->offers));
-		share->count = OFFERS;
-		share->at = XFP_NO_OFFER;
-		for (uint32_t i = 0; i < OFFERS; i++) {
+		free(share->variants);
+		assert_non_null(share->variants = calloc(VARIANTS, sizeof *share->variants));
+		share->count = VARIANTS;
+		share->at = XFP_NO_VARIANT;
+		for (uint32_t i = 0; i < VARIANTS; i++) {
 			/* One after another, because members of an initializer are evaluated in any order. */
 			uint32_t sigma = 2000 + (uint32_t)(test_random(&random) % 4000);
 			uint8_t k = (uint8_t)(3 + test_random(&random) % 3);
 
 			bytes += 1 + test_random(&random) % 800;
 			error /= 1.5 + (double)(test_random(&random) % 8);
-			share->offers[i] = (struct xfp_offer){ .bytes = bytes,
-							       .error = error,
-							       .sigma_milli = i ? sigma : 0,
-							       .mode = XFP_MODE_V2,
-							       .k = i ? k : 2 };
+			share->variants[i] = (struct xfp_variant){ .bytes = bytes,
+								   .error = error,
+								   .sigma_milli = i ? sigma : 0,
+								   .mode = XFP_MODE_V2,
+								   .k = i ? k : 2 };
 		}
 	}
 }
@@ -114,48 +114,50 @@ static void make_offers(struct xfp_shares *shares)
 static void what_is_beside_is_reckoned_with(void **unused)
 {
 	struct subject s;
-	struct xfp_shares shares;
+	struct xfp_allocation allocation;
 	struct xfp_solution solution;
 	uint64_t least, most, total;
 
 	(void)unused;
 	begin(&s, XFP_GOAL_SIZE);
-	assert_int_equal(xfp_shares_of_headers(&s.c, XFP_HEADERS_LIKELY, &shares, NULL), XFP_OK);
-	make_offers(&shares);
-	assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, &least, NULL), XFP_OK);
+	assert_int_equal(xfp_allocation_of_headers(&s.c, XFP_HEADERS_LIKELY, &allocation, NULL), XFP_OK);
+	make_offers(&allocation);
+	assert_int_equal(xfp_allocation_solve(&allocation, XFP_FROM_ALL, 0, &solution, &least, NULL), XFP_OK);
 	assert_false(solution.feasible);
-	assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &most, NULL), XFP_OK);
+	assert_int_equal(xfp_allocation_solve(&allocation, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &most, NULL),
+			 XFP_OK);
 	assert_true(solution.feasible && most > least + 50000);
 	for (uint64_t budget = least; budget < most; budget += 307) {
-		assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, budget, &solution, &total, NULL), XFP_OK);
+		assert_int_equal(xfp_allocation_solve(&allocation, XFP_FROM_ALL, budget, &solution, &total, NULL),
+				 XFP_OK);
 		if (total > budget || budget - total > budget / 100)
 			fail_msg("%" PRIu64 " of %" PRIu64, total, budget);
 	}
-	xfp_shares_free(&shares);
+	xfp_allocation_free(&allocation);
 }
 
 static void what_is_no_unit_is_on_gpus_too(void **unused)
 {
 	struct subject s;
-	struct xfp_shares shares;
+	struct xfp_allocation allocation;
 	struct xfp_solution solution;
 	uint64_t total;
 
 	(void)unused;
 	begin(&s, XFP_GOAL_ENVELOPE);
 	s.request.goal.reserve = 1000;
-	assert_int_equal(xfp_shares_of_headers(&s.c, XFP_HEADERS_LEAST, &shares, NULL), XFP_OK);
-	assert_int_equal(shares.budget, 999000);
-	assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, 0, &solution, &total, NULL), XFP_OK);
+	assert_int_equal(xfp_allocation_of_headers(&s.c, XFP_HEADERS_LOWER_BOUND, &allocation, NULL), XFP_OK);
+	assert_int_equal(allocation.budget, 999000);
+	assert_int_equal(xfp_allocation_solve(&allocation, XFP_FROM_ALL, 0, &solution, &total, NULL), XFP_OK);
 	assert_int_equal(total, solution.cost + 12000);
 	/* A solution leaves space for it. */
-	assert_int_equal(xfp_shares_solve(&shares, XFP_FROM_ALL, total, &solution, &total, NULL), XFP_OK);
+	assert_int_equal(xfp_allocation_solve(&allocation, XFP_FROM_ALL, total, &solution, &total, NULL), XFP_OK);
 	assert_true(solution.feasible);
 	assert_int_equal(total, solution.cost + 12000);
-	xfp_shares_free(&shares);
+	xfp_allocation_free(&allocation);
 }
 
-PROGRAM("test_shares")
+PROGRAM("test_allocation")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_beside_is_reckoned_with),

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offers.h - the options of a unit when a size goal decides, and the parameters that follow from the chosen option.
+ * variants.h - the options of a unit when a size goal decides, and the parameters that follow from the chosen option.
  *
- * Offers are the candidates of a survey that the unit's format allows, that are smaller than the source and that are
+ * Variants are the candidates of a survey that the unit's format allows, that are smaller than the source and that are
  * likely to meet its floor, if it has one. The solution of the goal assigns one of them. The unit is then measured on
  * all rows with its mode, group size and threshold, and also with the next smaller number of bits, so that a smaller
  * candidate is available without another fit if all units together exceed the goal.
  */
-#ifndef XFP_OFFERS_H
-#define XFP_OFFERS_H
+#ifndef XFP_VARIANTS_H
+#define XFP_VARIANTS_H
 
 #include "schemas/fit.h"
 #include "schemas/layout/bundle_layout.h"
@@ -17,7 +17,7 @@
 #include "schemas/policy.h"
 #include "stages/quantize/survey.h"
 
-struct xfp_offer {
+struct xfp_variant {
 	uint64_t bytes; /* all parts; an estimate if outliers were counted on a sample */
 	double error;   /* squared error / squared norm */
 	double cosine;  /* median */
@@ -32,21 +32,21 @@ struct xfp_offer {
  * outliers", which gives the size of a unit without them. */
 struct xfp_thresholds xfp_survey_thresholds(const struct xfp_parameters *parameters);
 
-/* List the offers in no order; `offers` has space for `count`. `sigma_milli`: the requested threshold, or
+/* List the variants in no order; `variants` has space for `count`. `sigma_milli`: the requested threshold, or
  * XFP_SIGMA_AUTO. Returns their number. */
-uint32_t xfp_offers_of(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
-		       const struct xfp_policy *policy, uint32_t sigma_milli, struct xfp_offer *offers);
+uint32_t xfp_list_variants(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
+			   const struct xfp_policy *policy, uint32_t sigma_milli, struct xfp_variant *variants);
 
 /* The size of each part of the unit stored in this form; `balanced`: it has a part BALANCE. Outliers account for the
- * rest of offer->bytes. */
-void xfp_offer_parts(const struct xfp_ledger_unit *unit, const struct xfp_offer *offer, bool balanced,
-		     uint64_t parts[XFP_PARTS]);
+ * rest of variant->bytes. */
+void xfp_variant_parts(const struct xfp_ledger_unit *unit, const struct xfp_variant *variant, bool balanced,
+		       uint64_t parts[XFP_PARTS]);
 /* Whether the unit has a part BALANCE, according to the surveyed candidates without outliers, whether or not they are
- * offers; `otherwise` if there are none. */
+ * variants; `otherwise` if there are none. */
 bool xfp_survey_balanced(const struct xfp_ledger_unit *unit, const struct xfp_candidate *list, uint32_t count,
 			 bool otherwise);
 
-struct xfp_assignment xfp_offer_assignment(const struct xfp_offer *offer, const struct xfp_policy *policy);
+struct xfp_assignment xfp_variant_assignment(const struct xfp_variant *variant, const struct xfp_policy *policy);
 
 /* Narrow the policy and parameters of a unit's fits to its assignment; `assignment` is borrowed. */
 void xfp_assignment_narrow(const struct xfp_assignment *assignment, struct xfp_policy *policy,

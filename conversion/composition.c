@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conversion/whole.h"
+#include "conversion/composition.h"
 
 #include <string.h>
 
@@ -19,39 +19,39 @@ struct tensor {
 };
 
 /* Add a matrix that --format could quantize. */
-static void add_kept(struct xfp_whole *whole, enum xfp_class class_, uint64_t bytes, uint64_t cols)
+static void add_kept(struct xfp_composition *composition, enum xfp_class class_, uint64_t bytes, uint64_t cols)
 {
-	if (!whole->could[class_] || cols < whole->cols[class_])
-		whole->cols[class_] = cols;
-	whole->could[class_] += bytes;
+	if (!composition->could[class_] || cols < composition->cols[class_])
+		composition->cols[class_] = cols;
+	composition->could[class_] += bytes;
 }
 
-static void add_tensor(struct xfp_whole *whole, const struct tensor *t)
+static void add_tensor(struct xfp_composition *composition, const struct tensor *t)
 {
 	const struct xfp_parameters usual = xfp_parameters_default();
 	bool reached = xfp_policy_extends(&usual, t->class_) || (t->reason && strstr(t->reason, "as asked for"));
 
-	whole->source += t->bytes;
+	composition->source += t->bytes;
 	if (t->fate != XFP_FATE_TIED)
-		whole->elements += t->bytes * 8 / xfp_dtype_bits(t->dtype);
+		composition->elements += t->bytes * 8 / xfp_dtype_bits(t->dtype);
 	if (!t->apart)
 		return;
-	whole->kept += t->bytes;
+	composition->kept += t->bytes;
 	if (reached && t->rank == 2 && xfp_dtype_is_weight(t->dtype))
-		add_kept(whole, t->class_, t->bytes, t->cols);
+		add_kept(composition, t->class_, t->bytes, t->cols);
 }
 
-void xfp_whole_add_unit(struct xfp_whole *whole, enum xfp_class class_, enum xfp_mode mode, uint64_t bytes,
-			uint64_t weights, uint64_t cols, double paper)
+void xfp_composition_add_unit(struct xfp_composition *composition, enum xfp_class class_, enum xfp_mode mode,
+			      uint64_t bytes, uint64_t weights, uint64_t cols, double paper)
 {
 	if (mode == XFP_MODE_KEEP) {
-		whole->kept += bytes;
-		add_kept(whole, class_, bytes, cols);
+		composition->kept += bytes;
+		add_kept(composition, class_, bytes, cols);
 		return;
 	}
-	whole->units += bytes;
-	whole->unit_weights += weights;
-	whole->paper += paper * (double)weights;
+	composition->units += bytes;
+	composition->unit_weights += weights;
+	composition->paper += paper * (double)weights;
 }
 
 /* Bytes of a tensor in the checkpoint; dtypes below one byte are packed. */
@@ -72,34 +72,34 @@ double xfp_unit_paper_bits(const struct xfp_bundle *bundle, const struct xfp_uni
 			      (enum xfp_dtype)unit->dtype);
 }
 
-struct xfp_whole xfp_whole_of_bundle(const struct xfp_bundle *bundle)
+struct xfp_composition xfp_composition_of_bundle(const struct xfp_bundle *bundle)
 {
 	struct xfp_bundle_info info;
-	struct xfp_whole whole = { 0 };
+	struct xfp_composition composition = { 0 };
 	struct xfp_tensor_info tensor;
 	struct xfp_unit_info unit;
 	struct xfp_file_info file;
 
 	xfp_bundle_info(bundle, &info);
-	whole.bytes = info.file_bytes;
+	composition.bytes = info.file_bytes;
 	for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++)
-		xfp_whole_add_unit(&whole, (enum xfp_class)unit.class_, (enum xfp_mode)unit.mode, unit.bytes,
-				   unit.weights, unit.cols, xfp_unit_paper_bits(bundle, &unit));
+		xfp_composition_add_unit(&composition, (enum xfp_class)unit.class_, (enum xfp_mode)unit.mode,
+					 unit.bytes, unit.weights, unit.cols, xfp_unit_paper_bits(bundle, &unit));
 	for (uint32_t f = 0; xfp_bundle_file(bundle, f, &file); f++)
-		whole.files += file.bytes;
+		composition.files += file.bytes;
 	for (uint32_t t = 0; xfp_bundle_tensor(bundle, t, &tensor); t++)
-		add_tensor(&whole, &(struct tensor){ .class_ = (enum xfp_class)tensor.class_,
-						     .dtype = (enum xfp_dtype)tensor.dtype,
-						     .fate = (enum xfp_fate)tensor.fate,
-						     .reason = tensor.reason,
-						     .rank = tensor.rank,
-						     .bytes = source_bytes(&tensor),
-						     .cols = tensor.rank == 2 ? tensor.shape[1] : 0,
-						     .apart = tensor.data != NULL });
-	return whole;
+		add_tensor(&composition, &(struct tensor){ .class_ = (enum xfp_class)tensor.class_,
+							   .dtype = (enum xfp_dtype)tensor.dtype,
+							   .fate = (enum xfp_fate)tensor.fate,
+							   .reason = tensor.reason,
+							   .rank = tensor.rank,
+							   .bytes = source_bytes(&tensor),
+							   .cols = tensor.rank == 2 ? tensor.shape[1] : 0,
+							   .apart = tensor.data != NULL });
+	return composition;
 }
 
-uint64_t xfp_whole_stored(const struct xfp_ledger *ledger)
+uint64_t xfp_composition_stored(const struct xfp_ledger *ledger)
 {
 	uint64_t bytes = 0;
 	bool packed = false;
@@ -111,28 +111,28 @@ uint64_t xfp_whole_stored(const struct xfp_ledger *ledger)
 	return packed ? bytes : 0;
 }
 
-struct xfp_whole xfp_whole_of_ledger(const struct xfp_ledger *ledger)
+struct xfp_composition xfp_composition_of_ledger(const struct xfp_ledger *ledger)
 {
-	struct xfp_whole whole = { .stored = xfp_whole_stored(ledger) };
+	struct xfp_composition composition = { .stored = xfp_composition_stored(ledger) };
 
 	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
 		const struct xfp_ledger_tensor *tensor = &ledger->tensors[t];
 
-		add_tensor(&whole, &(struct tensor){ .class_ = tensor->class_,
-						     .dtype = tensor->dtype,
-						     .fate = tensor->fate,
-						     .reason = tensor->reason,
-						     .rank = tensor->rank,
-						     .bytes = tensor->bytes,
-						     .cols = tensor->rank == 2 ? tensor->shape[1] : 0,
-						     .apart = tensor->fate == XFP_FATE_KEPT });
+		add_tensor(&composition, &(struct tensor){ .class_ = tensor->class_,
+							   .dtype = tensor->dtype,
+							   .fate = tensor->fate,
+							   .reason = tensor->reason,
+							   .rank = tensor->rank,
+							   .bytes = tensor->bytes,
+							   .cols = tensor->rank == 2 ? tensor->shape[1] : 0,
+							   .apart = tensor->fate == XFP_FATE_KEPT });
 	}
-	return whole;
+	return composition;
 }
 
 /* ---- bits per weight --------------------------------------------------------------------------- */
 
-double xfp_bits_each(uint64_t bytes, uint64_t weights)
+double xfp_bits_per_weight(uint64_t bytes, uint64_t weights)
 {
 	return weights ? (double)bytes * 8 / (double)weights : 0;
 }
@@ -153,14 +153,14 @@ double xfp_paper_bits(enum xfp_mode mode, double k, uint32_t group, enum xfp_dty
 	}
 }
 
-double xfp_whole_paper_bits(const struct xfp_whole *whole)
+double xfp_composition_paper_bits(const struct xfp_composition *composition)
 {
-	return whole->unit_weights ? whole->paper / (double)whole->unit_weights : 0;
+	return composition->unit_weights ? composition->paper / (double)composition->unit_weights : 0;
 }
 
-double xfp_whole_bits(const struct xfp_whole *whole)
+double xfp_composition_bits(const struct xfp_composition *composition)
 {
-	return xfp_bits_each(whole->bytes, whole->elements);
+	return xfp_bits_per_weight(composition->bytes, composition->elements);
 }
 
 static void widen(uint32_t *least, uint32_t *most, uint32_t value)
@@ -171,9 +171,9 @@ static void widen(uint32_t *least, uint32_t *most, uint32_t value)
 		*most = value;
 }
 
-void xfp_ways_add(struct xfp_ways *ways, enum xfp_mode mode, uint32_t k, uint32_t group)
+void xfp_format_ranges_add(struct xfp_format_ranges *ranges, enum xfp_mode mode, uint32_t k, uint32_t group)
 {
-	ways->modes |= 1u << mode;
-	widen(&ways->least_k, &ways->most_k, k);
-	widen(&ways->least_group, &ways->most_group, group);
+	ranges->modes |= 1u << mode;
+	widen(&ranges->min_k, &ranges->max_k, k);
+	widen(&ranges->min_group, &ranges->max_group, group);
 }

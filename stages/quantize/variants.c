@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stages/quantize/offers.h"
+#include "stages/quantize/variants.h"
 
 #include <string.h>
 
@@ -13,8 +13,8 @@ struct xfp_thresholds xfp_survey_thresholds(const struct xfp_parameters *paramet
 	return sigma == XFP_SIGMA_AUTO ? xfp_aim_thresholds : (struct xfp_thresholds){ sigma ? 2 : 1, { 0, sigma } };
 }
 
-uint32_t xfp_offers_of(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
-		       const struct xfp_policy *policy, uint32_t sigma_milli, struct xfp_offer *offers)
+uint32_t xfp_list_variants(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
+			   const struct xfp_policy *policy, uint32_t sigma_milli, struct xfp_variant *variants)
 {
 	uint64_t source = xfp_unit_source_bytes(unit);
 	uint32_t found = 0;
@@ -27,7 +27,7 @@ uint32_t xfp_offers_of(const struct xfp_candidate *list, uint32_t count, const s
 			continue;
 		if (sigma_milli != XFP_SIGMA_AUTO && c->mode != XFP_MODE_FP8 && c->sigma_milli != sigma_milli)
 			continue;
-		offers[found++] = (struct xfp_offer){
+		variants[found++] = (struct xfp_variant){
 			.bytes = c->bytes,
 			.error = c->error,
 			.cosine = c->cos_median,
@@ -45,11 +45,11 @@ uint32_t xfp_offers_of(const struct xfp_candidate *list, uint32_t count, const s
 /* ---- parts ------------------------------------------------------------------------------------- */
 
 /* The sizes of parts without outliers. Returns the sum. */
-static uint64_t shape_parts(const struct xfp_ledger_unit *unit, const struct xfp_offer *offer, bool balanced,
+static uint64_t shape_parts(const struct xfp_ledger_unit *unit, const struct xfp_variant *variant, bool balanced,
 			    uint64_t parts[XFP_PARTS])
 {
 	const struct xfp_candidate candidate = {
-		.mode = offer->mode, .k = offer->k, .group = offer->group, .library = offer->library
+		.mode = variant->mode, .k = variant->k, .group = variant->group, .library = variant->library
 	};
 	struct xfp_idx_unit shape = xfp_candidate_unit(&candidate, unit->experts, unit->rows, unit->cols);
 	struct xfp_idx_matrix matrix = { .mode = shape.mode, .k = shape.k };
@@ -64,13 +64,13 @@ static uint64_t shape_parts(const struct xfp_ledger_unit *unit, const struct xfp
 	return sum;
 }
 
-void xfp_offer_parts(const struct xfp_ledger_unit *unit, const struct xfp_offer *offer, bool balanced,
-		     uint64_t parts[XFP_PARTS])
+void xfp_variant_parts(const struct xfp_ledger_unit *unit, const struct xfp_variant *variant, bool balanced,
+		       uint64_t parts[XFP_PARTS])
 {
-	uint64_t shape = shape_parts(unit, offer, balanced, parts);
+	uint64_t shape = shape_parts(unit, variant, balanced, parts);
 
-	if (offer->bytes > shape)
-		parts[XFP_PART_OUTLIER] += offer->bytes - shape;
+	if (variant->bytes > shape)
+		parts[XFP_PART_OUTLIER] += variant->bytes - shape;
 }
 
 bool xfp_survey_balanced(const struct xfp_ledger_unit *unit, const struct xfp_candidate *list, uint32_t count,
@@ -80,30 +80,30 @@ bool xfp_survey_balanced(const struct xfp_ledger_unit *unit, const struct xfp_ca
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_candidate *c = &list[i];
-		const struct xfp_offer offer = {
+		const struct xfp_variant variant = {
 			.mode = (uint8_t)c->mode, .k = (uint8_t)c->k, .group = c->group, .library = c->library
 		};
 
 		if (!c->sigma_milli && c->mode >= XFP_MODE_V2)
-			return c->bytes == shape_parts(unit, &offer, true, parts);
+			return c->bytes == shape_parts(unit, &variant, true, parts);
 	}
 	return otherwise;
 }
 
 /* ---- assignments ------------------------------------------------------------------------------- */
 
-struct xfp_assignment xfp_offer_assignment(const struct xfp_offer *offer, const struct xfp_policy *policy)
+struct xfp_assignment xfp_variant_assignment(const struct xfp_variant *variant, const struct xfp_policy *policy)
 {
-	uint32_t bit = 1u << offer->k, smaller = policy->format.bits & (bit - 1);
+	uint32_t bit = 1u << variant->k, smaller = policy->format.bits & (bit - 1);
 
-	if (offer->mode < XFP_MODE_V2)
-		return (struct xfp_assignment){ .mode = offer->mode, .k = offer->k, .bits = bit };
+	if (variant->mode < XFP_MODE_V2)
+		return (struct xfp_assignment){ .mode = variant->mode, .k = variant->k, .bits = bit };
 	while (smaller & (smaller - 1)) /* the largest smaller number of bits */
 		smaller &= smaller - 1;
-	return (struct xfp_assignment){ .mode = offer->mode,
-					.k = offer->k,
-					.sigma_milli = offer->sigma_milli,
-					.group = offer->group,
+	return (struct xfp_assignment){ .mode = variant->mode,
+					.k = variant->k,
+					.sigma_milli = variant->sigma_milli,
+					.group = variant->group,
 					.bits = bit | smaller };
 }
 
