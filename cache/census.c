@@ -97,7 +97,7 @@ static enum xfp_status note_entry(const struct xfp_store_entry *entry, void *con
 		item->kind = item->unit = "";
 		item->bytes = entry->bytes;
 		item->made = entry->modified;
-		item->there = true;
+		item->present = true;
 		return XFP_OK;
 	}
 	other = grow(t, (void **)&c->others, &c->other_count, &t->other_capacity, sizeof *other);
@@ -326,7 +326,7 @@ static enum xfp_status look_again(const struct census_reader *t, const struct xf
 		if (!path)
 			return xfp_no_memory_for(err, "the list of artifacts");
 		if (!lstat(path, &st)) {
-			item->there = true;
+			item->present = true;
 			item->bytes = (uint64_t)st.st_size;
 			item->made = st.st_mtime;
 		}

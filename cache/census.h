@@ -20,7 +20,7 @@ struct xfp_census_item {
 	int64_t made;           /* time of the file, seconds since 1970; 0: no file */
 	double seconds;         /* time that it took to make */
 	uint64_t weights;       /* number of weights of a packed artifact */
-	bool there, known;      /* there: has a file in the folder; known: has a row in the manifest */
+	bool present, known;    /* there: has a file in the folder; known: has a row in the manifest */
 	bool current;           /* defined above */
 	uint32_t run, runs;     /* the runs that use it: census->use[run ... run + runs - 1], ascending */
 	uint32_t input, inputs; /* its inputs that are known: census->input[...], numbers of items */

@@ -75,7 +75,7 @@ static bool is_read(const struct checking *c, const struct xfp_census_item *item
 {
 	char front[9];
 
-	if (!c->rules->read || !item->there)
+	if (!c->rules->read || !item->present)
 		return false;
 	if (!c->rules->of)
 		return c->rules->percent == 0 || sample_hash(c, item->key) <= c->highest;
@@ -160,9 +160,9 @@ static enum xfp_status check_item(struct checking *c, const struct xfp_census_it
 	if (!path)
 		return xfp_no_memory(err);
 	finding.path = path;
-	if (item->there)
+	if (item->present)
 		status = check_file(c, item, path, err);
-	if (!status && c->known && item->known && !item->there) {
+	if (!status && c->known && item->known && !item->present) {
 		finding.what = XFP_FINDING_MISSING;
 		finding.message = "missing, but listed in the manifest";
 		status = report_finding(c, &finding, err);

@@ -87,7 +87,7 @@ static enum xfp_status spare(const struct xfp_census *c, uint64_t size, uint64_t
 	if (!aged)
 		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < c->count; i++)
-		if (why[i] == XFP_GC_REMOVED && c->items[i].there)
+		if (why[i] == XFP_GC_REMOVED && c->items[i].present)
 			aged[count++] = (struct aged){ xfp_census_last_use(c, &c->items[i]), i };
 	if (count)
 		qsort(aged, count, sizeof *aged, by_age);
@@ -121,7 +121,7 @@ static void sum_others(const struct xfp_census *c, struct xfp_gc_plan *plan)
 static void sum_artifacts(const struct xfp_census *c, struct xfp_gc_plan *plan)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
-		if (!c->items[i].there)
+		if (!c->items[i].present)
 			plan->rows += plan->why[i] == XFP_GC_REMOVED;
 		else
 			add(plan->why[i] ? &plan->stays[plan->why[i]] : &plan->artifacts, c->items[i].bytes);
@@ -146,10 +146,11 @@ enum xfp_status xfp_gc_plan(const struct xfp_census *c, const struct xfp_gc_rule
 		const struct xfp_census_item *item = &c->items[i];
 
 		/* A row without a file is useless, even if a run uses it. */
-		plan->why[i] = item->there ? why_kept(c, item, rules->keep_runs, kept, unfinished) : XFP_GC_REMOVED;
-		if (plan->why[i] == XFP_GC_REMOVED && item->there && xfp_census_last_use(c, item) >= rules->older_than)
+		plan->why[i] = item->present ? why_kept(c, item, rules->keep_runs, kept, unfinished) : XFP_GC_REMOVED;
+		if (plan->why[i] == XFP_GC_REMOVED && item->present &&
+		    xfp_census_last_use(c, item) >= rules->older_than)
 			plan->why[i] = XFP_GC_YOUNG;
-		plan->before += item->there ? item->bytes : 0;
+		plan->before += item->present ? item->bytes : 0;
 	}
 	if (rules->max_size)
 		status = spare(c, plan->before - plan->debris.bytes - plan->superseded.bytes, rules->max_size,
@@ -183,7 +184,7 @@ enum xfp_status xfp_gc_remove(const struct xfp_store *store, const struct xfp_ce
 	for (uint32_t i = 0; !status && i < c->count; i++) {
 		char *path;
 
-		if (plan->why[i] != XFP_GC_REMOVED || !c->items[i].there)
+		if (plan->why[i] != XFP_GC_REMOVED || !c->items[i].present)
 			continue;
 		path = xfp_store_path(store, c->items[i].key);
 		status = path ? xfp_remove_file(path, err) : xfp_no_memory(err);

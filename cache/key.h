@@ -38,7 +38,7 @@
  * libfit, and "survey".
  *
  * Algorithm versions: bump one if the same input would give other bytes. The version of the survey also covers the
- * selection based on it (stages/quantize/aim.h).
+ * selection based on it (stages/quantize/target.h).
  */
 #ifndef XFP_KEY_H
 #define XFP_KEY_H

@@ -38,7 +38,7 @@ static enum xfp_status count_one(const char *key, const char *path, void *contex
 	return XFP_OK;
 }
 
-static enum xfp_status take_one(const char *key, const char *path, void *context, struct xfp_error *err)
+static enum xfp_status add_artifact(const char *key, const char *path, void *context, struct xfp_error *err)
 {
 	struct building *b = context;
 	struct xfp_error why = { 0 };
@@ -175,7 +175,7 @@ static enum xfp_status in_use(const char *path, struct xfp_error *err)
 /* A database must not be renamed while another process has it open with a journal: the journal is found by name, and
  * would be applied to the new database. Leaving WAL mode succeeds only if nobody else has the database open, and
  * removes the journal; a process that opens it afterwards has none. */
-static enum xfp_status retire(const char *path, struct xfp_error *err)
+static enum xfp_status leave_wal_mode(const char *path, struct xfp_error *err)
 {
 	struct xfp_manifest m = { .path = (char *)path };
 	char *uri = xfp_manifest_uri(path, false), mode[64] = "";
@@ -197,15 +197,15 @@ static enum xfp_status retire(const char *path, struct xfp_error *err)
 }
 
 /* Replace the old manifest with the new one. An old one that is damaged, or was not copied completely, is kept. */
-static enum xfp_status exchange(const struct xfp_store *store, const char *path, struct xfp_pending *pending,
-				struct xfp_rebuilt *result, struct xfp_error *err)
+static enum xfp_status replace_manifest(const struct xfp_store *store, const char *path, struct xfp_pending *pending,
+					struct xfp_rebuilt *result, struct xfp_error *err)
 {
 	int lock = xfp_manifest_lock_folder(store);
 	enum xfp_status status = XFP_OK;
 
 	/* A damaged manifest may not respond, and is moved together with its journal. */
 	if (result->old != XFP_MANIFEST_ABSENT && result->old != XFP_MANIFEST_DAMAGED)
-		status = retire(path, err);
+		status = leave_wal_mode(path, err);
 	if (!status && (result->old == XFP_MANIFEST_DAMAGED || *result->lost))
 		status = xfp_manifest_set_aside(path, &result->aside, err);
 	if (!status)
@@ -225,7 +225,7 @@ static enum xfp_status build(struct building *b, const char *old, struct xfp_err
 	if (!status)
 		status = xfp_manifest_begin(b->m, err);
 	if (!status && !(status = xfp_store_each(b->store, count_one, b, err)))
-		status = xfp_store_each(b->store, take_one, b, err);
+		status = xfp_store_each(b->store, add_artifact, b, err);
 	if (!status)
 		status = xfp_manifest_commit(b->m, err);
 	if (!status && b->result->old != XFP_MANIFEST_ABSENT && b->result->old != XFP_MANIFEST_EMPTY)
@@ -268,7 +268,7 @@ enum xfp_status xfp_manifest_rebuild(const struct xfp_store *store, const struct
 	}
 	xfp_manifest_close_file(&aside);
 	if (!status)
-		status = exchange(store, path, &pending, result, err);
+		status = replace_manifest(store, path, &pending, result, err);
 done:
 	xfp_pending_discard(&pending);
 	free(uri);

@@ -84,8 +84,8 @@ commands_eval_libeval_a_SOURCES = \
 commands_convert_libconvert_a_SOURCES = \
 	commands/convert/convert.c \
 	commands/convert/convert.h \
-	commands/convert/given.c \
-	commands/convert/given.h \
+	commands/convert/user_settings.c \
+	commands/convert/user_settings.h \
 	commands/convert/goal_print.c \
 	commands/convert/goal_print.h \
 	commands/convert/notices.c \
@@ -107,8 +107,8 @@ commands_inspect_libinspect_a_SOURCES = \
 	commands/inspect/json.c \
 	commands/inspect/list.c \
 	commands/inspect/list.h \
-	commands/inspect/look.c \
-	commands/inspect/look.h \
+	commands/inspect/inspection.c \
+	commands/inspect/inspection.h \
 	commands/inspect/synthesized.c \
 	commands/inspect/synthesized.h \
 	commands/inspect/measure.c \

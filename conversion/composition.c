@@ -21,9 +21,9 @@ struct tensor {
 /* Add a matrix that --format could quantize. */
 static void add_kept(struct xfp_composition *composition, enum xfp_class class_, uint64_t bytes, uint64_t cols)
 {
-	if (!composition->could[class_] || cols < composition->cols[class_])
+	if (!composition->quantizable[class_] || cols < composition->cols[class_])
 		composition->cols[class_] = cols;
-	composition->could[class_] += bytes;
+	composition->quantizable[class_] += bytes;
 }
 
 static void add_tensor(struct xfp_composition *composition, const struct tensor *t)

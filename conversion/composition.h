@@ -24,7 +24,7 @@ struct xfp_composition {
 	uint64_t files;        /* bytes of the config, tokenizer and other files; the rest is index and padding */
 	/* Part of `kept`: bytes of the matrices per class that --format could have quantized, and their smallest column
 	 * count. */
-	uint64_t could[XFP_CLASSES], cols[XFP_CLASSES];
+	uint64_t quantizable[XFP_CLASSES], cols[XFP_CLASSES];
 	bool compact; /* set by the caller: v2c is among the modes, so that codebook overhead does not matter */
 };
 

@@ -45,7 +45,7 @@ void xfp_drop_units_end(struct xfp_conversion *c)
 /* ---- artifacts that others need ------------------------------------------------------------------ */
 
 /* An incomplete list is unusable: every artifact may then be needed. */
-static bool know_needed(struct xfp_conversion *c, struct xfp_dropping *d)
+static bool load_needed(struct xfp_conversion *c, struct xfp_dropping *d)
 {
 	int64_t version = xfp_manifest_version(c->place.manifest);
 
@@ -78,7 +78,7 @@ uint32_t xfp_drop_predict(struct xfp_conversion *c)
 
 		state->stays = c->request->drop_cache &&
 			       (!c->drop.units ||
-				(d && know_needed(c, d) && xfp_key_list_has(&d->needed, state->key[XFP_STAMP_PACKED])));
+				(d && load_needed(c, d) && xfp_key_list_has(&d->needed, state->key[XFP_STAMP_PACKED])));
 		stay += state->stays;
 	}
 	return stay;
@@ -130,7 +130,7 @@ static struct xfp_dropping *begin(struct xfp_conversion *c)
 	if (!d)
 		return NULL;
 	/* Lock first: processes that shared the cache have then recorded what they need. */
-	if (xfp_lock_try_upgrade(c->place.cache_lock) && know_needed(c, d))
+	if (xfp_lock_try_upgrade(c->place.cache_lock) && load_needed(c, d))
 		return d;
 	if (xfp_lock_downgrade(&c->place.store, c->place.cache_lock, &err))
 		XFP_NOTIFY(c, .kind = XFP_NOTICE_LOCK_FAILED, .text = err.text);
@@ -148,7 +148,7 @@ static void end(struct xfp_conversion *c)
 static bool has_fits(const struct xfp_unit_state *state)
 {
 	for (int s = XFP_STAMP_OUTLIERS; s < XFP_STAMP_CHOICE; s++)
-		if (state->there >> s & 1)
+		if (state->in_store >> s & 1)
 			return true;
 	return false;
 }

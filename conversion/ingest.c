@@ -8,7 +8,7 @@
 #include "conversion/drop_cache.h"
 #include "conversion/progress.h"
 #include "conversion/state/sources.h"
-#include "stages/work/pulse.h"
+#include "stages/work/stage_progress.h"
 #include "stages/work/verified.h"
 
 /* ---- artifacts of stages ----------------------------------------------------------------------- */
@@ -157,13 +157,14 @@ void xfp_ingest_units(struct xfp_conversion *c)
 
 enum xfp_status xfp_ingest_restart(struct xfp_conversion *c, struct xfp_error *err)
 {
-	char *path = xfp_path(c->request->work, XFP_EVENTS_FILE), *pulses = xfp_path(c->request->work, XFP_PULSES_FILE);
-	enum xfp_status status = path && pulses ? xfp_remove_file(path, err) : xfp_no_memory(err);
+	char *path = xfp_path(c->request->work, XFP_EVENTS_FILE),
+	     *slots = xfp_path(c->request->work, XFP_STAGE_PROGRESS_FILE);
+	enum xfp_status status = path && slots ? xfp_remove_file(path, err) : xfp_no_memory(err);
 
 	c->events.read = 0;
-	if (pulses)
-		unlink(pulses);
-	free(pulses);
+	if (slots)
+		unlink(slots);
+	free(slots);
 	free(path);
 	return status;
 }

@@ -61,7 +61,7 @@ static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_err
 	if (out && (c->request->goal.kind || c->request->survey)) {
 		fputs("SURVEY_UNITS =", out);
 		for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
-			if (xfp_goal_surveys(c, i) && !(c->units.state[i].there >> XFP_STAMP_SURVEY & 1))
+			if (xfp_goal_surveys(c, i) && !(c->units.state[i].in_store >> XFP_STAMP_SURVEY & 1))
 				fprintf(out, " u%06" PRIu32, i);
 		fputc('\n', out);
 	}

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/system/clock.h"
-#include "stages/work/pulse.h"
+#include "stages/work/stage_progress.h"
 #include "stages/work/stages.h"
 
 /* Approximate share of a unit's time that has passed after each step, without and with libraries. */
@@ -78,7 +78,7 @@ struct xfp_units_progress xfp_units_progress(const struct xfp_conversion *c)
 					.cached = c->progress.cached,
 					.fresh = c->progress.fresh,
 					.elapsed = xfp_now() - c->progress.started };
-	int pulses = xfp_pulses_open(c->request->work);
+	int slots = xfp_stage_progress_open(c->request->work);
 	double largest = 0;
 
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
@@ -87,7 +87,7 @@ struct xfp_units_progress xfp_units_progress(const struct xfp_conversion *c)
 
 		if (unit->working && unit->progress < 1) {
 			const char *stage = xfp_steps[unit->at_work].stage;
-			double share = xfp_pulses_read(pulses, i, stage);
+			double share = xfp_stage_progress_read(slots, i, stage);
 
 			more = xfp_stage_more(c->parameters.modes, stage, unit->progress) * share * weights;
 			if (share > 0 && weights > largest) {
@@ -99,17 +99,17 @@ struct xfp_units_progress xfp_units_progress(const struct xfp_conversion *c)
 		p.fresh += more;
 		p.guessed += unit->progress < 1 ? unit->progress * weights + more : 0;
 	}
-	if (pulses >= 0)
-		close(pulses);
+	if (slots >= 0)
+		close(slots);
 	return p;
 }
 
 double xfp_bundle_progress(const struct xfp_conversion *c)
 {
-	int pulses = xfp_pulses_open(c->request->work);
-	double share = xfp_pulses_read(pulses, c->units.ledger->unit_count, XFP_BUNDLE_STAGE);
+	int slots = xfp_stage_progress_open(c->request->work);
+	double share = xfp_stage_progress_read(slots, c->units.ledger->unit_count, XFP_BUNDLE_STAGE);
 
-	if (pulses >= 0)
-		close(pulses);
+	if (slots >= 0)
+		close(slots);
 	return share;
 }

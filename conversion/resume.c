@@ -54,7 +54,7 @@ static bool changes_folder(const char *word, char left[32], bool *takes_next)
 }
 
 /* The command line of process `pid` without -C: it has changed to that folder, and so have we. */
-static char *command_of_make(const char *pid, bool *elsewhere)
+static char *command_of_make(const char *pid, bool *other_folder)
 {
 	char *path = xfp_formatted("/proc/%ld/cmdline", strtol(pid, NULL, 10)), *words = NULL, left[32];
 	struct xfp_text text = { 0 };
@@ -69,7 +69,7 @@ static char *command_of_make(const char *pid, bool *elsewhere)
 
 		skip = false;
 		if (!drop && word > words && changes_folder(word, left, &skip)) {
-			*elsewhere = true;
+			*other_folder = true;
 			if (*left)
 				fprintf(out, " %s", left);
 			drop = true;
@@ -122,7 +122,7 @@ struct xfp_resume xfp_resume_find(char *const *inherited, char *const *argv)
 	if (!by || strcmp(by, "make"))
 		resume.command = own_command(inherited, argv);
 	else if (pid)
-		resume.command = command_of_make(pid, &resume.elsewhere);
+		resume.command = command_of_make(pid, &resume.other_folder);
 	return resume;
 }
 

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 struct xfp_resume {
-	char *command;  /* quoted for a shell; NULL: unknown (started by a makefile) */
-	char *folder;   /* absolute folder to run it in; NULL: unknown */
-	bool elsewhere; /* the user's shell is in another folder (make -C) */
+	char *command;     /* quoted for a shell; NULL: unknown (started by a makefile) */
+	char *folder;      /* absolute folder to run it in; NULL: unknown */
+	bool other_folder; /* the user's shell is in another folder (make -C) */
 };
 
 /* Find the command for a run that was started as `argv` with the environment settings `inherited` (options.h).

@@ -74,7 +74,8 @@ static void guard(const int leash[2])
 	_exit(0);
 }
 
-static void become(int log, const struct xfp_signals *signals, pid_t group, const char *const *argv, const char *folder)
+static void exec_child(int log, const struct xfp_signals *signals, pid_t group, const char *const *argv,
+		       const char *folder)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
@@ -111,7 +112,7 @@ static enum xfp_status start(int log, const struct xfp_signals *signals, const c
 		setpgid(child->guard, child->guard);
 		child->pid = fork();
 		if (!child->pid)
-			become(log, signals, child->guard, argv, folder);
+			exec_child(log, signals, child->guard, argv, folder);
 		if (child->pid > 0) {
 			setpgid(child->pid, child->guard); /* the child does the same; either may be first */
 			return XFP_OK;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "conversion/progress.h"
-#include "stages/work/pulse.h"
+#include "stages/work/stage_progress.h"
 #include "stages/work/verified.h"
 
 /* ---- the folder -------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static void judge(struct xfp_run_state *s)
 
 /* ---- units ------------------------------------------------------------------------------------- */
 
-static void forget_units(struct xfp_run_state *s)
+static void reset_units(struct xfp_run_state *s)
 {
 	for (uint32_t i = 0; s->units && i < s->ledger->unit_count; i++)
 		free(s->units[i].failure);
@@ -80,7 +80,7 @@ static enum xfp_status read_ledger(struct xfp_run_state *s, struct xfp_error *er
 
 	if (there && s->ledger && xfp_identity_equal(&identity, &s->ledger_identity))
 		return XFP_OK;
-	forget_units(s);
+	reset_units(s);
 	xfp_ledger_free(s->ledger);
 	s->ledger = NULL;
 	s->ledger_identity = identity;
@@ -177,7 +177,7 @@ static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *er
 
 	identity_of(s->work, XFP_EVENTS_FILE, &identity);
 	if (identity.inode != s->events_identity.inode || identity.size < s->events_read) {
-		forget_units(s);
+		reset_units(s);
 		free(s->failure);
 		free(s->verified);
 		s->failure = s->verified = NULL;
@@ -202,18 +202,18 @@ static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *er
 /* Read the progress of running stages and of the bundle. */
 static void read_pulses(struct xfp_run_state *s)
 {
-	int pulses = xfp_pulses_open(s->work);
+	int slots = xfp_stage_progress_open(s->work);
 
 	for (uint32_t i = 0; i < s->ledger->unit_count; i++) {
 		struct xfp_unit_progress *unit = &s->units[i];
 
-		unit->inside = *unit->running && s->locked ? xfp_pulses_read(pulses, i, unit->running) : 0;
+		unit->inside = *unit->running && s->locked ? xfp_stage_progress_read(slots, i, unit->running) : 0;
 	}
 	s->bundled = s->locked && !strcmp(s->record.phase, "bundling")
-			     ? xfp_pulses_read(pulses, s->ledger->unit_count, XFP_BUNDLE_STAGE)
+			     ? xfp_stage_progress_read(slots, s->ledger->unit_count, XFP_BUNDLE_STAGE)
 			     : 0;
-	if (pulses >= 0)
-		close(pulses);
+	if (slots >= 0)
+		close(slots);
 }
 
 /* ---- sums -------------------------------------------------------------------------------------- */
@@ -309,7 +309,7 @@ enum xfp_status xfp_run_state_read(const char *work, struct xfp_run_state *s, st
 
 void xfp_run_state_free(struct xfp_run_state *s)
 {
-	forget_units(s);
+	reset_units(s);
 	free(s->failure);
 	free(s->verified);
 	free(s->work);

@@ -177,7 +177,7 @@ static void set_outliers(const struct xfp_matrix_info *matrix, struct xfp_outlie
 }
 
 /* Skip columns outside the slice, as far as the layout allows. */
-static void take_columns(const struct xfp_linear *linear, struct xfp_matvec *w)
+static void slice_columns(const struct xfp_linear *linear, struct xfp_matvec *w)
 {
 	uint64_t first = linear->slice.first_col, end = first + linear->slice.cols;
 	uint64_t element = linear->cols ? w->row_bytes / linear->cols : 0;
@@ -246,7 +246,7 @@ bool xfp_linear_matrix(const struct xfp_linear *linear, uint32_t expert, struct 
 		w->byte = w->mode == XFP_MATVEC_V2A ? group + 4 * groups : group;
 		w->row = w->mode == XFP_MATVEC_V2A ? NULL : group + groups;
 	}
-	take_columns(linear, w);
+	slice_columns(linear, w);
 	return readable;
 }
 

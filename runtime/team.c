@@ -251,7 +251,7 @@ static struct xfp_team *make(unsigned threads)
 }
 
 /* Stop the first `started` members. */
-static void dissolve(struct xfp_team *team, unsigned started)
+static void stop_members(struct xfp_team *team, unsigned started)
 {
 	atomic_store(&team->stop, true);
 	wake(team, &team->begun);
@@ -300,7 +300,7 @@ enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct x
 	if (!(team = make(threads)))
 		return xfp_no_memory(err);
 	if (!(team->members = calloc(threads, sizeof *team->members))) {
-		dissolve(team, 0);
+		stop_members(team, 0);
 		return xfp_no_memory(err);
 	}
 	for (unsigned i = 0; i + 1 < threads; i++) {
@@ -309,7 +309,7 @@ enum xfp_status xfp_team_start(unsigned threads, struct xfp_team **out, struct x
 
 		*member = (struct team_member){ .team = team, .number = i + 1 };
 		if ((errnum = start_member(member))) {
-			dissolve(team, i);
+			stop_members(team, i);
 			return xfp_fail_errno(err, errnum, "cannot start thread %u of %u", i + 2, threads);
 		}
 	}
@@ -337,5 +337,5 @@ enum xfp_status xfp_team_borrow(unsigned threads, xfp_team_run_fn *run, void *po
 void xfp_team_end(struct xfp_team *team)
 {
 	if (team)
-		dissolve(team, team->borrowed || !team->members ? 0 : team->threads - 1);
+		stop_members(team, team->borrowed || !team->members ? 0 : team->threads - 1);
 }

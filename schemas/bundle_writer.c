@@ -19,7 +19,7 @@ static la_ssize_t on_write(struct archive *archive, void *context, const void *d
 	struct xfp_bundle_writer *w = context;
 
 	(void)archive;
-	if (!w->status && !w->there)
+	if (!w->status && !w->present)
 		w->status = xfp_pwrite(w->file.fd, data, size, w->position, w->file.path, w->err);
 	if (!w->status && !w->threaded)
 		xfp_sha256_update(&w->file_sha256, data, size);
@@ -260,7 +260,7 @@ static enum xfp_status pass_moved(struct xfp_bundle_writer *w, const struct xfp_
 			xfp_sha256_update(&own, block, size);
 #pragma omp section
 			{
-				if (w->there)
+				if (w->present)
 					status = xfp_writer_put(w, block, size);
 				if (!status)
 					status = xfp_pread(w->file.fd, next, xfp_writer_source_block(&from, done),
@@ -282,7 +282,7 @@ static enum xfp_status find_lost(struct xfp_bundle_writer *w, const struct xfp_b
 	enum xfp_status status = XFP_OK;
 	uint32_t lost = 0, last = UINT32_MAX;
 
-	w->there = false;
+	w->present = false;
 	for (uint32_t i = first; !status && i < plan->part_count; i++) {
 		const struct xfp_idx_part *part = &plan->parts[i];
 		bool same = true;
@@ -308,9 +308,9 @@ enum xfp_status xfp_moved_put(struct xfp_bundle_writer *w, const struct xfp_bund
 	enum xfp_status status;
 	bool same;
 
-	w->there = true;
+	w->present = true;
 	status = pass_moved(w, &plan->parts[i], &same);
-	w->there = false;
+	w->present = false;
 	return status || same ? status : find_lost(w, input, plan, i);
 }
 

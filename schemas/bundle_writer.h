@@ -31,7 +31,7 @@ struct xfp_bundle_writer {
 	uint64_t position;           /* bytes written so far */
 	uint64_t flushed;            /* bytes flushed so far */
 	uint64_t synced;             /* bytes known to be on disk, if units are moved */
-	bool there;                  /* the data is already in the file, and is only hashed */
+	bool present;                /* the data is already in the file, and is only hashed */
 	struct xfp_watcher *watcher; /* watches everything that is read; NULL: none */
 	enum xfp_status status;      /* status of writing; after a failure nothing more is written */
 	struct xfp_error *err;

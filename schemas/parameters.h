@@ -99,7 +99,7 @@ struct xfp_parameters {
 #define XFP_AUTO_MODES (1u << XFP_MODE_V2 | 1u << XFP_MODE_V2C)
 #define XFP_LIBRARY_MODES (1u << XFP_MODE_V2A | 1u << XFP_MODE_V2C)
 
-/* The threshold is chosen per unit: the cheapest for the floor according to its survey (stages/quantize/aim.h). */
+/* The threshold is chosen per unit: the cheapest for the floor according to its survey (stages/quantize/target.h). */
 #define XFP_SIGMA_AUTO UINT32_MAX
 /* The default cap with thresholds per unit: an outlier costs four bytes, so more of them never pay off. */
 #define XFP_CAP_AUTO (XFP_NANO / 16)

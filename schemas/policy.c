@@ -67,7 +67,7 @@ bool xfp_override_matches(const struct xfp_override *override, const char *name,
 /* ---- one unit ---------------------------------------------------------------------------------- */
 
 /* The policy of a class, before overrides. */
-static struct xfp_policy of_class(const struct xfp_parameters *p, enum xfp_class class_)
+static struct xfp_policy policy_of_class(const struct xfp_parameters *p, enum xfp_class class_)
 {
 	struct xfp_policy policy = {
 		.format = p->format[class_],
@@ -103,7 +103,7 @@ static uint32_t measured_bits(const struct xfp_parameters *p, uint32_t allowed)
 
 static struct xfp_policy policy_of(const struct xfp_parameters *p, const struct subject *subject)
 {
-	struct xfp_policy policy = of_class(p, subject->class_);
+	struct xfp_policy policy = policy_of_class(p, subject->class_);
 
 	for (uint32_t i = 0; i < p->override_count; i++) {
 		const struct xfp_override *o = &p->overrides[i];

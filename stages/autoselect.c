@@ -60,7 +60,7 @@ static enum xfp_status find(void *own, enum xfp_fit_kind kind, struct xfp_select
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
-	static const struct xfp_decide_means means = { .find = find };
+	static const struct xfp_decide_callbacks means = { .find = find };
 	struct xfp_select_input input = { .unit = job->unit, .parameters = &job->parameters, .policy = &job->policy };
 	struct fit_reading *reading = calloc(1, sizeof *reading);
 	struct xfp_choice choice;
@@ -71,7 +71,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (!reading)
 		return xfp_no_memory(err);
 	reading->job = job;
-	if (job->aimed)
+	if (job->narrowed)
 		status = xfp_stamp_find(job->work, job->number, XFP_STAMP_SURVEY, survey, err);
 	if (!status)
 		status = xfp_decide(&input, &means, reading, &choice, err);

@@ -45,7 +45,7 @@ struct assembly {
 	char decided[33];
 	bool moves;   /* units are moved: --move was given, or some have moved already */
 	bool watched; /* probably started by an xfp that removes moved artifacts */
-	struct xfp_pulse pulse;
+	struct xfp_stage_progress progress;
 	struct xfp_moving moving;
 };
 
@@ -218,11 +218,11 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 /* Set the final fate of each tensor, according to the artifacts. */
 static enum xfp_status settle_fates(struct assembly *a, struct xfp_error *err)
 {
-	struct xfp_form_taken *taken = calloc(a->ledger->unit_count + (size_t)1, sizeof *taken);
+	struct xfp_stored_form *taken = calloc(a->ledger->unit_count + (size_t)1, sizeof *taken);
 	enum xfp_status status = taken ? XFP_OK : xfp_no_memory(err);
 
 	for (uint32_t u = 0; !status && u < a->ledger->unit_count; u++)
-		taken[u] = (struct xfp_form_taken){ (enum xfp_mode)a->packed[u].mode, a->packed[u].k };
+		taken[u] = (struct xfp_stored_form){ (enum xfp_mode)a->packed[u].mode, a->packed[u].k };
 	if (!status)
 		status = xfp_fates_settle(a->ledger, &a->parameters, taken, err);
 	free(taken);
@@ -246,7 +246,7 @@ static enum xfp_status load_units(struct assembly *a, struct xfp_error *err)
 /* ---- units moved into the bundle ----------------------------------------------------------------- */
 
 /* A moved unit is lost: it is made again. */
-static void lose(void *own, uint32_t u)
+static void mark_lost(void *own, uint32_t u)
 {
 	const struct assembly *a = own;
 
@@ -270,7 +270,7 @@ static enum xfp_status begin(void *own, const char layout[33], bool *fresh, stru
 	memcpy(a->moving.layout, layout, sizeof a->moving.layout);
 	for (uint32_t u = 0; u < a->ledger->unit_count; u++)
 		if (a->units[u].moved) {
-			lose(a, u);
+			mark_lost(a, u);
 			lost++;
 		}
 	return lost ? xfp_fail(err, XFP_DAMAGED,
@@ -384,10 +384,10 @@ static void close_elements(void *reader)
 	xfp_elements_close(reader);
 }
 
-static enum xfp_status write_bundle(struct assembly *a, const struct xfp_whole_job *whole, char sha256[65],
+static enum xfp_status write_bundle(struct assembly *a, const struct xfp_all_units_job *whole, char sha256[65],
 				    struct xfp_error *err)
 {
-	const struct xfp_bundle_moving moving = { a, begin, synced, lose, complete };
+	const struct xfp_bundle_moving moving = { a, begin, synced, mark_lost, complete };
 	const struct xfp_bundle_elements elements = { a, open_elements, read_elements, close_elements };
 	const struct xfp_bundle_input input = {
 		.json = a->json,
@@ -400,8 +400,8 @@ static enum xfp_status write_bundle(struct assembly *a, const struct xfp_whole_j
 	enum xfp_status status;
 	bool moved;
 
-	xfp_pulse_begin(&a->pulse, whole->work, a->ledger->unit_count, XFP_BUNDLE_STAGE, 0);
-	a->ledger->watcher = &a->pulse.watcher;
+	xfp_stage_progress_begin(&a->progress, whole->work, a->ledger->unit_count, XFP_BUNDLE_STAGE, 0);
+	a->ledger->watcher = &a->progress.watcher;
 	status = xfp_bundle_write(whole->path, &input, sha256, err);
 	moved = a->moving.units;
 	for (uint32_t u = 0; u < a->ledger->unit_count; u++)
@@ -412,7 +412,7 @@ static enum xfp_status write_bundle(struct assembly *a, const struct xfp_whole_j
 	return status;
 }
 
-static enum xfp_status run(const struct xfp_whole_job *whole, char sha256[65], struct xfp_error *err)
+static enum xfp_status run(const struct xfp_all_units_job *whole, char sha256[65], struct xfp_error *err)
 {
 	struct assembly a = { .work = whole->work, .moves = whole->move, .watched = whole->move };
 	enum xfp_status status = load_work(&a, whole->cache, whole->expected, err);

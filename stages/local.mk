@@ -36,8 +36,8 @@ stages_libstages_a_SOURCES = \
 	stages/pack/pack.h \
 	stages/pack/parts.c \
 	stages/pack/v2.c \
-	stages/quantize/aim.c \
-	stages/quantize/aim.h \
+	stages/quantize/target.c \
+	stages/quantize/target.h \
 	stages/quantize/candidates.c \
 	stages/quantize/candidates.h \
 	stages/quantize/decide.c \
@@ -102,8 +102,8 @@ stages_libstages_a_SOURCES = \
 	stages/work/moving.h \
 	stages/work/produce.c \
 	stages/work/produce.h \
-	stages/work/pulse.c \
-	stages/work/pulse.h \
+	stages/work/stage_progress.c \
+	stages/work/stage_progress.h \
 	stages/work/receipts.c \
 	stages/work/receipts.h \
 	stages/work/run_record.c \

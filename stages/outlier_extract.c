@@ -264,7 +264,7 @@ static enum xfp_status scan_unit(struct xfp_job *job, struct xfp_outliers *known
 	enum xfp_status status;
 	char key[33];
 
-	if (!job->aimed) {
+	if (!job->narrowed) {
 		xfp_watch_more(job->ledger->watcher, xfp_unit_weights(job->unit));
 		return xfp_scan_unit(job->ledger, job->unit, &job->parameters, known, NULL, err);
 	}

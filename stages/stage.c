@@ -14,8 +14,8 @@
 #include "base/system/standard_files.h"
 #include "kernels/encode/encode.h"
 #include "schemas/surveyed.h"
-#include "stages/quantize/aim.h"
 #include "stages/quantize/decide.h"
+#include "stages/quantize/target.h"
 #include "stages/quantize/variants.h"
 #include "stages/work/assigned.h"
 
@@ -29,7 +29,7 @@ static const char *program_of(const struct xfp_stage *stage)
 	return stage->run ? xfp_steps[stage->step].program : XFP_BUNDLE_PROGRAM;
 }
 
-static bool takes_extended(const struct xfp_stage *stage)
+static bool has_extended(const struct xfp_stage *stage)
 {
 	return stage->run && xfp_step_extended(stage->step) != XFP_STAMPS;
 }
@@ -58,7 +58,7 @@ static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct x
 }
 
 /* Narrow the unit's parameters: by the assignment of a goal, or else by its survey if its threshold is automatic. */
-static enum xfp_status take_aim(struct xfp_job *job, struct xfp_error *err)
+static enum xfp_status narrow_parameters(struct xfp_job *job, struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_surveyed *surveyed;
@@ -79,8 +79,8 @@ static enum xfp_status take_aim(struct xfp_job *job, struct xfp_error *err)
 	if (!status)
 		status = xfp_surveyed_read(&artifact, surveyed, err);
 	if (!status)
-		xfp_aim(surveyed->list, surveyed->count, job->unit, &job->policy, &job->parameters);
-	job->aimed = !status;
+		xfp_narrow_to_survey(surveyed->list, surveyed->count, job->unit, &job->policy, &job->parameters);
+	job->narrowed = !status;
 	xfp_artifact_close(&artifact);
 	xfp_surveyed_free(surveyed);
 	free(surveyed);
@@ -133,10 +133,11 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 	job->event.unit = job->number;
 	if (!status) {
 		announce(job, stage);
-		xfp_pulse_begin(&job->pulse, job->work, job->number, name_of(stage), xfp_unit_weights(job->unit));
-		job->ledger->watcher = &job->pulse.watcher;
+		xfp_stage_progress_begin(&job->progress, job->work, job->number, name_of(stage),
+					 xfp_unit_weights(job->unit));
+		job->ledger->watcher = &job->progress.watcher;
 		if (stage->step != XFP_STAMP_SURVEY)
-			status = take_aim(job, err);
+			status = narrow_parameters(job, err);
 		if (!status)
 			status = stage->run(job, err);
 		if (status == XFP_CHANGED)
@@ -148,8 +149,8 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 	return status == XFP_WANT_EXTENDED ? status : record(job, stage, status, err);
 }
 
-static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stage, const struct xfp_whole_job *whole,
-			       struct xfp_error *err)
+static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stage,
+			       const struct xfp_all_units_job *whole, struct xfp_error *err)
 {
 	enum xfp_status status;
 	char told[65] = "";
@@ -198,7 +199,7 @@ static bool read_line(int argc, char **argv, const struct xfp_stage *stage, stru
 					 .column = 20,
 					 .operand = stage->run ? "UNIT" : "BUNDLE" };
 
-	if (takes_extended(stage))
+	if (has_extended(stage))
 		options[2] = (struct xfp_option){ .name = "extended",
 						  .text = "measure the extended set (k = 5, 6) instead of the base set",
 						  .set = &job->extended };
@@ -212,9 +213,9 @@ static bool read_line(int argc, char **argv, const struct xfp_stage *stage, stru
 						  .set = &call->move };
 	}
 	snprintf(usage, sizeof usage, "%s [--work DIR] [--cache DIR]%s %s", program_of(stage),
-		 takes_extended(stage) ? " [--extended]"
-		 : stage->run_all      ? " [--expect HEX] [--move]"
-				       : "",
+		 has_extended(stage) ? " [--extended]"
+		 : stage->run_all    ? " [--expect HEX] [--move]"
+				     : "",
 		 stage->run ? "UNIT" : "FILE");
 	snprintf(summary, sizeof summary, "%s%s", stage->summary,
 		 stage->run ? "\n\nUNIT is a unit of the work folder's ledger, such as u000012." : "");
@@ -233,7 +234,7 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 	struct xfp_job job = { .work = setting("XFP_WORK", "."), .started = xfp_now() };
 	struct stage_call call = { .cache = setting("XFP_CACHE", "xfp-cache") };
 	const char *instructions = setting("XFP_INSTRUCTIONS", "");
-	struct xfp_whole_job whole;
+	struct xfp_all_units_job whole;
 	struct xfp_error err = { 0 };
 	int status;
 
@@ -247,7 +248,7 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 			program_of(stage), xfp_printable(instructions).text);
 		return XFP_USAGE;
 	}
-	whole = (struct xfp_whole_job){ job.work, call.cache, call.operand, call.expected, call.move };
+	whole = (struct xfp_all_units_job){ job.work, call.cache, call.operand, call.expected, call.move };
 	status = (int)(stage->run ? run_job(&job, stage, call.cache, &err) : run_all(&job, stage, &whole, &err));
 	if (status && status != XFP_WANT_EXTENDED)
 		fprintf(stderr, "%s: %s\n", program_of(stage), err.text);

@@ -7,7 +7,7 @@
 
 #include "schemas/policy.h"
 #include "stages/work/produce.h"
-#include "stages/work/pulse.h"
+#include "stages/work/stage_progress.h"
 #include "stages/work/work.h"
 
 struct xfp_job {
@@ -18,16 +18,16 @@ struct xfp_job {
 	struct xfp_ledger *ledger;        /* ledger of this unit only */
 	const struct xfp_ledger_unit *unit;
 	uint32_t number;
-	bool aimed;                       /* the parameters are narrowed by the unit's survey, */
+	bool narrowed;                    /* the parameters are narrowed by the unit's survey, */
 	struct xfp_assignment assignment; /* or by the assignment of a goal */
 	bool extended;                    /* --extended (lloyd-fit, libfit) */
 	double started;                   /* monotonic seconds */
-	struct xfp_pulse pulse;
+	struct xfp_stage_progress progress;
 	struct xfp_event event; /* outcome and key are set when the artifact is made or found */
 };
 
 /* The input of a stage that processes all units at once. */
-struct xfp_whole_job {
+struct xfp_all_units_job {
 	const char *work, *cache, *path;
 	const char *expected; /* --expect, or NULL */
 	bool move;            /* --move */
@@ -39,7 +39,7 @@ struct xfp_stage {
 	enum xfp_stamp step;
 	enum xfp_status (*run)(struct xfp_job *job, struct xfp_error *err);
 	/* For a stage of all units that writes one file (xfp-bundle); `run` is NULL. */
-	enum xfp_status (*run_all)(const struct xfp_whole_job *whole, char told[65], struct xfp_error *err);
+	enum xfp_status (*run_all)(const struct xfp_all_units_job *whole, char told[65], struct xfp_error *err);
 };
 
 /* Run a stage's main(): parse the common options (--work, --cache, --help, --version), open everything, run, record the

@@ -9,15 +9,15 @@
  *
  * This is the first stage of a unit whose threshold is automatic (--outlier-sigma auto), and of every unit with a size
  * goal. Every candidate is fitted and measured on a sample of rows for every threshold (survey.h), or for the given
- * one. Neither floor nor goal is in the key: the target (aim.h) and the solution of a goal follow from the measurements
- * and from the current floor or goal.
+ * one. Neither floor nor goal is in the key: the target (target.h) and the solution of a goal follow from the
+ * measurements and from the current floor or goal.
  */
 #include <stdlib.h>
 
 #include "schemas/surveyed.h"
-#include "stages/quantize/aim.h"
 #include "stages/quantize/scan.h"
 #include "stages/quantize/survey.h"
+#include "stages/quantize/target.h"
 #include "stages/quantize/variants.h"
 #include "stages/stage.h"
 #include "stages/work/assigned.h"
@@ -74,7 +74,7 @@ static enum xfp_status read_again(struct xfp_job *job, struct xfp_surveyed *surv
 static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = job->unit;
-	struct xfp_parameters aimed = job->parameters;
+	struct xfp_parameters narrowed = job->parameters;
 	struct xfp_policy policy = job->policy;
 	struct xfp_key_source source;
 	struct xfp_key key = { 0 };
@@ -100,13 +100,13 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 		status = xfp_assigned_read(job->work, job->number, &job->assignment, &assigned, err);
 	if (!status) {
 		if (assigned && xfp_is_assigned(&job->assignment))
-			xfp_assignment_narrow(&job->assignment, &policy, &aimed);
-		else if (aimed.outlier_sigma == XFP_SIGMA_AUTO)
-			xfp_aim(surveyed->list, surveyed->count, unit, &policy, &aimed);
+			xfp_assignment_narrow(&job->assignment, &policy, &narrowed);
+		else if (narrowed.outlier_sigma == XFP_SIGMA_AUTO)
+			xfp_narrow_to_survey(surveyed->list, surveyed->count, unit, &policy, &narrowed);
 		status = xfp_job_stamp(job, XFP_STAMP_SURVEY, key.hex, err);
 	}
 	if (!status)
-		status = xfp_fits_write(job->work, job->number, &aimed, err);
+		status = xfp_fits_write(job->work, job->number, &narrowed, err);
 	xfp_key_free(&key);
 	free(peaks.sample);
 	return status;

@@ -247,12 +247,12 @@ tests_units_runtime_SOURCES = \
 	tests/unit/test_cuda_image.c \
 	tests/unit/test_cuda_plan.c
 tests_units_stages_SOURCES = \
-	tests/unit/test_aim.c \
+	tests/unit/test_target.c \
 	tests/unit/test_classify.c \
 	tests/unit/test_decide.c \
 	tests/unit/test_family.c \
 	tests/unit/test_moving.c \
-	tests/unit/test_pulse.c \
+	tests/unit/test_stage_progress.c \
 	tests/unit/test_select.c \
 	tests/unit/test_settings.c \
 	tests/unit/test_solve.c \

@@ -89,7 +89,7 @@ static void print_summary(const char *text)
 }
 
 /* Write "  -o, --output OUT.xfp"; returns its width in columns. */
-static unsigned left_of(const struct xfp_option *option, char text[64])
+static unsigned write_option(const struct xfp_option *option, char text[64])
 {
 	char letter[] = "    ";
 
@@ -102,7 +102,7 @@ static unsigned left_of(const struct xfp_option *option, char text[64])
 static void print_option(const struct xfp_option *option, unsigned column)
 {
 	char *copy = strdup(option->text), left[64];
-	unsigned at = left_of(option, left);
+	unsigned at = write_option(option, left);
 
 	fputs(left, stdout);
 	if (at >= column) {
@@ -128,10 +128,10 @@ static void print_help(const struct xfp_command_line *line)
 	char left[64];
 
 	if (!column) {
-		column = left_of(&last[1], left) + 2;
+		column = write_option(&last[1], left) + 2;
 		for (const struct xfp_option *o = line->options; o->name; o++)
-			if (left_of(o, left) + 2 > column)
-				column = left_of(o, left) + 2;
+			if (write_option(o, left) + 2 > column)
+				column = write_option(o, left) + 2;
 	}
 	xfp_print_usage(stdout, "usage:", line->usage);
 	putchar('\n');

@@ -188,7 +188,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Remove components, so that logical tensors remain; each name must be unique. */
-static enum xfp_status close_ranks(struct xfp_fold *fold)
+static enum xfp_status remove_components(struct xfp_fold *fold)
 {
 	struct xfp_checkpoint *c = fold->checkpoint;
 	uint32_t count = 0;
@@ -297,7 +297,7 @@ enum xfp_status xfp_checkpoint_fold(struct xfp_checkpoint *c, struct xfp_error *
 		status = fold_forms(&fold);
 	if (!status && fold.folded) {
 		drop_of_activations(&fold);
-		status = close_ranks(&fold);
+		status = remove_components(&fold);
 	} else if (!status)
 		xfp_fold_drop_config(&fold);
 	if (fold.open_file != UINT32_MAX)

@@ -279,7 +279,7 @@ static enum xfp_status join(const struct meta_reader *r, uint32_t number, bool b
 
 /* Meta rotates adjacent pairs of a head, Hugging Face its two halves: row 2 j + i of a head becomes row i size / 2 +
  * j. */
-static enum xfp_status take_heads(const struct meta_reader *r, const struct rule *rule, struct xfp_source_tensor *t)
+static enum xfp_status permute_heads(const struct meta_reader *r, const struct rule *rule, struct xfp_source_tensor *t)
 {
 	const struct xfp_meta_params *p = &r->params;
 	uint64_t heads = rule->heads == QUERY_HEADS ? p->heads : p->kv_heads;
@@ -303,7 +303,7 @@ static bool side_by_side(const struct meta_reader *r, const struct rule *rule, c
 	return rule->joining == COLUMNS || (rule->joining == EITHER && t->shape[1] != r->params.dim);
 }
 
-static enum xfp_status take_tensor(struct meta_reader *r, uint32_t number)
+static enum xfp_status add_tensor(struct meta_reader *r, uint32_t number)
 {
 	struct xfp_checkpoint *c = r->checkpoint;
 	struct xfp_source_tensor *from = &r->files[0].tensors[number], *t = &c->tensors[c->tensor_count];
@@ -332,7 +332,7 @@ static enum xfp_status take_tensor(struct meta_reader *r, uint32_t number)
 			t->recipe->parts[i].components->file = r->numbers[0];
 	} else if (!(status = join(r, number, side_by_side(r, rule, from), copies_of(r, rule, from), t)) &&
 		   rule->heads) {
-		status = take_heads(r, rule, t);
+		status = permute_heads(r, rule, t);
 	}
 	return status;
 }
@@ -354,7 +354,7 @@ enum xfp_status xfp_meta_open(const struct xfp_file_form *form, struct xfp_check
 		goto done;
 	}
 	for (uint32_t i = 0; !status && i < r->files[0].count; i++)
-		status = take_tensor(r, i);
+		status = add_tensor(r, i);
 	if (!status && !xfp_listing_has(listing, "config.json"))
 		status = xfp_meta_make_config(&r->params, c, err);
 

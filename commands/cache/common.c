@@ -126,8 +126,8 @@ void xfp_cache_progress_show(uint64_t done, uint64_t total, void *context)
 	if (now - progress->printed < (progress->meter.terminal ? DRAW_SECONDS : LINE_SECONDS))
 		return;
 	progress->printed = now;
-	left = xfp_pace_left(&pace);
-	xfp_clock_text(left < 0 ? 0 : left < XFP_PACE_MOST ? left : XFP_PACE_MOST, clock);
+	left = xfp_pace_remaining(&pace);
+	xfp_clock_text(left < 0 ? 0 : left < XFP_PACE_MAX ? left : XFP_PACE_MAX, clock);
 	if (progress->meter.terminal)
 		xfp_meter_draw(&progress->meter, "%s: %d%%, ETA %s", progress->program, percent, clock);
 	else

@@ -85,7 +85,7 @@ static enum xfp_status print_row(const struct xfp_value *values, unsigned count,
 
 static void print_relative(const char *title, const struct xfp_census_item *other)
 {
-	printf("%-8s  %s %s%s\n", title, other->key, xfp_printable(other->kind).text, other->there ? "" : " (gone)");
+	printf("%-8s  %s %s%s\n", title, other->key, xfp_printable(other->kind).text, other->present ? "" : " (gone)");
 }
 
 static void print_run(const char *title, const struct xfp_census_run *run)
@@ -110,7 +110,7 @@ static enum xfp_status print_text(struct explaining *e, struct xfp_error *err)
 
 	printf("key       %s\nkind      %s\nunit      %s\n", item->key, xfp_printable(e->kind).text,
 	       xfp_printable(e->unit).text);
-	if (item->there)
+	if (item->present)
 		printf("size      %s\nmade      %s, in %.3f s\n", xfp_human((double)item->bytes, "B", size),
 		       xfp_utc(item->made, time), e->seconds);
 	else
@@ -163,7 +163,7 @@ static enum xfp_status print_json(struct explaining *e, struct xfp_error *err)
 	root = XFP_JSON({ "key", xfp_json_text(item->key) }, { "kind", xfp_json_text(e->kind) },
 			{ "unit", xfp_json_text(e->unit) }, { "bytes", xfp_json_count(item->bytes) },
 			{ "made", xfp_json_time(item->made) }, { "seconds", json_real(e->seconds) },
-			{ "there", json_boolean(item->there) }, { "known", json_boolean(item->known) },
+			{ "there", json_boolean(item->present) }, { "known", json_boolean(item->known) },
 			{ "current", json_boolean(item->current) }, { "key_text", xfp_json_text(e->key_text) },
 			{ "holds", content }, { "from", from }, { "into", into }, { "runs", runs });
 	if (!status)

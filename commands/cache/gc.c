@@ -53,7 +53,7 @@ static bool is_forgotten(const struct xfp_census *census, const struct xfp_gc_pl
 	for (uint32_t i = 0; i < census->count; i++) {
 		const struct xfp_census_item *item = &census->items[i];
 
-		for (uint32_t u = 0; plan->why[i] == XFP_GC_REMOVED && item->there && u < item->runs; u++)
+		for (uint32_t u = 0; plan->why[i] == XFP_GC_REMOVED && item->present && u < item->runs; u++)
 			if (census->use[item->run + u] == run)
 				return true;
 	}
@@ -67,7 +67,7 @@ static void print_list(const struct xfp_cache *cache, const struct xfp_gc_plan *
 	for (uint32_t i = 0; i < cache->census.count; i++) {
 		const struct xfp_census_item *item = &cache->census.items[i];
 
-		if (plan->why[i] == XFP_GC_REMOVED && item->there)
+		if (plan->why[i] == XFP_GC_REMOVED && item->present)
 			printf("would go: %s  %-8s  %8s  %s\n", item->key,
 			       *item->kind ? xfp_printable(item->kind).text : "-",
 			       xfp_human((double)item->bytes, "B", size),
@@ -126,7 +126,7 @@ static enum xfp_status print_json(const struct xfp_cache_call *call, const struc
 	json_t *removed = json_array(), *unknown = json_array(), *stays = json_object(), *gone = json_array();
 
 	for (uint32_t i = 0; i < cache->census.count; i++)
-		if (plan->why[i] == XFP_GC_REMOVED && cache->census.items[i].there)
+		if (plan->why[i] == XFP_GC_REMOVED && cache->census.items[i].present)
 			xfp_json_add(&removed, json_string(cache->census.items[i].key));
 	for (uint32_t i = 0; i < cache->census.other_count; i++)
 		if (cache->census.others[i].what == XFP_STORE_UNKNOWN)

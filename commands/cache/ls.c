@@ -125,7 +125,7 @@ static void print_line(const struct listing *l, const struct xfp_census_item *it
 	if (item->made)
 		made[10] = ' ';
 	printf("%.*s  %-8s  %8s  %-16.16s  %4s", key, item->key, *item->kind ? xfp_printable(item->kind).text : "-",
-	       item->there ? xfp_human((double)item->bytes, "B", size) : "gone", made, run);
+	       item->present ? xfp_human((double)item->bytes, "B", size) : "gone", made, run);
 	if (named)
 		printf("  %s", *item->unit ? xfp_printable(item->unit).text : "-");
 	putchar('\n');
@@ -152,9 +152,9 @@ static void print_text(const struct listing *l)
 		unit = item->unit;
 		printf("%*s", named ? 0 : INDENT, "");
 		print_line(l, item, key, named);
-		bytes += item->there ? item->bytes : 0;
+		bytes += item->present ? item->bytes : 0;
 		current += item->current;
-		current_bytes += item->current && item->there ? item->bytes : 0;
+		current_bytes += item->current && item->present ? item->bytes : 0;
 	}
 	printf("%" PRIu32 " artifact%s, %s; %" PRIu64 " current, %s\n", l->count, l->count == 1 ? "" : "s",
 	       xfp_human((double)bytes, "B", all), current, xfp_human((double)current_bytes, "B", used));
@@ -173,7 +173,7 @@ static json_t *item_json(const struct listing *l, const struct xfp_census_item *
 	root = XFP_JSON({ "key", xfp_json_text(item->key) }, { "kind", xfp_json_text(item->kind) },
 			{ "unit", xfp_json_text(item->unit) }, { "bytes", xfp_json_count(item->bytes) },
 			{ "made", xfp_json_time(item->made) }, { "seconds", json_real(item->seconds) },
-			{ "there", json_boolean(item->there) }, { "known", json_boolean(item->known) },
+			{ "there", json_boolean(item->present) }, { "known", json_boolean(item->known) },
 			{ "current", json_boolean(item->current) }, { "runs", runs });
 	if (l->call->keys && l->cache->manifest && (text = xfp_manifest_key_text(l->cache->manifest, item->key))) {
 		xfp_json_put(&root, "key_text", xfp_json_text(text));
@@ -196,7 +196,7 @@ static enum xfp_status print_json(const struct listing *l, struct xfp_error *err
 
 		fputs(i ? ",\n    " : "\n    ", stdout);
 		status = xfp_json_print_line(item_json(l, item), err);
-		bytes += item->there ? item->bytes : 0;
+		bytes += item->present ? item->bytes : 0;
 		current += item->current;
 	}
 	printf("\n  ],\n  \"count\": %" PRIu32 ",\n  \"bytes\": %" PRIu64 ",\n  \"current\": %" PRIu64 "\n}\n",

@@ -18,7 +18,7 @@ struct session {
 	struct xfp_cache_progress progress;
 };
 
-static void left_out(const char *message, void *context)
+static void note_skipped(const char *message, void *context)
 {
 	struct session *s = context;
 
@@ -67,7 +67,7 @@ static void print_text(const struct xfp_cache_call *call, const struct xfp_rebui
 static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 {
 	struct session s = { .call = call };
-	const struct xfp_rebuild_hooks hooks = { left_out, progress, &s };
+	const struct xfp_rebuild_hooks hooks = { note_skipped, progress, &s };
 	struct xfp_rebuilt result = { 0 };
 	struct xfp_store store = { 0 };
 	enum xfp_status status = xfp_store_open_readonly(call->folder, &store, err);

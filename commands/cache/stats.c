@@ -50,7 +50,7 @@ static void count(struct figures *f)
 	for (uint32_t i = 0; i < census->count; i++) {
 		const struct xfp_census_item *item = &census->items[i];
 
-		if (!item->there)
+		if (!item->present)
 			continue;
 		add(&f->kind[xfp_kind_place(item->kind)], item);
 		add(&f->all, item);
@@ -67,7 +67,7 @@ static void count(struct figures *f)
 }
 
 /* Findings are only counted; xfp cache check prints them. */
-static enum xfp_status overlook(const struct xfp_finding *finding, void *context, struct xfp_error *err)
+static enum xfp_status ignore_finding(const struct xfp_finding *finding, void *context, struct xfp_error *err)
 {
 	(void)finding;
 	(void)context;
@@ -78,7 +78,7 @@ static enum xfp_status overlook(const struct xfp_finding *finding, void *context
 static enum xfp_status find_damage(struct figures *f, struct xfp_error *err)
 {
 	const struct xfp_check_rules rules = { 0 };
-	const struct xfp_check_hooks hooks = { .found = overlook };
+	const struct xfp_check_hooks hooks = { .found = ignore_finding };
 
 	return xfp_check_cache(&f->cache->store, &f->cache->census, false, &rules, &hooks, &f->check, err);
 }

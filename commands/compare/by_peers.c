@@ -150,9 +150,9 @@ static void set_matrix(struct stretch *s, const struct xfp_ledger_unit *unit, co
 		s->peak = s->tile[t] > s->peak ? s->tile[t] : s->peak;
 }
 
-static enum xfp_status go_through(struct stretch *s, const struct xfp_ledger_unit *unit,
-				  const struct xfp_survey *survey, const float *tile, struct xfp_signals *signals,
-				  struct xfp_error *err)
+static enum xfp_status measure_blocks(struct stretch *s, const struct xfp_ledger_unit *unit,
+				      const struct xfp_survey *survey, const float *tile, struct xfp_signals *signals,
+				      struct xfp_error *err)
 {
 	for (uint32_t b = 0; b < survey->block_count; b++) {
 		const struct xfp_survey_block *block = &survey->blocks[b];
@@ -210,7 +210,7 @@ enum xfp_status xfp_compare_peers(const struct xfp_ledger_unit *unit, const stru
 	if (!status && !cosine)
 		status = xfp_no_memory(err);
 	if (!status)
-		status = go_through(&s, unit, survey, tile, signals, err);
+		status = measure_blocks(&s, unit, survey, tile, signals, err);
 	for (unsigned p = 0; !status && p < XFP_PEERS; p++)
 		sum_up(&s, unit, survey, p, cosine, &list[p], norm);
 	stretch_free(&s);

@@ -31,20 +31,20 @@
 
 /* Turn a TENSOR argument into an override that asks inspect to fit it. Kept matrices then become units named in full,
  * and an output head is fitted. The pattern is borrowed. */
-static struct xfp_override wish_of(const struct xfp_compare_request *request, uint32_t i)
+static struct xfp_override override_of(const struct xfp_compare_request *request, uint32_t i)
 {
 	return (struct xfp_override){ .pattern = request->patterns[i],
 				      .format = { XFP_FORM_BITS, request->parameters.bits } };
 }
 
-static enum xfp_status add_wishes(struct xfp_compare_request *request, struct xfp_error *err)
+static enum xfp_status add_overrides(struct xfp_compare_request *request, struct xfp_error *err)
 {
 	for (uint32_t i = 0; i < request->pattern_count; i++) {
-		struct xfp_override wish = wish_of(request, i);
+		struct xfp_override override = override_of(request, i);
 
-		wish.pattern = strdup(wish.pattern);
-		if (!wish.pattern || !xfp_parameters_add_override(&request->parameters, &wish)) {
-			free(wish.pattern);
+		override.pattern = strdup(override.pattern);
+		if (!override.pattern || !xfp_parameters_add_override(&request->parameters, &override)) {
+			free(override.pattern);
 			return xfp_no_memory(err);
 		}
 	}
@@ -52,16 +52,16 @@ static enum xfp_status add_wishes(struct xfp_compare_request *request, struct xf
 }
 
 /* Every TENSOR must match a unit. Errors are those of the override. */
-static enum xfp_status check_wishes(const struct xfp_comparison *comparison, struct xfp_error *err)
+static enum xfp_status check_overrides(const struct xfp_comparison *comparison, struct xfp_error *err)
 {
 	const struct xfp_compare_request *request = &comparison->request;
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t i = 0; !status && i < request->pattern_count; i++) {
-		struct xfp_override wish = wish_of(request, i);
-		struct xfp_parameters one = { .overrides = &wish, .override_count = 1 };
+		struct xfp_override override = override_of(request, i);
+		struct xfp_parameters one = { .overrides = &override, .override_count = 1 };
 		struct xfp_error own = { .text = "" };
-		char *text = xfp_override_text(&wish), *prefix = NULL;
+		char *text = xfp_override_text(&override), *prefix = NULL;
 		size_t skip = 0;
 
 		if (text && (prefix = xfp_formatted("--override '%s': ", xfp_printable(text).text))) {
@@ -69,7 +69,7 @@ static enum xfp_status check_wishes(const struct xfp_comparison *comparison, str
 			if (status && !strncmp(own.text, prefix, strlen(prefix)))
 				skip = strlen(prefix);
 			if (status)
-				xfp_fail(err, status, "TENSOR '%s': %s", xfp_printable(wish.pattern).text,
+				xfp_fail(err, status, "TENSOR '%s': %s", xfp_printable(override.pattern).text,
 					 own.text + skip);
 		} else {
 			status = xfp_no_memory(err);
@@ -85,9 +85,9 @@ static bool is_wanted(const struct xfp_compare_request *request, const struct xf
 	bool wanted = !request->pattern_count;
 
 	for (uint32_t i = 0; !wanted && i < request->pattern_count; i++) {
-		struct xfp_override wish = wish_of(request, i);
+		struct xfp_override override = override_of(request, i);
 
-		wanted = xfp_override_matches(&wish, unit->name, unit->role, unit->class_);
+		wanted = xfp_override_matches(&override, unit->name, unit->role, unit->class_);
 	}
 	return wanted && unit->plan == XFP_PLAN_FIT;
 }
@@ -173,12 +173,12 @@ static void show(struct progress *progress, const char *name)
 {
 	const struct xfp_pace pace = { (double)progress->total, 0, (double)progress->done,
 				       xfp_now() - progress->started, 0 };
-	double left = xfp_pace_left(&pace);
+	double left = xfp_pace_remaining(&pace);
 	char rest[48] = "";
 
 	progress->number++;
 	if (left >= 0)
-		xfp_left_text(left, rest);
+		xfp_remaining_text(left, rest);
 	xfp_meter_draw(&progress->meter, "%3.0f%% %" PRIu32 " of %" PRIu32 "%s%s: %.48s", 100 * pace.fresh / pace.total,
 		       progress->number, progress->count, *rest ? ", " : "", rest, xfp_printable(name).text);
 }
@@ -253,11 +253,11 @@ static enum xfp_status compare(struct xfp_comparison *c, struct xfp_signals *sig
 	enum xfp_status status = check_plot(request->plot, err);
 
 	if (!status)
-		status = add_wishes(&c->request, err);
+		status = add_overrides(&c->request, err);
 	if (!status)
 		status = inspect(c, signals, err);
 	if (!status)
-		status = check_wishes(c, err);
+		status = check_overrides(c, err);
 	if (!status)
 		status = measure_units(c, signals, err);
 	/* XFP_CHANGED is reserved for stages, which repeat the unit. A comparison has nothing to repeat. */

@@ -93,7 +93,7 @@ const char *xfp_compared_name(const struct xfp_compared *compared, char text[64]
 int xfp_compared_order(const void *a, const void *b);
 
 /* Returns the end of the run of entries starting at `first` that differ only in threshold (with `mode`, also in k). */
-uint32_t xfp_compared_stretch(const struct xfp_compared_unit *unit, uint32_t first, bool mode);
+uint32_t xfp_compared_run_end(const struct xfp_compared_unit *unit, uint32_t first, bool mode);
 /* The entry of a run with the least error for its bits; one more bit must reduce the error to a quarter. */
 const struct xfp_compared *xfp_compared_best(const struct xfp_compared_unit *unit, uint32_t first, uint32_t end);
 

@@ -97,30 +97,30 @@ static enum xfp_status add_published(const struct xfp_survey *survey, const stru
 }
 
 /* The rows to measure; none if the unit has NaN or infinity and these are tolerated. */
-struct look {
+struct unit_survey {
 	float *tile; /* as in struct xfp_peaks, set before */
 	struct xfp_outliers known;
 	struct xfp_survey survey;
 };
 
-static enum xfp_status look_at(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
-			       const struct xfp_parameters *parameters, uint64_t rows, struct look *look,
-			       struct xfp_error *err)
+static enum xfp_status survey_unit(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
+				   const struct xfp_parameters *parameters, uint64_t rows,
+				   struct unit_survey *unit_survey, struct xfp_error *err)
 {
-	struct xfp_peaks peaks = { .tile = look->tile };
-	enum xfp_status status = xfp_scan_unit(ledger, unit, parameters, &look->known, &peaks, err);
+	struct xfp_peaks peaks = { .tile = unit_survey->tile };
+	enum xfp_status status = xfp_scan_unit(ledger, unit, parameters, &unit_survey->known, &peaks, err);
 
-	if (!status && !(look->known.sigma[0] < 0))
-		status = xfp_survey_load(ledger, unit, &look->known, &peaks, rows, &look->survey, err);
+	if (!status && !(unit_survey->known.sigma[0] < 0))
+		status = xfp_survey_load(ledger, unit, &unit_survey->known, &peaks, rows, &unit_survey->survey, err);
 	return status;
 }
 
-static void look_away(struct look *look)
+static void unit_survey_free(struct unit_survey *unit_survey)
 {
-	free(look->tile);
-	xfp_survey_free(&look->survey);
-	xfp_outliers_free(&look->known);
-	*look = (struct look){ 0 };
+	free(unit_survey->tile);
+	xfp_survey_free(&unit_survey->survey);
+	xfp_outliers_free(&unit_survey->known);
+	*unit_survey = (struct unit_survey){ 0 };
 }
 
 enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
@@ -130,7 +130,7 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 	size_t most = request->thresholds.count * 2 * XFP_MAX_CANDIDATES + XFP_MAX_CANDIDATES + 1 + XFP_PEERS;
 	struct xfp_compared peers[XFP_PEERS];
 	struct xfp_parameters recipe = request->parameters;
-	struct look look = { 0 };
+	struct unit_survey unit_survey = { 0 };
 	enum xfp_status status;
 
 	*compared = (struct xfp_compared_unit){ .unit = unit,
@@ -138,29 +138,30 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 						.weights = xfp_unit_weights(unit),
 						.sampled = rows_of(unit, request) };
 	compared->list = calloc(most, sizeof *compared->list);
-	look.tile = calloc(unit->experts * xfp_tiles(unit->rows) * xfp_tiles(unit->cols), sizeof *look.tile);
-	status = compared->list && look.tile
-			 ? look_at(ledger, unit, &request->parameters, compared->sampled, &look, err)
+	unit_survey.tile =
+		calloc(unit->experts * xfp_tiles(unit->rows) * xfp_tiles(unit->cols), sizeof *unit_survey.tile);
+	status = compared->list && unit_survey.tile
+			 ? survey_unit(ledger, unit, &request->parameters, compared->sampled, &unit_survey, err)
 			 : xfp_no_memory(err);
-	if (status || !look.survey.rows)
+	if (status || !unit_survey.survey.rows)
 		goto done;
-	status = xfp_compare_peers(unit, &look.survey, look.tile, signals, peers, &compared->norm, err);
+	status = xfp_compare_peers(unit, &unit_survey.survey, unit_survey.tile, signals, peers, &compared->norm, err);
 	if (!status)
-		status = add_ours(&look.survey, request, signals, compared, err);
+		status = add_ours(&unit_survey.survey, request, signals, compared, err);
 	recipe.modes = 1u << XFP_MODE_V2A;
 	recipe.libfit = XFP_LIBFIT_PUBLISHED;
 	recipe.balance = 0;
-	look_away(&look);
+	unit_survey_free(&unit_survey);
 	if (!status && request->published)
-		status = look_at(ledger, unit, &recipe, compared->sampled, &look, err);
+		status = survey_unit(ledger, unit, &recipe, compared->sampled, &unit_survey, err);
 	if (!status && request->published)
-		status = add_published(&look.survey, &recipe, signals, compared, err);
+		status = add_published(&unit_survey.survey, &recipe, signals, compared, err);
 	if (status)
 		goto done;
 	qsort(compared->list, compared->count, sizeof *compared->list, xfp_compared_order);
 	memcpy(compared->list + compared->count, peers, sizeof peers);
 	compared->count += XFP_PEERS;
 done:
-	look_away(&look);
+	unit_survey_free(&unit_survey);
 	return status;
 }

@@ -13,7 +13,7 @@
 #include "checkpoints/hub.h"
 #include "commands/compare/compare.h"
 #include "kernels/encode/encode.h"
-#include "stages/quantize/aim.h"
+#include "stages/quantize/target.h"
 #include "stages/settings/data.h"
 #include "stages/settings/settings.h"
 
@@ -62,7 +62,7 @@ static enum xfp_status parse_thresholds(const struct xfp_option *option, const c
 	if (!copy)
 		return xfp_no_memory(err);
 	if (!strcmp(text, "auto")) {
-		*list = xfp_aim_thresholds;
+		*list = xfp_target_thresholds;
 	} else {
 		*list = (struct xfp_thresholds){ 0 };
 		while (good && (item = strsep(&rest, ","))) {
@@ -203,7 +203,8 @@ enum xfp_status xfp_compare_parse(int argc, char **argv, struct xfp_compare_requ
 	const char *instructions = getenv("XFP_INSTRUCTIONS");
 	enum xfp_status status;
 
-	*request = (struct xfp_compare_request){ .thresholds = xfp_aim_thresholds, .refined = true, .published = true };
+	*request =
+		(struct xfp_compare_request){ .thresholds = xfp_target_thresholds, .refined = true, .published = true };
 	settings.parameters.modes = XFP_ALL_MODES;
 	status = read_line(&line, argc, argv, request, &settings, err);
 	request->printed = line.printed;

@@ -140,7 +140,7 @@ static void draw_lines(const struct panel *p)
 	unsigned line = 0;
 
 	for (uint32_t i = 0, end; i < unit->count && !unit->list[i].peer; i = end) {
-		end = xfp_compared_stretch(unit, i, true);
+		end = xfp_compared_run_end(unit, i, true);
 		if (!has_line(&unit->list[i]))
 			continue;
 		for (uint32_t j = i; j < end; j++)
@@ -152,7 +152,7 @@ static void draw_lines(const struct panel *p)
 		for (uint32_t j = i, next; j < end; j = next) {
 			const struct xfp_compared *best;
 
-			next = xfp_compared_stretch(unit, j, false);
+			next = xfp_compared_run_end(unit, j, false);
 			best = xfp_compared_best(unit, j, next);
 			if (shown(p, best))
 				fprintf(p->out, "%.1f,%.1f ", x_of(p, xfp_compared_bits(unit, best)),
@@ -180,7 +180,7 @@ static void draw_legend(FILE *out, const struct xfp_compared_unit *unit)
 	for (uint32_t i = 0, end; i < unit->count && !unit->list[i].peer; i = end) {
 		char mode[32];
 
-		end = xfp_compared_stretch(unit, i, true);
+		end = xfp_compared_run_end(unit, i, true);
 		if (!has_line(&unit->list[i]))
 			continue;
 		fprintf(out, "<polyline class=\"l%u\" points=\"%.1f,%.1f %.1f,%.1f\"/>\n", line, x, middle, x + 24,

@@ -73,7 +73,7 @@ int xfp_compared_order(const void *a, const void *b)
 	return order ? order : by_threshold(x->candidate.sigma_milli, y->candidate.sigma_milli);
 }
 
-uint32_t xfp_compared_stretch(const struct xfp_compared_unit *unit, uint32_t first, bool mode)
+uint32_t xfp_compared_run_end(const struct xfp_compared_unit *unit, uint32_t first, bool mode)
 {
 	const struct xfp_compared *list = unit->list;
 	uint32_t end = first + 1;

@@ -111,7 +111,7 @@ static void print_ours(const struct xfp_compared_unit *unit)
 		char(*row)[XFP_TABLE_CELL] = xfp_table_row(&table, xfp_compared_mode(first, mode));
 		uint32_t outliers = i + !first->candidate.sigma_milli;
 
-		end = xfp_compared_stretch(unit, i, false);
+		end = xfp_compared_run_end(unit, i, false);
 		SET(row[K], "%u", (unsigned)first->candidate.k);
 		if (!first->candidate.sigma_milli)
 			fill(unit, first, row[PLAIN_BITS], row[PLAIN_COSINE], row[PLAIN_ERROR]);

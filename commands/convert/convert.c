@@ -83,9 +83,9 @@ static int convert(struct xfp_conversion *c, struct xfp_error *err)
 /* ---- commands ---------------------------------------------------------------------------------- */
 
 /* Print how to resume, the most important message of an interrupted run. */
-static void print_how_to_go_on(const struct xfp_resume *resume)
+static void print_how_to_resume(const struct xfp_resume *resume)
 {
-	char *text = resume->command ? xfp_resume_text(resume->command, resume->folder, resume->elsewhere) : NULL;
+	char *text = resume->command ? xfp_resume_text(resume->command, resume->folder, resume->other_folder) : NULL;
 
 	fputs("\nxfp: interrupted; finished work is kept. To resume", stderr);
 	if (text)
@@ -99,7 +99,7 @@ static void report(const struct xfp_conversion_command *command, int status, con
 		   const struct xfp_error *err, const struct xfp_resume *resume, const char *name)
 {
 	if (signals->interrupted && !command->planning)
-		print_how_to_go_on(resume);
+		print_how_to_resume(resume);
 	else if (!signals->interrupted && status && *err->text)
 		fprintf(stderr, "%s: %s\n", name, err->text);
 	if (status == XFP_USAGE && !signals->interrupted)

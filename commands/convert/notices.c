@@ -26,7 +26,7 @@ static void print_crcs(const struct xfp_notice *n)
 }
 
 /* Whether --quiet omits the notice. */
-static void print_remark(struct xfp_progress *progress, const struct xfp_notice *n)
+static void print_plain(struct xfp_progress *progress, const struct xfp_notice *n)
 {
 	const struct xfp_request *request = progress->c->request;
 
@@ -139,6 +139,6 @@ void xfp_print_notice(const struct xfp_notice *n, void *context)
 		break;
 	default:
 		if (!request->quiet)
-			print_remark(progress, n);
+			print_plain(progress, n);
 	}
 }

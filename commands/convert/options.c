@@ -13,14 +13,14 @@
 #include "base/system/file.h"
 #include "base/system/path.h"
 #include "checkpoints/hub.h"
-#include "commands/convert/given.h"
+#include "commands/convert/user_settings.h"
 #include "conversion/stray_names.h"
 #include "stages/settings/settings.h"
 
 struct parse {
 	struct xfp_options options;
 	bool planning;
-	struct xfp_given given;
+	struct xfp_user_settings given;
 };
 
 static enum xfp_status replace(char **string, const char *text, struct xfp_error *err)
@@ -37,7 +37,7 @@ static enum xfp_status replace(char **string, const char *text, struct xfp_error
 static enum xfp_status parse_setting(const struct xfp_option *option, const char *where, const char *text,
 				     struct xfp_error *err)
 {
-	return xfp_given_add(option->context, xfp_setting_find(option->name), where, text, err);
+	return xfp_user_settings_add(option->context, xfp_setting_find(option->name), where, text, err);
 }
 
 /* All options, which write to `parse`, in the order of --help: most common first. Allocated; NULL if out of memory. */
@@ -369,9 +369,9 @@ enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, cons
 	else if (!r->out)
 		status = xfp_fail(err, XFP_USAGE, "the output is missing; name the bundle with -o OUT.xfp");
 	else if (!(status = finish_paths(o, err)))
-		status = xfp_given_settle(&parse.given, o, err);
+		status = xfp_user_settings_resolve(&parse.given, o, err);
 done:
-	xfp_given_free(&parse.given);
+	xfp_user_settings_free(&parse.given);
 	if (status)
 		xfp_options_free(o);
 	*options = *o;

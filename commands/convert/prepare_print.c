@@ -7,7 +7,7 @@
 #include "base/printable.h"
 #include "base/text/size.h"
 
-static bool goes_through(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)
+static bool needs_step(const struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp)
 {
 	uint32_t fits = c->units.state[number].fits;
 
@@ -25,7 +25,7 @@ static void print_measuring(const struct xfp_conversion *c, uint32_t number)
 		const char *key = state->key[s];
 		bool there = *key && xfp_store_has(&c->place.store, key), extended = xfp_steps[s].extended;
 
-		if (extended ? !*key : state->decided || !goes_through(c, number, s))
+		if (extended ? !*key : state->decided || !needs_step(c, number, s))
 			continue;
 		/* The survey will determine which of the fits is needed. */
 		if (!there)

@@ -95,7 +95,7 @@ void xfp_progress_clear(struct xfp_progress *progress)
 	xfp_meter_clear(&progress->meter);
 }
 
-static void say_bundle(struct xfp_progress *progress, double share)
+static void show_bundle(struct xfp_progress *progress, double share)
 {
 	char done[16] = "";
 
@@ -111,12 +111,12 @@ static void say_bundle(struct xfp_progress *progress, double share)
 void xfp_progress_bundle_begin(struct xfp_progress *progress)
 {
 	if (!progress->c->request->quiet)
-		say_bundle(progress, 0);
+		show_bundle(progress, 0);
 }
 
 void xfp_progress_bundle(struct xfp_progress *progress)
 {
 	if (!progress->c->request->quiet &&
 	    xfp_now() - progress->printed >= (progress->meter.terminal ? DRAW_SECONDS : LINE_SECONDS))
-		say_bundle(progress, xfp_bundle_progress(progress->c));
+		show_bundle(progress, xfp_bundle_progress(progress->c));
 }

@@ -20,11 +20,11 @@ static void draw(struct xfp_eval_progress *progress, const struct xfp_evaluation
 				       .cached = p->resumed,
 				       .fresh = p->done - p->resumed + (inside < 1 ? inside : 1),
 				       .elapsed = now - p->started };
-	double left = xfp_pace_left(&pace);
+	double left = xfp_pace_remaining(&pace);
 	char rest[48] = "", where[48] = "output head";
 
 	if (left >= 0)
-		xfp_left_text(left, rest);
+		xfp_remaining_text(left, rest);
 	if (p->done + 1 < p->steps)
 		snprintf(where, sizeof where, "layer %u of %u", (unsigned)p->done + 1, (unsigned)p->steps - 1);
 	xfp_meter_draw(&progress->meter, "%3.0f%% %s%s%s", 100 * (pace.cached + pace.fresh) / pace.total, where,
@@ -54,7 +54,7 @@ static void print_forecast(struct xfp_eval_progress *progress, const struct xfp_
 	if (seconds <= LONG_SECONDS)
 		return;
 	xfp_meter_clear(&progress->meter);
-	fprintf(stderr, "xfp eval: this takes about %s, at the rate of layer %u\n", xfp_about_text(seconds, text),
+	fprintf(stderr, "xfp eval: this takes about %s, at the rate of layer %u\n", xfp_rough_time_text(seconds, text),
 		(unsigned)e->progress.resumed);
 }
 

@@ -9,12 +9,12 @@
 #include "schemas/json_print.h"
 
 /* Names of files are printed unchanged, even if they are not UTF-8. */
-static void put_file(json_t **record, const struct xfp_inspection *look, uint32_t file)
+static void put_file(json_t **record, const struct xfp_inspection *inspection, uint32_t file)
 {
-	xfp_json_put(record, "file", json_string_nocheck(look->checkpoint->files[file].name));
+	xfp_json_put(record, "file", json_string_nocheck(inspection->checkpoint->files[file].name));
 }
 
-enum xfp_status xfp_inspection_csv_header(const struct xfp_inspection *look, const struct xfp_header *header,
+enum xfp_status xfp_inspection_csv_header(const struct xfp_inspection *inspection, const struct xfp_header *header,
 					  struct xfp_error *err)
 {
 	const struct xfp_record_columns columns = xfp_csv_header("file%q,key%q,type,value%q");
@@ -23,7 +23,7 @@ enum xfp_status xfp_inspection_csv_header(const struct xfp_inspection *look, con
 	for (uint32_t i = 0; !status && i < header->count; i++) {
 		json_t *record = xfp_record_of_entry(&header->entries[i]);
 
-		put_file(&record, look, header->entries[i].file);
+		put_file(&record, inspection, header->entries[i].file);
 		status = xfp_csv_row(&columns, record, err);
 	}
 	return status;
@@ -42,7 +42,7 @@ enum xfp_status xfp_inspection_csv(const struct xfp_list *list, const struct xfp
 		json_t *record = xfp_record_of_tensor(list, &lines[i]);
 
 		xfp_json_put(&record, "tensors", xfp_json_count(lines[i].tensors));
-		put_file(&record, list->look, list->look->checkpoint->tensors[lines[i].first].file);
+		put_file(&record, list->inspection, list->inspection->checkpoint->tensors[lines[i].first].file);
 		status = xfp_csv_row(&columns, record, err);
 	}
 	for (uint32_t i = 0; !status && i < role_count; i++)

@@ -25,8 +25,8 @@
 
 struct inspect_request {
 	const char *program, *work;
-	struct xfp_look_wish look;
-	struct xfp_list_wish list;
+	struct xfp_inspection_request inspection;
+	struct xfp_list_request list;
 	struct xfp_settings policy;
 	bool header, tensors, stats, json, csv, verbose;
 };
@@ -84,11 +84,11 @@ static bool read_line(int argc, char **argv, struct inspect_request *request, in
 		  .complete = "FAMILY",
 		  .text = "use this family's rules, regardless of config.json;\n"
 			  "with a slash or ending in .family, a rule file",
-		  .into = &request->look.family },
+		  .into = &request->inspection.family },
 		{ .name = "families",
 		  .value = "DIR",
 		  .text = "use only this folder of rule files",
-		  .into = &request->look.families },
+		  .into = &request->inspection.families },
 		xfp_setting_option(XFP_SETTING_LM_HEAD, "POLICY",
 				   "quantize the output head (quant, the default),\n"
 				   "store it as 8-bit floats (fp8) or keep it (keep)",
@@ -126,11 +126,11 @@ static bool read_line(int argc, char **argv, struct inspect_request *request, in
 	if (!xfp_command_line_read(&line, argc, argv, status))
 		return false;
 	if (line.argument_count) {
-		request->look.model = line.arguments[0];
+		request->inspection.model = line.arguments[0];
 		request->list.patterns = line.arguments + 1;
 		request->list.pattern_count = (uint32_t)line.argument_count - 1;
 	}
-	wrong = request->look.model ? contradiction(request) : "MODEL is missing";
+	wrong = request->inspection.model ? contradiction(request) : "MODEL is missing";
 	if (wrong)
 		*status = xfp_command_line_refuse(&line, "%s", wrong);
 	if (!request->header && !request->stats)
@@ -169,7 +169,7 @@ static enum xfp_status write_units(const char *path, uint32_t count, struct xfp_
 	return status;
 }
 
-static enum xfp_status write_work(const char *work, const struct xfp_inspection *look, struct xfp_error *err)
+static enum xfp_status write_work(const char *work, const struct xfp_inspection *inspection, struct xfp_error *err)
 {
 	char *ledger_path = xfp_path(work, XFP_LEDGER_FILE), *units_path = xfp_path(work, XFP_UNITS_FILE);
 	enum xfp_status status;
@@ -177,9 +177,9 @@ static enum xfp_status write_work(const char *work, const struct xfp_inspection 
 	if (!ledger_path || !units_path)
 		status = xfp_no_memory(err);
 	else if (!(status = xfp_mkdirs(work, err)) &&
-		 !(status = xfp_inspection_write_synthesized(work, look->checkpoint, look->ledger, err)) &&
-		 !(status = xfp_ledger_write(ledger_path, look->ledger, err)))
-		status = write_units(units_path, look->ledger->unit_count, err);
+		 !(status = xfp_inspection_write_synthesized(work, inspection->checkpoint, inspection->ledger, err)) &&
+		 !(status = xfp_ledger_write(ledger_path, inspection->ledger, err)))
+		status = write_units(units_path, inspection->ledger->unit_count, err);
 	free(ledger_path);
 	free(units_path);
 	return status;
@@ -189,7 +189,7 @@ static enum xfp_status write_work(const char *work, const struct xfp_inspection 
 
 static enum xfp_status measure(const struct xfp_list *list, struct xfp_distribution *moments, struct xfp_error *err)
 {
-	const struct xfp_inspection *look = list->look;
+	const struct xfp_inspection *inspection = list->inspection;
 	uint32_t *order = malloc((list->count + (size_t)1) * sizeof *order), count = 0;
 	struct xfp_signals signals = { 0 };
 	enum xfp_status status;
@@ -197,16 +197,16 @@ static enum xfp_status measure(const struct xfp_list *list, struct xfp_distribut
 	if (!order)
 		return xfp_no_memory(err);
 	for (uint32_t i = 0; i < list->count; i++)
-		if (!look->checkpoint->tensors[list->chosen[i]].unread &&
-		    xfp_distribution_passes(look->checkpoint->tensors[list->chosen[i]].dtype))
+		if (!inspection->checkpoint->tensors[list->chosen[i]].unread &&
+		    xfp_distribution_passes(inspection->checkpoint->tensors[list->chosen[i]].dtype))
 			order[count++] = list->chosen[i];
 	xfp_signals_block(&signals);
-	status = xfp_measure(look->checkpoint, order, count, &signals, moments, err);
+	status = xfp_measure(inspection->checkpoint, order, count, &signals, moments, err);
 	/* No file is open or half written, so a signal may end the process here. */
 	xfp_signals_release(&signals);
 	free(order);
 	/* If files changed during the run, the figures would mix two models. */
-	return status || !look->ledger ? status : xfp_ledger_check_files(look->ledger, err);
+	return status || !inspection->ledger ? status : xfp_ledger_check_files(inspection->ledger, err);
 }
 
 static enum xfp_status print_csv(const struct inspect_request *request, const struct xfp_list *list,
@@ -218,7 +218,7 @@ static enum xfp_status print_csv(const struct inspect_request *request, const st
 	enum xfp_status status;
 
 	if (header)
-		return xfp_inspection_csv_header(list->look, header, err);
+		return xfp_inspection_csv_header(list->inspection, header, err);
 	lines = xfp_list_lines(list, &request->list, true, &count);
 	roles = list->moments ? xfp_list_roles(list, &role_count) : NULL;
 	if (lines && (roles || !list->moments))
@@ -244,49 +244,49 @@ static enum xfp_status print_json(const struct inspect_request *request, const s
 static enum xfp_status print_text(const struct inspect_request *request, const struct xfp_list *list,
 				  const struct xfp_header *header, struct xfp_error *err)
 {
-	const struct xfp_inspection *look = list->look;
+	const struct xfp_inspection *inspection = list->inspection;
 	uint32_t count = 0, role_count = 0;
 	struct xfp_listed *lines;
 	struct xfp_listed_role *roles;
 	enum xfp_status status = XFP_OK;
 
 	if (!header && !request->tensors && !request->stats)
-		return xfp_inspection_print(look, request->verbose, err);
-	xfp_inspection_title(look);
+		return xfp_inspection_print(inspection, request->verbose, err);
+	xfp_inspection_title(inspection);
 	if (header)
-		xfp_inspection_print_header(look, header);
+		xfp_inspection_print_header(inspection, header);
 	lines = xfp_list_lines(list, &request->list, request->verbose, &count);
 	roles = list->moments ? xfp_list_roles(list, &role_count) : NULL;
 	if (!lines || (!roles && list->moments))
 		status = xfp_no_memory(err);
 	else if (request->tensors)
 		status = xfp_inspection_print_tensors(list, lines, count, err);
-	if (!status && roles && !(status = xfp_inspection_print_moments(look, lines, count, err)))
+	if (!status && roles && !(status = xfp_inspection_print_moments(inspection, lines, count, err)))
 		status = xfp_inspection_print_roles(roles, role_count, err);
 	free(roles);
 	free(lines);
 	return status;
 }
 
-static enum xfp_status show(const struct inspect_request *request, const struct xfp_inspection *look,
+static enum xfp_status show(const struct inspect_request *request, const struct xfp_inspection *inspection,
 			    struct xfp_error *err)
 {
 	bool lists = request->header || request->tensors || request->stats;
-	enum xfp_telling telling = lists && !request->json ? XFP_TELL_WARNINGS
-				   : request->verbose      ? XFP_TELL_ALL
-							   : XFP_TELL_NEWS;
+	enum xfp_inspection_detail detail = lists && !request->json ? XFP_DETAIL_WARNINGS
+					    : request->verbose      ? XFP_DETAIL_ALL
+								    : XFP_DETAIL_NEWS;
 	struct xfp_distribution *moments = NULL;
 	struct xfp_header header = { 0 };
 	struct xfp_list list = { 0 };
 	enum xfp_status status;
 
-	if ((status = xfp_list_choose(look, &request->list, &list, err)) ||
-	    (status = xfp_inspection_notes(request->program, look, telling, err)))
+	if ((status = xfp_list_choose(inspection, &request->list, &list, err)) ||
+	    (status = xfp_inspection_notes(request->program, inspection, detail, err)))
 		goto done;
-	if (request->header && (status = xfp_header_read(look->checkpoint, &header, err)))
+	if (request->header && (status = xfp_header_read(inspection->checkpoint, &header, err)))
 		goto done;
 	if (request->stats) {
-		if (!(moments = calloc(look->checkpoint->tensor_count + (size_t)1, sizeof *moments))) {
+		if (!(moments = calloc(inspection->checkpoint->tensor_count + (size_t)1, sizeof *moments))) {
 			status = xfp_no_memory(err);
 			goto done;
 		}
@@ -306,20 +306,20 @@ done:
 
 static enum xfp_status inspect(const struct inspect_request *request, struct xfp_error *err)
 {
-	struct xfp_inspection look;
-	enum xfp_status status = xfp_look_at(&request->look, &look, err);
+	struct xfp_inspection inspection;
+	enum xfp_status status = xfp_inspection_open(&request->inspection, &inspection, err);
 
 	/* A conversion needs the reason and nothing else. */
-	if (!status && request->work && !look.refused.status)
-		status = write_work(request->work, &look, err);
+	if (!status && request->work && !inspection.refused.status)
+		status = write_work(request->work, &inspection, err);
 	err->status = status;
-	if (!status && (!request->work || !look.refused.status))
-		status = show(request, &look, err);
-	if (!status && look.refused.status) {
-		*err = look.refused;
-		status = look.refused.status;
+	if (!status && (!request->work || !inspection.refused.status))
+		status = show(request, &inspection, err);
+	if (!status && inspection.refused.status) {
+		*err = inspection.refused;
+		status = inspection.refused.status;
 	}
-	xfp_look_free(&look);
+	xfp_inspection_free(&inspection);
 	return status;
 }
 
@@ -329,9 +329,9 @@ int xfp_main_inspect(int argc, char **argv)
 	struct xfp_error err = { .status = XFP_OK };
 	int status;
 
-	request.look.policy = &request.policy.parameters;
+	request.inspection.policy = &request.policy.parameters;
 	if (read_line(argc, argv, &request, &status) && (status = (int)inspect(&request, &err)) && *err.text)
-		xfp_inspection_say(request.program, "", err.text);
+		xfp_inspection_message(request.program, "", err.text);
 	xfp_parameters_free(&request.policy.parameters);
 	return status;
 }

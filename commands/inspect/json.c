@@ -44,23 +44,23 @@ static json_t *tensor_roles_json(const char *roles)
 
 json_t *xfp_record_of_tensor(const struct xfp_list *list, const struct xfp_listed *line)
 {
-	const struct xfp_inspection *look = list->look;
-	const struct xfp_source_tensor *tensor = &look->checkpoint->tensors[line->first];
-	const char *fate = xfp_list_fate(look, line->first);
+	const struct xfp_inspection *inspection = list->inspection;
+	const struct xfp_source_tensor *tensor = &inspection->checkpoint->tensors[line->first];
+	const char *fate = xfp_list_fate(inspection, line->first);
 	json_t *shape = json_array(), *object;
 
 	for (uint32_t d = 0; d < tensor->rank; d++)
 		xfp_json_add(&shape, xfp_json_count(tensor->shape[d]));
 	object = XFP_JSON(
 		{ "name", xfp_json_text(line->name) }, { "fate", xfp_json_text_or_null(fate) },
-		{ "reason", xfp_json_text_or_null(fate ? look->ledger->tensors[line->first].reason : NULL) },
-		{ "class", xfp_json_text_or_null(xfp_list_class(look, line->first)) },
+		{ "reason", xfp_json_text_or_null(fate ? inspection->ledger->tensors[line->first].reason : NULL) },
+		{ "class", xfp_json_text_or_null(xfp_list_class(inspection, line->first)) },
 		{ "roles", tensor_roles_json(list->roles[line->first]) },
 		{ "dtype", json_string(xfp_dtype_name(tensor->dtype)) }, { "shape", shape },
 		{ "weights", xfp_json_count(line->weights) }, { "stored_bytes", xfp_json_count(line->stored) },
-		{ "bits", line->weights ? json_real(xfp_look_bits(line->stored, line->weights)) : json_null() },
+		{ "bits", line->weights ? json_real(xfp_inspection_bits(line->stored, line->weights)) : json_null() },
 		{ "codec", xfp_json_text_or_null(xfp_source_packed(tensor)) },
-		{ "file", xfp_json_text(look->checkpoint->files[tensor->file].name) });
+		{ "file", xfp_json_text(inspection->checkpoint->files[tensor->file].name) });
 	if (list->moments)
 		xfp_json_put(&object, "stats",
 			     line->moments.measured ? xfp_record_of_moments(&line->moments) : json_null());
@@ -108,8 +108,8 @@ json_t *xfp_record_of_unit(const struct xfp_ledger_unit *unit)
 /* The units of the listed tensors; all units if all tensors are listed. */
 static json_t *units_json(const struct xfp_list *list)
 {
-	const struct xfp_ledger *ledger = list->look->refused.status ? NULL : list->look->ledger;
-	bool *listed = calloc(list->look->checkpoint->tensor_count + (size_t)1, sizeof *listed);
+	const struct xfp_ledger *ledger = list->inspection->refused.status ? NULL : list->inspection->ledger;
+	bool *listed = calloc(list->inspection->checkpoint->tensor_count + (size_t)1, sizeof *listed);
 	json_t *units = json_array();
 
 	for (uint32_t i = 0; listed && i < list->count; i++)
@@ -158,14 +158,14 @@ static json_t *group_json(const struct xfp_name_group *group)
 			{ "line", group->rule ? xfp_json_count(group->rule->line) : json_null() });
 }
 
-static json_t *names_json(const struct xfp_inspection *look)
+static json_t *names_json(const struct xfp_inspection *inspection)
 {
 	json_t *list = json_array();
 	struct xfp_name_groups groups;
 
-	if (!look->ledger)
+	if (!inspection->ledger)
 		return list;
-	if (xfp_name_groups_make(look->ledger, look->findings.rules, &groups, NULL)) {
+	if (xfp_name_groups_make(inspection->ledger, inspection->findings.rules, &groups, NULL)) {
 		json_decref(list);
 		return NULL;
 	}
@@ -180,15 +180,15 @@ static json_t *note_json(bool warning, const char *value)
 	return XFP_JSON({ "warning", json_boolean(warning) }, { "text", xfp_json_text(value) });
 }
 
-static json_t *notes_json(const struct xfp_inspection *look)
+static json_t *notes_json(const struct xfp_inspection *inspection)
 {
-	const struct xfp_notes *notes = &look->findings.notes;
+	const struct xfp_notes *notes = &inspection->findings.notes;
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; i < look->checkpoint->note_count; i++)
-		xfp_json_add(&list, note_json(false, look->checkpoint->notes[i]));
-	for (uint32_t i = 0; i < look->checkpoint->left_out_count; i++) {
-		char *text = xfp_formatted(XFP_NOT_CARRIED "%s", look->checkpoint->left_out[i]);
+	for (uint32_t i = 0; i < inspection->checkpoint->note_count; i++)
+		xfp_json_add(&list, note_json(false, inspection->checkpoint->notes[i]));
+	for (uint32_t i = 0; i < inspection->checkpoint->left_out_count; i++) {
+		char *text = xfp_formatted(XFP_NOT_CARRIED "%s", inspection->checkpoint->left_out[i]);
 
 		xfp_json_add(&list, text ? note_json(false, text) : NULL);
 		free(text);
@@ -215,9 +215,9 @@ json_t *xfp_record_of_entry(const struct xfp_header_entry *entry)
 			{ "meaning", xfp_json_text_or_null(entry->meaning) });
 }
 
-static json_t *file_json(const struct xfp_inspection *look, uint32_t file, const struct xfp_header *header)
+static json_t *file_json(const struct xfp_inspection *inspection, uint32_t file, const struct xfp_header *header)
 {
-	const struct xfp_checkpoint *c = look->checkpoint;
+	const struct xfp_checkpoint *c = inspection->checkpoint;
 	json_t *entries = json_array();
 	uint64_t tensors = 0;
 
@@ -231,39 +231,40 @@ static json_t *file_json(const struct xfp_inspection *look, uint32_t file, const
 			{ "tensors", xfp_json_count(tensors) }, { "entries", entries });
 }
 
-static json_t *header_json(const struct xfp_inspection *look, const struct xfp_header *header)
+static json_t *header_json(const struct xfp_inspection *inspection, const struct xfp_header *header)
 {
 	json_t *files = json_array();
 
-	for (uint32_t f = 0; f < look->checkpoint->file_count; f++)
-		if (!xfp_inspection_is_config(look->checkpoint->files[f].name))
-			xfp_json_add(&files, file_json(look, f, header));
+	for (uint32_t f = 0; f < inspection->checkpoint->file_count; f++)
+		if (!xfp_inspection_is_config(inspection->checkpoint->files[f].name))
+			xfp_json_add(&files, file_json(inspection, f, header));
 	return files;
 }
 
 enum xfp_status xfp_inspection_json(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,
 				    const struct xfp_header *header, struct xfp_error *err)
 {
-	const struct xfp_inspection *look = list->look;
-	const struct xfp_family *family = look->family.family;
-	const struct xfp_ledger *ledger = look->refused.status ? NULL : look->ledger;
+	const struct xfp_inspection *inspection = list->inspection;
+	const struct xfp_family *family = inspection->family.family;
+	const struct xfp_ledger *ledger = inspection->refused.status ? NULL : inspection->ledger;
 	json_t *tensors = json_array(), *rules = json_array(), *object;
 
 	for (uint32_t i = 0; i < count; i++)
 		xfp_json_add(&tensors, xfp_record_of_tensor(list, &lines[i]));
 	for (uint32_t i = 0; ledger && i < family->rule_count; i++)
-		xfp_json_add(&rules, rule_json(&family->rules[i], look->findings.taken[i]));
-	object = XFP_JSON({ "model", xfp_json_text(look->checkpoint->folder) },
-			  { "family", xfp_json_text_or_null(family ? family->name : NULL) },
-			  { "family_by", xfp_json_text_or_null(look->family.why) },
-			  { "family_file", xfp_json_text_or_null(look->family.path) },
-			  { "format", json_string(look->checkpoint->format) },
-			  { "packed", xfp_json_text_or_null(look->checkpoint->packed) },
-			  { "refused", xfp_json_text_or_null(look->refused.status ? look->refused.text : NULL) },
-			  { "tensors", tensors }, { "units", units_json(list) }, { "names", names_json(look) },
-			  { "rules", rules }, { "notes", notes_json(look) });
+		xfp_json_add(&rules, rule_json(&family->rules[i], inspection->findings.taken[i]));
+	object = XFP_JSON(
+		{ "model", xfp_json_text(inspection->checkpoint->folder) },
+		{ "family", xfp_json_text_or_null(family ? family->name : NULL) },
+		{ "family_by", xfp_json_text_or_null(inspection->family.why) },
+		{ "family_file", xfp_json_text_or_null(inspection->family.path) },
+		{ "format", json_string(inspection->checkpoint->format) },
+		{ "packed", xfp_json_text_or_null(inspection->checkpoint->packed) },
+		{ "refused", xfp_json_text_or_null(inspection->refused.status ? inspection->refused.text : NULL) },
+		{ "tensors", tensors }, { "units", units_json(list) }, { "names", names_json(inspection) },
+		{ "rules", rules }, { "notes", notes_json(inspection) });
 	if (header)
-		xfp_json_put(&object, "files", header_json(look, header));
+		xfp_json_put(&object, "files", header_json(inspection, header));
 	if (list->moments)
 		xfp_json_put(&object, "by_role", by_role_json(list));
 	return xfp_json_print(object, err);

@@ -19,14 +19,16 @@ const char *const xfp_list_orders[XFP_LIST_ORDERS + 1] = {
 	"name", "file", "size", "bits", "sigma", "kurtosis", "beyond3", "beyond4", "largest",
 };
 
-const char *xfp_list_class(const struct xfp_inspection *look, uint32_t tensor)
+const char *xfp_list_class(const struct xfp_inspection *inspection, uint32_t tensor)
 {
-	return look->ledger ? xfp_class_name(look->ledger->tensors[tensor].class_) : NULL;
+	return inspection->ledger ? xfp_class_name(inspection->ledger->tensors[tensor].class_) : NULL;
 }
 
-const char *xfp_list_fate(const struct xfp_inspection *look, uint32_t tensor)
+const char *xfp_list_fate(const struct xfp_inspection *inspection, uint32_t tensor)
 {
-	return look->ledger && !look->refused.status ? xfp_fate_name(look->ledger->tensors[tensor].fate) : NULL;
+	return inspection->ledger && !inspection->refused.status
+		       ? xfp_fate_name(inspection->ledger->tensors[tensor].fate)
+		       : NULL;
 }
 
 /* ---- roles and stacks -------------------------------------------------------------------------- */
@@ -63,7 +65,7 @@ static bool is_stack_of_tensors(const struct xfp_ledger *ledger, const struct xf
 
 static enum xfp_status find_roles(struct xfp_list *list, struct xfp_error *err)
 {
-	const struct xfp_ledger *ledger = list->look->ledger;
+	const struct xfp_ledger *ledger = list->inspection->ledger;
 
 	for (uint32_t u = 0; ledger && u < ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &ledger->units[u];
@@ -77,7 +79,7 @@ static enum xfp_status find_roles(struct xfp_list *list, struct xfp_error *err)
 				list->stack[t] = u;
 		}
 	}
-	for (uint32_t t = 0; t < list->look->checkpoint->tensor_count; t++)
+	for (uint32_t t = 0; t < list->inspection->checkpoint->tensor_count; t++)
 		if (!list->roles[t] && !(list->roles[t] = strdup("")))
 			return xfp_no_memory(err);
 	return XFP_OK;
@@ -105,10 +107,10 @@ static bool matches(const struct xfp_list *list, const char *pattern, uint32_t t
 {
 	const char *role = xfp_after_prefix(pattern, XFP_ROLE_PREFIX),
 		   *class = xfp_after_prefix(pattern, XFP_CLASS_PREFIX);
-	const char *name = list->look->checkpoint->tensors[t].name;
+	const char *name = list->inspection->checkpoint->tensors[t].name;
 
 	if (class)
-		return list->look->ledger && !strcmp(class, xfp_list_class(list->look, t));
+		return list->inspection->ledger && !strcmp(class, xfp_list_class(list->inspection, t));
 	if (role)
 		return role_matches(role, list->roles[t]);
 	return !strcmp(pattern, name) || xfp_glob_matches(pattern, name);
@@ -120,7 +122,7 @@ static bool matches(const struct xfp_list *list, const char *pattern, uint32_t t
 /* Collect each role (or class) once. */
 static uint32_t gather(const struct xfp_list *list, bool roles, const char **names)
 {
-	const struct xfp_checkpoint *c = list->look->checkpoint;
+	const struct xfp_checkpoint *c = list->inspection->checkpoint;
 	uint32_t count = 0;
 
 	for (uint32_t t = 0; t < c->tensor_count && t < LOOKED_AT; t++) {
@@ -135,13 +137,13 @@ static uint32_t gather(const struct xfp_list *list, bool roles, const char **nam
 	return count;
 }
 
-static bool has_class(const struct xfp_inspection *look, enum xfp_class class)
+static bool has_class(const struct xfp_inspection *inspection, enum xfp_class class)
 {
 	uint32_t t = 0;
 
-	while (t < look->ledger->tensor_count && look->ledger->tensors[t].class_ != class)
+	while (t < inspection->ledger->tensor_count && inspection->ledger->tensors[t].class_ != class)
 		t++;
-	return t < look->ledger->tensor_count;
+	return t < inspection->ledger->tensor_count;
 }
 
 /* "; those of the model are q, k, v" for roles or classes; "" if the model has none. */
@@ -155,16 +157,16 @@ static void put_those(const struct xfp_list *list, bool roles, char text[XFP_DID
 	for (uint32_t i = 0; i < count && used < XFP_DID_YOU_MEAN; i++) {
 		const char *name = roles ? names[i] : xfp_class_name((enum xfp_class)i);
 
-		if (*name && (roles || has_class(list->look, (enum xfp_class)i)))
+		if (*name && (roles || has_class(list->inspection, (enum xfp_class)i)))
 			used += (size_t)snprintf(text + used, XFP_DID_YOU_MEAN - used, "%s%s",
 						 used ? ", " : "; those of the model are ", name);
 	}
 }
 
 /* Suggest what an unknown name may have meant. */
-static void put_meant(const struct xfp_list *list, const char *name, char text[XFP_DID_YOU_MEAN])
+static void put_suggestion(const struct xfp_list *list, const char *name, char text[XFP_DID_YOU_MEAN])
 {
-	const struct xfp_checkpoint *c = list->look->checkpoint;
+	const struct xfp_checkpoint *c = list->inspection->checkpoint;
 	const char *names[LOOKED_AT];
 	enum xfp_class class;
 	uint32_t parts = 0;
@@ -176,7 +178,7 @@ static void put_meant(const struct xfp_list *list, const char *name, char text[X
 		}
 		parts += strstr(c->tensors[t].name, name) != NULL;
 	}
-	if (list->look->ledger && xfp_class_parse(name, &class) && has_class(list->look, class))
+	if (list->inspection->ledger && xfp_class_parse(name, &class) && has_class(list->inspection, class))
 		snprintf(text, XFP_DID_YOU_MEAN, "; for the class write class:%s", name);
 	else if (parts)
 		snprintf(text, XFP_DID_YOU_MEAN, "; '*%s*' would take %" PRIu32, name, parts);
@@ -194,7 +196,7 @@ static enum xfp_status refuse_pattern(const struct xfp_list *list, const char *p
 	char meant[XFP_DID_YOU_MEAN] = "", text[XFP_NO_CLASS];
 	enum xfp_class value;
 
-	if ((role || class) && !list->look->ledger)
+	if ((role || class) && !list->inspection->ledger)
 		return xfp_fail(err, XFP_USAGE, "TENSOR '%s': roles and classes of this model are unknown",
 				xfp_printable(pattern).text);
 	if (class && !xfp_class_parse(class, &value))
@@ -205,7 +207,7 @@ static enum xfp_status refuse_pattern(const struct xfp_list *list, const char *p
 	if ((role || class) && !*meant)
 		put_those(list, role, meant);
 	else if (!role)
-		put_meant(list, pattern, meant);
+		put_suggestion(list, pattern, meant);
 	return xfp_fail(err, XFP_USAGE, "TENSOR '%s': no tensor is %s%s", xfp_printable(pattern).text, what,
 			xfp_printable(meant).text);
 }
@@ -243,16 +245,16 @@ static int compare_names(const void *a, const void *b, void *context)
 	return by_name(tensors[*(const uint32_t *)a].name, tensors[*(const uint32_t *)b].name);
 }
 
-enum xfp_status xfp_list_choose(const struct xfp_inspection *look, const struct xfp_list_wish *wish,
+enum xfp_status xfp_list_choose(const struct xfp_inspection *inspection, const struct xfp_list_request *request,
 				struct xfp_list *list, struct xfp_error *err)
 {
-	const struct xfp_checkpoint *c = look->checkpoint;
+	const struct xfp_checkpoint *c = inspection->checkpoint;
 	size_t size = c->tensor_count + (size_t)1;
-	bool *taken = calloc(wish->pattern_count + (size_t)1, sizeof *taken);
+	bool *taken = calloc(request->pattern_count + (size_t)1, sizeof *taken);
 	enum xfp_status status = XFP_OK;
 
 	*list = (struct xfp_list){
-		.look = look,
+		.inspection = inspection,
 		.roles = calloc(size, sizeof *list->roles),
 		.stack = calloc(size, sizeof *list->stack),
 		.chosen = calloc(size, sizeof *list->chosen),
@@ -265,17 +267,17 @@ enum xfp_status xfp_list_choose(const struct xfp_inspection *look, const struct 
 	if ((status = find_roles(list, err)))
 		goto done;
 	for (uint32_t t = 0; t < c->tensor_count; t++) {
-		bool wanted = !wish->pattern_count;
+		bool wanted = !request->pattern_count;
 
-		for (uint32_t p = 0; p < wish->pattern_count; p++)
-			if (matches(list, wish->patterns[p], t))
+		for (uint32_t p = 0; p < request->pattern_count; p++)
+			if (matches(list, request->patterns[p], t))
 				wanted = taken[p] = true;
 		if (wanted)
 			list->chosen[list->count++] = t;
 	}
-	for (uint32_t p = 0; !status && p < wish->pattern_count; p++)
+	for (uint32_t p = 0; !status && p < request->pattern_count; p++)
 		if (!taken[p])
-			status = refuse_pattern(list, wish->patterns[p], err);
+			status = refuse_pattern(list, request->patterns[p], err);
 	if (list->count)
 		qsort_r(list->chosen, list->count, sizeof *list->chosen, compare_names, c->tensors);
 done:
@@ -285,7 +287,7 @@ done:
 
 void xfp_list_free(struct xfp_list *list)
 {
-	for (uint32_t t = 0; list->roles && t < list->look->checkpoint->tensor_count; t++)
+	for (uint32_t t = 0; list->roles && t < list->inspection->checkpoint->tensor_count; t++)
 		free(list->roles[t]);
 	free(list->roles);
 	free(list->stack);
@@ -295,9 +297,10 @@ void xfp_list_free(struct xfp_list *list)
 
 /* ---- lines ------------------------------------------------------------------------------------- */
 
-static bool alike(const struct xfp_inspection *look, uint32_t a, uint32_t b)
+static bool alike(const struct xfp_inspection *inspection, uint32_t a, uint32_t b)
 {
-	const struct xfp_source_tensor *x = &look->checkpoint->tensors[a], *y = &look->checkpoint->tensors[b];
+	const struct xfp_source_tensor *x = &inspection->checkpoint->tensors[a],
+				       *y = &inspection->checkpoint->tensors[b];
 
 	return x->dtype == y->dtype && x->rank == y->rank && !memcmp(x->shape, y->shape, x->rank * sizeof *x->shape) &&
 	       xfp_source_stored_bytes(x) == xfp_source_stored_bytes(y) && xfp_source_packed(x) == xfp_source_packed(y);
@@ -305,7 +308,7 @@ static bool alike(const struct xfp_inspection *look, uint32_t a, uint32_t b)
 
 struct sorting {
 	const struct xfp_list *list;
-	const struct xfp_list_wish *wish;
+	const struct xfp_list_request *request;
 };
 
 static double key_of(const struct xfp_listed *line, unsigned order)
@@ -319,7 +322,7 @@ static double key_of(const struct xfp_listed *line, unsigned order)
 	case XFP_LIST_BY_SIZE:
 		return (double)line->stored;
 	case XFP_LIST_BY_BITS:
-		return xfp_look_bits(line->stored, line->weights);
+		return xfp_inspection_bits(line->stored, line->weights);
 	case XFP_LIST_BY_SIGMA:
 		return m->sigma;
 	case XFP_LIST_BY_KURTOSIS:
@@ -344,13 +347,13 @@ static int compare_lines(const void *a, const void *b, void *context)
 {
 	const struct sorting *s = context;
 	const struct xfp_listed *x = a, *y = b;
-	const struct xfp_source_tensor *tensors = s->list->look->checkpoint->tensors;
+	const struct xfp_source_tensor *tensors = s->list->inspection->checkpoint->tensors;
 	int order = 0;
 
-	if (s->wish->order == XFP_LIST_BY_FILE) {
+	if (s->request->order == XFP_LIST_BY_FILE) {
 		order = by_place(&tensors[x->first], &tensors[y->first]);
-	} else if (s->wish->order != XFP_LIST_BY_NAME) {
-		double p = key_of(x, s->wish->order), q = key_of(y, s->wish->order);
+	} else if (s->request->order != XFP_LIST_BY_NAME) {
+		double p = key_of(x, s->request->order), q = key_of(y, s->request->order);
 
 		/* Entries without this number come last in either order. */
 		if (isnan(p) || isnan(q))
@@ -359,7 +362,7 @@ static int compare_lines(const void *a, const void *b, void *context)
 	}
 	if (!order)
 		order = by_name(x->name, y->name);
-	return s->wish->reverse ? -order : order;
+	return s->request->reverse ? -order : order;
 }
 
 static void finish_line(struct xfp_listed *line, const struct xfp_distribution_sum *sum)
@@ -369,11 +372,11 @@ static void finish_line(struct xfp_listed *line, const struct xfp_distribution_s
 		line->moments = xfp_distribution_sum_end(sum);
 }
 
-struct xfp_listed *xfp_list_lines(const struct xfp_list *list, const struct xfp_list_wish *wish, bool each,
+struct xfp_listed *xfp_list_lines(const struct xfp_list *list, const struct xfp_list_request *request, bool each,
 				  uint32_t *count)
 {
-	const struct xfp_ledger *ledger = list->look->ledger;
-	struct sorting sorting = { list, wish };
+	const struct xfp_ledger *ledger = list->inspection->ledger;
+	struct sorting sorting = { list, request };
 	struct xfp_listed *lines = calloc(list->count + (size_t)1, sizeof *lines);
 	struct xfp_distribution_sum *sums = calloc(list->count + (size_t)1, sizeof *sums);
 	uint32_t *of_unit = calloc((ledger ? ledger->unit_count : 0) + (size_t)1, sizeof *of_unit);
@@ -381,9 +384,9 @@ struct xfp_listed *xfp_list_lines(const struct xfp_list *list, const struct xfp_
 	*count = 0;
 	for (uint32_t i = 0; lines && sums && of_unit && i < list->count; i++) {
 		uint32_t t = list->chosen[i], unit = each ? NONE : list->stack[t], at = *count;
-		const struct xfp_source_tensor *tensor = &list->look->checkpoint->tensors[t];
+		const struct xfp_source_tensor *tensor = &list->inspection->checkpoint->tensors[t];
 
-		if (unit != NONE && of_unit[unit] && alike(list->look, lines[of_unit[unit] - 1].first, t))
+		if (unit != NONE && of_unit[unit] && alike(list->inspection, lines[of_unit[unit] - 1].first, t))
 			at = of_unit[unit] - 1;
 		if (at == *count) {
 			lines[at] = (struct xfp_listed){ .name = tensor->name, .first = t };
@@ -393,7 +396,7 @@ struct xfp_listed *xfp_list_lines(const struct xfp_list *list, const struct xfp_
 		}
 		if (lines[at].tensors++)
 			lines[at].name = ledger->units[unit].name;
-		lines[at].weights += xfp_look_weights(tensor);
+		lines[at].weights += xfp_inspection_weights(tensor);
 		lines[at].stored += xfp_source_stored_bytes(tensor);
 		if (list->moments) {
 			lines[at].moments = list->moments[t];
@@ -415,17 +418,17 @@ struct xfp_listed *xfp_list_lines(const struct xfp_list *list, const struct xfp_
 
 struct xfp_listed_role *xfp_list_roles(const struct xfp_list *list, uint32_t *count)
 {
-	const struct xfp_inspection *look = list->look;
+	const struct xfp_inspection *inspection = list->inspection;
 	struct xfp_listed_role *roles = calloc(list->count + (size_t)1, sizeof *roles);
 
 	*count = 0;
-	for (int class = 0; roles && look->ledger && class < XFP_CLASSES; class ++) {
+	for (int class = 0; roles && inspection->ledger && class < XFP_CLASSES; class ++) {
 		uint32_t begin = *count;
 
 		for (uint32_t i = 0; i < list->count; i++) {
 			uint32_t t = list->chosen[i], at = begin;
 
-			if ((int)look->ledger->tensors[t].class_ != class || !list->moments[t].measured)
+			if ((int)inspection->ledger->tensors[t].class_ != class || !list->moments[t].measured)
 				continue;
 			while (at < *count && strcmp(roles[at].roles, list->roles[t]) != 0)
 				at++;
@@ -434,7 +437,7 @@ struct xfp_listed_role *xfp_list_roles(const struct xfp_list *list, uint32_t *co
 				roles[at].roles = list->roles[t];
 				++*count;
 			}
-			roles[at].weights += xfp_look_weights(&look->checkpoint->tensors[t]);
+			roles[at].weights += xfp_inspection_weights(&inspection->checkpoint->tensors[t]);
 			xfp_distribution_sum_add(&roles[at].sum, &list->moments[t]);
 		}
 	}

@@ -5,7 +5,7 @@
 #ifndef XFP_INSPECT_LIST_H
 #define XFP_INSPECT_LIST_H
 
-#include "commands/inspect/look.h"
+#include "commands/inspect/inspection.h"
 #include "stages/quantize/distribution.h"
 
 enum xfp_list_order {
@@ -23,7 +23,7 @@ enum xfp_list_order {
 /* "name" and so on, terminated by NULL. */
 extern const char *const xfp_list_orders[XFP_LIST_ORDERS + 1];
 
-struct xfp_list_wish {
+struct xfp_list_request {
 	char **patterns; /* names, globs, role:ROLE or class:CLASS; empty: all tensors */
 	uint32_t pattern_count;
 	unsigned order; /* enum xfp_list_order */
@@ -47,7 +47,7 @@ struct xfp_listed_role {
 };
 
 struct xfp_list {
-	const struct xfp_inspection *look;
+	const struct xfp_inspection *inspection;
 	char **roles;     /* [tensors] "gate, up" for a fused one, "" if not a projection */
 	uint32_t *stack;  /* [tensors] the unit whose experts are separate tensors; UINT32_MAX: none */
 	uint32_t *chosen; /* the tensors to list, sorted by name */
@@ -56,19 +56,19 @@ struct xfp_list {
 };
 
 /* Select tensors. XFP_USAGE, with a suggestion, if a pattern matches nothing. The caller frees `list` in any case. */
-enum xfp_status xfp_list_choose(const struct xfp_inspection *look, const struct xfp_list_wish *wish,
+enum xfp_status xfp_list_choose(const struct xfp_inspection *inspection, const struct xfp_list_request *request,
 				struct xfp_list *list, struct xfp_error *err);
 void xfp_list_free(struct xfp_list *list);
 
 /* The lines; with `each`, one per expert. Returns NULL if out of memory. The caller frees them. */
-struct xfp_listed *xfp_list_lines(const struct xfp_list *list, const struct xfp_list_wish *wish, bool each,
+struct xfp_listed *xfp_list_lines(const struct xfp_list *list, const struct xfp_list_request *request, bool each,
 				  uint32_t *count);
 /* The lines by role, of measured tensors, in the order of classes. Returns NULL if out of memory. The caller frees
  * them. */
 struct xfp_listed_role *xfp_list_roles(const struct xfp_list *list, uint32_t *count);
 
 /* What a conversion does with a tensor; NULL if it refuses the model, or if this is unknown. */
-const char *xfp_list_fate(const struct xfp_inspection *look, uint32_t tensor);
-const char *xfp_list_class(const struct xfp_inspection *look, uint32_t tensor);
+const char *xfp_list_fate(const struct xfp_inspection *inspection, uint32_t tensor);
+const char *xfp_list_class(const struct xfp_inspection *inspection, uint32_t tensor);
 
 #endif

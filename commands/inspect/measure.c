@@ -28,21 +28,21 @@ static void draw(struct measured_tensors *run)
 {
 	const double now = xfp_now();
 	const struct xfp_pace pace = { (double)run->total, 0, (double)run->done, now - run->started, 0 };
-	double left = xfp_pace_left(&pace);
+	double left = xfp_pace_remaining(&pace);
 	char rest[48] = "";
 
 	if (now - run->drawn < REDRAW)
 		return;
 	run->drawn = now;
 	if (left >= 0)
-		xfp_left_text(left, rest);
+		xfp_remaining_text(left, rest);
 	xfp_meter_draw(&run->meter, "measuring %3.0f %%, %u of %u tensors%s%s",
 		       run->total ? 100 * pace.fresh / pace.total : 0, run->finished, run->tensors, *rest ? ", " : "",
 		       rest);
 }
 
 /* Add finished bytes to the progress. Returns false if the threads must stop. */
-static bool go_on(struct measured_tensors *run, uint64_t bytes)
+static bool add_progress(struct measured_tensors *run, uint64_t bytes)
 {
 	bool on;
 
@@ -80,7 +80,7 @@ static enum xfp_status read_pass(struct measured_tensors *run, const struct xfp_
 		if ((status = xfp_elements_read(reader, at, size, block, err)))
 			break;
 		xfp_distribution_add(work, block, size);
-		if (!go_on(run, size))
+		if (!add_progress(run, size))
 			status = XFP_FAILED;
 	}
 	xfp_elements_close(reader);
@@ -148,7 +148,7 @@ enum xfp_status xfp_measure(const struct xfp_checkpoint *checkpoint, uint32_t *t
 
 #pragma omp for schedule(dynamic)
 		for (uint32_t i = 0; i < count; i++)
-			if (go_on(&run, 0))
+			if (add_progress(&run, 0))
 				measure(&run, tensors[i], work, block);
 		xfp_distribution_work_free(work);
 		free(block);

@@ -21,7 +21,7 @@
 #define CELL(cell, ...) snprintf(cell, sizeof(cell), __VA_ARGS__)
 
 /* The verdict comes last, even if both streams are the same file. */
-void xfp_inspection_say(const char *program, const char *kind, const char *text)
+void xfp_inspection_message(const char *program, const char *kind, const char *text)
 {
 	xfp_output_flush();
 	fprintf(stderr, "%s: %s%s", program, kind, *kind ? ": " : "");
@@ -42,7 +42,7 @@ static void print_meaning(FILE *to, enum xfp_class class, const struct xfp_rule 
 		fprintf(to, "%s %s", i ? "," : "", rule->parts[i].role);
 }
 
-static void print_each_guess(const char *program, const struct xfp_inspection *look,
+static void print_each_guess(const char *program, const struct xfp_inspection *inspection,
 			     const struct xfp_name_groups *groups)
 {
 	for (uint32_t i = 0; i < groups->count; i++) {
@@ -53,7 +53,7 @@ static void print_each_guess(const char *program, const struct xfp_inspection *l
 		print_meaning(stderr, group->class_, group->rule);
 		fprintf(stderr, ", %s", xfp_fate_name(group->fate));
 		if (group->rule)
-			fprintf(stderr, " (%s.family:%u)\n", xfp_printable(look->family.family->name).text,
+			fprintf(stderr, " (%s.family:%u)\n", xfp_printable(inspection->family.family->name).text,
 				group->rule->line);
 		else
 			fputs(" (no rule)\n", stderr);
@@ -80,16 +80,16 @@ static void print_guesses(const char *program, const struct xfp_name_groups *gro
 }
 
 /* Print how tensors were classified, for review: the rules have never been tried on this model. */
-static enum xfp_status print_guess(const char *program, const struct xfp_inspection *look, bool verbose,
+static enum xfp_status print_guess(const char *program, const struct xfp_inspection *inspection, bool verbose,
 				   struct xfp_error *err)
 {
 	struct xfp_name_groups groups;
-	enum xfp_status status = xfp_name_groups_make(look->ledger, look->findings.rules, &groups, err);
+	enum xfp_status status = xfp_name_groups_make(inspection->ledger, inspection->findings.rules, &groups, err);
 
 	if (status)
 		return status;
 	if (verbose)
-		print_each_guess(program, look, &groups);
+		print_each_guess(program, inspection, &groups);
 	else
 		print_guesses(program, &groups);
 	xfp_name_groups_free(&groups);
@@ -111,29 +111,30 @@ static void print_left_out(const char *program, const struct xfp_checkpoint *c)
 	if (shown < c->left_out_count)
 		fprintf(out, " and %" PRIu32 " more, which xfp inspect --json names", c->left_out_count - shown);
 	if (xfp_text_end(&text))
-		xfp_inspection_say(program, "note", text.bytes);
+		xfp_inspection_message(program, "note", text.bytes);
 	free(text.bytes);
 }
 
-enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_inspection *look, enum xfp_telling telling,
-				     struct xfp_error *err)
+enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_inspection *inspection,
+				     enum xfp_inspection_detail detail, struct xfp_error *err)
 {
-	const struct xfp_notes *notes = &look->findings.notes;
+	const struct xfp_notes *notes = &inspection->findings.notes;
 
-	for (uint32_t i = 0; i < look->checkpoint->note_count; i++)
-		xfp_inspection_say(program, "note", look->checkpoint->notes[i]);
-	if (telling != XFP_TELL_WARNINGS)
-		print_left_out(program, look->checkpoint);
+	for (uint32_t i = 0; i < inspection->checkpoint->note_count; i++)
+		xfp_inspection_message(program, "note", inspection->checkpoint->notes[i]);
+	if (detail != XFP_DETAIL_WARNINGS)
+		print_left_out(program, inspection->checkpoint);
 	/* Findings about a conversion do not matter if it would be refused. */
-	if (!look->ledger || look->refused.status)
+	if (!inspection->ledger || inspection->refused.status)
 		return XFP_OK;
 	/* If nothing can be quantized, that is the message to show; rules without a match would hide it. */
 	for (uint32_t i = 0; i < notes->count; i++)
 		if (notes->list[i].warning ||
-		    (telling != XFP_TELL_WARNINGS &&
-		     (!notes->list[i].idle || telling == XFP_TELL_ALL || look->ledger->unit_count)))
-			xfp_inspection_say(program, notes->list[i].warning ? "warning" : "note", notes->list[i].text);
-	return look->family.why ? XFP_OK : print_guess(program, look, telling == XFP_TELL_ALL, err);
+		    (detail != XFP_DETAIL_WARNINGS &&
+		     (!notes->list[i].idle || detail == XFP_DETAIL_ALL || inspection->ledger->unit_count)))
+			xfp_inspection_message(program, notes->list[i].warning ? "warning" : "note",
+					       notes->list[i].text);
+	return inspection->family.why ? XFP_OK : print_guess(program, inspection, detail == XFP_DETAIL_ALL, err);
 }
 
 /* print_meaning as a string; NULL if out of memory. */
@@ -240,14 +241,14 @@ static enum xfp_status print_roles(const struct xfp_ledger *ledger, struct xfp_e
 	return XFP_OK;
 }
 
-static enum xfp_status print_names(const struct xfp_inspection *look, struct xfp_error *err)
+static enum xfp_status print_names(const struct xfp_inspection *inspection, struct xfp_error *err)
 {
 	static const struct xfp_table_column layout[] = {
 		{ "tensors", 0, 0, 0 }, { "fate", 1, 1, 0 }, { "line", 0, 1, 0 }, { NULL, 0, 0, 0 }
 	};
 	struct xfp_table table = { .column = layout, .text = "names: class and role" };
 	struct xfp_name_groups groups;
-	enum xfp_status status = xfp_name_groups_make(look->ledger, look->findings.rules, &groups, err);
+	enum xfp_status status = xfp_name_groups_make(inspection->ledger, inspection->findings.rules, &groups, err);
 
 	if (status)
 		return status;
@@ -275,12 +276,12 @@ const char *xfp_rule_action_name(enum xfp_rule_action action)
 	return action == XFP_RULE_QUANTIZE ? "quantize" : action == XFP_RULE_KEEP ? "keep" : "drop";
 }
 
-static void print_rules(const struct xfp_inspection *look)
+static void print_rules(const struct xfp_inspection *inspection)
 {
 	static const struct xfp_table_column layout[] = { { "line", 0, 0, 0 },
 							  { "tensors", 0, 1, 0 },
 							  { NULL, 0, 0, 0 } };
-	const struct xfp_family *family = look->family.family;
+	const struct xfp_family *family = inspection->family.family;
 	struct xfp_table table = { .column = layout, .text = "rule" };
 
 	for (uint32_t i = 0; i < family->rule_count; i++) {
@@ -289,7 +290,7 @@ static void print_rules(const struct xfp_inspection *look)
 		char *meaning = meaning_of(rule->class_, rule);
 
 		CELL(row[0], "%u", rule->line);
-		CELL(row[1], "%" PRIu32, look->findings.taken[i]);
+		CELL(row[1], "%" PRIu32, inspection->findings.taken[i]);
 		xfp_table_text(&table, "%s%s %s  %s", rule->optional ? "optional " : "",
 			       xfp_rule_action_name(rule->action), meaning ? meaning : "?", rule->pattern);
 		free(meaning);
@@ -406,13 +407,13 @@ static const char *only_file(const struct xfp_checkpoint *c)
 	return path;
 }
 
-void xfp_inspection_title(const struct xfp_inspection *look)
+void xfp_inspection_title(const struct xfp_inspection *inspection)
 {
-	const struct xfp_family_choice *family = &look->family;
-	const char *file = only_file(look->checkpoint);
+	const struct xfp_family_choice *family = &inspection->family;
+	const char *file = only_file(inspection->checkpoint);
 
-	printf("model   %s\n", xfp_printable(file ? file : look->checkpoint->folder).text);
-	print_format(look->checkpoint);
+	printf("model   %s\n", xfp_printable(file ? file : inspection->checkpoint->folder).text);
+	print_format(inspection->checkpoint);
 	if (family->family)
 		printf("family  %s, %s\n", xfp_printable(family->family->name).text,
 		       family->why ? xfp_printable(family->why).text : "a guess: no family claims this model");
@@ -427,7 +428,7 @@ static void print_dtypes(const struct xfp_checkpoint *c)
 		struct fate_row *row = &rows[c->tensors[i].dtype];
 
 		row->tensors++;
-		row->weights += xfp_look_weights(&c->tensors[i]);
+		row->weights += xfp_inspection_weights(&c->tensors[i]);
 		row->bytes += c->tensors[i].bytes;
 	}
 	printf("\n%-11s %8s %16s %16s\n", "dtype", "tensors", "elements", "bytes");
@@ -437,15 +438,15 @@ static void print_dtypes(const struct xfp_checkpoint *c)
 			       rows[d].tensors, rows[d].weights, rows[d].bytes);
 }
 
-enum xfp_status xfp_inspection_print(const struct xfp_inspection *look, bool verbose, struct xfp_error *err)
+enum xfp_status xfp_inspection_print(const struct xfp_inspection *inspection, bool verbose, struct xfp_error *err)
 {
-	const struct xfp_ledger *ledger = look->ledger;
+	const struct xfp_ledger *ledger = inspection->ledger;
 
-	xfp_inspection_title(look);
-	if (look->family.path)
-		printf("rules   %s\n", xfp_printable(look->family.path).text);
-	if (!ledger || look->refused.status) {
-		print_dtypes(look->checkpoint);
+	xfp_inspection_title(inspection);
+	if (inspection->family.path)
+		printf("rules   %s\n", xfp_printable(inspection->family.path).text);
+	if (!ledger || inspection->refused.status) {
+		print_dtypes(inspection->checkpoint);
 		return XFP_OK;
 	}
 	print_fates(ledger);
@@ -453,8 +454,8 @@ enum xfp_status xfp_inspection_print(const struct xfp_inspection *look, bool ver
 		return XFP_FAILED;
 	if (!verbose)
 		return XFP_OK;
-	if (print_names(look, err))
+	if (print_names(inspection, err))
 		return XFP_FAILED;
-	print_rules(look);
+	print_rules(inspection);
 	return print_units(ledger, err);
 }

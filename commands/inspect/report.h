@@ -8,33 +8,33 @@
 #include <jansson.h>
 
 #include "checkpoints/header.h"
+#include "commands/inspect/inspection.h"
 #include "commands/inspect/list.h"
-#include "commands/inspect/look.h"
 
 /* Print "PROGRAM: KIND: text" to stderr, after flushing stdout, with control characters escaped. */
-void xfp_inspection_say(const char *program, const char *kind, const char *text);
+void xfp_inspection_message(const char *program, const char *kind, const char *text);
 
-enum xfp_telling {
-	XFP_TELL_WARNINGS, /* only warnings that affect the list, none about rules */
-	XFP_TELL_NEWS,
-	XFP_TELL_ALL, /* also each guess about an unknown model, name by name */
+enum xfp_inspection_detail {
+	XFP_DETAIL_WARNINGS, /* only warnings that affect the list, none about rules */
+	XFP_DETAIL_NEWS,
+	XFP_DETAIL_ALL, /* also each guess about an unknown model, name by name */
 };
 /* Print notes and warnings to stderr. */
-enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_inspection *look, enum xfp_telling telling,
-				     struct xfp_error *err);
+enum xfp_status xfp_inspection_notes(const char *program, const struct xfp_inspection *inspection,
+				     enum xfp_inspection_detail detail, struct xfp_error *err);
 
 /* ---- for people, on stdout --------------------------------------------------------------------- */
 
 /* Print the model, its format and family. */
-void xfp_inspection_title(const struct xfp_inspection *look);
+void xfp_inspection_title(const struct xfp_inspection *inspection);
 /* Print the summary; with `verbose` also names, rules and all units. */
-enum xfp_status xfp_inspection_print(const struct xfp_inspection *look, bool verbose, struct xfp_error *err);
+enum xfp_status xfp_inspection_print(const struct xfp_inspection *inspection, bool verbose, struct xfp_error *err);
 /* Print the metadata of the files. */
-void xfp_inspection_print_header(const struct xfp_inspection *look, const struct xfp_header *header);
+void xfp_inspection_print_header(const struct xfp_inspection *inspection, const struct xfp_header *header);
 /* Print the lines of a list with their totals; print the distribution of weights, by line and by role. */
 enum xfp_status xfp_inspection_print_tensors(const struct xfp_list *list, const struct xfp_listed *lines,
 					     uint32_t count, struct xfp_error *err);
-enum xfp_status xfp_inspection_print_moments(const struct xfp_inspection *look, const struct xfp_listed *lines,
+enum xfp_status xfp_inspection_print_moments(const struct xfp_inspection *inspection, const struct xfp_listed *lines,
 					     uint32_t count, struct xfp_error *err);
 enum xfp_status xfp_inspection_print_roles(const struct xfp_listed_role *roles, uint32_t count, struct xfp_error *err);
 
@@ -48,7 +48,7 @@ bool xfp_inspection_is_config(const char *name);
 /* Print one JSON object. `header` is NULL unless --header was given. */
 enum xfp_status xfp_inspection_json(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,
 				    const struct xfp_header *header, struct xfp_error *err);
-enum xfp_status xfp_inspection_csv_header(const struct xfp_inspection *look, const struct xfp_header *header,
+enum xfp_status xfp_inspection_csv_header(const struct xfp_inspection *inspection, const struct xfp_header *header,
 					  struct xfp_error *err);
 /* Print a row for each line and, if weights were measured, one for each role. */
 enum xfp_status xfp_inspection_csv(const struct xfp_list *list, const struct xfp_listed *lines, uint32_t count,

@@ -70,9 +70,9 @@ static void print_entries(const struct xfp_header *header, uint32_t file)
 	}
 }
 
-void xfp_inspection_print_header(const struct xfp_inspection *look, const struct xfp_header *header)
+void xfp_inspection_print_header(const struct xfp_inspection *inspection, const struct xfp_header *header)
 {
-	const struct xfp_checkpoint *c = look->checkpoint;
+	const struct xfp_checkpoint *c = inspection->checkpoint;
 	char size[32];
 
 	for (uint32_t f = 0; f < c->file_count; f++) {
@@ -101,7 +101,8 @@ static void print_total(const struct xfp_listed *lines, uint32_t count)
 		stored += lines[i].stored;
 	}
 	printf("\n%" PRIu64 " tensor%s, %s weights, %s: %.2f bits per weight\n", tensors, tensors == 1 ? "" : "s",
-	       xfp_human((double)weights, "", a), xfp_human((double)stored, "B", b), xfp_look_bits(stored, weights));
+	       xfp_human((double)weights, "", a), xfp_human((double)stored, "B", b),
+	       xfp_inspection_bits(stored, weights));
 }
 
 enum xfp_status xfp_inspection_print_tensors(const struct xfp_list *list, const struct xfp_listed *lines,
@@ -144,7 +145,7 @@ static const char *left_out(const struct xfp_distribution *m, char text[96])
 	return text;
 }
 
-enum xfp_status xfp_inspection_print_moments(const struct xfp_inspection *look, const struct xfp_listed *lines,
+enum xfp_status xfp_inspection_print_moments(const struct xfp_inspection *inspection, const struct xfp_listed *lines,
 					     uint32_t count, struct xfp_error *err)
 {
 	json_t *records = json_array();
@@ -156,7 +157,7 @@ enum xfp_status xfp_inspection_print_moments(const struct xfp_inspection *look, 
 		left_out(m, text);
 		if (!m->measured)
 			snprintf(text, sizeof text, ": %s",
-				 xfp_dtype_name(look->checkpoint->tensors[lines[i].first].dtype));
+				 xfp_dtype_name(inspection->checkpoint->tensors[lines[i].first].dtype));
 		xfp_json_add(&records,
 			     XFP_JSON({ "name", xfp_json_text(lines[i].name) }, { "remark", json_string(text) },
 				      { "stats", m->measured ? xfp_record_of_moments(m) : json_null() }));

@@ -125,7 +125,7 @@ static json_t *cache_json(const struct xfp_conversion *c)
 	for (unsigned s = 0; s < count; s++)
 		xfp_json_add(&stages, XFP_JSON({ "stage", xfp_json_text(xfp_steps[hits[s].stamp].display_name) },
 					       { "needed", xfp_json_count(hits[s].needed) },
-					       { "there", xfp_json_count(hits[s].there) }));
+					       { "there", xfp_json_count(hits[s].present) }));
 	return XFP_JSON({ "folder", xfp_json_text(c->request->cache) },
 			{ "exists", json_boolean(c->place.manifest != NULL) },
 			{ "known", xfp_json_count(xfp_plan_known_units(c)) },

@@ -210,10 +210,10 @@ static void print_cache(const struct xfp_plan_facts *facts)
 				  c->units.ledger->unit_count);
 		for (unsigned s = 0; s < count; s++)
 			if (hits[s].needed)
-				length +=
-					snprintf(text + length, sizeof text - (size_t)length,
-						 "%s %s %" PRIu32 " of %" PRIu32, s ? "," : ";",
-						 xfp_steps[hits[s].stamp].display_name, hits[s].there, hits[s].needed);
+				length += snprintf(text + length, sizeof text - (size_t)length,
+						   "%s %s %" PRIu32 " of %" PRIu32, s ? "," : ";",
+						   xfp_steps[hits[s].stamp].display_name, hits[s].present,
+						   hits[s].needed);
 		printf("%*s", LABELS, "");
 		xfp_fold_in(stdout, text, LABELS);
 	}

@@ -29,9 +29,9 @@ static struct xfp_pace pace_of(const struct xfp_run_state *s)
 static char *resume_of(const struct xfp_run_state *s)
 {
 	char here[4096];
-	bool elsewhere = !getcwd(here, sizeof here) || !s->record.folder || strcmp(here, s->record.folder);
+	bool other_folder = !getcwd(here, sizeof here) || !s->record.folder || strcmp(here, s->record.folder);
 
-	return s->record.command ? xfp_resume_text(s->record.command, s->record.folder, elsewhere) : NULL;
+	return s->record.command ? xfp_resume_text(s->record.command, s->record.folder, other_folder) : NULL;
 }
 
 static void print_phase(FILE *out, const struct xfp_run_state *s)
@@ -223,7 +223,7 @@ static json_t *run_json(const struct xfp_run_state *s)
 {
 	const struct xfp_run_record *r = &s->record;
 	struct xfp_pace pace = pace_of(s);
-	double left = s->locked ? xfp_pace_left(&pace) : -1, rate = xfp_pace_rate(&pace);
+	double left = s->locked ? xfp_pace_remaining(&pace) : -1, rate = xfp_pace_rate(&pace);
 	json_t *flight = json_array(), *failures = json_array(), *classes = units_json(s, &flight, &failures), *root;
 	char *log = xfp_path(s->work, XFP_LOG_FILE), *resume = resume_of(s);
 

@@ -18,8 +18,8 @@ static enum xfp_class largest_kept(const struct xfp_composition *composition)
 	enum xfp_class largest = XFP_CLASSES;
 
 	for (int i = 0; i < XFP_CLASSES; i++)
-		if ((double)composition->could[i] > MUCH / 2 * (double)composition->bytes &&
-		    (largest == XFP_CLASSES || composition->could[i] > composition->could[largest]))
+		if ((double)composition->quantizable[i] > MUCH / 2 * (double)composition->bytes &&
+		    (largest == XFP_CLASSES || composition->quantizable[i] > composition->quantizable[largest]))
 			largest = (enum xfp_class)i;
 	return largest;
 }
@@ -40,7 +40,7 @@ static void print_remark(FILE *out, const struct xfp_composition *composition)
 		return;
 	fprintf(out, "kept tensors are %.0f %% of the bundle; --format %s=%s quantizes %.0f %%\n",
 		percent(composition->kept, composition->bytes), xfp_class_name(class_), remedy(composition, class_),
-		percent(composition->could[class_], composition->bytes));
+		percent(composition->quantizable[class_], composition->bytes));
 }
 
 /* The size of a packed source, with which users compare the bundle. */

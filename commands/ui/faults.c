@@ -11,7 +11,7 @@
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-static int gravity(enum xfp_status status)
+static int severity(enum xfp_status status)
 {
 	return status == XFP_BAD_INPUT ? 3 : status == XFP_FAILED ? 2 : status == XFP_UNMET;
 }
@@ -37,7 +37,7 @@ enum xfp_status xfp_faults_add(struct xfp_faults *faults, struct xfp_error *err,
 		xfp_screen_printf(stderr, "%s: %s\n", faults->program, text[faults->count]);
 	}
 	faults->count++;
-	if (gravity(status) > gravity(faults->status))
+	if (severity(status) > severity(faults->status))
 		faults->status = status;
 	return XFP_OK;
 }

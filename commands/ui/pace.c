@@ -12,7 +12,7 @@ double xfp_pace_rate(const struct xfp_pace *pace)
 	return pace->elapsed > 0 ? pace->fresh / pace->elapsed : 0;
 }
 
-double xfp_pace_left(const struct xfp_pace *pace)
+double xfp_pace_remaining(const struct xfp_pace *pace)
 {
 	double rate = xfp_pace_rate(pace), all = pace->total - pace->cached;
 	bool enough = pace->fresh >= all / XFP_PACE_SHARE || pace->elapsed >= XFP_PACE_SECONDS;
@@ -23,13 +23,13 @@ double xfp_pace_left(const struct xfp_pace *pace)
 
 void xfp_pace_text(const struct xfp_pace *pace, char *text, size_t size)
 {
-	double left = xfp_pace_left(pace);
+	double left = xfp_pace_remaining(pace);
 	char a[32], b[32], more[128] = "";
 	int length = 0;
 
 	if (xfp_pace_rate(pace) > 0) {
 		length = snprintf(more, sizeof more, ", %s/s", xfp_human(xfp_pace_rate(pace), "", a));
-		if (left >= 1 && left < XFP_PACE_MOST)
+		if (left >= 1 && left < XFP_PACE_MAX)
 			length += snprintf(more + length, sizeof more - (size_t)length, ", ETA %s",
 					   xfp_clock_text(left, b));
 	}
@@ -55,7 +55,7 @@ const char *xfp_duration_text(double seconds, char text[32])
 	return text;
 }
 
-const char *xfp_about_text(double seconds, char text[48])
+const char *xfp_rough_time_text(double seconds, char text[48])
 {
 	if (seconds >= 5400)
 		snprintf(text, 48, "%.1f h", seconds / 3600);
@@ -66,7 +66,7 @@ const char *xfp_about_text(double seconds, char text[48])
 	return text;
 }
 
-const char *xfp_left_text(double seconds, char text[48])
+const char *xfp_remaining_text(double seconds, char text[48])
 {
 	if (seconds >= 90)
 		snprintf(text, 48, "about %.0f min left", seconds / 60);

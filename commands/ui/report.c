@@ -341,7 +341,7 @@ void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct 
 
 /* ---- units ------------------------------------------------------------------------------------- */
 
-static void say_by(FILE *out, const char *what, char *by)
+static void print_by(FILE *out, const char *what, char *by)
 {
 	if (by)
 		fprintf(out, "; %s by %s", what, xfp_printable(by).text);
@@ -349,13 +349,13 @@ static void say_by(FILE *out, const char *what, char *by)
 }
 
 /* Print the option that decided this unit's format, unless it applies to all units. */
-static void say_why(FILE *out, const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+static void print_reason(FILE *out, const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
 {
 	struct xfp_policy policy = xfp_recorded_policy(recorded, unit);
 	uint32_t sample = xfp_recorded_sample(recorded, unit);
 
-	say_by(out, policy.fixed ? "bits fixed" : "format", xfp_policy_format_by(&recorded->parameters, &policy));
-	say_by(out, "floor", xfp_policy_floor_by(&recorded->parameters, &policy));
+	print_by(out, policy.fixed ? "bits fixed" : "format", xfp_policy_format_by(&recorded->parameters, &policy));
+	print_by(out, "floor", xfp_policy_floor_by(&recorded->parameters, &policy));
 	if (sample)
 		fprintf(out, "; %" PRIu32 " of %" PRIu32 " experts decided", sample, unit->experts);
 }
@@ -375,7 +375,7 @@ static char *unit_text(const struct xfp_recorded *recorded, const struct xfp_uni
 		if (unit->library_size)
 			fprintf(out, "; library of %" PRIu32, unit->library_size);
 		if (recorded)
-			say_why(out, recorded, unit);
+			print_reason(out, recorded, unit);
 		if (missed)
 			fprintf(out, "; %s", missed);
 	}

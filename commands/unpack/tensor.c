@@ -190,7 +190,7 @@ static enum xfp_status put_block(struct target *t, const struct xfp_matrix_info 
 	return status;
 }
 
-static enum xfp_status go_on(const struct target *t, struct xfp_error *err)
+static enum xfp_status check_signals(const struct target *t, struct xfp_error *err)
 {
 	return xfp_signals_arrived(t->signals) ? xfp_fail(err, XFP_FAILED, "interrupted") : XFP_OK;
 }
@@ -205,7 +205,7 @@ static enum xfp_status put_data(const struct target *t, const uint8_t *data, uin
 		uint64_t some = bytes - done < BLOCK_BYTES ? bytes - done : BLOCK_BYTES;
 
 		memcpy(copy, data + done, some);
-		if (!(status = go_on(t, err)))
+		if (!(status = check_signals(t, err)))
 			status = xfp_pwrite(t->fd, copy, some, t->offset + done, t->path, err);
 		done += some;
 	}
@@ -232,7 +232,7 @@ static enum xfp_status put_matrix(struct target *t, uint32_t number, struct xfp_
 	for (uint64_t first = 0; !status && first < matrix.rows; first += block) {
 		uint64_t count = matrix.rows - first < block ? matrix.rows - first : block;
 
-		if (!(status = go_on(t, err)) && !(status = fill_block(t, number, &matrix, first, count, err)))
+		if (!(status = check_signals(t, err)) && !(status = fill_block(t, number, &matrix, first, count, err)))
 			status = put_block(t, &matrix, first, count, err);
 	}
 	free(t->w);

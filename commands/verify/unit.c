@@ -191,8 +191,8 @@ static enum xfp_status find_rows(const struct comparison *c, struct xfp_faults *
 			      first % c->unit.rows, first / c->unit.rows);
 }
 
-static enum xfp_status find_strangers(const struct comparison *c, const bool *same, bool *stranger,
-				      struct xfp_faults *faults, struct xfp_error *err)
+static enum xfp_status find_foreign(const struct comparison *c, const bool *same, bool *foreign,
+				    struct xfp_faults *faults, struct xfp_error *err)
 {
 	for (uint32_t e = 0; e < c->unit.experts; e++) {
 		struct xfp_tensor_info tensor = { .name = "" };
@@ -200,7 +200,7 @@ static enum xfp_status find_strangers(const struct comparison *c, const bool *sa
 
 		if (same[e])
 			continue;
-		*stranger = true;
+		*foreign = true;
 		xfp_bundle_matrix(c->bundle, c->unit.first_matrix + e, &matrix);
 		xfp_bundle_tensor(c->bundle, matrix.tensor, &tensor);
 		return xfp_faults_add(faults, err, XFP_UNMET,
@@ -211,8 +211,8 @@ static enum xfp_status find_strangers(const struct comparison *c, const bool *sa
 	return XFP_OK;
 }
 
-static enum xfp_status find_lie(const struct comparison *c, const char *what, double is, double stated,
-				struct xfp_faults *faults, struct xfp_error *err)
+static enum xfp_status check_stated(const struct comparison *c, const char *what, double is, double stated,
+				    struct xfp_faults *faults, struct xfp_error *err)
 {
 	if (is - stated <= XFP_VERIFY_SLACK && stated - is <= XFP_VERIFY_SLACK)
 		return XFP_OK;
@@ -238,11 +238,11 @@ static enum xfp_status measure(const struct comparison *c, struct xfp_quality *q
 	xfp_cosine_summary(cosine, total, &quality->median, &quality->p5);
 	quality->error = norm > 0 ? error / norm : 0;
 	free(cosine);
-	status = find_lie(c, "median cosine", quality->median, c->unit.cos_median, faults, err);
+	status = check_stated(c, "median cosine", quality->median, c->unit.cos_median, faults, err);
 	if (!status)
-		status = find_lie(c, "5th-percentile cosine", quality->p5, c->unit.cos_p5, faults, err);
+		status = check_stated(c, "5th-percentile cosine", quality->p5, c->unit.cos_p5, faults, err);
 	if (!status)
-		status = find_lie(c, "relative squared error", quality->error, c->unit.error, faults, err);
+		status = check_stated(c, "relative squared error", quality->error, c->unit.error, faults, err);
 	return status;
 }
 
@@ -276,8 +276,8 @@ enum xfp_status xfp_verify_unit(const struct xfp_bundle *bundle, uint32_t number
 	if ((source && !c.rows) || !c.wrong || !same)
 		status = xfp_no_memory(err);
 	else if (!(status = compare_all(&c, same, err)) && !(status = find_rows(&c, faults, err)) && source &&
-		 !(status = find_strangers(&c, same, &quality->stranger, faults, err)) &&
-		 c.unit.mode != XFP_MODE_KEEP && !quality->stranger)
+		 !(status = find_foreign(&c, same, &quality->foreign, faults, err)) && c.unit.mode != XFP_MODE_KEEP &&
+		 !quality->foreign)
 		status = measure(&c, quality, faults, err);
 	free(c.rows);
 	free(c.wrong);

@@ -35,7 +35,7 @@ struct verify_request {
 
 /* Counts of a bundle's units. */
 struct verify_tally {
-	uint32_t units, held, unmet, strangers; /* held: units with a floor above 0 */
+	uint32_t units, held, unmet, foreign; /* held: units with a floor above 0 */
 };
 
 /* ---- options ----------------------------------------------------------------------------------- */
@@ -75,18 +75,18 @@ static bool comparable(const struct xfp_bundle *bundle, const struct xfp_unit_in
 	return true;
 }
 
-static void count_strangers(const struct xfp_bundle *bundle, const bool *same, struct verify_tally *tally)
+static void count_foreign(const struct xfp_bundle *bundle, const bool *same, struct verify_tally *tally)
 {
 	struct xfp_unit_info unit;
 
 	for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++)
-		tally->strangers += !comparable(bundle, &unit, same);
+		tally->foreign += !comparable(bundle, &unit, same);
 }
 
 /* Whether the bundle was probably made from another checkpoint. */
 static bool another_checkpoint(const struct verify_tally *tally)
 {
-	return tally->strangers > tally->units / 2;
+	return tally->foreign > tally->units / 2;
 }
 
 static enum xfp_status verify_units(const struct verify_request *request, const struct xfp_bundle *bundle,
@@ -114,7 +114,7 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 		met = quality.median >= floor - XFP_VERIFY_SLACK;
 		tally->held += floor > 0;
 		tally->unmet += !met;
-		tally->strangers += quality.stranger;
+		tally->foreign += quality.foreign;
 		if (!met)
 			status = xfp_faults_add(
 				faults, err, XFP_UNMET, "unit %s (%s): its median cosine is %.9g, below its floor %.9g",
@@ -144,7 +144,7 @@ static enum xfp_status print_json(const struct verify_request *request, const st
 			      err);
 }
 
-static void praise(const struct verify_request *request, const struct verify_tally *tally)
+static void print_success(const struct verify_request *request, const struct verify_tally *tally)
 {
 	xfp_screen_printf(stdout, "\n%s: every byte is unchanged;\n%s", request->bundle,
 			  request->source ? "the weights are those of the checkpoint;\n" : "");
@@ -174,7 +174,7 @@ static enum xfp_status blame(const struct verify_request *request, const struct 
 		return xfp_fail(err, faults->status,
 				"%s: %s is not the checkpoint that it was made from (%" PRIu32 " of %" PRIu32
 				" units differ)",
-				request->bundle, request->source, tally->strangers, tally->units);
+				request->bundle, request->source, tally->foreign, tally->units);
 	if (tally->unmet)
 		return xfp_fail(err, faults->status,
 				"%s: floors are not met: %" PRIu32 " of %" PRIu32 " units are below theirs (%" PRIu32
@@ -219,7 +219,7 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 		if (source) {
 			if ((status = xfp_verify_tensors(bundle, source, same, &faults, err)))
 				goto done;
-			count_strangers(bundle, same, &tally);
+			count_foreign(bundle, same, &tally);
 		}
 		/* weights of another model are not compared, either */
 		if (!another_checkpoint(&tally) &&
@@ -232,7 +232,7 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 	else if (!request->quiet && (!faults.status || faults.status == XFP_UNMET) && !another_checkpoint(&tally))
 		xfp_report_table(stdout, bundle);
 	if (!request->json && !request->quiet && !faults.status)
-		praise(request, &tally);
+		print_success(request, &tally);
 	xfp_output_flush(); /* the verdict comes last, even if both streams are the same file */
 	if (!status && faults.status)
 		status = blame(request, &tally, &faults, err);

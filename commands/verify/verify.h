@@ -21,7 +21,7 @@ enum xfp_status xfp_verify_tensors(const struct xfp_bundle *bundle, const struct
 /* Cosines and error of a unit. */
 struct xfp_quality {
 	double median, p5, error;
-	bool stranger; /* not the weights that were converted: stated, not measured */
+	bool foreign; /* not the weights that were converted: stated, not measured */
 };
 
 /* Decode a unit: quantized weights must be finite. With a source, its weights must be those that were converted, bytes

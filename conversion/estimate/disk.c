@@ -11,27 +11,27 @@
 #include "schemas/bundle.h"
 #include "schemas/layout/bundle_layout.h"
 #include "schemas/recipe/recipe.h"
-#include "stages/quantize/aim.h"
 #include "stages/quantize/candidates.h"
+#include "stages/quantize/target.h"
 
 /* Overhead of files, and sizes of small files, in bytes. */
-#define BLOCK 4096u             /* of the file system: the size of a folder or a small file */
-#define STORE_FOLDERS 256.0     /* artifacts/00 ... artifacts/ff */
-#define OUTLIERS_FIXED 8700u    /* envelope, attributes, tables and HDF5 superblock; positions are extra */
-#define OUTLIERS_CHUNK 8192u    /* of positions; the last chunk is partly empty */
-#define OUTLIERS_MATRIX 42u     /* digest, exponent, mean, sigma and first index per matrix */
-#define FIT_FIXED 7000u         /* envelope, attributes, tables and the table of candidates */
-#define FIT_ROW_CANDIDATE 8u    /* one cosine; a codebook is extra */
-#define FIT_LIBRARY 700u        /* extra tables of a candidate with a library */
-#define CHOICE_FIXED 2600u      /* attributes only */
-#define PACKED_FIXED 5700u      /* attributes and digests */
-#define PACKED_MATRIX 80u       /* struct xfp_packed_matrix */
-#define MANIFEST_FIXED 98304u   /* schema, first pages */
-#define MANIFEST_UNIT 3600u     /* database rows of its artifacts, candidates and run, with indexes */
-#define MANIFEST_MATRIX 170u    /* region and digest, with the indexes of both */
-#define JOURNAL_UNIT 24576u     /* journal pages per unit ... */
-#define JOURNAL_MOST (5u << 20) /* ... up to SQLite's checkpoint: 1000 pages and one transaction */
-#define RECEIPT_FIXED 12000u    /* a receipt in the work folder */
+#define BLOCK 4096u            /* of the file system: the size of a folder or a small file */
+#define STORE_FOLDERS 256.0    /* artifacts/00 ... artifacts/ff */
+#define OUTLIERS_FIXED 8700u   /* envelope, attributes, tables and HDF5 superblock; positions are extra */
+#define OUTLIERS_CHUNK 8192u   /* of positions; the last chunk is partly empty */
+#define OUTLIERS_MATRIX 42u    /* digest, exponent, mean, sigma and first index per matrix */
+#define FIT_FIXED 7000u        /* envelope, attributes, tables and the table of candidates */
+#define FIT_ROW_CANDIDATE 8u   /* one cosine; a codebook is extra */
+#define FIT_LIBRARY 700u       /* extra tables of a candidate with a library */
+#define CHOICE_FIXED 2600u     /* attributes only */
+#define PACKED_FIXED 5700u     /* attributes and digests */
+#define PACKED_MATRIX 80u      /* struct xfp_packed_matrix */
+#define MANIFEST_FIXED 98304u  /* schema, first pages */
+#define MANIFEST_UNIT 3600u    /* database rows of its artifacts, candidates and run, with indexes */
+#define MANIFEST_MATRIX 170u   /* region and digest, with the indexes of both */
+#define JOURNAL_UNIT 24576u    /* journal pages per unit ... */
+#define JOURNAL_MAX (5u << 20) /* ... up to SQLite's checkpoint: 1000 pages and one transaction */
+#define RECEIPT_FIXED 12000u   /* a receipt in the work folder */
 #define LEDGER_FIXED 8192u
 #define WORK_FIXED 32768u /* lock, parameters, lists, the bundle's stamp, the log's first lines */
 #define WORK_UNIT 640u    /* lines in events, log and lists, and directory entries of stamps */
@@ -131,7 +131,7 @@ static uint64_t survey_artifact(const struct xfp_ledger_unit *unit, const struct
 
 	count += xfp_candidates_with(true, measured, measured->bits, list);
 	return file(OUTLIERS_FIXED + OUTLIERS_CHUNK + unit->experts * OUTLIERS_MATRIX + unit->cols +
-		    xfp_aim_thresholds.count * count * sizeof *list);
+		    xfp_target_thresholds.count * count * sizeof *list);
 }
 
 static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xfp_parameters *measured,
@@ -181,7 +181,7 @@ static struct artifact_bytes unit_artifacts(const struct xfp_estimate_input *all
 	bytes[XFP_STAMP_PACKED] = file(PACKED_FIXED + unit->experts * PACKED_MATRIX + estimate.bytes);
 	/* Packing a decided unit does not need its measurements, so missing ones do not count. */
 	for (int s = all->units[number].decided ? XFP_STAMP_CHOICE : 0; s < XFP_STAMPS; s++) {
-		if (!bytes[s] || all->units[number].there >> s & 1)
+		if (!bytes[s] || all->units[number].in_store >> s & 1)
 			continue;
 		*(s == XFP_STAMP_PACKED                            ? &sum.packed
 		  : s == XFP_STAMP_SURVEY || s == XFP_STAMP_CHOICE ? &sum.small
@@ -229,7 +229,7 @@ static struct artifact_bytes all_artifacts(const struct xfp_estimate_input *all,
 	if (most && all->dropping)
 		sum.fits = flight;
 	free(most);
-	sum.small += journal < JOURNAL_MOST ? journal : JOURNAL_MOST;
+	sum.small += journal < JOURNAL_MAX ? journal : JOURNAL_MAX;
 	/* Expected number of store folders used by this many files, whose names are effectively random. */
 	sum.small += (uint64_t)(STORE_FOLDERS * (1 - pow(1 - 1 / STORE_FOLDERS, sum.files)) + 3) * BLOCK;
 	return sum;

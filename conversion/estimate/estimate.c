@@ -167,7 +167,7 @@ static void consider(struct candidate_search *search, const struct xfp_candidate
 }
 
 /* Whether the best candidate that meets the floor is at least as large as fp8, so that fp8 is measured as well. */
-static bool rivals_fp8(const struct candidate_search *search)
+static bool is_as_large_as_fp8(const struct candidate_search *search)
 {
 	return search->policy.format.bits & XFP_FP8_BIT && search->met.bytes >= xfp_unit_fp8_bytes(search->unit);
 }
@@ -183,7 +183,7 @@ static void choose(struct candidate_search *search, uint64_t outliers, bool *ext
 		uint32_t count;
 
 		if (kind == XFP_FIT_EXTENDED) {
-			if ((search->met.bytes && !rivals_fp8(search)) || search->policy.fixed ||
+			if ((search->met.bytes && !is_as_large_as_fp8(search)) || search->policy.fixed ||
 			    !xfp_parameters_extended_bits(&measured))
 				return;
 			*extended = true;

@@ -307,7 +307,7 @@ static uint64_t unit_bytes(const struct xfp_estimate_input *all, uint32_t number
 		uint64_t bytes;
 
 		if (!xfp_steps[s].weights || (s != XFP_STAMP_PACKED && (!fit || state->decided)) ||
-		    !xfp_step_wanted(all->parameters, s, extended) || state->there >> s & 1)
+		    !xfp_step_wanted(all->parameters, s, extended) || state->in_store >> s & 1)
 			continue;
 		bytes = xfp_footprint_step(all, number, s, threads);
 		if (together && (s == XFP_STAMP_FIT || s == XFP_STAMP_LIBRARY))

@@ -165,18 +165,18 @@ void xfp_allocation_free(struct xfp_allocation *s)
 /* ---- costs ------------------------------------------------------------------------------------- */
 
 static void parts_of(const struct xfp_allocation *s, uint32_t u, uint64_t parts[XFP_PARTS],
-		     struct xfp_form_taken *taken)
+		     struct xfp_stored_form *taken)
 {
 	const struct xfp_unit_allocation *share = &s->unit[u];
 
 	if (!share->variants || share->source || share->at == XFP_NO_VARIANT) {
 		memcpy(parts, share->rest, sizeof share->rest);
-		*taken = (struct xfp_form_taken){ share->mode, share->k };
+		*taken = (struct xfp_stored_form){ share->mode, share->k };
 		return;
 	}
 	xfp_variant_parts(&s->c->units.ledger->units[u], &share->variants[share->at], share->balanced, parts);
-	*taken =
-		(struct xfp_form_taken){ (enum xfp_mode)share->variants[share->at].mode, share->variants[share->at].k };
+	*taken = (struct xfp_stored_form){ (enum xfp_mode)share->variants[share->at].mode,
+					   share->variants[share->at].k };
 }
 
 uint64_t xfp_variant_cost(const struct xfp_allocation *s, uint32_t u, const struct xfp_variant *variant)
@@ -195,7 +195,7 @@ uint64_t xfp_variant_cost(const struct xfp_allocation *s, uint32_t u, const stru
 }
 
 static enum xfp_status total_file(const struct xfp_allocation *s, const uint64_t (*parts)[XFP_PARTS],
-				  const struct xfp_form_taken *taken, struct xfp_bundle_breakdown *breakdown,
+				  const struct xfp_stored_form *taken, struct xfp_bundle_breakdown *breakdown,
 				  struct xfp_error *err)
 {
 	struct xfp_parameters parameters = s->c->parameters;
@@ -223,7 +223,7 @@ enum xfp_status xfp_allocation_total(const struct xfp_allocation *s, uint64_t *t
 				     struct xfp_bundle_breakdown *breakdown, struct xfp_error *err)
 {
 	uint64_t(*parts)[XFP_PARTS] = calloc(s->count + (size_t)1, sizeof *parts);
-	struct xfp_form_taken *taken = calloc(s->count + (size_t)1, sizeof *taken);
+	struct xfp_stored_form *taken = calloc(s->count + (size_t)1, sizeof *taken);
 	struct xfp_bundle_breakdown own;
 	enum xfp_status status = parts && taken ? XFP_OK : xfp_no_memory(err);
 

@@ -147,7 +147,7 @@ unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hit
 			if (fit ? !is_needed(c, i, stamp) : stamp != XFP_STAMP_PACKED)
 				continue;
 			hits[s].needed++;
-			hits[s].there += c->units.state[i].there >> stamp & 1;
+			hits[s].present += c->units.state[i].in_store >> stamp & 1;
 		}
 	}
 	return count;
@@ -160,7 +160,7 @@ uint32_t xfp_plan_surveyed_units(const struct xfp_conversion *c)
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
 		const struct xfp_unit_state *state = &c->units.state[i];
 
-		surveyed += !state->decided && state->expected && state->there >> XFP_STAMP_SURVEY & 1;
+		surveyed += !state->decided && state->expected && state->in_store >> XFP_STAMP_SURVEY & 1;
 	}
 	return surveyed;
 }

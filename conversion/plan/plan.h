@@ -112,7 +112,7 @@ struct xfp_plan_fates xfp_plan_count_fates(const struct xfp_ledger *ledger);
  * omitted. Returns the number of entries. */
 struct xfp_plan_hits {
 	enum xfp_stamp stamp;
-	uint32_t needed, there;
+	uint32_t needed, present;
 };
 unsigned xfp_plan_count_hits(const struct xfp_conversion *c, struct xfp_plan_hits hits[XFP_STAMPS]);
 /* Number of units with a survey but without a measurement, for which estimates use the survey. */

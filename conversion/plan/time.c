@@ -168,7 +168,7 @@ static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan
 	if (unit->plan != XFP_PLAN_FIT)
 		return all_weights(unit) * pace->fp8 + pace->unit / stages_of_a_unit(parameters);
 	for (int s = state->decided ? XFP_STAMP_PACKED : 0; s < XFP_STAMPS; s++)
-		if (xfp_steps[s].weights && !(state->there >> s & 1) &&
+		if (xfp_steps[s].weights && !(state->in_store >> s & 1) &&
 		    xfp_step_wanted(parameters, (enum xfp_stamp)s, extended))
 			seconds += step_weights(unit, (enum xfp_stamp)s) * kind->weight[s] +
 				   (s == XFP_STAMP_SURVEY ? pace->scan * all_weights(unit) : 0);

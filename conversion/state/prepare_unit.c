@@ -9,9 +9,9 @@
 #include "conversion/state/receipts.h"
 #include "conversion/state/sources.h"
 #include "schemas/surveyed.h"
-#include "stages/quantize/aim.h"
 #include "stages/quantize/decide.h"
 #include "stages/quantize/sample.h"
+#include "stages/quantize/target.h"
 #include "stages/quantize/variants.h"
 #include "stages/work/fits.h"
 #include "stages/work/produce.h"
@@ -208,7 +208,9 @@ static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_se
  * missing. */
 static enum xfp_status choose(struct planning *p, struct xfp_key *key, struct xfp_error *err)
 {
-	static const struct xfp_decide_means means = { .find = find_fit, .sample = find_sampled, .known = find_choice };
+	static const struct xfp_decide_callbacks means = { .find = find_fit,
+							   .sample = find_sampled,
+							   .known = find_choice };
 	struct finding *finding = calloc(1, sizeof *finding);
 	struct xfp_select_input input = { .unit = p->unit,
 					  .parameters = &p->parameters,
@@ -236,29 +238,29 @@ static enum xfp_status choose(struct planning *p, struct xfp_key *key, struct xf
 }
 
 /* Set the expected format from the survey, for estimates. */
-static void expect(const struct planning *p, const struct xfp_candidate *aim)
+static void expect(const struct planning *p, const struct xfp_candidate *target)
 {
 	struct xfp_unit_state *state = p->state;
 
-	if (!(state->expected = aim != NULL))
+	if (!(state->expected = target != NULL))
 		return;
-	state->candidate = *aim;
-	if (p->parameters.on_miss != XFP_MISS_BEST && aim->cos_median < (double)p->policy.floor / XFP_NANO) {
-		state->candidate = (struct xfp_candidate){ .mode = XFP_MODE_KEEP, .cos_median = aim->cos_median };
+	state->candidate = *target;
+	if (p->parameters.on_miss != XFP_MISS_BEST && target->cos_median < (double)p->policy.floor / XFP_NANO) {
+		state->candidate = (struct xfp_candidate){ .mode = XFP_MODE_KEEP, .cos_median = target->cos_median };
 		state->candidate.bytes = xfp_unit_source_bytes(p->unit);
 	}
 }
 
 /* Narrow the unit's parameters by its survey; false if it does not exist. */
-static bool find_aim(struct planning *p, const char *key)
+static bool find_target(struct planning *p, const char *key)
 {
 	struct xfp_candidate *list = calloc(XFP_MAX_SURVEYED, sizeof *list);
 	uint32_t count;
 	bool found = list && find_candidates(p, &of_survey, key, list, &count);
 
 	if (found) {
-		expect(p, xfp_aim_candidate(list, count, p->unit, &p->policy));
-		xfp_aim(list, count, p->unit, &p->policy, &p->parameters);
+		expect(p, xfp_target_candidate(list, count, p->unit, &p->policy));
+		xfp_narrow_to_survey(list, count, p->unit, &p->policy, &p->parameters);
 	}
 	free(list);
 	return found;
@@ -298,7 +300,7 @@ static enum xfp_status survey_key(const struct planning *p, struct xfp_error *er
 
 /* If units have their own thresholds, find this unit's threshold from its survey. With a solved goal, the assignment
  * determines the threshold; the survey that was used remains the unit's survey. */
-static enum xfp_status plan_aim(struct planning *p, bool *known, struct xfp_error *err)
+static enum xfp_status plan_target(struct planning *p, bool *known, struct xfp_error *err)
 {
 	bool by_survey = xfp_decide_by_survey(&p->parameters, p->unit);
 	enum xfp_status status = XFP_OK;
@@ -307,7 +309,7 @@ static enum xfp_status plan_aim(struct planning *p, bool *known, struct xfp_erro
 	if (by_survey || p->c->request->goal.kind)
 		status = survey_key(p, err);
 	if (!status && by_survey)
-		*known = find_aim(p, p->state->key[XFP_STAMP_SURVEY]);
+		*known = find_target(p, p->state->key[XFP_STAMP_SURVEY]);
 	if (status || !*known || p->c->request->dry_run || !by_survey)
 		return status;
 	return xfp_fits_write(p->c->request->work, p->number, &p->parameters, err);
@@ -320,7 +322,7 @@ static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 	char(*hex)[33] = p->state->key;
 	struct xfp_key key = { 0 };
 	bool known;
-	enum xfp_status status = plan_aim(p, &known, err);
+	enum xfp_status status = plan_target(p, &known, err);
 
 	if (status || !known || (status = xfp_key_outliers(&source, &p->parameters, &key, err)))
 		return status;
@@ -350,14 +352,14 @@ static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *er
 	for (int s = 0; !status && s < XFP_STAMPS; s++) {
 		char present[33] = "";
 		bool well_formed = xfp_stamp_read(work, p->number, (enum xfp_stamp)s, present);
-		bool there = p->state->there >> s & 1;
+		bool there = p->state->in_store >> s & 1;
 
 		if (there && (!well_formed || strcmp(present, p->state->key[s])))
 			status = xfp_stamp_write(work, p->number, (enum xfp_stamp)s, p->state->key[s], err);
 		else if (!there && (well_formed || xfp_stamp_exists(work, p->number, (enum xfp_stamp)s)))
 			xfp_stamp_remove(work, p->number, (enum xfp_stamp)s);
 	}
-	if (!(p->state->there >> XFP_STAMP_SURVEY & 1) && !p->assigned)
+	if (!(p->state->in_store >> XFP_STAMP_SURVEY & 1) && !p->assigned)
 		xfp_fits_remove(work, p->number);
 	return status;
 }
@@ -397,11 +399,11 @@ static enum xfp_status find_keys(struct planning *p, struct xfp_error *err)
 	if (!status && state->known && !state->receipt)
 		status = p->unit->plan == XFP_PLAN_FIT ? plan_fit(p, err) : plan_direct(p, err);
 	for (int s = 0; !status && s < XFP_STAMPS; s++)
-		state->there |= (uint32_t)have(p, state->key[s]) << s;
+		state->in_store |= (uint32_t)have(p, state->key[s]) << s;
 	if (state->receipt && p->unit->plan == XFP_PLAN_FIT)
-		state->there |= 1u << XFP_STAMP_CHOICE;
+		state->in_store |= 1u << XFP_STAMP_CHOICE;
 	if (state->moved)
-		state->there |= 1u << XFP_STAMP_PACKED;
+		state->in_store |= 1u << XFP_STAMP_PACKED;
 	return status;
 }
 
@@ -410,7 +412,7 @@ static enum xfp_status begin(struct planning *p, struct xfp_error *err)
 	struct xfp_unit_state *state = p->state;
 
 	memset(state->key, 0, sizeof state->key);
-	state->there = state->fits = 0;
+	state->in_store = state->fits = 0;
 	state->done = state->decided = state->unmet = state->nonfinite = state->expected = false;
 	state->receipt = state->moved = false;
 	return xfp_sources_find(p->c, p->number, err);
@@ -425,15 +427,15 @@ static enum xfp_status prepare(struct planning *p, struct xfp_error *err)
 	if (!status)
 		status = find_keys(p, err);
 	/* The check has just found the packed artifact damaged, so the receipt is useless as well. */
-	if (!status && state->receipt && !(state->there >> XFP_STAMP_PACKED & 1)) {
+	if (!status && state->receipt && !(state->in_store >> XFP_STAMP_PACKED & 1)) {
 		if (!(status = begin(p, err)))
 			status = find_keys(p, err);
 	}
 	if (status)
 		return status;
 	state->fits = xfp_decide_fits(&p->parameters, &p->policy, p->unit);
-	packed = state->there >> XFP_STAMP_PACKED & 1;
-	chosen = state->there >> XFP_STAMP_CHOICE & 1;
+	packed = state->in_store >> XFP_STAMP_PACKED & 1;
+	chosen = state->in_store >> XFP_STAMP_CHOICE & 1;
 	/* A dry run does not write its choices, but the predicted run would. */
 	state->done = packed && (chosen || p->unit->plan != XFP_PLAN_FIT || (p->c->request->dry_run && state->decided));
 	if (p->c->request->dry_run)
@@ -462,7 +464,7 @@ enum xfp_status xfp_prepare_survey(struct xfp_conversion *c, uint32_t number, bo
 	if (status || !p.state->known || (status = survey_key(&p, err)))
 		goto done;
 	*found = find_candidates(&p, &of_survey, p.state->key[XFP_STAMP_SURVEY], list, count);
-	p.state->there = (uint32_t)*found << XFP_STAMP_SURVEY;
+	p.state->in_store = (uint32_t)*found << XFP_STAMP_SURVEY;
 done:
 	return status || *found || c->request->dry_run ? status : stamp_unit(&p, err);
 }

@@ -22,7 +22,7 @@ static enum xfp_status adopt_sources(struct xfp_unit_state *state, const struct 
 }
 
 /* Find the unit's source digests; falls back to the receipt if the manifest has lost them. */
-static enum xfp_status know_sources(struct xfp_conversion *c, uint32_t number, const struct xfp_receipt *receipt,
+static enum xfp_status load_sources(struct xfp_conversion *c, uint32_t number, const struct xfp_receipt *receipt,
 				    struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
@@ -103,7 +103,7 @@ enum xfp_status xfp_receipt_apply(struct xfp_conversion *c, uint32_t number, con
 	/* An unreadable receipt is ignored and kept; its artifacts are made again. */
 	if (status || !*key)
 		return XFP_OK;
-	if (!(status = know_sources(c, number, &receipt, err)) && c->units.state[number].known)
+	if (!(status = load_sources(c, number, &receipt, err)) && c->units.state[number].known)
 		status = judge(c, number, &receipt, key, parameters, policy, taken, err);
 	xfp_receipt_free(&receipt);
 	return status;

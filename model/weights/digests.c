@@ -192,7 +192,7 @@ struct check_all {
 };
 
 /* Only the calling thread asks `watch`; the others see its answer. */
-static bool go_on(void *context, uint64_t numbers)
+static bool not_ended(void *context, uint64_t numbers)
 {
 	struct check_all *all = context;
 
@@ -205,16 +205,16 @@ static bool ask(void *context, uint64_t numbers)
 	struct check_all *all = context;
 	const struct xfp_digest_reading *reading = all->reading;
 
-	if (go_on(all, numbers) && reading->watch && !reading->watch(reading->context, numbers))
+	if (not_ended(all, numbers) && reading->watch && !reading->watch(reading->context, numbers))
 		atomic_store(&all->ended, true);
-	return go_on(all, numbers);
+	return not_ended(all, numbers);
 }
 
 static void check_one(void *context, unsigned thread, size_t member)
 {
 	struct check_all *all = context;
 	struct xfp_digests *d = all->digests;
-	struct xfp_digest_reading reading = { all->reading->releases_pages, thread ? go_on : ask, all };
+	struct xfp_digest_reading reading = { all->reading->releases_pages, thread ? not_ended : ask, all };
 	struct xfp_member_info info;
 	bool ended = false;
 

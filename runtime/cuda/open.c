@@ -188,7 +188,7 @@ enum xfp_status xfp_cuda_open(struct xfp_cuda **out, struct xfp_error *err)
 }
 
 /* If the context was destroyed, its objects are gone, and their addresses and handles may belong to others. */
-static bool is_there(const struct xfp_cuda *cuda)
+static bool context_is_current(const struct xfp_cuda *cuda)
 {
 	unsigned long long id;
 
@@ -201,7 +201,7 @@ void xfp_cuda_close(struct xfp_cuda *cuda)
 
 	if (!cuda)
 		return;
-	if (is_there(cuda) && !cuda->cu.cuCtxPushCurrent(cuda->context)) {
+	if (context_is_current(cuda) && !cuda->cu.cuCtxPushCurrent(cuda->context)) {
 		xfp_cuda_upload_end(cuda);
 		cuda->cu.cuCtxPopCurrent(&context);
 	}

@@ -27,7 +27,7 @@ struct family_parser {
 };
 
 /* Return the first word of *text, NUL-terminated, and advance *text past it and the blanks after it. */
-static char *take_word(char **text)
+static char *next_word(char **text)
 {
 	char *word = *text;
 	size_t length = strcspn(word, BLANKS);
@@ -75,7 +75,7 @@ static char *expand(const struct family_parser *parser, const char *text)
 
 static enum xfp_status add_definition(struct family_parser *parser, char *rest, struct xfp_error *err)
 {
-	char *name = take_word(&rest);
+	char *name = next_word(&rest);
 	struct definition *more, *to;
 
 	if (!*name || name[strspn(name, NAME_CHARACTERS)] || !*rest)
@@ -102,7 +102,7 @@ static enum xfp_status add_words(char ***list, uint32_t *count, char *rest, stru
 		if (!more)
 			return xfp_no_memory(err);
 		*list = more;
-		if (!(more[*count] = strdup(take_word(&rest))))
+		if (!(more[*count] = strdup(next_word(&rest))))
 			return xfp_no_memory(err);
 		++*count;
 	}
@@ -141,7 +141,7 @@ static enum xfp_status parse_line(struct family_parser *parser, unsigned number,
 	line += strspn(line, BLANKS);
 	if (!*line || *line == '#')
 		return XFP_OK;
-	word = take_word(&line);
+	word = next_word(&line);
 	if (!strcmp(word, "about")) {
 		free(family->about);
 		return (family->about = strdup(line)) ? XFP_OK : xfp_no_memory(err);
@@ -151,7 +151,7 @@ static enum xfp_status parse_line(struct family_parser *parser, unsigned number,
 	if (!strcmp(word, "architecture"))
 		return add_words(&family->architectures, &family->architecture_count, line, err);
 	if (!strcmp(word, "tied")) {
-		char *value = take_word(&line);
+		char *value = next_word(&line);
 
 		family->tied = !strcmp(value, "yes");
 		if (!family->tied && strcmp(value, "no"))
@@ -162,7 +162,7 @@ static enum xfp_status parse_line(struct family_parser *parser, unsigned number,
 		return add_definition(parser, line, err);
 	if (!strcmp(word, "optional")) {
 		optional = true;
-		word = take_word(&line);
+		word = next_word(&line);
 	}
 	for (unsigned i = 0; i < sizeof actions / sizeof *actions; i++)
 		if (!strcmp(word, actions[i]))

@@ -257,7 +257,7 @@ static enum xfp_status no_such_family(char *const *folders, uint32_t count, cons
 			XFP_FAMILY_SUFFIX);
 }
 
-enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct xfp_model_config *config,
+enum xfp_status xfp_family_find(const struct xfp_family_request *request, const struct xfp_model_config *config,
 				struct xfp_family_choice *choice, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -265,19 +265,19 @@ enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct
 	uint32_t count = 0;
 
 	*choice = (struct xfp_family_choice){ 0 };
-	if (!wish->family || !xfp_names_file(wish->family, XFP_FAMILY_SUFFIX))
-		status = list_folders(wish->folder, &folders, &count, err);
-	if (!status && !wish->family) {
+	if (!request->family || !xfp_names_file(request->family, XFP_FAMILY_SUFFIX))
+		status = list_folders(request->folder, &folders, &count, err);
+	if (!status && !request->family) {
 		status = xfp_family_choose(folders, count, config, &choice->path, &choice->why, err);
 	} else if (!status) {
-		choice->path = folders ? file_of(folders, count, wish->family) : strdup(wish->family);
+		choice->path = folders ? file_of(folders, count, request->family) : strdup(request->family);
 		choice->why = strdup("as asked for");
 		if (!choice->path || !choice->why)
 			status = xfp_no_memory(err);
 		else if (access(choice->path, R_OK))
 			status = errno != ENOENT
 					 ? xfp_fail_errno(err, errno, "--family %s", xfp_printable(choice->path).text)
-				 : folders ? no_such_family(folders, count, wish->family, err)
+				 : folders ? no_such_family(folders, count, request->family, err)
 					   : xfp_fail(err, XFP_USAGE, "--family %s: no such file",
 						      xfp_printable(choice->path).text);
 	}

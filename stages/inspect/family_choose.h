@@ -11,7 +11,7 @@
 #include "stages/inspect/family.h"
 
 /* The user's request; NULL: not given. */
-struct xfp_family_wish {
+struct xfp_family_request {
 	const char *family; /* a name; with a slash or ending in .family, a file */
 	const char *folder; /* search only this folder */
 };
@@ -26,7 +26,7 @@ struct xfp_family_choice {
 /* Find the requested family, or the one that `config` selects. XFP_USAGE: a name or file that does not exist.
  * XFP_FAILED: the folder does not exist. XFP_BAD_INPUT: a file that is not a family, or two families of a folder that
  * claim the model. */
-enum xfp_status xfp_family_find(const struct xfp_family_wish *wish, const struct xfp_model_config *config,
+enum xfp_status xfp_family_find(const struct xfp_family_request *request, const struct xfp_model_config *config,
 				struct xfp_family_choice *choice, struct xfp_error *err);
 void xfp_family_choice_free(struct xfp_family_choice *choice);
 

@@ -36,8 +36,8 @@ static struct reading read_as(const struct xfp_rule_layout *layout, const struct
 }
 
 /* The first dimension that contradicts the layout, or the rank if all agree. */
-static uint32_t misfit(const struct xfp_rule_layout *layout, const struct xfp_source_tensor *tensor,
-		       const struct xfp_model_config *config)
+static uint32_t mismatched_dimension(const struct xfp_rule_layout *layout, const struct xfp_source_tensor *tensor,
+				     const struct xfp_model_config *config)
 {
 	uint32_t d = 0;
 
@@ -59,7 +59,7 @@ uint32_t xfp_projection_fit(const struct xfp_rule *rule, const struct xfp_source
 	for (uint32_t i = 0; i < rule->layout_count; i++) {
 		const struct xfp_rule_layout *layout = &rule->layouts[i];
 
-		if (layout->rank == tensor->rank && misfit(layout, tensor, config) == layout->rank)
+		if (layout->rank == tensor->rank && mismatched_dimension(layout, tensor, config) == layout->rank)
 			fit |= UINT32_C(1) << i;
 	}
 	return fit;
@@ -110,7 +110,7 @@ enum xfp_projection_fault xfp_projection_check(const struct xfp_rule *rule, uint
 			 tensor->rank == 1 ? "" : "s", l->rank);
 		return XFP_FAULT_RANK;
 	}
-	if ((wrong = misfit(l, tensor, config)) < l->rank) {
+	if ((wrong = mismatched_dimension(l, tensor, config)) < l->rank) {
 		snprintf(why, 256, "dimension %" PRIu32 " is %" PRIu64 " and not %.128s", wrong + 1,
 			 tensor->shape[wrong], l->equals[wrong]);
 		return XFP_FAULT_SHAPE;

@@ -145,7 +145,7 @@ static enum xfp_status source_of(const struct xfp_ledger_unit *unit, const struc
 
 /* Decide about a unit without an earlier stage: kept, or fp8. If fp8 cannot represent it, or would not make it smaller,
  * it is kept. */
-static enum xfp_status decide_alone(struct xfp_job *job, struct xfp_packed *packed, struct xfp_error *err)
+static enum xfp_status decide_direct(struct xfp_job *job, struct xfp_packed *packed, struct xfp_error *err)
 {
 	uint64_t element = xfp_dtype_bits(job->unit->dtype) / 8;
 	bool smaller = packed->cols + sizeof(float) < packed->cols * element, fp8;
@@ -195,7 +195,7 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	if (!packed.matrix)
 		return xfp_no_memory(err);
 	status = unit->plan == XFP_PLAN_FIT ? follow_choice(job, &choice, &packed, err)
-					    : decide_alone(job, &packed, err);
+					    : decide_direct(job, &packed, err);
 	if (!status)
 		status = source_of(unit, &packed, &source, err);
 	if (!status)

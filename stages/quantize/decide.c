@@ -28,7 +28,7 @@ uint32_t xfp_decide_fits(const struct xfp_parameters *parameters, const struct x
 }
 
 /* Find all fits of the kinds [first, end) that the modes need. */
-static enum xfp_status find_fits(struct xfp_select_input *input, const struct xfp_decide_means *means, void *own,
+static enum xfp_status find_fits(struct xfp_select_input *input, const struct xfp_decide_callbacks *means, void *own,
 				 enum xfp_fit_kind first, enum xfp_fit_kind end, struct xfp_error *err)
 {
 	enum xfp_status missing = XFP_OK;
@@ -48,7 +48,7 @@ static enum xfp_status find_fits(struct xfp_select_input *input, const struct xf
 }
 
 /* `unmet`: no candidate meets the floor, and the extended set was not measured. */
-static enum xfp_status choose(struct xfp_select_input *input, const struct xfp_decide_means *means, void *own,
+static enum xfp_status choose(struct xfp_select_input *input, const struct xfp_decide_callbacks *means, void *own,
 			      struct xfp_choice *choice, bool *unmet, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -68,7 +68,7 @@ static enum xfp_status choose(struct xfp_select_input *input, const struct xfp_d
 	return status;
 }
 
-enum xfp_status xfp_decide(struct xfp_select_input *input, const struct xfp_decide_means *means, void *own,
+enum xfp_status xfp_decide(struct xfp_select_input *input, const struct xfp_decide_callbacks *means, void *own,
 			   struct xfp_choice *choice, struct xfp_error *err)
 {
 	bool unmet = false;

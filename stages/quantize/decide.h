@@ -6,9 +6,9 @@
  * missing artifacts. They obtain measurements in different ways (a stage opens the artifacts that its stamps name, the
  * front end queries the manifest first), but must reach the same decision.
  *
- * A unit's parameters are those of its policy; if its outlier threshold is automatic, the survey narrows them (aim.h).
- * The first fits are measured, and the choice is made among their candidates (select.h). If none of them meets the
- * floor, the extended set is measured completely, and the choice is made among all candidates.
+ * A unit's parameters are those of its policy; if its outlier threshold is automatic, the survey narrows them
+ * (target.h). The first fits are measured, and the choice is made among their candidates (select.h). If none of them
+ * meets the floor, the extended set is measured completely, and the choice is made among all candidates.
  */
 #ifndef XFP_DECIDE_H
 #define XFP_DECIDE_H
@@ -26,7 +26,7 @@ uint32_t xfp_decide_fits(const struct xfp_parameters *parameters, const struct x
 			 const struct xfp_ledger_unit *unit);
 
 /* Callbacks that provide measurements. */
-struct xfp_decide_means {
+struct xfp_decide_callbacks {
 	/* Fill in one of input->fits, and input->sampled if a sample decides and `sample` is NULL. XFP_WANT_EXTENDED:
 	 * the fit does not exist, so that nothing can be decided; the other fits are still queried. */
 	enum xfp_status (*find)(void *own, enum xfp_fit_kind kind, struct xfp_select_input *input,
@@ -40,7 +40,7 @@ struct xfp_decide_means {
 
 /* Make the choice; input->fits is then what it was made from. XFP_WANT_EXTENDED: measurements are missing. Otherwise
  * the statuses of xfp_select. */
-enum xfp_status xfp_decide(struct xfp_select_input *input, const struct xfp_decide_means *means, void *own,
+enum xfp_status xfp_decide(struct xfp_select_input *input, const struct xfp_decide_callbacks *means, void *own,
 			   struct xfp_choice *choice, struct xfp_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 #include "kernels/encode/scaled_published.h"
 
 #define COMPACT_ROUNDS 3
-#define COMPACT_LEAST 2048 /* groups of a sample: a 64th of all, within these bounds */
+#define COMPACT_MIN 2048 /* groups of a sample: a 64th of all, within these bounds */
 #define PUBLISHED_GROUPS 8192
 
 /* Work per weight of a sampled row: for reading it, and for fitting codebooks of its groups with the published
@@ -55,7 +55,7 @@ static uint64_t wanted(const struct sample *s, uint64_t groups)
 		return groups < PUBLISHED_GROUPS ? groups : PUBLISHED_GROUPS;
 	if (s->grouping.mode == XFP_MODE_V2A)
 		return xfp_scaled_sample_count(groups, s->candidates[0]->library);
-	count = count < COMPACT_LEAST ? COMPACT_LEAST : count > XFP_SAMPLE_COMPACT ? XFP_SAMPLE_COMPACT : count;
+	count = count < COMPACT_MIN ? COMPACT_MIN : count > XFP_SAMPLE_COMPACT ? XFP_SAMPLE_COMPACT : count;
 	return count < groups ? count : groups;
 }
 
@@ -139,7 +139,7 @@ static void publish_row(struct sample *s, const struct xfp_training_row *row, ui
 	s->count += s->sampling.each;
 }
 
-static void take_row(void *own, const struct xfp_training_row *row, uint64_t number)
+static void add_row(void *own, const struct xfp_training_row *row, uint64_t number)
 {
 	struct sample *s = own;
 	const struct xfp_grouping *grouping = &s->grouping;
@@ -259,7 +259,7 @@ enum xfp_status xfp_library_train(const struct xfp_training *training, unsigned 
 		s.watcher = training->watcher;
 		s.row_work = rows * count / s.sampling.rows;
 		s.library_work = TRAINING_WORK;
-		status = training->walk(training->context, s.sampling.rows, take_row, &s, err);
+		status = training->walk(training->context, s.sampling.rows, add_row, &s, err);
 	}
 	if (!status && grouping->mode == XFP_MODE_V2C)
 		xfp_compact_count(&s.sampled.compact, 0, s.count, s.peaks);

@@ -174,7 +174,7 @@ static void raise_tiles(float *unit, uint64_t m, const struct xfp_rows *block, c
 }
 
 /* Take the next block and its number; false after the last. The next read uses this worker's spare buffer. */
-static bool take_block(struct line *line, struct worker *worker, struct xfp_rows *block, uint64_t *number)
+static bool next_block(struct line *line, struct worker *worker, struct xfp_rows *block, uint64_t *number)
 {
 	struct xfp_rows *rows = &line->rows;
 	bool taken;
@@ -245,7 +245,7 @@ static void work(struct line *line, struct worker *worker)
 	uint64_t number;
 
 	/* The worker that takes a block also adds it, so that none waits forever. */
-	while (take_block(line, worker, &block, &number)) {
+	while (next_block(line, worker, &block, &number)) {
 		count_block(line->scan, worker, &block);
 		add_block(line, worker, &block, number);
 	}

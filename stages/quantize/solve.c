@@ -82,7 +82,7 @@ static uint32_t prune(struct point *points, uint32_t count)
 }
 
 /* Whether `b` is on or above the line from `a` to `c`. */
-static bool is_dull(const struct point *a, const struct point *b, const struct point *c)
+static bool is_dominated(const struct point *a, const struct point *b, const struct point *c)
 {
 	return worth(a, b) <= worth(b, c);
 }
@@ -94,7 +94,8 @@ static void add_steps(struct problem *p, uint32_t unit, uint32_t *corner)
 	uint32_t corners = 0;
 
 	for (uint32_t i = p->first[unit]; i < p->first[unit + 1]; i++) {
-		while (corners > 1 && is_dull(&points[corner[corners - 2]], &points[corner[corners - 1]], &points[i]))
+		while (corners > 1 &&
+		       is_dominated(&points[corner[corners - 2]], &points[corner[corners - 1]], &points[i]))
 			corners--;
 		corner[corners++] = i;
 	}
@@ -297,7 +298,7 @@ static bool search(struct problem *p, uint32_t between)
 
 /* ------------------------------------------------------------------------------------------------ */
 
-static void tell(const struct problem *p, uint32_t *chosen, struct xfp_solution *solution)
+static void store_solution(const struct problem *p, uint32_t *chosen, struct xfp_solution *solution)
 {
 	for (uint32_t u = 0; u < p->count; u++) {
 		chosen[u] = p->points[p->best[u]].option;
@@ -329,7 +330,7 @@ enum xfp_status xfp_solve(const struct xfp_solve_unit *units, uint32_t count, ui
 		ok = r.bound >= p.best_error || search(&p, r.between);
 	}
 	solution->exact = !p.cut_short;
-	tell(&p, chosen, solution);
+	store_solution(&p, chosen, solution);
 done:
 	problem_free(&p);
 	return ok ? XFP_OK : xfp_no_memory(err);

@@ -295,7 +295,7 @@ static enum xfp_status mark_capped(const struct xfp_survey *survey, uint32_t sig
 /* ---- measuring --------------------------------------------------------------------------------- */
 
 /* The state of one measuring pass over a sample. */
-struct going {
+struct survey_run {
 	const struct xfp_survey *survey;
 	const struct sample_marks *marks;
 	struct xfp_fitting fitting;
@@ -305,24 +305,24 @@ static enum xfp_status walk_sample(void *context, uint64_t n,
 				   void (*visit)(void *own, const struct xfp_training_row *row, uint64_t i), void *own,
 				   struct xfp_error *err)
 {
-	struct going *going = context;
-	const struct xfp_survey *survey = going->survey;
+	struct survey_run *survey_run = context;
+	const struct xfp_survey *survey = survey_run->survey;
 	float *x = xfp_row_new(survey->known->cols);
 	uint32_t b = 0;
 
 	if (!x)
 		return xfp_no_memory(err);
-	xfp_fitting_matrix(&going->fitting, survey->blocks[0].matrix);
+	xfp_fitting_matrix(&survey_run->fitting, survey->blocks[0].matrix);
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t number = i * survey->rows / n, row;
 		const struct xfp_marks *marks;
 		struct xfp_training_row taken = { .x = x };
 
 		while (number >= survey->blocks[b].first + survey->blocks[b].rows.count)
-			xfp_fitting_matrix(&going->fitting, survey->blocks[++b].matrix);
-		marks = &going->marks->block[b];
+			xfp_fitting_matrix(&survey_run->fitting, survey->blocks[++b].matrix);
+		marks = &survey_run->marks->block[b];
 		row = number - survey->blocks[b].first;
-		xfp_rows_scaled(&survey->blocks[b].rows, &going->fitting.scaling, row, 1, NULL, x);
+		xfp_rows_scaled(&survey->blocks[b].rows, &survey_run->fitting.scaling, row, 1, NULL, x);
 		taken.marked = marks->column + marks->first[row];
 		taken.marks = marks->first[row + 1] - marks->first[row];
 		for (uint64_t j = 0; j < taken.marks; j++)
@@ -335,13 +335,14 @@ static enum xfp_status walk_sample(void *context, uint64_t n,
 
 /* Convert the results of all sampled rows into candidates in the form of an artifact. fp8, which has no outliers, is
  * listed with the first threshold only. */
-static void sum_up(const struct going *going, uint32_t sigma_milli, struct xfp_candidate *list, double *cosine)
+static void sum_up(const struct survey_run *survey_run, uint32_t sigma_milli, struct xfp_candidate *list,
+		   double *cosine)
 {
-	const struct xfp_measure *measure = &going->fitting.measure;
+	const struct xfp_measure *measure = &survey_run->fitting.measure;
 
 	for (uint32_t i = 0; i < measure->count; i++) {
 		struct xfp_candidate *candidate = &list[i];
-		const struct xfp_survey *survey = going->survey;
+		const struct xfp_survey *survey = survey_run->survey;
 		double error = 0, norm = 0;
 
 		*candidate = measure->candidates[i];
@@ -355,11 +356,11 @@ static void sum_up(const struct going *going, uint32_t sigma_milli, struct xfp_c
 		}
 		if (candidate->mode != XFP_MODE_FP8) {
 			candidate->sigma_milli = sigma_milli;
-			candidate->outliers = going->fitting.known.first[going->fitting.known.matrices];
+			candidate->outliers = survey_run->fitting.known.first[survey_run->fitting.known.matrices];
 		}
-		candidate->bytes = xfp_candidate_bytes(candidate, &going->fitting.known);
+		candidate->bytes = xfp_candidate_bytes(candidate, &survey_run->fitting.known);
 		candidate->error = norm > 0 ? error / norm : 0;
-		xfp_cosine_summary(cosine, going->survey->rows, &candidate->cos_median, &candidate->cos_p5);
+		xfp_cosine_summary(cosine, survey_run->survey->rows, &candidate->cos_median, &candidate->cos_p5);
 		if (!isfinite(candidate->error)) {
 			candidate->cos_median = candidate->cos_p5 = -1;
 			candidate->error = 1;
@@ -367,10 +368,10 @@ static void sum_up(const struct going *going, uint32_t sigma_milli, struct xfp_c
 	}
 }
 
-static void go_through(struct going *going)
+static void measure_blocks(struct survey_run *survey_run)
 {
-	const struct xfp_survey *survey = going->survey;
-	struct xfp_fitting *fitting = &going->fitting;
+	const struct xfp_survey *survey = survey_run->survey;
+	struct xfp_fitting *fitting = &survey_run->fitting;
 
 	for (uint32_t b = 0; b < survey->block_count; b++) {
 		const struct xfp_survey_block *block = &survey->blocks[b];
@@ -379,7 +380,7 @@ static void go_through(struct going *going)
 		fitting->measure.held = block->first;
 #pragma omp parallel for schedule(dynamic, 4)
 		for (uint64_t r = 0; r < block->rows.count; r++) {
-			xfp_fitting_row(fitting, xfp_thread(), &block->rows, &going->marks->block[b], r);
+			xfp_fitting_row(fitting, xfp_thread(), &block->rows, &survey_run->marks->block[b], r);
 			xfp_fitting_done(fitting, 1);
 		}
 	}
@@ -399,16 +400,16 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 			       struct xfp_candidate *list, uint32_t *count, struct xfp_error *err)
 {
 	const struct xfp_fit_methods *methods = library ? &xfp_fit_libraries : &xfp_fit_codebooks;
-	struct going going = { .survey = survey,
-			       .marks = &marks[thresholds->count / 2],
-			       .fitting = { .parameters = parameters, .known = *survey->known } };
-	struct xfp_fitting *fitting = &going.fitting;
+	struct survey_run survey_run = { .survey = survey,
+					 .marks = &marks[thresholds->count / 2],
+					 .fitting = { .parameters = parameters, .known = *survey->known } };
+	struct xfp_fitting *fitting = &survey_run.fitting;
 	double *cosine = malloc(survey->rows * sizeof *cosine);
 	enum xfp_status status = XFP_OK;
 	uint32_t all;
 
 	fitting->known.first = malloc((fitting->known.matrices + (size_t)1) * sizeof *fitting->known.first);
-	fitting->training = (struct xfp_training){ survey->rows, survey->watcher, &going, walk_sample };
+	fitting->training = (struct xfp_training){ survey->rows, survey->watcher, &survey_run, walk_sample };
 	fitting->measure.count = xfp_candidates_with(library, parameters, bits, fitting->measure.candidates);
 	if (!cosine || !fitting->known.first)
 		status = xfp_no_memory(err);
@@ -420,10 +421,10 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 		status = xfp_fitting_begin(fitting, methods, NULL, err);
 	all = fitting->measure.count;
 	for (uint32_t i = 0; !status && fitting->measure.count && i < thresholds->count; i++) {
-		going.marks = &marks[i];
-		go_through(&going);
+		survey_run.marks = &marks[i];
+		measure_blocks(&survey_run);
 		spread(marks[i].all, &fitting->known);
-		sum_up(&going, thresholds->sigma_milli[i], list + *count, cosine);
+		sum_up(&survey_run, thresholds->sigma_milli[i], list + *count, cosine);
 		*count += fitting->measure.count;
 		fitting->measure.count = fitting->measure.fitted;
 	}

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-#include "stages/quantize/aim.h"
 #include "stages/quantize/candidates.h"
+#include "stages/quantize/target.h"
 
 struct xfp_thresholds xfp_survey_thresholds(const struct xfp_parameters *parameters)
 {
 	uint32_t sigma = parameters->outlier_sigma;
 
-	return sigma == XFP_SIGMA_AUTO ? xfp_aim_thresholds : (struct xfp_thresholds){ sigma ? 2 : 1, { 0, sigma } };
+	return sigma == XFP_SIGMA_AUTO ? xfp_target_thresholds : (struct xfp_thresholds){ sigma ? 2 : 1, { 0, sigma } };
 }
 
 uint32_t xfp_list_variants(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
@@ -23,7 +23,7 @@ uint32_t xfp_list_variants(const struct xfp_candidate *list, uint32_t count, con
 		const struct xfp_candidate *c = &list[i];
 
 		if (c->bytes >= source || c->cos_median < 0 || !(policy->format.bits >> c->k & 1) ||
-		    (policy->floor && c->cos_median < xfp_aim_floor(policy)))
+		    (policy->floor && c->cos_median < xfp_target_floor(policy)))
 			continue;
 		if (sigma_milli != XFP_SIGMA_AUTO && c->mode != XFP_MODE_FP8 && c->sigma_milli != sigma_milli)
 			continue;

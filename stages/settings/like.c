@@ -108,7 +108,8 @@ static enum xfp_status differs(const struct check *check, const char *member, co
 }
 
 /* Report tensors with other names or shapes: another model, not an edited file of the same one. */
-static enum xfp_status another_model(const struct check *check, const char *member, const char *name, const char *how)
+static enum xfp_status report_other_model(const struct check *check, const char *member, const char *name,
+					  const char *how)
 {
 	return xfp_fail(check->err, XFP_UNMET, "%s: another model: %s differs: tensor %s %s", check->like, member,
 			xfp_printable(name).text, how);
@@ -131,15 +132,15 @@ static enum xfp_status check_tensor(const struct check *check, uint32_t t)
 	char buf[24];
 
 	if (!xfp_bundle_tensor(check->bundle, t, &theirs))
-		return another_model(check, XFP_MEMBER_IDX, ours->name, "is not in the bundle");
+		return report_other_model(check, XFP_MEMBER_IDX, ours->name, "is not in the bundle");
 	if (strcmp(ours->name, theirs.name)) {
 		if (xfp_bundle_find_tensor(check->bundle, ours->name) == XFP_NOT_FOUND)
-			return another_model(check, XFP_MEMBER_IDX, ours->name, "is not in the bundle");
-		return another_model(check, XFP_MEMBER_IDX, theirs.name, "is not in the checkpoint");
+			return report_other_model(check, XFP_MEMBER_IDX, ours->name, "is not in the bundle");
+		return report_other_model(check, XFP_MEMBER_IDX, theirs.name, "is not in the checkpoint");
 	}
 	member = tensor_member(t, theirs.data, buf);
 	if (ours->rank != theirs.rank || memcmp(ours->shape, theirs.shape, ours->rank * sizeof *ours->shape))
-		return another_model(check, member, ours->name, "has another shape in the checkpoint");
+		return report_other_model(check, member, ours->name, "has another shape in the checkpoint");
 	if (ours->dtype != theirs.dtype)
 		return differs(check, member, "tensor", ours->name, "has another dtype in the checkpoint");
 	if (ours->class_ != theirs.class_)
@@ -216,7 +217,7 @@ enum xfp_status xfp_like_check(const char *like, const struct xfp_ledger *ledger
 	for (uint32_t t = 0; !status && t < ledger->tensor_count; t++)
 		status = check_tensor(&check, t);
 	if (!status && xfp_bundle_tensor(bundle, ledger->tensor_count, &tensor))
-		status = another_model(&check, XFP_MEMBER_IDX, tensor.name, "is not in the checkpoint");
+		status = report_other_model(&check, XFP_MEMBER_IDX, tensor.name, "is not in the checkpoint");
 	for (uint32_t f = 0; !status && f < ledger->extra_count; f++)
 		status = check_file(&check, f);
 	for (uint32_t u = 0; !status && u < ledger->unit_count; u++)

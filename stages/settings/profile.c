@@ -46,7 +46,7 @@ static enum xfp_status no_such_setting(const char *where, const char *name, stru
 {
 	char meant[XFP_DID_YOU_MEAN];
 
-	if (*xfp_setting_meant(name, meant))
+	if (*xfp_setting_suggestion(name, meant))
 		return xfp_fail(err, XFP_USAGE, "%s: unknown setting '%s'%s", where, xfp_printable(name).text, meant);
 	return xfp_fail(
 		err, XFP_USAGE,

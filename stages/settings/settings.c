@@ -134,7 +134,7 @@ int xfp_setting_find(const char *name)
 	return -1;
 }
 
-const char *xfp_setting_meant(const char *word, char text[XFP_DID_YOU_MEAN])
+const char *xfp_setting_suggestion(const char *word, char text[XFP_DID_YOU_MEAN])
 {
 	const char *names[XFP_SETTING_OPTIONS];
 
@@ -184,8 +184,8 @@ enum xfp_status xfp_setting_set(struct xfp_settings *s, int setting, const char 
 	return XFP_OK;
 }
 
-static enum xfp_status take_setting(const struct xfp_option *option, const char *where, const char *text,
-				    struct xfp_error *err)
+static enum xfp_status parse_setting(const struct xfp_option *option, const char *where, const char *text,
+				     struct xfp_error *err)
 {
 	return xfp_setting_set(option->context, xfp_setting_find(option->name), where, text, err);
 }
@@ -200,7 +200,7 @@ struct xfp_option xfp_setting_option(enum xfp_setting_number setting, const char
 				    .text = text ? text : row->text,
 				    .complete = row->complete,
 				    .choices = row->names,
-				    .parse = take_setting,
+				    .parse = parse_setting,
 				    .context = settings };
 }
 

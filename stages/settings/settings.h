@@ -34,7 +34,7 @@ struct xfp_settings {
 /* The number of a setting; -1: unknown name. */
 int xfp_setting_find(const char *name);
 /* Suggest settings for a misspelled word; see suggestion.h. */
-const char *xfp_setting_meant(const char *word, char text[XFP_DID_YOU_MEAN]);
+const char *xfp_setting_suggestion(const char *word, char text[XFP_DID_YOU_MEAN]);
 bool xfp_setting_is_floor(int setting); /* it takes effect when its layer is finished */
 
 /* Set a setting. `where` names the option, variable or line in messages. XFP_USAGE: invalid value. */

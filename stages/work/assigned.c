@@ -27,7 +27,7 @@ static void put_record(uint32_t unit, const struct xfp_assignment *a, char recor
 	snprintf(record + SEALED, 18, "%s\n", seal);
 }
 
-static bool take_record(uint32_t unit, const char record[RECORD], struct xfp_assignment *assignment)
+static bool parse_record(uint32_t unit, const char record[RECORD], struct xfp_assignment *assignment)
 {
 	char text[SEALED + 1], form[XFP_ASSIGNMENT_TEXT], bits[24], again[RECORD + 1];
 	struct xfp_assignment a;
@@ -108,7 +108,7 @@ enum xfp_status xfp_assigned_read(const char *work, uint32_t unit, struct xfp_as
 		got = pread(fd, record, RECORD, (off_t)unit * RECORD);
 		if (got < 0)
 			status = xfp_fail_errno(err, errno, "%s", path);
-		else if (got != RECORD || !take_record(unit, record, assignment))
+		else if (got != RECORD || !parse_record(unit, record, assignment))
 			status = damaged(path, unit, err);
 		*found = !status;
 		close(fd);
@@ -135,7 +135,7 @@ enum xfp_status xfp_assigned_read_all(const char *work, uint32_t count, struct x
 	else if (!status && !(list = malloc((count + (size_t)1) * sizeof *list)))
 		status = xfp_no_memory(err);
 	for (uint32_t u = 0; !status && u < count; u++)
-		if (!take_record(u, text + u * (size_t)RECORD, &list[u]))
+		if (!parse_record(u, text + u * (size_t)RECORD, &list[u]))
 			status = damaged(path, u, err);
 	if (!status) {
 		parameters->assigned = list;

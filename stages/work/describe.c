@@ -47,7 +47,7 @@ static char *why_kept(const struct xfp_ledger *ledger, const struct xfp_paramete
 
 /* The reason that a unit gives for the fate of its tensor; allocated. */
 static char *reason_of(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters, uint32_t u,
-		       const struct xfp_form_taken *taken)
+		       const struct xfp_stored_form *taken)
 {
 	const char *class = xfp_class_name(ledger->units[u].class_);
 
@@ -61,7 +61,7 @@ static char *reason_of(const struct xfp_ledger *ledger, const struct xfp_paramet
 /* Call `visit` for each tensor of each unit, in order, with its fate and reason; for a tensor with several units, one
  * that quantizes it is last. `quantized` is [tensors], all false. */
 static enum xfp_status each_fate(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
-				 const struct xfp_form_taken *taken, bool *quantized,
+				 const struct xfp_stored_form *taken, bool *quantized,
 				 void (*visit)(void *own, uint32_t tensor, char *reason, bool quantized), void *own,
 				 struct xfp_error *err)
 {
@@ -100,7 +100,7 @@ static void settle(void *own, uint32_t tensor, char *reason, bool quantized)
 }
 
 enum xfp_status xfp_fates_settle(struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
-				 const struct xfp_form_taken *taken, struct xfp_error *err)
+				 const struct xfp_stored_form *taken, struct xfp_error *err)
 {
 	bool *quantized = calloc(ledger->tensor_count + (size_t)1, sizeof *quantized);
 	enum xfp_status status;
@@ -115,7 +115,7 @@ enum xfp_status xfp_fates_settle(struct xfp_ledger *ledger, const struct xfp_par
 	return status;
 }
 
-static void take_length(void *own, uint32_t tensor, char *reason, bool quantized)
+static void store_length(void *own, uint32_t tensor, char *reason, bool quantized)
 {
 	(void)quantized;
 	((uint64_t *)own)[tensor] = strlen(reason);
@@ -123,7 +123,7 @@ static void take_length(void *own, uint32_t tensor, char *reason, bool quantized
 }
 
 enum xfp_status xfp_fates_bytes(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
-				const struct xfp_form_taken *taken, uint64_t *bytes, struct xfp_error *err)
+				const struct xfp_stored_form *taken, uint64_t *bytes, struct xfp_error *err)
 {
 	bool *quantized = calloc(ledger->tensor_count + (size_t)1, sizeof *quantized);
 	uint64_t *length = calloc(ledger->tensor_count + (size_t)1, sizeof *length);
@@ -132,7 +132,7 @@ enum xfp_status xfp_fates_bytes(const struct xfp_ledger *ledger, const struct xf
 	for (uint32_t t = 0; !status && t < ledger->tensor_count; t++)
 		length[t] = strlen(ledger->tensors[t].reason);
 	if (!status)
-		status = each_fate(ledger, parameters, taken, quantized, take_length, length, err);
+		status = each_fate(ledger, parameters, taken, quantized, store_length, length, err);
 	*bytes = 0;
 	for (uint32_t t = 0; !status && t < ledger->tensor_count; t++)
 		*bytes += length[t];

@@ -10,7 +10,7 @@
 #include "schemas/parameters.h"
 
 /* The form that a unit is stored in. */
-struct xfp_form_taken {
+struct xfp_stored_form {
 	enum xfp_mode mode;
 	uint32_t k;
 };
@@ -18,10 +18,10 @@ struct xfp_form_taken {
 /* Make fates and reasons final: `taken` is [ledger->unit_count]. A tensor whose units all stayed at source precision
  * counts as kept, whatever the ledger planned. */
 enum xfp_status xfp_fates_settle(struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
-				 const struct xfp_form_taken *taken, struct xfp_error *err);
+				 const struct xfp_stored_form *taken, struct xfp_error *err);
 /* The total size of all reasons after xfp_fates_settle, without changing the ledger. */
 enum xfp_status xfp_fates_bytes(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
-				const struct xfp_form_taken *taken, uint64_t *bytes, struct xfp_error *err);
+				const struct xfp_stored_form *taken, uint64_t *bytes, struct xfp_error *err);
 
 /* The text of xfp.json: everything needed to make the same bundle again, and nothing else. The caller frees it; NULL if
  * memory runs out. */

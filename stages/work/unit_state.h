@@ -22,7 +22,7 @@ struct xfp_unit_state {
 	bool stays;               /* used by runs into other outputs: --drop-cache keeps its packed artifact */
 	bool recorded;            /* recorded in the manifest, as part of this run */
 	uint32_t fits;            /* bit F: its choice depends on enum xfp_fit_kind F; 0: the survey decides */
-	uint32_t there;           /* bit S: the current artifact of stamp S is in the store */
+	uint32_t in_store;        /* bit S: the current artifact of stamp S is in the store */
 	uint32_t made;            /* bit S: it was made in this run */
 	double seconds;           /* time spent on it in this run */
 	double progress;          /* finished share of its work, for the progress bar */

@@ -15,17 +15,17 @@
 static bool identity_of(const char *path, struct xfp_identity *identity)
 {
 	struct stat st;
-	bool there = !stat(path, &st);
+	bool present = !stat(path, &st);
 
-	*identity = there ? xfp_identity_of(&st) : (struct xfp_identity){ 0 };
-	return there;
+	*identity = present ? xfp_identity_of(&st) : (struct xfp_identity){ 0 };
+	return present;
 }
 
 struct xfp_verification xfp_verification_begin(const char *work, const char *bundle)
 {
 	struct xfp_verification v = { .work = work, .bundle = bundle, .started = xfp_now() };
 
-	v.there = identity_of(bundle, &v.identity);
+	v.present = identity_of(bundle, &v.identity);
 	return v;
 }
 
@@ -37,7 +37,7 @@ static enum xfp_status check_file(const struct xfp_verification *v, const struct
 	const struct xfp_identity *written = &stamp->identity;
 	struct xfp_identity now;
 
-	if (!v->there || v->identity.device != written->device || v->identity.inode != written->inode)
+	if (!v->present || v->identity.device != written->device || v->identity.inode != written->inode)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: not the file that the run of %s wrote", v->bundle, v->work);
 	if (passed && (!xfp_identity_equal(&v->identity, written) || !identity_of(v->bundle, &now) ||
 		       !xfp_identity_equal(&now, written)))

@@ -22,7 +22,7 @@
 struct xfp_verification {
 	const char *work, *bundle; /* borrowed */
 	struct xfp_identity identity;
-	bool there; /* whether the bundle existed at the start */
+	bool present; /* whether the bundle existed at the start */
 	double started;
 };
 

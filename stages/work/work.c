@@ -134,7 +134,7 @@ static void seal_stamp(uint32_t unit, enum xfp_stamp stamp, const char *key, cha
 }
 
 /* Parse the file's bytes; "" if they are not a stamp of this unit. */
-static void take_stamp(uint32_t unit, enum xfp_stamp stamp, char text[STAMP_BYTES + 1], ssize_t size, char key[33])
+static void parse_stamp(uint32_t unit, enum xfp_stamp stamp, char text[STAMP_BYTES + 1], ssize_t size, char key[33])
 {
 	char seal[17];
 
@@ -166,7 +166,7 @@ enum xfp_status xfp_stamp_find(const char *work, uint32_t unit, enum xfp_stamp s
 	if (fd >= 0)
 		close(fd);
 	free(path);
-	take_stamp(unit, stamp, text, size, key);
+	parse_stamp(unit, stamp, text, size, key);
 	return status;
 }
 

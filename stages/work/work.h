@@ -19,7 +19,7 @@
  *   u000012-receipt     replaces a unit's artifacts, receipts.h
  *   moving              which units are in the pending bundle, and moving-seen: moving.h
  *   events              one line per start or end of a step, appended atomically, see struct xfp_event
- *   pulses              progress of stages within their units, pulse.h
+ *   pulses              progress of stages within their units, stage_progress.h
  *   log                 output of make and the stages
  *   bundle              state of the bundle after it was written: bundle_stamp.h
  *   run                 the current or last run: run_record.h

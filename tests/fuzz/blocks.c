@@ -30,7 +30,7 @@ static void must(bool holds)
 }
 
 /* A small number or any number, also near the overflow of a product. */
-static uint64_t take_number(struct bytes_left *in)
+static uint64_t read_number(struct bytes_left *in)
 {
 	uint8_t how = (uint8_t)take(in, 1);
 
@@ -39,7 +39,7 @@ static uint64_t take_number(struct bytes_left *in)
 	return take(in, 1 + how % 8) << take(in, 1) % 64;
 }
 
-static struct xfp_recipe_part take_part(struct bytes_left *in, struct xfp_component components[2])
+static struct xfp_recipe_part read_part(struct bytes_left *in, struct xfp_component components[2])
 {
 	static const uint8_t decoded[14] = { 2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 20, 23, 39, 40 };
 	uint64_t number = take(in, 1), how = take(in, 1), elements = 1, bytes = 1, rows, cols, matrix;
@@ -51,13 +51,13 @@ static struct xfp_recipe_part take_part(struct bytes_left *in, struct xfp_compon
 		elements = type->elements;
 		bytes = type->bytes;
 	}
-	rows = take_number(in);
-	cols = take_number(in) * (how & 1 ? 1 : elements);
-	matrix = how & 64 ? take_number(in) : 0;
+	rows = read_number(in);
+	cols = read_number(in) * (how & 1 ? 1 : elements);
+	matrix = how & 64 ? read_number(in) : 0;
 	components[0] = (struct xfp_component){ XFP_COMPONENT_CODES, how & 2 ? XFP_I8 : XFP_U8, 0, take(in, 1), 0 };
-	components[0].bytes = how & 4 ? take_number(in) : cols / elements * bytes * rows - (how & 8 ? bytes : 0);
+	components[0].bytes = how & 4 ? read_number(in) : cols / elements * bytes * rows - (how & 8 ? bytes : 0);
 	components[1] = (struct xfp_component){ XFP_COMPONENT_GLOBAL, how & 16 ? XFP_F16 : XFP_F32, 0, 0, 0 };
-	components[1].bytes = how & 32 ? take_number(in) : sizeof(float) * (matrix ? rows / matrix : 1);
+	components[1].bytes = how & 32 ? read_number(in) : sizeof(float) * (matrix ? rows / matrix : 1);
 	return (struct xfp_recipe_part){ .codec = XFP_CODEC_GGUF,
 					 .version = 1,
 					 .rows = rows,
@@ -124,7 +124,7 @@ bool fuzz_blocks(const uint8_t *data, size_t size)
 {
 	struct bytes_left in = { data, data + size };
 	struct xfp_component components[2];
-	struct xfp_recipe_part part = take_part(&in, components);
+	struct xfp_recipe_part part = read_part(&in, components);
 	const struct xfp_ggml_type *type = xfp_ggml_type(part.parameters[XFP_GGML_TYPE]);
 	enum xfp_dtype dtype = type && take(&in, 1) < 240 ? type->dtype : XFP_BF16;
 

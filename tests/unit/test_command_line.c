@@ -26,8 +26,8 @@ struct outcome {
 	char *words[MAX_WORDS + 1];
 };
 
-static enum xfp_status take_count(const struct xfp_option *option, const char *where, const char *value,
-				  struct xfp_error *err)
+static enum xfp_status parse_count(const struct xfp_option *option, const char *where, const char *value,
+				   struct xfp_error *err)
 {
 	struct outcome *outcome = option->context;
 
@@ -44,7 +44,7 @@ static void read_words(struct outcome *outcome, const char *const words[])
 		{ .name = "work", .letter = 'w', .value = "DIR", .text = "", .into = &outcome->work },
 		{ .name = "quiet", .letter = 'q', .text = "", .set = &outcome->quiet },
 		{ .name = "dry-run", .text = "", .set = &outcome->dry },
-		{ .name = "count", .value = "N", .text = "", .parse = take_count, .context = outcome },
+		{ .name = "count", .value = "N", .text = "", .parse = parse_count, .context = outcome },
 		{ .name = "jobs", .value = "N", .text = "", .into_32 = &outcome->jobs, .range = { "jobs", 1, 8 } },
 		{ .name = "seed",
 		  .value = "N",

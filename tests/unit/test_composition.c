@@ -51,9 +51,9 @@ static void units_are_summed(void **unused)
 	assert_int_equal(composition.units, 3512);
 	assert_int_equal(composition.unit_weights, 4000);
 	assert_int_equal(composition.kept, 3000);
-	assert_int_equal(composition.could[XFP_CLASS_LM_HEAD], 3000);
+	assert_int_equal(composition.quantizable[XFP_CLASS_LM_HEAD], 3000);
 	assert_int_equal(composition.cols[XFP_CLASS_LM_HEAD], 320);
-	assert_int_equal(composition.could[XFP_CLASS_ATTENTION], 0);
+	assert_int_equal(composition.quantizable[XFP_CLASS_ATTENTION], 0);
 	assert_true(xfp_composition_paper_bits(&composition) == (3.25 + 3 * 8) / 4);
 	assert_true(xfp_composition_bits(&composition) == 5);
 }
@@ -91,7 +91,7 @@ static void what_is_kept_is_remarked_on(void **unused)
 	expect_remark(&composition, "kept tensors are 10 % of the bundle; --format lm_head=6 quantizes 10 %\n");
 	xfp_composition_add_unit(&composition, XFP_CLASS_EMBEDDING, XFP_MODE_KEEP, 1200, 600, 768, 16);
 	expect_remark(&composition, "kept tensors are 22 % of the bundle; --format embedding=6 quantizes 12 %\n");
-	composition.could[XFP_CLASS_EMBEDDING] = composition.could[XFP_CLASS_LM_HEAD] = 500;
+	composition.quantizable[XFP_CLASS_EMBEDDING] = composition.quantizable[XFP_CLASS_LM_HEAD] = 500;
 	expect_remark(&composition, ""); /* nothing that would make a significant difference */
 }
 

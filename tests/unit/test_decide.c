@@ -71,7 +71,7 @@ static bool known(void *own, const struct xfp_select_input *input, struct xfp_ch
 	return s->decided;
 }
 
-static const struct xfp_decide_means means = { .find = find, .sample = sample, .known = known };
+static const struct xfp_decide_callbacks means = { .find = find, .sample = sample, .known = known };
 
 static void begin(struct subject *s, uint32_t floor, uint32_t there)
 {

@@ -119,7 +119,7 @@ static void begin(struct subject *s, void **state)
 		s->states[u] = (struct xfp_unit_state){ .known = true, .done = u < 2, .source = s->source[u] };
 		for (int i = 0; i < XFP_STAMPS; i++)
 			if (letters[i]) {
-				s->states[u].there |= u < 2 || i < XFP_STAMP_CHOICE ? 1u << i : 0;
+				s->states[u].in_store |= u < 2 || i < XFP_STAMP_CHOICE ? 1u << i : 0;
 				snprintf(s->states[u].key[i], sizeof s->states[u].key[i], "%c%u", letters[i],
 					 (unsigned)u);
 			}
@@ -155,7 +155,7 @@ static void fits_go_once_the_unit_is_packed(void **state)
 	assert_true(s.states[0].receipt);
 	assert_int_equal(xfp_dropped_bytes(&s.c), 200);
 	/* Existing ones, with or without a receipt. */
-	s.states[0].there &= ~(1u << XFP_STAMP_OUTLIERS | 1u << XFP_STAMP_FIT);
+	s.states[0].in_store &= ~(1u << XFP_STAMP_OUTLIERS | 1u << XFP_STAMP_FIT);
 	expect_fits(&s, 0, "");
 	xfp_drop_fits(&s.c);
 	assert_string_equal(world.gone, "o1 f1 ");

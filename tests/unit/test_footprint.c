@@ -524,7 +524,7 @@ static void disk_has_the_library_fit(void **state)
 	assert_true(both.work >= v2 + 8 * 4096 && both.work < v2 + 8 * 8192);
 	/* Cosines of six candidates, and their libraries. */
 	for (uint32_t i = 0; i < 8; i++)
-		s->c.units.state[i].there = 1 << XFP_STAMP_LIBRARY;
+		s->c.units.state[i].in_store = 1 << XFP_STAMP_LIBRARY;
 	there = xfp_footprint_disk(input(s), XFP_EXPECTED);
 	assert_true(both.artifacts - there.artifacts > (uint64_t)8 * 4096 * 8 * 6);
 	assert_true(both.artifacts - there.artifacts < (uint64_t)8 * 4096 * 8 * 6 + 8 * 65536);
@@ -544,7 +544,7 @@ static void disk_has_the_survey(void **state)
 	both = xfp_footprint_disk(input(s), XFP_EXPECTED);
 	assert_true(both.work >= without.work + 8 * 4096 && both.work < without.work + 8 * 8192);
 	for (uint32_t i = 0; i < 8; i++)
-		s->c.units.state[i].there = 1 << XFP_STAMP_SURVEY;
+		s->c.units.state[i].in_store = 1 << XFP_STAMP_SURVEY;
 	without = xfp_footprint_disk(input(s), XFP_EXPECTED);
 	assert_true(both.artifacts - without.artifacts > 8 * 7 * 15 * sizeof(struct xfp_candidate));
 	assert_true(both.artifacts - without.artifacts < 8 * (7 * 15 * sizeof(struct xfp_candidate) + 65536));
@@ -558,7 +558,7 @@ static void disk_of_what_is_there(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 8; i++)
-		s->c.units.state[i].there = 1 << XFP_STAMP_OUTLIERS | 1 << XFP_STAMP_FIT;
+		s->c.units.state[i].in_store = 1 << XFP_STAMP_OUTLIERS | 1 << XFP_STAMP_FIT;
 	some = xfp_footprint_disk(input(s), XFP_EXPECTED);
 	for (uint32_t i = 0; i < 8; i++)
 		s->c.units.state[i].done = true;

@@ -121,7 +121,7 @@ static void census_of_uses(void **state)
 	assert_int_equal(c.runs[2].status, 3);
 	for (uint32_t i = 0; i < 4; i++) {
 		assert_string_equal(c.items[i].key, cache_keys[i]);
-		assert_true(c.items[i].there && c.items[i].known);
+		assert_true(c.items[i].present && c.items[i].known);
 		assert_int_equal(c.items[i].bytes, c.items[i].known_bytes);
 	}
 	/* A choice uses its fit, which uses its outliers; so does a packed artifact. */
@@ -149,8 +149,8 @@ static void census_of_uses(void **state)
 	OK(xfp_manifest_remove_artifact(m, CHOICE, &err));
 	c = take(&store, m);
 	assert_int_equal(c.count, 4);
-	assert_true(c.items[1].known && !c.items[1].there);
-	assert_true(c.items[2].there && !c.items[2].known);
+	assert_true(c.items[1].known && !c.items[1].present);
+	assert_true(c.items[2].present && !c.items[2].known);
 	assert_string_equal(c.items[2].kind, "");
 	xfp_census_free(&c);
 	c = take(&store, NULL);
@@ -406,7 +406,7 @@ static void killed_at(void **state, int unlinks, bool after, bool *reached)
 	c = take(&store, m);
 	for (uint32_t i = 0; i < c.count; i++) {
 		assert_true(c.items[i].known);
-		files += c.items[i].there;
+		files += c.items[i].present;
 	}
 	for (unsigned i = 0; i < 2; i++)
 		assert_true(xfp_store_has(&store, cache_keys[i]) && xfp_manifest_has(m, cache_keys[i]));

@@ -16,12 +16,12 @@ static void what_is_left_follows_from_fresh_work(void **state)
 
 	(void)state;
 	assert_true(xfp_pace_rate(&pace) > 19.999 && xfp_pace_rate(&pace) < 20.001);
-	assert_true(xfp_pace_left(&pace) > 19.999 && xfp_pace_left(&pace) < 20.001);
+	assert_true(xfp_pace_remaining(&pace) > 19.999 && xfp_pace_remaining(&pace) < 20.001);
 	pace.fresh = 0;
-	assert_true(xfp_pace_left(&pace) < 0);
+	assert_true(xfp_pace_remaining(&pace) < 0);
 	pace.fresh = 200;
 	pace.elapsed = 0;
-	assert_true(xfp_pace_left(&pace) < 0);
+	assert_true(xfp_pace_remaining(&pace) < 0);
 }
 
 /* No forecast from too little work, nor from mostly guessed work. */
@@ -41,7 +41,7 @@ static void it_is_told_when_it_can_be_trusted(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		if ((xfp_pace_left(&cases[i].pace) >= 0) != cases[i].told)
+		if ((xfp_pace_remaining(&cases[i].pace) >= 0) != cases[i].told)
 			fail_msg("case %zu", i);
 }
 
@@ -78,12 +78,12 @@ static void seconds_are_worded(void **state)
 	assert_string_equal(xfp_duration_text(12.4, text), "12 s");
 	assert_string_equal(xfp_duration_text(99.4, text), "99 s");
 	assert_string_equal(xfp_duration_text(99.5, text), "0:01:39");
-	assert_string_equal(xfp_about_text(89.4, text), "89 s");
-	assert_string_equal(xfp_about_text(90, text), "2 min");
-	assert_string_equal(xfp_about_text(5399, text), "90 min");
-	assert_string_equal(xfp_about_text(12600, text), "3.5 h");
-	assert_string_equal(xfp_left_text(89.4, text), "about 89 s left");
-	assert_string_equal(xfp_left_text(150, text), "about 2 min left");
+	assert_string_equal(xfp_rough_time_text(89.4, text), "89 s");
+	assert_string_equal(xfp_rough_time_text(90, text), "2 min");
+	assert_string_equal(xfp_rough_time_text(5399, text), "90 min");
+	assert_string_equal(xfp_rough_time_text(12600, text), "3.5 h");
+	assert_string_equal(xfp_remaining_text(89.4, text), "about 89 s left");
+	assert_string_equal(xfp_remaining_text(150, text), "about 2 min left");
 }
 
 static void a_time_is_worded(void **state)

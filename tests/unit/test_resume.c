@@ -19,7 +19,7 @@ static void expect_command(char *const *inherited, char *const *argv, const char
 
 	assert_non_null(resume.command);
 	assert_string_equal(resume.command, command);
-	assert_false(resume.elsewhere);
+	assert_false(resume.other_folder);
 	assert_string_equal(resume.folder, getcwd(here, sizeof here));
 	xfp_resume_free(&resume);
 	assert_null(resume.command);
@@ -68,7 +68,7 @@ static void the_folder_is_named_where_it_is_another(void **state)
 }
 
 /* The command for a process with these words, if make started us. */
-static void expect_make(char *const *words, const char *command, bool elsewhere)
+static void expect_make(char *const *words, const char *command, bool other_folder)
 {
 	struct xfp_resume resume;
 	char *text = NULL, *line = NULL;
@@ -106,7 +106,7 @@ static void expect_make(char *const *words, const char *command, bool elsewhere)
 	waitpid(child, NULL, 0);
 	assert_non_null(resume.command);
 	assert_string_equal(resume.command, command);
-	assert_int_equal(resume.elsewhere, elsewhere);
+	assert_int_equal(resume.other_folder, other_folder);
 	xfp_resume_free(&resume);
 }
 

@@ -9,7 +9,7 @@
 #include "conversion/goal/rounds.h"
 #include "tests/unit/unit.h"
 
-#define MOST 8u /* units */
+#define MAX_UNITS 8u /* units */
 
 /* The expected size of a variant, and its measured size; 0: as expected. */
 struct made {
@@ -30,13 +30,13 @@ struct subject {
 	struct xfp_conversion c;
 	struct xfp_request request;
 	struct xfp_ledger ledger;
-	struct xfp_ledger_unit units[MOST];
-	struct xfp_unit_state states[MOST];
+	struct xfp_ledger_unit units[MAX_UNITS];
+	struct xfp_unit_state states[MAX_UNITS];
 	struct xfp_allocation allocation;
-	const struct made *made[MOST];
-	uint32_t measured[MOST]; /* how often */
-	uint32_t undecided;      /* waits for fits; MAX: none does */
-	uint32_t failing;        /* unit whose measurement fails; MAX: none */
+	const struct made *made[MAX_UNITS];
+	uint32_t measured[MAX_UNITS]; /* how often */
+	uint32_t undecided;           /* waits for fits; MAX: none does */
+	uint32_t failing;             /* unit whose measurement fails; MAX: none */
 };
 
 static void begin(struct subject *s)
@@ -50,9 +50,9 @@ static void begin(struct subject *s)
 	s->c.request = &s->request;
 	s->c.units.ledger = &s->ledger;
 	s->c.units.state = s->states;
-	s->allocation = (struct xfp_allocation){ .c = &s->c, .unit = calloc(MOST, sizeof *s->allocation.unit) };
+	s->allocation = (struct xfp_allocation){ .c = &s->c, .unit = calloc(MAX_UNITS, sizeof *s->allocation.unit) };
 	assert_non_null(s->allocation.unit);
-	s->undecided = s->failing = MOST;
+	s->undecided = s->failing = MAX_UNITS;
 }
 
 static void end(struct subject *s)
@@ -68,7 +68,7 @@ static void put(struct subject *s, const struct made *made, uint32_t count)
 	uint32_t u = s->allocation.count++;
 	struct xfp_unit_allocation *share = &s->allocation.unit[u];
 
-	assert_true(u < MOST);
+	assert_true(u < MAX_UNITS);
 	s->ledger.unit_count = s->allocation.count;
 	s->units[u] = (struct xfp_ledger_unit){ .name = (char *)"w",
 						.role = (char *)"q",
@@ -148,7 +148,7 @@ static enum xfp_status go(struct subject *s, uint64_t budget, struct xfp_error *
 static void expect(struct subject *s, uint64_t budget, const char *at, uint32_t rounds, uint64_t total)
 {
 	struct xfp_error err = { 0 };
-	char found[MOST + 1] = "";
+	char found[MAX_UNITS + 1] = "";
 
 	if (go(s, budget, &err))
 		fail_msg("%s", err.text);
@@ -266,7 +266,7 @@ static void giving_ends(void **unused)
 
 	(void)unused;
 	begin(&s);
-	for (uint32_t u = 0; u < MOST; u++)
+	for (uint32_t u = 0; u < MAX_UNITS; u++)
 		put(&s, made, 2);
 	go(&s, 20000, NULL);
 	assert_true(s.c.solved.settled);

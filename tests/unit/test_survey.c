@@ -9,9 +9,9 @@
 #include "kernels/common/decode.h"
 #include "kernels/encode/assign.h"
 #include "stages/fit_unit.h"
-#include "stages/quantize/aim.h"
 #include "stages/quantize/candidates.h"
 #include "stages/quantize/scan.h"
+#include "stages/quantize/target.h"
 #include "tests/unit/scratch.h"
 #include "tests/unit/watching.h"
 
@@ -367,10 +367,10 @@ static void lower_thresholds_have_more_outliers(void **state)
 
 	begin(&s, state, 1, 128, 500, heavy);
 	memset(s.known.balance, 0, 500);
-	count = surveyed(&s, 128, &xfp_aim_thresholds, list);
+	count = surveyed(&s, 128, &xfp_target_thresholds, list);
 	assert_int_equal(count, 7 * 9);
-	for (uint32_t i = 0; i < xfp_aim_thresholds.count; i++) {
-		const struct xfp_candidate *c = find(list, count, xfp_aim_thresholds.sigma_milli[i], XFP_MODE_V2, 3);
+	for (uint32_t i = 0; i < xfp_target_thresholds.count; i++) {
+		const struct xfp_candidate *c = find(list, count, xfp_target_thresholds.sigma_milli[i], XFP_MODE_V2, 3);
 
 		assert_true(c->outliers >= before);
 		before = c->outliers;
@@ -476,7 +476,7 @@ static void units_of_one_value(void **state)
 		uint32_t count;
 
 		begin(&s, state, 2, 8, 32, zero ? zeros : flat);
-		count = surveyed(&s, 16, &xfp_aim_thresholds, list);
+		count = surveyed(&s, 16, &xfp_target_thresholds, list);
 		assert_int_equal(count, 7 * 9);
 		for (uint32_t i = 0; i < count; i++) {
 			assert_int_equal(list[i].outliers, 0);

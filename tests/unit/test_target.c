@@ -2,7 +2,7 @@
 /*
  * Targets selected from synthetic surveys.
  */
-#include "stages/quantize/aim.h"
+#include "stages/quantize/target.h"
 #include "stages/work/fits.h"
 #include "tests/unit/scratch.h"
 
@@ -41,7 +41,7 @@ static struct xfp_parameters aimed(const struct xfp_candidate *list, size_t coun
 	assert_true(xfp_format_parse(format, &p.format[unit->class_]));
 	policy = xfp_policy_of(&p, "x", "q", unit->class_);
 	p = xfp_policy_parameters(&p, &policy);
-	xfp_aim(list, (uint32_t)count, unit, &policy, &p);
+	xfp_narrow_to_survey(list, (uint32_t)count, unit, &policy, &p);
 	return p;
 }
 
@@ -251,10 +251,10 @@ static void outliers_that_pay(void **state)
 static void thresholds_that_surveys_try(void **state)
 {
 	(void)state;
-	assert_int_equal(xfp_aim_thresholds.count, 7);
-	assert_int_equal(xfp_aim_thresholds.sigma_milli[0], 0);
-	for (uint32_t i = 2; i < xfp_aim_thresholds.count; i++)
-		assert_true(xfp_aim_thresholds.sigma_milli[i] < xfp_aim_thresholds.sigma_milli[i - 1]);
+	assert_int_equal(xfp_target_thresholds.count, 7);
+	assert_int_equal(xfp_target_thresholds.sigma_milli[0], 0);
+	for (uint32_t i = 2; i < xfp_target_thresholds.count; i++)
+		assert_true(xfp_target_thresholds.sigma_milli[i] < xfp_target_thresholds.sigma_milli[i - 1]);
 }
 
 /* The fragment for make. */
@@ -282,7 +282,7 @@ static void the_fragment(void **state)
 	xfp_fits_remove(*state, 12);
 }
 
-PROGRAM("test_aim")
+PROGRAM("test_target")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_cheapest_that_meets),
@@ -298,5 +298,5 @@ PROGRAM("test_aim")
 		scratch_test(the_fragment),
 	};
 
-	return cmocka_run_group_tests_name("aim", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("target", tests, NULL, NULL);
 }

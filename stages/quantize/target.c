@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stages/quantize/aim.h"
+#include "stages/quantize/target.h"
 
 #include <math.h>
 
-const struct xfp_thresholds xfp_aim_thresholds = { 7, { 0, 5000, 4000, 3500, 3000, 2700, 2500 } };
+const struct xfp_thresholds xfp_target_thresholds = { 7, { 0, 5000, 4000, 3500, 3000, 2700, 2500 } };
 
 /* Some candidates that miss their floor in the survey would meet it; some that meet it narrowly would miss it. The
  * second error costs more: a larger candidate is then chosen. */
 #define MARGIN 0.01 /* share of 1 - floor */
 
-double xfp_aim_floor(const struct xfp_policy *policy)
+double xfp_target_floor(const struct xfp_policy *policy)
 {
 	double floor = (double)policy->floor / XFP_NANO;
 
@@ -26,7 +26,7 @@ static const struct xfp_candidate *cheapest(const struct xfp_candidate *list, ui
 
 		if (c->bytes >= most || c->cos_median < 0 || !(policy->format.bits >> c->k & 1))
 			continue;
-		if (c->cos_median >= xfp_aim_floor(policy) &&
+		if (c->cos_median >= xfp_target_floor(policy) &&
 		    (!met || c->bytes < met->bytes || (c->bytes == met->bytes && c->cos_median > met->cos_median)))
 			met = c;
 		if (!best || c->cos_median > best->cos_median)
@@ -55,17 +55,18 @@ static double worth(const struct xfp_candidate *c, double weights)
 /* The same candidate with the best threshold: outliers that remove more error than their bytes would as index bits.
  * Medians do not show the few rows with a unit's largest weights, but outputs do. */
 static const struct xfp_candidate *best_paid(const struct xfp_candidate *list, uint32_t count,
-					     const struct xfp_candidate *aim, double weights, uint64_t most,
+					     const struct xfp_candidate *target, double weights, uint64_t most,
 					     const struct xfp_policy *policy)
 {
-	double least = aim->cos_median < xfp_aim_floor(policy) ? aim->cos_median : xfp_aim_floor(policy);
-	const struct xfp_candidate *best = aim;
+	double least = target->cos_median < xfp_target_floor(policy) ? target->cos_median : xfp_target_floor(policy);
+	const struct xfp_candidate *best = target;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_candidate *c = &list[i];
 
-		if (c->mode == aim->mode && c->mode != XFP_MODE_FP8 && c->group == aim->group && c->k == aim->k &&
-		    c->bytes < most && c->cos_median >= least && worth(c, weights) < worth(best, weights))
+		if (c->mode == target->mode && c->mode != XFP_MODE_FP8 && c->group == target->group &&
+		    c->k == target->k && c->bytes < most && c->cos_median >= least &&
+		    worth(c, weights) < worth(best, weights))
 			best = c;
 	}
 	return best;
@@ -81,28 +82,28 @@ static uint32_t fp8_of(const struct xfp_candidate *list, uint32_t count, const s
 	return known ? policy->format.bits & XFP_FP8_BIT : 0;
 }
 
-const struct xfp_candidate *xfp_aim_candidate(const struct xfp_candidate *list, uint32_t count,
-					      const struct xfp_ledger_unit *unit, const struct xfp_policy *policy)
+const struct xfp_candidate *xfp_target_candidate(const struct xfp_candidate *list, uint32_t count,
+						 const struct xfp_ledger_unit *unit, const struct xfp_policy *policy)
 {
 	uint64_t weights = xfp_unit_weights(unit), source = xfp_unit_source_bytes(unit);
-	const struct xfp_candidate *aim = policy->fixed ? NULL : cheapest(list, count, source, policy);
+	const struct xfp_candidate *target = policy->fixed ? NULL : cheapest(list, count, source, policy);
 
-	return aim ? best_paid(list, count, aim, (double)weights, source, policy) : NULL;
+	return target ? best_paid(list, count, target, (double)weights, source, policy) : NULL;
 }
 
-void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
-	     const struct xfp_policy *policy, struct xfp_parameters *measured)
+void xfp_narrow_to_survey(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
+			  const struct xfp_policy *policy, struct xfp_parameters *measured)
 {
-	const struct xfp_candidate *aim = xfp_aim_candidate(list, count, unit, policy);
+	const struct xfp_candidate *target = xfp_target_candidate(list, count, unit, policy);
 	uint32_t more;
 
-	measured->outlier_sigma = aim ? aim->sigma_milli : XFP_SIGMA_DEFAULT;
-	if (!aim)
+	measured->outlier_sigma = target ? target->sigma_milli : XFP_SIGMA_DEFAULT;
+	if (!target)
 		return;
 	/* fp8 is measured with any fit; if it is the only candidate, with the simplest one. */
-	measured->modes = 1u << (aim->mode == XFP_MODE_FP8 ? XFP_MODE_V2 : aim->mode);
-	measured->group_size = aim->group;
+	measured->modes = 1u << (target->mode == XFP_MODE_FP8 ? XFP_MODE_V2 : target->mode);
+	measured->group_size = target->group;
 	/* Also measure one bit more than the target, since the sample may have been favorable. */
-	more = policy->format.bits & ~XFP_FP8_BIT & ~((2u << aim->k) - 1);
-	measured->bits = 1u << aim->k | (more & -more) | fp8_of(list, count, policy);
+	more = policy->format.bits & ~XFP_FP8_BIT & ~((2u << target->k) - 1);
+	measured->bits = 1u << target->k | (more & -more) | fp8_of(list, count, policy);
 }

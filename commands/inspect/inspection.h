@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * look.h - open and classify a checkpoint as far as possible, even if a conversion would refuse it.
+ * inspection.h - open and classify a checkpoint as far as possible, even if a conversion would refuse it.
  */
-#ifndef XFP_INSPECT_LOOK_H
-#define XFP_INSPECT_LOOK_H
+#ifndef XFP_INSPECTION_H
+#define XFP_INSPECTION_H
 
 #include "checkpoints/checkpoint.h"
 #include "schemas/ledger.h"
 #include "stages/inspect/classify.h"
 #include "stages/inspect/family_choose.h"
 
-struct xfp_look_wish {
+struct xfp_inspection_request {
 	const char *model;    /* as the user gave it */
 	const char *family;   /* a name or a file; NULL: chosen by config.json */
 	const char *families; /* folder of rule files; NULL: the default */
@@ -28,13 +28,14 @@ struct xfp_inspection {
 };
 
 /* Fails if there is no checkpoint, or if a conversion would fail for a reason other than its input. The caller frees
- * `look` in any case. */
-enum xfp_status xfp_look_at(const struct xfp_look_wish *wish, struct xfp_inspection *look, struct xfp_error *err);
-void xfp_look_free(struct xfp_inspection *look);
+ * `inspection` in any case. */
+enum xfp_status xfp_inspection_open(const struct xfp_inspection_request *request, struct xfp_inspection *inspection,
+				    struct xfp_error *err);
+void xfp_inspection_free(struct xfp_inspection *inspection);
 
 /* Number of elements of a tensor of any dtype. */
-uint64_t xfp_look_weights(const struct xfp_source_tensor *tensor);
+uint64_t xfp_inspection_weights(const struct xfp_source_tensor *tensor);
 /* Stored bits per weight; 0 if there are no weights. */
-double xfp_look_bits(uint64_t stored, uint64_t weights);
+double xfp_inspection_bits(uint64_t stored, uint64_t weights);
 
 #endif

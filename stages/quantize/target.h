@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aim.h - select from a unit's survey what to measure in full: one outlier threshold, one kind of fit.
+ * target.h - select from a unit's survey what to measure in full: one outlier threshold, one kind of fit.
  *
  * The target is the smallest surveyed candidate whose cosine is likely to meet the floor, with more outliers if they
  * pay off: if they remove more squared error than the same number of bytes of index would. The unit is then fitted with
@@ -9,8 +9,8 @@
  * distinguishes thresholds: the default threshold is used, in all modes. If no candidate is likely to meet the floor,
  * the target is the one with the highest cosine.
  */
-#ifndef XFP_AIM_H
-#define XFP_AIM_H
+#ifndef XFP_TARGET_H
+#define XFP_TARGET_H
 
 #include "schemas/fit.h"
 #include "schemas/ledger.h"
@@ -18,17 +18,17 @@
 #include "schemas/policy.h"
 #include "stages/quantize/survey.h"
 
-extern const struct xfp_thresholds xfp_aim_thresholds; /* the thresholds that surveys try */
+extern const struct xfp_thresholds xfp_target_thresholds; /* the thresholds that surveys try */
 
 /* The minimum cosine of a surveyed candidate that is likely to meet the unit's floor. */
-double xfp_aim_floor(const struct xfp_policy *policy);
+double xfp_target_floor(const struct xfp_policy *policy);
 
 /* The target; NULL: none, since bits are fixed or no candidate is smaller than the source. */
-const struct xfp_candidate *xfp_aim_candidate(const struct xfp_candidate *list, uint32_t count,
-					      const struct xfp_ledger_unit *unit, const struct xfp_policy *policy);
+const struct xfp_candidate *xfp_target_candidate(const struct xfp_candidate *list, uint32_t count,
+						 const struct xfp_ledger_unit *unit, const struct xfp_policy *policy);
 
 /* Narrow `measured`, the parameters of the unit's fits, according to its survey. */
-void xfp_aim(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
-	     const struct xfp_policy *policy, struct xfp_parameters *measured);
+void xfp_narrow_to_survey(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
+			  const struct xfp_policy *policy, struct xfp_parameters *measured);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands/convert/given.h"
+#include "commands/convert/user_settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,30 +10,30 @@
 #include "stages/settings/like.h"
 #include "stages/settings/profile.h"
 
-enum xfp_status xfp_given_add(struct xfp_given *given, int setting, const char *where, const char *text,
-			      struct xfp_error *err)
+enum xfp_status xfp_user_settings_add(struct xfp_user_settings *given, int setting, const char *where, const char *text,
+				      struct xfp_error *err)
 {
-	struct xfp_given_setting *grown = realloc(given->list, (given->count + 1) * sizeof *grown);
+	struct xfp_user_setting *grown = realloc(given->list, (given->count + 1) * sizeof *grown);
 
 	if (!grown)
 		return xfp_no_memory(err);
 	given->list = grown;
 	grown += given->count++;
-	*grown = (struct xfp_given_setting){ .setting = setting, .text = strdup(text) };
+	*grown = (struct xfp_user_setting){ .setting = setting, .text = strdup(text) };
 	snprintf(grown->where, sizeof grown->where, "%s", where);
 	return grown->text ? XFP_OK : xfp_no_memory(err);
 }
 
-void xfp_given_free(struct xfp_given *given)
+void xfp_user_settings_free(struct xfp_user_settings *given)
 {
 	for (size_t i = 0; i < given->count; i++)
 		free(given->list[i].text);
 	free(given->list);
-	*given = (struct xfp_given){ .count = 0 };
+	*given = (struct xfp_user_settings){ .count = 0 };
 }
 
 /* Check that a setting given with --like matches the settings of the bundle. */
-static enum xfp_status check(const char *like, const char *before, const struct xfp_given_setting *given,
+static enum xfp_status check(const char *like, const char *before, const struct xfp_user_setting *given,
 			     const struct xfp_settings *now, struct xfp_error *err)
 {
 	char *after = xfp_parameters_to_json(&now->parameters);
@@ -50,14 +50,14 @@ static enum xfp_status check(const char *like, const char *before, const struct 
 }
 
 /* Apply the settings. `like` NULL: any value is allowed. */
-static enum xfp_status apply(const struct xfp_given *given, const char *like, struct xfp_settings *settings,
+static enum xfp_status apply(const struct xfp_user_settings *given, const char *like, struct xfp_settings *settings,
 			     struct xfp_error *err)
 {
 	char *before = like ? xfp_parameters_to_json(&settings->parameters) : NULL;
 	enum xfp_status status = XFP_OK;
 
 	for (size_t i = 0; !status && i < given->count; i++) {
-		const struct xfp_given_setting *one = &given->list[i];
+		const struct xfp_user_setting *one = &given->list[i];
 
 		status = xfp_setting_set(settings, one->setting, one->where, one->text, err);
 		if (!status && like)
@@ -74,12 +74,12 @@ static enum xfp_status apply(const struct xfp_given *given, const char *like, st
 }
 
 /* Find the setting that requests a quantized output head, for the message if the model has none. */
-static enum xfp_status find_head(const struct xfp_given *given, struct xfp_request *r, struct xfp_error *err)
+static enum xfp_status find_head(const struct xfp_user_settings *given, struct xfp_request *r, struct xfp_error *err)
 {
 	const int whole = xfp_setting_find("lm-head"), one = xfp_setting_find("format");
 
 	for (size_t i = given->count; r->parameters.lm_head == XFP_LM_HEAD_QUANT && i-- > 0;) {
-		const struct xfp_given_setting *last = &given->list[i];
+		const struct xfp_user_setting *last = &given->list[i];
 
 		if (last->setting != whole && (last->setting != one || !strstr(last->text, "lm_head=")))
 			continue;
@@ -103,7 +103,8 @@ static enum xfp_status settle_goal(const struct xfp_request *r, struct xfp_setti
 	return XFP_OK;
 }
 
-enum xfp_status xfp_given_settle(const struct xfp_given *given, struct xfp_options *o, struct xfp_error *err)
+enum xfp_status xfp_user_settings_resolve(const struct xfp_user_settings *given, struct xfp_options *o,
+					  struct xfp_error *err)
 {
 	struct xfp_request *r = &o->request;
 	struct xfp_settings settings = { .parameters = xfp_parameters_default(), .repeated = r->like };

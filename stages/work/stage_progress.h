@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pulse.h - progress of a stage within a unit, for display: an embedding or a stack of experts takes minutes without
- * the start or end of a step. The bundle has a slot, too, after those of all units.
+ * stage_progress.h - progress of a stage within a unit, for display: an embedding or a stack of experts takes minutes
+ * without the start or end of a step. The bundle has a slot, too, after those of all units.
  *
  * The file `pulses` of the work folder has a slot of a few bytes for each unit, which the running stage overwrites, at
  * most twice a second and not in the first half second. Nothing is appended, so the file does not grow. A slot contains
- * the stage's name; a slot of another stage, or an empty one, is ignored. All failures are ignored: pulses affect no
+ * the stage's name; a slot of another stage, or an empty one, is ignored. All failures are ignored: slots affect no
  * result.
  */
-#ifndef XFP_PULSE_H
-#define XFP_PULSE_H
+#ifndef XFP_STAGE_PROGRESS_H
+#define XFP_STAGE_PROGRESS_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,9 +17,9 @@
 
 #include "schemas/ledger.h"
 
-#define XFP_PULSES_FILE "pulses"
+#define XFP_STAGE_PROGRESS_FILE "pulses"
 
-struct xfp_pulse {
+struct xfp_stage_progress {
 	struct xfp_watcher watcher; /* a ledger's: counts all rows that are read; must be first */
 	const char *work, *stage;
 	uint32_t unit;
@@ -30,11 +30,12 @@ struct xfp_pulse {
 
 /* Begin a stage of a unit, with `all` work known at the start. Additional work must be announced to the watcher early,
  * since the share displayed should not shrink. */
-void xfp_pulse_begin(struct xfp_pulse *pulse, const char *work, uint32_t unit, const char *stage, uint64_t all);
+void xfp_stage_progress_begin(struct xfp_stage_progress *progress, const char *work, uint32_t unit, const char *stage,
+			      uint64_t all);
 
-/* Open the file, to be closed by the caller; negative: it does not exist, which xfp_pulse_share accepts. And the
+/* Open the file, to be closed by the caller; negative: it does not exist, which the other function accepts. And the
  * finished share, from 0 to 1, of such a stage of a unit; 0: unknown. */
-int xfp_pulses_open(const char *work);
-double xfp_pulses_read(int file, uint32_t unit, const char *stage);
+int xfp_stage_progress_open(const char *work);
+double xfp_stage_progress_read(int file, uint32_t unit, const char *stage);
 
 #endif
