@@ -89,7 +89,7 @@ enum xfp_status xfp_manifest_content(struct xfp_manifest *m, const char *kind, c
 	return status;
 }
 
-enum xfp_status xfp_manifest_summaries(struct xfp_manifest *m, int64_t most, xfp_row_callback *callback, void *context,
+enum xfp_status xfp_manifest_summaries(struct xfp_manifest *m, int64_t max, xfp_row_callback *callback, void *context,
 				       struct xfp_error *err)
 {
 	static const char sql[] =
@@ -100,7 +100,7 @@ enum xfp_status xfp_manifest_summaries(struct xfp_manifest *m, int64_t most, xfp
 	int rc;
 
 	if ((rc = sqlite3_prepare_v2(m->db, sql, -1, &row, NULL)) != SQLITE_OK ||
-	    (rc = sqlite3_bind_int64(row, 1, most)) != SQLITE_OK)
+	    (rc = sqlite3_bind_int64(row, 1, max)) != SQLITE_OK)
 		status = xfp_manifest_fail(m, rc, err);
 	else
 		status = each_row(m, row, callback, context, err);

@@ -25,8 +25,8 @@ typedef enum xfp_status xfp_row_callback(const struct xfp_value *values, unsigne
 enum xfp_status xfp_manifest_content(struct xfp_manifest *manifest, const char *kind, const char *key,
 				     xfp_row_callback *callback, void *context, struct xfp_error *err);
 
-/* The last `most` rows of run_summaries (runs with the artifacts that they made and found), ascending. */
-enum xfp_status xfp_manifest_summaries(struct xfp_manifest *manifest, int64_t most, xfp_row_callback *callback,
+/* The last `max` rows of run_summaries (runs with the artifacts that they made and found), ascending. */
+enum xfp_status xfp_manifest_summaries(struct xfp_manifest *manifest, int64_t max, xfp_row_callback *callback,
 				       void *context, struct xfp_error *err);
 
 /* An artifact's key text, one ingredient a line; NULL if it is unknown or memory runs out. The caller frees it. */

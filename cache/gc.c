@@ -78,7 +78,7 @@ static int by_age(const void *a, const void *b)
 }
 
 /* Keep artifacts that need not be removed to reach the size limit. */
-static enum xfp_status spare(const struct xfp_census *c, uint64_t size, uint64_t most, uint8_t *why,
+static enum xfp_status spare(const struct xfp_census *c, uint64_t size, uint64_t max, uint8_t *why,
 			     struct xfp_error *err)
 {
 	struct aged *aged = malloc((c->count + (size_t)1) * sizeof *aged);
@@ -92,7 +92,7 @@ static enum xfp_status spare(const struct xfp_census *c, uint64_t size, uint64_t
 	if (count)
 		qsort(aged, count, sizeof *aged, by_age);
 	for (uint32_t i = 0; i < count; i++) {
-		if (size <= most)
+		if (size <= max)
 			why[aged[i].item] = XFP_GC_FITS;
 		else
 			size -= c->items[aged[i].item].bytes;

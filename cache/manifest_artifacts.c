@@ -327,7 +327,7 @@ static bool get_seal(struct xfp_manifest *m, const char *key, uint8_t seal[16])
 	return found;
 }
 
-bool xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key, uint32_t most,
+bool xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key, uint32_t max,
 				 struct xfp_candidate *candidates, uint32_t *count)
 {
 	uint8_t want[16], seal[16];
@@ -338,7 +338,7 @@ bool xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key, uint32
 	if (!get_seal(m, key, want))
 		return false;
 	row = xfp_manifest_query(m, select_candidates, "t", key);
-	while (row && rc == SQLITE_ROW && found < most && read_candidate(row, &candidates[found])) {
+	while (row && rc == SQLITE_ROW && found < max && read_candidate(row, &candidates[found])) {
 		found++;
 		rc = sqlite3_step(row);
 	}

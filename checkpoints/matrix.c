@@ -178,13 +178,13 @@ static enum xfp_status read_tiles(struct xfp_matrix_reader *r, uint64_t first, u
 	uint64_t length = transposed ? count : v->cols, lines = transposed ? v->cols : count;
 	uint64_t start = v->base + first * v->row_stride;
 	uint64_t capacity = TILE_BYTES / r->element, run = 1, span, pitch;
-	uint64_t most = (transposed ? COLUMN_BYTES : ROW_BYTES) / r->element;
+	uint64_t max = (transposed ? COLUMN_BYTES : ROW_BYTES) / r->element;
 	enum xfp_status status;
 
 	if (!r->tile && !(r->tile = malloc(TILE_BYTES)))
 		return xfp_no_memory_for(err, r->source.path);
 	if (stride <= GAP_BYTES / r->element)
-		run = at_most(length, stride ? (most - 1) / stride + 1 : length);
+		run = at_most(length, stride ? (max - 1) / stride + 1 : length);
 	span = (run - 1) * stride + 1;
 	pitch = line_stride >= span && line_stride <= 2 * span ? line_stride : span + PAD_BYTES / r->element;
 	for (uint64_t line = 0; line < lines;) {

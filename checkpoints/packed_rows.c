@@ -158,14 +158,14 @@ static enum xfp_status read_tiles(struct xfp_packed_rows *r, uint64_t first, uin
 	uint64_t step = p->transposed ? p->row_step : p->col_step, apart = p->transposed ? p->col_step : p->row_step;
 	uint64_t row = p->row + (p->transposed ? 0 : first * p->row_step);
 	uint64_t col = p->col + (p->transposed ? first * p->row_step : 0);
-	uint64_t most = step < RUN_BYTES / size ? (RUN_BYTES / size - 1) / (step ? step : 1) + 1 : 1;
+	uint64_t max = step < RUN_BYTES / size ? (RUN_BYTES / size - 1) / (step ? step : 1) + 1 : 1;
 
 	if (!r->tile && !(r->tile = malloc(TILE_BYTES)))
 		return xfp_no_memory_for(err, r->source.tensor);
 	for (uint64_t i = 0, run; i < length; i += run) {
 		uint64_t span, high;
 
-		run = lower(length - i, most);
+		run = lower(length - i, max);
 		span = (run - 1) * step + 1;
 		for (uint64_t line = 0; line < lines; line += high) {
 			unsigned char *to = buf + (p->transposed ? i * cols + line : line * cols + i) * size;

@@ -60,15 +60,15 @@ static const struct xfp_table_column layout[] = {
 static void path_of(const struct xfp_cuda_plan *plan, char text[XFP_TABLE_CELL])
 {
 	static const char prefix[] = "xfp_multiply_";
-	unsigned least = plan->k;
+	unsigned min = plan->k;
 	char name[XFP_CUDA_KERNEL_NAME], *form;
 
 	for (uint32_t e = 0; e < plan->experts; e++)
-		least = plan->expert[e].k < least ? plan->expert[e].k : least;
-	xfp_cuda_kernel_name(plan->method, least, XFP_CUDA_LIST, name);
+		min = plan->expert[e].k < min ? plan->expert[e].k : min;
+	xfp_cuda_kernel_name(plan->method, min, XFP_CUDA_LIST, name);
 	if ((form = strrchr(name, '_')))
 		*form = 0;
-	if (least < plan->k)
+	if (min < plan->k)
 		snprintf(text, XFP_TABLE_CELL, "%s-%u", name + sizeof prefix - 1, plan->k);
 	else
 		snprintf(text, XFP_TABLE_CELL, "%s", name + sizeof prefix - 1);

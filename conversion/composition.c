@@ -163,12 +163,12 @@ double xfp_composition_bits(const struct xfp_composition *composition)
 	return xfp_bits_per_weight(composition->bytes, composition->elements);
 }
 
-static void widen(uint32_t *least, uint32_t *most, uint32_t value)
+static void widen(uint32_t *min, uint32_t *max, uint32_t value)
 {
-	if (value && (!*least || value < *least))
-		*least = value;
-	if (value > *most)
-		*most = value;
+	if (value && (!*min || value < *min))
+		*min = value;
+	if (value > *max)
+		*max = value;
 }
 
 void xfp_format_ranges_add(struct xfp_format_ranges *ranges, enum xfp_mode mode, uint32_t k, uint32_t group)

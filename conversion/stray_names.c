@@ -30,7 +30,7 @@ static bool is_for_tests(const char *name)
 }
 
 /* The setting that a name probably refers to, ignoring case; NULL if none. The option "output" is OUT in makefiles. */
-static const char *nearest_setting(const char *name, const char *const *ours, size_t count, size_t most)
+static const char *nearest_setting(const char *name, const char *const *ours, size_t count, size_t max)
 {
 	char upper[MAX_LETTERS];
 	size_t length = 0;
@@ -38,7 +38,7 @@ static const char *nearest_setting(const char *name, const char *const *ours, si
 	for (; name[length] && length + 1 < sizeof upper; length++)
 		upper[length] = (char)toupper((unsigned char)name[length]);
 	upper[length] = '\0';
-	return strcmp(upper, "OUTPUT") ? xfp_nearest_name(upper, ours, count, most) : "OUT";
+	return strcmp(upper, "OUTPUT") ? xfp_nearest_name(upper, ours, count, max) : "OUT";
 }
 
 /* ---- the environment --------------------------------------------------------------------------- */
@@ -125,8 +125,8 @@ static enum xfp_status check_makefile(const char *variable, bool given, const ch
 	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 
 	while (!status && (name = strsep(&rest, BLANKS))) {
-		size_t most = given || (is_upper(name) && strlen(name) >= 6) ? 2 : is_upper(name) ? 1 : 0;
-		const char *meant = *name ? nearest_setting(name, ours, count, most) : NULL;
+		size_t max = given || (is_upper(name) && strlen(name) >= 6) ? 2 : is_upper(name) ? 1 : 0;
+		const char *meant = *name ? nearest_setting(name, ours, count, max) : NULL;
 
 		if (meant || (*name && given))
 			status = refuse(name, meant, err);

@@ -158,18 +158,18 @@ static void judge(struct bundle_run *run, struct unit_tally *tally)
 		double expected = run->expected[r * VECTORS + m], magnitude = run->magnitude[r * VECTORS + m];
 		float got = run->y[m * run->rows + r];
 		/* Decoded weights and balanced x have been rounded four times. */
-		double most = xfp_matvec_bound(&run->bound, run->set, &run->w, r, run->x.natural + m * run->w.cols,
-					       magnitude) +
-			      4 * 0x1p-24 * magnitude + 1e-30;
+		double max = xfp_matvec_bound(&run->bound, run->set, &run->w, r, run->x.natural + m * run->w.cols,
+					      magnitude) +
+			     4 * 0x1p-24 * magnitude + 1e-30;
 
 		failed = isfinite(expected)
-				 ? xfp_matvec_bound_holds(&run->w, r) && !(fabs((double)got - expected) <= most)
+				 ? xfp_matvec_bound_holds(&run->w, r) && !(fabs((double)got - expected) <= max)
 				 : isfinite(got);
 		if (!failed)
 			continue;
 		snprintf(text, capacity, "%s %s, expert %u, M = %u: row %zu of vector %zu is %.9g, not %.9g (%.3g)",
 			 run->unit.name, run->unit.role, run->matrix.expert, run->x.count, r, m, (double)got, expected,
-			 most);
+			 max);
 		tally->failed++;
 		return;
 	}

@@ -154,11 +154,11 @@ static void rounds(struct xfp_trial *trial)
 {
 	const struct xfp_codebook_encoder *encoder = xfp_kernel_encoder(trial->set)->codebooks;
 	size_t cols = xfp_trial_columns(trial, 1500);
-	unsigned most = trial->timing ? 20 : (unsigned)xfp_trial_random_below(trial, 30);
+	unsigned max = trial->timing ? 20 : (unsigned)xfp_trial_random_below(trial, 30);
 	struct xfp_cells *cells = counted(trial, cols);
 	struct xfp_fit_lanes *before = lanes(trial, cols), *fit;
 
-	xfp_trial_shape(trial, "%zu columns, %u lanes, %u rounds", cols, before->lanes, most);
+	xfp_trial_shape(trial, "%zu columns, %u lanes, %u rounds", cols, before->lanes, max);
 	trial->weights = (double)cols;
 	xfp_encoder_plain.codebooks->accumulate(cells);
 	xfp_encoder_plain.codebooks->start(cells, before);
@@ -166,7 +166,7 @@ static void rounds(struct xfp_trial *trial)
 	fit = xfp_trial_buffer(trial, "fit", sizeof *fit, sizeof(double));
 	while (xfp_trial_again(trial)) {
 		*fit = *before;
-		encoder->rounds(cells, fit, most);
+		encoder->rounds(cells, fit, max);
 	}
 	record_entries(trial, fit);
 }

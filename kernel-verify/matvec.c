@@ -79,7 +79,7 @@ static void judge(struct xfp_trial *trial, const struct product *p, const struct
 		size_t m = i / p->w.rows, r = i % p->w.rows;
 		const float *natural = p->natural + m * p->w.cols;
 		float got = y[m * stride + r];
-		double expected, magnitude, most, off;
+		double expected, magnitude, max, off;
 
 		if (!xfp_matvec_reference(&p->w, r, natural, &expected, &magnitude)) {
 			xfp_trial_fail(trial, "the reference refuses row %zu", r);
@@ -94,12 +94,12 @@ static void judge(struct xfp_trial *trial, const struct product *p, const struct
 		}
 		if (!xfp_matvec_bound_holds(&p->w, r))
 			continue;
-		most = times * xfp_matvec_bound(bound, trial->set, &p->w, r, natural, magnitude) + 1e-30;
+		max = times * xfp_matvec_bound(bound, trial->set, &p->w, r, natural, magnitude) + 1e-30;
 		off = fabs((double)got - expected);
-		if (!(off <= most)) {
+		if (!(off <= max)) {
 			xfp_trial_fail(trial,
 				       "row %zu of vector %zu is %.9g, not %.9g: the error is %.3g, the bound %.3g", r,
-				       m, (double)got, expected, off, most);
+				       m, (double)got, expected, off, max);
 			return;
 		}
 	}

@@ -171,18 +171,18 @@ static void largest(struct xfp_trial *trial)
 {
 	const struct xfp_row_encoder *encoder = xfp_kernel_encoder(trial->set)->rows;
 	size_t cols = xfp_trial_columns(trial, 1500);
-	float *x = scaled_row(trial, "x", cols), most = 0, should = 0;
+	float *x = scaled_row(trial, "x", cols), max = 0, should = 0;
 
 	xfp_trial_shape(trial, "%zu columns", cols);
 	trial->weights = (double)cols;
 	xfp_trial_seal(trial);
 	while (xfp_trial_again(trial))
-		most = encoder->largest(x, cols);
+		max = encoder->largest(x, cols);
 	for (size_t c = 0; c < cols; c++)
 		should = x[c] > should ? x[c] : -x[c] > should ? -x[c] : should;
-	if (most != should)
-		xfp_trial_fail(trial, "the largest is %a, not %a", (double)most, (double)should);
-	xfp_trial_floats(trial, "largest", &most, 1);
+	if (max != should)
+		xfp_trial_fail(trial, "the largest is %a, not %a", (double)max, (double)should);
+	xfp_trial_floats(trial, "largest", &max, 1);
 }
 
 /* Rows of any length, not padded. */

@@ -62,7 +62,7 @@ static size_t type_bytes(enum xfp_float type)
 	return type == XFP_FLOAT32 ? 4 : 2;
 }
 
-static size_t least(size_t a, size_t b)
+static size_t min(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -124,7 +124,7 @@ static void make_batches(struct round *round)
 		for (end = first; end < round->count && round->products[round->order[end]].expert == expert;)
 			end++;
 		for (size_t at = first, some; at < end; at += some) {
-			some = least(end - at, XFP_MAX_BATCH);
+			some = min(end - at, XFP_MAX_BATCH);
 			add_batch(round, expert, at, some, end - first >= DECODED_PRODUCTS);
 		}
 	}
@@ -257,7 +257,7 @@ static void multiply_rows(void *context, unsigned thread, size_t number)
 	struct round *round = context;
 	uint8_t *own = xfp_team_own(round->team, thread);
 	float *sums = (float *)(void *)(own + round->sums_at), *decoded = (float *)(void *)(own + round->decoded_at);
-	size_t first = number * round->block, rows = least(round->block, round->linear->slice.rows - first);
+	size_t first = number * round->block, rows = min(round->block, round->linear->slice.rows - first);
 
 	if (!__atomic_load_n(&round->failed, __ATOMIC_RELAXED) &&
 	    multiply_block(round, round->linear->slice.first_row + first, rows, sums, decoded))
@@ -279,9 +279,9 @@ static bool shares_rows(const struct round *round)
 static size_t block_rows(const struct round *round)
 {
 	size_t rows = round->linear->slice.rows / (xfp_team_threads(round->team) * (size_t)4);
-	size_t most = shares_rows(round) ? MAX_ROWS : MAX_ROWS_ALONE;
+	size_t max = shares_rows(round) ? MAX_ROWS : MAX_ROWS_ALONE;
 
-	rows = rows > most ? most : rows / MIN_ROWS * MIN_ROWS;
+	rows = rows > max ? max : rows / MIN_ROWS * MIN_ROWS;
 	return rows < MIN_ROWS ? MIN_ROWS : rows;
 }
 
@@ -297,7 +297,7 @@ static void lay_out(struct round *round, size_t *shared, size_t *own)
 		size_t row = batch->w.cols * sizeof(float);
 
 		if (batch->decoded) {
-			round->block = least(round->block, DECODED_BYTES / row + 1);
+			round->block = min(round->block, DECODED_BYTES / row + 1);
 			decoded = decoded > row ? decoded : row;
 		}
 		if (batch->vectors != b)
@@ -388,7 +388,7 @@ static size_t round_products(const struct xfp_linear *linear, const struct xfp_p
 {
 	size_t some = ROUND_BYTES / ((linear->slice.cols + 1024) * 12), end;
 
-	end = least(least(count, UINT32_MAX), some > ROUND_PRODUCTS ? some : ROUND_PRODUCTS);
+	end = min(min(count, UINT32_MAX), some > ROUND_PRODUCTS ? some : ROUND_PRODUCTS);
 	while (end < count && products[end].y == products[end - 1].y)
 		end++;
 	return end;

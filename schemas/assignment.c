@@ -103,12 +103,12 @@ char *xfp_assignments_text(const struct xfp_assignment *list, uint32_t count)
 	return NULL;
 }
 
-static bool append(const struct xfp_assignment *one, uint32_t run, uint32_t most, struct xfp_assignment **list,
+static bool append(const struct xfp_assignment *one, uint32_t run, uint32_t max, struct xfp_assignment **list,
 		   uint32_t *count)
 {
 	struct xfp_assignment *grown;
 
-	if (!run || run > most - *count || !(grown = realloc(*list, (*count + (size_t)run) * sizeof *grown)))
+	if (!run || run > max - *count || !(grown = realloc(*list, (*count + (size_t)run) * sizeof *grown)))
 		return false;
 	*list = grown;
 	while (run--)
@@ -116,7 +116,7 @@ static bool append(const struct xfp_assignment *one, uint32_t run, uint32_t most
 	return true;
 }
 
-bool xfp_assignments_parse(const char *text, uint32_t most, struct xfp_assignment **list, uint32_t *count)
+bool xfp_assignments_parse(const char *text, uint32_t max, struct xfp_assignment **list, uint32_t *count)
 {
 	char *copy = strdup(text), *rest = copy, *word;
 	bool ok = copy != NULL;
@@ -132,7 +132,7 @@ bool xfp_assignments_parse(const char *text, uint32_t most, struct xfp_assignmen
 			run = digits < 9 && *word != '0' ? (uint32_t)strtoul(word, NULL, 10) : 0;
 			word += digits + 1;
 		}
-		ok = xfp_assignment_parse(word, &one) && append(&one, run, most, list, count);
+		ok = xfp_assignment_parse(word, &one) && append(&one, run, max, list, count);
 	}
 	free(copy);
 	if (!ok) {

@@ -47,7 +47,7 @@ bool xfp_assignment_parse(const char *text, struct xfp_assignment *assignment);
 /* The text of a list, owned by the caller; NULL if memory runs out. */
 char *xfp_assignments_text(const struct xfp_assignment *list, uint32_t count);
 /* Parse the text of a list into a new list. Because "N*" makes a long list of a short text, the caller gives the number
- * of units as the limit `most`. False: invalid text, more than `most` units, or out of memory. */
-bool xfp_assignments_parse(const char *text, uint32_t most, struct xfp_assignment **list, uint32_t *count);
+ * of units as the limit `max`. False: invalid text, more than `max` units, or out of memory. */
+bool xfp_assignments_parse(const char *text, uint32_t max, struct xfp_assignment **list, uint32_t *count);
 
 #endif

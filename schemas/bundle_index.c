@@ -399,15 +399,15 @@ enum xfp_status xfp_bundle_measure(const struct xfp_bundle_sizes *sizes, struct 
 				   struct xfp_error *err)
 {
 	const struct xfp_ledger *ledger = sizes->ledger;
-	uint64_t most = (uint64_t)ledger->unit_count * XFP_PARTS + ledger->tensor_count;
+	uint64_t max = (uint64_t)ledger->unit_count * XFP_PARTS + ledger->tensor_count;
 	struct index_tally tally = { .strings = string_bytes(ledger, sizes->reason_bytes) };
 	struct xfp_bundle_plan plan = { 0 };
 	bool *raw = raw_tensors(ledger);
 	enum xfp_status status = XFP_OK;
 
 	*breakdown = (struct xfp_bundle_breakdown){ 0 };
-	plan.parts = calloc(most + 1, sizeof *plan.parts);
-	plan.padded = calloc(most + 1, sizeof *plan.padded);
+	plan.parts = calloc(max + 1, sizeof *plan.parts);
+	plan.padded = calloc(max + 1, sizeof *plan.padded);
 	plan.files = calloc(ledger->extra_count + (size_t)1, sizeof *plan.files);
 	if (!raw || !plan.parts || !plan.padded || !plan.files)
 		status = xfp_no_memory(err);

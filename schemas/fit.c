@@ -157,7 +157,7 @@ static bool is_possible(const struct xfp_candidate *c)
 	return c->group && c->library && xfp_group_size_fits(c->group, mode) && xfp_library_size_fits(c->library);
 }
 
-enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t most, struct xfp_candidate *list, uint32_t *count,
+enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t max, struct xfp_candidate *list, uint32_t *count,
 				    struct xfp_error *err)
 {
 	uint64_t claimed;
@@ -166,7 +166,7 @@ enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t most, struc
 
 	if (status)
 		return status;
-	if (claimed > most)
+	if (claimed > max)
 		return xfp_h5_damaged(a, err, "too many candidates");
 	if ((type = candidate_type()) < 0)
 		return xfp_no_memory_for(err, a->path);

@@ -51,10 +51,10 @@ uint64_t xfp_candidate_code(const struct xfp_candidate *candidate);
 uint64_t xfp_candidate_hints(const struct xfp_candidate *candidate);
 
 /* Read or write only the table, "candidate" and "candidates", of any artifact that has one. Reading checks each
- * candidate, and that there are at most `most`. */
+ * candidate, and that there are at most `max`. */
 enum xfp_status xfp_candidates_write(struct xfp_artifact *a, const struct xfp_candidate *list, uint32_t count,
 				     struct xfp_error *err);
-enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t most, struct xfp_candidate *list, uint32_t *count,
+enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t max, struct xfp_candidate *list, uint32_t *count,
 				    struct xfp_error *err);
 
 /* The kinds of fits of a unit: codebooks and libraries, and the extended one of each if it was requested. */

@@ -180,9 +180,9 @@ const char *xfp_modes_name(uint32_t modes)
 	return "auto";
 }
 
-static bool is_power(uint32_t value, uint32_t least, uint32_t most)
+static bool is_power(uint32_t value, uint32_t min, uint32_t max)
 {
-	return value >= least && value <= most && !(value & (value - 1));
+	return value >= min && value <= max && !(value & (value - 1));
 }
 
 bool xfp_group_size_fits(uint32_t columns, uint32_t modes)

@@ -17,8 +17,8 @@ static const char *const libfit_names[] = { "refined", "published", NULL };
 /* The members from `kind` on. */
 #define AT(member) offsetof(struct xfp_parameters, member)
 #define FRACTION(member) XFP_SETTING_FRACTION, .offset = AT(member)
-#define COUNT(member, from, to) XFP_SETTING_COUNT, AT(member), .least = from, .most = to
-#define POWER(member, from, to) XFP_SETTING_POWER, AT(member), .least = from, .most = to
+#define COUNT(member, from, to) XFP_SETTING_COUNT, AT(member), .min = from, .max = to
+#define POWER(member, from, to) XFP_SETTING_POWER, AT(member), .min = from, .max = to
 #define NAMED(member, list) XFP_SETTING_NAMED, AT(member), .names = list
 
 const struct xfp_setting xfp_settings_table[XFP_SETTINGS] = {
@@ -113,7 +113,7 @@ bool xfp_setting_parse(const struct xfp_setting *setting, const char *text, void
 		return xfp_decimal_parse(text, XFP_NANO, number) && *number <= XFP_NANO;
 	case XFP_SETTING_COUNT:
 	case XFP_SETTING_POWER:
-		if (!xfp_whole_number_parse(text, setting->least, setting->most, &whole))
+		if (!xfp_whole_number_parse(text, setting->min, setting->max, &whole))
 			return false;
 		*number = (uint32_t)whole;
 		return setting->kind == XFP_SETTING_COUNT || !(whole & (whole - 1));

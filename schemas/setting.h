@@ -67,7 +67,7 @@ struct xfp_setting {
 	const char *recorded; /* name of the parameter; NULL: not recorded */
 	enum xfp_setting_kind kind;
 	size_t offset;            /* in struct xfp_parameters; its type is uint32_t, or an enum, unless EXPERTS */
-	uint32_t least, most;     /* COUNT, POWER: of the option */
+	uint32_t min, max;        /* COUNT, POWER: of the option */
 	const char *const *names; /* NAMED: ended by NULL */
 	bool optional;            /* not recorded if 0, the default */
 	const char *complete;     /* for shells (base/system/command_line.h); NULL: `names`, or nothing */

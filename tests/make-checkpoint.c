@@ -389,7 +389,7 @@ static const char usage[] =
 	"  --head-dim N (hidden / heads)   --num-experts N (8)   --vocab N (2048)   --seed N (0)\n"
 	"  --shards N (1)   --tie                no lm_head, tie_word_embeddings\n";
 
-static uint64_t parse_value(const char *option, const char *text, const char *const names[], uint64_t least)
+static uint64_t parse_value(const char *option, const char *text, const char *const names[], uint64_t min)
 {
 	uint64_t value = 0;
 	char *end;
@@ -403,7 +403,7 @@ static uint64_t parse_value(const char *option, const char *text, const char *co
 	}
 	errno = 0;
 	value = strtoull(text, &end, 10);
-	if (errno || *end || *text < '0' || *text > '9' || value < least)
+	if (errno || *end || *text < '0' || *text > '9' || value < min)
 		die(option, "not a number, or too small");
 	return value;
 }
@@ -423,7 +423,7 @@ static struct options parse(int argc, char **argv)
 		const char *option;
 		uint64_t *value;
 		const char *const *names;
-		uint64_t least;
+		uint64_t min;
 	} fields[] = {
 		{ "--family", &o.family, family_names, 0 }, { "--experts", &o.experts, experts_names, 0 },
 		{ "--dtype", &o.dtype, dtype_options, 0 },  { "--layers", &o.layers, NULL, 1 },
@@ -441,7 +441,7 @@ static struct options parse(int argc, char **argv)
 		while (k < known && strcmp(argv[i], fields[k].option))
 			k++;
 		if (k < known && i + 1 < argc) {
-			*fields[k].value = parse_value(argv[i], argv[i + 1], fields[k].names, fields[k].least);
+			*fields[k].value = parse_value(argv[i], argv[i + 1], fields[k].names, fields[k].min);
 			i++;
 		} else if (!strcmp(argv[i], "--tie")) {
 			o.tie = true;

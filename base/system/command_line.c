@@ -313,10 +313,10 @@ enum xfp_status xfp_option_use(const struct xfp_option *option, const char *wher
 	if (option->into_size)
 		return use_size(option, where, value, err);
 	if (option->into_32)
-		return xfp_whole_number_32(where, value, range->what, (uint32_t)range->least, (uint32_t)range->most,
+		return xfp_whole_number_32(where, value, range->what, (uint32_t)range->min, (uint32_t)range->max,
 					   option->into_32, err);
 	if (option->into_64)
-		return xfp_whole_number(where, value, range->what, range->least, range->most, option->into_64, err);
+		return xfp_whole_number(where, value, range->what, range->min, range->max, option->into_64, err);
 	return XFP_OK;
 }
 

@@ -48,7 +48,7 @@ struct xfp_option {
 	uint64_t *into_64;          /* set to the value, a whole number within `range` */
 	struct xfp_option_range {
 		const char *what; /* for messages: "a number of jobs"; an example of a size */
-		uint64_t least, most;
+		uint64_t min, max;
 	} range;
 	/* Parse any other value. `where` names the option (or environment variable) in messages; `value` is NULL for a
 	 * switch. Returns XFP_USAGE for an invalid value. */

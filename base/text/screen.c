@@ -39,15 +39,15 @@ void xfp_screen_put(FILE *out, const char *text, size_t size)
 
 void xfp_screen_vprintf(FILE *out, const char *format, va_list args)
 {
-	char most[4096], *text = most;
+	char buffer[4096], *text = buffer;
 	va_list again;
 
 	va_copy(again, args);
-	if (vsnprintf(most, sizeof most, format, args) >= (int)sizeof most && vasprintf(&text, format, again) < 0)
-		text = most; /* out of memory: truncate */
+	if (vsnprintf(buffer, sizeof buffer, format, args) >= (int)sizeof buffer && vasprintf(&text, format, again) < 0)
+		text = buffer; /* out of memory: truncate */
 	va_end(again);
 	xfp_screen_put(out, text, strlen(text));
-	if (text != most)
+	if (text != buffer)
 		free(text);
 }
 

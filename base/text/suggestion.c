@@ -9,7 +9,7 @@
 
 #define LONGEST 63
 
-static size_t least(size_t a, size_t b)
+static size_t min(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -31,15 +31,15 @@ size_t xfp_distance(const char *a, const char *b)
 		now = spare;
 		now[0] = y;
 		for (size_t x = 1; x <= across; x++) {
-			now[x] = least(before[x - 1] + (a[x - 1] != b[y - 1]), least(before[x], now[x - 1]) + 1);
+			now[x] = min(before[x - 1] + (a[x - 1] != b[y - 1]), min(before[x], now[x - 1]) + 1);
 			if (x > 1 && y > 1 && a[x - 1] == b[y - 2] && a[x - 2] == b[y - 1])
-				now[x] = least(now[x], earlier[x - 2] + 1);
+				now[x] = min(now[x], earlier[x - 2] + 1);
 		}
 	}
 	return now[across];
 }
 
-const char *xfp_nearest_name(const char *word, const char *const *names, size_t count, size_t most)
+const char *xfp_nearest_name(const char *word, const char *const *names, size_t count, size_t max)
 {
 	const char *nearest = NULL;
 	bool begins = false;
@@ -49,11 +49,11 @@ const char *xfp_nearest_name(const char *word, const char *const *names, size_t 
 		bool begun = !strncmp(word, names[i], strlen(names[i]));
 
 		/* Among equally near names, prefer one that is a prefix of the word. */
-		if (distance > most || (nearest && distance == most && (begins || !begun)))
+		if (distance > max || (nearest && distance == max && (begins || !begun)))
 			continue;
 		nearest = names[i];
 		begins = begun;
-		most = distance;
+		max = distance;
 	}
 	return nearest;
 }

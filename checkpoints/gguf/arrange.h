@@ -42,9 +42,9 @@ enum xfp_status xfp_gguf_bad(const struct xfp_gguf_model *model, const struct xf
 /* Report an error of a metadata key, "FILE: metadata PREFIX.KEY: ...", and return XFP_BAD_INPUT. */
 enum xfp_status xfp_gguf_bad_key(const struct xfp_gguf_model *model, const char *key, const char *what);
 
-/* Read a required integer of an architecture's key, from 1 to `most`; if the key has one value per layer, that of
+/* Read a required integer of an architecture's key, from 1 to `max`; if the key has one value per layer, that of
  * `layer`. */
-enum xfp_status xfp_gguf_read_number(const struct xfp_gguf_model *model, const char *key, uint64_t layer, uint64_t most,
+enum xfp_status xfp_gguf_read_number(const struct xfp_gguf_model *model, const char *key, uint64_t layer, uint64_t max,
 				     uint64_t *number);
 
 /* Add logical tensors for all stored tensors that are not used yet. */

@@ -287,7 +287,7 @@ static enum xfp_status check_kind(const struct xfp_gguf_model *m)
 /* Return the packed type of most bytes. */
 static const char *main_type(const struct xfp_gguf_model *m)
 {
-	uint64_t bytes[XFP_GGML_NUMBERS] = { 0 }, most = 0;
+	uint64_t bytes[XFP_GGML_NUMBERS] = { 0 }, max = 0;
 	const char *name = NULL;
 
 	for (uint32_t i = 0; i < m->stored_count; i++) {
@@ -296,8 +296,8 @@ static const char *main_type(const struct xfp_gguf_model *m)
 		if (t->type->form == XFP_GGML_DTYPE)
 			continue;
 		bytes[t->number] += t->bytes;
-		if (bytes[t->number] > most) {
-			most = bytes[t->number];
+		if (bytes[t->number] > max) {
+			max = bytes[t->number];
 			name = t->type->name;
 		}
 	}

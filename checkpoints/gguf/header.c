@@ -45,7 +45,7 @@ static enum xfp_status need(struct gguf_header_reader *r, uint64_t count, const 
 {
 	uint64_t end, want;
 	enum xfp_status status;
-	char most[32];
+	char max[32];
 
 	if (count > r->size - r->at)
 		return xfp_fail(r->err, XFP_BAD_INPUT,
@@ -57,7 +57,7 @@ static enum xfp_status need(struct gguf_header_reader *r, uint64_t count, const 
 		return XFP_OK;
 	if (end > XFP_GGUF_HEADER_MAX)
 		return xfp_fail(r->err, XFP_BAD_INPUT, "%s: its header exceeds the limit of %s" AGAIN, r->path,
-				xfp_human((double)XFP_GGUF_HEADER_MAX, "B", most));
+				xfp_human((double)XFP_GGUF_HEADER_MAX, "B", max));
 	want = r->have ? 2 * r->have : FIRST_READ;
 	if (want < end)
 		want = end;

@@ -33,14 +33,14 @@ enum xfp_status xfp_gguf_bad_key(const struct xfp_gguf_model *m, const char *key
 	return xfp_fail(m->err, XFP_BAD_INPUT, "%s: metadata %s.%s: %s", m->files[0].shown, m->prefix, key, what);
 }
 
-enum xfp_status xfp_gguf_read_number(const struct xfp_gguf_model *m, const char *key, uint64_t layer, uint64_t most,
+enum xfp_status xfp_gguf_read_number(const struct xfp_gguf_model *m, const char *key, uint64_t layer, uint64_t max,
 				     uint64_t *number)
 {
 	const struct xfp_gguf_value *value = xfp_gguf_find_in(&m->files[0].metadata, m->prefix, key);
 
 	if (!value)
 		return xfp_gguf_bad_key(m, key, "is missing; use a file that llama.cpp's converter wrote");
-	if (!xfp_gguf_integer(value, value->array ? layer : 0, number) || !*number || *number > most)
+	if (!xfp_gguf_integer(value, value->array ? layer : 0, number) || !*number || *number > max)
 		return xfp_gguf_bad_key(m, key, "has an invalid value; download the file again");
 	return XFP_OK;
 }

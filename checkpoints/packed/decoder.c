@@ -432,19 +432,19 @@ enum xfp_status xfp_decoder_read(struct xfp_decoder *d, uint64_t first, uint64_t
 
 uint64_t xfp_decoder_rows(const struct xfp_recipe *recipe)
 {
-	uint64_t most = 1, rows, cols;
+	uint64_t max = 1, rows, cols;
 
 	for (uint32_t i = 0; i < recipe->part_count; i++)
 		if (methods[recipe->parts[i].codec]->decode_block) {
 			methods[recipe->parts[i].codec]->grain(&recipe->parts[i], &rows, &cols);
-			most = rows / BLOCK_PART > most ? rows / BLOCK_PART : most;
+			max = rows / BLOCK_PART > max ? rows / BLOCK_PART : max;
 		}
-	return most;
+	return max;
 }
 
 uint64_t xfp_decoder_bytes(const struct xfp_recipe *recipe)
 {
-	uint64_t most = 0;
+	uint64_t max = 0;
 
 	for (uint32_t i = 0; i < recipe->part_count; i++) {
 		const struct xfp_recipe_part *part = &recipe->parts[i];
@@ -453,7 +453,7 @@ uint64_t xfp_decoder_bytes(const struct xfp_recipe *recipe)
 		uint64_t bytes = bytes_of(part, &one), whole = bytes_of(part, &all);
 
 		bytes = lower(bytes > PIECE_BYTES ? bytes : PIECE_BYTES, whole);
-		most = bytes > most ? bytes : most;
+		max = bytes > max ? bytes : max;
 	}
-	return most;
+	return max;
 }

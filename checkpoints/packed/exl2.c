@@ -9,7 +9,7 @@
  *   order       I32 [cols], the stored position of each column
  *   parameters  padded rows of codes and scales
  *
- * ExLlama's kernels compute in f16, and the weights were fitted to their results: `most` / 256, the scale and the
+ * ExLlama's kernels compute in f16, and the weights were fitted to their results: `max` / 256, the scale and the
  * weight are each rounded to f16, the first often to a subnormal. In between, every product is exact in f32.
  */
 #include "checkpoints/packed/exl2.h"
@@ -151,9 +151,9 @@ static float scale_of(const struct xfp_fetched *from, uint64_t group, uint64_t r
 {
 	const unsigned char *line = from->bytes[XFP_COMPONENT_SCALES] + group * from->pitch[XFP_COMPONENT_SCALES];
 	uint32_t index = xfp_load32(line + row / INDICES * 4) >> row % INDICES * 4 & 15;
-	float most = xfp_half_to_float(xfp_load16(from->bytes[XFP_COMPONENT_GLOBAL] + group * 2));
+	float max = xfp_half_to_float(xfp_load16(from->bytes[XFP_COMPONENT_GLOBAL] + group * 2));
 
-	return rounded((float)((index + 1) * (index + 1)) * rounded(most / 256));
+	return rounded((float)((index + 1) * (index + 1)) * rounded(max / 256));
 }
 
 /* Decode all columns of a row, in stored order. */

@@ -16,12 +16,12 @@
 
 static uint64_t rows_of(const struct xfp_ledger_unit *unit, const struct xfp_compare_request *request)
 {
-	uint64_t all = unit->experts * unit->rows, least = xfp_survey_rows(unit);
+	uint64_t all = unit->experts * unit->rows, min = xfp_survey_rows(unit);
 	/* Sample about as many weights as usual rows of 4096 have. */
 	uint64_t usual = DEFAULT_ROWS * 4096ull / unit->cols;
 
 	usual = usual > DEFAULT_ROWS ? DEFAULT_ROWS : usual;
-	usual = usual > least ? usual : least;
+	usual = usual > min ? usual : min;
 	usual = request->rows ? request->rows : usual;
 	return usual < all ? usual : all;
 }
@@ -127,7 +127,7 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 				 const struct xfp_compare_request *request, struct xfp_signals *signals,
 				 struct xfp_compared_unit *compared, struct xfp_error *err)
 {
-	size_t most = request->thresholds.count * 2 * XFP_MAX_CANDIDATES + XFP_MAX_CANDIDATES + 1 + XFP_PEERS;
+	size_t max = request->thresholds.count * 2 * XFP_MAX_CANDIDATES + XFP_MAX_CANDIDATES + 1 + XFP_PEERS;
 	struct xfp_compared peers[XFP_PEERS];
 	struct xfp_parameters recipe = request->parameters;
 	struct unit_survey unit_survey = { 0 };
@@ -137,7 +137,7 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 						.rows = unit->experts * unit->rows,
 						.weights = xfp_unit_weights(unit),
 						.sampled = rows_of(unit, request) };
-	compared->list = calloc(most, sizeof *compared->list);
+	compared->list = calloc(max, sizeof *compared->list);
 	unit_survey.tile =
 		calloc(unit->experts * xfp_tiles(unit->rows) * xfp_tiles(unit->cols), sizeof *unit_survey.tile);
 	status = compared->list && unit_survey.tile

@@ -277,19 +277,19 @@ static bool is_free(const struct panel *p, const struct box *box, const struct s
 static struct box place(const struct panel *p, double x, double y, double width)
 {
 	struct box nearest = { x + 8, y + 4 + DESCENT - TEXT_HEIGHT, x + 8 + width, y + 4 + DESCENT };
-	double least = INFINITY;
+	double min = INFINITY;
 
 	for (double off = 0; off < BOTTOM - TOP; off += 2)
-		for (double aside = 8; aside < PANEL / 3. && off + aside < least; aside += 10)
+		for (double aside = 8; aside < PANEL / 3. && off + aside < min; aside += 10)
 			for (int side = 0; side < 4; side++) {
 				double base = y + 4 + (side & 1 ? off : -off);
 				double left = side & 2 ? x - aside - width : x + aside;
 				struct box box = { left, base + DESCENT - TEXT_HEIGHT, left + width, base + DESCENT };
 				struct segment leader = leader_of(x, y, &box);
 
-				if (off + aside < least && is_free(p, &box, &leader)) {
+				if (off + aside < min && is_free(p, &box, &leader)) {
 					nearest = box;
-					least = off + aside;
+					min = off + aside;
 				}
 			}
 	return nearest;

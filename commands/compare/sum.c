@@ -86,15 +86,15 @@ uint32_t xfp_compared_run_end(const struct xfp_compared_unit *unit, uint32_t fir
 const struct xfp_compared *xfp_compared_best(const struct xfp_compared_unit *unit, uint32_t first, uint32_t end)
 {
 	const struct xfp_compared *best = &unit->list[first];
-	double least = INFINITY;
+	double min = INFINITY;
 
 	for (uint32_t i = first; i < end; i++) {
 		const struct xfp_compared *c = &unit->list[i];
 		double worth = c->candidate.error * exp2(2 * xfp_compared_bits(unit, c));
 
-		if (c->candidate.cos_median >= 0 && worth < least) {
+		if (c->candidate.cos_median >= 0 && worth < min) {
 			best = c;
-			least = worth;
+			min = worth;
 		}
 	}
 	return best;

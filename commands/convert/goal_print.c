@@ -33,7 +33,7 @@ void xfp_goal_print(const struct xfp_conversion *c, int column)
 		return;
 	if (!solved->binding)
 		printf("%-*s%s is not binding: the most bits take %s\n", column, "goal", c->request->goal.option,
-		       xfp_allocation_text(c, solved->most, a));
+		       xfp_allocation_text(c, solved->max, a));
 	else
 		printf("%-*s%s: %s, %.2f %% of it\n", column, "goal", c->request->goal.option,
 		       xfp_allocation_text(c, solved->total, a),
@@ -58,7 +58,7 @@ json_t *xfp_goal_json(const struct xfp_conversion *c)
 		return json_null();
 	return XFP_JSON(
 		{ "kind", xfp_json_text(kinds[c->request->goal.kind]) }, { "allowed", xfp_json_count(solved->budget) },
-		{ "taken", xfp_json_count(solved->total) }, { "most", xfp_json_count(solved->most) },
+		{ "taken", xfp_json_count(solved->total) }, { "most", xfp_json_count(solved->max) },
 		{ "binding", json_boolean(solved->binding) }, { "rounds", xfp_json_count(solved->steps) },
 		{ "error", json_real(solved->error) }, { "bits", json_real(bits(c)) },
 		{ "elements", xfp_json_count(xfp_ledger_elements(c->units.ledger)) },

@@ -179,15 +179,15 @@ enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *e
 {
 	struct parse nobody = { .options.request.program = program };
 	struct xfp_option *options = options_of(&nobody);
-	size_t most = 1, count = 0;
+	size_t max = 1, count = 0;
 	const char **ours = NULL;
 	char(*names)[XFP_OPTION_VARIABLE] = NULL, *ignored = NULL;
 	enum xfp_status status;
 
-	while (options && options[most - 1].name)
-		most++;
-	ours = calloc(most, sizeof *ours);
-	names = calloc(most, sizeof *names);
+	while (options && options[max - 1].name)
+		max++;
+	ours = calloc(max, sizeof *ours);
+	names = calloc(max, sizeof *names);
 	status = options && ours && names ? XFP_OK : xfp_no_memory(err);
 	if (!status)
 		ours[count++] = "MODEL";

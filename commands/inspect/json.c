@@ -19,8 +19,8 @@ static json_t *share_json(uint64_t part, const struct xfp_distribution *m)
 json_t *xfp_record_of_moments(const struct xfp_distribution *m)
 {
 	return XFP_JSON({ "finite", xfp_json_count(m->count) }, { "nan", xfp_json_count(m->nans) },
-			{ "infinite", xfp_json_count(m->infinities) }, { "min", xfp_json_number(m->least) },
-			{ "max", xfp_json_number(m->most) }, { "mean", xfp_json_number(m->mean) },
+			{ "infinite", xfp_json_count(m->infinities) }, { "min", xfp_json_number(m->min) },
+			{ "max", xfp_json_number(m->max) }, { "mean", xfp_json_number(m->mean) },
 			{ "sigma", xfp_json_number(m->sigma) }, { "kurtosis", xfp_json_number(m->kurtosis) },
 			{ "beyond_3_sigma", share_json(m->beyond_3, m) },
 			{ "beyond_4_sigma", share_json(m->beyond_4, m) },

@@ -33,7 +33,7 @@ static const struct xfp_table_column layout[COLUMNS + 1] = {
 static void add_row(struct xfp_table *table, const struct xfp_plan_group *group)
 {
 	char(*row)[XFP_TABLE_CELL] = xfp_table_row(table, group->role ? xfp_class_name(group->class_) : "all units");
-	char least[24], most[24];
+	char min[24], max[24];
 
 	if (group->role)
 		snprintf(row[ROLE], sizeof row[ROLE], "%.*s", XFP_TABLE_CELL - 1, xfp_printable(group->role).text);
@@ -42,8 +42,8 @@ static void add_row(struct xfp_table *table, const struct xfp_plan_group *group)
 	xfp_human((double)group->source, "B", row[SOURCE]);
 	if (group->role && group->has_floor)
 		snprintf(row[FLOOR], sizeof row[FLOOR], group->min_floor < group->max_floor ? "%s-%s" : "%s",
-			 xfp_decimal_format(group->min_floor, XFP_NANO, least),
-			 xfp_decimal_format(group->max_floor, XFP_NANO, most));
+			 xfp_decimal_format(group->min_floor, XFP_NANO, min),
+			 xfp_decimal_format(group->max_floor, XFP_NANO, max));
 	else if (group->role)
 		strcpy(row[FLOOR], "-");
 	xfp_format_ranges_mode(&group->ranges, row[MODE]);

@@ -51,14 +51,14 @@ const char *xfp_format_ranges_mode(const struct xfp_format_ranges *ranges, char 
 	return text;
 }
 
-static const char *range_text(uint32_t least, uint32_t most, char text[XFP_FORMAT_RANGES_TEXT])
+static const char *range_text(uint32_t min, uint32_t max, char text[XFP_FORMAT_RANGES_TEXT])
 {
-	if (!most)
+	if (!max)
 		return strcpy(text, "-");
-	if (least < most)
-		snprintf(text, XFP_FORMAT_RANGES_TEXT, "%" PRIu32 "-%" PRIu32, least, most);
+	if (min < max)
+		snprintf(text, XFP_FORMAT_RANGES_TEXT, "%" PRIu32 "-%" PRIu32, min, max);
 	else
-		snprintf(text, XFP_FORMAT_RANGES_TEXT, "%" PRIu32, most);
+		snprintf(text, XFP_FORMAT_RANGES_TEXT, "%" PRIu32, max);
 	return text;
 }
 
@@ -317,7 +317,7 @@ const char *xfp_report_missed(const struct xfp_recorded *recorded, const struct 
 	return "at source precision: no smaller candidate meets its floor";
 }
 
-void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t most)
+void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t max)
 {
 	struct xfp_unit_info unit;
 	uint32_t count = 0;
@@ -326,7 +326,7 @@ void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct 
 	for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++) {
 		const char *why = xfp_report_missed(recorded, &unit);
 
-		if (!why || count++ >= most)
+		if (!why || count++ >= max)
 			continue;
 		snprintf(text, sizeof text, "%s (%s)", xfp_printable(unit.name).text, xfp_printable(unit.role).text);
 		xfp_fold(out, text, 2);
@@ -335,8 +335,8 @@ void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct 
 			fprintf(out, " (%.6f of %.9g)", unit.cos_median, unit.floor);
 		putc('\n', out);
 	}
-	if (count > most)
-		fprintf(out, "  and %" PRIu32 " more: xfp info --units\n", count - most);
+	if (count > max)
+		fprintf(out, "  and %" PRIu32 " more: xfp info --units\n", count - max);
 }
 
 /* ---- units ------------------------------------------------------------------------------------- */

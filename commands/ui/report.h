@@ -28,8 +28,8 @@ void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct x
 /* Why a unit misses its request: below its floor, or at source precision because no candidate qualified. NULL if it
  * does not. `recorded` may be NULL. */
 const char *xfp_report_missed(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit);
-/* Print the first `most` such units with their reasons, and the number of the rest. */
-void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t most);
+/* Print the first `max` such units with their reasons, and the number of the rest. */
+void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t max);
 
 /* struct xfp_format_ranges as text. */
 #define XFP_FORMAT_RANGES_TEXT 32

@@ -151,13 +151,13 @@ static enum xfp_status fill_block(struct target *t, uint32_t number, const struc
 static enum xfp_status put_run(struct target *t, uint64_t start, uint64_t stride, uint64_t count, const uint8_t *values,
 			       size_t step, struct xfp_error *err)
 {
-	uint64_t most = stride < PIECE_BYTES / t->element ? PIECE_BYTES / t->element / (stride ? stride : 1) : 1;
+	uint64_t max = stride < PIECE_BYTES / t->element ? PIECE_BYTES / t->element / (stride ? stride : 1) : 1;
 	enum xfp_status status = XFP_OK;
 
 	if (stride == 1 && step == t->element)
 		return xfp_pwrite(t->fd, values, count * t->element, t->offset + start * t->element, t->path, err);
 	for (uint64_t done = 0; !status && done < count;) {
-		uint64_t some = count - done < most ? count - done : most;
+		uint64_t some = count - done < max ? count - done : max;
 		size_t bytes = ((some - 1) * stride + 1) * t->element;
 		uint64_t at = t->offset + (start + done * stride) * t->element;
 

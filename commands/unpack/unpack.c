@@ -69,7 +69,7 @@ struct unpacking {
 static enum xfp_status lay_out(struct unpacking *u, struct xfp_error *err)
 {
 	struct xfp_tensor_info info, equal;
-	uint64_t filled = 0, most = u->request->shard_bytes;
+	uint64_t filled = 0, max = u->request->shard_bytes;
 
 	u->tensors = calloc(u->info.tensors + (size_t)1, sizeof *u->tensors);
 	u->from = calloc(u->info.tensors + (size_t)1, sizeof *u->from);
@@ -90,7 +90,7 @@ static enum xfp_status lay_out(struct unpacking *u, struct xfp_error *err)
 		u->kept += equal.fate != XFP_FATE_QUANTIZED;
 		out->bytes = info.elements * xfp_dtype_bits(out->dtype) / 8;
 		memcpy(out->shape, info.shape, sizeof out->shape);
-		if (filled && (out->bytes > most || filled > most - out->bytes)) {
+		if (filled && (out->bytes > max || filled > max - out->bytes)) {
 			u->shards++;
 			filled = 0;
 		}

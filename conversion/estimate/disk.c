@@ -191,15 +191,15 @@ static struct artifact_bytes unit_artifacts(const struct xfp_estimate_input *all
 	return sum;
 }
 
-/* With --drop-cache, only the fits of units in flight exist at a time: `most` keeps the `count` largest, in descending
+/* With --drop-cache, only the fits of units in flight exist at a time: `max` keeps the `count` largest, in descending
  * order. */
-static void keep_largest(uint64_t *most, unsigned count, uint64_t bytes)
+static void keep_largest(uint64_t *max, unsigned count, uint64_t bytes)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (bytes > most[i]) {
-			uint64_t smaller = most[i];
+		if (bytes > max[i]) {
+			uint64_t smaller = max[i];
 
-			most[i] = bytes;
+			max[i] = bytes;
 			bytes = smaller;
 		}
 }
@@ -207,7 +207,7 @@ static void keep_largest(uint64_t *most, unsigned count, uint64_t bytes)
 static struct artifact_bytes all_artifacts(const struct xfp_estimate_input *all, enum xfp_bound bound)
 {
 	struct artifact_bytes sum = { .small = MANIFEST_FIXED };
-	uint64_t journal = 0, *most = calloc(all->dropping + (size_t)1, sizeof *most), flight = 0;
+	uint64_t journal = 0, *max = calloc(all->dropping + (size_t)1, sizeof *max), flight = 0;
 
 	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &all->ledger->units[i];
@@ -221,14 +221,14 @@ static struct artifact_bytes all_artifacts(const struct xfp_estimate_input *all,
 		sum.packed += one.packed;
 		sum.files += one.files;
 		journal += JOURNAL_UNIT;
-		if (most)
-			keep_largest(most, all->dropping, one.fits);
+		if (max)
+			keep_largest(max, all->dropping, one.fits);
 	}
-	for (unsigned i = 0; most && i < all->dropping; i++)
-		flight += most[i];
-	if (most && all->dropping)
+	for (unsigned i = 0; max && i < all->dropping; i++)
+		flight += max[i];
+	if (max && all->dropping)
 		sum.fits = flight;
-	free(most);
+	free(max);
 	sum.small += journal < JOURNAL_MAX ? journal : JOURNAL_MAX;
 	/* Expected number of store folders used by this many files, whose names are effectively random. */
 	sum.small += (uint64_t)(STORE_FOLDERS * (1 - pow(1 - 1 / STORE_FOLDERS, sum.files)) + 3) * BLOCK;

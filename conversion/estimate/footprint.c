@@ -160,7 +160,7 @@ static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xf
 static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
 			     unsigned threads)
 {
-	uint64_t rows = xfp_survey_rows(unit), weights = rows * unit->cols, most = 0;
+	uint64_t rows = xfp_survey_rows(unit), weights = rows * unit->cols, max = 0;
 	struct xfp_ledger_unit sample = *unit;
 	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 
@@ -177,11 +177,11 @@ static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct
 		if (library && count)
 			results += threads * xfp_groups_thread(list, count, unit->cols) +
 				   xfp_groups_libraries(list, count);
-		most = results > most ? results : most;
+		max = results > max ? results : max;
 	}
 	/* Raw rows, and the column and distance of each outlier. */
 	return weights * (xfp_dtype_bits(unit->dtype) / 8) +
-	       (uint64_t)((double)weights * xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MAXIMUM) * (4 + 8)) + most;
+	       (uint64_t)((double)weights * xfp_outlier_share(XFP_SIGMA_AUTO, XFP_MAXIMUM) * (4 + 8)) + max;
 }
 
 /* Bytes of pack in addition to its coefficients, for a unit stored as `candidate`. */
@@ -206,11 +206,11 @@ static uint64_t max_pack_bytes(const struct xfp_parameters *measured, const stru
 	struct xfp_candidate list[XFP_MAX_CANDIDATES] = {
 		{ .mode = estimate->mode, .k = estimate->k, .group = estimate->group, .library = estimate->library }
 	};
-	uint64_t most = pack_bytes(&list[0], unit, block, threads);
+	uint64_t max = pack_bytes(&list[0], unit, block, threads);
 	uint32_t count;
 
 	if (unit->plan != XFP_PLAN_FIT || decided)
-		return most;
+		return max;
 	for (int more = 0; more < 2; more++) {
 		if (more && !estimate->extended)
 			continue;
@@ -218,10 +218,10 @@ static uint64_t max_pack_bytes(const struct xfp_parameters *measured, const stru
 		for (uint32_t i = 0; i < count; i++) {
 			uint64_t bytes = pack_bytes(&list[i], unit, block, threads);
 
-			most = bytes > most ? bytes : most;
+			max = bytes > max ? bytes : max;
 		}
 	}
-	return most;
+	return max;
 }
 
 /*
@@ -301,7 +301,7 @@ static uint64_t unit_bytes(const struct xfp_estimate_input *all, uint32_t number
 	const struct xfp_unit_state *state = &all->units[number];
 	bool fit = all->ledger->units[number].plan == XFP_PLAN_FIT;
 	bool extended = fit && xfp_estimate(all, number, XFP_MAXIMUM).extended;
-	uint64_t most = 0, fits = 0;
+	uint64_t max = 0, fits = 0;
 
 	for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMPS; s++) {
 		uint64_t bytes;
@@ -312,9 +312,9 @@ static uint64_t unit_bytes(const struct xfp_estimate_input *all, uint32_t number
 		bytes = xfp_footprint_step(all, number, s, threads);
 		if (together && (s == XFP_STAMP_FIT || s == XFP_STAMP_LIBRARY))
 			bytes = fits += bytes + (fits ? SHELL_FIXED + steps[s].text : 0);
-		most = bytes > most ? bytes : most;
+		max = bytes > max ? bytes : max;
 	}
-	return most;
+	return max;
 }
 
 static int falling(const void *a, const void *b)
@@ -328,8 +328,7 @@ static int falling(const void *a, const void *b)
 static enum xfp_status units_in_flight(const struct xfp_estimate_input *all, unsigned jobs, struct xfp_memory *memory,
 				       struct xfp_error *err)
 {
-	uint64_t *bytes = calloc(all->ledger->unit_count + (size_t)1, sizeof *bytes), most = 0,
-		 text[XFP_STAMPS] = { 0 };
+	uint64_t *bytes = calloc(all->ledger->unit_count + (size_t)1, sizeof *bytes), max = 0, text[XFP_STAMPS] = { 0 };
 	unsigned threads = xfp_stage_threads(jobs, all->todo);
 	uint32_t count = 0;
 
@@ -339,8 +338,8 @@ static enum xfp_status units_in_flight(const struct xfp_estimate_input *all, uns
 		if (all->units[i].done)
 			continue;
 		bytes[count] = unit_bytes(all, i, threads, jobs > all->todo);
-		if (bytes[count] > most) {
-			most = bytes[count];
+		if (bytes[count] > max) {
+			max = bytes[count];
 			memory->largest = i;
 		}
 		count++;

@@ -84,17 +84,17 @@ static uint64_t sample_bytes(const struct xfp_grouping *grouping, unsigned libra
 
 uint64_t xfp_groups_training(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit)
 {
-	uint64_t most = 0;
+	uint64_t max = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct xfp_grouping grouping = xfp_grouping_of(&list[i], unit->cols);
 		uint64_t sums = list[i].mode == XFP_MODE_V2A ? sizeof(struct xfp_scaled_training)
 							     : sizeof(struct xfp_compact_sums);
 
-		most = larger(most, sample_bytes(&grouping, list[i].library, unit->experts * unit->rows) +
-					    library_bytes(&list[i]) + sums);
+		max = larger(max, sample_bytes(&grouping, list[i].library, unit->experts * unit->rows) +
+					  library_bytes(&list[i]) + sums);
 	}
-	return most;
+	return max;
 }
 
 uint64_t xfp_groups_packed(const struct xfp_candidate *c, const struct xfp_ledger_unit *unit, uint64_t block)

@@ -115,7 +115,7 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 	struct xfp_solution solution;
 	uint64_t total, fixed = 0, likely = 0;
 	enum xfp_status status;
-	char least[64], allowed[64], nearest[64];
+	char min[64], allowed[64], nearest[64];
 
 	warn_weights(c);
 	warn_reserve(c);
@@ -127,7 +127,7 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 	    total <= allocation.budget || (status = total_fixed(&allocation, &fixed, err)) ||
 	    (status = find_nearest(c, &likely, err)))
 		goto done;
-	xfp_allocation_text(c, total, least);
+	xfp_allocation_text(c, total, min);
 	xfp_allocation_text(c, allocation.budget, allowed);
 	xfp_allocation_text(c, likely > total ? likely : total, nearest);
 	if (fixed > allocation.budget)
@@ -140,7 +140,7 @@ enum xfp_status xfp_goal_check(struct xfp_conversion *c, struct xfp_error *err)
 		status = xfp_fail(err, XFP_UNMET,
 				  "%s: the fewest bits need at least %s, but the goal allows %s; the nearest goal "
 				  "that is probably possible is %s%s",
-				  goal->option, least, allowed, nearest, bare_text(goal));
+				  goal->option, min, allowed, nearest, bare_text(goal));
 done:
 	xfp_allocation_free(&allocation);
 	return status;
@@ -178,12 +178,12 @@ enum xfp_status xfp_goal_prepare(struct xfp_conversion *c, bool check, struct xf
 	c->solved = (struct xfp_solved){ 0 };
 	xfp_conversion_unassign(c);
 	if ((status = xfp_allocation_begin(c, check, &allocation, err)) ||
-	    (status = xfp_allocation_solve(&allocation, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &c->solved.most,
-					   err)) ||
+	    (status =
+		     xfp_allocation_solve(&allocation, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &c->solved.max, err)) ||
 	    (status = xfp_allocation_solve(&allocation, XFP_FROM_ALL, allocation.budget, &solution, &total, err)))
 		goto done;
 	c->solved.budget = allocation.budget;
-	c->solved.binding = c->solved.most > allocation.budget;
+	c->solved.binding = c->solved.max > allocation.budget;
 	surveyed = !allocation.missing && all_direct_done(c);
 	if (surveyed)
 		status = xfp_rounds_run(&allocation, total, xfp_prepare_unit, check, err);

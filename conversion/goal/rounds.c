@@ -153,14 +153,14 @@ enum xfp_status xfp_rounds_run(struct xfp_allocation *s, uint64_t total, xfp_mea
 		    (status = xfp_allocation_total(s, &solved->total, NULL, err)) ||
 		    !needs_round(s, round, solved->total, &from))
 			break;
-		if (solved->total > s->budget && solved->total > solved->most)
-			solved->most = solved->total;
+		if (solved->total > s->budget && solved->total > solved->max)
+			solved->max = solved->total;
 		status = mend(s, from, before, &changed, err);
 	}
 	solved->settled = !status && measured;
-	solved->binding = solved->most > s->budget;
+	solved->binding = solved->max > s->budget;
 	if (solved->settled && !solved->binding)
-		solved->most = solved->total; /* measured, no longer expected */
+		solved->max = solved->total; /* measured, no longer expected */
 	if (solved->settled && solved->total > s->budget)
 		status = xfp_fail(
 			err, XFP_UNMET,

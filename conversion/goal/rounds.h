@@ -15,8 +15,8 @@
 typedef enum xfp_status xfp_measure(struct xfp_conversion *c, uint32_t unit, bool check, struct xfp_error *err);
 
 /* Run all rounds whose measurements exist, starting from the units' current variants, which are expected to need
- * `total`. Fills in steps, settled, total, binding and most of c->solved, and the assignments in the parameters; on
- * entry c->solved.most is the expected size with the most bits. Returns XFP_UNMET if the goal cannot be reached, or the
+ * `total`. Fills in steps, settled, total, binding and max of c->solved, and the assignments in the parameters; on
+ * entry c->solved.max is the expected size with the most bits. Returns XFP_UNMET if the goal cannot be reached, or the
  * error of `measure`. */
 enum xfp_status xfp_rounds_run(struct xfp_allocation *allocation, uint64_t total, xfp_measure *measure, bool check,
 			       struct xfp_error *err);

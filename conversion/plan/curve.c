@@ -37,11 +37,11 @@ static enum xfp_status add_point(struct xfp_plan_curve *curve, struct xfp_alloca
 static enum xfp_status solve_all(struct xfp_plan_curve *curve, struct xfp_allocation *allocation, struct xfp_error *err)
 {
 	struct xfp_solution solution;
-	uint64_t least = 0, most = 0;
-	enum xfp_status status = xfp_allocation_solve(allocation, XFP_FROM_ALL, 0, &solution, &least, err);
+	uint64_t min = 0, max = 0;
+	enum xfp_status status = xfp_allocation_solve(allocation, XFP_FROM_ALL, 0, &solution, &min, err);
 
 	if (!status)
-		status = xfp_allocation_solve(allocation, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &most, err);
+		status = xfp_allocation_solve(allocation, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &max, err);
 	if (!status && !(curve->point = calloc(POINTS, sizeof *curve->point)))
 		status = xfp_no_memory(err);
 	for (uint32_t u = 0; u < allocation->count; u++) {
@@ -50,7 +50,7 @@ static enum xfp_status solve_all(struct xfp_plan_curve *curve, struct xfp_alloca
 	}
 	for (uint64_t i = 0; !status && curve->units && i < POINTS; i++)
 		status = add_point(curve, allocation,
-				   least + (most - least) / (POINTS - 1) * i + (i == POINTS - 1 ? POINTS : 0), err);
+				   min + (max - min) / (POINTS - 1) * i + (i == POINTS - 1 ? POINTS : 0), err);
 	return status;
 }
 

@@ -48,11 +48,11 @@ struct xfp_conversion_units {
 
 /* Progress towards a goal, and its result. */
 struct xfp_solved {
-	uint32_t steps;               /* finished steps: the surveys, then each round of measuring */
-	bool settled;                 /* the final round is done */
-	bool binding;                 /* the goal requires fewer bytes than the most bits */
-	uint64_t budget, total, most; /* in the goal's bytes: the limit, the size now, the size with the most bits */
-	double error;                 /* mean relative squared error, weighted */
+	uint32_t steps;              /* finished steps: the surveys, then each round of measuring */
+	bool settled;                /* the final round is done */
+	bool binding;                /* the goal requires fewer bytes than the most bits */
+	uint64_t budget, total, max; /* in the goal's bytes: the limit, the size now, the size with the most bits */
+	double error;                /* mean relative squared error, weighted */
 	struct xfp_bundle_breakdown breakdown;
 };
 

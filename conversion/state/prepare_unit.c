@@ -56,7 +56,7 @@ static enum xfp_status read_survey(struct xfp_artifact *artifact, struct xfp_can
 
 static const struct measuring {
 	enum xfp_stamp stamp; /* stamp of the artifact */
-	uint32_t most;
+	uint32_t max;
 	enum xfp_status (*read)(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count);
 } of_fit = { XFP_STAMP_FIT, XFP_MAX_CANDIDATES, read_fit },
   of_survey = { XFP_STAMP_SURVEY, XFP_MAX_SURVEYED, read_survey };
@@ -107,7 +107,7 @@ static bool find_candidates(const struct planning *p, const struct measuring *me
 {
 	if (!have(p, key))
 		return false;
-	if (xfp_manifest_get_candidates(p->c->place.manifest, key, measuring->most, list, count))
+	if (xfp_manifest_get_candidates(p->c->place.manifest, key, measuring->max, list, count))
 		return true;
 	if (read_artifact(p, measuring, key, list, count))
 		return false;

@@ -44,12 +44,12 @@ bool xfp_matvec_bound_holds(const struct xfp_matvec *w, size_t row)
 static double largest_weight(const struct xfp_matvec_bound *bound, const struct xfp_matvec *w, size_t row, size_t first,
 			     size_t end)
 {
-	double most = 0, scale = 0;
+	double max = 0, scale = 0;
 
 	if (w->mode == XFP_MATVEC_V2) {
 		for (size_t j = 0; j < (size_t)1 << w->k; j++)
-			most = fmax(most, fabsf(half_at(w->code, (row << w->k) + j)));
-		return most;
+			max = fmax(max, fabsf(half_at(w->code, (row << w->k) + j)));
+		return max;
 	}
 	if (w->mode == XFP_MATVEC_V2C)
 		return (double)bound->largest * (0x1p14f * xfp_balance_down(w->row[row]));
@@ -68,12 +68,12 @@ double xfp_matvec_bound(const struct xfp_matvec_bound *bound, enum xfp_kernel_se
 		return floats;
 	/* The blocks of columns after the last whole chunk depend on k; here they are one block. */
 	for (size_t first = 0, end; first < w->cols; first = end) {
-		double most = 0;
+		double max = 0;
 
 		end = first < whole ? first + BLOCK : w->cols;
 		for (size_t c = first; c < end; c++)
-			most = fmax(most, fabsf(natural[c]));
-		bytes += (double)(end - first) * largest_weight(bound, w, row, first, end) * most * 0x1p-14;
+			max = fmax(max, fabsf(natural[c]));
+		bytes += (double)(end - first) * largest_weight(bound, w, row, first, end) * max * 0x1p-14;
 	}
 	return floats + bytes * w->unit;
 }

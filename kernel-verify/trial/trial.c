@@ -27,24 +27,24 @@ uint64_t xfp_trial_random(struct xfp_trial *trial)
 	return z ^ z >> 31;
 }
 
-size_t xfp_trial_random_below(struct xfp_trial *trial, size_t most)
+size_t xfp_trial_random_below(struct xfp_trial *trial, size_t max)
 {
-	return (size_t)((xfp_trial_random(trial) >> 32) * most >> 32);
+	return (size_t)((xfp_trial_random(trial) >> 32) * max >> 32);
 }
 
-size_t xfp_trial_columns(struct xfp_trial *trial, size_t most)
+size_t xfp_trial_columns(struct xfp_trial *trial, size_t max)
 {
 	if (trial->timing)
 		return 4096;
 	/* All tails of a vector first, then widths around those of chunks, then any. */
 	if (trial->number < 2 * XFP_LANES + 1)
-		return trial->number + 1 < most ? trial->number + 1 : most;
+		return trial->number + 1 < max ? trial->number + 1 : max;
 	if (trial->number % 4 == 0) {
 		size_t near = ((size_t)32 << xfp_trial_random_below(trial, 6)) + xfp_trial_random_below(trial, 3) - 1;
 
-		return near < most ? near : most;
+		return near < max ? near : max;
 	}
-	return 1 + xfp_trial_random_below(trial, most);
+	return 1 + xfp_trial_random_below(trial, max);
 }
 
 /* The sum of twelve uniform numbers, in integers: portable, and exact in f32. */

@@ -143,10 +143,10 @@ struct xfp_trial {
 };
 
 uint64_t xfp_trial_random(struct xfp_trial *trial);
-/* 0 ... most - 1 */
-size_t xfp_trial_random_below(struct xfp_trial *trial, size_t most);
+/* 0 ... max - 1 */
+size_t xfp_trial_random_below(struct xfp_trial *trial, size_t max);
 /* A number of columns; trials cover all tails, a bench always uses the same. */
-size_t xfp_trial_columns(struct xfp_trial *trial, size_t most);
+size_t xfp_trial_columns(struct xfp_trial *trial, size_t max);
 float xfp_trial_gaussian(struct xfp_trial *trial);
 void xfp_trial_gaussians(struct xfp_trial *trial, float *to, size_t count, float scale);
 void xfp_trial_halves(struct xfp_trial *trial, uint16_t *to, size_t count, float scale);

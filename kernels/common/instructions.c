@@ -64,9 +64,9 @@ enum xfp_instruction_set xfp_instruction_set(void)
 
 static bool supported(enum xfp_instruction_set set)
 {
-	enum xfp_instruction_set most = xfp_best_instruction_set();
+	enum xfp_instruction_set max = xfp_best_instruction_set();
 
-	return set == XFP_PLAIN || (most == XFP_NEON ? set == XFP_NEON : set <= most);
+	return set == XFP_PLAIN || (max == XFP_NEON ? set == XFP_NEON : set <= max);
 }
 
 bool xfp_instruction_set_use(const char *name)

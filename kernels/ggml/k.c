@@ -77,12 +77,12 @@ void xfp_ggml_q4_k(const uint8_t *restrict block, float *restrict x)
 
 	for (int g = 0; g < 8; g++) {
 		const uint8_t *codes = block + 16 + g / 2 * 32;
-		int number, least, shift = g % 2 * 4;
+		int number, min, shift = g % 2 * 4;
 		float scale, minimum;
 
-		load_numbers(block + 4, g, &number, &least);
+		load_numbers(block + 4, g, &number, &min);
 		scale = d * (float)number;
-		minimum = dmin * (float)least;
+		minimum = dmin * (float)min;
 		for (int i = 0; i < 32; i++)
 			x[32 * g + i] = scale * (float)(codes[i] >> shift & 15) - minimum;
 	}
@@ -95,12 +95,12 @@ void xfp_ggml_q5_k(const uint8_t *restrict block, float *restrict x)
 
 	for (int g = 0; g < 8; g++) {
 		const uint8_t *codes = block + 48 + g / 2 * 32;
-		int number, least, shift = g % 2 * 4;
+		int number, min, shift = g % 2 * 4;
 		float scale, minimum;
 
-		load_numbers(block + 4, g, &number, &least);
+		load_numbers(block + 4, g, &number, &min);
 		scale = d * (float)number;
-		minimum = dmin * (float)least;
+		minimum = dmin * (float)min;
 		for (int i = 0; i < 32; i++)
 			x[32 * g + i] = scale * (float)((codes[i] >> shift & 15) + ((high[i] >> g & 1) << 4)) - minimum;
 	}

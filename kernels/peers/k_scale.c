@@ -58,7 +58,7 @@ void xfp_q4_0_encode(const float *x, uint8_t *block)
 	const struct scale_search *how = &q4_search;
 	struct peer_groups groups = { .length = 32 };
 	struct peer_lanes inverse, gain = { 0 }, scale = { 0 };
-	float peak = 0, best = 0, most = 0;
+	float peak = 0, best = 0, max = 0;
 	uint16_t half;
 
 	for (unsigned i = 0; i < 32; i++) {
@@ -75,8 +75,8 @@ void xfp_q4_0_encode(const float *x, uint8_t *block)
 	}
 	PEER_EACH
 	{
-		best = gain.v[l] > most ? scale.v[l] : best;
-		most = gain.v[l] > most ? gain.v[l] : most;
+		best = gain.v[l] > max ? scale.v[l] : best;
+		max = gain.v[l] > max ? gain.v[l] : max;
 	}
 	half = peer_half(best);
 	peer_store_half(block, half);

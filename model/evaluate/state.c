@@ -102,12 +102,12 @@ static enum xfp_status read_bytes(struct state_file *file, void *to, size_t size
 static enum xfp_status read_stream(struct xfp_evaluation *e, struct state_file *file, struct xfp_stream *stream,
 				   struct xfp_error *err)
 {
-	size_t row = e->evaluated.model.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
+	size_t row = e->evaluated.model.description->hidden * sizeof(float), max = BUFFER > row ? BUFFER / row : 1;
 	size_t tokens = xfp_evaluation_tokens(e);
 	enum xfp_status status = XFP_OK;
 
-	for (size_t first = 0; !status && first < tokens; first += most) {
-		size_t count = tokens - first < most ? tokens - first : most;
+	for (size_t first = 0; !status && first < tokens; first += max) {
+		size_t count = tokens - first < max ? tokens - first : max;
 		void *x = file->buffer;
 
 		if (xfp_evaluation_stops(e))
@@ -220,12 +220,12 @@ static enum xfp_status write_bytes(struct state_file *file, const void *from, si
 static enum xfp_status write_stream(const struct xfp_evaluation *e, struct state_file *file,
 				    const struct xfp_stream *stream, struct xfp_error *err)
 {
-	size_t row = e->evaluated.model.description->hidden * sizeof(float), most = BUFFER > row ? BUFFER / row : 1;
+	size_t row = e->evaluated.model.description->hidden * sizeof(float), max = BUFFER > row ? BUFFER / row : 1;
 	size_t tokens = xfp_evaluation_tokens(e);
 	enum xfp_status status = XFP_OK;
 
-	for (size_t first = 0; !status && first < tokens; first += most) {
-		size_t count = tokens - first < most ? tokens - first : most;
+	for (size_t first = 0; !status && first < tokens; first += max) {
+		size_t count = tokens - first < max ? tokens - first : max;
 		void *x = file->buffer;
 
 		if (!(status = xfp_stream_read(stream, first, count, x, err)))

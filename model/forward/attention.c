@@ -80,12 +80,12 @@ static void rotate_segment(void *context, unsigned thread, size_t i)
 /* Turn the scores of a query into probabilities, in place; positions [first, last]. */
 static void softmax(double *score, size_t first, size_t last)
 {
-	double most = score[first], sum = 0;
+	double max = score[first], sum = 0;
 
 	for (size_t j = first; j <= last; j++)
-		most = score[j] > most || score[j] != score[j] ? score[j] : most;
+		max = score[j] > max || score[j] != score[j] ? score[j] : max;
 	for (size_t j = first; j <= last; j++) {
-		score[j] = xfp_exp(score[j] - most);
+		score[j] = xfp_exp(score[j] - max);
 		sum += score[j];
 	}
 	for (size_t j = first; j <= last; j++)
@@ -155,7 +155,7 @@ static void attend(void *context, unsigned thread, size_t item)
 	const struct xfp_segment *segment = &task->forward->segments[item / d->heads];
 	size_t size = d->head_dim, row = d->heads * size, head = item % d->heads,
 	       kv_head = head / (d->heads / d->kv_heads);
-	size_t seen = positions_seen(task, segment), least = first_seen(task, segment->position);
+	size_t seen = positions_seen(task, segment), start = first_seen(task, segment->position);
 	const float *query = task->queries + segment->first * row + head * size;
 	float *mixed = task->mixed + segment->first * row + head * size;
 	double *score = xfp_team_own(task->forward->team, thread), *sum = score + seen;
@@ -163,13 +163,13 @@ static void attend(void *context, unsigned thread, size_t item)
 	float *transposed = after;
 
 	for (size_t j = 0; j < seen; j++) {
-		const float *key = key_or_value(task, false, segment, kv_head, least + j);
+		const float *key = key_or_value(task, false, segment, kv_head, start + j);
 
 		for (size_t i = 0; i < size; i++)
 			transposed[i * seen + j] = key[i];
 	}
 	for (size_t t = 0; t < segment->count; t++, query += row, mixed += row) {
-		size_t last = segment->position + t - least, first = first_seen(task, segment->position + t) - least;
+		size_t last = segment->position + t - start, first = first_seen(task, segment->position + t) - start;
 
 		memset(score, 0, (last + 1) * sizeof *score);
 		for (size_t i = 0; i < size; i++) {
@@ -184,7 +184,7 @@ static void attend(void *context, unsigned thread, size_t item)
 		softmax(score, first, last);
 		memset(sum, 0, size * sizeof *sum);
 		for (size_t j = first; j <= last; j++) {
-			const float *value = key_or_value(task, true, segment, kv_head, least + j);
+			const float *value = key_or_value(task, true, segment, kv_head, start + j);
 
 			for (size_t i = 0; i < size; i++)
 				sum[i] += score[j] * value[i];

@@ -24,10 +24,10 @@ static enum xfp_status make_tables(struct xfp_forward *forward, size_t positions
 	for (uint32_t i = 0; i < d->ropes; i++) {
 		const struct xfp_rope *rope = &d->rope[i];
 		bool longest = xfp_rope_is_long(rope, positions);
-		size_t most = longest ? (size_t)rope->original_context : positions;
+		size_t max = longest ? (size_t)rope->original_context : positions;
 
 		for (int is_long = forward->cache ? 0 : longest; is_long <= longest; is_long++) {
-			size_t count = is_long ? positions : most;
+			size_t count = is_long ? positions : max;
 
 			if (!(forward->rope[i][is_long] = xfp_floats(count, rope->dim)))
 				return xfp_no_memory(err);

@@ -72,12 +72,12 @@ LANES_INLINE vf add_product(vf a, vf b, vf c)
 LANES_INLINE vf exponential(vf x)
 {
 	static const float coefficient[] = { 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f };
-	const vf least = vf_all(-87), most = vf_all(88);
+	const vf min = vf_all(-87), max = vf_all(88);
 	vf r, whole, sum = vf_all(1.0f / 5040);
 	vi power;
 
-	x = vf_where(vf_above(least, x), least, x);
-	x = vf_where(vf_above(x, most), most, x);
+	x = vf_where(vf_above(min, x), min, x);
+	x = vf_where(vf_above(x, max), max, x);
 	power = vf_round_small(vf_mul(x, vf_all(1.44269504f)));
 	whole = vf_from_i(power);
 	r = vf_sub(x, vf_mul(whole, vf_all(0.693359375f)));
@@ -106,15 +106,15 @@ static void scores(const float *query, const float *keys, size_t stride, size_t 
 
 static float softmax(float *score, size_t count)
 {
-	float most = score[0];
+	float max = score[0];
 	vf sum = vf_all(0);
 
 	for (size_t j = 1; j < count; j++)
-		most = score[j] > most || score[j] != score[j] ? score[j] : most;
+		max = score[j] > max || score[j] != score[j] ? score[j] : max;
 	for (size_t j = count; j % XFP_LANES; j++)
-		score[j] = most - 200; /* padding, which adds about e^-87 */
+		score[j] = max - 200; /* padding, which adds about e^-87 */
 	for (size_t j = 0; j < count; j += XFP_LANES) {
-		vf e = exponential(vf_sub(vf_load(score + j), vf_all(most)));
+		vf e = exponential(vf_sub(vf_load(score + j), vf_all(max)));
 
 		vf_store(score + j, e);
 		sum = vf_add(sum, e);

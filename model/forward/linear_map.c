@@ -114,11 +114,11 @@ static enum xfp_status multiply_all(const struct xfp_forward *forward, const str
 				    struct xfp_weight_rows *rows, const float *panels, size_t count, float *y,
 				    struct xfp_error *err)
 {
-	size_t block = XFP_BLOCK_BYTES / sizeof(float) / map->cols / XFP_QUAD * XFP_QUAD, least = XFP_QUAD;
+	size_t block = XFP_BLOCK_BYTES / sizeof(float) / map->cols / XFP_QUAD * XFP_QUAD, min = XFP_QUAD;
 	enum xfp_status status = XFP_OK;
 	float *weights;
 
-	block = block < least ? least : block > map->rows ? map->rows : block;
+	block = block < min ? min : block > map->rows ? map->rows : block;
 	if (!(weights = xfp_floats(block, map->cols)))
 		return xfp_no_memory(err);
 	for (size_t first = 0; !status && first < map->rows; first += block) {

@@ -13,7 +13,7 @@
 /* A softmax over the vocabulary, accumulated logit by logit, in order: the maximum so far, and the sum of e^(logit -
  * maximum). So the division of the vocabulary into parts does not matter. */
 struct token_sum {
-	double most, sum, wanted;
+	double max, sum, wanted;
 	double difference; /* of a source: c in loss.h */
 	uint32_t best;
 	bool broken; /* a logit is not finite, which the sums may not show */
@@ -30,15 +30,15 @@ struct tally_task {
 static void add_logit(struct token_sum *s, double logit, double difference, uint32_t v, uint32_t wanted)
 {
 	s->broken = s->broken || !isfinite(logit);
-	if (logit > s->most) {
-		double less = xfp_exp(s->most - logit);
+	if (logit > s->max) {
+		double less = xfp_exp(s->max - logit);
 
 		s->sum = s->sum * less + 1;
 		s->difference = s->difference * less + difference;
-		s->most = logit;
+		s->max = logit;
 		s->best = v;
 	} else {
-		double part = xfp_exp(logit - s->most);
+		double part = xfp_exp(logit - s->max);
 
 		s->sum += part;
 		s->difference += part * difference;
@@ -66,7 +66,7 @@ static void tally_token(void *context, unsigned thread, size_t t)
 
 static double log_of_sum(const struct token_sum *s)
 {
-	return s->most + xfp_log(s->sum);
+	return s->max + xfp_log(s->sum);
 }
 
 static enum xfp_status check_finite(const struct token_sum *s, const struct xfp_forward *forward, struct xfp_error *err)
@@ -111,7 +111,7 @@ static enum xfp_status tally(const struct xfp_last_activations *model, const str
 	enum xfp_status status = XFP_OK;
 
 	for (size_t t = 0; t < forward->tokens; t++)
-		task->sums[t].most = task->source_sums[t].most = -(double)INFINITY;
+		task->sums[t].max = task->source_sums[t].max = -(double)INFINITY;
 	task->logits = logits;
 	task->source_logits = source_logits;
 	for (task->first = 0; !status && task->first < vocabulary; task->first += part) {
@@ -133,8 +133,8 @@ enum xfp_status xfp_token_losses(const struct xfp_last_activations *model, const
 {
 	const struct xfp_forward *forward = model->forward;
 	uint32_t vocabulary = forward->description->vocabulary;
-	size_t most = logits_bytes / sizeof(float) / forward->tokens;
-	uint32_t part = most < MIN_PART ? MIN_PART : most < vocabulary ? (uint32_t)most : vocabulary;
+	size_t max = logits_bytes / sizeof(float) / forward->tokens;
+	uint32_t part = max < MIN_PART ? MIN_PART : max < vocabulary ? (uint32_t)max : vocabulary;
 	float *logits = xfp_floats(forward->tokens, part), *source_logits = NULL;
 	struct tally_task task = { .forward = forward, .ids = ids };
 	enum xfp_status status = XFP_OK;

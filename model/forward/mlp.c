@@ -155,12 +155,12 @@ static enum xfp_status dense(const struct xfp_forward *forward, uint32_t layer, 
  * are sized by that. */
 static void select_experts(const struct xfp_description *d, float *weight, double *probability)
 {
-	double most = weight[0], sum = 0, selected = 0;
+	double max = weight[0], sum = 0, selected = 0;
 
 	for (uint32_t e = 0; e < d->experts; e++)
-		most = weight[e] > most ? weight[e] : most;
+		max = weight[e] > max ? weight[e] : max;
 	for (uint32_t e = 0; e < d->experts; e++)
-		sum += probability[e] = xfp_exp(weight[e] - most);
+		sum += probability[e] = xfp_exp(weight[e] - max);
 	for (uint32_t e = 0; e < d->experts; e++) {
 		probability[e] = (float)(probability[e] / sum);
 		weight[e] = 0;
@@ -363,11 +363,11 @@ static enum xfp_status by_stacks(const struct xfp_forward *forward, uint32_t lay
 				 const float *x, float *y, bool *done, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
-	size_t most = forward->tokens * d->experts_per_token;
+	size_t max = forward->tokens * d->experts_per_token;
 	struct stacks s = { .numbers = malloc(d->experts * sizeof *s.numbers),
 			    .place = malloc(MATRICES * d->experts * sizeof *s.place),
-			    .products = malloc(most * sizeof *s.products) };
-	float *a = xfp_floats(most, d->expert_intermediate), *b = xfp_floats(most, d->expert_intermediate);
+			    .products = malloc(max * sizeof *s.products) };
+	float *a = xfp_floats(max, d->expert_intermediate), *b = xfp_floats(max, d->expert_intermediate);
 	enum xfp_status status = s.numbers && s.place && s.products && a && b ? XFP_OK : xfp_no_memory(err);
 
 	*done = !status && find_stacks(forward, layer, weights, &s);

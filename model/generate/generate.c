@@ -139,15 +139,15 @@ static enum xfp_status check_memory(struct xfp_generation *g, unsigned threads, 
 
 /* ---- steps -------------------------------------------------------------------------------------- */
 
-static void add_segment(struct generator *m, size_t slot, size_t most)
+static void add_segment(struct generator *m, size_t slot, size_t max)
 {
 	const struct xfp_generated_text *w = &m->g->texts[m->slot[slot]];
 	size_t used = 0, count = w->ids.count - w->done;
 
 	for (size_t i = 0; i < m->segment_count; i++)
 		used += m->segments[i].count;
-	if (count > most - used)
-		count = most - used;
+	if (count > max - used)
+		count = max - used;
 	if (!count)
 		return;
 	memcpy(m->ids + used, w->ids.id + w->done, count * sizeof *m->ids);

@@ -35,7 +35,7 @@ enum xfp_status xfp_memory_bandwidth(struct xfp_team *team, double *rate, struct
 	struct memory_reading *reading = calloc(1, sizeof *reading);
 	uint64_t *words = malloc(XFP_BANDWIDTH_BYTES);
 	enum xfp_status status = reading && words ? xfp_team_enter(team, 0, 1, err) : xfp_no_memory(err);
-	double least = 0;
+	double min = 0;
 
 	for (unsigned i = 0; !status && i <= TIMES; i++) {
 		double began;
@@ -45,12 +45,12 @@ enum xfp_status xfp_memory_bandwidth(struct xfp_team *team, double *rate, struct
 		reading->words = words;
 		began = xfp_now();
 		xfp_team_run(team, XFP_BANDWIDTH_BYTES / PIECE, read_piece, reading);
-		if (i && (i == 1 || xfp_now() - began < least))
-			least = xfp_now() - began;
+		if (i && (i == 1 || xfp_now() - began < min))
+			min = xfp_now() - began;
 	}
 	if (!status) {
 		xfp_team_leave(team);
-		*rate = least > 0 ? (double)XFP_BANDWIDTH_BYTES / least : 0;
+		*rate = min > 0 ? (double)XFP_BANDWIDTH_BYTES / min : 0;
 	}
 	free(reading);
 	free(words);

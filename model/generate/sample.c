@@ -72,17 +72,17 @@ static double pop(struct xfp_token_candidate *heap, size_t count)
  * and becomes that of the kept ones. */
 static size_t keep(const struct xfp_sampling *s, struct xfp_token_candidate *heap, size_t count, double *weight)
 {
-	size_t most = s->top_k && s->top_k < count ? s->top_k : count, popped = 0, kept = 0;
+	size_t max = s->top_k && s->top_k < count ? s->top_k : count, popped = 0, kept = 0;
 	double wanted = *weight, sum = 0;
 
 	for (size_t i = count / 2; i-- > 0;)
 		sink(heap, count, i);
-	if (most < count) {
-		for (wanted = 0; popped < most; popped++)
+	if (max < count) {
+		for (wanted = 0; popped < max; popped++)
 			wanted += pop(heap, count - popped);
 	}
 	wanted *= s->top_p;
-	for (; kept < most && (!kept || sum < wanted); kept++)
+	for (; kept < max && (!kept || sum < wanted); kept++)
 		sum += kept < popped ? heap[count - 1 - kept].weight : pop(heap, count - kept);
 	*weight = sum;
 	return kept;

@@ -64,25 +64,25 @@ static void append_set(struct xfp_expression_parser *p, struct xfp_characters *s
 /* ---- characters and sets -------------------------------------------------------------------------------------- */
 
 /* Parse the digits after \x or \u. */
-static uint32_t hexadecimal(struct xfp_expression_parser *p, size_t most)
+static uint32_t hexadecimal(struct xfp_expression_parser *p, size_t max)
 {
-	bool braces = most == 2 && *p->at == '{';
+	bool braces = max == 2 && *p->at == '{';
 	char digits[16] = "";
 	size_t count;
 	unsigned long value;
 
 	p->at += braces;
 	count = strspn(p->at, "0123456789abcdefABCDEF");
-	if (braces ? !count || count > 8 || p->at[count] != '}' : count < most) {
+	if (braces ? !count || count > 8 || p->at[count] != '}' : count < max) {
 		p->problem = "\\x or \\u without digits";
 		return 0;
 	}
 	if (!braces)
-		count = most;
+		count = max;
 	memcpy(digits, p->at, count);
 	p->at += count + braces;
 	value = strtoul(digits, NULL, 16);
-	if (value > XFP_LAST_CHARACTER || (value >= 0xd800 && value < 0xe000) || (!braces && most == 2 && value > 0x7f))
+	if (value > XFP_LAST_CHARACTER || (value >= 0xd800 && value < 0xe000) || (!braces && max == 2 && value > 0x7f))
 		p->problem = "\\x or \\u of something other than a character";
 	return (uint32_t)value;
 }

@@ -57,9 +57,9 @@ static enum xfp_search push(struct xfp_matching *m, struct xfp_frame frame)
 	return XFP_FOUND;
 }
 
-static size_t run_end(const struct xfp_matching *m, const bool *in_set, size_t at, uint32_t most)
+static size_t run_end(const struct xfp_matching *m, const bool *in_set, size_t at, uint32_t max)
 {
-	size_t end = m->end - at < most ? m->end : at + most;
+	size_t end = m->end - at < max ? m->end : at + max;
 
 	while (at < end && in_set[m->kinds.kind[at]])
 		at++;
@@ -150,17 +150,17 @@ static enum xfp_search enter(struct xfp_matching *m, const struct xfp_instructio
 static enum xfp_search match_run(struct xfp_matching *m, const struct xfp_instruction *i, size_t *at)
 {
 	const bool *in_set = m->program->in_set[i->set];
-	size_t start = *at, least = start + i->low, stop = run_end(m, in_set, start, i->lazy ? i->low : i->high);
+	size_t start = *at, min = start + i->low, stop = run_end(m, in_set, start, i->lazy ? i->low : i->high);
 	size_t last = m->end - start < i->high ? m->end : start + i->high;
 	enum xfp_search spent = spend(m, stop - start);
 
-	if (spent != XFP_FOUND || stop < least)
+	if (spent != XFP_FOUND || stop < min)
 		return spent != XFP_FOUND ? spent : XFP_NOT_FOUND;
 	*at = stop;
 	if (i->lazy && stop < last)
 		return push(m, (struct xfp_frame){ i + 1, stop, last, GROW });
-	if (!i->lazy && !i->possessive && stop > least)
-		return push(m, (struct xfp_frame){ i + 1, stop, least, SHRINK });
+	if (!i->lazy && !i->possessive && stop > min)
+		return push(m, (struct xfp_frame){ i + 1, stop, min, SHRINK });
 	return XFP_FOUND;
 }
 

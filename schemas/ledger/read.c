@@ -109,8 +109,8 @@ static enum xfp_status read_all_records(struct ledger_reader *r, struct xfp_erro
 /* Read the strings that the records in memory refer to. */
 static enum xfp_status read_strings(struct ledger_reader *r, struct xfp_error *err)
 {
-	size_t count = 0, most = 2 * ((size_t)r->l->file_count + r->l->tensor_count + r->l->unit_count);
-	struct xfp_range *wanted = calloc(most + 1, sizeof *wanted);
+	size_t count = 0, max = 2 * ((size_t)r->l->file_count + r->l->tensor_count + r->l->unit_count);
+	struct xfp_range *wanted = calloc(max + 1, sizeof *wanted);
 
 	if (!wanted)
 		return xfp_no_memory_for(err, r->a.path);

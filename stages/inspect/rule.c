@@ -426,13 +426,13 @@ struct rule_place {
 static enum xfp_status find_groups(const struct xfp_rule *rule, const char *name, struct rule_place *layer,
 				   struct rule_place *expert, struct xfp_error *err)
 {
-	unsigned most = rule->layer_group > rule->expert_group ? rule->layer_group : rule->expert_group;
+	unsigned max = rule->layer_group > rule->expert_group ? rule->layer_group : rule->expert_group;
 	const regmatch_t *l, *e;
 	regmatch_t group[MAX_GROUPS];
 	enum xfp_status status;
 	bool matches = false;
 
-	status = xfp_expression_match(&rule->regex, name, most + 1, group, &matches, err);
+	status = xfp_expression_match(&rule->regex, name, max + 1, group, &matches, err);
 	if (status || !matches)
 		return status;
 	l = &group[rule->layer_group];

@@ -87,10 +87,10 @@ static double value_of(const struct xfp_distribution_work *work, uint32_t patter
 
 static void note_range(struct xfp_distribution *m, double value)
 {
-	if (!m->count || value < m->least)
-		m->least = value;
-	if (!m->count || value > m->most)
-		m->most = value;
+	if (!m->count || value < m->min)
+		m->min = value;
+	if (!m->count || value > m->max)
+		m->max = value;
 }
 
 /* Compute range and mean. NaN and infinity are counted and removed. */
@@ -227,17 +227,17 @@ static void find_shape(struct xfp_distribution_work *work)
 	m->sigma = m->kurtosis = m->largest = NAN;
 	m->mean = all->count ? all->mean / work->scale : NAN;
 	if (!all->count)
-		m->least = m->most = NAN;
+		m->min = m->max = NAN;
 	/* If all weights are equal, sigma must not be a rounding error. */
-	if (all->count && !(m->least < m->most))
-		m->mean = m->least;
+	if (all->count && !(m->min < m->max))
+		m->mean = m->min;
 	if (all->count < 2)
 		return;
-	m->sigma = m->least < m->most ? sqrt(all->m2 / (n - 1)) / work->scale : 0;
+	m->sigma = m->min < m->max ? sqrt(all->m2 / (n - 1)) / work->scale : 0;
 	if (!(m->sigma > 0))
 		return;
 	m->kurtosis = n * all->m4 / (all->m2 * all->m2);
-	m->largest = fmax(m->most - m->mean, m->mean - m->least) / m->sigma;
+	m->largest = fmax(m->max - m->mean, m->mean - m->min) / m->sigma;
 }
 
 static void count_tails(struct xfp_distribution *m, double value, uint64_t count)
@@ -263,7 +263,7 @@ void xfp_distribution_begin(struct xfp_distribution_work *work, enum xfp_dtype d
 		memset(work->pattern, 0, sizeof work->pattern);
 	}
 	if (task_of(work) == ADD_CHUNKS && pass) {
-		frexp(fmax(fabs(work->found.least), fabs(work->found.most)), &exponent);
+		frexp(fmax(fabs(work->found.min), fabs(work->found.max)), &exponent);
 		work->scale = ldexp(1, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent);
 	}
 	if (task_of(work) == COUNT_TAILS)
@@ -338,8 +338,8 @@ void xfp_distribution_sum_add(struct xfp_distribution_sum *sum, const struct xfp
 	sum->infinities += one->infinities;
 	if (!one->count)
 		return;
-	sum->least = !sum->count || one->least < sum->least ? one->least : sum->least;
-	sum->most = !sum->count || one->most > sum->most ? one->most : sum->most;
+	sum->min = !sum->count || one->min < sum->min ? one->min : sum->min;
+	sum->max = !sum->count || one->max > sum->max ? one->max : sum->max;
 	sum->mean += n * one->mean;
 	sum->count += one->count;
 	sum->beyond_3 += one->beyond_3;
@@ -360,8 +360,8 @@ struct xfp_distribution xfp_distribution_sum_end(const struct xfp_distribution_s
 		.count = sum->count,
 		.nans = sum->nans,
 		.infinities = sum->infinities,
-		.least = sum->count ? sum->least : NAN,
-		.most = sum->count ? sum->most : NAN,
+		.min = sum->count ? sum->min : NAN,
+		.max = sum->count ? sum->max : NAN,
 		.mean = sum->count ? sum->mean / (double)sum->count : NAN,
 		.sigma = sum->spread ? sum->sigma * sqrt(sum->variance / (double)sum->spread) : NAN,
 		.kurtosis = sum->tailed ? sum->kurtosis / (double)sum->tailed : NAN,

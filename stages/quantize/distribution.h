@@ -25,7 +25,7 @@
 struct xfp_distribution {
 	bool measured; /* the dtype is supported, and the tensor was read */
 	uint64_t count, nans, infinities;
-	double least, most, mean;
+	double min, max, mean;
 	double sigma;    /* standard deviation of a sample (n - 1) */
 	double kurtosis; /* fourth central moment over the square of the second: 3 for a normal distribution */
 	uint64_t beyond_3, beyond_4; /* weights further than that many sigma from the mean */
@@ -54,7 +54,7 @@ struct xfp_distribution xfp_distribution_end(struct xfp_distribution_work *work)
  * empty. */
 struct xfp_distribution_sum {
 	uint64_t tensors, count, nans, infinities, beyond_3, beyond_4;
-	double least, most, largest;
+	double min, max, largest;
 	double mean, kurtosis; /* sums over weights */
 	double variance;       /* the same, in units of the square of `sigma`, the largest so far */
 	double sigma;

@@ -63,8 +63,8 @@ static struct sampling sampling_of(const struct sample *s, uint64_t rows)
 {
 	const struct xfp_grouping *grouping = &s->grouping;
 	uint64_t count = wanted(s, rows * grouping->groups);
-	uint64_t least = (count + grouping->groups - 1) / grouping->groups;
-	struct sampling sampling = { .rows = least > XFP_SAMPLE_ROWS ? least : XFP_SAMPLE_ROWS };
+	uint64_t min = (count + grouping->groups - 1) / grouping->groups;
+	struct sampling sampling = { .rows = min > XFP_SAMPLE_ROWS ? min : XFP_SAMPLE_ROWS };
 
 	sampling.rows = sampling.rows < rows ? sampling.rows : rows;
 	sampling.each = (count + sampling.rows - 1) / sampling.rows;
@@ -75,32 +75,32 @@ static struct sampling sampling_of(const struct sample *s, uint64_t rows)
 static enum xfp_status sample_init(struct sample *s, const struct xfp_grouping *grouping, uint64_t rows, uint32_t count,
 				   struct xfp_error *err)
 {
-	uint64_t most;
+	uint64_t max;
 	bool good;
 
 	s->grouping = *grouping;
 	s->sampling = sampling_of(s, rows);
-	most = s->sampling.rows * s->sampling.each;
+	max = s->sampling.rows * s->sampling.each;
 	if (s->published) {
 		good = xfp_group_codes_init(&s->codes, grouping);
 		for (uint32_t c = 0; c < count; c++)
-			good = (s->codebook[c] = malloc((most << s->candidates[c]->k) * sizeof(float))) && good;
+			good = (s->codebook[c] = malloc((max << s->candidates[c]->k) * sizeof(float))) && good;
 		return good ? XFP_OK : xfp_no_memory(err);
 	}
 	if (grouping->mode == XFP_MODE_V2A) {
-		size_t bytes = xfp_align(xfp_scaled_sample_bytes(most, grouping->fine), 64);
+		size_t bytes = xfp_align(xfp_scaled_sample_bytes(max, grouping->fine), 64);
 
 		good = (s->scaled_buffer = aligned_alloc(64, bytes)) != NULL;
 		if (good)
-			xfp_scaled_sample_init(&s->scaled, s->scaled_buffer, most, grouping->fine);
+			xfp_scaled_sample_init(&s->scaled, s->scaled_buffer, max, grouping->fine);
 	} else {
 		struct xfp_grouping all = *grouping;
 
-		all.groups = most;
-		all.cols = most * grouping->group;
+		all.groups = max;
+		all.cols = max * grouping->group;
 		good = xfp_group_row_init(&s->row, grouping);
 		good = xfp_group_row_init(&s->sampled, &all) && good;
-		good = (s->weight = malloc(most * sizeof *s->weight)) && good;
+		good = (s->weight = malloc(max * sizeof *s->weight)) && good;
 	}
 	return good ? XFP_OK : xfp_no_memory(err);
 }

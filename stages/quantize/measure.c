@@ -11,19 +11,19 @@
 
 #define SUMMARY_BLOCK 65536 /* cosines in memory at once */
 
-enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t most, struct xfp_error *err)
+enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t max, struct xfp_error *err)
 {
-	bool short_of_memory = !(measure->cosine = malloc(most * sizeof *measure->cosine));
+	bool short_of_memory = !(measure->cosine = malloc(max * sizeof *measure->cosine));
 
 	measure->fitted = xfp_candidates_fitted(measure->candidates, measure->count);
 	for (uint32_t i = 0; i < measure->count; i++) {
 		const struct xfp_candidate *candidate = &measure->candidates[i];
 
-		measure->row[i] = malloc(most * sizeof *measure->row[i]);
+		measure->row[i] = malloc(max * sizeof *measure->row[i]);
 		short_of_memory |= !measure->row[i];
 		if (candidate->mode != XFP_MODE_V2)
 			continue;
-		measure->codebook[i] = malloc((most << candidate->k) * sizeof *measure->codebook[i]);
+		measure->codebook[i] = malloc((max << candidate->k) * sizeof *measure->codebook[i]);
 		short_of_memory |= !measure->codebook[i];
 	}
 	return short_of_memory ? xfp_no_memory(err) : XFP_OK;

@@ -26,9 +26,9 @@ struct xfp_measure {
 	double error[XFP_MAX_CANDIDATES], norm; /* sums over the unit */
 };
 
-/* Allocate memory for `most` held rows. `candidates` and `count` must be set; `fitted` is derived. The caller frees the
+/* Allocate memory for `max` held rows. `candidates` and `count` must be set; `fitted` is derived. The caller frees the
  * struct even after a failure. */
-enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t most, struct xfp_error *err);
+enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t max, struct xfp_error *err);
 void xfp_measure_free(struct xfp_measure *measure);
 
 /* Write the held results. */

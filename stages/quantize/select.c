@@ -22,7 +22,7 @@ struct option {
 
 struct choice_search {
 	const struct xfp_policy *policy;
-	uint64_t most;           /* size at source precision: a larger candidate is never chosen */
+	uint64_t max;            /* size at source precision: a larger candidate is never chosen */
 	struct option met, best; /* met: the smallest that meets the floor; best: the highest median of all */
 };
 
@@ -46,7 +46,7 @@ static void consider(struct choice_search *search, const struct xfp_fit_set *set
 		const struct xfp_candidate *c = &set->candidates[i];
 		struct option option = { c, { c->cos_median, c->cos_p5 }, set->key };
 
-		if (c->bytes >= search->most || c->cos_median < 0 || !(search->policy->format.bits >> c->k & 1))
+		if (c->bytes >= search->max || c->cos_median < 0 || !(search->policy->format.bits >> c->k & 1))
 			continue;
 		if (sampled)
 			option.judged = sampled[i];
@@ -108,7 +108,7 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 	const struct xfp_ledger_unit *unit = input->unit;
 	const struct xfp_parameters seen = xfp_policy_parameters(input->parameters, input->policy);
 	struct xfp_candidate keep = source_precision(unit);
-	struct choice_search search = { .policy = input->policy, .most = keep.bytes };
+	struct choice_search search = { .policy = input->policy, .max = keep.bytes };
 	uint32_t measured = 0;
 
 	for (int i = 0; i < XFP_FIT_EXTENDED; i++)

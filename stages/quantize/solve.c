@@ -120,11 +120,11 @@ static void problem_free(struct problem *p)
 
 static bool problem_begin(struct problem *p, const struct xfp_solve_unit *units)
 {
-	uint32_t total = 0, most = 0, *corner;
+	uint32_t total = 0, max = 0, *corner;
 
 	for (uint32_t u = 0; u < p->count; u++) {
 		total += units[u].count;
-		most = units[u].count > most ? units[u].count : most;
+		max = units[u].count > max ? units[u].count : max;
 	}
 	p->points = malloc((total + (size_t)1) * sizeof *p->points);
 	p->steps = malloc((total + (size_t)1) * sizeof *p->steps);
@@ -132,7 +132,7 @@ static bool problem_begin(struct problem *p, const struct xfp_solve_unit *units)
 	p->fixed = malloc((p->count + (size_t)1) * sizeof *p->fixed);
 	p->at = malloc((p->count + (size_t)1) * sizeof *p->at);
 	p->best = malloc((p->count + (size_t)1) * sizeof *p->best);
-	corner = malloc((most + (size_t)1) * sizeof *corner);
+	corner = malloc((max + (size_t)1) * sizeof *corner);
 	if (!p->points || !p->steps || !p->first || !p->fixed || !p->at || !p->best || !corner) {
 		free(corner);
 		return false;
@@ -303,8 +303,8 @@ static void store_solution(const struct problem *p, uint32_t *chosen, struct xfp
 	for (uint32_t u = 0; u < p->count; u++) {
 		chosen[u] = p->points[p->best[u]].option;
 		solution->cost += p->points[p->best[u]].cost;
-		solution->least += p->points[p->first[u]].cost;
-		solution->most += p->points[p->first[u + 1] - 1].cost;
+		solution->min += p->points[p->first[u]].cost;
+		solution->max += p->points[p->first[u + 1] - 1].cost;
 	}
 	solution->error = p->best_error;
 }

@@ -30,13 +30,13 @@ struct xfp_solve_unit {
 };
 
 struct xfp_solution {
-	bool feasible;  /* false: even the cheapest options exceed the budget; `chosen` are these */
-	bool exact;     /* the solution is optimal */
-	uint64_t cost;  /* total cost of the chosen options */
-	double error;   /* total error of the chosen options */
-	double bound;   /* lower bound of the error of any solution */
-	uint64_t least; /* cost of the cheapest options */
-	uint64_t most;  /* cost of the options with minimal error: a budget this large does not bind */
+	bool feasible; /* false: even the cheapest options exceed the budget; `chosen` are these */
+	bool exact;    /* the solution is optimal */
+	uint64_t cost; /* total cost of the chosen options */
+	double error;  /* total error of the chosen options */
+	double bound;  /* lower bound of the error of any solution */
+	uint64_t min;  /* cost of the cheapest options */
+	uint64_t max;  /* cost of the options with minimal error: a budget this large does not bind */
 };
 
 /* Solve; chosen[units] receives the number of each unit's option. The sum of all costs must fit in 64 bits. XFP_FAILED:

@@ -17,11 +17,11 @@
 uint64_t xfp_survey_rows(const struct xfp_ledger_unit *unit)
 {
 	uint64_t all = unit->experts * unit->rows, bytes = unit->cols * (xfp_dtype_bits(unit->dtype) / 8);
-	uint64_t count = XFP_SURVEY_WEIGHTS / unit->cols, most = XFP_SURVEY_BYTES / bytes;
+	uint64_t count = XFP_SURVEY_WEIGHTS / unit->cols, max = XFP_SURVEY_BYTES / bytes;
 
 	count = count < XFP_SURVEY_ROWS ? XFP_SURVEY_ROWS : count;
-	most = most < MIN_ROWS ? MIN_ROWS : most;
-	count = count < most ? count : most;
+	max = max < MIN_ROWS ? MIN_ROWS : max;
+	count = count < max ? count : max;
 	return count < all ? count : all;
 }
 

@@ -16,7 +16,7 @@ double xfp_target_floor(const struct xfp_policy *policy)
 	return floor + MARGIN * (1 - floor);
 }
 
-static const struct xfp_candidate *cheapest(const struct xfp_candidate *list, uint32_t count, uint64_t most,
+static const struct xfp_candidate *cheapest(const struct xfp_candidate *list, uint32_t count, uint64_t max,
 					    const struct xfp_policy *policy)
 {
 	const struct xfp_candidate *met = NULL, *best = NULL;
@@ -24,7 +24,7 @@ static const struct xfp_candidate *cheapest(const struct xfp_candidate *list, ui
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_candidate *c = &list[i];
 
-		if (c->bytes >= most || c->cos_median < 0 || !(policy->format.bits >> c->k & 1))
+		if (c->bytes >= max || c->cos_median < 0 || !(policy->format.bits >> c->k & 1))
 			continue;
 		if (c->cos_median >= xfp_target_floor(policy) &&
 		    (!met || c->bytes < met->bytes || (c->bytes == met->bytes && c->cos_median > met->cos_median)))
@@ -55,17 +55,17 @@ static double worth(const struct xfp_candidate *c, double weights)
 /* The same candidate with the best threshold: outliers that remove more error than their bytes would as index bits.
  * Medians do not show the few rows with a unit's largest weights, but outputs do. */
 static const struct xfp_candidate *best_paid(const struct xfp_candidate *list, uint32_t count,
-					     const struct xfp_candidate *target, double weights, uint64_t most,
+					     const struct xfp_candidate *target, double weights, uint64_t max,
 					     const struct xfp_policy *policy)
 {
-	double least = target->cos_median < xfp_target_floor(policy) ? target->cos_median : xfp_target_floor(policy);
+	double min = target->cos_median < xfp_target_floor(policy) ? target->cos_median : xfp_target_floor(policy);
 	const struct xfp_candidate *best = target;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_candidate *c = &list[i];
 
 		if (c->mode == target->mode && c->mode != XFP_MODE_FP8 && c->group == target->group &&
-		    c->k == target->k && c->bytes < most && c->cos_median >= least &&
+		    c->k == target->k && c->bytes < max && c->cos_median >= min &&
 		    worth(c, weights) < worth(best, weights))
 			best = c;
 	}

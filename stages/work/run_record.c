@@ -55,7 +55,7 @@ static void pad_out(struct xfp_text *text)
 	if (!text->stream || fflush(text->stream))
 		return;
 	size = text->size;
-	for (size_t most = size < RECORD_BYTES ? RECORD_BYTES : 4 * RECORD_BYTES; size < most; size++)
+	for (size_t max = size < RECORD_BYTES ? RECORD_BYTES : 4 * RECORD_BYTES; size < max; size++)
 		fputc(0, text->stream);
 }
 

@@ -63,17 +63,17 @@ static uint64_t index_bytes(const struct image_tables *t)
 	return end;
 }
 
-bool image_find_places(const struct image_tables *t, uint64_t most, struct image *image)
+bool image_find_places(const struct image_tables *t, uint64_t max, struct image *image)
 {
 	uint32_t parts = t->count[XFP_TABLE_PARTS], files = t->count[XFP_TABLE_FILES];
 	uint64_t header = BLOCK, files_bytes = 0, at;
 
 	*image = (struct image){ .map = MAP_FAILED };
 	for (uint32_t i = 0; i < parts; i++)
-		if (t->parts[i].size > most)
+		if (t->parts[i].size > max)
 			return false;
 	for (uint32_t f = 0; f < files; f++)
-		if (t->files[f].size > most)
+		if (t->files[f].size > max)
 			return false;
 	image->file_at = calloc((size_t)files + 1, sizeof *image->file_at);
 	image->part_at = calloc((size_t)parts + 1, sizeof *image->part_at);

@@ -40,8 +40,8 @@ uint8_t *image_table(const struct image_tables *tables, enum xfp_index_table tab
 void image_make_header(const struct image_tables *tables);
 
 /* Compute offsets of parts and files, and the rest of `image` except for the map. False if a member has more than
- * `most` bytes. */
-bool image_find_places(const struct image_tables *tables, uint64_t most, struct image *image);
+ * `max` bytes. */
+bool image_find_places(const struct image_tables *tables, uint64_t max, struct image *image);
 void image_free(struct image *image);
 
 /* Extend the file to that size as one hole, and map it. */

@@ -116,18 +116,18 @@ static void what_is_beside_is_reckoned_with(void **unused)
 	struct subject s;
 	struct xfp_allocation allocation;
 	struct xfp_solution solution;
-	uint64_t least, most, total;
+	uint64_t min, max, total;
 
 	(void)unused;
 	begin(&s, XFP_GOAL_SIZE);
 	assert_int_equal(xfp_allocation_of_headers(&s.c, XFP_HEADERS_LIKELY, &allocation, NULL), XFP_OK);
 	make_offers(&allocation);
-	assert_int_equal(xfp_allocation_solve(&allocation, XFP_FROM_ALL, 0, &solution, &least, NULL), XFP_OK);
+	assert_int_equal(xfp_allocation_solve(&allocation, XFP_FROM_ALL, 0, &solution, &min, NULL), XFP_OK);
 	assert_false(solution.feasible);
-	assert_int_equal(xfp_allocation_solve(&allocation, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &most, NULL),
+	assert_int_equal(xfp_allocation_solve(&allocation, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &max, NULL),
 			 XFP_OK);
-	assert_true(solution.feasible && most > least + 50000);
-	for (uint64_t budget = least; budget < most; budget += 307) {
+	assert_true(solution.feasible && max > min + 50000);
+	for (uint64_t budget = min; budget < max; budget += 307) {
 		assert_int_equal(xfp_allocation_solve(&allocation, XFP_FROM_ALL, budget, &solution, &total, NULL),
 				 XFP_OK);
 		if (total > budget || budget - total > budget / 100)

@@ -431,10 +431,10 @@ static void choices_are_nearly_the_best(void **state)
 			fit(&u, &book, k, xfp_compact_entries(k), 3);
 			check(&u, &book);
 			for (size_t g = 0; g < u.count; g++) {
-				double least = exhaustive(&u, &book, g);
+				double min = exhaustive(&u, &book, g);
 
-				assert_true(u.error[g] >= least * 0.999 - 1e-6 * u.groups.square[g]);
-				best += u.weight[g] * least;
+				assert_true(u.error[g] >= min * 0.999 - 1e-6 * u.groups.square[g]);
+				best += u.weight[g] * min;
 			}
 			printf("# groups of %u, k = %u: %.4f of the least error\n", group, k, total(&u) / best);
 			assert_true(total(&u) < best * 1.1);

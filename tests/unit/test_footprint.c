@@ -490,21 +490,21 @@ static void finished_steps_take_nothing(void **state)
 static void disk_holds_everything_twice(void **state)
 {
 	struct subject *s = subject(8, 4, 1024, 4096, XFP_CLASS_ROUTED_EXPERT);
-	struct xfp_disk least, expected, most;
+	struct xfp_disk min, expected, max;
 	uint64_t units = 0;
 
 	(void)state;
-	least = xfp_footprint_disk(input(s), XFP_MINIMUM);
+	min = xfp_footprint_disk(input(s), XFP_MINIMUM);
 	expected = xfp_footprint_disk(input(s), XFP_EXPECTED);
-	most = xfp_footprint_disk(input(s), XFP_MAXIMUM);
+	max = xfp_footprint_disk(input(s), XFP_MAXIMUM);
 	for (uint32_t i = 0; i < 8; i++)
 		units += xfp_estimate(input(s), i, XFP_EXPECTED).bytes;
 	assert_true(expected.bundle > units && expected.bundle < units + units / 20);
 	/* Packed units, and at most a tenth of two bytes per weight. */
 	assert_true(expected.artifacts > units);
 	assert_true(expected.artifacts < units + (uint64_t)(8 * 4 * 1024 * 4096) / 5);
-	assert_true(least.bundle <= expected.bundle && expected.bundle < most.bundle);
-	assert_true(xfp_disk_total(&most) == most.bundle + most.artifacts + most.work);
+	assert_true(min.bundle <= expected.bundle && expected.bundle < max.bundle);
+	assert_true(xfp_disk_total(&max) == max.bundle + max.artifacts + max.work);
 	done_with(s);
 }
 

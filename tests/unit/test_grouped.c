@@ -50,15 +50,15 @@ static double half_value(unsigned half)
 /* Round to 11 bits, or 8 for bf16; ties to even. */
 static uint16_t rounded(double value, enum xfp_dtype dtype)
 {
-	int exponent, bits = dtype == XFP_F16 ? 11 : 8, least = dtype == XFP_F16 ? -14 : -126;
+	int exponent, bits = dtype == XFP_F16 ? 11 : 8, min = dtype == XFP_F16 ? -14 : -126;
 	uint16_t sign = signbit(value) ? 0x8000 : 0;
 	double m;
 
 	frexp(value, &exponent);
-	exponent = value == 0 || exponent - 1 < least ? least : exponent - 1;
+	exponent = value == 0 || exponent - 1 < min ? min : exponent - 1;
 	m = nearbyint(ldexp(fabs(value), bits - 1 - exponent));
 	/* A mantissa that becomes one bit longer carries into the exponent. */
-	return (uint16_t)(sign + ((exponent - least) << (bits - 1)) + (int)m);
+	return (uint16_t)(sign + ((exponent - min) << (bits - 1)) + (int)m);
 }
 
 static double scale_value(const struct matrix *m, uint16_t stored)
@@ -192,7 +192,7 @@ static void expect_fast(struct matrix *m)
 static void make_values(struct matrix *m)
 {
 	uint64_t seed = m->rows * 7 + m->cols + m->bits;
-	unsigned most = (1u << m->bits) - 1;
+	unsigned max = (1u << m->bits) - 1;
 	enum xfp_dtype dtype = m->scale_dtype == XFP_F16 ? XFP_F16 : XFP_BF16;
 
 	m->code = malloc(m->rows * m->cols);
@@ -200,7 +200,7 @@ static void make_values(struct matrix *m)
 	m->zero = malloc(m->groups * m->rows);
 	m->scale = malloc(m->groups * m->rows * 2);
 	for (uint64_t i = 0; i < m->groups * m->rows; i++) {
-		m->zero[i] = (uint8_t)(test_random(&seed) >> 20 & most);
+		m->zero[i] = (uint8_t)(test_random(&seed) >> 20 & max);
 		/* From subnormals to magnitudes of weights; one in eight is negative, one is 0. */
 		m->scale[i] = (uint16_t)((m->scale_dtype == XFP_F16 ? 0 : 0x3800) + test_random(&seed) % 0x800 +
 					 (i % 8 == 3 ? 0x8000 : 0));
@@ -209,7 +209,7 @@ static void make_values(struct matrix *m)
 	for (uint64_t i = 0; i < m->rows * m->cols; i++) {
 		uint64_t at = m->of[i % m->cols] * m->rows + i / m->cols;
 
-		m->code[i] = (uint8_t)(test_random(&seed) >> 20 & most);
+		m->code[i] = (uint8_t)(test_random(&seed) >> 20 & max);
 		m->expected[i] = rounded((m->code[i] - m->zero[at]) * scale_value(m, m->scale[at]), dtype);
 	}
 }

@@ -253,14 +253,14 @@ static void compare(struct matrix *m, unsigned count, int dtype, bool balanced, 
 		for (int twice = 0; twice < 2; twice++) {
 			for (size_t i = 0; i < count * rows; i++) {
 				double off = fabs(result[i] - (1 + twice) * expected[2 * i]);
-				double most = bound(m, set_names[s], &x, (unsigned)(i / rows), expected[2 * i + 1]);
+				double max = bound(m, set_names[s], &x, (unsigned)(i / rows), expected[2 * i + 1]);
 
-				if (!(off <= (1 + twice) * most + 1e-30))
+				if (!(off <= (1 + twice) * max + 1e-30))
 					fail_msg("%s mode %d k %u group %u %zux%zu, %u vectors: row %zu of vector "
 						 "%zu is %g, not %g: %g off, not %g",
 						 set_names[s], (int)m->w.mode, m->w.k, 1u << m->w.group, rows, cols,
 						 count, i % rows, i / rows, result[i], (1 + twice) * expected[2 * i],
-						 off, most);
+						 off, max);
 			}
 			if (!twice)
 				assert_true(xfp_matvec_rows(&m->w, &x, 0, rows, true, result, rows));

@@ -83,14 +83,14 @@ static void expect_product(const struct subject *subject, const struct xfp_slice
 {
 	for (size_t r = 0; r < s->rows; r++) {
 		const float *row = subject->w + (s->first_row + r) * subject->cols + s->first_col;
-		double sum = 0, most;
+		double sum = 0, max;
 
 		for (size_t c = 0; c < s->cols; c++)
 			sum += (double)row[c] * x[c];
-		most = bound(subject, row, s->first_col, s->cols, x, y->type, sum);
-		if (!(fabs(result_of(y, m, r) - sum) <= most))
+		max = bound(subject, row, s->first_col, s->cols, x, y->type, sum);
+		if (!(fabs(result_of(y, m, r) - sum) <= max))
 			fail_msg("row %zu of vector %zu is %g, not %g (%g)", r, m, (double)result_of(y, m, r), sum,
-				 most);
+				 max);
 	}
 }
 

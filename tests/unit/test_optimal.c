@@ -35,14 +35,14 @@ static double error_of(const float *x, size_t cols, unsigned k, const uint16_t *
 	double sum = 0;
 
 	for (size_t c = 0; c < cols; c++) {
-		double least = INFINITY;
+		double min = INFINITY;
 
 		for (unsigned j = 0; j < 1u << k; j++) {
 			double d = (double)x[c] - xfp_half_to_float(codebook[j]);
 
-			least = d * d < least ? d * d : least;
+			min = d * d < min ? d * d : min;
 		}
-		sum += least;
+		sum += min;
 	}
 	return sum;
 }
@@ -50,7 +50,7 @@ static double error_of(const float *x, size_t cols, unsigned k, const uint16_t *
 /* The least error of splitting the sorted numbers [from, n) into runs. */
 static double by_force(const float *sorted, unsigned from, unsigned n, unsigned runs)
 {
-	double least = INFINITY, sum = 0, square = 0;
+	double min = INFINITY, sum = 0, square = 0;
 
 	for (unsigned to = from + 1; to <= n; to++) {
 		double here, rest;
@@ -61,9 +61,9 @@ static double by_force(const float *sorted, unsigned from, unsigned n, unsigned 
 			continue;
 		here = square - sum * sum / (to - from);
 		rest = runs > 1 ? by_force(sorted, to, n, runs - 1) : 0;
-		least = here + rest < least ? here + rest : least;
+		min = here + rest < min ? here + rest : min;
 	}
-	return least;
+	return min;
 }
 
 /* Small integers: counted and stored exactly, means nearly so. */
@@ -91,10 +91,10 @@ static void no_other_codebook_is_better(void **state)
 			continue;
 		for (unsigned k = 2; k <= 3; k++) {
 			uint16_t codebook[8];
-			double least = by_force(sorted, 0, n, 1u << k);
+			double min = by_force(sorted, 0, n, 1u << k);
 
 			fit(k, codebook);
-			assert_true(error_of(x, n, k, codebook) <= least * 1.001 + 0.01);
+			assert_true(error_of(x, n, k, codebook) <= min * 1.001 + 0.01);
 		}
 	}
 }

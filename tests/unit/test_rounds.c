@@ -138,7 +138,7 @@ static enum xfp_status go(struct subject *s, uint64_t budget, struct xfp_error *
 
 	s->allocation.budget = budget;
 	assert_int_equal(
-		xfp_allocation_solve(&s->allocation, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &s->c.solved.most, NULL),
+		xfp_allocation_solve(&s->allocation, XFP_FROM_ALL, UINT64_MAX / 2, &solution, &s->c.solved.max, NULL),
 		XFP_OK);
 	assert_int_equal(xfp_allocation_solve(&s->allocation, XFP_FROM_ALL, budget, &solution, &total, NULL), XFP_OK);
 	return xfp_rounds_run(&s->allocation, total, measure, false, err);
@@ -182,18 +182,18 @@ static void what_comes_as_expected_is_measured_once(void **unused)
 	expect(&s, 3000, "10", 1, 3000);
 	assert_true(s.measured[0] == 1 && s.measured[1] == 1);
 	assert_true(s.c.solved.binding);
-	assert_int_equal(s.c.solved.most, 4000);
+	assert_int_equal(s.c.solved.max, 4000);
 	/* The same below the goal, if no larger variant exists. */
 	s.c.solved = (struct xfp_solved){ 0 };
 	expect(&s, 9000, "11", 1, 4000);
 	assert_false(s.c.solved.binding);
-	assert_int_equal(s.c.solved.most, 4000);
+	assert_int_equal(s.c.solved.max, 4000);
 	end(&s);
 	/* The size with the most bits is then measured. */
 	begin(&s);
 	PUT(&s, { SURE(1000, .2) }, { GUESS(2000, .1, 4000), .bytes = 2100 });
 	expect(&s, 9000, "1", 1, 2100);
-	assert_int_equal(s.c.solved.most, 2100);
+	assert_int_equal(s.c.solved.max, 2100);
 	end(&s);
 	/* Nothing is measured if the goal is impossible. */
 	begin(&s);
@@ -218,7 +218,7 @@ static void bytes_are_corrected(void **unused)
 	assert_true(variants[0].exact && variants[1].exact && !variants[2].exact);
 	assert_int_equal(variants[1].bytes, 2200);
 	assert_int_equal(variants[2].bytes, 1100);
-	assert_int_equal(s.c.solved.most, 2200); /* larger when measured than expected */
+	assert_int_equal(s.c.solved.max, 2200); /* larger when measured than expected */
 	end(&s);
 }
 

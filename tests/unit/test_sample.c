@@ -36,9 +36,9 @@ static void expect_shares(struct xfp_sampling sampling, const double expected[WO
 
 	draw(sampling, share);
 	for (unsigned v = 0; v < WORDS; v++) {
-		double most = 5 * sqrt(expected[v] * (1 - expected[v]) / DRAWS) + 1e-9;
+		double max = 5 * sqrt(expected[v] * (1 - expected[v]) / DRAWS) + 1e-9;
 
-		if (fabs(share[v] - expected[v]) > most)
+		if (fabs(share[v] - expected[v]) > max)
 			fail_msg("token %u: %g of %g", v, share[v], expected[v]);
 	}
 }

@@ -27,7 +27,7 @@ struct small {
 	struct xfp_solve_option options[MAX_UNITS][MAX_OPTIONS];
 	struct xfp_solve_unit units[MAX_UNITS];
 	uint32_t count;
-	uint64_t least, most, budget;
+	uint64_t min, max, budget;
 };
 
 /* Costs and errors that often tie, are often off the hull, and sometimes increase. */
@@ -35,9 +35,9 @@ static void generate(uint64_t seed, struct small *s)
 {
 	state = seed * 2654435761u + 1;
 	s->count = 1 + (uint32_t)draw(MAX_UNITS);
-	s->least = s->most = 0;
+	s->min = s->max = 0;
 	for (uint32_t u = 0; u < s->count; u++) {
-		uint64_t least = UINT64_MAX, most = 0;
+		uint64_t min = UINT64_MAX, max = 0;
 
 		s->units[u] = (struct xfp_solve_unit){ s->options[u], 1 + (uint32_t)draw(MAX_OPTIONS) };
 		for (uint32_t i = 0; i < s->units[u].count; i++) {
@@ -45,13 +45,13 @@ static void generate(uint64_t seed, struct small *s)
 
 			o->cost = 10 + draw(seed % 3 ? 90 : 6);
 			o->error = (double)draw(seed % 2 ? 1000 : 8) / 64;
-			least = o->cost < least ? o->cost : least;
-			most = o->cost > most ? o->cost : most;
+			min = o->cost < min ? o->cost : min;
+			max = o->cost > max ? o->cost : max;
 		}
-		s->least += least;
-		s->most += most;
+		s->min += min;
+		s->max += max;
 	}
-	s->budget = s->least + draw(s->most - s->least + 10);
+	s->budget = s->min + draw(s->max - s->min + 10);
 }
 
 static double brute(const struct small *s, uint32_t u, uint64_t left)
@@ -88,7 +88,7 @@ static void test_equals_all_tried(void **unused)
 		}
 		/* Errors are multiples of 1/64, so that their sums are exact. */
 		if (!solution.feasible || !solution.exact || cost > s.budget || cost != solution.cost ||
-		    error != brute(&s, 0, s.budget) || solution.bound > error + 1e-9 || solution.least != s.least)
+		    error != brute(&s, 0, s.budget) || solution.bound > error + 1e-9 || solution.min != s.min)
 			fail_msg("seed %llu: error %g, not %g; bound %g, cost %llu of %llu", (unsigned long long)seed,
 				 error, brute(&s, 0, s.budget), solution.bound, (unsigned long long)cost,
 				 (unsigned long long)s.budget);
@@ -103,12 +103,12 @@ static void test_too_little_and_plenty(void **unused)
 
 	(void)unused;
 	generate(7, &s);
-	assert_int_equal(xfp_solve(s.units, s.count, s.least - 1, chosen, &solution, NULL), XFP_OK);
+	assert_int_equal(xfp_solve(s.units, s.count, s.min - 1, chosen, &solution, NULL), XFP_OK);
 	assert_false(solution.feasible);
-	assert_int_equal(solution.cost, s.least);
+	assert_int_equal(solution.cost, s.min);
 	assert_int_equal(xfp_solve(s.units, s.count, UINT64_MAX / 2, chosen, &solution, NULL), XFP_OK);
 	assert_true(solution.feasible && solution.exact);
-	assert_int_equal(solution.cost, solution.most);
+	assert_int_equal(solution.cost, solution.max);
 	assert_true(solution.error == brute(&s, 0, UINT64_MAX / 2));
 	assert_int_equal(xfp_solve(s.units, 0, 0, chosen, &solution, NULL), XFP_OK);
 	assert_true(solution.feasible && solution.exact);
@@ -122,7 +122,7 @@ static void test_too_much_to_look_at(void **unused)
 	struct xfp_solve_unit units[60];
 	struct xfp_solution solution;
 	uint32_t chosen[60];
-	uint64_t most = 0, budget;
+	uint64_t max = 0, budget;
 
 	(void)unused;
 	state = 7;
@@ -132,13 +132,13 @@ static void test_too_much_to_look_at(void **unused)
 		options[u][0] = (struct xfp_solve_option){ 0, (double)cost };
 		options[u][1] = (struct xfp_solve_option){ cost, 0 };
 		units[u] = (struct xfp_solve_unit){ options[u], 2 };
-		most += cost;
+		max += cost;
 	}
-	budget = most / 2 | 1;
+	budget = max / 2 | 1;
 	assert_int_equal(xfp_solve(units, 60, budget, chosen, &solution, NULL), XFP_OK);
 	assert_true(solution.feasible && !solution.exact);
-	assert_true(solution.cost < budget && solution.error == (double)(most - solution.cost));
-	assert_true(solution.bound == (double)(most - budget));
+	assert_true(solution.cost < budget && solution.error == (double)(max - solution.cost));
+	assert_true(solution.bound == (double)(max - budget));
 	assert_true(solution.error - solution.bound <= 4000); /* a step */
 }
 
@@ -151,7 +151,7 @@ static void test_large(void **unused)
 	struct xfp_solution solution;
 	double largest = 0, took;
 	clock_t began;
-	uint64_t least, most;
+	uint64_t min, max;
 
 	(void)unused;
 	assert_true(options && units && chosen && again);
@@ -169,10 +169,10 @@ static void test_large(void **unused)
 		}
 	}
 	assert_int_equal(xfp_solve(units, LARGE, 0, chosen, &solution, NULL), XFP_OK);
-	least = solution.least;
-	most = solution.most;
+	min = solution.min;
+	max = solution.max;
 	for (int tenth = 1; tenth < 10; tenth += 4) {
-		uint64_t budget = least + (most - least) / 10 * (uint64_t)tenth;
+		uint64_t budget = min + (max - min) / 10 * (uint64_t)tenth;
 
 		began = clock();
 		assert_int_equal(xfp_solve(units, LARGE, budget, chosen, &solution, NULL), XFP_OK);

@@ -360,7 +360,7 @@ static const struct xfp_candidate *find(const struct xfp_candidate *list, uint32
 static void lower_thresholds_have_more_outliers(void **state)
 {
 	static struct xfp_candidate list[8 * 2 * XFP_MAX_CANDIDATES];
-	const struct xfp_candidate *none, *five, *least;
+	const struct xfp_candidate *none, *five, *min;
 	struct subject s;
 	uint64_t before = 0;
 	uint32_t count;
@@ -377,14 +377,14 @@ static void lower_thresholds_have_more_outliers(void **state)
 	}
 	none = find(list, count, 0, XFP_MODE_V2, 3);
 	five = find(list, count, 5000, XFP_MODE_V2, 3);
-	least = find(list, count, 2500, XFP_MODE_V2, 3);
+	min = find(list, count, 2500, XFP_MODE_V2, 3);
 	/* Exactly the outliers that were created; four bytes each and four per row. */
 	assert_int_equal(none->outliers, 0);
 	assert_int_equal(five->outliers, 640);
 	assert_true(five->bytes >= none->bytes + 4 * 640 + 4 * 129 && five->bytes <= none->bytes + 4 * 640 + 4 * 133);
 	assert_true(five->error < 0.7 * none->error && five->cos_median > none->cos_median);
 	/* The other weights barely reach 2.5 of these deviations. */
-	assert_true(least->outliers < 2 * 640);
+	assert_true(min->outliers < 2 * 640);
 	done_with(&s);
 }
 
@@ -418,15 +418,15 @@ static void capped(void **state)
 
 	begin(&s, state, 1, 100, 640, heavy);
 	for (size_t i = sizeof caps / sizeof caps[0]; i-- > 0;) {
-		uint64_t most = (uint64_t)(64000.0 * caps[i] / XFP_NANO);
+		uint64_t max = (uint64_t)(64000.0 * caps[i] / XFP_NANO);
 
 		s.job.parameters.outlier_cap = caps[i];
 		surveyed(&s, 100, &two, list);
 		if (caps[i] == XFP_NANO)
 			free_count = list[0].outliers;
 		/* Selected by distance, so that equal ones are treated alike. */
-		most = most < free_count ? most : free_count;
-		assert_in_range(list[0].outliers, most - most / 50 - (most > 0), most + most / 50);
+		max = max < free_count ? max : free_count;
+		assert_in_range(list[0].outliers, max - max / 50 - (max > 0), max + max / 50);
 	}
 	assert_true(free_count > 640 && free_count < 64000 / 10);
 	done_with(&s);

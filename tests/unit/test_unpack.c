@@ -222,14 +222,14 @@ static void unpack_fills_a_shard(void **state)
 	fixture_make_bundle(&f, 1);
 	all = f.tensors[0].bytes + f.tensors[1].bytes;
 	for (uint64_t less = 0; less < 2; less++) {
-		char *most = xfp_formatted("%llu", (unsigned long long)(all - less));
-		char *folder = xfp_formatted("%s/shards-%s", f.folder, most);
+		char *max = xfp_formatted("%llu", (unsigned long long)(all - less));
+		char *folder = xfp_formatted("%s/shards-%s", f.folder, max);
 		char *single = xfp_path(folder, "model.safetensors");
 
-		RUN(&f, &r, xfp_main_unpack, "--max-shard-size", most, "-o", folder, f.out);
+		RUN(&f, &r, xfp_main_unpack, "--max-shard-size", max, "-o", folder, f.out);
 		EXPECT(r, XFP_OK);
 		assert_int_equal(!access(single, F_OK), !less);
-		free(most);
+		free(max);
 		free(folder);
 		free(single);
 	}
