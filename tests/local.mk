@@ -442,6 +442,7 @@ long_cli_tests = \
 	tests/cli/on-device.bats
 cli_tests = \
 	tests/cli/bad-input.bats \
+	tests/cli/bare-build.bats \
 	tests/cli/bench.bats \
 	tests/cli/bundle.bats \
 	tests/cli/cache.bats \

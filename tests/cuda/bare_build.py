@@ -104,7 +104,8 @@ class Build:
         # A signal handler may need the lock while this thread holds it.
         self.lock, self.running, self.stopped = threading.RLock(), set(), False
         found = lists(source, [f"{folder}/local.mk" for folder in LISTS], CONDITIONS)
-        self.runtime = self.sources(found, "runtime_libruntime_la_SOURCES")
+        self.runtime = [path for library in found["runtime_libxfp_la_LIBADD"]
+                        for path in self.sources(found, re.sub(r"[/.]", "_", library) + "_SOURCES")]
         self.device = self.sources(found, "runtime_cuda_libdevice_la_SOURCES")
         self.library = self.sources(found, "runtime_libxfp_cuda_la_SOURCES")
         self.verify = (self.sources(found, "xfp_kernel_verify_SOURCES") +
