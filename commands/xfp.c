@@ -100,16 +100,18 @@ static bool only_asks(int argc, char **argv)
 static int run_program(const char *name, char **argv)
 {
 	char *program = xfp_formatted("xfp-%s", name), *folder = xfp_tool_folder();
-	char *path = program && folder ? xfp_path(folder, program) : NULL;
+	/* Without /proc the folder is unknown, and PATH decides, as for the stages of a conversion. */
+	char *path = program && folder ? xfp_path(folder, program) : program;
 
 	if (path) {
-		execv(path, argv);
+		execvp(path, argv);
 		fprintf(stderr, "xfp %s: %s: %s%s\n", name, xfp_printable(path).text, strerror(errno),
 			errno == ENOENT ? "; make builds it, make install copies it" : "");
 	} else {
 		fputs("xfp: out of memory\n", stderr);
 	}
-	free(path);
+	if (path != program)
+		free(path);
 	free(folder);
 	free(program);
 	return XFP_FAILED;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -12,6 +13,7 @@ int xfp_command_program(int argc, char **argv, const char *program, int (*comman
 	bool by_xfp = argc > 0 && !strncmp(argv[0], "xfp ", 4);
 
 	xfp_standard_files();
+	signal(SIGXFSZ, SIG_IGN); /* as in xfp.c */
 	if (!by_xfp)
 		argv[0] = (char *)(uintptr_t)program;
 	return xfp_output_finish(by_xfp ? "xfp" : program, command(argc, argv));

@@ -126,6 +126,18 @@ printing() {
 	done
 }
 
+@test "a limit on the size of files is an error, not a signal" {
+	for command in xfp\ eval xfp-eval xfp-generate xfp-inspect xfp-verify; do
+		(ulimit -f 0; run -1 bash -c "exec $command --help >full"; [[ $output == *'cannot write: File too large' ]]) ||
+			{ echo "$command"; return 1; }
+	done
+}
+
+@test "xfp finds xfp-eval without /proc" {
+	unshare -rm true 2>/dev/null || skip "no user namespaces here"
+	unshare -rm sh -c 'mount -t tmpfs none /proc && exec xfp eval --help' | grep -q '^usage: xfp eval'
+}
+
 @test "output of the other tools" {
 	is_lost xfp-inspect m
 	is_lost xfp-inspect --json m
