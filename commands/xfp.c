@@ -90,6 +90,8 @@ static int print_pipelines(void)
 
 static bool only_asks(int argc, char **argv)
 {
+	if (argc == 2 && !strcmp(argv[1], "--completions"))
+		return true;
 	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help") || !strcmp(argv[i], "--version"))
 			return true;

@@ -118,7 +118,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 				 struct xfp_compare_request *request, struct xfp_settings *settings,
 				 struct xfp_error *err)
 {
-	enum xfp_status status;
+	enum xfp_status status, parsed;
 	const struct xfp_option options[] = {
 		{ .name = "output",
 		  .path = true,
@@ -165,11 +165,12 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	};
 
 	line->options = options;
-	if ((status = from_environment(options, err)))
-		return status;
-	status = xfp_command_line_parse(line, argc, argv, err);
+	status = from_environment(options, err);
+	parsed = xfp_command_line_parse(line, argc, argv, status ? NULL : err);
 	line->options = NULL; /* end of the table */
-	return status;
+	if (line->told)       /* in spite of the environment */
+		return XFP_OK;
+	return status ? status : parsed;
 }
 
 /* Check the syntax of a TENSOR before the model is opened. */

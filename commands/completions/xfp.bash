@@ -6,15 +6,23 @@
 
 _xfp_classes="attention linear_attention dense_mlp shared_expert routed_expert lm_head embedding router norm vision mtp other"
 
+# Run a tool from the folder that the user's command names, or from PATH.
+_xfp_run() { # TOOL ARGUMENT...
+	local word=${COMP_WORDS[0]-} folder
+
+	folder=${word%"${word##*/}"}
+	"${folder/#\~\//$HOME/}$1" "${@:2}" 2>/dev/null
+}
+
 # Lines "OPTION VALUE" of a command; "*" are its arguments.
 _xfp_table() { # COMMAND
 	case $1 in
 	xfp) printf '%s\n' '-h -' '--help -' '--pipelines -' '--version -' '* COMMAND' ;;
 	cache) printf '%s\n' '-h -' '--help -' '--version -' '* ls|check|rebuild|gc|stats' ;;
-	cache-*) xfp cache "${1#cache-}" --completions ;;
-	xfp-*) "$1" --completions ;;
-	*) xfp "$1" --completions ;;
-	esac 2>/dev/null
+	cache-*) _xfp_run xfp cache "${1#cache-}" --completions ;;
+	xfp-*) _xfp_run "$1" --completions ;;
+	*) _xfp_run xfp "$1" --completions ;;
+	esac
 }
 
 _xfp_options_of() { _xfp_table "$1" | sed -n 's/^\(-[^ ]*\) .*/\1/p'; } # COMMAND
@@ -71,7 +79,7 @@ _xfp_models() { # PATTERN|PATTERN.. WORD
 _xfp_data() { # FOLDER SUFFIX
 	local file
 
-	for file in "$(xfp --pipelines 2>/dev/null)/$1"/*"$2"; do
+	for file in "$(_xfp_run xfp --pipelines)/$1"/*"$2"; do
 		file=${file##*/}
 		[ "$file" = "*$2" ] || echo "${file%"$2"}"
 	done
@@ -99,7 +107,7 @@ _xfp_words() { # WORD WORDS
 _xfp_complete_value() { # VALUE WORD
 	case $1 in
 	- | \? | '') ;;
-	COMMAND) _xfp_words "$2" "help $(xfp --help 2>/dev/null | sed -n 's/^  xfp \([a-z]*\) .*/\1/p')" ;;
+	COMMAND) _xfp_words "$2" "help $(_xfp_run xfp --help | sed -n 's/^  xfp \([a-z]*\) .*/\1/p')" ;;
 	CLASS=)
 		compopt -o nospace 2>/dev/null
 		_xfp_words "$2" "${_xfp_classes// /= }="

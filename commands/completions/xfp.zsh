@@ -4,24 +4,27 @@
 # Completion for zsh; `make install` puts it among the site functions. Every command prints what there is to complete
 # (base/system/command_line.h lists the values).
 
+# Run a tool from the folder that the user's command names, or from PATH.
+_xfp_run() { "$_xfp_folder$1" "${@:2}" 2>/dev/null } # TOOL ARGUMENT...
+
 # Lines "OPTION VALUE" of a command; "*" are its arguments.
 _xfp_table() { # COMMAND
 	case $1 in
 	xfp) print -l -- '-h -' '--help -' '--pipelines -' '--version -' '* COMMAND' ;;
 	cache) print -l -- '-h -' '--help -' '--version -' '* ls|check|rebuild|gc|stats' ;;
-	cache-*) xfp cache ${1#cache-} --completions ;;
-	xfp-*) $1 --completions ;;
-	*) xfp $1 --completions ;;
-	esac 2>/dev/null
+	cache-*) _xfp_run xfp cache ${1#cache-} --completions ;;
+	xfp-*) _xfp_run $1 --completions ;;
+	*) _xfp_run xfp $1 --completions ;;
+	esac
 }
 
 _xfp_classes=(attention linear_attention dense_mlp shared_expert routed_expert lm_head embedding router norm
 	vision mtp other)
 
-_xfp_commands() { compadd help ${(f)"$(_call_program commands xfp --help 2>/dev/null | sed -n 's/^  xfp \([a-z]*\) .*/\1/p')"} }
+_xfp_commands() { compadd help ${(f)"$(_call_program commands _xfp_run xfp --help | sed -n 's/^  xfp \([a-z]*\) .*/\1/p')"} }
 _xfp_class() { compadd -S = -a _xfp_classes }
-_xfp_families() { compadd $(xfp --pipelines 2>/dev/null)/families/*.family(N:t:r) ${^${(s.:.)XFP_FAMILIES}}/*.family(N:t:r) }
-_xfp_profiles() { compadd $(xfp --pipelines 2>/dev/null)/profiles/*.profile(N:t:r) }
+_xfp_families() { compadd $(_xfp_run xfp --pipelines)/families/*.family(N:t:r) ${^${(s.:.)XFP_FAMILIES}}/*.family(N:t:r) }
+_xfp_profiles() { compadd $(_xfp_run xfp --pipelines)/profiles/*.profile(N:t:r) }
 _xfp_units() { compadd $(sed -n 's/^UNITS [+:]*= *//p' ${XFP_WORK:-.}/units.mk 2>/dev/null) }
 _xfp_models() {
 	local hub=${HF_HUB_CACHE:-${HF_HOME:+$HF_HOME/hub}}
@@ -71,8 +74,10 @@ _xfp_specs() { # COMMAND
 }
 
 _xfp() {
-	local command=$service
+	local command=$service _xfp_folder=${words[1]%${words[1]:t}}
 	local -a specs
+
+	_xfp_folder=${_xfp_folder/#\~\//$HOME/}
 
 	if [[ $service == xfp ]] && ((CURRENT > 2)); then
 		shift words

@@ -208,21 +208,24 @@ enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *e
 	return status;
 }
 
-/* Read the environment first, since the command line takes precedence. */
+/* Read the environment first, since the command line takes precedence. Its errors do not prevent --help. */
 static enum xfp_status read_line(struct xfp_command_line *line, int argc, char **argv, struct parse *parse,
 				 struct xfp_error *err)
 {
 	struct xfp_options *o = &parse->options;
 	struct xfp_option *options = options_of(parse);
 	enum xfp_status status = options ? from_environment(parse, options, err) : xfp_no_memory(err);
+	enum xfp_status parsed = XFP_OK;
 
 	line->options = options;
-	if (!status)
-		status = xfp_command_line_parse(line, argc, argv, err);
+	if (options)
+		parsed = xfp_command_line_parse(line, argc, argv, status ? NULL : err);
 	line->options = NULL;
 	free(options);
 	o->printed = line->printed;
-	if (status || line->printed)
+	if (line->printed)
+		return XFP_OK;
+	if (status || (status = parsed))
 		return status;
 	o->model_inherited = !line->argument_count && o->request.model;
 	if (line->argument_count > 1)

@@ -158,6 +158,22 @@ typed() { # KEYS SHELL...
 	EOF
 }
 
+@test "bash: tools that are not in PATH, and variables that commands refuse" {
+	PATH=${PATH//"$XFP_TEST_BIN:"/}
+	run ! command -v xfp
+	[ "$(completed "$XFP_TEST_BIN/xfp" convert --mode '' | xargs)" = "auto v2 v2a v2c" ]
+	completed "$XFP_TEST_BIN/xfp" '' | grep -qx convert
+	completed "$XFP_TEST_BIN/xfp" convert --profile '' | grep -qx balanced
+	completed "$XFP_TEST_BIN/xfp-lloyd-fit" --ext | grep -qx -e --extended
+	# shellcheck disable=SC2088 # the script expands it
+	HOME=${XFP_TEST_BIN%/*} completed "~/${XFP_TEST_BIN##*/}/xfp" info --un | grep -qx -e --units
+	export XFP_JOBS=none XFP_TARGET_SIZ=1 XFP_FLOR=1
+	for command in convert plan compare eval info; do
+		completed "$XFP_TEST_BIN/xfp" $command --js | grep -qx -e --json || { echo "$command"; return 1; }
+		"$XFP_TEST_BIN/xfp" $command --help | grep -q usage
+	done
+}
+
 @test "bash: typed in a terminal, and found by every tool's name" {
 	for tool in "$XFP_TEST_BIN"/xfp*; do
 		[ "$(realpath "$(dirname "$bash_file")/${tool##*/}")" = "$(realpath "$bash_file")" ]
@@ -179,4 +195,6 @@ typed() { # KEYS SHELL...
 	grep -Eq "xfp \(?[x0-9]" shown
 	typed "$setup|xfp convert --on-m\t|ke\t" zsh -f -i | grep -q -e "--on-miss=*.*keep"
 	typed "$setup|xfp-lloyd-fit --ext\t" zsh -f -i | grep -q -e "xfp-lloyd-fit --extended"
+	typed "$setup|PATH=$(dirname "$(command -v sed)")\r|$XFP_TEST_BIN/xfp convert --on-m\t|ke\t" zsh -f -i |
+		grep -q -e "--on-miss=*.*keep"
 }
