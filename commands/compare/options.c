@@ -168,7 +168,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	status = from_environment(options, err);
 	parsed = xfp_command_line_parse(line, argc, argv, status ? NULL : err);
 	line->options = NULL; /* end of the table */
-	if (line->told)       /* in spite of the environment */
+	if (line->printed)    /* in spite of the environment */
 		return XFP_OK;
 	return status ? status : parsed;
 }
