@@ -43,49 +43,54 @@ static const json_t *field(json_t *record, const char *key)
 	return json_is_null(value) ? NULL : value;
 }
 
-/* RFC 4180: quotation marks are doubled. On a terminal, control characters are escaped. */
-static void print_csv_text(const char *text)
-{
-	for (size_t size; *text; text += size) {
-		size = *text == '"' ? 1 : strcspn(text, "\"");
-		xfp_screen_print(*text == '"' ? "\"\"" : text, *text == '"' ? 2 : size, false);
-	}
-}
-
-/* `csv`: `out` is stdout. */
-static void print_value(FILE *out, const json_t *value, const char *format, bool csv)
+static const char *number_text(const json_t *value, const char *format, bool csv, char text[XFP_TABLE_CELL])
 {
 	double number = json_number_value(value);
-	char text[32];
+	char bytes[32];
 
-	if (json_is_string(value) && csv)
-		print_csv_text(json_string_value(value));
-	else if (json_is_string(value))
-		fputs(xfp_printable(json_string_value(value)).text, out);
-	else if (json_is_integer(value) && (csv || !*format))
-		fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-	else if (json_is_number(value) && !strcmp(format, "%B"))
-		fprintf(out, "%s%s", number < 0 ? "-" : "", xfp_human(fabs(number), "B", text));
-	else if (json_is_number(value))
-		fprintf(out, *format ? format : "%.15g", strstr(format, "%%") ? 100 * number : number);
-	for (size_t i = 0; i < json_array_size(value); i++) {
-		if (i)
-			fputs(json_is_string(json_array_get(value, i)) ? ", " : "x", out);
-		print_value(out, json_array_get(value, i), format, csv);
-	}
+	if (json_is_integer(value) && (csv || !*format))
+		snprintf(text, XFP_TABLE_CELL, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	else if (!strcmp(format, "%B"))
+		snprintf(text, XFP_TABLE_CELL, "%s%s", number < 0 ? "-" : "", xfp_human(fabs(number), "B", bytes));
+	else
+		snprintf(text, XFP_TABLE_CELL, *format ? format : "%.15g",
+			 strstr(format, "%%") ? 100 * number : number);
+	return text;
+}
+
+static const char *separator(const json_t *list, size_t place)
+{
+	return !place ? "" : json_is_string(json_array_get(list, place)) ? ", " : "x";
 }
 
 /* ---- tables ------------------------------------------------------------------------------------ */
 
+static void add_text(char cell[XFP_TABLE_CELL], const char *text)
+{
+	size_t used = strlen(cell);
+
+	snprintf(cell + used, XFP_TABLE_CELL - used, "%s", text);
+}
+
+static void add_value(char cell[XFP_TABLE_CELL], const json_t *value, const char *format)
+{
+	char text[XFP_TABLE_CELL];
+
+	if (json_is_string(value))
+		add_text(cell, xfp_printable(json_string_value(value)).text);
+	else if (json_is_number(value))
+		add_text(cell, number_text(value, format, false, text));
+	for (size_t i = 0; i < json_array_size(value); i++) {
+		add_text(cell, separator(value, i));
+		add_value(cell, json_array_get(value, i), format);
+	}
+}
+
 static void put_cell(const json_t *value, const char *format, char cell[XFP_TABLE_CELL])
 {
-	FILE *out = fmemopen(cell, XFP_TABLE_CELL - 1, "w");
 	size_t length;
 
-	if (!out)
-		return;
-	print_value(out, value, format, false);
-	fclose(out);
+	add_value(cell, value, format);
 	length = strlen(cell);
 	if (!length)
 		strcpy(cell, json_is_array(value) ? "scalar" : "-");
@@ -140,6 +145,29 @@ enum xfp_status xfp_record_table(const char *columns, const char *text, json_t *
 
 /* ---- CSV --------------------------------------------------------------------------------------- */
 
+/* RFC 4180: quotation marks are doubled. On a terminal, control characters are escaped. */
+static void print_text(const char *text)
+{
+	for (size_t size; *text; text += size) {
+		size = *text == '"' ? 1 : strcspn(text, "\"");
+		xfp_screen_print(*text == '"' ? "\"\"" : text, *text == '"' ? 2 : size, false);
+	}
+}
+
+static void print_value(const json_t *value, const char *format)
+{
+	char text[XFP_TABLE_CELL];
+
+	if (json_is_string(value))
+		print_text(json_string_value(value));
+	else if (json_is_number(value))
+		fputs(number_text(value, format, true, text), stdout);
+	for (size_t i = 0; i < json_array_size(value); i++) {
+		fputs(separator(value, i), stdout);
+		print_value(json_array_get(value, i), format);
+	}
+}
+
 struct xfp_record_columns xfp_csv_header(const char *columns)
 {
 	struct xfp_record_columns parsed = parse(columns);
@@ -161,7 +189,7 @@ enum xfp_status xfp_csv_row(const struct xfp_record_columns *columns, json_t *re
 
 		fputs(c ? "," : "", stdout);
 		fputs(quote, stdout);
-		print_value(stdout, value, column->format, true);
+		print_value(value, column->format);
 		fputs(quote, stdout);
 	}
 	putchar('\n');
