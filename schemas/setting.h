@@ -75,7 +75,7 @@ struct xfp_setting {
 
 extern const struct xfp_setting xfp_settings_table[XFP_SETTINGS];
 
-/* The place of a value whose kind is not OF_ITS_OWN. */
+/* The place of a recorded value whose kind is not OF_ITS_OWN. */
 static inline void *xfp_setting_place(const struct xfp_setting *setting, const struct xfp_parameters *parameters)
 {
 	return (char *)parameters + setting->offset;

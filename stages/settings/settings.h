@@ -19,6 +19,7 @@
 #include "schemas/setting.h"
 
 #define XFP_SETTING_BIT(name) (1u << XFP_SETTING_##name)
+_Static_assert(XFP_SETTING_OPTIONS <= 32, "a bit of uint32_t each");
 
 struct xfp_settings {
 	struct xfp_parameters parameters;          /* floors are those of finished layers */
