@@ -131,7 +131,7 @@ static uint32_t gather(const struct xfp_list *list, bool roles, const char **nam
 
 		while (roles && known < count && strcmp(names[known], name) != 0)
 			known++;
-		if (!roles || known == count)
+		if (!roles || (*name && known == count))
 			names[count++] = name;
 	}
 	return count;

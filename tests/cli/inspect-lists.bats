@@ -130,6 +130,9 @@ model.layers.1.mlp.gate.weight model.layers.1.self_attn.o_proj.weight " ]
 	END
 	run -2 xfp inspect m ''
 	[ "${lines[0]}" = "xfp inspect: TENSOR is empty" ]
+	hollow bare 'tensors = [("b", "BF16", [30])]'
+	run -2 --separate-stderr xfp inspect bare role:q
+	[ "${stderr%%$'\n'*}" = "xfp inspect: TENSOR 'role:q': no tensor is of this role" ]
 }
 
 @test "--sort and --reverse" {
