@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text/text.h"
-#include "schemas/parameters.h"
+#include "schemas/setting.h"
 
 const char *xfp_assignment_text(const struct xfp_assignment *a, char text[XFP_ASSIGNMENT_TEXT])
 {

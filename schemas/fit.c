@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "schemas/h5.h"
-#include "schemas/parameters.h"
+#include "schemas/setting.h"
 
 #define MIN_K 2
 #define MAX_K 6

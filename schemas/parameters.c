@@ -85,6 +85,16 @@ bool xfp_decimal_parse(const char *text, uint32_t scale, uint32_t *value)
 	return true;
 }
 
+bool xfp_fraction_parse(const char *text, uint32_t *fraction)
+{
+	uint32_t value;
+
+	if (!xfp_decimal_parse(text, XFP_NANO, &value) || value > XFP_NANO)
+		return false;
+	*fraction = value;
+	return true;
+}
+
 const char *xfp_decimal_format(uint32_t value, uint32_t scale, char buf[24])
 {
 	uint32_t rest = value % scale, unit = scale / 10;
@@ -103,12 +113,13 @@ const char *xfp_decimal_format(uint32_t value, uint32_t scale, char buf[24])
 
 bool xfp_sigma_parse(const char *text, uint32_t *sigma)
 {
-	if (!strcmp(text, "auto"))
-		*sigma = XFP_SIGMA_AUTO;
-	else if (!strcmp(text, "none"))
-		*sigma = 0;
-	else
-		return xfp_decimal_parse(text, 1000, sigma) && *sigma != XFP_SIGMA_AUTO;
+	uint32_t value = XFP_SIGMA_AUTO;
+
+	if (!strcmp(text, "none"))
+		value = 0;
+	else if (strcmp(text, "auto") && (!xfp_decimal_parse(text, 1000, &value) || value == XFP_SIGMA_AUTO))
+		return false;
+	*sigma = value;
 	return true;
 }
 
@@ -178,19 +189,4 @@ const char *xfp_modes_name(uint32_t modes)
 		if (modes == 1u << mode)
 			return xfp_mode_name((enum xfp_mode)mode);
 	return "auto";
-}
-
-static bool is_power(uint32_t value, uint32_t min, uint32_t max)
-{
-	return value >= min && value <= max && !(value & (value - 1));
-}
-
-bool xfp_group_size_fits(uint32_t columns, uint32_t modes)
-{
-	return !columns || is_power(columns, 16, modes >> XFP_MODE_V2A & 1 ? 1024 : 64);
-}
-
-bool xfp_library_size_fits(uint32_t entries)
-{
-	return !entries || is_power(entries, 1, 256);
 }

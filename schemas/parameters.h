@@ -140,6 +140,8 @@ uint32_t xfp_parameters_extended_bits(const struct xfp_parameters *parameters); 
 /* Parse or format a decimal such as "0.985" as an integer in units of 1/scale (scale is a power of ten, at most
  * XFP_NANO). False for too many digits, signs, exponents and blanks. */
 bool xfp_decimal_parse(const char *text, uint32_t scale, uint32_t *value);
+/* Parse a decimal from 0 to 1, in billionths. */
+bool xfp_fraction_parse(const char *text, uint32_t *fraction);
 /* Format the shortest text, always with a point: "0.985", "1.0". `buf` has at least 24 bytes. */
 const char *xfp_decimal_format(uint32_t value, uint32_t scale, char buf[24]);
 
@@ -175,10 +177,6 @@ const char *xfp_moe_sample_text(struct xfp_moe_sample sample, char buf[24]);
 char *xfp_parameters_to_json(const struct xfp_parameters *parameters);
 enum xfp_status xfp_parameters_from_json(const char *text, const char *where, uint32_t units,
 					 struct xfp_parameters *out, struct xfp_error *err);
-
-/* Whether the modes support groups of this many columns, or a library of this many entries; 0 is the default. */
-bool xfp_group_size_fits(uint32_t columns, uint32_t modes);
-bool xfp_library_size_fits(uint32_t entries);
 
 /* Parse or format a set of modes: "auto" (XFP_AUTO_MODES), "v2", "v2a" or "v2c". */
 bool xfp_modes_parse(const char *text, uint32_t *modes);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +68,7 @@ static json_t *write_assigned(const struct xfp_parameters *p)
 static json_t *write_value(enum xfp_setting_number number, const struct xfp_parameters *p, bool *failed)
 {
 	const struct xfp_setting *setting = &xfp_settings_table[number];
-	const uint32_t *value = xfp_setting_place(setting, p);
+	const uint32_t *value = xfp_setting_address(setting, p);
 	char text[24];
 
 	switch (number) {
@@ -83,7 +84,7 @@ static json_t *write_value(enum xfp_setting_number number, const struct xfp_para
 	default:
 		if (setting->optional && !*value)
 			return json_null();
-		return is_number(setting) ? json_integer(*value) : json_string(xfp_setting_text(setting, value, text));
+		return is_number(setting) ? json_integer(*value) : json_string(xfp_setting_text(setting, p, text));
 	}
 }
 
@@ -168,7 +169,7 @@ static void read_classes(struct parameter_reader *r, const char *name, bool floo
 			continue;
 		text = get_text(&classes, class);
 		consume(&classes, class,
-			text && (floors ? xfp_decimal_parse(text, XFP_NANO, &p->floor[i]) && p->floor[i] <= XFP_NANO
+			text && (floors ? xfp_fraction_parse(text, &p->floor[i])
 					: xfp_format_parse(text, &p->format[i])));
 	}
 	check_empty(&classes);
@@ -200,13 +201,13 @@ static void read_overrides(struct parameter_reader *r, const char *name, struct 
 	json_object_del(r->object, name);
 }
 
-static void read_number(struct parameter_reader *r, const char *name, uint32_t *value)
+static void read_number(struct parameter_reader *r, const struct xfp_setting *setting, struct xfp_parameters *p)
 {
-	json_t *number = json_object_get(r->object, name);
-	json_int_t integer = json_integer_value(number);
+	const json_t *number = json_object_get(r->object, setting->recorded);
+	char digits[24];
 
-	consume(r, name, json_is_integer(number) && integer >= 0 && integer <= UINT32_MAX);
-	*value = (uint32_t)integer;
+	snprintf(digits, sizeof digits, "%" JSON_INTEGER_FORMAT, json_integer_value(number));
+	consume(r, setting->recorded, json_is_integer(number) && xfp_setting_parse(setting, digits, p));
 }
 
 static void read_value(struct parameter_reader *r, enum xfp_setting_number number, uint32_t units,
@@ -214,7 +215,6 @@ static void read_value(struct parameter_reader *r, enum xfp_setting_number numbe
 {
 	const struct xfp_setting *setting = &xfp_settings_table[number];
 	const char *name = setting->recorded, *text;
-	void *value = xfp_setting_place(setting, p);
 
 	if (!json_object_get(r->object, name)) {
 		if (!setting->optional)
@@ -224,14 +224,14 @@ static void read_value(struct parameter_reader *r, enum xfp_setting_number numbe
 	} else if (number == XFP_SETTING_OVERRIDE) {
 		read_overrides(r, name, p);
 	} else if (is_number(setting)) {
-		read_number(r, name, value);
+		read_number(r, setting, p);
 	} else if ((text = get_text(r, name)) && number == XFP_SETTING_EMBEDDINGS) {
 		p->keep_embeddings = false;
 		consume(r, name, !strcmp(text, EMBEDDINGS_UNITS));
 	} else if (text && number == XFP_SETTING_ASSIGNED) {
 		consume(r, name, xfp_assignments_parse(text, units, &p->assigned, &p->assigned_count));
 	} else {
-		consume(r, name, text && xfp_setting_parse(setting, text, value));
+		consume(r, name, text && xfp_setting_parse(setting, text, p));
 	}
 }
 
@@ -256,8 +256,6 @@ enum xfp_status xfp_parameters_from_json(const char *text, const char *where, ui
 		read_value(&r, members[i], units, &p);
 	if (!r.status && !xfp_group_size_fits(p.group_size, p.modes))
 		complain(&r, "group_size", "has an impossible value");
-	if (!r.status && !xfp_library_size_fits(p.library_size))
-		complain(&r, "library_size", "has an impossible value");
 	check_empty(&r);
 	json_decref(r.object);
 	if (!r.status)

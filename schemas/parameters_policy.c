@@ -109,8 +109,7 @@ enum xfp_status xfp_override_parse(const char *text, struct xfp_override *overri
 		return xfp_fail(err, XFP_USAGE, "blanks separate overrides; match one with ? in the pattern");
 	if (!xfp_utf8_valid(text, strlen(text)))
 		return xfp_fail(err, XFP_USAGE, "the pattern is not UTF-8, but all names are");
-	if (floor ? !xfp_decimal_parse(floor, XFP_NANO, &read.floor) || read.floor > XFP_NANO
-		  : !xfp_format_parse(value, &read.format))
+	if (floor ? !xfp_fraction_parse(floor, &read.floor) : !xfp_format_parse(value, &read.format))
 		return xfp_fail(err, XFP_USAGE,
 				"'%s' is neither keep, fp8, bits from 2 to 6 (4, or 3,4), auto nor a floor as in "
 				"floor:0.995",

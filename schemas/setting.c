@@ -6,6 +6,8 @@
 
 #include "base/text/whole_number.h"
 
+#define MAX_V2C_GROUP 64
+
 /* Names by value. */
 static const char *const start_names[] = { "companded", "quantile", "minmax", NULL };
 static const char *const on_miss_names[] = { "keep", "best", "fail", NULL };
@@ -23,23 +25,19 @@ static const char *const libfit_names[] = { "refined", "published", NULL };
 
 const struct xfp_setting xfp_settings_table[XFP_SETTINGS] = {
 	[XFP_SETTING_TARGET_SIZE] = { "target-size", "SIZE",
-				      "goal: bytes of the bundle, as in 14GiB; turns off default floors",
-				      .kind = XFP_SETTING_OF_ITS_OWN },
-	[XFP_SETTING_TARGET_BPW] = { "target-bpw", "B", "goal: bits of the bundle per element, as in 4.25",
-				     .kind = XFP_SETTING_OF_ITS_OWN },
-	[XFP_SETTING_ENVELOPE] = { "envelope", "SIZE|NxSIZE", "goal: memory of each of N GPUs, as in 2x96GiB",
-				   .kind = XFP_SETTING_OF_ITS_OWN },
+				      "goal: bytes of the bundle, as in 14GiB; turns off default floors" },
+	[XFP_SETTING_TARGET_BPW] = { "target-bpw", "B", "goal: bits of the bundle per element, as in 4.25" },
+	[XFP_SETTING_ENVELOPE] = { "envelope", "SIZE|NxSIZE", "goal: memory of each of N GPUs, as in 2x96GiB" },
 	[XFP_SETTING_RESERVE] = { "reserve", "NAME=SIZE,...",
-				  "memory of each GPU for other data, as in kv=8GiB,act=10GiB",
-				  .kind = XFP_SETTING_OF_ITS_OWN },
+				  "memory of each GPU for other data, as in kv=8GiB,act=10GiB" },
 	[XFP_SETTING_WEIGHT] = { "weight", "CLASS=W,...", "weight of errors of a class, or of role:ROLE, for a goal",
 				 .complete = "CLASS=" },
 	[XFP_SETTING_STRICT] = { "min-cos-strict", "X",
 				 "floor of the median cosine, except for routed_expert [0.998; attention 0.9995]; can "
 				 "only raise those of embedding and lm_head [0.999, 0.9995]",
-				 "a cosine from 0 to 1, as in 0.99", .kind = XFP_SETTING_FRACTION },
+				 "a cosine from 0 to 1, as in 0.99" },
 	[XFP_SETTING_LAZY] = { "min-cos-lazy", "X", "floor of routed_expert [0.995]",
-			       "a cosine from 0 to 1, as in 0.98", .kind = XFP_SETTING_FRACTION },
+			       "a cosine from 0 to 1, as in 0.98" },
 	[XFP_SETTING_FLOOR] = { "floor", "CLASS=X,...", "floor of one class; may be repeated",
 				"a cosine from 0 to 1, as in attention=0.995", "floors", .complete = "CLASS=" },
 	[XFP_SETTING_FORMAT] = { "format", "CLASS=FORMAT",
@@ -63,21 +61,21 @@ const struct xfp_setting xfp_settings_table[XFP_SETTINGS] = {
 			      "a share from 0 to 1, as in 0.02", "outlier_cap", FRACTION(outlier_cap) },
 	[XFP_SETTING_BALANCE] = { "balance", "A", "exponent of the columns' rms; 0: no balance [0.5]",
 				  "an exponent from 0 to 1, as in 0.5", "balance", FRACTION(balance) },
-	[XFP_SETTING_ITERATIONS] = { "lloyd-iters", "N", "maximum rounds of Lloyd's algorithm [20]",
-				     "rounds from 1 to 1000", "lloyd_iterations", COUNT(lloyd_iterations, 1, 1000) },
-	[XFP_SETTING_MOE_ITERATIONS] = { "moe-lloyd-iters", "N", "the same for routed_expert [as for all]",
-					 "rounds from 1 to 1000", "moe_lloyd_iterations",
-					 COUNT(moe_lloyd_iterations, 1, 1000), .optional = true },
+	[XFP_SETTING_ITERATIONS] = { "lloyd-iters", "N", "maximum rounds of Lloyd's algorithm [20]", "rounds",
+				     "lloyd_iterations", COUNT(lloyd_iterations, 1, 1000) },
+	[XFP_SETTING_MOE_ITERATIONS] = { "moe-lloyd-iters", "N", "the same for routed_expert [as for all]", "rounds",
+					 "moe_lloyd_iterations", COUNT(moe_lloyd_iterations, 1, 1000),
+					 .optional = true },
 	[XFP_SETTING_MODE] = { "mode", "NAME",
 			       "how weights are stored: v2, v2a, v2c, or auto, the smallest of v2, v2c and fp8 [auto]",
 			       "auto, v2, v2a or v2c", "mode", XFP_SETTING_MODE_SET, AT(modes),
 			       .complete = "auto|v2|v2a|v2c" },
 	[XFP_SETTING_GROUP] = { "group-size", "G", "columns of a group [v2a: 128; v2c: 16 and 32]",
-				"columns: a power of two from 16 to 1024", "group_size", POWER(group_size, 16, 1024),
-				.optional = true, .complete = "16|32|64|128|256" },
-	[XFP_SETTING_LIBRARY] = { "library-size", "L", "codebooks of a v2a library [32]",
-				  "codebooks: a power of two from 1 to 256", "library_size",
-				  POWER(library_size, 1, 256), .optional = true, .complete = "8|16|32|64" },
+				"columns: a power of two", "group_size", POWER(group_size, 16, 1024), .optional = true,
+				.complete = "16|32|64|128|256" },
+	[XFP_SETTING_LIBRARY] = { "library-size", "L", "codebooks of a v2a library [32]", "codebooks: a power of two",
+				  "library_size", POWER(library_size, 1, 256), .optional = true,
+				  .complete = "8|16|32|64" },
 	[XFP_SETTING_LIBFIT] = { "libfit", "NAME", "v2a libraries: refined or published [refined]",
 				 "refined or published", "libfit", NAMED(libfit, libfit_names), .optional = true },
 	[XFP_SETTING_FIT] = { "fit", "NAME",
@@ -98,40 +96,55 @@ const struct xfp_setting xfp_settings_table[XFP_SETTINGS] = {
 	[XFP_SETTING_ASSIGNED] = { .recorded = "assigned", .optional = true },
 };
 
-bool xfp_setting_parse(const struct xfp_setting *setting, const char *text, void *value)
+static bool is_power(uint64_t value)
 {
-	uint32_t *number = value;
-	uint64_t whole;
-
-	switch (setting->kind) {
-	case XFP_SETTING_NAMED:
-		for (*number = 0; setting->names[*number]; ++*number)
-			if (!strcmp(setting->names[*number], text))
-				return true;
-		return false;
-	case XFP_SETTING_FRACTION:
-		return xfp_decimal_parse(text, XFP_NANO, number) && *number <= XFP_NANO;
-	case XFP_SETTING_COUNT:
-	case XFP_SETTING_POWER:
-		if (!xfp_whole_number_parse(text, setting->min, setting->max, &whole))
-			return false;
-		*number = (uint32_t)whole;
-		return setting->kind == XFP_SETTING_COUNT || !(whole & (whole - 1));
-	case XFP_SETTING_MODE_SET:
-		return xfp_modes_parse(text, number);
-	case XFP_SETTING_BIT_SET:
-		return xfp_bits_parse(text, number);
-	case XFP_SETTING_THRESHOLD:
-		return xfp_sigma_parse(text, number);
-	case XFP_SETTING_EXPERTS:
-		return xfp_moe_sample_parse(text, value);
-	default:
-		return false;
-	}
+	return value && !(value & (value - 1));
 }
 
-const char *xfp_setting_text(const struct xfp_setting *setting, const void *value, char buf[24])
+bool xfp_setting_parse(const struct xfp_setting *setting, const char *text, struct xfp_parameters *parameters)
 {
+	char *to = (char *)parameters + setting->offset;
+	uint32_t number = 0;
+	uint64_t whole = 0;
+	bool good = false;
+
+	switch (setting->kind) {
+	case XFP_SETTING_CUSTOM:
+		break;
+	case XFP_SETTING_NAMED:
+		while (setting->names[number] && strcmp(setting->names[number], text))
+			number++;
+		good = setting->names[number];
+		break;
+	case XFP_SETTING_FRACTION:
+		good = xfp_fraction_parse(text, &number);
+		break;
+	case XFP_SETTING_COUNT:
+	case XFP_SETTING_POWER:
+		good = xfp_whole_number_parse(text, setting->min, setting->max, &whole) &&
+		       (setting->kind == XFP_SETTING_COUNT || is_power(whole));
+		number = (uint32_t)whole;
+		break;
+	case XFP_SETTING_MODE_SET:
+		good = xfp_modes_parse(text, &number);
+		break;
+	case XFP_SETTING_BIT_SET:
+		good = xfp_bits_parse(text, &number);
+		break;
+	case XFP_SETTING_THRESHOLD:
+		good = xfp_sigma_parse(text, &number);
+		break;
+	case XFP_SETTING_EXPERTS:
+		return xfp_moe_sample_parse(text, (void *)to);
+	}
+	if (good)
+		memcpy(to, &number, sizeof number);
+	return good;
+}
+
+const char *xfp_setting_text(const struct xfp_setting *setting, const struct xfp_parameters *parameters, char buf[24])
+{
+	const void *value = xfp_setting_address(setting, parameters);
 	const uint32_t *number = value;
 
 	switch (setting->kind) {
@@ -151,4 +164,17 @@ const char *xfp_setting_text(const struct xfp_setting *setting, const void *valu
 		snprintf(buf, 24, "%u", *number);
 		return buf;
 	}
+}
+
+bool xfp_group_size_fits(uint32_t columns, uint32_t modes)
+{
+	const struct xfp_setting *setting = &xfp_settings_table[XFP_SETTING_GROUP];
+	uint32_t max = modes >> XFP_MODE_V2A & 1 ? setting->max : MAX_V2C_GROUP;
+
+	return !columns || (is_power(columns) && columns >= setting->min && columns <= max);
+}
+
+bool xfp_library_size_fits(uint32_t entries)
+{
+	return !entries || (is_power(entries) && entries <= xfp_settings_table[XFP_SETTING_LIBRARY].max);
 }

@@ -48,11 +48,11 @@ enum xfp_setting_number {
 };
 
 enum xfp_setting_kind {
-	XFP_SETTING_OF_ITS_OWN, /* functions of this setting parse, write and read it */
+	XFP_SETTING_CUSTOM = 0, /* the kind of a row without one: functions of this setting parse, write and read it */
 	XFP_SETTING_NAMED,      /* the index of one of `names` */
 	XFP_SETTING_FRACTION,   /* from 0 to 1, in billionths */
-	XFP_SETTING_COUNT,      /* a whole number */
-	XFP_SETTING_POWER,      /* a power of two */
+	XFP_SETTING_COUNT,      /* a whole number from `min` to `max` */
+	XFP_SETTING_POWER,      /* a power of two from `min` to `max` */
 	XFP_SETTING_MODE_SET,
 	XFP_SETTING_BIT_SET,
 	XFP_SETTING_THRESHOLD, /* of outliers */
@@ -63,11 +63,11 @@ struct xfp_setting {
 	const char *name;     /* of the option, without its dashes */
 	const char *value;    /* name of the value in --help */
 	const char *text;     /* for --help */
-	const char *wanted;   /* the allowed values, for messages */
+	const char *expected; /* the allowed values, for messages, which add `min` and `max` */
 	const char *recorded; /* name of the parameter; NULL: not recorded */
 	enum xfp_setting_kind kind;
 	size_t offset;            /* in struct xfp_parameters; its type is uint32_t, or an enum, unless EXPERTS */
-	uint32_t min, max;        /* COUNT, POWER: of the option */
+	uint32_t min, max;        /* COUNT, POWER */
 	const char *const *names; /* NAMED: ended by NULL */
 	bool optional;            /* not recorded if 0, the default */
 	const char *complete;     /* for shells (base/system/command_line.h); NULL: `names`, or nothing */
@@ -75,20 +75,26 @@ struct xfp_setting {
 
 extern const struct xfp_setting xfp_settings_table[XFP_SETTINGS];
 
-/* The place of a recorded value whose kind is not OF_ITS_OWN. */
-static inline void *xfp_setting_place(const struct xfp_setting *setting, const struct xfp_parameters *parameters)
+/* The address of a setting's value; NULL if it is CUSTOM. */
+static inline const void *xfp_setting_address(const struct xfp_setting *setting,
+					      const struct xfp_parameters *parameters)
 {
-	return (char *)parameters + setting->offset;
+	return setting->kind == XFP_SETTING_CUSTOM ? NULL : (const char *)parameters + setting->offset;
 }
 
-/* Parse or format such a value. Parsing returns false if it is not allowed. */
-bool xfp_setting_parse(const struct xfp_setting *setting, const char *text, void *value);
-const char *xfp_setting_text(const struct xfp_setting *setting, const void *value, char buf[24]);
+/* Parse or format the value of a setting that is not CUSTOM. Parsing returns false, and changes nothing, if the value
+ * is not allowed. */
+bool xfp_setting_parse(const struct xfp_setting *setting, const char *text, struct xfp_parameters *parameters);
+const char *xfp_setting_text(const struct xfp_setting *setting, const struct xfp_parameters *parameters, char buf[24]);
 
 /* The name of a value of a NAMED setting. */
 static inline const char *xfp_setting_name(enum xfp_setting_number setting, uint32_t value)
 {
 	return xfp_settings_table[setting].names[value];
 }
+
+/* Whether the modes support groups of this many columns, or a library of this many entries; 0 is the default. */
+bool xfp_group_size_fits(uint32_t columns, uint32_t modes);
+bool xfp_library_size_fits(uint32_t entries);
 
 #endif

@@ -76,12 +76,11 @@ static enum xfp_status apply(const struct xfp_user_settings *given, const char *
 /* Find the setting that requests a quantized output head, for the message if the model has none. */
 static enum xfp_status find_head(const struct xfp_user_settings *given, struct xfp_request *r, struct xfp_error *err)
 {
-	const int whole = xfp_setting_find("lm-head"), one = xfp_setting_find("format");
-
 	for (size_t i = given->count; r->parameters.lm_head == XFP_LM_HEAD_QUANT && i-- > 0;) {
 		const struct xfp_user_setting *last = &given->list[i];
 
-		if (last->setting != whole && (last->setting != one || !strstr(last->text, "lm_head=")))
+		if (last->setting != XFP_SETTING_LM_HEAD &&
+		    (last->setting != XFP_SETTING_FORMAT || !strstr(last->text, "lm_head=")))
 			continue;
 		r->head_asked = xfp_formatted("%s '%s'", last->where, last->text);
 		return r->head_asked ? XFP_OK : xfp_no_memory(err);

@@ -52,6 +52,7 @@ enum xfp_status xfp_recorded_read(const struct xfp_bundle *bundle, const char *p
 {
 	char *where = xfp_formatted("%s: " XFP_MEMBER_JSON, path), *text = NULL;
 	struct xfp_recorded read = { .family = NULL };
+	struct xfp_error problem = { .status = XFP_OK };
 	struct xfp_bundle_info info;
 	json_t *root, *parameters;
 	enum xfp_status status;
@@ -69,7 +70,10 @@ enum xfp_status xfp_recorded_read(const struct xfp_bundle *bundle, const char *p
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: invalid family name '%s'", path,
 				  xfp_printable(info.family).text);
 	else
-		status = xfp_parameters_from_json(text, where, info.units, &read.parameters, err);
+		status = xfp_parameters_from_json(text, where, info.units, &read.parameters, &problem);
+	if (problem.status)
+		xfp_fail(err, status, "%s%s", problem.text,
+			 status == XFP_BAD_INPUT ? "; download the bundle or convert the model again" : "");
 	if (!status && !(read.family = strdup(info.family)))
 		status = xfp_no_memory(err);
 	if (!status)

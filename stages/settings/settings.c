@@ -40,9 +40,12 @@ static bool set_class(struct xfp_settings *s, int setting, enum xfp_class class_
 {
 	struct xfp_format format;
 
-	if (setting == XFP_SETTING_FLOOR)
-		return s->has_floor[class_] =
-			       xfp_setting_parse(&xfp_settings_table[XFP_SETTING_STRICT], value, &s->floor[class_]);
+	if (setting == XFP_SETTING_FLOOR) {
+		if (!xfp_fraction_parse(value, &s->floor[class_]))
+			return false;
+		s->has_floor[class_] = true;
+		return true;
+	}
 	if (!xfp_format_parse(value, &format))
 		return false;
 	xfp_parameters_set_format(&s->parameters, class_, format);
@@ -53,7 +56,7 @@ static bool set_class(struct xfp_settings *s, int setting, enum xfp_class class_
 static enum xfp_status set_classes(struct xfp_settings *s, int setting, const char *where, const char *text,
 				   struct xfp_error *err)
 {
-	const char *wanted = xfp_settings_table[setting].wanted;
+	const char *expected = xfp_settings_table[setting].expected;
 	char *copy = strdup(text), *rest = copy, *item;
 	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 
@@ -64,11 +67,11 @@ static enum xfp_status set_classes(struct xfp_settings *s, int setting, const ch
 		if (value)
 			*value++ = '\0';
 		if (!value)
-			status = xfp_fail(err, XFP_USAGE, "%s '%s': expected CLASS=%s", where, text, wanted);
+			status = xfp_fail(err, XFP_USAGE, "%s '%s': expected CLASS=%s", where, text, expected);
 		else if (!xfp_class_parse(item, &class_))
 			status = no_such_class(where, item, err);
 		else if (!set_class(s, setting, class_, value))
-			status = xfp_fail(err, XFP_USAGE, "%s '%s=%s': expected %s", where, item, value, wanted);
+			status = xfp_fail(err, XFP_USAGE, "%s '%s=%s': expected %s", where, item, value, expected);
 	}
 	free(copy);
 	return status;
@@ -148,11 +151,23 @@ bool xfp_setting_is_floor(int setting)
 	return setting == XFP_SETTING_STRICT || setting == XFP_SETTING_LAZY || setting == XFP_SETTING_FLOOR;
 }
 
-static void *place_of(struct xfp_settings *s, int setting)
+static enum xfp_status set_value(struct xfp_settings *s, int setting, const char *where, const char *text,
+				 struct xfp_error *err)
 {
-	if (setting == XFP_SETTING_STRICT)
-		return &s->strict;
-	return setting == XFP_SETTING_LAZY ? &s->lazy : xfp_setting_place(&xfp_settings_table[setting], &s->parameters);
+	const struct xfp_setting *row = &xfp_settings_table[setting];
+	uint32_t sigma = XFP_SIGMA_AUTO;
+	char range[40] = "";
+	bool good;
+
+	if (setting == XFP_SETTING_STRICT || setting == XFP_SETTING_LAZY)
+		good = xfp_fraction_parse(text, setting == XFP_SETTING_STRICT ? &s->strict : &s->lazy);
+	else if (setting == XFP_SETTING_SIGMA && xfp_sigma_parse(text, &sigma) && !sigma)
+		good = !strcmp(text, "none") && xfp_setting_parse(row, text, &s->parameters); /* not "0" */
+	else
+		good = xfp_setting_parse(row, text, &s->parameters);
+	if (row->max)
+		snprintf(range, sizeof range, " from %u to %u", row->min, row->max);
+	return good ? XFP_OK : xfp_fail(err, XFP_USAGE, "%s '%s': expected %s%s", where, text, row->expected, range);
 }
 
 enum xfp_status xfp_setting_set(struct xfp_settings *s, int setting, const char *where, const char *text,
@@ -164,17 +179,14 @@ enum xfp_status xfp_setting_set(struct xfp_settings *s, int setting, const char 
 		[XFP_SETTING_ENVELOPE] = xfp_set_envelope,       [XFP_SETTING_RESERVE] = xfp_set_reserve,
 		[XFP_SETTING_WEIGHT] = xfp_set_weight,           [XFP_SETTING_OVERRIDE] = set_overrides,
 	};
-	const struct xfp_setting *row = &xfp_settings_table[setting];
-	enum xfp_status status = XFP_OK;
+	enum xfp_status status;
 
 	if (setters[setting])
 		status = setters[setting](s, where, text, err);
 	else if (setting == XFP_SETTING_FLOOR || setting == XFP_SETTING_FORMAT)
 		status = set_classes(s, setting, where, text, err);
-	else if (!xfp_setting_parse(row, text, place_of(s, setting)) ||
-		 /* No outliers must be given as "none", not 0. */
-		 (setting == XFP_SETTING_SIGMA && !s->parameters.outlier_sigma && strcmp(text, "none")))
-		status = xfp_fail(err, XFP_USAGE, "%s '%s': expected %s", where, text, row->wanted);
+	else
+		status = set_value(s, setting, where, text, err);
 	if (status)
 		return status;
 	if (setting == XFP_SETTING_LM_HEAD) /* --format lm_head=4 is the other way to set it */

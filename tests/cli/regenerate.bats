@@ -149,6 +149,9 @@ flip() { # FILE OFFSET-FROM-END
 	edited published.xfp unknown.xfp '"balance"' '"ballast"'
 	run -3 xfp convert m --like unknown.xfp -o again.xfp -q --cache none
 	[[ $output == *"unknown.xfp: xfp.json: \"balance\" is missing"* ]]
+	edited published.xfp endless.xfp '"lloyd_iterations": 7' '"lloyd_iterations": 0'
+	run -3 xfp convert m --like endless.xfp -o again.xfp -q --cache none
+	[[ $output == *"endless.xfp: xfp.json: \"lloyd_iterations\" has an impossible value; download the bundle or convert the model again" ]]
 	[ ! -e none ]
 	# a bundle with false parameters is detected
 	edited published.xfp liar.xfp '"lloyd_iterations": 7' '"lloyd_iterations": 8'

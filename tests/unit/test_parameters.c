@@ -231,8 +231,11 @@ static void values(void **state)
 		{ XFP_SETTING_GROUP, "24" },          { XFP_SETTING_GROUP, "8" },
 		{ XFP_SETTING_GROUP, "2048" },        { XFP_SETTING_LIBRARY, "0" },
 		{ XFP_SETTING_LIBRARY, "512" },       { XFP_SETTING_MODE, "keep" },
-		{ XFP_SETTING_FLOOR, "attention=1" },
+		{ XFP_SETTING_FLOOR, "attention=1" }, { XFP_SETTING_STRICT, "0.9" },
+		{ XFP_SETTING_LAZY, "0.9" },          { XFP_SETTING_SIGMA, "4294967.295" },
+		{ XFP_SETTING_SAMPLE, "first:" },
 	};
+	struct xfp_parameters p, unchanged;
 	uint32_t value;
 	char buf[24];
 
@@ -240,13 +243,25 @@ static void values(void **state)
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		const struct xfp_setting *setting = &xfp_settings_table[good[i].setting];
 
-		assert_true(xfp_setting_parse(setting, good[i].text, &value));
+		assert_true(xfp_setting_parse(setting, good[i].text, &p));
+		memcpy(&value, xfp_setting_address(setting, &p), sizeof value);
 		assert_int_equal(value, good[i].value);
-		assert_string_equal(xfp_setting_text(setting, &value, buf), good[i].shown);
+		assert_string_equal(xfp_setting_text(setting, &p, buf), good[i].shown);
 	}
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		if (xfp_setting_parse(&xfp_settings_table[bad[i].setting], bad[i].text, &value))
+	memset(&p, 0x55, sizeof p);
+	memcpy(&unchanged, &p, sizeof p);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		if (xfp_setting_parse(&xfp_settings_table[bad[i].setting], bad[i].text, &p))
 			fail_msg("%s is allowed", bad[i].text);
+		if (memcmp(&p, &unchanged, sizeof p))
+			fail_msg("%s is stored", bad[i].text);
+	}
+	for (int i = 0; i < XFP_SETTINGS; i++)
+		if (!xfp_setting_address(&xfp_settings_table[i], &p) !=
+		    (xfp_settings_table[i].kind == XFP_SETTING_CUSTOM))
+			fail_msg("the address of %s", xfp_settings_table[i].name);
+	assert_null(xfp_setting_address(&xfp_settings_table[XFP_SETTING_STRICT], &p));
+	assert_null(xfp_setting_address(&xfp_settings_table[XFP_SETTING_LAZY], &p));
 }
 
 static void formats(void **state)
@@ -340,9 +355,8 @@ static void same(const struct xfp_parameters *a, const struct xfp_parameters *b)
 		const struct xfp_setting *s = &xfp_settings_table[i];
 		char one[24], other[24];
 
-		if (s->recorded && s->kind != XFP_SETTING_OF_ITS_OWN)
-			assert_string_equal(xfp_setting_text(s, xfp_setting_place(s, a), one),
-					    xfp_setting_text(s, xfp_setting_place(s, b), other));
+		if (s->recorded && s->kind != XFP_SETTING_CUSTOM)
+			assert_string_equal(xfp_setting_text(s, a, one), xfp_setting_text(s, b, other));
 	}
 	assert_memory_equal(a->floor, b->floor, sizeof a->floor);
 	assert_int_equal(a->keep_embeddings, b->keep_embeddings);
@@ -408,7 +422,7 @@ static void json(void **state)
 		.outlier_sigma = 0,
 		.outlier_cap = XFP_NANO,
 		.balance = 1,
-		.lloyd_iterations = UINT32_MAX,
+		.lloyd_iterations = 1000,
 		.moe_lloyd_iterations = 1,
 		.start = XFP_START_MINMAX,
 		.lm_head = XFP_LM_HEAD_FP8,
@@ -478,6 +492,11 @@ static void bad_json(void **state)
 		{ "\"outlier_sigma\": \"4.0\"", "\"outlier_sigma\": \"Auto\"", "\"outlier_sigma\" has" },
 		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": -1", "\"lloyd_iterations\"" },
 		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": 4294967296", "\"lloyd_iterations\"" },
+		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": 4294967295", "\"lloyd_iterations\" has" },
+		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": 0", "\"lloyd_iterations\" has" },
+		{ "\"bits\"", "\"library_size\": 512, \"bits\"", "\"library_size\" has" },
+		{ "\"bits\"", "\"group_size\": 8, \"bits\"", "\"group_size\" has" },
+		{ "\"bits\"", "\"group_size\": 128, \"bits\"", "\"group_size\" has" },
 		{ "\"lloyd_iterations\": 20", "\"lloyd_iterations\": 2.5", "\"lloyd_iterations\"" },
 		{ "\"units\"", "\"kept\"", "\"embeddings\" has an impossible" },
 		{ "\"units\"", "true", "\"embeddings\" is not text" },

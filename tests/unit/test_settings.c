@@ -99,17 +99,28 @@ static void wrong(void **state)
 		{ "lloyd-iters", "1001", "rounds from 1 to 1000" },
 		{ "lloyd-iters", "2.", "rounds from 1 to 1000" },
 		{ "moe-lloyd-iters", "0", "rounds from 1 to 1000" },
+		{ "group-size", "24", "here '24': expected columns: a power of two from 16 to 1024" },
+		{ "library-size", "512", "here '512': expected codebooks: a power of two from 1 to 256" },
+		{ "lm-head", "x", "here 'x': expected fp8, keep or quant" },
+		{ "outlier-sigma", "0", "here '0': expected a positive number" },
+		{ "min-cos-strict", "1.1", "here '1.1': expected a cosine" },
+		{ "min-cos-lazy", "1.1", "here '1.1': expected a cosine" },
+		{ "floor", "attention=1.1", "here 'attention=1.1': expected a cosine" },
 	};
-	struct xfp_settings s;
+	struct xfp_settings s, unchanged;
 	struct xfp_error err;
 
 	(void)state;
 	begin(&s);
+	give(&s, "floor", "attention=0.5");
+	memcpy(&unchanged, &s, sizeof s);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		assert_int_equal(xfp_setting_set(&s, xfp_setting_find(cases[i].name), "here", cases[i].value, &err),
 				 XFP_USAGE);
 		if (!strstr(err.text, cases[i].says))
 			fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].says);
+		if (!strchr(cases[i].value, ',') && memcmp(&s, &unchanged, sizeof s)) /* lists are stored in part */
+			fail_msg("--%s %s is stored", cases[i].name, cases[i].value);
 	}
 	assert_int_equal(xfp_setting_find("jobs"), -1);
 	assert_int_equal(xfp_setting_find(""), -1);
