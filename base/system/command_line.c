@@ -153,22 +153,22 @@ static void print_version(const struct xfp_command_line *line)
 
 static void print_completion(const struct xfp_option *option)
 {
-	static const char *const kinds[] = { "DIR", "FILE", "MODEL", "BUNDLE" };
+	static const char *const kinds[] = { "DIR", "FILE", "MODEL", "BUNDLE", NULL };
+	size_t i = 0;
 
-	const char *kind = "?";
-
-	for (size_t i = 0; option->value && i < sizeof kinds / sizeof *kinds; i++)
-		if (!strcmp(option->value, kinds[i]))
-			kind = kinds[i];
-	if (!option->value)
-		kind = "-";
-	else if (option->complete)
-		kind = option->complete;
-	for (size_t i = 0; !option->complete && option->choices && option->choices[i]; i++) {
-		printf("%s%s", i ? "|" : "", option->choices[i]);
-		kind = "";
+	if (!option->value) {
+		puts("-");
+	} else if (option->complete) {
+		puts(option->complete);
+	} else if (option->choices) {
+		for (; option->choices[i]; i++)
+			printf("%s%s", i ? "|" : "", option->choices[i]);
+		putchar('\n');
+	} else {
+		while (kinds[i] && strcmp(option->value, kinds[i]))
+			i++;
+		puts(kinds[i] ? kinds[i] : "?");
 	}
-	puts(kind);
 }
 
 /* Answer "--completions": a line "OPTION VALUE" for each option, and "* VALUE" for arguments. */
@@ -255,11 +255,12 @@ static enum xfp_status choose(const struct xfp_option *option, const char *where
 				*option->choice = count;
 			return XFP_OK;
 		}
-		used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
-					 !count           ? ""
-					 : all[count + 1] ? ", "
-							  : " or ",
-					 all[count]);
+		if (used < sizeof names)
+			used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+						 !count           ? ""
+						 : all[count + 1] ? ", "
+								  : " or ",
+						 all[count]);
 	}
 	return xfp_fail(err, XFP_USAGE, "%s '%s': expected %s%s", where, value, names,
 			xfp_did_you_mean("", value, all, count, meant));
@@ -268,17 +269,18 @@ static enum xfp_status choose(const struct xfp_option *option, const char *where
 static enum xfp_status use_size(const struct xfp_option *option, const char *where, const char *value,
 				struct xfp_error *err)
 {
-	bool good = xfp_size_parse(value, option->into_size);
+	uint64_t size;
+	bool good = xfp_size_parse(value, &size);
 
-	if (!option->binary)
-		return good ? XFP_OK
-			    : xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 500MB, 20G or 4GiB", where,
-				       value);
-	*option->binary = xfp_size_is_binary(value);
-	if (good && !xfp_size_is_bare(value, *option->into_size))
-		return XFP_OK;
-	return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as %s; " XFP_SIZE_UNITS, where, value,
-			option->range.what);
+	if (!good && !option->binary)
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as 500MB, 20G or 4GiB", where, value);
+	if (option->binary && (!good || xfp_size_is_bare(value, size)))
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected a size such as %s; " XFP_SIZE_UNITS, where, value,
+				option->range.what);
+	if (option->binary)
+		*option->binary = xfp_size_is_binary(value);
+	*option->into_size = size;
+	return XFP_OK;
 }
 
 static enum xfp_status use_copy(const struct xfp_option *option, const char *where, const char *value,
@@ -295,15 +297,11 @@ static enum xfp_status use_copy(const struct xfp_option *option, const char *whe
 	return XFP_OK;
 }
 
-enum xfp_status xfp_option_use(const struct xfp_option *option, const char *where, const char *value,
-			       struct xfp_error *err)
+static enum xfp_status use_value(const struct xfp_option *option, const char *where, const char *value,
+				 struct xfp_error *err)
 {
 	const struct xfp_option_range *range = &option->range;
 
-	if (option->set)
-		*option->set = true;
-	if (option->into)
-		*option->into = value;
 	if (option->parse)
 		return option->parse(option, where, value, err);
 	if (option->choices)
@@ -318,6 +316,18 @@ enum xfp_status xfp_option_use(const struct xfp_option *option, const char *wher
 	if (option->into_64)
 		return xfp_whole_number(where, value, range->what, range->min, range->max, option->into_64, err);
 	return XFP_OK;
+}
+
+enum xfp_status xfp_option_use(const struct xfp_option *option, const char *where, const char *value,
+			       struct xfp_error *err)
+{
+	enum xfp_status status = use_value(option, where, value, err);
+
+	if (!status && option->set)
+		*option->set = true;
+	if (!status && option->into)
+		*option->into = value;
+	return status;
 }
 
 /* *misread: the command line is wrong, not the value of an option. */

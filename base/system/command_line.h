@@ -35,7 +35,7 @@ struct xfp_option {
 	char letter;                /* short form; 0: none */
 	const char *value;          /* name of the value in --help; NULL: a switch */
 	const char *text;           /* for --help, which wraps it to the screen */
-	const char *complete;       /* a completion, if `choices` are NULL and the value's name is not one */
+	const char *complete;       /* a completion; NULL: `choices`, or the value's name if that is one */
 	bool path;                  /* the value is a path and is cleaned (path.h) */
 	bool *set;                  /* set to true */
 	const char **into;          /* set to the value, a pointer into argv; the last one wins */

@@ -138,6 +138,47 @@ static void values_have_types(void **state)
 	}
 }
 
+/* On failure, all outputs are unchanged. */
+static void a_rejected_value_is_not_stored(void **state)
+{
+	static const char *const choices[] = { "all", "none", NULL };
+	const char *into = "before";
+	bool set = false, binary = true;
+	uint64_t size = 7;
+	struct xfp_option choice = { .name = "x", .choices = choices, .into = &into, .set = &set };
+	struct xfp_option memory = {
+		.name = "m", .into_size = &size, .binary = &binary, .set = &set, .range.what = "8GiB"
+	};
+	struct xfp_error err;
+
+	(void)state;
+	assert_int_equal(xfp_option_use(&choice, "--x", "some", &err), XFP_USAGE);
+	assert_false(set);
+	assert_string_equal(into, "before");
+	assert_int_equal(xfp_option_use(&memory, "--m", "4", &err), XFP_USAGE);
+	assert_false(set);
+	assert_true(binary && size == 7);
+	assert_int_equal(xfp_option_use(&memory, "--m", "4GB", &err), XFP_OK);
+	assert_true(set && !binary && size == 4000000000);
+	assert_int_equal(xfp_option_use(&choice, "--x", "none", &err), XFP_OK);
+	assert_string_equal(into, "none");
+}
+
+/* The message is cut off if the choices are too long for it. */
+static void many_choices(void **state)
+{
+	const char *choices[101] = { NULL };
+	struct xfp_option option = { .name = "x", .choices = choices };
+	struct xfp_error err;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		choices[i] = "a choice of forty-eight characters, to be exact:";
+	assert_int_equal(xfp_option_use(&option, "--x", "some", &err), XFP_USAGE);
+	assert_memory_equal(err.text, "--x 'some': expected a choice of forty-eight", 44);
+	assert_true(strlen(err.text) < 200);
+}
+
 static void what_is_wrong_is_said_and_ends_it(void **state)
 {
 	struct outcome o;
@@ -190,10 +231,9 @@ static void numbers_are_digits_alone(void **state)
 PROGRAM("test_command_line")
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_go_where_the_table_says),
-		cmocka_unit_test(values_have_types),
-		cmocka_unit_test(what_is_wrong_is_said_and_ends_it),
-		cmocka_unit_test(numbers_are_digits_alone),
+		cmocka_unit_test(values_go_where_the_table_says),    cmocka_unit_test(values_have_types),
+		cmocka_unit_test(a_rejected_value_is_not_stored),    cmocka_unit_test(many_choices),
+		cmocka_unit_test(what_is_wrong_is_said_and_ends_it), cmocka_unit_test(numbers_are_digits_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
