@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands/ui/record.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -13,18 +14,22 @@ static struct xfp_record_columns parse(const char *text)
 {
 	struct xfp_record_columns columns = { .count = 0 };
 
-	for (int used; *text && columns.count < XFP_RECORD_COLUMNS; text += *text == ',') {
+	for (int used = 0; *text; text += *text == ',') {
 		struct xfp_record_column *c = &columns.list[columns.count++];
+		bool named;
 
-		sscanf(text, "%23[^=?%,]%n", c->heading, &used);
+		assert(columns.count <= XFP_RECORD_COLUMNS);
+		named = sscanf(text, "%23[^=?%,]%n", c->heading, &used) == 1;
+		assert(named);
 		text += used;
 		strcpy(c->key, c->heading);
 		if (sscanf(text, "=%23[^?%,]%n", c->key, &used) == 1)
 			text += used;
 		c->optional = *text == '?';
 		text += c->optional;
-		if (sscanf(text, "%11[^,]%n", c->format, &used) == 1)
+		if (*text == '%' && sscanf(text, "%11[^,]%n", c->format, &used) == 1)
 			text += used;
+		assert(!*text || *text == ',');
 	}
 	return columns;
 }

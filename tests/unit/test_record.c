@@ -2,7 +2,9 @@
 /*
  * Records as tables and as CSV: which fields are printed, how, and in what order.
  */
+#include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "commands/ui/record.h"
@@ -93,11 +95,40 @@ static void columns_of_csv(void **state)
 	assert_int_equal(xfp_csv_row(&columns, NULL, &err), XFP_FAILED);
 }
 
+/* Columns are constants of the source: an invalid one ends the process. */
+static void invalid_columns(void **state)
+{
+	static const char *const invalid[] = { "run,,seconds",
+					       "=key",
+					       "a_heading_of_25_characters,run",
+					       "run=a_key_of_twentyfive_chars,b",
+					       "seconds%123456789.123f",
+					       "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,1,2,3,4,5,6,7" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
+		pid_t child = fork();
+		int status;
+
+		assert_true(child >= 0);
+		if (!child) {
+			signal(SIGABRT, SIG_DFL);
+			if (freopen("/dev/null", "w", stdout) && freopen("/dev/null", "w", stderr))
+				xfp_csv_header(invalid[i]);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT)
+			fail_msg("%s is accepted", invalid[i]);
+	}
+}
+
 PROGRAM("test_record")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(columns_of_a_table),
 		cmocka_unit_test(columns_of_csv),
+		cmocka_unit_test(invalid_columns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
