@@ -62,21 +62,27 @@ enum xfp_instruction_set xfp_instruction_set(void)
 	return set ? (enum xfp_instruction_set)(set - 1) : xfp_best_instruction_set();
 }
 
-static bool supported(enum xfp_instruction_set set)
+/* The set that a name denotes if this machine supports it; -1 otherwise. */
+static int find_supported(const char *name)
 {
 	enum xfp_instruction_set max = xfp_best_instruction_set();
 
-	return set == XFP_PLAIN || (max == XFP_NEON ? set == XFP_NEON : set <= max);
+	for (int set = XFP_PLAIN; set < XFP_INSTRUCTION_SETS; set++)
+		if (!strcmp(xfp_instruction_set_name((enum xfp_instruction_set)set), name))
+			return set == XFP_PLAIN || (max == XFP_NEON ? set == XFP_NEON : set <= (int)max) ? set : -1;
+	return -1;
+}
+
+bool xfp_instruction_set_supported(const char *name)
+{
+	return find_supported(name) >= 0;
 }
 
 bool xfp_instruction_set_use(const char *name)
 {
-	for (int set = XFP_PLAIN; set < XFP_INSTRUCTION_SETS; set++)
-		if (!strcmp(xfp_instruction_set_name((enum xfp_instruction_set)set), name)) {
-			if (!supported((enum xfp_instruction_set)set))
-				return false;
-			__atomic_store_n(&in_use, set + 1, __ATOMIC_RELAXED);
-			return true;
-		}
-	return false;
+	int set = find_supported(name);
+
+	if (set >= 0)
+		__atomic_store_n(&in_use, set + 1, __ATOMIC_RELAXED);
+	return set >= 0;
 }

@@ -18,6 +18,9 @@ const char *xfp_instruction_set_name(enum xfp_instruction_set set);
 enum xfp_instruction_set xfp_best_instruction_set(void);
 enum xfp_instruction_set xfp_instruction_set(void);
 
+/* Whether the name is that of a set that this machine supports. */
+bool xfp_instruction_set_supported(const char *name);
+
 /* Select a set by name; returns false if it is unknown or unsupported. Do not select while other threads compute. */
 bool xfp_instruction_set_use(const char *name);
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "kernels/common/instructions.h"
+
 /* Best first. */
 static const struct xfp_encoder *const encoders[] = {
 #ifdef XFP_X86
@@ -15,23 +17,6 @@ static const struct xfp_encoder *const encoders[] = {
 	&xfp_encoder_plain,
 };
 
-static bool runs_here(const struct xfp_encoder *encoder)
-{
-#ifdef XFP_X86
-	__builtin_cpu_init();
-	if (encoder == &xfp_encoder_avx512)
-		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-		       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-	if (encoder == &xfp_encoder_avx2)
-		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#endif
-#ifdef XFP_AARCH64
-	if (encoder == &xfp_encoder_neon) /* every AArch64 processor has NEON */
-		return true;
-#endif
-	return encoder == &xfp_encoder_plain;
-}
-
 static const struct xfp_encoder *in_use;
 
 const struct xfp_encoder *xfp_encoder(void)
@@ -41,7 +26,7 @@ const struct xfp_encoder *xfp_encoder(void)
 	if (encoder)
 		return encoder;
 	for (size_t i = 0; !encoder; i++)
-		if (runs_here(encoders[i]))
+		if (xfp_instruction_set_supported(encoders[i]->name))
 			encoder = encoders[i];
 	__atomic_store_n(&in_use, encoder, __ATOMIC_RELAXED);
 	return encoder;
@@ -50,7 +35,7 @@ const struct xfp_encoder *xfp_encoder(void)
 bool xfp_encoder_use(const char *name)
 {
 	for (size_t i = 0; i < sizeof encoders / sizeof *encoders; i++) {
-		if (strcmp(encoders[i]->name, name) || !runs_here(encoders[i]))
+		if (strcmp(encoders[i]->name, name) || !xfp_instruction_set_supported(encoders[i]->name))
 			continue;
 		__atomic_store_n(&in_use, encoders[i], __ATOMIC_RELAXED);
 		return true;
