@@ -15,12 +15,12 @@ import sys
 import textwrap
 
 PAGE = "ARCHITECTURE.md"
-MOST_FILES = 45  # of a folder
-MOST_SHARE = 0.15  # of all lines, of a folder
-MOST_TOP_SHARE = 0.17  # of a top folder with its rooms, "commands/**"
-MOST_LINES = {"commands/**": 14000}  # instead of a share
-MOST_ENTRIES = 8  # of a row
-MOST_IN_CIRCLE = 3  # files of one folder that include each other in a circle
+MAX_FILES = 45  # of a folder
+MAX_SHARE = 0.15  # of all lines, of a folder
+MAX_TOP_SHARE = 0.17  # of a top folder with its rooms, "commands/**"
+MAX_LINES = {"commands/**": 14000}  # instead of a share
+MAX_ENTRIES = 8  # of a row
+MAX_IN_CIRCLE = 3  # files of one folder that include each other in a circle
 OPEN_ROOMS = ("base", "schemas", "stages")  # that any row may name with /*
 SILENT_ROOMS = ("conversion", "model")  # report by callbacks and messages, never print
 
@@ -131,9 +131,9 @@ def table(rooms, sources):
     for room, entries in rooms.entries.items():
         if entries == ["all"]:
             continue
-        if len(entries) > MOST_ENTRIES and room not in KNOWN_LONG_ROWS:
-            yield f"{PAGE}: the row of {room}/ has {len(entries)} entries, more than {MOST_ENTRIES}"
-        if len(entries) <= MOST_ENTRIES and room in KNOWN_LONG_ROWS:
+        if len(entries) > MAX_ENTRIES and room not in KNOWN_LONG_ROWS:
+            yield f"{PAGE}: the row of {room}/ has {len(entries)} entries, more than {MAX_ENTRIES}"
+        if len(entries) <= MAX_ENTRIES and room in KNOWN_LONG_ROWS:
             yield f"tests/rooms.py: KNOWN_LONG_ROWS no longer needs {room}"
         for entry in entries:
             if not rooms.named_by(entry):
@@ -177,7 +177,7 @@ def circles(_rooms, sources):
     found["KNOWN_FILE_CIRCLES"] = [
         " ".join(circle)
         for circle in find_circles(files)
-        if len(circle) > MOST_IN_CIRCLE and len({folder_of(node) for node in circle}) == 1
+        if len(circle) > MAX_IN_CIRCLE and len({folder_of(node) for node in circle}) == 1
     ]
     for name, circles_found in found.items():
         known = globals()[name]
@@ -201,11 +201,11 @@ def sizes(_rooms, sources):
     for top in {path.split("/")[0] for path in sources}:
         lines[top + "/**"] += lines[top]
     for folder, count in sorted(files.items()):
-        if count > MOST_FILES:
-            yield f"{folder}/ has {count} files, more than {MOST_FILES}"
+        if count > MAX_FILES:
+            yield f"{folder}/ has {count} files, more than {MAX_FILES}"
     for folder, count in sorted(lines.items()):
-        share = MOST_TOP_SHARE if folder.endswith("/**") else MOST_SHARE
-        most = MOST_LINES.get(folder, share * total)
+        share = MAX_TOP_SHARE if folder.endswith("/**") else MAX_SHARE
+        most = MAX_LINES.get(folder, share * total)
         if count > most:
             yield f"{folder} has {count} lines, {100 * count / total:.1f} % of all, more than {most:.0f}"
 

@@ -13,6 +13,7 @@
 #include "commands/ui/meter.h"
 #include "commands/ui/when.h"
 #include "schemas/json_print.h"
+#include "stages/work/stages.h"
 
 struct xfp_cache_call {
 	const char *program; /* "xfp cache ls" */
@@ -20,14 +21,15 @@ struct xfp_cache_call {
 	const char *operand; /* NULL if not given */
 	bool json;
 	/* used by single subcommands */
-	const char *kind, *unit, *sort; /* ls */
-	bool keys, reverse;             /* ls */
-	bool read, remove;              /* check */
-	uint32_t part, of;              /* check, see cache/check.h */
-	double percent;                 /* check */
-	uint32_t keep_runs;             /* gc */
-	uint64_t max_size, days;        /* gc, 0: no limit */
-	bool dry_run;                   /* gc */
+	const char *kind, *unit, *sort;    /* ls */
+	const char *kinds[XFP_STAMPS + 1]; /* ls, the choices of --kind */
+	bool keys, reverse;                /* ls */
+	bool read, remove;                 /* check */
+	uint32_t part, of;                 /* check, see cache/check.h */
+	double percent;                    /* check */
+	uint32_t keep_runs;                /* gc */
+	uint64_t max_size, days;           /* gc, 0: no limit */
+	bool dry_run;                      /* gc */
 };
 
 #define XFP_CACHE_OPTIONS 8 /* most options of one subcommand */

@@ -14,7 +14,6 @@
 #include "base/text/table.h"
 #include "base/text/utc.h"
 #include "commands/cache/cache.h"
-#include "stages/work/stages.h"
 
 #define SHORT_KEY 12
 #define LONG_KEY 32
@@ -232,15 +231,14 @@ static int run(const struct xfp_cache_call *call, struct xfp_error *err)
 
 static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CACHE_OPTIONS])
 {
-	static const char *kinds[XFP_STAMPS + 1];
 	size_t count = 0;
 
 	for (unsigned i = 0; i < XFP_STAMPS; i++)
-		kinds[i] = xfp_kind_at(i);
+		call->kinds[i] = xfp_kind_at(i);
 	own[count++] = (struct xfp_option){ .name = "kind",
 					    .value = "KIND",
 					    .text = "list only survey, outliers, fit, choice or packed",
-					    .choices = kinds,
+					    .choices = call->kinds,
 					    .into = &call->kind };
 	own[count++] = (struct xfp_option){ .name = "unit",
 					    .value = "GLOB",

@@ -10,7 +10,7 @@
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
 #define MAX_BYTES 32512 /* 127 * 256, the low byte of the largest is 0, even if all are equal */
 #define PAIR_VECTORS (XFP_WORDS_BLOCK / 16)
-#define MOST_WORD 16384 /* eight sums of two products are at most 2^31 */
+#define MAX_WORD 16384  /* eight sums of two products are at most 2^31 */
 #define GROUP_VECTORS 8 /* vectors per v2a group of 128 columns */
 #define TOO_LARGE 0x1p120f
 #define TOO_SMALL 0x1p-100f /* below this, steps are not finite */
@@ -142,14 +142,14 @@ static bool make_words(struct xfp_matvec_x *x, unsigned m)
 {
 	for (size_t first = 0; first < x->vectors; first += PAIR_VECTORS) {
 		float most = largest(x, m, first, first + PAIR_VECTORS);
-		__m512 per_step = _mm512_set1_ps(most > 0 ? MOST_WORD / most : 0);
+		__m512 per_step = _mm512_set1_ps(most > 0 ? MAX_WORD / most : 0);
 		size_t pair = first / PAIR_VECTORS;
 
 		if (!fits(most))
 			return false;
 		four_in_words(x, m, first, per_step);
 		four_in_words(x, m, first + 4, per_step);
-		x->step[pair * x->tile + m] = most / MOST_WORD;
+		x->step[pair * x->tile + m] = most / MAX_WORD;
 		if (x->groups)
 			x->group_sum[pair * x->tile + m] = sum_of_group(x, m, first);
 	}

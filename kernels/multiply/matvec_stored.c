@@ -77,7 +77,7 @@ size_t xfp_matvec_tables_bytes(unsigned k)
 }
 
 #define TOO_LARGE 0x1p120f
-#define MOST_WORD 16384 /* as in matvec_integers.c */
+#define MAX_WORD 16384 /* as in matvec_integers.c */
 
 /* Return the larger magnitude; TOO_LARGE if it is larger or NaN. */
 static float larger(float most, float value)
@@ -121,10 +121,10 @@ void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, co
 	}
 	head->codebooks = codebooks;
 	head->step = most / 32767;
-	head->word_step = most / MOST_WORD;
+	head->word_step = most / MAX_WORD;
 	head->bytes_fit = most < TOO_LARGE;
 	if (!head->bytes_fit)
 		return;
 	tables_of(k, made, value, most, 32767, 32768, bytes);
-	tables_of(k, made, value, most, MOST_WORD, 0, bytes + XFP_TABLES_ALL * xfp_table_bytes(k));
+	tables_of(k, made, value, most, MAX_WORD, 0, bytes + XFP_TABLES_ALL * xfp_table_bytes(k));
 }

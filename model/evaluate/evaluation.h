@@ -72,7 +72,7 @@ struct xfp_evaluation_state {
 	uint8_t key[32];      /* identifies the evaluation */
 	uint32_t layers;      /* layers finished in the saved state; 0 if nothing is saved */
 	double written_at;    /* xfp_now() */
-	double write_seconds; /* seconds, as estimated */
+	double write_seconds; /* estimated time of the next write */
 };
 
 struct xfp_evaluation {

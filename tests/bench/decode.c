@@ -27,7 +27,7 @@
 #define ALL 0 /* rows or columns */
 
 enum filling { RANDOM, SCALES, GROUPS, STARTS, ORDER };
-#define MOST_HAS 6
+#define MAX_HAS 6
 
 /* The size of a component: this many bits for each `rows` and `cols`. */
 struct has {
@@ -42,7 +42,7 @@ static const struct form {
 	enum xfp_codec codec;
 	enum xfp_dtype dtype;
 	uint64_t parameters[XFP_CODEC_PARAMETERS]; /* ALL: as many as there are rows, or columns */
-	struct has components[MOST_HAS];
+	struct has components[MAX_HAS];
 } forms[] = {
 #define HAS(role, ...)                            \
 	{                                         \
@@ -127,7 +127,7 @@ static const struct form {
 #define FORMS (sizeof forms / sizeof *forms)
 
 struct matrix {
-	struct xfp_component components[MOST_HAS];
+	struct xfp_component components[MAX_HAS];
 	struct xfp_recipe_part part;
 	struct xfp_recipe recipe;
 	struct xfp_source_file file;
@@ -220,7 +220,7 @@ static void make(const struct form *form, uint64_t rows, uint64_t cols, struct m
 		m->part.parameters[XFP_FP8_BLOCK_COLS] = cols;
 	if (form->codec == XFP_CODEC_INT && form->parameters[XFP_INT_BLOCK_COLS] == ALL)
 		m->part.parameters[XFP_INT_BLOCK_COLS] = cols;
-	for (const struct has *has = form->components; has < form->components + MOST_HAS && has->bits; has++) {
+	for (const struct has *has = form->components; has < form->components + MAX_HAS && has->bits; has++) {
 		uint64_t bytes = bytes_of(has, rows, cols);
 		unsigned char *data = bench_need(calloc(bytes, 1));
 

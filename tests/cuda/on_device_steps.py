@@ -16,7 +16,7 @@ ROUNDS = 2              # of a comparison
 CHECKED = 4             # trials of each kernel in the step check
 COMPARED = 2            # trials of each kernel of a variant
 SANITIZED = 3           # trials of each kernel in the step sanitize
-MOST_OF_A_GROUP = 60    # seconds without a line
+MAX_SILENCE = 60    # seconds without a line
 LEAST_OF_CONTACT = 30   # seconds: a driver that was not in use starts slowly
 VERIFIED = re.compile(r"(?P<op>\S.*?) cuda: \d+ (?:ok|of \d+ (?P<failed>FAILED))$")
 SANITIZER_ERRORS = 86   # the status that compute-sanitizer ends with
@@ -69,7 +69,7 @@ class Steps:
         """Runs all ops of a pattern in one process. If that hangs or has the device fail, runs the ops that it printed
         nothing of one by one, each in a process of its own, the one that hung last. `op` finds the op of a line.
         Returns the status and all lines."""
-        quiet = min((until - self.report.seconds()) / 4, MOST_OF_A_GROUP)
+        quiet = min((until - self.report.seconds()) / 4, MAX_SILENCE)
         status = self.run(built, [*words, *self.filtered(pattern)], until, quiet, **environment)
         lines = self.runner.lines
         seen = set(filter(None, map(op, lines)))
@@ -172,7 +172,7 @@ class Steps:
                 self.report.tell(f"compare: {name} is {'WRONG' if verified == 4 else 'not verified'}")
         with self.clocks.around(f"compare, {name}"):
             words = [*self.bench_words(built, unchecked=table.wrong(name)), "--vectors", "1", *self.filtered(pattern)]
-            status = self.run(built, words, until, quiet=MOST_OF_A_GROUP, STAND_IN_IDLE="1")
+            status = self.run(built, words, until, quiet=MAX_SILENCE, STAND_IN_IDLE="1")
         table.add(name, self.runner.lines)
         if status:
             self.report.tell(f"compare: {name}: the bench ended with status {status}")

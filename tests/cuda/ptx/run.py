@@ -14,7 +14,7 @@ from .order import Order
 from .stepper import BARRIER, BRANCH, END, MEET, PLAIN, TABLE, TRAP, Stepper
 from .types import unsigned
 
-MOST_LANES = 16384
+MAX_LANES = 16384
 
 
 class Counts(collections.Counter):
@@ -218,7 +218,7 @@ def extent(shape):
 
 
 def launch(module, kernel, grid, block, args, memory, shared=0, order="forward", exact_mma=False,
-           most_lanes=MOST_LANES, dependent=False):
+           most_lanes=MAX_LANES, dependent=False):
     """Run a kernel; returns the counts of executed instructions. `order` of the blocks' atomics: forward, reverse, or
     the seed of a random one. `dependent`: it may begin before the previous launch in this memory ends."""
     return Launch(module, kernel, grid, block, args, memory, shared, order, exact_mma, most_lanes, dependent).run()

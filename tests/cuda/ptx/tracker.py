@@ -11,7 +11,7 @@ import numpy as np
 from .fault import Fault
 from .order import BLOCK, THREAD, WARP, WHO
 
-MOST_NOTES = 1 << 24
+MAX_NOTES = 1 << 24
 
 
 class Tracker:
@@ -49,7 +49,7 @@ class Tracker:
         if not strong:
             self.notes.append((at, who, self.order.time, constant))
             self.noted += at.size
-            if self.noted > MOST_NOTES:
+            if self.noted > MAX_NOTES:
                 self.look_through()
 
     def write(self, at, who, strong=False):
