@@ -48,11 +48,11 @@ enum xfp_setting_number {
 };
 
 enum xfp_setting_kind {
-	XFP_SETTING_CUSTOM = 0, /* the kind of a row without one: functions of this setting parse, write and read it */
-	XFP_SETTING_NAMED,      /* the index of one of `names` */
-	XFP_SETTING_FRACTION,   /* from 0 to 1, in billionths */
-	XFP_SETTING_COUNT,      /* a whole number from `min` to `max` */
-	XFP_SETTING_POWER,      /* a power of two from `min` to `max` */
+	XFP_SETTING_CUSTOM,   /* functions of this setting parse, write and read it */
+	XFP_SETTING_NAMED,    /* the index of one of `names` */
+	XFP_SETTING_FRACTION, /* from 0 to 1, in billionths */
+	XFP_SETTING_COUNT,    /* a whole number from `min` to `max` */
+	XFP_SETTING_POWER,    /* a power of two from `min` to `max` */
 	XFP_SETTING_MODE_SET,
 	XFP_SETTING_BIT_SET,
 	XFP_SETTING_THRESHOLD, /* of outliers */
