@@ -4,6 +4,8 @@
 # them is in stages/settings/data.h.
 
 nobase_dist_pkgdata_DATA += \
+	pipelines/calibration/README.md \
+	pipelines/calibration/calibration-1.txt \
 	pipelines/convert.mk \
 	pipelines/families/bert.family \
 	pipelines/families/deepseek.family \

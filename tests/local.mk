@@ -446,6 +446,7 @@ cli_tests = \
 	tests/cli/bench.bats \
 	tests/cli/bundle.bats \
 	tests/cli/cache.bats \
+	tests/cli/calibration.bats \
 	tests/cli/compact.bats \
 	tests/cli/compare.bats \
 	tests/cli/completion.bats \
