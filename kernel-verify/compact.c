@@ -128,6 +128,32 @@ static void assign(struct xfp_trial *trial)
 	}
 }
 
+static void propose(struct xfp_trial *trial)
+{
+	const struct xfp_compact_encoder *encoder = xfp_kernel_encoder(trial->set)->compact;
+	unsigned group = group_of(trial);
+	size_t count = trial->timing ? XFP_LANES : 1 + xfp_trial_random_below(trial, XFP_LANES);
+	size_t first = xfp_trial_random_below(trial, 3), all = first + count;
+	struct xfp_compact_groups groups;
+	struct xfp_compact_book *book;
+	uint16_t *marked;
+	float *x = marked_row(trial, all * group, group, &marked);
+	uint8_t(*byte)[XFP_LANES];
+
+	groups = new_groups(trial, group, all);
+	xfp_encoder_plain.compact->load(&groups, 0, x, marked, all * group, xfp_compact_row(46));
+	book = make_book(trial, group, &groups, all);
+	memset(groups.code, 0xff, all * group);
+	xfp_trial_shape(trial, "%zu groups of %u from %zu, %u entries", count, group, first, book->library.entries);
+	trial->weights = (double)(count * group);
+	byte = xfp_trial_buffer(trial, "byte", (XFP_COMPACT_TRIED + 1) * sizeof *byte, 1);
+	while (xfp_trial_again(trial))
+		encoder->propose(book, &groups, first, count, byte);
+	for (int i = 0; i <= XFP_COMPACT_TRIED; i++)
+		xfp_trial_bytes(trial, i ? "tried" : "best", byte[i], count);
+	xfp_trial_bytes(trial, "code", groups.code, all * group);
+}
+
 static void decode(struct xfp_trial *trial)
 {
 	const struct xfp_compact_encoder *encoder = xfp_kernel_encoder(trial->set)->compact;
@@ -168,6 +194,7 @@ void xfp_kernel_ops_compact(struct xfp_kernel_ops *ops)
 	xfp_kernel_op_add(ops, "encode compact_load", 0, 0, XFP_ENCODER_SETS, load);
 	for (unsigned k = 2; k <= 6; k++) {
 		xfp_kernel_op_add(ops, "encode compact_assign k=%u", k, 0, XFP_ENCODER_SETS, assign);
+		xfp_kernel_op_add(ops, "encode compact_propose k=%u", k, 0, XFP_ENCODER_SETS, propose);
 		xfp_kernel_op_add(ops, "encode compact_decode k=%u", k, 0, XFP_ENCODER_SETS, decode);
 	}
 }

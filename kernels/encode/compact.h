@@ -33,6 +33,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/lanes/lanes.h"
+
 #define XFP_COMPACT_ENTRIES 16 /* maximum */
 #define XFP_COMPACT_RATIOS 64
 #define XFP_COMPACT_GROUP 64
@@ -40,6 +42,7 @@
 #define XFP_COMPACT_CODES 256
 #define XFP_COMPACT_ZERO 128  /* code of 0 */
 #define XFP_COMPACT_STEPS 124 /* codes from 0 to the largest |y| */
+#define XFP_COMPACT_TRIED 4   /* bytes that the search evaluates exactly: two entries, two ratios each */
 
 /* The groups of a row, a unit or a sample. */
 struct xfp_compact_groups {
@@ -102,6 +105,12 @@ struct xfp_compact_encoder {
 	 * 0; and the sum of squared differences of its unmarked y. index and error may be NULL. */
 	void (*assign)(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups, size_t first,
 		       size_t count, uint8_t *byte, uint8_t *index, float *error);
+
+	/* Compute code, largest and square of groups [first, first + count), at most sixteen, from y and mark. Then
+	 * search as `assign` does: byte[0] is the best byte of each group, the others are those that were evaluated;
+	 * all are 0 for a group that is stored as zeros. Bytes past `count` are undefined. */
+	void (*propose)(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups, size_t first,
+			size_t count, uint8_t byte[XFP_COMPACT_TRIED + 1][XFP_LANES]);
 
 	/* Decode the bytes and indices of a row; the result is padded. */
 	void (*decode)(const struct xfp_compact_library *library, const uint8_t *byte, const uint8_t *index, float row,

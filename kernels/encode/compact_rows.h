@@ -166,11 +166,13 @@ LANES_BY_K void offer(struct choice *best, vm only, vf square, vf ratio, vf yc, 
 	best->r = vi_where(better, r, best->r);
 }
 
-/* Evaluate both pairs of up to sixteen groups exactly, step by step for all groups. */
+/* Evaluate both pairs of up to sixteen groups exactly, step by step for all groups. `tried`, which may be NULL,
+ * receives the bytes that were evaluated; one that was not needed equals the byte before it. */
 LANES_BY_K void choose(const struct xfp_compact_book *book, unsigned n, unsigned size, const float *y,
 		       const uint16_t *mark, size_t count, int32_t pair[2][XFP_LANES], vf square, vf largest,
-		       int32_t *e_of, int32_t *r_of)
+		       int32_t *e_of, int32_t *r_of, int32_t (*tried)[XFP_LANES])
 {
+	const int bits = (int)book->library.ratio_bits;
 	const vm live = vf_above(largest, vf_all(0));
 	const vi numbers = vi_all((int32_t)book->library.entries - 1);
 	struct choice best = { square, vi_all(0), vi_all(0) };
@@ -202,6 +204,13 @@ LANES_BY_K void choose(const struct xfp_compact_book *book, unsigned n, unsigned
 		}
 		ratio = vf_gather(book->library.ratio, again);
 		offer(&best, other, square, ratio, vf_load(yc), vf_load(cc), e, again);
+		if (tried) {
+			vi entry = vi_left(e, bits), none = vi_all(0);
+
+			again = vi_where(other, again, r);
+			vi_store(tried[2 * i], vi_where(live, vi_or(entry, r), none));
+			vi_store(tried[2 * i + 1], vi_where(live, vi_or(entry, again), none));
+		}
 	}
 	vi_store(e_of, best.e);
 	vi_store(r_of, best.r);
@@ -245,7 +254,7 @@ LANES_BY_K void assign_groups(const struct xfp_compact_book *book, unsigned k, c
 
 		search_pairs(book, shift, size, groups->code + at * size, some, pair);
 		choose(book, n, size, y, mark, some, pair, last_lanes(groups->square + at, some),
-		       last_lanes(groups->largest + at, some), e, r);
+		       last_lanes(groups->largest + at, some), e, r, NULL);
 		for (size_t g = 0; g < some; g++) {
 			float own = settle(book, n, size, y + g * size, mark + g * (size / XFP_LANES), e[g], r[g],
 					   index ? index + (b + g) * size : NULL);
@@ -275,6 +284,46 @@ static void compact_assign(const struct xfp_compact_book *book, const struct xfp
 		break;
 	default:
 		assign_groups(book, 6, groups, first, count, byte, index, error);
+	}
+}
+
+LANES_BY_K void propose_groups(const struct xfp_compact_book *book, unsigned k, const struct xfp_compact_groups *groups,
+			       size_t first, size_t count, uint8_t byte[XFP_COMPACT_TRIED + 1][XFP_LANES])
+{
+	const unsigned size = groups->group;
+	const float *y = groups->y + first * size;
+	const uint16_t *mark = groups->mark + first * (size / XFP_LANES);
+	int32_t pair[2][XFP_LANES] = { { 0 } }, e[XFP_LANES], r[XFP_LANES], tried[XFP_COMPACT_TRIED][XFP_LANES];
+
+	describe(groups, first, count);
+	search_pairs(book, xfp_compact_shift(k), size, groups->code + first * size, count, pair);
+	choose(book, 1u << k, size, y, mark, count, pair, last_lanes(groups->square + first, count),
+	       last_lanes(groups->largest + first, count), e, r, tried);
+	for (int i = 0; i < XFP_LANES; i++) {
+		byte[0][i] = (uint8_t)(e[i] << book->library.ratio_bits | r[i]);
+		for (int t = 0; t < XFP_COMPACT_TRIED; t++)
+			byte[1 + t][i] = (uint8_t)tried[t][i];
+	}
+}
+
+static void compact_propose(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups, size_t first,
+			    size_t count, uint8_t byte[XFP_COMPACT_TRIED + 1][XFP_LANES])
+{
+	switch (book->library.k) {
+	case 2:
+		propose_groups(book, 2, groups, first, count, byte);
+		break;
+	case 3:
+		propose_groups(book, 3, groups, first, count, byte);
+		break;
+	case 4:
+		propose_groups(book, 4, groups, first, count, byte);
+		break;
+	case 5:
+		propose_groups(book, 5, groups, first, count, byte);
+		break;
+	default:
+		propose_groups(book, 6, groups, first, count, byte);
 	}
 }
 
@@ -322,5 +371,6 @@ static void compact_decode(const struct xfp_compact_library *library, const uint
 static const struct xfp_compact_encoder compact_encoder = {
 	compact_load,
 	compact_assign,
+	compact_propose,
 	compact_decode,
 };

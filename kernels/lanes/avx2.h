@@ -58,6 +58,14 @@ LANES_INLINE __m128i quarter(__m256i a, int which)
 	return which ? _mm256_extracti128_si256(a, 1) : _mm256_castsi256_si128(a);
 }
 
+LANES_INLINE vf vf_from_d(vd a)
+{
+	vf b;
+
+	EACH_REGISTER b.of[i] = _mm256_set_m128(_mm256_cvtpd_ps(a.of[2 * i + 1]), _mm256_cvtpd_ps(a.of[2 * i]));
+	return b;
+}
+
 LANES_INLINE vd vd_from_i(vi a)
 {
 	vd b;

@@ -53,6 +53,13 @@ LANES_INLINE vd vd_from_f(vf a)
 	return (vd){ { _mm512_cvtps_pd(f_half(a, 0)), _mm512_cvtps_pd(f_half(a, 1)) } };
 }
 
+LANES_INLINE vf vf_from_d(vd a)
+{
+	__m512 low = _mm512_castps256_ps512(_mm512_cvtpd_ps(a.of[0]));
+
+	return (vf){ { _mm512_insertf32x8(low, _mm512_cvtpd_ps(a.of[1]), 1) } };
+}
+
 LANES_INLINE vd vd_from_i(vi a)
 {
 	return (vd){ { _mm512_cvtepi32_pd(i_half(a, 0)), _mm512_cvtepi32_pd(i_half(a, 1)) } };

@@ -270,6 +270,14 @@ LANES_INLINE vd vd_from_f(vf a)
 	return b;
 }
 
+LANES_INLINE vf vf_from_d(vd a)
+{
+	vf b;
+
+	EACH_REGISTER b.of[i] = vcvt_high_f32_f64(vcvt_f32_f64(a.of[2 * i]), a.of[2 * i + 1]);
+	return b;
+}
+
 LANES_INLINE vd vd_from_i(vi a)
 {
 	vd b;

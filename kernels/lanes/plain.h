@@ -73,6 +73,15 @@ LANES_INLINE vd vd_from_f(vf a)
 	return b;
 }
 
+/* Round to f32. */
+LANES_INLINE vf vf_from_d(vd a)
+{
+	vf b;
+
+	EACH LANE(b, i) = (float)LANE_D(a, i);
+	return b;
+}
+
 LANES_INLINE vd vd_from_i(vi a)
 {
 	vd b;
