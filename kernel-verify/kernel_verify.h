@@ -11,6 +11,7 @@ void xfp_kernel_ops_index(struct xfp_kernel_ops *ops);
 void xfp_kernel_ops_rows(struct xfp_kernel_ops *ops);
 void xfp_kernel_ops_cells(struct xfp_kernel_ops *ops);
 void xfp_kernel_ops_compact(struct xfp_kernel_ops *ops);
+void xfp_kernel_ops_feedback(struct xfp_kernel_ops *ops);
 void xfp_kernel_ops_scaled(struct xfp_kernel_ops *ops);
 void xfp_kernel_ops_matvec(struct xfp_kernel_ops *ops);
 

@@ -32,6 +32,7 @@ kernel_verify_sources = \
 	kernel-verify/cuda/stack.h \
 	kernel-verify/cuda/unit_file.c \
 	kernel-verify/cuda/unit_file.h \
+	kernel-verify/feedback.c \
 	kernel-verify/index.c \
 	kernel-verify/kernel_verify.c \
 	kernel-verify/kernel_verify.h \

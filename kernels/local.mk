@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# kernels/: pure computation. common/ and multiply/ belong to libxfp, encode/, ggml/ and peers/ to the tools.
+# kernels/: pure computation. common/ and multiply/ belong to libxfp, encode/, feedback/, ggml/ and peers/ to the tools.
 
 noinst_LIBRARIES += kernels/libkernels.a
 kernels_libkernels_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
@@ -33,6 +33,14 @@ kernels_libkernels_a_SOURCES = \
 	kernels/encode/scaled_rows.h \
 	kernels/encode/scaled_seeds.c \
 	kernels/encode/scaled_train.c \
+	kernels/feedback/factor.c \
+	kernels/feedback/feedback.c \
+	kernels/feedback/feedback.h \
+	kernels/feedback/feedback_lanes.h \
+	kernels/feedback/feedback_plain.c \
+	kernels/feedback/feedback_set.h \
+	kernels/feedback/input_moments.c \
+	kernels/feedback/prepare.c \
 	kernels/ggml/blocks.h \
 	kernels/ggml/iq4.c \
 	kernels/ggml/k.c \
@@ -60,9 +68,9 @@ kernels_peers_libpeers_a_SOURCES = \
 # The same loops, compiled once per instruction set and selected at run time.
 if X86
 noinst_LIBRARIES += kernels/libavx2.a kernels/libavx512.a
-kernels_libavx2_a_SOURCES = kernels/encode/encode_avx2.c
+kernels_libavx2_a_SOURCES = kernels/encode/encode_avx2.c kernels/feedback/feedback_avx2.c
 kernels_libavx2_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -mavx2 -mfma
-kernels_libavx512_a_SOURCES = kernels/encode/encode_avx512.c
+kernels_libavx512_a_SOURCES = kernels/encode/encode_avx512.c kernels/feedback/feedback_avx512.c
 kernels_libavx512_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl
 endif
 
@@ -140,7 +148,7 @@ runtime_libmultiply_la_SOURCES += \
 	kernels/multiply/matvec_rows.h
 # Part of every processor of this architecture, so without flags of their own.
 if AARCH64
-kernels_libkernels_a_SOURCES += kernels/encode/encode_neon.c
+kernels_libkernels_a_SOURCES += kernels/encode/encode_neon.c kernels/feedback/feedback_neon.c
 runtime_libruntime_la_SOURCES += kernels/multiply/matvec_decode_neon.c
 runtime_libmultiply_la_SOURCES += kernels/multiply/matvec_neon.c
 endif

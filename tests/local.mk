@@ -14,6 +14,7 @@ if CONVERTER
 noinst_PROGRAMS += tests/make-checkpoint
 check_PROGRAMS += \
 	tests/bench/bench \
+	tests/feedback \
 	tests/kernel-verify-broken \
 	tests/make-compact-seeds \
 	tests/tokenize
@@ -231,6 +232,7 @@ tests_units_kernels_SOURCES = \
 	tests/unit/test_edges.c \
 	tests/unit/test_encode.c \
 	tests/unit/test_experts.c \
+	tests/unit/test_feedback.c \
 	tests/unit/test_lloyd.c \
 	tests/unit/test_matvec.c \
 	tests/unit/test_moments.c \
@@ -458,6 +460,7 @@ cli_tests = \
 	tests/cli/drop.bats \
 	tests/cli/eval.bats \
 	tests/cli/eval_hybrid.bats \
+	tests/cli/feedback.bats \
 	tests/cli/fp8.bats \
 	tests/cli/generate.bats \
 	tests/cli/golden.bats \
@@ -524,6 +527,7 @@ EXTRA_DIST += \
 	tests/families.py \
 	tests/families_judge.py \
 	tests/families_published.py \
+	tests/feedback_reference.py \
 	tests/golden.sha256 \
 	tests/hostile_text.py \
 	tests/kernels.sha256 \
