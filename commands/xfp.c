@@ -107,8 +107,11 @@ static int run_program(const char *name, char **argv)
 
 	if (path) {
 		execvp(path, argv);
-		fprintf(stderr, "xfp %s: %s: %s%s\n", name, xfp_printable(path).text, strerror(errno),
-			errno == ENOENT ? "; make builds it, make install copies it" : "");
+		if (errno == ENOENT && folder)
+			fprintf(stderr, "xfp %s: %s does not exist; make -C %s builds it, make install installs it\n",
+				name, xfp_printable(path).text, xfp_printable(folder).text);
+		else
+			fprintf(stderr, "xfp %s: %s: %s\n", name, xfp_printable(path).text, strerror(errno));
 	} else {
 		fputs("xfp: out of memory\n", stderr);
 	}

@@ -127,11 +127,11 @@ static enum xfp_status check_memory(struct xfp_generation *g, unsigned threads, 
 	g->memory = memory_needed(g, threads);
 	if (g->request.memory && g->memory > g->request.memory)
 		return xfp_fail(err, XFP_FAILED,
-				"a context of %u token%s, for %u sequences at a time, needs %s of memory besides the "
+				"a context of %u token%s, for %u sequence%s at a time, needs %s of memory besides the "
 				"weights, %s of it for the KV cache; --memory allows %s: allow more, or lower "
 				"--context or --parallel",
 				(unsigned)g->context, g->context == 1 ? "" : "s", (unsigned)g->parallel,
-				xfp_size_text(g->memory, g->request.memory_binary, needed),
+				g->parallel == 1 ? "" : "s", xfp_size_text(g->memory, g->request.memory_binary, needed),
 				xfp_size_text(g->cache, g->request.memory_binary, cached),
 				xfp_size_text(g->request.memory, g->request.memory_binary, given));
 	return XFP_OK;

@@ -45,6 +45,7 @@ stub_tree() {
 	tree/quickstart >out 2>&1
 	grep -qx "  make -C $PWD/tree/build" out
 	grep -qx "  sudo make -C $PWD/tree/build install" out
+	grep -qx '  sudo ldconfig' out
 }
 
 # Times differ; the rest, including SHA-256, is the same everywhere.
