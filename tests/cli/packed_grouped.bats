@@ -95,7 +95,7 @@ setup() {
 		gptq no-zeros tensor*down_proj.qweight: has no qzeros
 		gptq shape GPTQ as config.json says it has I32 \[in \* 4 / 32, out\]
 		gptq bits tensor*down_proj.qweight: is I32 \[24, 128\]*GPTQ as config.json says it has I32 \[in \* 8 / 32, out\]
-		gptq odd-bits config.json: says 5 bits; GPTQ has 2, 3, 4 or 8
+		gptq odd-bits config.json: says 5 bits; only 2, 3, 4 and 8 are supported
 		gptq group-size groups are in / 48, rounded up; download both
 		gptq checkpoint-format config.json: says checkpoint_format marlin, whose order of codes*gptq and gptq_v2
 		gptq left-over tensor model.stray.scales: scales weights that are missing

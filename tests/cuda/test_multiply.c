@@ -399,19 +399,19 @@ static void what_cannot_be(void **state)
 	out = s.out;            \
 	out.field = value;      \
 	refused(xfp_cuda_multiply(s.linear, 0, 1, &s.prepared, &out, &queue, &err), part)
-	IN(data, 0, "inputs at 0, which is nowhere");
+	IN(data, 0, "the address of inputs, 0, is null");
 	IN(data, s.x + 1, "is not a multiple of their size");
 	IN(type, 4, "inputs have an unknown type, 4");
-	IN(stride, s.info.cols - 1, "have no room for");
+	IN(stride, s.info.cols - 1, "have a stride of");
 	IN(count, 3, "3 prepared vectors need");
-	OUT(data, 0, "outputs at 0, which is nowhere");
+	OUT(data, 0, "the address of outputs, 0, is null");
 	OUT(data, s.y + 1, "is not a multiple of their size");
 	OUT(type, 0, "outputs have an unknown type, 0");
-	OUT(stride, 1, "have no room for");
+	OUT(stride, 1, "have a stride of 1 elements");
 	refused(xfp_cuda_prepare(s.linear, &s.in, s.room + 64, room, &queue, &s.prepared, &err),
-		"not at a multiple of 256");
-	refused(xfp_cuda_prepare(s.linear, &s.in, 0, room, &queue, &s.prepared, &err), "is none");
-	refused(xfp_cuda_prepare(s.linear, &s.in, s.room, room - 1, &queue, &s.prepared, &err), "were given");
+		"not a multiple of 256");
+	refused(xfp_cuda_prepare(s.linear, &s.in, 0, room, &queue, &s.prepared, &err), "is null");
+	refused(xfp_cuda_prepare(s.linear, &s.in, s.room, room - 1, &queue, &s.prepared, &err), "but got ");
 	close_scene(&s);
 	xfp_bundle_close(bundle);
 	fixture_free(&f);
@@ -419,7 +419,8 @@ static void what_cannot_be(void **state)
 	fixture_make_bundle(&f, 1);
 	bundle = fixture_open(f.out);
 	open_scene(&s, bundle, 0, NULL, 1, XFP_FLOAT32, XFP_FLOAT32);
-	refused(xfp_cuda_multiply_experts(s.linear, 0, 1, &s.prepared, &s.out, &queue, &err), "which is nowhere");
+	refused(xfp_cuda_multiply_experts(s.linear, 0, 1, &s.prepared, &s.out, &queue, &err),
+		"the address of the list, 0, is null");
 	refused(xfp_cuda_multiply_experts(s.linear, s.x + 2, 1, &s.prepared, &s.out, &queue, &err),
 		"not a multiple of 4");
 	refused(xfp_cuda_multiply_experts(s.linear, s.x, (size_t)1 << 31, &s.prepared, &s.out, &queue, &err),

@@ -249,7 +249,7 @@ static void bad_memory(void **state)
 		uint64_t memory, off, less;
 		const char *text;
 	} cases[] = {
-		{ 0, 0, 0, "q.weight: the device memory at 0 is none" },
+		{ 0, 0, 0, "q.weight: the address of device memory, 0, is null" },
 		{ 1, 16, 0, "not a multiple of 256 bytes" },
 		{ 1, 0, 1, "needs " },
 		{ 256, 0, 0, "0x100 is not an address of device memory" },

@@ -22,7 +22,7 @@ static void workspaces(void **state)
 	assert_int_equal(XFP_CUDA_WORKSPACE, 4 << 20);
 	assert_int_equal(cu.cuStreamCreate(&stream, 0), SUCCESS);
 #define OPEN(at, bytes, part) refused(xfp_cuda_queue_open(cuda, stream, at, bytes, &own, &err), part)
-	OPEN(0, XFP_CUDA_WORKSPACE, "a queue: the device memory at 0 is none");
+	OPEN(0, XFP_CUDA_WORKSPACE, "a queue: the address of device memory, 0, is null");
 	OPEN(memory + 128, XFP_CUDA_WORKSPACE, "not a multiple of 256 bytes");
 	OPEN(memory, XFP_CUDA_WORKSPACE - 1,
 	     "a queue: needs 4194304 bytes of device memory, but only 4194303 were given (see XFP_CUDA_WORKSPACE)");
