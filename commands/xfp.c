@@ -4,7 +4,6 @@
  * man/xfp-NAME.1.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,6 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
-#include "base/system/output.h"
-#include "base/system/standard_files.h"
 #include "base/text/suggestion.h"
 #include "base/xfp_error.h"
 #include "commands/convert/options.h"
@@ -202,8 +199,5 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	xfp_standard_files();
-	/* Exceeding the file size limit is an error like a full disk, not a reason to die. */
-	signal(SIGXFSZ, SIG_IGN);
-	return xfp_output_finish("xfp", dispatch(argc, argv));
+	return xfp_command_program(argc, argv, "xfp", dispatch);
 }

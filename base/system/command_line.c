@@ -384,6 +384,14 @@ enum xfp_status xfp_command_line_parse(struct xfp_command_line *line, int argc, 
 	return parse(line, argc, argv, &misread, err);
 }
 
+enum xfp_status xfp_command_line_parse_after(struct xfp_command_line *line, int argc, char **argv,
+					     enum xfp_status status, struct xfp_error *err)
+{
+	enum xfp_status parsed = xfp_command_line_parse(line, argc, argv, status ? NULL : err);
+
+	return line->printed ? XFP_OK : status ? status : parsed;
+}
+
 bool xfp_command_line_read(struct xfp_command_line *line, int argc, char **argv, int *status)
 {
 	struct xfp_error err = { .status = XFP_OK };

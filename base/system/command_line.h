@@ -29,7 +29,7 @@
  *   UNIT            a unit of the work folder
  */
 
-/* One option. The members from `set` to `take` say where the value is stored: `set` alone or with one of the others. */
+/* One option. The members from `set` to `parse` say where the value is stored: `set` alone or with another. */
 struct xfp_option {
 	const char *name;           /* without "--" */
 	char letter;                /* short form; 0: none */
@@ -81,8 +81,13 @@ void xfp_option_variable(const char *option, char name[XFP_OPTION_VARIABLE]);
 enum xfp_status xfp_option_use(const struct xfp_option *option, const char *where, const char *value,
 			       struct xfp_error *err);
 
-/* Parse the command line without printing errors. Returns XFP_USAGE, or the status of `take`. */
+/* Parse the command line without printing errors. Returns XFP_USAGE, or the status of `parse`. */
 enum xfp_status xfp_command_line_parse(struct xfp_command_line *line, int argc, char **argv, struct xfp_error *err);
+
+/* The same after the environment was read, with this status and error: they are returned, except for --help and the
+ * like. */
+enum xfp_status xfp_command_line_parse_after(struct xfp_command_line *line, int argc, char **argv,
+					     enum xfp_status status, struct xfp_error *err);
 
 /* Parse the command line and print errors to stderr. Returns true to continue; otherwise *status is the exit status. */
 bool xfp_command_line_read(struct xfp_command_line *line, int argc, char **argv, int *status);

@@ -118,7 +118,7 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 				 struct xfp_compare_request *request, struct xfp_settings *settings,
 				 struct xfp_error *err)
 {
-	enum xfp_status status, parsed;
+	enum xfp_status status;
 	const struct xfp_option options[] = {
 		{ .name = "output",
 		  .path = true,
@@ -165,12 +165,9 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	};
 
 	line->options = options;
-	status = from_environment(options, err);
-	parsed = xfp_command_line_parse(line, argc, argv, status ? NULL : err);
+	status = xfp_command_line_parse_after(line, argc, argv, from_environment(options, err), err);
 	line->options = NULL; /* end of the table */
-	if (line->printed)    /* in spite of the environment */
-		return XFP_OK;
-	return status ? status : parsed;
+	return status;
 }
 
 /* Check the syntax of a TENSOR before the model is opened. */

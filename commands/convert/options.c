@@ -215,17 +215,14 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	struct xfp_options *o = &parse->options;
 	struct xfp_option *options = options_of(parse);
 	enum xfp_status status = options ? from_environment(parse, options, err) : xfp_no_memory(err);
-	enum xfp_status parsed = XFP_OK;
 
 	line->options = options;
 	if (options)
-		parsed = xfp_command_line_parse(line, argc, argv, status ? NULL : err);
+		status = xfp_command_line_parse_after(line, argc, argv, status, err);
 	line->options = NULL;
 	free(options);
 	o->printed = line->printed;
-	if (line->printed)
-		return XFP_OK;
-	if (status || (status = parsed))
+	if (status || line->printed)
 		return status;
 	o->model_inherited = !line->argument_count && o->request.model;
 	if (line->argument_count > 1)

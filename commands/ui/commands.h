@@ -19,8 +19,8 @@ int xfp_main_status(int argc, char **argv);
 int xfp_main_unpack(int argc, char **argv);
 int xfp_main_verify(int argc, char **argv);
 
-/* The main function of a command that is a program of its own, xfp-NAME. Called by `xfp`, it keeps the name that `xfp`
- * gave it. */
+/* The main function of `xfp`, and of a command that is a program of its own, xfp-NAME. Called by `xfp`, xfp-NAME keeps
+ * the name that `xfp` gave it. */
 int xfp_command_program(int argc, char **argv, const char *program, int (*command)(int argc, char **argv));
 
 #endif

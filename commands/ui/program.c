@@ -13,7 +13,8 @@ int xfp_command_program(int argc, char **argv, const char *program, int (*comman
 	bool by_xfp = argc > 0 && !strncmp(argv[0], "xfp ", 4);
 
 	xfp_standard_files();
-	signal(SIGXFSZ, SIG_IGN); /* as in xfp.c */
+	/* Exceeding the file size limit is an error like a full disk, not a reason to die. */
+	signal(SIGXFSZ, SIG_IGN);
 	if (!by_xfp)
 		argv[0] = (char *)(uintptr_t)program;
 	return xfp_output_finish(by_xfp ? "xfp" : program, command(argc, argv));
