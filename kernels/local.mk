@@ -81,9 +81,7 @@ kernels_libdecode_avx2_la_SOURCES = kernels/multiply/matvec_decode_avx2.c
 kernels_libdecode_avx2_la_CFLAGS = $(kernels_libmatvec_avx2_la_CFLAGS)
 kernels_libdecode_avx512_la_SOURCES = kernels/multiply/matvec_decode_avx512.c
 kernels_libdecode_avx512_la_CFLAGS = $(kernels_libmatvec_avx512_la_CFLAGS)
-kernels_libdecode_avx2_la_LDFLAGS = $(XFP_LDFLAGS)
 kernels_libdecode_avx2_la_LIBTOOLFLAGS = --tag=disable-static
-kernels_libdecode_avx512_la_LDFLAGS = $(XFP_LDFLAGS)
 kernels_libdecode_avx512_la_LIBTOOLFLAGS = --tag=disable-static
 vector_libraries = kernels/libmatvec_avx2.la kernels/libmatvec_avx512.la kernels/libmatvec_vbmi.la
 kernels_libmatvec_avx2_la_SOURCES = kernels/multiply/matvec_avx2.c
@@ -92,11 +90,8 @@ kernels_libmatvec_avx512_la_SOURCES = kernels/multiply/matvec_avx512.c
 kernels_libmatvec_avx512_la_CFLAGS = $(RUNTIME_CFLAGS) $(KERNEL_CFLAGS) -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl
 kernels_libmatvec_vbmi_la_SOURCES = kernels/multiply/matvec_vbmi.c kernels/multiply/matvec_integers.c kernels/multiply/matvec_words.c
 kernels_libmatvec_vbmi_la_CFLAGS = $(kernels_libmatvec_avx512_la_CFLAGS) -mavx512vbmi -mavx512vnni
-kernels_libmatvec_avx2_la_LDFLAGS = $(XFP_LDFLAGS)
 kernels_libmatvec_avx2_la_LIBTOOLFLAGS = --tag=disable-static
-kernels_libmatvec_avx512_la_LDFLAGS = $(XFP_LDFLAGS)
 kernels_libmatvec_avx512_la_LIBTOOLFLAGS = --tag=disable-static
-kernels_libmatvec_vbmi_la_LDFLAGS = $(XFP_LDFLAGS)
 kernels_libmatvec_vbmi_la_LIBTOOLFLAGS = --tag=disable-static
 noinst_LTLIBRARIES += $(decode_libraries) $(vector_libraries)
 runtime_libruntime_la_LIBADD += $(decode_libraries)

@@ -241,22 +241,33 @@ LANES_BY_K float settle(const struct xfp_compact_book *book, unsigned n, unsigne
 	return error;
 }
 
+/* Search up to sixteen groups: the best entry and ratio of each, and the bytes tried if `tried` is not NULL. */
+LANES_BY_K void search_groups(const struct xfp_compact_book *book, unsigned k, const struct xfp_compact_groups *groups,
+			      size_t at, size_t count, int32_t e[XFP_LANES], int32_t r[XFP_LANES],
+			      int32_t (*tried)[XFP_LANES])
+{
+	const unsigned size = groups->group;
+	int32_t pair[2][XFP_LANES] = { { 0 } };
+
+	search_pairs(book, xfp_compact_shift(k), size, groups->code + at * size, count, pair);
+	choose(book, 1u << k, size, groups->y + at * size, groups->mark + at * (size / XFP_LANES), count, pair,
+	       last_lanes(groups->square + at, count), last_lanes(groups->largest + at, count), e, r, tried);
+}
+
 LANES_BY_K void assign_groups(const struct xfp_compact_book *book, unsigned k, const struct xfp_compact_groups *groups,
 			      size_t first, size_t count, uint8_t *byte, uint8_t *index, float *error)
 {
-	const unsigned n = 1u << k, shift = xfp_compact_shift(k), size = groups->group;
+	const unsigned size = groups->group;
 
 	for (size_t b = 0; b < count; b += XFP_LANES) {
 		const size_t at = first + b, some = count - b < XFP_LANES ? count - b : XFP_LANES;
 		const float *y = groups->y + at * size;
 		const uint16_t *mark = groups->mark + at * (size / XFP_LANES);
-		int32_t pair[2][XFP_LANES] = { { 0 } }, e[XFP_LANES], r[XFP_LANES];
+		int32_t e[XFP_LANES], r[XFP_LANES];
 
-		search_pairs(book, shift, size, groups->code + at * size, some, pair);
-		choose(book, n, size, y, mark, some, pair, last_lanes(groups->square + at, some),
-		       last_lanes(groups->largest + at, some), e, r, NULL);
+		search_groups(book, k, groups, at, some, e, r, NULL);
 		for (size_t g = 0; g < some; g++) {
-			float own = settle(book, n, size, y + g * size, mark + g * (size / XFP_LANES), e[g], r[g],
+			float own = settle(book, 1u << k, size, y + g * size, mark + g * (size / XFP_LANES), e[g], r[g],
 					   index ? index + (b + g) * size : NULL);
 
 			byte[b + g] = (uint8_t)(e[g] << book->library.ratio_bits | r[g]);
@@ -290,15 +301,10 @@ static void compact_assign(const struct xfp_compact_book *book, const struct xfp
 LANES_BY_K void propose_groups(const struct xfp_compact_book *book, unsigned k, const struct xfp_compact_groups *groups,
 			       size_t first, size_t count, uint8_t byte[XFP_COMPACT_TRIED + 1][XFP_LANES])
 {
-	const unsigned size = groups->group;
-	const float *y = groups->y + first * size;
-	const uint16_t *mark = groups->mark + first * (size / XFP_LANES);
-	int32_t pair[2][XFP_LANES] = { { 0 } }, e[XFP_LANES], r[XFP_LANES], tried[XFP_COMPACT_TRIED][XFP_LANES];
+	int32_t e[XFP_LANES], r[XFP_LANES], tried[XFP_COMPACT_TRIED][XFP_LANES];
 
 	describe(groups, first, count);
-	search_pairs(book, xfp_compact_shift(k), size, groups->code + first * size, count, pair);
-	choose(book, 1u << k, size, y, mark, count, pair, last_lanes(groups->square + first, count),
-	       last_lanes(groups->largest + first, count), e, r, tried);
+	search_groups(book, k, groups, first, count, e, r, tried);
 	for (int i = 0; i < XFP_LANES; i++) {
 		byte[0][i] = (uint8_t)(e[i] << book->library.ratio_bits | r[i]);
 		for (int t = 0; t < XFP_COMPACT_TRIED; t++)

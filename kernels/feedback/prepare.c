@@ -33,24 +33,19 @@ static struct blend blend_of(const struct xfp_feedback_source *source)
 	return blend;
 }
 
-/* Compute an element of G from the moments, and 2^(-d/4) of its row and column. */
-static float balanced(const struct blend *blend, float own, float stack, float d_row, float d_col)
-{
-	const float p = (float)((double)blend->own * own + (double)blend->stack * stack);
-
-	return (float)((double)p * d_row * d_col);
-}
-
 static float balance_of(const struct xfp_feedback_source *source, size_t c)
 {
 	return source->balance ? xfp_balance_down(source->balance[c]) : 1;
 }
 
-/* Compute an element of G; its moments are own[at] and stack[at]. */
+/* Compute an element of G from its moments, own[at] and stack[at], and 2^(-d/4) of its row and column. */
 static float element(const struct xfp_feedback_source *source, const struct blend *blend, size_t at, float d_row,
 		     float d_col)
 {
-	return balanced(blend, source->own ? source->own[at] : 0, source->stack ? source->stack[at] : 0, d_row, d_col);
+	const float own = source->own ? source->own[at] : 0, stack = source->stack ? source->stack[at] : 0;
+	const float p = (float)((double)blend->own * own + (double)blend->stack * stack);
+
+	return (float)((double)p * d_row * d_col);
 }
 
 float xfp_feedback_scale(const struct xfp_feedback_source *source)
