@@ -17,7 +17,7 @@ json_t *xfp_json_text_of(const char *text, size_t size); /* the text may contain
 /* xfp_json_text, with null for NULL. */
 json_t *xfp_json_text_or_null(const char *text);
 
-/* A number that is not negative; the second with null for 0, where 0 means that there is none. */
+/* A whole number. The second function returns null for 0, for fields in which 0 means unknown or missing. */
 json_t *xfp_json_count(uint64_t count);
 json_t *xfp_json_count_or_null(uint64_t count);
 /* A real number; null for NaN and infinity, which JSON cannot represent. */

@@ -13,7 +13,7 @@
 /* The edit distance; for words longer than 63 letters SIZE_MAX, unless they are equal. */
 size_t xfp_distance(const char *a, const char *b);
 
-/* The first of the names nearest to `word` whose distance is at most `max`; NULL if there is none. */
+/* The first of the names nearest to `word` whose distance is at most `max`; otherwise NULL. */
 const char *xfp_nearest_name(const char *word, const char *const *names, size_t count, size_t max);
 
 /* The greatest distance at which a word still counts as misspelled: two letters, one for a short word, and a third of

@@ -28,7 +28,7 @@ static enum xfp_status append(struct xfp_generated_text *w, const char *text, si
 	return XFP_OK;
 }
 
-/* The start of the first stop text from `from` on; w->size if there is none. */
+/* The start of the first stop text from `from` on; w->size if none occurs. */
 static size_t find_stop(const struct xfp_generation *g, const struct xfp_generated_text *w, size_t from)
 {
 	size_t first = w->size;
@@ -43,7 +43,7 @@ static size_t find_stop(const struct xfp_generation *g, const struct xfp_generat
 	return first;
 }
 
-/* The start of a stop text that may still be incomplete; w->size if there is none. */
+/* The start of a stop text that may still be incomplete; w->size if none is. */
 static size_t find_begun(const struct xfp_generation *g, const struct xfp_generated_text *w, size_t from)
 {
 	for (size_t at = from; at < w->size; at++) {

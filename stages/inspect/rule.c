@@ -417,7 +417,7 @@ static uint32_t number(const char *text, size_t length)
 	return value;
 }
 
-/* The position of a number in a name; empty (both equal) if there is none. */
+/* The position of a number in a name; empty (both equal) if the name has no number. */
 struct rule_place {
 	size_t at, end;
 };

@@ -170,7 +170,7 @@ struct fuzz_file_made {
 	bool huge;
 };
 
-/* Build the file of a recipe; it stays until the next one. False if there is none. */
+/* Build the file of a recipe; it stays until the next call. Returns false if the file cannot be built. */
 bool fuzz_make(const uint8_t *recipe, size_t size, struct fuzz_file_made *made);
 
 /* Open it and use everything in it; abort if the library breaks a promise. */
