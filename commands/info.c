@@ -159,9 +159,14 @@ static void print_conditions(FILE *out, json_t *floors)
 /* Parameters of single classes or units. */
 static void print_exceptions(FILE *out, const char *name, json_t *value)
 {
+	const char *class, *source = json_string_value(json_object_get(value, "source"));
 	json_t *format;
-	const char *class;
 
+	if (!strcmp(name, "calibration") && source) {
+		fprintf(out, " calibrated with %" JSON_INTEGER_FORMAT " tokens of %s",
+			json_integer_value(json_object_get(value, "tokens")), xfp_printable(source).text);
+		return;
+	}
 	if (strcmp(name, "formats")) {
 		print_value(out, "", name, value);
 		return;

@@ -67,6 +67,13 @@ struct xfp_moe_sample {
 	bool first;       /* the first ones; otherwise evenly spread */
 };
 
+/* The token ids whose activations units are quantized with. */
+struct xfp_calibrated {
+	char sha256[65]; /* of the ids (schemas/calibration.h), in hex; "": not calibrated */
+	uint64_t tokens;
+	char source[80]; /* the origin of the ids: printable ASCII */
+};
+
 struct xfp_parameters {
 	uint32_t modes;                        /* bit m set: mode m, V2 to V2C, is a candidate */
 	uint32_t bits;                         /* bit k set: k bits per index are a candidate; k = 2..6, or 8: fp8 */
@@ -89,6 +96,7 @@ struct xfp_parameters {
 	uint32_t group_size;    /* columns of a group, a power of two; 0: default, 128 for v2a, 16 and 32 for v2c */
 	uint32_t library_size;  /* entries of a v2a library, a power of two; 0: default, 32 */
 	enum xfp_libfit libfit; /* how v2a libraries are fitted */
+	struct xfp_calibrated calibration;
 	/* The solution of a size goal, for each unit in the ledger's order; allocated. NULL: floors decide. */
 	struct xfp_assignment *assigned;
 	uint32_t assigned_count;

@@ -11,12 +11,12 @@
 
 /* The members, in the order in which they are written. */
 static const enum xfp_setting_number members[] = {
-	XFP_SETTING_MODE,       XFP_SETTING_BITS,         XFP_SETTING_FLOOR,   XFP_SETTING_FORMAT,
-	XFP_SETTING_OVERRIDE,   XFP_SETTING_SIGMA,        XFP_SETTING_CAP,     XFP_SETTING_BALANCE,
-	XFP_SETTING_ITERATIONS, XFP_SETTING_START,        XFP_SETTING_LM_HEAD, XFP_SETTING_EMBEDDINGS,
-	XFP_SETTING_ON_MISS,    XFP_SETTING_ON_NONFINITE, XFP_SETTING_SAMPLE,  XFP_SETTING_GROUP,
-	XFP_SETTING_LIBRARY,    XFP_SETTING_FIT,          XFP_SETTING_LIBFIT,  XFP_SETTING_MOE_ITERATIONS,
-	XFP_SETTING_ASSIGNED,
+	XFP_SETTING_MODE,        XFP_SETTING_BITS,         XFP_SETTING_FLOOR,   XFP_SETTING_FORMAT,
+	XFP_SETTING_OVERRIDE,    XFP_SETTING_SIGMA,        XFP_SETTING_CAP,     XFP_SETTING_BALANCE,
+	XFP_SETTING_ITERATIONS,  XFP_SETTING_START,        XFP_SETTING_LM_HEAD, XFP_SETTING_EMBEDDINGS,
+	XFP_SETTING_ON_MISS,     XFP_SETTING_ON_NONFINITE, XFP_SETTING_SAMPLE,  XFP_SETTING_GROUP,
+	XFP_SETTING_LIBRARY,     XFP_SETTING_FIT,          XFP_SETTING_LIBFIT,  XFP_SETTING_MOE_ITERATIONS,
+	XFP_SETTING_CALIBRATION, XFP_SETTING_ASSIGNED,
 };
 #define MEMBERS (sizeof members / sizeof *members)
 
@@ -55,6 +55,12 @@ static json_t *write_overrides(const struct xfp_parameters *p, bool *failed)
 	return list;
 }
 
+static json_t *write_calibration(const struct xfp_calibrated *calibration)
+{
+	return json_pack("{s:s, s:I, s:s}", "sha256", calibration->sha256, "tokens", (json_int_t)calibration->tokens,
+			 "source", calibration->source);
+}
+
 static json_t *write_assigned(const struct xfp_parameters *p)
 {
 	char *text = xfp_assignments_text(p->assigned, p->assigned_count);
@@ -79,6 +85,8 @@ static json_t *write_value(enum xfp_setting_number number, const struct xfp_para
 		return p->override_count ? write_overrides(p, failed) : json_null();
 	case XFP_SETTING_EMBEDDINGS:
 		return p->keep_embeddings ? json_null() : json_string(EMBEDDINGS_UNITS);
+	case XFP_SETTING_CALIBRATION:
+		return *p->calibration.sha256 ? write_calibration(&p->calibration) : json_null();
 	case XFP_SETTING_ASSIGNED:
 		return p->assigned_count ? write_assigned(p) : json_null();
 	default:
@@ -201,6 +209,39 @@ static void read_overrides(struct parameter_reader *r, const char *name, struct 
 	json_object_del(r->object, name);
 }
 
+static bool is_printable(const char *text)
+{
+	while (*text > ' ' && *text <= '~')
+		text++;
+	return !*text;
+}
+
+static void read_calibration(struct parameter_reader *r, const char *name, struct xfp_calibrated *to)
+{
+	struct parameter_reader members = { json_object_get(r->object, name), r->where, XFP_OK, r->err };
+	const char *sha256, *source;
+	json_int_t tokens;
+
+	if (!json_is_object(members.object)) {
+		complain(r, name, "is not an object");
+		return;
+	}
+	sha256 = get_text(&members, "sha256");
+	source = get_text(&members, "source");
+	if (sha256 && source) {
+		tokens = json_integer_value(json_object_get(members.object, "tokens"));
+		snprintf(to->sha256, sizeof to->sha256, "%s", sha256);
+		snprintf(to->source, sizeof to->source, "%s", source);
+		to->tokens = (uint64_t)tokens;
+		consume(&members, "tokens", tokens > 0);
+		consume(&members, "sha256", strlen(sha256) == 64 && strspn(sha256, "0123456789abcdef") == 64);
+		consume(&members, "source", *source && strlen(source) < sizeof to->source && is_printable(source));
+	}
+	check_empty(&members);
+	r->status = r->status ? r->status : members.status;
+	json_object_del(r->object, name);
+}
+
 static void read_number(struct parameter_reader *r, const struct xfp_setting *setting, struct xfp_parameters *p)
 {
 	const json_t *number = json_object_get(r->object, setting->recorded);
@@ -223,6 +264,8 @@ static void read_value(struct parameter_reader *r, enum xfp_setting_number numbe
 		read_classes(r, name, number == XFP_SETTING_FLOOR, p);
 	} else if (number == XFP_SETTING_OVERRIDE) {
 		read_overrides(r, name, p);
+	} else if (number == XFP_SETTING_CALIBRATION) {
+		read_calibration(r, name, &p->calibration);
 	} else if (is_number(setting)) {
 		read_number(r, setting, p);
 	} else if ((text = get_text(r, name)) && number == XFP_SETTING_EMBEDDINGS) {

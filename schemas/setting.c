@@ -98,6 +98,7 @@ const struct xfp_setting xfp_settings_table[XFP_SETTINGS] = {
 				 "a number of experts, as in 4 or first:4", "moe_sample", XFP_SETTING_EXPERTS,
 				 AT(moe_sample), .optional = true },
 	[XFP_SETTING_EMBEDDINGS] = { .recorded = "embeddings", .kind = XFP_SETTING_CUSTOM, .optional = true },
+	[XFP_SETTING_CALIBRATION] = { .recorded = "calibration", .kind = XFP_SETTING_CUSTOM, .optional = true },
 	[XFP_SETTING_ASSIGNED] = { .recorded = "assigned", .kind = XFP_SETTING_CUSTOM, .optional = true },
 };
 

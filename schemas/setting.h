@@ -43,6 +43,7 @@ enum xfp_setting_number {
 	XFP_SETTING_SAMPLE,
 	XFP_SETTING_OPTIONS, /* number of options; those below are recorded only */
 	XFP_SETTING_EMBEDDINGS = XFP_SETTING_OPTIONS,
+	XFP_SETTING_CALIBRATION,
 	XFP_SETTING_ASSIGNED,
 	XFP_SETTINGS
 };

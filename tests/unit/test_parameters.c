@@ -360,6 +360,9 @@ static void same(const struct xfp_parameters *a, const struct xfp_parameters *b)
 	}
 	assert_memory_equal(a->floor, b->floor, sizeof a->floor);
 	assert_int_equal(a->keep_embeddings, b->keep_embeddings);
+	assert_string_equal(a->calibration.sha256, b->calibration.sha256);
+	assert_string_equal(a->calibration.source, b->calibration.source);
+	assert_int_equal(a->calibration.tokens, b->calibration.tokens);
 	for (unsigned i = 0; i < XFP_CLASSES; i++) {
 		assert_int_equal(a->format[i].form, b->format[i].form);
 		assert_int_equal(a->format[i].bits, b->format[i].bits);
@@ -384,6 +387,8 @@ static void add_override(struct xfp_parameters *p, const char *text)
 	assert_true(xfp_parameters_add_override(p, &override));
 }
 
+#define SHA256 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 static void json(void **state)
 {
 	struct xfp_parameters p = round_floors(), q;
@@ -402,6 +407,7 @@ static void json(void **state)
 	assert_non_null(strstr(text, "\"bits\": \"2,3,4,5,6,8\""));
 	assert_non_null(strstr(text, "\"embeddings\": \"units\""));
 	assert_null(strstr(text, "moe_lloyd_iterations"));
+	assert_null(strstr(text, "calibration"));
 	assert_non_null(strstr(text, "\"routed_expert\": \"0.98\""));
 	assert_non_null(strstr(text, "\"outlier_sigma\": \"auto\""));
 	assert_non_null(strstr(text, "\"outlier_cap\": \"0.0625\""));
@@ -429,6 +435,7 @@ static void json(void **state)
 		.keep_embeddings = true,
 		.on_miss = XFP_MISS_FAIL,
 		.on_nonfinite = XFP_NONFINITE_KEEP,
+		.calibration = { .sha256 = SHA256, .tokens = 32768, .source = "text:" SHA256 },
 	};
 	for (uint32_t i = 0; i < XFP_CLASSES; i++)
 		p.floor[i] = XFP_NANO - i;
@@ -472,6 +479,9 @@ static char *replaced(const char *text, const char *from, const char *to)
 	return made;
 }
 
+#define SHA256_OF(text) "\"tokens\": 1, \"sha256\": \"" text "\""
+#define FROM(text) "\"source\": \"" text "\""
+
 static void bad_json(void **state)
 {
 	static const struct {
@@ -511,6 +521,15 @@ static void bad_json(void **state)
 		{ "\"bits\"", "\"overrides\": [\"a=4\", \"a\"], \"bits\"", "\"overrides\" has" },
 		{ "\"bits\"", "\"moe_sample\": \"last:4\", \"bits\"", "\"moe_sample\" has" },
 		{ "\"bits\"", "\"moe_lloyd_iterations\": \"5\", \"bits\"", "\"moe_lloyd_iterations\" has" },
+		{ "\"bits\"", "\"calibration\": 1, \"bits\"", "\"calibration\" is not an object" },
+		{ "\"bits\"", "\"calibration\": {" SHA256_OF(SHA256) "}, \"bits\"", "\"source\" is missing" },
+		{ "\"bits\"", "\"calibration\": {" SHA256_OF("0") ", " FROM("a") "}, \"bits\"", "\"sha256\" has" },
+		{ "\"bits\"", "\"calibration\": {" SHA256_OF(SHA256) ", " FROM("") "}, \"bits\"", "\"source\" has" },
+		{ "\"bits\"", "\"calibration\": {" SHA256_OF(SHA256) ", " FROM("a b") "}, \"bits\"", "\"source\" has" },
+		{ "\"bits\"", "\"calibration\": {\"sha256\": \"" SHA256 "\", \"tokens\": 0, " FROM("a") "}, \"bits\"",
+		  "\"tokens\" has" },
+		{ "\"bits\"", "\"calibration\": {" SHA256_OF(SHA256) ", " FROM("a") ", \"more\": 1}, \"bits\"",
+		  "\"more\" is unknown" },
 		{ "{", "[", "here: not JSON" },
 	};
 	struct xfp_parameters p = round_floors(), q = { .bits = 99 };
