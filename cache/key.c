@@ -12,6 +12,7 @@
 #include "base/text/text.h"
 #include "cache/seal.h"
 #include "schemas/fit.h"
+#include "schemas/inputs.h"
 #include "schemas/outliers.h"
 #include "schemas/packed.h"
 #include "schemas/receipt.h"
@@ -287,6 +288,21 @@ enum xfp_status xfp_key_direct(enum xfp_plan plan, const struct xfp_key_source *
 
 	return plan == XFP_PLAN_FP8 ? xfp_key_fp8(source, parameters, key, err)
 				    : xfp_key_packed(&keep, source, parameters, key, err);
+}
+
+enum xfp_status xfp_key_inputs(const struct xfp_key_layer *layer, struct xfp_key *key, struct xfp_error *err)
+{
+	struct xfp_text text;
+	char hex[33];
+
+	text_begin(&text, XFP_INPUTS_KIND, XFP_ALGORITHM_INPUTS, XFP_INPUTS_VERSION);
+	if (layer->previous)
+		add(&text, "inputs %s\n", layer->previous);
+	else
+		add(&text, "tokens %s\n", layer->tokens);
+	xfp_hex(layer->digest, 16, hex);
+	add(&text, "description %s\nlayer %" PRIu32 "\ndigest %s\n", layer->description, layer->layer, hex);
+	return text_end(&text, key, err);
 }
 
 enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_plan plan,

@@ -25,6 +25,9 @@
  *   packed              the chosen candidate (mode, k, sigma and, with a library, its group size) and the key of the
  *                       fit that measured it; for KEEP and FP8, chosen or requested, dtype, shape and digest of every
  *                       matrix (FP8: and on-nonfinite)
+ *   inputs              of a layer: key of the layer before, or "tokens" with the SHA-256 of the token ids; digest
+ *                       of the model description; number of the layer; digest of names and digests of all tensors
+ *                       that determine it (schemas/calibration.h)
  *
  *   receipt             of a unit, for any result: dtype, shape, digest of every matrix; its plan in the pipeline; its
  *                       policy; all parameters except those for other units; every algorithm and layout with an effect.
@@ -63,6 +66,7 @@
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 2
 #define XFP_ALGORITHM_FP8 3
+#define XFP_ALGORITHM_INPUTS 1 /* of model/forward, too: tests/unit/test_forward.c has a digest of its outputs */
 #define XFP_ALGORITHM_GGUF 1
 #define XFP_ALGORITHM_PYTORCH 1
 
@@ -125,6 +129,15 @@ enum xfp_status xfp_key_packed(const struct xfp_choice *choice, const struct xfp
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_fp8(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			    struct xfp_key *key, struct xfp_error *err);
+/* What determines the inputs of a layer. */
+struct xfp_key_layer {
+	const char *previous;    /* key of the layer before; NULL: the first layer, */
+	const char *tokens;      /* whose input is these tokens: SHA-256, hex */
+	const char *description; /* xfp_calibration's */
+	uint32_t layer;
+	const uint8_t *digest; /* [16] by xfp_inputs_digest */
+};
+enum xfp_status xfp_key_inputs(const struct xfp_key_layer *layer, struct xfp_key *key, struct xfp_error *err);
 /* The key of a unit's receipt, which covers every possible result. `parameters` are those of its fits before its survey
  * narrows them. */
 enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_plan plan,

@@ -16,6 +16,8 @@ schemas_libschemas_a_SOURCES = \
 	schemas/bundle_plan.h \
 	schemas/bundle_writer.c \
 	schemas/bundle_writer.h \
+	schemas/calibration.c \
+	schemas/calibration.h \
 	schemas/choice.c \
 	schemas/choice.h \
 	schemas/digest.c \
@@ -28,6 +30,8 @@ schemas_libschemas_a_SOURCES = \
 	schemas/goal.h \
 	schemas/h5.c \
 	schemas/h5.h \
+	schemas/inputs.c \
+	schemas/inputs.h \
 	schemas/json_print.c \
 	schemas/json_print.h \
 	schemas/ledger.h \

@@ -198,6 +198,7 @@ tests_units_schemas_SOURCES = \
 	tests/unit/test_artifact_damage.c \
 	tests/unit/test_artifact_lies.c \
 	tests/unit/test_index.c \
+	tests/unit/test_inputs.c \
 	tests/unit/test_json_print.c \
 	tests/unit/test_ledger.c \
 	tests/unit/test_ledger_lies.c \

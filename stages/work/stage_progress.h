@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_progress.h - progress of a stage within a unit, for display: an embedding or a stack of experts takes minutes
- * without the start or end of a step. The bundle has a slot, too, after those of all units.
+ * without the start or end of a step. The bundle has a slot, too, after those of all units; layers follow.
  *
  * The file `pulses` of the work folder has a slot of a few bytes for each unit, which the running stage overwrites, at
  * most twice a second and not in the first half second. Nothing is appended, so the file does not grow. A slot contains
@@ -27,6 +27,12 @@ struct xfp_stage_progress {
 	double written;   /* time of the last write, or of the stage's start */
 	pthread_mutex_t lock;
 };
+
+/* The slot of a layer, in place of a unit's number. */
+static inline uint32_t xfp_layer_slot(const struct xfp_ledger *ledger, uint32_t layer)
+{
+	return ledger->unit_count + 1 + layer;
+}
 
 /* Begin a stage of a unit, with `all` work known at the start. Additional work must be announced to the watcher early,
  * since the share displayed should not shrink. */

@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "schemas/choice.h"
+#include "schemas/inputs.h"
 #include "schemas/outliers.h"
 #include "schemas/packed.h"
 #include "schemas/surveyed.h"
 
-const struct xfp_step xfp_steps[XFP_STAMPS] = {
+const struct xfp_step xfp_steps[XFP_STAMPS + 1] = {
 	[XFP_STAMP_SURVEY] = { .stage = "survey",
 			       .program = "xfp-survey",
 			       .display_name = "survey",
@@ -78,6 +79,14 @@ const struct xfp_step xfp_steps[XFP_STAMPS] = {
 			       .target = "packed",
 			       .kind = XFP_PACKED_KIND,
 			       .version = XFP_PACKED_VERSION,
+			       .weights = true },
+	[XFP_STAMP_INPUTS] = { .stage = "calibrate",
+			       .program = "xfp-calibrate",
+			       .display_name = "calibrate",
+			       .stamp = "inputs",
+			       .target = "inputs",
+			       .kind = XFP_INPUTS_KIND,
+			       .version = XFP_INPUTS_VERSION,
 			       .weights = true },
 };
 

@@ -7,8 +7,8 @@
  * make has rules for the same steps (pipelines/graph.mk and unit.mk): tests/unit/test_stages.c compares them with this
  * table.
  *
- * The table does not contain the stages without a unit: inspect, which comes before them all, and bundle, which comes
- * after.
+ * After the steps of a unit, the table has the only step of a layer (xfp-calibrate). It does not contain the stages of
+ * the whole model: inspect, which comes before them all, and bundle, which comes after.
  */
 #ifndef XFP_STAGES_H
 #define XFP_STAGES_H
@@ -33,7 +33,8 @@ enum xfp_stamp {
 	XFP_STAMP_EXTENDED_LIBRARY,
 	XFP_STAMP_CHOICE,
 	XFP_STAMP_PACKED,
-	XFP_STAMPS
+	XFP_STAMPS,                   /* the steps of a unit; after them: */
+	XFP_STAMP_INPUTS = XFP_STAMPS /* the only step of a layer, whose stamp is l000003-inputs (work.h) */
 };
 
 struct xfp_step {
@@ -49,7 +50,7 @@ struct xfp_step {
 	bool weights;  /* reads the checkpoint's weights, which must be those that were inspected */
 	bool digests;  /* its artifact contains the digests of a fitted unit */
 };
-extern const struct xfp_step xfp_steps[XFP_STAMPS];
+extern const struct xfp_step xfp_steps[XFP_STAMPS + 1];
 
 /* The stamp of a fit, and the fit of a stamp. */
 static inline enum xfp_stamp xfp_fit_stamp(enum xfp_fit_kind kind)
@@ -61,8 +62,8 @@ static inline enum xfp_fit_kind xfp_step_fit(enum xfp_stamp stamp)
 	return (enum xfp_fit_kind)((int)stamp - XFP_STAMP_FIT);
 }
 
-/* The step of a stage, among those that are not extended; XFP_STAMPS: unknown stage. And the extended step of the same
- * stage; XFP_STAMPS: it has none. */
+/* The step of a stage of units, among those that are not extended; XFP_STAMPS: unknown stage. And the extended step of
+ * the same stage; XFP_STAMPS: it has none. */
 enum xfp_stamp xfp_step_named(const char *stage);
 enum xfp_stamp xfp_step_extended(enum xfp_stamp stamp);
 

@@ -76,10 +76,9 @@ enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *par
 
 /* ---- units ------------------------------------------------------------------------------------ */
 
-bool xfp_unit_parse(const char *text, uint32_t *unit)
+static bool parse_number(const char *digit, uint32_t *number)
 {
 	uint64_t value = 0;
-	const char *digit = *text == 'u' ? text + 1 : text;
 
 	if (!*digit)
 		return false;
@@ -87,16 +86,26 @@ bool xfp_unit_parse(const char *text, uint32_t *unit)
 		if (*digit < '0' || *digit > '9')
 			return false;
 		value = value * 10 + (uint64_t)(*digit - '0');
-		if (value >= XFP_NO_UNIT)
+		if (value >= (XFP_NO_UNIT & ~XFP_LAYER))
 			return false;
 	}
-	*unit = (uint32_t)value;
+	*number = (uint32_t)value;
 	return true;
+}
+
+bool xfp_unit_parse(const char *text, uint32_t *unit)
+{
+	return parse_number(*text == 'u' ? text + 1 : text, unit);
+}
+
+bool xfp_layer_parse(const char *text, uint32_t *layer)
+{
+	return *text == 'l' && parse_number(text + 1, layer);
 }
 
 void xfp_unit_format(uint32_t unit, char text[16])
 {
-	snprintf(text, 16, "u%06" PRIu32, unit);
+	snprintf(text, 16, "%c%06" PRIu32, xfp_is_layer(unit) ? 'l' : 'u', unit & ~XFP_LAYER);
 }
 
 void xfp_region_format(const struct xfp_matrix_source *source, char text[160])
@@ -121,15 +130,20 @@ void xfp_region_format(const struct xfp_matrix_source *source, char text[160])
 
 static char *stamp_path(const char *work, uint32_t unit, enum xfp_stamp stamp)
 {
-	return xfp_formatted("%s/u%06" PRIu32 "-%s", work, unit, xfp_steps[stamp].stamp);
+	char name[16];
+
+	xfp_unit_format(unit, name);
+	return xfp_formatted("%s/%s-%s", work, name, xfp_steps[stamp].stamp);
 }
 
 /* The seal of a stamp detects damage to key or seal, and a stamp under another's name. */
 static void seal_stamp(uint32_t unit, enum xfp_stamp stamp, const char *key, char seal[17])
 {
-	char text[80];
-	int size = snprintf(text, sizeof text, "u%06" PRIu32 "-%s %s", unit, xfp_steps[stamp].stamp, key);
+	char text[80], name[16];
+	int size;
 
+	xfp_unit_format(unit, name);
+	size = snprintf(text, sizeof text, "%s-%s %s", name, xfp_steps[stamp].stamp, key);
 	xfp_seal_line(text, (size_t)size, seal);
 }
 
@@ -201,7 +215,9 @@ enum xfp_status xfp_stamp_write(const char *work, uint32_t unit, enum xfp_stamp 
 
 void xfp_stamp_remove(const char *work, uint32_t unit, enum xfp_stamp stamp)
 {
-	for (int later = stamp; later < XFP_STAMPS; later++) {
+	int end = xfp_is_layer(unit) ? XFP_STAMP_INPUTS + 1 : XFP_STAMPS;
+
+	for (int later = stamp; later < end; later++) {
 		char *path = stamp_path(work, unit, (enum xfp_stamp)later);
 
 		if (path)
@@ -315,7 +331,9 @@ bool xfp_event_parse(const char *line, struct xfp_event *event)
 	    strlen(key) >= sizeof event->key || strlen(message) >= sizeof event->message)
 		return false;
 	event->unit = XFP_NO_UNIT;
-	if (strcmp(unit, "-") && !xfp_unit_parse(unit, &event->unit))
+	if (xfp_layer_parse(unit, &event->unit))
+		event->unit |= XFP_LAYER;
+	else if (strcmp(unit, "-") && !xfp_unit_parse(unit, &event->unit))
 		return false;
 	strcpy(event->stage, stage);
 	strcpy(event->outcome, outcome);

@@ -17,6 +17,8 @@
  *   u000012-choice
  *   u000012-packed        (of packed: or its parts are in the pending bundle)
  *   u000012-receipt     replaces a unit's artifacts, receipts.h
+ *   calibration.h5      schemas/calibration.h, by xfp-calibrate --begin
+ *   l000003-inputs      stamp of a layer's inputs, in the same form, by xfp-calibrate
  *   moving              which units are in the pending bundle, and moving-seen: moving.h
  *   events              one line per start or end of a step, appended atomically, see struct xfp_event
  *   pulses              progress of stages within their units, stage_progress.h
@@ -53,6 +55,20 @@ enum xfp_status xfp_work_write_parameters(const char *work, const struct xfp_par
 					  struct xfp_error *err);
 enum xfp_status xfp_work_parameters(const char *work, struct xfp_parameters *parameters, struct xfp_error *err);
 
+/* ---- layers -----------------------------------------------------------------------------------
+
+ * The steps of a layer share stamps, events and progress with those of units: wherever these have the number of a unit,
+ * XFP_LAYER | n stands for layer n. Names of layers are l000003; the one after the last, l000048 of 48 layers, is the
+ * final norm, whose output is the input of the output head. */
+#define XFP_LAYER 0x80000000u
+#define XFP_NO_UNIT UINT32_MAX
+static inline bool xfp_is_layer(uint32_t number)
+{
+	return number >= XFP_LAYER && number != XFP_NO_UNIT;
+}
+/* "l000003" -> 3. */
+bool xfp_layer_parse(const char *text, uint32_t *layer);
+
 /* ---- stamps ----------------------------------------------------------------------------------- */
 
 /* The key of a stamp, or "" if there is no stamp, or one that is torn, damaged or another unit's. XFP_FAILED: it cannot
@@ -65,7 +81,7 @@ bool xfp_stamp_read(const char *work, uint32_t unit, enum xfp_stamp stamp, char 
 bool xfp_stamp_exists(const char *work, uint32_t unit, enum xfp_stamp stamp);
 enum xfp_status xfp_stamp_write(const char *work, uint32_t unit, enum xfp_stamp stamp, const char *key,
 				struct xfp_error *err);
-/* Remove a stamp and those of all later stages. */
+/* Remove a stamp and those of all later stages; of a layer its only one. */
 void xfp_stamp_remove(const char *work, uint32_t unit, enum xfp_stamp stamp);
 
 /* ---- events ----------------------------------------------------------------------------------- */
@@ -74,7 +90,7 @@ void xfp_stamp_remove(const char *work, uint32_t unit, enum xfp_stamp stamp);
  * (cache/seal.h) covers everything before its tab. Events are for display and timing only. No result depends on them:
  * the inputs of a unit are read from its stamps and the artifacts that these name. */
 struct xfp_event {
-	uint32_t unit;    /* XFP_NO_UNIT for a step of the whole run (the bundle) */
+	uint32_t unit;    /* or XFP_LAYER | n; XFP_NO_UNIT for a step of the whole run (the bundle) */
 	char stage[32];   /* "outlier-extract", "lloyd-fit", "autoselect", "pack" ... */
 	char outcome[16]; /* "started", then "made", "hit", "damaged" or "failed" */
 	char key[33];     /* key of the artifact; "-" if there is none */
@@ -82,7 +98,6 @@ struct xfp_event {
 	int status;         /* enum xfp_status */
 	char message[1024]; /* error; SHA-256 of a bundle that was made; of verify: see verified.h; or "" */
 };
-#define XFP_NO_UNIT UINT32_MAX
 
 enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event, struct xfp_error *err);
 /* Read the complete lines of the events file from *offset on, and advance *offset past them: a text owned by the
@@ -95,6 +110,7 @@ bool xfp_event_parse(const char *line, struct xfp_event *event);
 
 /* "u000012" or "12" -> 12. */
 bool xfp_unit_parse(const char *text, uint32_t *unit);
+/* Write "u000012", or "l000003" of a layer. */
 void xfp_unit_format(uint32_t unit, char text[16]);
 
 /* The location of a matrix, as the manifest identifies it (cache/manifest.h): its region in the file or, if it is

@@ -508,6 +508,26 @@ static void groups_are_told_in_full(void **state)
 	}
 }
 
+/* The inputs of a layer: every ingredient is in the text, and the tokens only in that of the first layer. */
+static void inputs_of_a_layer(void **state)
+{
+	uint8_t digest[16] = { 0xab };
+	struct xfp_key_layer layer = { NULL, "f00d", OUTLIERS, 0, digest };
+	struct xfp_key key;
+
+	(void)state;
+	OK(xfp_key_inputs(&layer, &key, &err));
+	assert_string_equal(key.text, "kind inputs\nalgorithm 1\nlayout 1\ntokens f00d\ndescription " OUTLIERS
+				      "\nlayer 0\ndigest ab000000000000000000000000000000\n");
+	xfp_key_free(&key);
+	layer.previous = BASE;
+	layer.layer = 12;
+	OK(xfp_key_inputs(&layer, &key, &err));
+	assert_string_equal(key.text, "kind inputs\nalgorithm 1\nlayout 1\ninputs " BASE "\ndescription " OUTLIERS
+				      "\nlayer 12\ndigest ab000000000000000000000000000000\n");
+	xfp_key_free(&key);
+}
+
 PROGRAM("test_key")
 {
 	const struct CMUnitTest tests[] = {
@@ -519,6 +539,7 @@ PROGRAM("test_key")
 		cmocka_unit_test(digests),
 		cmocka_unit_test(fixed_and_sampled),
 		cmocka_unit_test(any_single_parameter),
+		cmocka_unit_test(inputs_of_a_layer),
 	};
 
 	return cmocka_run_group_tests_name("key", tests, NULL, NULL);

@@ -142,12 +142,14 @@ static void an_event_is_a_line(void **state)
 	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
 	event.unit = XFP_NO_UNIT;
 	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
+	event.unit = XFP_LAYER | 3;
+	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
 	assert_int_equal(xfp_events_read(*state, &offset, &text, &err), XFP_OK);
 	assert_non_null(text);
 	rest = text;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		assert_true(xfp_event_parse(strsep(&rest, "\n"), &got));
-		assert_int_equal(got.unit, i ? XFP_NO_UNIT : 3);
+		assert_int_equal(got.unit, i == 2 ? (XFP_LAYER | 3) : i ? XFP_NO_UNIT : 3);
 		assert_string_equal(got.stage, "pack");
 		assert_string_equal(got.outcome, "failed");
 		assert_int_equal(got.status, XFP_FAILED);
@@ -159,17 +161,54 @@ static void an_event_is_a_line(void **state)
 	assert_null(text);
 }
 
-/* The largest unit number is one less than XFP_NO_UNIT. */
+/* Layers have stamps, too; those of a unit of the same number are others. */
+static void a_stamp_of_a_layer(void **state)
+{
+	uint32_t layer = XFP_LAYER | 3;
+	struct xfp_error err = { 0 };
+	char key[33];
+
+	assert_int_equal(xfp_stamp_write(*state, layer, XFP_STAMP_INPUTS, KEY, &err), XFP_OK);
+	assert_true(scratch_has(state, "l000003-inputs"));
+	assert_true(xfp_stamp_read(*state, layer, XFP_STAMP_INPUTS, key));
+	assert_string_equal(key, KEY);
+	assert_false(xfp_stamp_read(*state, XFP_LAYER | 4, XFP_STAMP_INPUTS, key));
+	xfp_stamp_remove(*state, 3, XFP_STAMP_SURVEY);
+	assert_true(xfp_stamp_exists(*state, layer, XFP_STAMP_INPUTS));
+	xfp_stamp_remove(*state, layer, XFP_STAMP_INPUTS);
+	assert_false(xfp_stamp_exists(*state, layer, XFP_STAMP_INPUTS));
+}
+
+static void numbers_of_layers(void **state)
+{
+	uint32_t layer = 7;
+	char text[16];
+
+	(void)state;
+	assert_true(xfp_layer_parse("l000048", &layer));
+	assert_int_equal(layer, 48);
+	assert_false(xfp_layer_parse("48", &layer));
+	assert_false(xfp_layer_parse("u000048", &layer));
+	assert_false(xfp_layer_parse("l", &layer));
+	assert_false(xfp_layer_parse("l2147483647", &layer));
+	assert_int_equal(layer, 48);
+	xfp_unit_format(XFP_LAYER | 48, text);
+	assert_string_equal(text, "l000048");
+	assert_true(xfp_is_layer(XFP_LAYER));
+	assert_false(xfp_is_layer(XFP_NO_UNIT) || xfp_is_layer(48));
+}
+
+/* The largest unit number is below those of layers. */
 static void numbers_of_units(void **state)
 {
 	uint32_t unit = 7;
 
 	(void)state;
-	assert_true(xfp_unit_parse("u4294967294", &unit));
-	assert_int_equal(unit, 4294967294);
+	assert_true(xfp_unit_parse("u2147483646", &unit));
+	assert_int_equal(unit, 2147483646);
 	assert_true(xfp_unit_parse("12", &unit));
 	assert_int_equal(unit, 12);
-	assert_false(xfp_unit_parse("u4294967295", &unit));
+	assert_false(xfp_unit_parse("u2147483647", &unit));
 	assert_false(xfp_unit_parse("4294967296", &unit));
 	assert_false(xfp_unit_parse("99999999999999999999", &unit));
 	assert_false(xfp_unit_parse("u", &unit));
@@ -198,8 +237,13 @@ static void a_dry_run(void **state)
 
 PROGRAM("test_prepare")
 {
-	const struct CMUnitTest tests[] = { scratch_test(strays), scratch_test(a_dry_run), scratch_test(stamps),
-					    scratch_test(an_event_is_a_line), cmocka_unit_test(numbers_of_units) };
+	const struct CMUnitTest tests[] = { scratch_test(strays),
+					    scratch_test(a_dry_run),
+					    scratch_test(stamps),
+					    scratch_test(an_event_is_a_line),
+					    cmocka_unit_test(numbers_of_units),
+					    scratch_test(a_stamp_of_a_layer),
+					    cmocka_unit_test(numbers_of_layers) };
 
 	return cmocka_run_group_tests_name("prepare", tests, NULL, NULL);
 }

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schemas/calibration.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/bytes.h"
+#include "base/sha256.h"
+#include "base/system/file.h"
+#include "schemas/h5.h"
+
+#define EMBEDDING "embed_tokens.weight"
+#define NORM "norm.weight"
+
+/* ---- writing ------------------------------------------------------------------------------------- */
+
+static enum xfp_status write_all(struct xfp_artifact *a, const struct xfp_calibration *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	(void)((status = xfp_h5_write_text(a, "sha256", c->sha256, err)) ||
+	       (status = xfp_h5_write_text(a, "source", c->source, err)) ||
+	       (status = xfp_h5_write_text(a, "description", c->description, err)) ||
+	       (status = xfp_h5_write_text(a, "model", c->model, err)) ||
+	       (status = xfp_h5_write_text(a, "body", c->body, err)) ||
+	       (status = xfp_h5_write_text(a, "head", c->head, err)) ||
+	       (status = xfp_h5_write_text(a, "notes", c->notes, err)) ||
+	       (status = xfp_h5_write_u64(a, "layers", c->layers, err)) ||
+	       (status = xfp_h5_write_u64(a, "hidden", c->hidden, err)) ||
+	       (status = xfp_h5_write_u64(a, "windows", c->windows, err)) ||
+	       (status = xfp_h5_write_u64(a, "length", c->length, err)) ||
+	       (status = xfp_h5_write(a, "ids", H5T_NATIVE_UINT32, c->windows * c->length, c->ids, err)));
+	return status;
+}
+
+enum xfp_status xfp_calibration_write(const char *work, struct xfp_calibration *c, struct xfp_error *err)
+{
+	static const struct xfp_artifact_label label = { XFP_CALIBRATION_KIND, XFP_CALIBRATION_VERSION, "", "", "", 0 };
+	char *path = xfp_path(work, XFP_CALIBRATION_FILE);
+	struct xfp_pending pending = { .fd = -1 };
+	struct xfp_artifact a = { 0 };
+	enum xfp_status status = path ? xfp_pending_open(path, &pending, err) : xfp_no_memory(err);
+	uint8_t digest[32];
+
+	xfp_sha256(c->ids, c->windows * c->length * sizeof *c->ids, digest);
+	xfp_hex(digest, sizeof digest, c->sha256);
+	if (!status)
+		status = xfp_artifact_create(pending.path, &a, err);
+	if (!status && !(status = write_all(&a, c, err)) && !(status = xfp_artifact_finish(&a, &label, err)))
+		status = xfp_pending_publish(&pending, true, err);
+	xfp_artifact_close(&a);
+	xfp_pending_discard(&pending);
+	free(path);
+	return status;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------- */
+
+static enum xfp_status read_hex(struct xfp_artifact *a, const char *name, size_t size, char *hex, struct xfp_error *err)
+{
+	char *text = NULL;
+	enum xfp_status status = xfp_h5_read_text(a, name, &text, err);
+
+	if (!status && (strlen(text) != size || strspn(text, "0123456789abcdef") != size))
+		status = xfp_h5_damaged(a, err, "impossible %s", name);
+	if (!status)
+		memcpy(hex, text, size + 1);
+	free(text);
+	return status;
+}
+
+static enum xfp_status read_all(struct xfp_artifact *a, struct xfp_calibration *c, struct xfp_error *err)
+{
+	uint64_t layers, hidden, count, claimed, bytes;
+	enum xfp_status status;
+
+	(void)((status = read_hex(a, "sha256", 64, c->sha256, err)) ||
+	       (status = xfp_h5_read_text(a, "source", &c->source, err)) ||
+	       (status = read_hex(a, "description", 32, c->description, err)) ||
+	       (status = xfp_h5_read_text(a, "model", &c->model, err)) ||
+	       (status = xfp_h5_read_text(a, "body", &c->body, err)) ||
+	       (status = xfp_h5_read_text(a, "head", &c->head, err)) ||
+	       (status = xfp_h5_read_text(a, "notes", &c->notes, err)) ||
+	       (status = xfp_h5_read_u64(a, "layers", &layers, err)) ||
+	       (status = xfp_h5_read_u64(a, "hidden", &hidden, err)) ||
+	       (status = xfp_h5_read_u64(a, "windows", &c->windows, err)) ||
+	       (status = xfp_h5_read_u64(a, "length", &c->length, err)) ||
+	       (status = xfp_h5_count(a, "ids", &count, err)));
+	if (status)
+		return status;
+	if (!layers || layers > INT32_MAX || !hidden || hidden > UINT32_MAX || !count ||
+	    !xfp_mul(c->windows, c->length, &claimed) || claimed != count || !xfp_mul(count, sizeof *c->ids, &bytes))
+		return xfp_h5_damaged(a, err, "impossible shape");
+	c->layers = (uint32_t)layers;
+	c->hidden = (uint32_t)hidden;
+	if (!(c->ids = malloc(bytes)))
+		return xfp_no_memory_for(err, a->path);
+	return xfp_h5_read(a, "ids", H5T_NATIVE_UINT32, count, c->ids, err);
+}
+
+enum xfp_status xfp_calibration_read(const char *work, struct xfp_calibration *calibration, bool *found,
+				     struct xfp_error *err)
+{
+	char *path = xfp_path(work, XFP_CALIBRATION_FILE);
+	struct xfp_calibration read = { .ids = NULL };
+	struct xfp_artifact a = { 0 };
+	struct stat st = { 0 };
+	enum xfp_status status = path ? xfp_stat(path, &st, err) : xfp_no_memory(err);
+
+	*calibration = read;
+	*found = !status && st.st_mode;
+	if (*found) {
+		status = xfp_artifact_open(path, XFP_CALIBRATION_KIND, XFP_CALIBRATION_VERSION, "", &a, err);
+		if (!status)
+			status = read_all(&a, &read, err);
+		xfp_artifact_close(&a);
+	}
+	if (status)
+		xfp_calibration_free(&read);
+	*calibration = read;
+	free(path);
+	return status;
+}
+
+void xfp_calibration_free(struct xfp_calibration *c)
+{
+	free(c->source);
+	free(c->model);
+	free(c->body);
+	free(c->head);
+	free(c->notes);
+	free(c->ids);
+	*c = (struct xfp_calibration){ .ids = NULL };
+}
+
+/* ---- layers -------------------------------------------------------------------------------------- */
+
+/* The rest of a tensor's name after the prefix of the model's tensors; NULL if it has another prefix. */
+static const char *name_in_body(const struct xfp_calibration *c, const char *tensor)
+{
+	size_t length = strlen(c->body);
+
+	return strncmp(tensor, c->body, length) ? NULL : tensor + length;
+}
+
+/* Parse "layers.N.NAME". */
+static bool parse_layer(const char *name, uint32_t *layer)
+{
+	static const char prefix[] = "layers.";
+	uint64_t number = 0;
+	const char *digit;
+
+	if (!name || strncmp(name, prefix, sizeof prefix - 1))
+		return false;
+	for (digit = name += sizeof prefix - 1; *digit >= '0' && *digit <= '9' && number < UINT32_MAX; digit++)
+		number = number * 10 + (uint64_t)(*digit - '0');
+	if (digit == name || (*name == '0' && digit - name > 1) || *digit != '.' || !digit[1] || number >= UINT32_MAX)
+		return false;
+	*layer = (uint32_t)number;
+	return true;
+}
+
+bool xfp_calibration_layer(const struct xfp_calibration *c, const char *tensor, uint32_t *layer)
+{
+	uint32_t number;
+
+	if (*c->head && !strcmp(tensor, c->head))
+		number = c->layers;
+	else if (!parse_layer(name_in_body(c, tensor), &number) || number >= c->layers)
+		return false;
+	*layer = number;
+	return true;
+}
+
+static bool determines(const struct xfp_calibration *c, const char *tensor, uint32_t layer)
+{
+	const char *name = name_in_body(c, tensor);
+	uint32_t number;
+
+	if (!name)
+		return false;
+	if (layer == c->layers)
+		return !strcmp(name, NORM);
+	return parse_layer(name, &number) ? number == layer : !layer && !strcmp(name, EMBEDDING);
+}
+
+/* The ledger's tensors are in order of name, like the checkpoint's. */
+uint32_t xfp_calibration_tensors(const struct xfp_calibration *c, const struct xfp_ledger *ledger, uint32_t layer,
+				 uint32_t *list)
+{
+	uint32_t count = 0;
+
+	for (uint32_t t = 0; t < ledger->tensor_count; t++) {
+		if (!determines(c, ledger->tensors[t].name, layer))
+			continue;
+		if (list)
+			list[count] = t;
+		count++;
+	}
+	return count;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * calibration.h - what a conversion is calibrated with: token ids, and the model's layers. The file calibration.h5 of
+ * the work folder.
+ *
+ * It has the form of an artifact (artifact.h) of kind "calibration", version 1, whose key is empty:
+ *   attributes  sha256       SHA-256 of the ids as little-endian uint32, in hex
+ *               source       where they come from: "calibration-1", "text:SHA-256 of the file", "tokens:SHA-256"
+ *               description  XXH3-128 of the model description as text (model/forward/description_text.h), in hex
+ *               model        path of the checkpoint
+ *               body, head   prefix of the names of the model's tensors, "model."; name of the output head, which is
+ *                            empty if that is the word embedding
+ *               notes        for people, each followed by a newline
+ *               layers, hidden, windows, length
+ *   /ids        uint32 [windows * length]
+ */
+#ifndef XFP_CALIBRATION_H
+#define XFP_CALIBRATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/xfp_error.h"
+#include "schemas/ledger.h"
+
+#define XFP_CALIBRATION_FILE "calibration.h5"
+#define XFP_CALIBRATION_KIND "calibration"
+#define XFP_CALIBRATION_VERSION 1
+
+struct xfp_calibration {
+	char sha256[65], description[33];
+	char *source, *model, *body, *head, *notes;
+	uint32_t layers, hidden;
+	uint64_t windows, length;
+	uint32_t *ids; /* [windows][length] */
+};
+
+/* Read WORK/calibration.h5; *found is false if it does not exist. XFP_DAMAGED: xfp-calibrate --begin must write it
+ * again. The caller frees it. */
+enum xfp_status xfp_calibration_read(const char *work, struct xfp_calibration *calibration, bool *found,
+				     struct xfp_error *err);
+/* Write WORK/calibration.h5; sha256 is computed. */
+enum xfp_status xfp_calibration_write(const char *work, struct xfp_calibration *calibration, struct xfp_error *err);
+void xfp_calibration_free(struct xfp_calibration *calibration); /* frees all members; may be called twice */
+
+/* Find the layer whose inputs a tensor multiplies; the output head is layer `layers`. False: none (embeddings, a vision
+ * tower, layers beyond the model's). */
+bool xfp_calibration_layer(const struct xfp_calibration *calibration, const char *tensor, uint32_t *layer);
+
+/* List the ledger's tensors that determine the inputs of a layer, besides those of the layer before, in order of name:
+ * all tensors of the layer, in the first one the word embedding, too; after the last, the final norm. Returns their
+ * count; `list` may be NULL. */
+uint32_t xfp_calibration_tensors(const struct xfp_calibration *calibration, const struct xfp_ledger *ledger,
+				 uint32_t layer, uint32_t *list);
+
+#endif
