@@ -44,6 +44,8 @@ model_libmodel_a_SOURCES = \
 	model/forward/delta.c \
 	model/forward/description.c \
 	model/forward/description.h \
+	model/forward/description_text.c \
+	model/forward/description_text.h \
 	model/forward/fields.c \
 	model/forward/fields.h \
 	model/forward/forward.c \

@@ -33,7 +33,8 @@ static enum xfp_status project(const struct xfp_forward *forward, uint32_t layer
 	struct xfp_view part = {
 		.base = before * d->hidden, .rows = rows, .cols = d->hidden, .row_stride = d->hidden, .col_stride = 1
 	};
-	struct xfp_linear_map map = { .tensor = tensor,
+	struct xfp_linear_map map = { .input = XFP_INPUT_ATTENTION,
+				      .tensor = tensor,
 				      .bias = d->qkv_bias ? bias : NULL,
 				      .part = d->fused ? &part : NULL,
 				      .rows = rows,
@@ -310,9 +311,11 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 				       .rope = d->layer[layer].rope,
 				       .cache = forward->cache ? &forward->cache->layer[layer] : NULL };
 	char tensor[XFP_TENSOR_NAME], bias[XFP_TENSOR_NAME];
-	struct xfp_linear_map output = {
-		.tensor = tensor, .bias = d->output_bias ? bias : NULL, .rows = d->hidden, .cols = rows
-	};
+	struct xfp_linear_map output = { .input = XFP_INPUT_ATTENTION_OUTPUT,
+					 .tensor = tensor,
+					 .bias = d->output_bias ? bias : NULL,
+					 .rows = d->hidden,
+					 .cols = rows };
 	enum xfp_status status = XFP_OK;
 
 	task.queries = xfp_floats(forward->tokens, query_rows);

@@ -212,7 +212,9 @@ static enum xfp_status project(const struct delta_task *task, uint32_t layer, co
 {
 	const struct xfp_forward *forward = task->forward;
 	char tensor[XFP_TENSOR_NAME];
-	struct xfp_linear_map map = { .tensor = tensor, .rows = rows, .cols = forward->description->hidden };
+	struct xfp_linear_map map = {
+		.input = XFP_INPUT_ATTENTION, .tensor = tensor, .rows = rows, .cols = forward->description->hidden
+	};
 
 	xfp_layer_tensor(tensor, forward->names, layer, name);
 	return xfp_forward_map(forward, &map, x, forward->tokens, y, err);
@@ -309,7 +311,10 @@ enum xfp_status xfp_forward_delta(const struct xfp_forward *forward, uint32_t la
 				   .values = delta->value_heads * delta->value_dim };
 	size_t tokens = forward->tokens;
 	char tensor[XFP_TENSOR_NAME];
-	struct xfp_linear_map output = { .tensor = tensor, .rows = forward->description->hidden, .cols = task.values };
+	struct xfp_linear_map output = { .input = XFP_INPUT_ATTENTION_OUTPUT,
+					 .tensor = tensor,
+					 .rows = forward->description->hidden,
+					 .cols = task.values };
 	enum xfp_status status;
 
 	task.mixed = xfp_floats(tokens, task.channels);

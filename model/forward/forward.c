@@ -280,9 +280,11 @@ enum xfp_status xfp_forward_logits(const struct xfp_forward *forward, const floa
 	struct cap_task task = { logits, count, d->logit_cap };
 	char embedding[XFP_TENSOR_NAME];
 	enum xfp_status status;
-	struct xfp_linear_map head = {
-		.tensor = d->tied ? embedding : forward->names->head, .first = first, .rows = count, .cols = d->hidden
-	};
+	struct xfp_linear_map head = { .input = XFP_INPUT_HEAD,
+				       .tensor = d->tied ? embedding : forward->names->head,
+				       .first = first,
+				       .rows = count,
+				       .cols = d->hidden };
 
 	xfp_body_tensor(embedding, forward->names, XFP_EMBEDDING);
 	status = xfp_forward_map(forward, &head, x, forward->tokens, logits, err);

@@ -53,8 +53,36 @@ struct xfp_segment {
  * bits depend on the instruction set and on how many tokens are computed together, but not on threads. */
 enum xfp_arithmetic { XFP_REPRODUCIBLE, XFP_FAST };
 
+/* Names of the inputs of a layer's matrices, and of the output head. */
+#define XFP_INPUT_ATTENTION "attention"               /* normalized; of attention or linear attention */
+#define XFP_INPUT_ATTENTION_OUTPUT "attention-output" /* of its output projection */
+#define XFP_INPUT_MLP "mlp"                           /* normalized; of gate and up, all experts' too, and routers */
+#define XFP_INPUT_DOWN "down"
+#define XFP_INPUT_EXPERT_DOWN "expert-down"
+#define XFP_INPUT_SHARED_DOWN "shared-down"
+#define XFP_INPUT_HEAD "head"
+#define XFP_NOT_AN_EXPERT UINT32_MAX
+
+/* A product that the forward pass is about to compute: vectors x[count][cols], multiplied by a matrix in `tensor`. */
+struct xfp_observed {
+	const char *tensor, *input;
+	uint32_t expert;        /* or XFP_NOT_AN_EXPERT */
+	bool stacked;           /* the tensor has the matrices of all experts */
+	const uint32_t *tokens; /* [count] the token of each vector, ascending; NULL: all tokens in order */
+	size_t count, cols;
+	const float *x;
+};
+
+/* Observes all products of XFP_REPRODUCIBLE, in this order: those of attention, its output, routers, experts by number,
+ * the shared expert. An expert that no token selected is reported with count 0. A failure ends the forward pass. */
+struct xfp_observer {
+	enum xfp_status (*observe)(void *context, const struct xfp_observed *product, struct xfp_error *err);
+	void *context;
+};
+
 struct xfp_forward {
-	enum xfp_arithmetic arithmetic; /* XFP_REPRODUCIBLE unless the caller sets it after opening */
+	enum xfp_arithmetic arithmetic;      /* XFP_REPRODUCIBLE unless the caller sets it after opening */
+	const struct xfp_observer *observer; /* NULL unless the caller sets it after opening */
 	const struct xfp_description *description;
 	const struct xfp_weights *weights;
 	const struct xfp_tensor_names *names;

@@ -156,6 +156,26 @@ static enum xfp_status multiply_exactly(const struct xfp_forward *forward, const
 	return status;
 }
 
+static enum xfp_status observe(const struct xfp_forward *forward, const struct xfp_linear_map *map, const float *x,
+			       size_t count, struct xfp_error *err)
+{
+	struct xfp_observed product = { .tensor = map->tensor,
+					.input = map->input,
+					.expert = XFP_NOT_AN_EXPERT,
+					.count = count,
+					.cols = map->cols,
+					.x = x };
+
+	if (!forward->observer)
+		return XFP_OK;
+	if (map->expert) {
+		product.expert = map->expert->expert;
+		product.stacked = map->expert->stacked;
+		product.tokens = map->expert->tokens;
+	}
+	return forward->observer->observe(forward->observer->context, &product, err);
+}
+
 enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct xfp_linear_map *map, const float *x,
 				size_t count, float *y, struct xfp_error *err)
 {
@@ -169,10 +189,12 @@ enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct 
 		.y = y,
 		.stride = map->rows
 	};
+	enum xfp_status status = observe(forward, map, x, count, err);
 	uint64_t shape[XFP_MAX_RANK];
-	enum xfp_status status;
 	uint32_t rank;
 
+	if (status || !count)
+		return status;
 	/* Only some rows may be needed, but the matrix is opened with all of them. */
 	if (map->part)
 		product.view = *map->part;

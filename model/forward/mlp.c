@@ -17,6 +17,8 @@ struct glu_tensors {
 	bool stacked;       /* stacked: the tensors contain all experts */
 	uint64_t number;    /* index of this expert */
 	size_t width;
+	const char *down_input;                  /* names the input of down */
+	const struct xfp_expert_vectors *expert; /* NULL: not one of the routed experts */
 };
 
 struct activation_task {
@@ -104,19 +106,24 @@ static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_t
 			   float *y, struct xfp_error *err)
 {
 	size_t hidden = forward->description->hidden;
-	struct xfp_linear_map gate = {
-		.tensor = g->gate, .bias = g->biases ? g->gate_bias : NULL, .rows = g->width, .cols = hidden
-	};
-	struct xfp_linear_map up = {
-		.tensor = g->up, .bias = g->biases ? g->up_bias : NULL, .rows = g->width, .cols = hidden
-	};
-	struct xfp_linear_map down = {
-		.tensor = g->down, .bias = g->biases ? g->down_bias : NULL, .rows = hidden, .cols = g->width
-	};
+	struct xfp_linear_map gate = { .input = XFP_INPUT_MLP,
+				       .expert = g->expert,
+				       .tensor = g->gate,
+				       .bias = g->biases ? g->gate_bias : NULL,
+				       .rows = g->width,
+				       .cols = hidden };
+	struct xfp_linear_map up = gate, down = gate;
 	float *a = xfp_floats(count, g->width), *b = xfp_floats(count, g->width);
 	enum xfp_status status = a && b ? XFP_OK : xfp_no_memory(err);
 	struct xfp_view views[MATRICES];
 
+	up.tensor = g->up;
+	up.bias = g->biases ? g->up_bias : NULL;
+	down.input = g->down_input;
+	down.tensor = g->down;
+	down.bias = g->biases ? g->down_bias : NULL;
+	down.rows = hidden;
+	down.cols = g->width;
 	glu_views(g, hidden, views);
 	if (g->stacked)
 		down.part = &views[DOWN];
@@ -137,7 +144,9 @@ static enum xfp_status dense(const struct xfp_forward *forward, uint32_t layer, 
 			     struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
-	struct glu_tensors g = { .biases = d->mlp_bias, .fused = d->fused, .width = d->intermediate };
+	struct glu_tensors g = {
+		.biases = d->mlp_bias, .fused = d->fused, .width = d->intermediate, .down_input = XFP_INPUT_DOWN
+	};
 
 	xfp_layer_tensor(g.gate, forward->names, layer, d->fused ? "mlp.gate_up_proj.weight" : "mlp.gate_proj.weight");
 	xfp_layer_tensor(g.up, forward->names, layer, d->fused ? "mlp.gate_up_proj.weight" : "mlp.up_proj.weight");
@@ -190,7 +199,9 @@ static enum xfp_status route(const struct xfp_forward *forward, uint32_t layer, 
 	const struct xfp_description *d = forward->description;
 	double *probability = malloc(d->experts * sizeof *probability);
 	char tensor[XFP_TENSOR_NAME];
-	struct xfp_linear_map router = { .tensor = tensor, .rows = d->experts, .cols = d->hidden };
+	struct xfp_linear_map router = {
+		.input = XFP_INPUT_MLP, .tensor = tensor, .rows = d->experts, .cols = d->hidden
+	};
 	enum xfp_status status;
 
 	xfp_layer_tensor(tensor, forward->names, layer, d->expert_names->router);
@@ -207,7 +218,10 @@ static void expert_tensors(const struct xfp_forward *forward, uint32_t layer, ui
 	const struct xfp_expert_names *names = d->expert_names;
 	bool stacked = forward->names->stacked;
 
-	*g = (struct glu_tensors){ .width = d->expert_intermediate, .fused = stacked, .stacked = stacked };
+	*g = (struct glu_tensors){ .width = d->expert_intermediate,
+				   .fused = stacked,
+				   .stacked = stacked,
+				   .down_input = XFP_INPUT_EXPERT_DOWN };
 	if (stacked) {
 		g->number = number;
 		xfp_layer_tensor(g->gate, forward->names, layer, names->gate_up_stack);
@@ -220,23 +234,29 @@ static void expert_tensors(const struct xfp_forward *forward, uint32_t layer, ui
 	}
 }
 
-/* One expert: gather the tokens that selected it, compute, and add the outputs with their weights. */
+/* One expert: gather the tokens that selected it, compute, and add the outputs with their weights. `tokens` is memory
+ * for their numbers, or NULL. */
 static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t layer, uint32_t number,
-				  const float *weights, const float *x, float *gathered, float *output, float *y,
-				  struct xfp_error *err)
+				  const float *weights, const float *x, float *gathered, uint32_t *tokens,
+				  float *output, float *y, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
+	struct xfp_expert_vectors vectors = { number, forward->names->stacked, tokens };
 	struct glu_tensors g;
 	enum xfp_status status;
 	size_t count = 0;
 
 	for (size_t t = 0; t < forward->tokens; t++) {
-		if (weights[t * d->experts + number] != 0)
-			memcpy(gathered + count++ * d->hidden, x + t * d->hidden, d->hidden * sizeof *x);
+		if (weights[t * d->experts + number] == 0)
+			continue;
+		if (tokens)
+			tokens[count] = (uint32_t)t;
+		memcpy(gathered + count++ * d->hidden, x + t * d->hidden, d->hidden * sizeof *x);
 	}
-	if (!count)
+	if (!count && !forward->observer)
 		return XFP_OK;
 	expert_tensors(forward, layer, number, &g);
+	g.expert = &vectors;
 	if ((status = glu(forward, &g, gathered, count, output, err)))
 		return status;
 	for (size_t t = 0; t < forward->tokens; t++) {
@@ -256,12 +276,14 @@ static enum xfp_status one_by_one(const struct xfp_forward *forward, uint32_t la
 {
 	const struct xfp_description *d = forward->description;
 	float *gathered = xfp_floats(forward->tokens, d->hidden);
-	enum xfp_status status = gathered ? XFP_OK : xfp_no_memory(err);
+	uint32_t *tokens = forward->observer ? malloc(forward->tokens * sizeof *tokens) : NULL;
+	enum xfp_status status = gathered && (tokens || !forward->observer) ? XFP_OK : xfp_no_memory(err);
 
 	memset(y, 0, forward->tokens * d->hidden * sizeof *y);
 	for (uint32_t e = 0; !status && e < d->experts; e++)
-		status = add_expert(forward, layer, e, weights, x, gathered, output, y, err);
+		status = add_expert(forward, layer, e, weights, x, gathered, tokens, output, y, err);
 	free(gathered);
+	free(tokens);
 	return status;
 }
 
@@ -393,9 +415,9 @@ static enum xfp_status add_shared(const struct xfp_forward *forward, uint32_t la
 				  float *output, float *y, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
-	struct glu_tensors g = { .width = d->shared_intermediate };
+	struct glu_tensors g = { .width = d->shared_intermediate, .down_input = XFP_INPUT_SHARED_DOWN };
 	char tensor[XFP_TENSOR_NAME];
-	struct xfp_linear_map router = { .tensor = tensor, .rows = 1, .cols = d->hidden };
+	struct xfp_linear_map router = { .input = XFP_INPUT_MLP, .tensor = tensor, .rows = 1, .cols = d->hidden };
 	enum xfp_status status;
 
 	xfp_layer_tensor(tensor, forward->names, layer, d->expert_names->shared_router);

@@ -27,9 +27,19 @@ void xfp_layer_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names 
 void xfp_expert_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, uint32_t layer,
 		       const char *name, uint32_t expert);
 
-/* y[t][0 ... rows) = W x[t] + bias, for rows [first, first + rows) of a matrix of `cols` columns. `bias` names a
- * tensor, or is NULL. Vectors of x are `cols` apart, those of y `rows`. */
+/* The vectors that a matrix of an expert multiplies, for observers. */
+struct xfp_expert_vectors {
+	uint32_t expert;
+	bool stacked;
+	const uint32_t *tokens; /* NULL: there is no observer */
+};
+
+/* y[t][0 ... rows) = W x[t] + bias, for rows [first, first + rows) of a matrix of `cols` columns. `input` names x,
+ * which has the vectors of all tokens if `expert` is NULL. `bias` names a tensor, or is NULL. Vectors of x are `cols`
+ * apart, those of y `rows`. */
 struct xfp_linear_map {
+	const char *input;
+	const struct xfp_expert_vectors *expert;
 	const char *tensor, *bias;
 	const struct xfp_view *part; /* where the matrix is in a fused tensor; NULL: it is the tensor */
 	size_t first, rows, cols;

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/forward/description_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text/text.h"
+
+static void add_double(FILE *out, const char *name, double number)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &number, sizeof bits);
+	fprintf(out, "%s %016" PRIx64 "\n", name, bits);
+}
+
+static void add_number(FILE *out, const char *name, uint64_t number)
+{
+	fprintf(out, "%s %" PRIu64 "\n", name, number);
+}
+
+static void add_name(FILE *out, const char *name, const char *value)
+{
+	fprintf(out, "%s %s\n", name, value ? value : "-");
+}
+
+static void add_rope(FILE *out, const struct xfp_rope *rope)
+{
+	add_number(out, "rope", rope->scaling);
+	add_number(out, "dim", rope->dim);
+	add_double(out, "theta", rope->theta);
+	add_double(out, "factor", rope->factor);
+	add_double(out, "original_context", rope->original_context);
+	add_double(out, "low_frequency", rope->low_frequency);
+	add_double(out, "high_frequency", rope->high_frequency);
+	add_double(out, "beta_fast", rope->beta_fast);
+	add_double(out, "beta_slow", rope->beta_slow);
+	add_number(out, "truncate", rope->truncate);
+	add_double(out, "attention", rope->attention);
+	for (uint32_t i = 0; rope->longer && i < rope->dim / 2; i++)
+		add_double(out, "longer", rope->longer[i]);
+	for (uint32_t i = 0; rope->shorter && i < rope->dim / 2; i++)
+		add_double(out, "shorter", rope->shorter[i]);
+}
+
+static void add_expert_names(FILE *out, const struct xfp_expert_names *names)
+{
+	add_name(out, "router", names->router);
+	add_name(out, "gate", names->gate);
+	add_name(out, "up", names->up);
+	add_name(out, "down", names->down);
+	add_name(out, "gate_up_stack", names->gate_up_stack);
+	add_name(out, "down_stack", names->down_stack);
+	add_name(out, "shared_router", names->shared_router);
+	add_name(out, "shared_gate", names->shared_gate);
+	add_name(out, "shared_up", names->shared_up);
+	add_name(out, "shared_down", names->shared_down);
+}
+
+static void add_delta(FILE *out, const struct xfp_delta *delta)
+{
+	add_number(out, "key_heads", delta->key_heads);
+	add_number(out, "value_heads", delta->value_heads);
+	add_number(out, "key_dim", delta->key_dim);
+	add_number(out, "value_dim", delta->value_dim);
+	add_number(out, "kernel", delta->kernel);
+	add_number(out, "by_heads", delta->by_heads);
+}
+
+static void add_sizes(FILE *out, const struct xfp_description *d)
+{
+	add_number(out, "hidden", d->hidden);
+	add_number(out, "heads", d->heads);
+	add_number(out, "kv_heads", d->kv_heads);
+	add_number(out, "head_dim", d->head_dim);
+	add_number(out, "intermediate", d->intermediate);
+	add_number(out, "vocabulary", d->vocabulary);
+	add_number(out, "context", d->context);
+	add_number(out, "layers", d->layers);
+	add_number(out, "experts", d->experts);
+	add_number(out, "experts_per_token", d->experts_per_token);
+	add_number(out, "expert_intermediate", d->expert_intermediate);
+	add_number(out, "shared_intermediate", d->shared_intermediate);
+}
+
+static void add_computation(FILE *out, const struct xfp_description *d)
+{
+	add_double(out, "epsilon", d->epsilon);
+	add_double(out, "norm_offset", d->norm_offset);
+	add_number(out, "tied", d->tied);
+	add_name(out, "attention_norm", d->norms->attention);
+	add_name(out, "attention_output_norm", d->norms->attention_output);
+	add_name(out, "mlp_norm", d->norms->mlp);
+	add_name(out, "mlp_output_norm", d->norms->mlp_output);
+	add_number(out, "query_key_norm", d->query_key_norm);
+	add_number(out, "fused", d->fused);
+	add_double(out, "word_scale", d->word_scale);
+	add_double(out, "score_scale", d->score_scale);
+	add_double(out, "score_cap", d->score_cap);
+	add_double(out, "logit_cap", d->logit_cap);
+	add_number(out, "activation", d->activation);
+	add_number(out, "output_gate", d->output_gate);
+	add_number(out, "qkv_bias", d->qkv_bias);
+	add_number(out, "output_bias", d->output_bias);
+	add_number(out, "mlp_bias", d->mlp_bias);
+	add_number(out, "renormalise", d->renormalise);
+}
+
+char *xfp_description_text(const struct xfp_description *d)
+{
+	struct xfp_text text;
+
+	if (xfp_text_begin(&text)) {
+		add_name(text.stream, "family", d->family);
+		add_sizes(text.stream, d);
+		add_computation(text.stream, d);
+		if (d->expert_names)
+			add_expert_names(text.stream, d->expert_names);
+		for (uint32_t i = 0; i < d->ropes; i++)
+			add_rope(text.stream, &d->rope[i]);
+		add_delta(text.stream, &d->delta);
+		for (uint32_t i = 0; i < d->layers; i++)
+			fprintf(text.stream, "layer %" PRIu32 " %" PRIu32 " %d %d\n", d->layer[i].rope,
+				d->layer[i].window, d->layer[i].delta, d->layer[i].experts);
+	}
+	return xfp_text_end(&text) ? text.bytes : NULL;
+}
