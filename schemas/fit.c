@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schemas/fit.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "schemas/h5.h"
+#include "schemas/layout/bundle_layout.h"
 #include "schemas/setting.h"
 
 #define MIN_K 2
@@ -24,6 +26,20 @@ static hid_t candidate_type(void)
 	    MEMBER(bytes, H5T_NATIVE_UINT64) && MEMBER(outliers, H5T_NATIVE_UINT64) &&
 	    MEMBER(cos_median, H5T_NATIVE_DOUBLE) && MEMBER(cos_p5, H5T_NATIVE_DOUBLE) &&
 	    MEMBER(error, H5T_NATIVE_DOUBLE))
+		return type;
+#undef MEMBER
+	H5Tclose(type);
+	return -1;
+}
+
+static hid_t output_type(void)
+{
+	hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct xfp_output_measure));
+
+	if (type < 0)
+		return type;
+#define MEMBER(name) (H5Tinsert(type, #name, HOFFSET(struct xfp_output_measure, name), H5T_NATIVE_DOUBLE) >= 0)
+	if (MEMBER(median) && MEMBER(p5) && MEMBER(error))
 		return type;
 #undef MEMBER
 	H5Tclose(type);
@@ -116,6 +132,76 @@ enum xfp_status xfp_fit_write_library(struct xfp_artifact *a, const struct xfp_c
 	return status;
 }
 
+/* The number of candidates that have codes in a calibrated fit: all but fp8. */
+static uint32_t coded(const struct xfp_candidate *candidates, uint32_t count)
+{
+	return count && candidates[count - 1].mode == XFP_MODE_FP8 ? count - 1 : count;
+}
+
+static uint64_t groups_of(const struct xfp_candidate *c, uint64_t cols)
+{
+	return (cols + c->group - 1) / c->group;
+}
+
+enum xfp_status xfp_fit_begin_codes(struct xfp_artifact *a, uint64_t total_rows, uint64_t cols, uint64_t outliers,
+				    const struct xfp_candidate *candidates, uint32_t count, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	char name[40];
+
+	for (uint32_t i = 0; !status && i < coded(candidates, count); i++) {
+		const struct xfp_candidate *c = &candidates[i];
+		const uint64_t bytes = total_rows * groups_of(c, cols);
+
+		(void)((status = xfp_h5_reserve(a, dataset_of("byte", c, name), H5T_NATIVE_UINT8, bytes, err)) ||
+		       (status = xfp_h5_reserve(a, dataset_of("row", c, name), H5T_NATIVE_UINT8, total_rows, err)) ||
+		       (status = xfp_h5_reserve(a, dataset_of("index", c, name), H5T_NATIVE_UINT8,
+						total_rows * xfp_index_row_bytes(cols, c->k), err)) ||
+		       (status = xfp_h5_reserve(a, dataset_of("residual", c, name), H5T_NATIVE_UINT16, outliers, err)));
+	}
+	return status;
+}
+
+enum xfp_status xfp_fit_write_codes(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t cols,
+				    uint64_t first, uint64_t count, const struct xfp_fit_codes *codes,
+				    struct xfp_error *err)
+{
+	const uint64_t groups = groups_of(c, cols), bytes = xfp_index_row_bytes(cols, c->k);
+	enum xfp_status status;
+	char name[40];
+
+	(void)((status = xfp_h5_write_range(a, dataset_of("byte", c, name), H5T_NATIVE_UINT8, first * groups,
+					    count * groups, codes->byte, err)) ||
+	       (status = xfp_h5_write_range(a, dataset_of("row", c, name), H5T_NATIVE_UINT8, first, count, codes->row,
+					    err)) ||
+	       (status = xfp_h5_write_range(a, dataset_of("index", c, name), H5T_NATIVE_UINT8, first * bytes,
+					    count * bytes, codes->index, err)));
+	return status;
+}
+
+enum xfp_status xfp_fit_write_residuals(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t first,
+					uint64_t count, const uint16_t *residual, struct xfp_error *err)
+{
+	char name[40];
+
+	return count ? xfp_h5_write_range(a, dataset_of("residual", c, name), H5T_NATIVE_UINT16, first, count, residual,
+					  err)
+		     : XFP_OK;
+}
+
+static enum xfp_status write_outputs(struct xfp_artifact *a, const struct xfp_fit *fit, struct xfp_error *err)
+{
+	hid_t type = output_type();
+	enum xfp_status status;
+
+	if (type < 0)
+		return xfp_no_memory_for(err, a->path);
+	(void)((status = xfp_h5_write_u64(a, "unreached", fit->unreached, err)) ||
+	       (status = xfp_h5_write(a, "output", type, fit->candidate_count, fit->outputs, err)));
+	H5Tclose(type);
+	return status;
+}
+
 enum xfp_status xfp_candidates_write(struct xfp_artifact *a, const struct xfp_candidate *list, uint32_t count,
 				     struct xfp_error *err)
 {
@@ -138,6 +224,8 @@ enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, s
 	       (status = xfp_h5_write_u64(a, "rows", fit->rows, err)) ||
 	       (status = xfp_h5_write_u64(a, "cols", fit->cols, err)) ||
 	       (status = xfp_h5_write_text(a, "outliers", fit->outliers, err)));
+	if (!status && fit->calibrated)
+		status = write_outputs(a, fit, err);
 	return status ? status : xfp_candidates_write(a, fit->candidates, fit->candidate_count, err);
 }
 
@@ -207,6 +295,63 @@ static enum xfp_status check_candidate(struct xfp_artifact *a, const struct xfp_
 	return XFP_OK;
 }
 
+/* Check that a dataset of a candidate has `rows` times `each` elements. */
+static enum xfp_status check_count(struct xfp_artifact *a, const char *prefix, const struct xfp_candidate *c,
+				   uint64_t rows, uint64_t each, struct xfp_error *err)
+{
+	uint64_t wanted, count;
+	enum xfp_status status;
+	char name[40];
+
+	if ((status = xfp_h5_count(a, dataset_of(prefix, c, name), &count, err)))
+		return status;
+	if (!xfp_mul(rows, each, &wanted) || count != wanted)
+		return xfp_h5_damaged(a, err, "%s has %" PRIu64 " elements", name, count);
+	return XFP_OK;
+}
+
+static enum xfp_status check_codes(struct xfp_artifact *a, const struct xfp_fit *fit, uint64_t total_rows,
+				   struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < coded(fit->candidates, fit->candidate_count); i++) {
+		const struct xfp_candidate *c = &fit->candidates[i];
+
+		if (c->mode != XFP_MODE_V2C || !fit->cols || fit->cols > UINT32_MAX)
+			return xfp_h5_damaged(a, err, "candidate of %u bits cannot have codes", c->k);
+		(void)((status = check_count(a, "byte", c, total_rows, groups_of(c, fit->cols), err)) ||
+		       (status = check_count(a, "row", c, total_rows, 1, err)) ||
+		       (status = check_count(a, "index", c, total_rows, xfp_index_row_bytes(fit->cols, c->k), err)) ||
+		       (status = check_count(a, "residual", c, c->outliers, 1, err)));
+	}
+	return status;
+}
+
+static enum xfp_status read_outputs(struct xfp_artifact *a, struct xfp_fit *fit, struct xfp_error *err)
+{
+	hid_t type = output_type();
+	uint64_t unreached;
+	enum xfp_status status;
+
+	if (type < 0)
+		return xfp_no_memory_for(err, a->path);
+	(void)((status = xfp_h5_read_u64(a, "unreached", &unreached, err)) ||
+	       (status = xfp_h5_read(a, "output", type, fit->candidate_count, fit->outputs, err)));
+	H5Tclose(type);
+	if (!status && unreached > fit->matrices)
+		status = xfp_h5_damaged(a, err, "impossible count of matrices");
+	for (uint32_t i = 0; !status && i < fit->candidate_count; i++) {
+		const struct xfp_output_measure *o = &fit->outputs[i];
+
+		/* The comparisons are false for NaN. */
+		if (!(o->median >= -2 && o->median <= 2) || !(o->p5 >= -2 && o->p5 <= 2) || !(o->error >= 0))
+			status = xfp_h5_damaged(a, err, "impossible outputs");
+	}
+	fit->unreached = status ? 0 : (uint32_t)unreached;
+	return status;
+}
+
 static bool ascends(const struct xfp_candidate *a, const struct xfp_candidate *b)
 {
 	if (a->mode == XFP_MODE_FP8 || b->mode == XFP_MODE_FP8)
@@ -241,6 +386,10 @@ enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct
 			status = xfp_h5_damaged(a, err, "candidates do not ascend");
 	}
 	if (!status)
+		status = xfp_h5_has(a, "output", &read.calibrated, err);
+	if (!status && read.calibrated)
+		(void)((status = read_outputs(a, &read, err)) || (status = check_codes(a, &read, total_rows, err)));
+	if (!status)
 		*fit = read;
 	return status;
 }
@@ -272,4 +421,30 @@ enum xfp_status xfp_fit_read_library(struct xfp_artifact *a, const struct xfp_ca
 		status = xfp_h5_read_range(a, dataset_of("hints", c, name), H5T_NATIVE_FLOAT, 0, xfp_candidate_hints(c),
 					   hints, err);
 	return status;
+}
+
+enum xfp_status xfp_fit_read_codes(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t cols, uint64_t first,
+				   uint64_t count, const struct xfp_fit_codes *codes, struct xfp_error *err)
+{
+	const uint64_t groups = groups_of(c, cols), bytes = xfp_index_row_bytes(cols, c->k);
+	enum xfp_status status;
+	char name[40];
+
+	(void)((status = xfp_h5_read_range(a, dataset_of("byte", c, name), H5T_NATIVE_UINT8, first * groups,
+					   count * groups, codes->byte, err)) ||
+	       (status = xfp_h5_read_range(a, dataset_of("row", c, name), H5T_NATIVE_UINT8, first, count, codes->row,
+					   err)) ||
+	       (status = xfp_h5_read_range(a, dataset_of("index", c, name), H5T_NATIVE_UINT8, first * bytes,
+					   count * bytes, codes->index, err)));
+	return status;
+}
+
+enum xfp_status xfp_fit_read_residuals(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t first,
+				       uint64_t count, uint16_t *residual, struct xfp_error *err)
+{
+	char name[40];
+
+	return count ? xfp_h5_read_range(a, dataset_of("residual", c, name), H5T_NATIVE_UINT16, first, count, residual,
+					 err)
+		     : XFP_OK;
 }

@@ -11,6 +11,15 @@
  *   /hints-NAME     v2a: float32 [2 * L], the starting point for searching a group's entry (kernels/encode/scaled.h):
  *                   mean and deviation of each entry
  *   /cosine-NAME    float64 [R] between the source row and its reconstruction as stored
+ *
+ * A calibrated fit, made with the inputs of the unit's matrices, also has
+ *   attributes      unreached (matrices that no training input reached)
+ *   /output         compound [candidates], struct xfp_output_measure
+ * and, for every candidate but fp8, what the bundle stores (schemas/layout/bundle_layout.h), which depends on inputs:
+ *   /byte-NAME      uint8 [R * groups] bytes of groups
+ *   /row-NAME       uint8 [R] bytes of rows
+ *   /index-NAME     uint8 [R * xfp_index_row_bytes(cols, k)] packed indices
+ *   /residual-NAME  uint16 [outliers] fp16 residuals, by matrix, row and column
  */
 #ifndef XFP_FIT_H
 #define XFP_FIT_H
@@ -37,6 +46,12 @@ struct xfp_candidate {
 	double error;      /* squared error / squared norm of the whole unit */
 };
 
+/* The outputs of a candidate for inputs that it was not fitted to: w' x compared with w x. */
+struct xfp_output_measure {
+	double median, p5; /* of the cosines of rows, over these inputs; defined as cos_median and cos_p5 */
+	double error;      /* squared error / squared norm of the outputs of the whole unit */
+};
+
 #define XFP_MAX_CANDIDATES 16
 struct xfp_fit {
 	uint32_t matrices;
@@ -44,6 +59,9 @@ struct xfp_fit {
 	char outliers[33];
 	uint32_t candidate_count;
 	struct xfp_candidate candidates[XFP_MAX_CANDIDATES];
+	bool calibrated;
+	uint32_t unreached;
+	struct xfp_output_measure outputs[XFP_MAX_CANDIDATES];
 };
 
 /* The number of elements of a row's codebook or a unit's library (uint16), and of its hints (float); 0: it has none. */
@@ -89,6 +107,25 @@ enum xfp_status xfp_fit_write_rows(struct xfp_artifact *a, const struct xfp_cand
 enum xfp_status xfp_fit_write_library(struct xfp_artifact *a, const struct xfp_candidate *candidate,
 				      const uint16_t *library, const float *hints, struct xfp_error *err);
 enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, struct xfp_error *err);
+
+/* Codes of rows with `cols` columns, as the bundle stores them. */
+struct xfp_fit_codes {
+	uint8_t *byte, *row, *index; /* [rows][groups], [rows], [rows][xfp_index_row_bytes] */
+};
+/* Codes of a calibrated fit: reserve the datasets of all candidates; write or read the codes of rows [first, first +
+ * count), or residuals by number. */
+enum xfp_status xfp_fit_begin_codes(struct xfp_artifact *a, uint64_t total_rows, uint64_t cols, uint64_t outliers,
+				    const struct xfp_candidate *candidates, uint32_t count, struct xfp_error *err);
+enum xfp_status xfp_fit_write_codes(struct xfp_artifact *a, const struct xfp_candidate *candidate, uint64_t cols,
+				    uint64_t first, uint64_t count, const struct xfp_fit_codes *codes,
+				    struct xfp_error *err);
+enum xfp_status xfp_fit_read_codes(struct xfp_artifact *a, const struct xfp_candidate *candidate, uint64_t cols,
+				   uint64_t first, uint64_t count, const struct xfp_fit_codes *codes,
+				   struct xfp_error *err);
+enum xfp_status xfp_fit_write_residuals(struct xfp_artifact *a, const struct xfp_candidate *candidate, uint64_t first,
+					uint64_t count, const uint16_t *residual, struct xfp_error *err);
+enum xfp_status xfp_fit_read_residuals(struct xfp_artifact *a, const struct xfp_candidate *candidate, uint64_t first,
+				       uint64_t count, uint16_t *residual, struct xfp_error *err);
 
 /* Reading: the table; codebooks and cosines of a range of rows, where either pointer may be NULL; a library. */
 enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct xfp_error *err);

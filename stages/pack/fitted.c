@@ -64,7 +64,8 @@ static enum xfp_status pack_matrix(struct xfp_packing *p, const struct xfp_packi
 	if (!status && !p->residual)
 		status = xfp_no_memory(err);
 	if (!status)
-		status = pack_rows(p, methods, own, m, &marks, err);
+		status =
+			methods->copy ? methods->copy(own, m, &marks, err) : pack_rows(p, methods, own, m, &marks, err);
 	if (!status && methods->end)
 		status = methods->end(own, err);
 	if (!status && marks.count)

@@ -29,6 +29,8 @@ struct xfp_packing_methods {
 	enum xfp_status (*begin)(void *own, struct xfp_error *err);
 	/* Prepare for the rows of a block of matrix m. May be NULL. */
 	enum xfp_status (*block)(void *own, uint32_t m, const struct xfp_rows *rows, struct xfp_error *err);
+	/* Append the packed indices of matrix m, and set its residuals, without reading its weights. NULL: by row. */
+	enum xfp_status (*copy)(void *own, uint32_t m, const struct xfp_marks *marks, struct xfp_error *err);
 	/* Compute the packed indices and the residuals of row `at` of the block. Called for several rows at once, each
 	 * in its thread. */
 	void (*row)(void *own, int thread, const struct xfp_rows *rows, const struct xfp_marks *marks, uint64_t at);

@@ -2,7 +2,8 @@
 /*
  * groups.c - the parts of a v2a or v2c unit: packed indices, library, groups, balance, outliers.
  *
- * The library comes from the fit; the codes of groups are computed again, with the same result.
+ * The library comes from the fit; the codes of groups are computed again, with the same result, unless the fit contains
+ * them, because they depend on the inputs of the unit's matrices.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,31 @@ static void pack_row(void *own, int thread, const struct xfp_rows *rows, const s
 	for (uint64_t i = 0; i < count; i++)
 		p->packing.residual[marks->first[row] + i] =
 			xfp_residual(buffers->marked[i], buffers->value[column[i]]);
+}
+
+/* Copy the codes of a matrix from the fit. */
+static enum xfp_status copy_matrix(void *own, uint32_t m, const struct xfp_marks *marks, struct xfp_error *err)
+{
+	struct group_packing *p = own;
+	struct xfp_packing *packing = &p->packing;
+	struct xfp_artifact *fit = &packing->chosen.fit;
+	const struct xfp_candidate *candidate = p->library.candidate;
+	const uint64_t rows = packing->packed->rows, cols = packing->packed->cols;
+	enum xfp_status status = xfp_fit_read_residuals(fit, candidate, packing->chosen.known.first[m], marks->count,
+							packing->residual, err);
+
+	for (uint64_t first = 0; !status && first < rows; first += packing->block) {
+		const uint64_t count = rows - first < packing->block ? rows - first : packing->block;
+		const struct xfp_fit_codes codes = { p->entry + first * p->grouping.groups, p->row + first,
+						     packing->index };
+
+		status = xfp_fit_read_codes(fit, candidate, cols, m * rows + first, count, &codes, err);
+		if (!status)
+			status = xfp_part_append(&packing->part[XFP_PART_INDEX], packing->index,
+						 count * packing->row_bytes, err);
+		xfp_watch_done(packing->job->ledger->watcher, count * cols);
+	}
+	return status;
 }
 
 /* Write the groups of a matrix in the layout of bundle_layout.h. */
@@ -137,9 +163,7 @@ static void packing_free(struct group_packing *p)
 enum xfp_status xfp_pack_groups(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_artifact *artifact,
 				struct xfp_packed *packed, struct xfp_error *err)
 {
-	static const struct xfp_packing_methods methods = { .begin = write_library,
-							    .row = pack_row,
-							    .end = write_groups };
+	struct xfp_packing_methods methods = { .begin = write_library, .row = pack_row, .end = write_groups };
 	struct group_packing p = { .entry = NULL };
 	enum xfp_status status = xfp_packing_open(&p.packing, job, choice, packed, err);
 
@@ -148,6 +172,8 @@ enum xfp_status xfp_pack_groups(struct xfp_job *job, const struct xfp_choice *ch
 	if (!status)
 		status = xfp_fit_read_library(&p.packing.chosen.fit, &choice->candidate, p.stored.code, p.stored.hints,
 					      err);
+	if (p.packing.chosen.coded)
+		methods.copy = copy_matrix;
 	if (!status) {
 		xfp_library_open(&p.library, &p.stored);
 		status = xfp_packing_write(&p.packing, choice, &methods, &p, artifact, err);
