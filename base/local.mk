@@ -15,6 +15,7 @@ base_libbase_a_SOURCES = \
 	base/system/filesystem.h \
 	base/system/mapped.c \
 	base/system/mapped.h \
+	base/system/memory.h \
 	base/system/new_folder.c \
 	base/system/new_folder.h \
 	base/system/next_option.c \

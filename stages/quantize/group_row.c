@@ -4,20 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
+#include "base/system/memory.h"
 #include "kernels/common/decode.h"
 #include "kernels/encode/encode.h"
 #include "kernels/encode/scaled_published.h"
-
-static void *aligned(size_t bytes)
-{
-	size_t whole = xfp_align(bytes ? bytes : 1, 64);
-	void *buffer = aligned_alloc(64, whole);
-
-	if (buffer)
-		memset(buffer, 0, whole);
-	return buffer;
-}
 
 /* ---- rows -------------------------------------------------------------------------------------- */
 
@@ -41,18 +31,18 @@ bool xfp_group_row_init(struct xfp_group_row *row, const struct xfp_grouping *gr
 
 	*row = (struct xfp_group_row){ .grouping = *grouping };
 	if (grouping->mode == XFP_MODE_V2A) {
-		row->buffer = aligned(xfp_scaled_row_bytes(grouping->cols, grouping->group, grouping->fine));
+		row->buffer = xfp_aligned_new(xfp_scaled_row_bytes(grouping->cols, grouping->group, grouping->fine));
 		if (row->buffer)
 			xfp_scaled_row_init(&row->scaled, row->buffer, grouping->cols, grouping->group, grouping->fine);
 		return row->buffer;
 	}
 	row->compact = (struct xfp_compact_groups){ .group = grouping->group,
-						    .y = aligned(values * sizeof(float)),
-						    .mark = aligned(values / 8),
-						    .code = aligned(values),
-						    .largest = aligned(groups * sizeof(float)),
-						    .square = aligned(groups * sizeof(float)) };
-	row->mark = aligned(values / 8);
+						    .y = xfp_aligned_new(values * sizeof(float)),
+						    .mark = xfp_aligned_new(values / 8),
+						    .code = xfp_aligned_new(values),
+						    .largest = xfp_aligned_new(groups * sizeof(float)),
+						    .square = xfp_aligned_new(groups * sizeof(float)) };
+	row->mark = xfp_aligned_new(values / 8);
 	return row->compact.y && row->compact.mark && row->compact.code && row->compact.largest &&
 	       row->compact.square && row->mark;
 }
@@ -68,10 +58,15 @@ void xfp_group_row_free(struct xfp_group_row *row)
 	free(row->compact.square);
 }
 
+uint8_t xfp_group_row_byte(const float *x, uint64_t cols, uint64_t marks)
+{
+	return xfp_compact_row_byte(cols > marks ? xfp_encoder()->rows->norm(x, cols) / (double)(cols - marks) : 0);
+}
+
 void xfp_group_row_load(struct xfp_group_row *row, const float *x, const uint32_t *marked, uint64_t marks)
 {
 	const struct xfp_encoder *encoder = xfp_encoder();
-	uint64_t cols = row->grouping.cols, counted = cols - marks;
+	uint64_t cols = row->grouping.cols;
 
 	row->x = x;
 	row->marked = marked;
@@ -82,7 +77,7 @@ void xfp_group_row_load(struct xfp_group_row *row, const float *x, const uint32_
 	}
 	for (uint64_t i = 0; i < marks; i++)
 		row->mark[marked[i] / 16] |= (uint16_t)(1u << marked[i] % 16);
-	row->row = xfp_compact_row_byte(counted ? encoder->rows->norm(x, cols) / (double)counted : 0);
+	row->row = xfp_group_row_byte(x, cols, marks);
 	encoder->compact->load(&row->compact, 0, x, marks ? row->mark : NULL, cols, xfp_compact_row(row->row));
 	for (uint64_t i = 0; i < marks; i++)
 		row->mark[marked[i] / 16] = 0;
@@ -98,13 +93,13 @@ unsigned xfp_library_published(const struct xfp_parameters *parameters)
 bool xfp_library_init(struct xfp_group_library *library, const struct xfp_candidate *candidate, unsigned published)
 {
 	*library = (struct xfp_group_library){ .candidate = candidate, .published = published };
-	library->entries = aligned(((size_t)candidate->library << candidate->k) * sizeof(float));
+	library->entries = xfp_aligned_new(((size_t)candidate->library << candidate->k) * sizeof(float));
 	if (!library->entries)
 		return false;
 	if (candidate->mode == XFP_MODE_V2A)
-		library->scaled = aligned(xfp_scaled_library_bytes(candidate->k, candidate->library));
+		library->scaled = xfp_aligned_new(xfp_scaled_library_bytes(candidate->k, candidate->library));
 	else
-		library->compact = aligned(sizeof *library->compact);
+		library->compact = xfp_aligned_new(sizeof *library->compact);
 	return library->scaled || library->compact;
 }
 
@@ -148,12 +143,13 @@ bool xfp_group_codes_init(struct xfp_group_codes *codes, const struct xfp_groupi
 {
 	bool scaled = grouping->mode == XFP_MODE_V2A;
 
-	*codes = (struct xfp_group_codes){ .entry = aligned(grouping->groups),
-					   .index = aligned(xfp_padded(grouping->groups * grouping->group)) };
+	*codes = (struct xfp_group_codes){ .entry = xfp_aligned_new(grouping->groups),
+					   .index = xfp_aligned_new(xfp_padded(grouping->groups * grouping->group)) };
 	if (scaled) {
-		codes->scale = aligned(grouping->groups * sizeof *codes->scale);
-		codes->midpoint = aligned(grouping->groups * sizeof *codes->midpoint);
-		codes->codebook = aligned((grouping->groups << (grouping->fine ? 6 : 4)) * sizeof *codes->codebook);
+		codes->scale = xfp_aligned_new(grouping->groups * sizeof *codes->scale);
+		codes->midpoint = xfp_aligned_new(grouping->groups * sizeof *codes->midpoint);
+		codes->codebook =
+			xfp_aligned_new((grouping->groups << (grouping->fine ? 6 : 4)) * sizeof *codes->codebook);
 	}
 	return codes->entry && codes->index && (!scaled || (codes->scale && codes->midpoint && codes->codebook));
 }

@@ -40,6 +40,8 @@ struct xfp_group_row {
 /* False if memory runs out; the caller frees the row even then. */
 bool xfp_group_row_init(struct xfp_group_row *row, const struct xfp_grouping *grouping);
 void xfp_group_row_free(struct xfp_group_row *row);
+/* Compute the byte d of a row of v2c (kernels/encode/compact.h) that has zeros at its marked columns. */
+uint8_t xfp_group_row_byte(const float *x, uint64_t cols, uint64_t marks);
 /* Load a padded row, with zeros at marked columns, and the marked columns, ascending; both are borrowed. */
 void xfp_group_row_load(struct xfp_group_row *row, const float *x, const uint32_t *marked, uint64_t marks);
 

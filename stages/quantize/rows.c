@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/system/memory.h"
 #include "kernels/common/scale.h"
 #include "kernels/encode/encode.h"
 #include "schemas/digest.h"
@@ -163,12 +164,7 @@ void xfp_rows_close(struct xfp_rows *rows)
 
 float *xfp_row_new(uint64_t cols)
 {
-	size_t bytes = (xfp_padded(cols) + XFP_LANES) * sizeof(float);
-	float *row = aligned_alloc(64, bytes);
-
-	if (row)
-		memset(row, 0, bytes);
-	return row;
+	return xfp_aligned_new((xfp_padded(cols) + XFP_LANES) * sizeof(float));
 }
 
 enum xfp_status xfp_scaling_init(struct xfp_scaling *scaling, uint64_t cols, struct xfp_error *err)

@@ -15,9 +15,9 @@
  * later pass reads the weights again, and a page of a file can change without a change of its times. Each of these
  * passes therefore computes the digest, too, and fails at the end if it differs from the first: those of
  * xfp-outlier-extract for moments and outliers, of xfp-lloyd-fit and xfp-libfit over all rows, and of xfp-pack, in
- * every mode. The single rows that xfp-survey samples are compared one by one (struct xfp_peaks). The rows that
- * xfp-libfit trains on are not checked: the pass over all rows, which the same process makes afterwards, detects any
- * earlier change.
+ * every mode, unless it copies codes that xfp-libfit stored. The single rows that xfp-survey samples are compared one
+ * by one (struct xfp_peaks). The rows that xfp-libfit trains on are not checked: the pass over all rows, which the same
+ * process makes afterwards, detects any earlier change.
  */
 #ifndef XFP_ROWS_H
 #define XFP_ROWS_H
