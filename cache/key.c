@@ -195,26 +195,29 @@ enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *p
 	return text_end(&text, key, err);
 }
 
-enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameters *p, uint32_t bits,
+enum xfp_status xfp_key_library(const char *outliers, const char *inputs, const struct xfp_parameters *p, uint32_t bits,
 				struct xfp_key *key, struct xfp_error *err)
 {
 	struct xfp_text text;
 	char set[24];
 
 	add(text_begin(&text, XFP_FIT_KIND, XFP_ALGORITHM_LIBRARY, XFP_FIT_VERSION), "outliers %s\n", outliers);
+	if (*inputs)
+		add(&text, "inputs %s\nfeedback %u\n", inputs, XFP_ALGORITHM_FEEDBACK);
 	add_modes(&text, p->modes & XFP_LIBRARY_MODES);
 	add(&text, "bits %s\n", xfp_bits_format(bits, set));
 	add_libraries(&text, p);
 	return text_end(&text, key, err);
 }
 
-enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const struct xfp_parameters *parameters,
-				 struct xfp_key *key, struct xfp_error *err)
+enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const char *inputs,
+				 const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
 {
 	uint32_t bits = xfp_fit_bits(parameters, kind);
 
-	return kind == XFP_FIT_BASE || kind == XFP_FIT_EXTENDED ? xfp_key_fit(outliers, parameters, bits, key, err)
-								: xfp_key_library(outliers, parameters, bits, key, err);
+	return kind == XFP_FIT_BASE || kind == XFP_FIT_EXTENDED
+		       ? xfp_key_fit(outliers, parameters, bits, key, err)
+		       : xfp_key_library(outliers, inputs, parameters, bits, key, err);
 }
 
 enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], const char *survey,

@@ -13,7 +13,8 @@
  *                       start and iterations, or "fit optimal"; group, library and libfit as for a fit of libraries
  *   outliers            dtype, shape, digest of every matrix; sigma, cap, balance
  *   fit                 of codebooks: key of the outliers; bits; start and iterations, or "fit optimal"
- *                       of libraries: key of the outliers; modes, v2a and v2c; bits; if not default:
+ *                       of libraries: key of the outliers; with error feedback: key of the inputs, and its version;
+ *                       modes, v2a and v2c; bits; if not default:
  *                       the size of groups and, for v2a, that of the library and libfit: "libfit published", and
  *                       with it iterations
  *   choice              keys of the fits that it was made from, one to four, each with the seal of the candidates
@@ -63,6 +64,7 @@
 #define XFP_ALGORITHM_OUTLIERS 1
 #define XFP_ALGORITHM_FIT 4
 #define XFP_ALGORITHM_LIBRARY 2
+#define XFP_ALGORITHM_FEEDBACK 1
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 2
 #define XFP_ALGORITHM_FP8 3
@@ -110,15 +112,15 @@ enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct
 			       struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err);
-/* `bits`: the set of widths that this fit measures. */
+/* `bits`: the set of widths that this fit measures. `inputs`: key of the inputs of the unit's layer; "" without. */
 enum xfp_status xfp_key_fit(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
 			    struct xfp_key *key, struct xfp_error *err);
-enum xfp_status xfp_key_library(const char *outliers, const struct xfp_parameters *parameters, uint32_t bits,
-				struct xfp_key *key, struct xfp_error *err);
+enum xfp_status xfp_key_library(const char *outliers, const char *inputs, const struct xfp_parameters *parameters,
+				uint32_t bits, struct xfp_key *key, struct xfp_error *err);
 
-/* The key of a fit of any kind; `parameters` holds the bits that it measures. */
-enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const struct xfp_parameters *parameters,
-				 struct xfp_key *key, struct xfp_error *err);
+/* The key of a fit of any kind; `parameters` holds the bits that it measures. `inputs` only matters for libraries. */
+enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const char *inputs,
+				 const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 /* `fits`: the fits that were read for the choice, indexed by enum xfp_fit_kind. `survey`: key of the unit's survey if
  * it selected the outlier threshold; otherwise NULL or "". */
 enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], const char *survey,

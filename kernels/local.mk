@@ -40,6 +40,7 @@ kernels_libkernels_a_SOURCES = \
 	kernels/feedback/feedback_plain.c \
 	kernels/feedback/feedback_set.h \
 	kernels/feedback/input_moments.c \
+	kernels/feedback/outputs.c \
 	kernels/feedback/prepare.c \
 	kernels/ggml/blocks.h \
 	kernels/ggml/iq4.c \

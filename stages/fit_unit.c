@@ -16,6 +16,12 @@ struct unit_fit {
 	const struct xfp_fit_methods *methods;
 	struct xfp_artifact outliers;
 	char outliers_key[33];
+	/* with error feedback: */
+	const struct xfp_layer_inputs *layer;
+	struct xfp_artifact artifact;
+	struct xfp_inputs inputs;
+	struct xfp_second_moments moments;
+	struct xfp_outputs outputs;
 	struct xfp_fitting fitting;
 };
 
@@ -27,12 +33,13 @@ struct row_walk {
 	void *own;
 };
 
-/* Visit the training rows of matrix m. */
-static enum xfp_status walk_matrix(struct unit_fit *u, uint32_t m, struct row_walk *walk, struct xfp_error *err)
+/* Visit the training rows of matrix m, the number `at` of those that are trained on. */
+static enum xfp_status walk_matrix(struct unit_fit *u, uint32_t at, uint32_t m, struct row_walk *walk,
+				   struct xfp_error *err)
 {
 	struct xfp_matrix_source source = xfp_ledger_source(u->job->ledger, m);
 	const struct xfp_outliers *known = &u->fitting.known;
-	uint64_t first = m * known->rows;
+	uint64_t first = at * known->rows;
 	struct xfp_marks marks = { 0 };
 	struct xfp_rows rows = { 0 };
 	float *x = xfp_row_new(known->cols);
@@ -45,7 +52,7 @@ static enum xfp_status walk_matrix(struct unit_fit *u, uint32_t m, struct row_wa
 	xfp_fitting_matrix(&u->fitting, m);
 	for (; !status && walk->next < walk->n; walk->next++) {
 		uint64_t row = walk->next * u->fitting.training.rows / walk->n - first;
-		struct xfp_training_row taken = { .x = x };
+		struct xfp_training_row taken = { .x = x, .matrix = at };
 
 		if (row >= known->rows || (status = xfp_rows_one(&rows, row, err)))
 			break;
@@ -67,35 +74,69 @@ static enum xfp_status walk_unit(void *context, uint64_t n,
 				 struct xfp_error *err)
 {
 	struct unit_fit *u = context;
+	const struct xfp_training *training = &u->fitting.training;
 	struct row_walk walk = { .n = n, .visit = visit, .own = own };
+	uint32_t matrices = training->moments ? training->matrices : u->fitting.known.matrices;
 	enum xfp_status status = XFP_OK;
 
-	for (uint32_t m = 0; !status && m < u->fitting.known.matrices; m++)
-		if (walk.next < n &&
-		    walk.next * u->fitting.training.rows / n < (m + (uint64_t)1) * u->fitting.known.rows)
-			status = walk_matrix(u, m, &walk, err);
+	for (uint32_t i = 0; !status && i < matrices; i++)
+		if (walk.next < n && walk.next * training->rows / n < (i + (uint64_t)1) * u->fitting.known.rows)
+			status = walk_matrix(u, i, training->moments ? training->matrix[i] : i, &walk, err);
 	return status;
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------ */
+
+static enum xfp_status open_inputs(struct unit_fit *u, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_stamped_open(&u->job->store, u->job->work, XFP_LAYER | u->layer->layer,
+						  XFP_STAMP_INPUTS, u->layer->key, &u->artifact, err);
+
+	return status ? status : xfp_inputs_read(&u->artifact, &u->inputs, err);
+}
+
+/* Prepare for error feedback. A unit whose tensors the layer does not multiply by is fitted without. */
+static enum xfp_status use_inputs(struct unit_fit *u, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	struct xfp_fitting *fitting = &u->fitting;
+	const struct xfp_outliers *known = &fitting->known;
+	struct xfp_training *training = &fitting->training;
+	const struct xfp_measure *measure = &fitting->measure;
+	bool found = false;
+	enum xfp_status status = open_inputs(u, err);
+
+	if (!status)
+		status = xfp_second_moments_init(&u->moments, &u->artifact, &u->inputs, u->job->ledger, known->balance,
+						 fitting->threads, &found, err);
+	if (status || !found)
+		return status;
+	training->moments = &u->moments;
+	training->matrices = xfp_second_moments_largest(&u->moments, training->matrix, &training->blocks);
+	training->rows = training->matrices * known->rows;
+	fitting->outputs = &u->outputs;
+	status = xfp_outputs_init(&u->outputs, measure->count, known->matrices, known->rows, known->cols,
+				  fitting->threads, err);
+	u->outputs.unreached = u->moments.unreached;
+	return status ? status
+		      : xfp_fit_begin_codes(artifact, known->matrices * known->rows, known->cols,
+					    known->first[known->matrices], measure->candidates, measure->count, err);
 }
 
 /* ---- all rows ---------------------------------------------------------------------------------- */
 
 /* Rows are independent of each other. */
-static enum xfp_status fit_matrix(struct unit_fit *u, uint32_t m, struct xfp_artifact *artifact, struct xfp_error *err)
+static enum xfp_status fit_rows(struct unit_fit *u, uint32_t m, const struct xfp_matrix_source *source,
+				const struct xfp_marks *marks, struct xfp_artifact *artifact, struct xfp_error *err)
 {
-	struct xfp_matrix_source source = xfp_ledger_source(u->job->ledger, m);
 	struct xfp_fitting *fitting = &u->fitting;
-	struct xfp_marks marks = { 0 };
 	struct xfp_rows rows = { 0 };
 	bool wide = fitting->known.cols >= WIDE; /* one long row has as much work as a block of short ones */
-	enum xfp_status status = xfp_marks_load(&u->outliers, &fitting->known, m, &marks, err);
+	enum xfp_status status = xfp_rows_open_again(source, fitting->known.source[m], &rows, err);
 
-	xfp_fitting_matrix(fitting, m);
-	if (!status)
-		status = xfp_rows_open_again(&source, fitting->known.source[m], &rows, err);
 	while (!status && !(status = xfp_rows_next(&rows, err)) && rows.count) {
 #pragma omp parallel for schedule(dynamic, 4)
 		for (uint64_t r = 0; r < rows.count; r++) {
-			xfp_fitting_row(fitting, xfp_thread(), &rows, &marks, r);
+			xfp_fitting_row(fitting, xfp_thread(), &rows, marks, r);
 			if (wide)
 				xfp_fitting_done(fitting, 1);
 		}
@@ -106,6 +147,23 @@ static enum xfp_status fit_matrix(struct unit_fit *u, uint32_t m, struct xfp_art
 			status = xfp_measure_flush(&fitting->measure, artifact, err);
 	}
 	xfp_rows_close(&rows);
+	return status;
+}
+
+static enum xfp_status fit_matrix(struct unit_fit *u, uint32_t m, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	struct xfp_matrix_source source = xfp_ledger_source(u->job->ledger, m);
+	struct xfp_fitting *fitting = &u->fitting;
+	struct xfp_marks marks = { 0 };
+	enum xfp_status status = xfp_marks_load(&u->outliers, &fitting->known, m, &marks, err);
+
+	xfp_fitting_matrix(fitting, m);
+	if (!status && !fitting->training.moments)
+		status = fit_rows(u, m, &source, &marks, artifact, err);
+	else if (!status)
+		status = u->methods->matrix(fitting, fitting->own, m, &source, &marks, artifact, err);
+	if (!status && fitting->training.moments)
+		status = xfp_measure_flush(&fitting->measure, artifact, err);
 	xfp_marks_free(&marks);
 	return status;
 }
@@ -118,18 +176,24 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 	struct xfp_measure *measure = &u->fitting.measure;
 	const struct xfp_outliers *known = &u->fitting.known;
 	enum xfp_status status = xfp_outliers_read(&u->outliers, &u->fitting.known, err);
+	uint64_t held;
 
 	/* A unit with NaN or infinite weights has no candidates. */
 	if (!status && !(known->sigma[0] < 0))
 		measure->count = xfp_candidates_of(u->kind, &job->parameters, measure->candidates);
-	u->fitting.training =
-		(struct xfp_training){ known->matrices * known->rows, job->ledger->watcher, u, walk_unit };
+	u->fitting.training = (struct xfp_training){
+		.rows = known->matrices * known->rows, .watcher = job->ledger->watcher, .context = u, .walk = walk_unit
+	};
 	xfp_watch_more(job->ledger->watcher, xfp_fitting_work(&job->parameters, measure->candidates, measure->count, 1,
 							      known->matrices * known->rows, known->cols));
 	if (!status)
 		status = xfp_fitting_init(&u->fitting, err);
+	if (!status && u->layer && xfp_candidates_fitted(measure->candidates, measure->count))
+		status = use_inputs(u, artifact, err);
+	/* With inputs, results are those of a matrix. */
+	held = u->fitting.training.moments ? known->rows : xfp_rows_block(&source) + XFP_MEASURE_HELD;
 	if (!status)
-		status = xfp_measure_begin(measure, xfp_rows_block(&source) + XFP_MEASURE_HELD, err);
+		status = xfp_measure_begin(measure, held, err);
 	if (!status)
 		status = xfp_fit_begin(artifact, job->unit->experts * job->unit->rows, measure->candidates,
 				       measure->count, err);
@@ -138,23 +202,25 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 	for (uint32_t m = 0; !status && measure->count && m < job->unit->experts; m++)
 		status = fit_matrix(u, m, artifact, err);
 	if (!status)
-		status = xfp_measure_end(measure, known, u->outliers_key, artifact, err);
+		status = xfp_measure_end(measure, u->fitting.outputs, known, u->outliers_key, artifact, err);
 	return status;
 }
 
 enum xfp_status xfp_fit_unit(struct xfp_job *job, enum xfp_fit_kind kind, const struct xfp_fit_methods *methods,
-			     struct xfp_error *err)
+			     const struct xfp_layer_inputs *inputs, struct xfp_error *err)
 {
-	struct unit_fit u = {
-		.job = job, .kind = kind, .methods = methods, .fitting = { .parameters = &job->parameters }
-	};
+	struct unit_fit u = { .job = job,
+			      .kind = kind,
+			      .methods = methods,
+			      .layer = inputs,
+			      .fitting = { .parameters = &job->parameters } };
 	enum xfp_stamp stamp = xfp_fit_stamp(kind);
 	struct xfp_key key = { 0 };
 	enum xfp_status status;
 
 	status = xfp_job_open(job, XFP_STAMP_OUTLIERS, &u.outliers, u.outliers_key, err);
 	if (!status)
-		status = xfp_key_fit_kind(kind, u.outliers_key, &job->parameters, &key, err);
+		status = xfp_key_fit_kind(kind, u.outliers_key, inputs ? inputs->key : "", &job->parameters, &key, err);
 	if (!status)
 		status = xfp_job_make(job, stamp, &key, fill, &u, err);
 	if (!status)
@@ -162,5 +228,9 @@ enum xfp_status xfp_fit_unit(struct xfp_job *job, enum xfp_fit_kind kind, const 
 	xfp_key_free(&key);
 	xfp_artifact_close(&u.outliers);
 	xfp_fitting_free(&u.fitting);
+	xfp_outputs_free(&u.outputs);
+	xfp_second_moments_free(&u.moments);
+	xfp_inputs_free(&u.inputs);
+	xfp_artifact_close(&u.artifact);
 	return status;
 }

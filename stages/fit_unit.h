@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fit_unit.h - shared code of the fitting stages: from a unit's outliers to a fit artifact, row by row.
+ * fit_unit.h - shared code of the fitting stages: from a unit's outliers, and the inputs of its matrices, to a fit
+ * artifact.
  *
  * Reading, scaling, marks, threads, results and the artifact are handled here; the methods only fit rows.
  */
@@ -10,8 +11,14 @@
 #include "stages/quantize/fit_rows.h"
 #include "stages/stage.h"
 
-/* Fit the job's unit, unless its artifact exists; then write its stamp. */
+/* The inputs of the unit's layer. */
+struct xfp_layer_inputs {
+	uint32_t layer;
+	char key[33];
+};
+
+/* Fit the job's unit, unless its artifact exists; then write its stamp. `inputs` NULL: without error feedback. */
 enum xfp_status xfp_fit_unit(struct xfp_job *job, enum xfp_fit_kind kind, const struct xfp_fit_methods *methods,
-			     struct xfp_error *err);
+			     const struct xfp_layer_inputs *inputs, struct xfp_error *err);
 
 #endif

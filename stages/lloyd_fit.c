@@ -14,7 +14,7 @@
 
 static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 {
-	return xfp_fit_unit(job, job->extended ? XFP_FIT_EXTENDED : XFP_FIT_BASE, &xfp_fit_codebooks, err);
+	return xfp_fit_unit(job, job->extended ? XFP_FIT_EXTENDED : XFP_FIT_BASE, &xfp_fit_codebooks, NULL, err);
 }
 
 int main(int argc, char **argv)

@@ -6,6 +6,10 @@ if CONVERTER
 noinst_LIBRARIES += stages/libstages.a
 endif
 stages_libstages_a_SOURCES = \
+	stages/feedback/outputs.c \
+	stages/feedback/outputs.h \
+	stages/feedback/second_moments.c \
+	stages/feedback/second_moments.h \
 	stages/fit_unit.c \
 	stages/fit_unit.h \
 	stages/inspect/classify.c \
@@ -44,13 +48,19 @@ stages_libstages_a_SOURCES = \
 	stages/quantize/decide.h \
 	stages/quantize/distribution.c \
 	stages/quantize/distribution.h \
+	stages/quantize/feedback_rows.c \
+	stages/quantize/feedback_rows.h \
 	stages/quantize/fit_codebooks.c \
+	stages/quantize/fit_feedback.c \
 	stages/quantize/fit_fp8.c \
 	stages/quantize/fit_libraries.c \
 	stages/quantize/fit_rows.c \
 	stages/quantize/fit_rows.h \
 	stages/quantize/group_row.c \
 	stages/quantize/group_row.h \
+	stages/quantize/library_feedback.c \
+	stages/quantize/library_feedback.h \
+	stages/quantize/library_fit.h \
 	stages/quantize/library_train.c \
 	stages/quantize/library_train.h \
 	stages/quantize/marks.c \

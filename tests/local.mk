@@ -15,6 +15,7 @@ noinst_PROGRAMS += tests/make-checkpoint
 check_PROGRAMS += \
 	tests/bench/bench \
 	tests/feedback \
+	tests/inputs \
 	tests/kernel-verify-broken \
 	tests/make-compact-seeds \
 	tests/tokenize
@@ -528,6 +529,7 @@ EXTRA_DIST += \
 	tests/families.py \
 	tests/families_judge.py \
 	tests/families_published.py \
+	tests/calibrated_fit.py \
 	tests/feedback_reference.py \
 	tests/golden.sha256 \
 	tests/hostile_text.py \

@@ -193,7 +193,7 @@ static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_se
 	struct xfp_fit *fit = &((struct finding *)own)->of[kind].fit;
 	char *hex = p->state->key[xfp_fit_stamp(kind)];
 	struct xfp_key key = { 0 };
-	enum xfp_status status = xfp_key_fit_kind(kind, input->outliers, &p->parameters, &key, err);
+	enum xfp_status status = xfp_key_fit_kind(kind, input->outliers, "", &p->parameters, &key, err);
 
 	if (status)
 		return status;

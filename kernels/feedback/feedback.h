@@ -182,4 +182,14 @@ void xfp_feedback_store(const struct xfp_feedback_batch *batch, size_t at, const
 uint8_t xfp_feedback_sample(const struct xfp_feedback_batch *batch, size_t at, size_t group,
 			    const struct xfp_compact_groups *sample, size_t to, uint8_t *index);
 
+/* ---- outputs ----------------------------------------------------------------------------------------------- */
+
+/* Inputs, bf16, as panels of sixteen: [panels][cols][16]; those that are missing in the last panel are zero. */
+size_t xfp_feedback_panels_values(size_t cols, size_t inputs);
+void xfp_feedback_panels_load(const uint16_t *x, size_t inputs, size_t cols, double *panels);
+
+/* Multiply sixteen rows, a tile of [cols][16], by each input: out has [16] sums over columns, in order, for each input
+ * of the panels. */
+void xfp_feedback_outputs(const double *panels, size_t inputs, const float *tile, size_t cols, double *out);
+
 #endif

@@ -183,4 +183,4 @@ static void end(void *own)
 	free(fit);
 }
 
-const struct xfp_fit_methods xfp_fit_codebooks = { begin, fit_row, end };
+const struct xfp_fit_methods xfp_fit_codebooks = { begin, fit_row, NULL, end };

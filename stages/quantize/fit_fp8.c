@@ -111,4 +111,4 @@ static void end(void *own)
 	free(fit);
 }
 
-const struct xfp_fit_methods xfp_fit_fp8 = { begin, fit_row, end };
+const struct xfp_fit_methods xfp_fit_fp8 = { begin, fit_row, NULL, end };

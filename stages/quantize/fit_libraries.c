@@ -7,32 +7,11 @@
 #include "kernels/encode/assign.h"
 #include "kernels/encode/cosine.h"
 #include "kernels/encode/encode.h"
-#include "stages/quantize/fit_rows.h"
-#include "stages/quantize/group_row.h"
+#include "stages/quantize/library_fit.h"
 #include "stages/quantize/library_train.h"
 
-#define MAX_GROUPINGS 6
-
-struct library_fit {
-	struct xfp_grouping groupings[MAX_GROUPINGS];
-	uint32_t grouping_count;
-	uint32_t grouping_of[XFP_MAX_CANDIDATES], count; /* index of each candidate's grouping */
-	struct xfp_library_code code[XFP_MAX_CANDIDATES];
-	struct xfp_group_library libraries[XFP_MAX_CANDIDATES];
-	struct library_buffers *buffers; /* one per thread */
-	int threads;
-};
-
-/* One thread's buffers for a row, all padded. */
-struct library_buffers {
-	float *w, *x, *value;
-	float *marked; /* x of the outliers, in their order */
-	struct xfp_group_row rows[MAX_GROUPINGS];
-	struct xfp_group_codes codes[MAX_GROUPINGS];
-};
-
 /* Candidates with the same groups share the rows cut into groups. */
-static void list_groupings(struct library_fit *fit, const struct xfp_fitting *fitting)
+static void list_groupings(struct xfp_library_fit *fit, const struct xfp_fitting *fitting)
 {
 	fit->count = fitting->measure.fitted;
 	for (uint32_t i = 0; i < fit->count; i++) {
@@ -49,7 +28,7 @@ static void list_groupings(struct library_fit *fit, const struct xfp_fitting *fi
 
 /* ---- libraries --------------------------------------------------------------------------------- */
 
-static enum xfp_status train(const struct xfp_fitting *fitting, struct library_fit *fit, uint32_t g,
+static enum xfp_status train(const struct xfp_fitting *fitting, struct xfp_library_fit *fit, uint32_t g,
 			     struct xfp_error *err)
 {
 	bool scaled = fit->groupings[g].mode == XFP_MODE_V2A;
@@ -69,7 +48,7 @@ static enum xfp_status train(const struct xfp_fitting *fitting, struct library_f
 				 &fit->groupings[g], candidates, count, code, err);
 }
 
-static enum xfp_status make_libraries(const struct xfp_fitting *fitting, struct library_fit *fit,
+static enum xfp_status make_libraries(const struct xfp_fitting *fitting, struct xfp_library_fit *fit,
 				      struct xfp_artifact *artifact, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -90,19 +69,18 @@ static enum xfp_status make_libraries(const struct xfp_fitting *fitting, struct 
 
 /* ---- rows -------------------------------------------------------------------------------------- */
 
-/* Compare the reconstruction, residuals included, with the source. */
-static struct xfp_row_error measure(const struct xfp_fitting *fitting, struct library_buffers *buffers, double norm)
+struct xfp_row_error xfp_library_measure(const struct xfp_fitting *fitting, const float *w, double norm, float *value)
 {
 	const struct xfp_row_encoder *encoder = xfp_encoder()->rows;
 	uint64_t cols = fitting->known.cols;
 	struct xfp_row_sums sums;
 
 	if (!(fitting->unit.back > 0)) {
-		xfp_unscale_row(buffers->value, fitting->down, fitting->exponent, cols, buffers->value);
-		return xfp_row_compare(buffers->w, buffers->value, cols);
+		xfp_unscale_row(value, fitting->down, fitting->exponent, cols, value);
+		return xfp_row_compare(w, value, cols);
 	}
-	encoder->scale(buffers->value, fitting->down, cols, buffers->value);
-	sums = encoder->compare(buffers->w, buffers->value, 1, cols);
+	encoder->scale(value, fitting->down, cols, value);
+	sums = encoder->compare(w, value, 1, cols);
 	sums.error *= fitting->unit.back;
 	sums.square *= fitting->unit.back;
 	return xfp_row_result(norm, sums);
@@ -111,8 +89,8 @@ static struct xfp_row_error measure(const struct xfp_fitting *fitting, struct li
 static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, const struct xfp_rows *rows,
 		    const struct xfp_marks *marks, uint64_t r)
 {
-	const struct library_fit *fit = own;
-	struct library_buffers *buffers = &fit->buffers[thread];
+	const struct xfp_library_fit *fit = own;
+	struct xfp_library_buffers *buffers = &fit->buffers[thread];
 	uint64_t number = rows->first + r, at = fitting->measure.held + r;
 	const uint32_t *column = marks->column + marks->first[number];
 	uint64_t count = marks->first[number + 1] - marks->first[number];
@@ -134,13 +112,13 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 
 			*value += xfp_half_to_float(xfp_residual(buffers->marked[j], *value));
 		}
-		fitting->measure.row[i][at] = measure(fitting, buffers, start.norm);
+		fitting->measure.row[i][at] = xfp_library_measure(fitting, buffers->w, start.norm, buffers->value);
 	}
 }
 
 /* ---- the stage --------------------------------------------------------------------------------- */
 
-static bool buffers_init(struct library_buffers *buffers, const struct library_fit *fit, uint64_t cols)
+static bool buffers_init(struct xfp_library_buffers *buffers, const struct xfp_library_fit *fit, uint64_t cols)
 {
 	bool good = true;
 
@@ -157,7 +135,7 @@ static bool buffers_init(struct library_buffers *buffers, const struct library_f
 static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *artifact, void **own,
 			     struct xfp_error *err)
 {
-	struct library_fit *fit = *own = calloc(1, sizeof *fit);
+	struct xfp_library_fit *fit = *own = calloc(1, sizeof *fit);
 	bool good;
 
 	if (!fit)
@@ -172,12 +150,12 @@ static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *a
 
 static void end(void *own)
 {
-	struct library_fit *fit = own;
+	struct xfp_library_fit *fit = own;
 
 	if (!fit)
 		return;
 	for (int i = 0; fit->buffers && i < fit->threads; i++) {
-		struct library_buffers *buffers = &fit->buffers[i];
+		struct xfp_library_buffers *buffers = &fit->buffers[i];
 
 		free(buffers->w);
 		free(buffers->x);
@@ -196,4 +174,4 @@ static void end(void *own)
 	free(fit);
 }
 
-const struct xfp_fit_methods xfp_fit_libraries = { begin, fit_row, end };
+const struct xfp_fit_methods xfp_fit_libraries = { begin, fit_row, xfp_fit_with_feedback, end };

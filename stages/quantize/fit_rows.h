@@ -10,6 +10,8 @@
 #define XFP_FIT_ROWS_H
 
 #include "schemas/parameters.h"
+#include "stages/feedback/outputs.h"
+#include "stages/feedback/second_moments.h"
 #include "stages/quantize/marks.h"
 #include "stages/quantize/measure.h"
 #include "stages/quantize/rows.h"
@@ -19,6 +21,7 @@ struct xfp_training_row {
 	const float *x;
 	const uint32_t *marked;
 	uint64_t marks;
+	uint32_t matrix; /* the row's matrix: its place in `matrix` of struct xfp_training */
 };
 
 /* Rows to train a library on: `walk` passes rows number i * rows / n, i = 0 ... n - 1, to `visit`. */
@@ -29,6 +32,11 @@ struct xfp_training {
 	enum xfp_status (*walk)(void *context, uint64_t n,
 				void (*visit)(void *own, const struct xfp_training_row *row, uint64_t i), void *own,
 				struct xfp_error *err);
+	/* With error feedback: the moments of the unit's inputs; the matrices whose rows `walk` passes, and the blocks
+	 * of their columns to train on. NULL: without, and rows are those of all matrices. */
+	struct xfp_second_moments *moments;
+	uint32_t matrix[XFP_TRAINED_MATRICES], matrices;
+	size_t blocks;
 };
 
 struct xfp_fit_methods;
@@ -44,6 +52,7 @@ struct xfp_fitting {
 	struct xfp_measure_unit unit; /* unit of the current matrix */
 	int exponent;
 	int threads;
+	struct xfp_outputs *outputs;           /* measured if the unit has inputs (training.moments); otherwise NULL */
 	const struct xfp_fit_methods *methods; /* methods and their state, set by xfp_fitting_begin */
 	void *own, *own_fp8;
 };
@@ -73,6 +82,11 @@ struct xfp_fit_methods {
 	/* Process row r of a block on one of the threads; results go into fitting->measure, at held + r. */
 	void (*row)(const struct xfp_fitting *fitting, void *own, int thread, const struct xfp_rows *rows,
 		    const struct xfp_marks *marks, uint64_t r);
+	/* With inputs, in place of its rows: process matrix m, whose results are held afterwards, and store its codes.
+	 * NULL: there is no such method. */
+	enum xfp_status (*matrix)(struct xfp_fitting *fitting, void *own, uint32_t m,
+				  const struct xfp_matrix_source *source, const struct xfp_marks *marks,
+				  struct xfp_artifact *artifact, struct xfp_error *err);
 	void (*end)(void *own);
 };
 extern const struct xfp_fit_methods xfp_fit_codebooks; /* v2 */

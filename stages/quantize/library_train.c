@@ -9,9 +9,11 @@
 #include "kernels/encode/encode.h"
 #include "kernels/encode/lloyd.h"
 #include "kernels/encode/scaled_published.h"
+#include "stages/quantize/library_feedback.h"
 
 #define COMPACT_ROUNDS 3
-#define COMPACT_MIN 2048 /* groups of a sample: a 64th of all, within these bounds */
+#define FEEDBACK_ROUNDS 3 /* and with error feedback, if the inputs are known */
+#define COMPACT_MIN 2048  /* groups of a sample: a 64th of all, within these bounds */
 #define PUBLISHED_GROUPS 8192
 
 /* Work per weight of a sampled row: for reading it, and for fitting codebooks of its groups with the published
@@ -22,8 +24,9 @@
 
 /* The groups in the sample. */
 struct sampling {
-	uint64_t rows; /* rows of the sample */
-	uint64_t each; /* groups of a sampled row */
+	uint64_t rows;   /* rows of the sample */
+	uint64_t groups; /* the first groups of a row, among which are those of the sample */
+	uint64_t each;   /* groups of a sampled row */
 };
 
 struct sample {
@@ -37,6 +40,8 @@ struct sample {
 	struct xfp_group_row row, sampled; /* the current row; the sample in the form of a row */
 	float *weight;                     /* [groups] square of the row scale */
 	uint64_t peaks[XFP_COMPACT_PEAKS];
+	const struct xfp_training *training;
+	struct xfp_library_feedback feedback; /* if the training has moments */
 	/* v2a */
 	struct xfp_scaled_sample scaled;
 	void *scaled_buffer;
@@ -59,16 +64,26 @@ static uint64_t wanted(const struct sample *s, uint64_t groups)
 	return count < groups ? count : groups;
 }
 
-static struct sampling sampling_of(const struct sample *s, uint64_t rows)
+/* The groups of a row that the sample is drawn from: all, or those of the blocks that are trained on. */
+static uint64_t groups_of(const struct sample *s)
 {
 	const struct xfp_grouping *grouping = &s->grouping;
-	uint64_t count = wanted(s, rows * grouping->groups);
-	uint64_t min = (count + grouping->groups - 1) / grouping->groups;
-	struct sampling sampling = { .rows = min > XFP_SAMPLE_ROWS ? min : XFP_SAMPLE_ROWS };
+	size_t blocks = xfp_feedback_blocks(grouping->cols);
+
+	if (!s->training->moments)
+		return grouping->groups;
+	return xfp_compact_groups_of(xfp_feedback_first(grouping->cols, grouping->group, blocks, s->training->blocks),
+				     grouping->group);
+}
+
+static struct sampling sampling_of(const struct sample *s, uint64_t rows)
+{
+	uint64_t groups = groups_of(s), count = wanted(s, rows * groups), min = (count + groups - 1) / groups;
+	struct sampling sampling = { .groups = groups, .rows = min > XFP_SAMPLE_ROWS ? min : XFP_SAMPLE_ROWS };
 
 	sampling.rows = sampling.rows < rows ? sampling.rows : rows;
 	sampling.each = (count + sampling.rows - 1) / sampling.rows;
-	sampling.each = sampling.each < grouping->groups ? sampling.each : grouping->groups;
+	sampling.each = sampling.each < groups ? sampling.each : groups;
 	return sampling;
 }
 
@@ -102,6 +117,9 @@ static enum xfp_status sample_init(struct sample *s, const struct xfp_grouping *
 		good = xfp_group_row_init(&s->sampled, &all) && good;
 		good = (s->weight = malloc(max * sizeof *s->weight)) && good;
 	}
+	if (good && s->training->moments)
+		return xfp_library_feedback_init(&s->feedback, s->training, grouping, s->sampling.rows,
+						 s->sampling.each, err);
 	return good ? XFP_OK : xfp_no_memory(err);
 }
 
@@ -114,12 +132,13 @@ static void sample_free(struct sample *s)
 		free(s->codebook[c]);
 	free(s->weight);
 	free(s->scaled_buffer);
+	xfp_library_feedback_free(&s->feedback);
 }
 
 /* The ith sampled group of sampled row `number`. */
 static uint64_t group_of(const struct sample *s, uint64_t i, uint64_t number)
 {
-	return (i * s->grouping.groups / s->sampling.each + number) % s->grouping.groups;
+	return (i * s->sampling.groups / s->sampling.each + number) % s->sampling.groups;
 }
 
 /* Fit codebooks of the groups of a row, for every candidate. */
@@ -152,6 +171,8 @@ static void add_row(void *own, const struct xfp_training_row *row, uint64_t numb
 	}
 	if (grouping->mode == XFP_MODE_V2C)
 		xfp_group_row_load(&s->row, row->x, row->marked, row->marks);
+	if (s->training->moments)
+		xfp_library_feedback_add(&s->feedback, row, number);
 	scale = xfp_compact_row(s->row.row);
 	for (uint64_t i = 0; i < s->sampling.each; i++) {
 		uint64_t group = group_of(s, i, number);
@@ -159,6 +180,8 @@ static void add_row(void *own, const struct xfp_training_row *row, uint64_t numb
 		if (grouping->mode == XFP_MODE_V2C) {
 			xfp_compact_copy(&s->sampled.compact, s->count, &s->row.compact, group);
 			s->weight[s->count] = scale * scale;
+			if (s->training->moments)
+				s->feedback.group[s->count] = (uint32_t)group;
 		} else {
 			xfp_scaled_sample_set(&s->scaled, s->count, row->x, grouping->cols, group * grouping->group,
 					      grouping->group, row->marked, row->marks);
@@ -168,6 +191,30 @@ static void add_row(void *own, const struct xfp_training_row *row, uint64_t numb
 }
 
 /* ---- training ---------------------------------------------------------------------------------- */
+
+static void update_compact(const struct sample *s, struct xfp_compact_book *book,
+			   const struct xfp_compact_groups *groups, const uint8_t *byte, const uint8_t *index,
+			   struct xfp_compact_sums *sums)
+{
+	memset(sums, 0, sizeof *sums);
+	xfp_compact_train(book, groups, s->count, s->weight, byte, index, sums);
+	xfp_compact_update(book, sums, true);
+}
+
+static enum xfp_status train_with_feedback(struct sample *s, struct xfp_compact_book *book,
+					   struct xfp_compact_sums *sums, struct xfp_error *err)
+{
+	struct xfp_library_feedback *feedback = &s->feedback;
+	enum xfp_status status = XFP_OK;
+
+	for (int round = 0; !status && s->training->moments && round < FEEDBACK_ROUNDS; round++) {
+		xfp_compact_prepare(book);
+		status = xfp_library_feedback_round(feedback, book, err);
+		if (!status)
+			update_compact(s, book, &feedback->sample.compact, feedback->byte, feedback->index, sums);
+	}
+	return status;
+}
 
 static enum xfp_status train_compact(struct sample *s, const struct xfp_candidate *candidate,
 				     const struct xfp_library_code *code, struct xfp_error *err)
@@ -186,11 +233,10 @@ static enum xfp_status train_compact(struct sample *s, const struct xfp_candidat
 		for (int round = 0; round < COMPACT_ROUNDS; round++) {
 			xfp_compact_prepare(book);
 			xfp_encoder()->compact->assign(book, &s->sampled.compact, 0, s->count, byte, index, NULL);
-			memset(sums, 0, sizeof *sums);
-			xfp_compact_train(book, &s->sampled.compact, s->count, s->weight, byte, index, sums);
-			xfp_compact_update(book, sums, true);
+			update_compact(s, book, &s->sampled.compact, byte, index, sums);
 			xfp_watch_done(s->watcher, s->library_work / COMPACT_ROUNDS);
 		}
+		status = train_with_feedback(s, book, sums, err);
 		xfp_compact_finish(book, code->code);
 	}
 	xfp_library_free(&library);
@@ -250,7 +296,7 @@ enum xfp_status xfp_library_train(const struct xfp_training *training, unsigned 
 				  const struct xfp_grouping *grouping, const struct xfp_candidate *const *candidates,
 				  uint32_t count, struct xfp_library_code *const *code, struct xfp_error *err)
 {
-	struct sample s = { .published = published, .candidates = candidates };
+	struct sample s = { .training = training, .published = published, .candidates = candidates };
 	enum xfp_status status = sample_init(&s, grouping, training->rows, count, err);
 
 	if (!status) {

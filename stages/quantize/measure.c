@@ -86,8 +86,9 @@ static enum xfp_status summarize_cosines(struct xfp_artifact *artifact, uint64_t
 	return status;
 }
 
-enum xfp_status xfp_measure_end(struct xfp_measure *measure, const struct xfp_outliers *known, const char *outliers,
-				struct xfp_artifact *artifact, struct xfp_error *err)
+enum xfp_status xfp_measure_end(struct xfp_measure *measure, const struct xfp_outputs *outputs,
+				const struct xfp_outliers *known, const char *outliers, struct xfp_artifact *artifact,
+				struct xfp_error *err)
 {
 	struct xfp_fit table = {
 		.matrices = known->matrices, .rows = known->rows, .cols = known->cols, .candidate_count = measure->count
@@ -96,6 +97,11 @@ enum xfp_status xfp_measure_end(struct xfp_measure *measure, const struct xfp_ou
 	enum xfp_status status = measure->held ? xfp_measure_flush(measure, artifact, err) : XFP_OK;
 
 	snprintf(table.outliers, sizeof table.outliers, "%s", outliers);
+	if (outputs) {
+		table.calibrated = true;
+		table.unreached = outputs->unreached;
+		xfp_outputs_end(outputs, table.outputs);
+	}
 	for (uint32_t i = 0; !status && i < measure->count; i++) {
 		struct xfp_candidate *candidate = &table.candidates[i];
 

@@ -13,6 +13,7 @@
 #include "kernels/encode/cosine.h"
 #include "schemas/fit.h"
 #include "schemas/outliers.h"
+#include "stages/feedback/outputs.h"
 
 #define XFP_MEASURE_HELD 1024 /* rows of results that are worth one write */
 
@@ -34,9 +35,10 @@ void xfp_measure_free(struct xfp_measure *measure);
 /* Write the held results. */
 enum xfp_status xfp_measure_flush(struct xfp_measure *measure, struct xfp_artifact *artifact, struct xfp_error *err);
 
-/* Write the table of candidates, computed from the measurements of all rows. */
-enum xfp_status xfp_measure_end(struct xfp_measure *measure, const struct xfp_outliers *known, const char *outliers,
-				struct xfp_artifact *artifact, struct xfp_error *err);
+/* Write the table of candidates, computed from the measurements of all rows, and from those of outputs unless NULL. */
+enum xfp_status xfp_measure_end(struct xfp_measure *measure, const struct xfp_outputs *outputs,
+				const struct xfp_outliers *known, const char *outliers, struct xfp_artifact *artifact,
+				struct xfp_error *err);
 
 /* The unit of measured weights, 2^s, and 4^-s; 1 and 0 if undoing the exponent may round. */
 struct xfp_measure_unit {

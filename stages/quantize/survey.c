@@ -409,7 +409,9 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	uint32_t all;
 
 	fitting->known.first = malloc((fitting->known.matrices + (size_t)1) * sizeof *fitting->known.first);
-	fitting->training = (struct xfp_training){ survey->rows, survey->watcher, &survey_run, walk_sample };
+	fitting->training = (struct xfp_training){
+		.rows = survey->rows, .watcher = survey->watcher, .context = &survey_run, .walk = walk_sample
+	};
 	fitting->measure.count = xfp_candidates_with(library, parameters, bits, fitting->measure.candidates);
 	if (!cosine || !fitting->known.first)
 		status = xfp_no_memory(err);

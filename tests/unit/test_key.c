@@ -22,7 +22,7 @@ struct ingredients {
 	uint32_t matrices;
 	uint64_t rows, cols;
 	uint8_t source[20][16];
-	const char *survey, *outliers, *base, *library, *extended;
+	const char *survey, *outliers, *inputs, *base, *library, *extended;
 	struct xfp_candidate measured[2]; /* measured by the fit */
 	uint32_t measured_count;
 	struct xfp_choice choice;
@@ -52,6 +52,7 @@ static struct ingredients usual(void)
 		.rows = 8,
 		.cols = 6,
 		.outliers = OUTLIERS,
+		.inputs = "",
 		.base = BASE,
 		.measured = { { XFP_MODE_V2, 2, 4000, 0, 0, 66, 1, 0.97, 0.96, 0.2 },
 			      { XFP_MODE_V2, 3, 4000, 0, 0, 77, 1, 0.99, 0.98, 0.1 } },
@@ -78,7 +79,8 @@ static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
 
 	assert_int_equal(xfp_key_survey(&source, &in->parameters, &key[SURVEY_KEY], NULL), 0);
 	assert_int_equal(xfp_key_outliers(&source, &in->parameters, &key[OUTLIERS_KEY], NULL), 0);
-	assert_int_equal(xfp_key_library(in->outliers, &in->parameters, in->bits, &key[LIBRARY_KEY], NULL), 0);
+	assert_int_equal(xfp_key_library(in->outliers, in->inputs, &in->parameters, in->bits, &key[LIBRARY_KEY], NULL),
+			 0);
 	assert_int_equal(xfp_key_fit(in->outliers, &in->parameters, in->bits, &key[FIT_KEY], NULL), 0);
 	assert_int_equal(xfp_key_choice(fits, in->survey, &in->policy, in->dtype, in->matrices, &in->parameters,
 					&key[CHOICE_KEY], NULL),
@@ -142,6 +144,7 @@ static void exactly_what_depends(void **state)
 	EXPECT(in.parameters.outlier_cap = 1, S | O);
 	EXPECT(in.parameters.balance = 0, S | O);
 	EXPECT(in.outliers = MORE, F | L);
+	EXPECT(in.inputs = MORE, L);
 	EXPECT(in.bits = 0x60, F | L);
 	EXPECT(in.parameters.start = XFP_START_MINMAX, S | F);
 	EXPECT(in.parameters.lloyd_iterations = 19, S | F);

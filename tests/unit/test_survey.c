@@ -159,7 +159,8 @@ static uint32_t fitted(struct subject *s, enum xfp_fit_kind kind, struct xfp_can
 	struct xfp_fit fit;
 	char key[33];
 
-	expect(xfp_fit_unit(&s->job, kind, kind == XFP_FIT_BASE ? &xfp_fit_codebooks : &xfp_fit_libraries, &err), &err);
+	expect(xfp_fit_unit(&s->job, kind, kind == XFP_FIT_BASE ? &xfp_fit_codebooks : &xfp_fit_libraries, NULL, &err),
+	       &err);
 	expect(xfp_job_open(&s->job, xfp_fit_stamp(kind), &artifact, key, &err), &err);
 	expect(xfp_fit_read(&artifact, &fit, &err), &err);
 	xfp_artifact_close(&artifact);
