@@ -13,9 +13,9 @@
 
 struct xfp_census_item {
 	char key[33];
-	const char *kind; /* "survey", "outliers", "fit", "choice" or "packed"; "" if the manifest has no row for it */
-	const char *unit; /* "" if unknown */
-	uint64_t bytes;   /* size of the file; without a file, as recorded in the manifest */
+	const char *kind;       /* "survey", "fit" and so on; "" if the manifest has no row for it */
+	const char *unit;       /* "" if unknown */
+	uint64_t bytes;         /* size of the file; without a file, as recorded in the manifest */
 	uint64_t known_bytes;   /* size recorded in the manifest */
 	int64_t made;           /* time of the file, seconds since 1970; 0: no file */
 	double seconds;         /* time that it took to make */

@@ -52,15 +52,14 @@ void xfp_key_list_free(struct xfp_key_list *list)
 
 /* ---- artifacts used by runs -------------------------------------------------------------------- */
 
-/* A fit that was not chosen is found only through the choice. The first, empty row distinguishes an empty list from a
- * failure. */
-#define KEYS_OF(outputs)                                                                                   \
-	"WITH used AS (SELECT u.* FROM run_units AS u JOIN runs AS r ON r.run = u.run WHERE " outputs ") " \
-	"SELECT '' AS key UNION SELECT outliers_key FROM used WHERE outliers_key IS NOT NULL "             \
-	"UNION SELECT fit_key FROM used WHERE fit_key IS NOT NULL "                                        \
-	"UNION SELECT choice_key FROM used WHERE choice_key IS NOT NULL "                                  \
-	"UNION SELECT packed_key FROM used WHERE packed_key IS NOT NULL "                                  \
-	"UNION SELECT i.input FROM inputs AS i JOIN used ON i.key = used.choice_key ORDER BY key"
+/* The artifacts of the units, and everything that these were made from: a fit that was not chosen is found only through
+ * the choice, inputs of layers only through fits. The first, empty row distinguishes an empty list from a failure. */
+#define KEYS_OF(outputs)                                                                                              \
+	"WITH RECURSIVE used AS (SELECT u.* FROM run_units AS u JOIN runs AS r ON r.run = u.run WHERE " outputs "), " \
+	"made (key) AS (SELECT outliers_key FROM used UNION SELECT fit_key FROM used "                                \
+	"UNION SELECT choice_key FROM used UNION SELECT packed_key FROM used "                                        \
+	"UNION SELECT i.input FROM inputs AS i JOIN made ON i.key = made.key) "                                       \
+	"SELECT '' AS key UNION SELECT key FROM made WHERE key IS NOT NULL ORDER BY key"
 
 static const char own_keys[] = KEYS_OF("r.output = ?");
 static const char other_keys[] = KEYS_OF("r.output <> ?");

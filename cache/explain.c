@@ -69,6 +69,9 @@ enum xfp_status xfp_manifest_content(struct xfp_manifest *m, const char *kind, c
 		{ "packed",
 		  "SELECT mode, k, matrices, \"rows\", cols, outliers, bytes, index_bytes, code_bytes, "
 		  "group_bytes, balance_bytes, outlier_bytes, cos_median, cos_p5, error FROM packed WHERE key = ?" },
+		{ "inputs",
+		  "SELECT layer, tokens, length, hidden, experts_per_token, inputs, tensors FROM layer_inputs WHERE "
+		  "key = ?" },
 	};
 	enum xfp_status status = XFP_OK;
 	sqlite3_stmt *row = NULL;

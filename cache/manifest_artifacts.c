@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "cache/manifest_db.h"
 #include "cache/seal.h"
+#include "schemas/inputs.h"
 #include "schemas/outliers.h"
 #include "schemas/packed.h"
 #include "schemas/surveyed.h"
@@ -18,6 +19,7 @@ static const char insert_outliers[] = "INSERT INTO outliers VALUES (?, ?, ?, ?, 
 static const char insert_candidate[] = "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char insert_choice[] = "INSERT INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char insert_packed[] = "INSERT INTO packed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char insert_layer_inputs[] = "INSERT INTO layer_inputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
 static const char select_candidates[] =
 	"SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error "
 	"FROM candidates WHERE fit_key = ? ORDER BY number";
@@ -114,6 +116,21 @@ static enum xfp_status add_packed(struct xfp_manifest *m, struct xfp_artifact *a
 	return status;
 }
 
+static enum xfp_status add_layer_inputs(struct xfp_manifest *m, struct xfp_artifact *a, const char *key,
+					struct xfp_error *err)
+{
+	struct xfp_inputs inputs = { 0 };
+	enum xfp_status status = xfp_inputs_read(a, &inputs, err);
+
+	if (!status)
+		status = xfp_manifest_exec(m, err, insert_layer_inputs, "tiiiiiii", key, (int64_t)inputs.layer,
+					   (int64_t)inputs.tokens, (int64_t)inputs.length, (int64_t)inputs.hidden,
+					   (int64_t)inputs.experts_per_token, (int64_t)inputs.input_count,
+					   (int64_t)inputs.tensor_count);
+	xfp_inputs_free(&inputs);
+	return status;
+}
+
 static const struct kind {
 	const char *name;
 	uint32_t version;
@@ -121,7 +138,7 @@ static const struct kind {
 } kinds[] = {
 	{ XFP_SURVEY_KIND, XFP_SURVEY_VERSION, add_survey }, { XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, add_outliers },
 	{ XFP_FIT_KIND, XFP_FIT_VERSION, add_fit },          { XFP_CHOICE_KIND, XFP_CHOICE_VERSION, add_choice },
-	{ XFP_PACKED_KIND, XFP_PACKED_VERSION, add_packed },
+	{ XFP_PACKED_KIND, XFP_PACKED_VERSION, add_packed }, { XFP_INPUTS_KIND, XFP_INPUTS_VERSION, add_layer_inputs },
 };
 
 static const struct kind *find_kind(const char *name, uint32_t version)
@@ -149,7 +166,8 @@ const char *xfp_manifest_kind(const char *name)
 static enum xfp_status add_inputs(struct xfp_manifest *m, const struct xfp_artifact_label *label, const char *key,
 				  struct xfp_error *err)
 {
-	static const char *const names[] = { "outliers", "fit", "extended", "library", "extended-library", "survey" };
+	static const char *const names[] = { "outliers",         "fit",    "extended", "library",
+					     "extended-library", "survey", "inputs" };
 	enum xfp_status status = XFP_OK;
 	const char *line = label->key_text, *end;
 
@@ -199,6 +217,7 @@ static enum xfp_status drop_rows(struct xfp_manifest *m, const char *key, struct
 		"DELETE FROM artifacts WHERE key = ?",      "DELETE FROM inputs WHERE key = ?",
 		"DELETE FROM outliers WHERE key = ?",       "DELETE FROM choices WHERE key = ?",
 		"DELETE FROM candidates WHERE fit_key = ?", "DELETE FROM packed WHERE key = ?",
+		"DELETE FROM layer_inputs WHERE key = ?",
 	};
 	enum xfp_status status = XFP_OK;
 

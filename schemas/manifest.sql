@@ -23,7 +23,7 @@
 -- Every artifact that was found whole. One row here, and one or more in the table of its kind.
 CREATE TABLE artifacts (
 	key      TEXT PRIMARY KEY,
-	kind     TEXT NOT NULL,     -- survey, outliers, fit, choice or packed
+	kind     TEXT NOT NULL,     -- survey, outliers, fit, choice, packed or inputs
 	version  INTEGER NOT NULL,  -- of that kind's layout
 	unit     TEXT NOT NULL,     -- the unit it was first made for; others may share it
 	bytes    INTEGER NOT NULL,  -- of the file
@@ -36,7 +36,8 @@ CREATE INDEX artifacts_by_kind ON artifacts (kind, bytes, seconds);
 -- What an artifact was made from: the ingredients of its key that are keys themselves.
 CREATE TABLE inputs (
 	key   TEXT NOT NULL REFERENCES artifacts (key) ON DELETE CASCADE,
-	name  TEXT NOT NULL,        -- outliers, fit, extended, library, extended-library or survey
+	name  TEXT NOT NULL,        -- outliers, fit, extended, library, extended-library or survey; inputs: of a fit
+	                            -- those of its layer, of a layer's inputs those of the layer before
 	input TEXT NOT NULL,
 	PRIMARY KEY (key, name)
 ) WITHOUT ROWID;
@@ -105,6 +106,18 @@ CREATE TABLE packed (
 	cos_median    REAL NOT NULL,
 	cos_p5        REAL NOT NULL,
 	error         REAL NOT NULL
+) WITHOUT ROWID;
+
+-- Artifacts of kind inputs: what the matrices of a layer multiplied, for the tokens of a calibration.
+CREATE TABLE layer_inputs (
+	key               TEXT PRIMARY KEY REFERENCES artifacts (key) ON DELETE CASCADE,
+	layer             INTEGER NOT NULL, -- from 0; the number of layers: the input of the output head
+	tokens            INTEGER NOT NULL,
+	length            INTEGER NOT NULL, -- tokens of a window
+	hidden            INTEGER NOT NULL, -- columns of the residual stream
+	experts_per_token INTEGER NOT NULL, -- 0: a layer without experts
+	inputs            INTEGER NOT NULL, -- distinct inputs
+	tensors           INTEGER NOT NULL  -- that are multiplied by them
 ) WITHOUT ROWID;
 
 -- ---- sources --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include "cache/gc.h"
 #include "commands/cache/cache.h"
 #include "commands/ui/record.h"
+#include "schemas/inputs.h"
 #include "stages/work/stages.h"
 
 #define MAX_RUNS 10 /* in text; JSON lists all */
@@ -126,8 +127,10 @@ static enum xfp_status print_text(const struct figures *f, struct xfp_error *err
 	unsigned i;
 
 	puts("kind       artifacts      size   current      size    share    seconds");
+	/* Only calibrated conversions have inputs. */
 	for (i = 0; (kind = xfp_kind_at(i)); i++)
-		print_line(f, kind, &f->kind[i]);
+		if (f->kind[i].artifacts || strcmp(kind, XFP_INPUTS_KIND) != 0)
+			print_line(f, kind, &f->kind[i]);
 	if (f->kind[i].artifacts)
 		print_line(f, "unknown", &f->kind[i]);
 	print_line(f, "all", &f->all);

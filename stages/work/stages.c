@@ -120,7 +120,7 @@ bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_stamp sta
 /* Steps whose artifacts have the same kind are adjacent. */
 const char *xfp_kind_at(unsigned place)
 {
-	for (int s = 0; s < XFP_STAMPS; s++)
+	for (int s = 0; s <= XFP_STAMP_INPUTS; s++)
 		if ((!s || strcmp(xfp_steps[s].kind, xfp_steps[s - 1].kind)) && !place--)
 			return xfp_steps[s].kind;
 	return NULL;

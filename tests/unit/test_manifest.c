@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "schemas/inputs.h"
 #include "tests/unit/cache_fixture.h"
 
 /* ---- artifacts ----------------------------------------------------------------------------------- */
@@ -81,6 +82,61 @@ static void damaged_artifact(void **state)
 	xfp_manifest_close(m);
 	free(manifest);
 	free(path);
+	xfp_store_close(&store);
+}
+
+#define LAYER_0 "e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0"
+#define LAYER_1 "e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1"
+
+static void add_layer(const struct xfp_store *store, const char *key, uint32_t layer, const char *text)
+{
+	struct xfp_artifact_label label = { XFP_INPUTS_KIND, XFP_INPUTS_VERSION, key, text, "layer", 2 };
+	struct xfp_input_tensor tensor = { "q", 0, XFP_NO_EXPERT };
+	struct xfp_input_source source = { "q", { 1 } };
+	struct xfp_inputs inputs = { .layer = layer,
+				     .hidden = 1,
+				     .tokens = 4,
+				     .length = 2,
+				     .has_stream = true,
+				     .input_count = 1,
+				     .input = { { "attention", 4, 1 } },
+				     .tensor_count = 1,
+				     .tensors = &tensor,
+				     .source_count = 1,
+				     .sources = &source };
+	const uint16_t values[4] = { 0 };
+	const float stream[4] = { 0 };
+	struct xfp_pending pending = { .fd = -1 };
+	struct xfp_artifact a;
+
+	OK(xfp_store_begin(store, key, &pending, &err));
+	OK(xfp_artifact_create(pending.path, &a, &err));
+	OK(xfp_inputs_begin(&a, &inputs, &err));
+	OK(xfp_inputs_write_stream(&a, &inputs, 0, 4, stream, &err));
+	OK(xfp_inputs_write_values(&a, &inputs.input[0], 0, 4, values, &err));
+	OK(xfp_inputs_end(&a, &inputs, &err));
+	OK(xfp_artifact_finish(&a, &label, &err));
+	OK(xfp_pending_publish(&pending, false, &err));
+	xfp_artifact_close(&a);
+}
+
+static void inputs_of_layers(void **state)
+{
+	struct xfp_store store = open_cache(state, 0);
+	struct xfp_manifest *m = open_manifest(&store, -1);
+
+	add_layer(&store, LAYER_0, 0, "kind inputs\ntokens 0\nlayer 0\n");
+	add_layer(&store, LAYER_1, 1, "kind inputs\ninputs " LAYER_0 "\nlayer 1\n");
+	OK(xfp_manifest_ingest(m, &store, LAYER_0, &err));
+	OK(xfp_manifest_ingest(m, &store, LAYER_1, &err));
+	expect(state,
+	       "SELECT layer || ' ' || tokens || ' ' || length || ' ' || hidden || ' ' || inputs || ' ' || "
+	       "tensors FROM layer_inputs WHERE key = '" LAYER_1 "'",
+	       "1 4 2 1 1 1");
+	expect(state, "SELECT key || name || input FROM inputs", LAYER_1 "inputs" LAYER_0);
+	OK(xfp_manifest_remove_artifact(m, LAYER_1, &err));
+	expect(state, "SELECT count(*) FROM layer_inputs", "1");
+	xfp_manifest_close(m);
 	xfp_store_close(&store);
 }
 
@@ -516,16 +572,10 @@ static void candidates(void **state)
 PROGRAM("test_manifest")
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(ingest_and_ask),
-		scratch_test(damaged_artifact),
-		scratch_test(lines_that_are_no_input),
-		scratch_test(sealed_candidates),
-		scratch_test(sealed_sources),
-		scratch_test(forgotten_source),
-		scratch_test(sources),
-		scratch_test(runs),
-		scratch_test(verified),
-		scratch_test(candidates),
+		scratch_test(ingest_and_ask),   scratch_test(damaged_artifact),  scratch_test(lines_that_are_no_input),
+		scratch_test(inputs_of_layers), scratch_test(sealed_candidates), scratch_test(sealed_sources),
+		scratch_test(forgotten_source), scratch_test(sources),           scratch_test(runs),
+		scratch_test(verified),         scratch_test(candidates),
 	};
 
 	return cmocka_run_group_tests_name("manifest", tests, NULL, NULL);

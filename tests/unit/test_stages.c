@@ -43,16 +43,16 @@ static void rows(void **state)
 
 static void kinds(void **state)
 {
-	static const char *const names[] = { "survey", "outliers", "fit", "choice", "packed" };
+	static const char *const names[] = { "survey", "outliers", "fit", "choice", "packed", "inputs" };
 	(void)state;
 
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < 6; i++) {
 		assert_string_equal(xfp_kind_at(i), names[i]);
 		assert_int_equal(xfp_kind_place(names[i]), i);
 	}
-	assert_null(xfp_kind_at(5));
-	assert_int_equal(xfp_kind_place("ledger"), 5);
-	assert_int_equal(xfp_kind_place(""), 5);
+	assert_null(xfp_kind_at(6));
+	assert_int_equal(xfp_kind_place("ledger"), 6);
+	assert_int_equal(xfp_kind_place(""), 6);
 }
 
 /* ---- make's rules ------------------------------------------------------------------------------ */
