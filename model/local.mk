@@ -15,13 +15,10 @@ model_evaluate_libevaluate_a_SOURCES = \
 	model/evaluate/evaluation.h \
 	model/evaluate/layers.c \
 	model/evaluate/layers.h \
-	model/evaluate/npy.c \
-	model/evaluate/npy.h \
 	model/evaluate/state.c \
 	model/evaluate/state.h \
 	model/evaluate/text.c \
-	model/evaluate/text.h \
-	model/evaluate/tokens.h
+	model/evaluate/text.h
 model_generate_libgenerate_a_SOURCES = \
 	model/generate/end_tokens.c \
 	model/generate/end_tokens.h \
@@ -78,8 +75,17 @@ model_libmodel_a_SOURCES = \
 	model/forward/streams.h \
 	model/forward/tensors.c \
 	model/forward/tensors.h \
+	model/batching.c \
+	model/batching.h \
 	model/model.c \
 	model/model.h \
+	model/npy.c \
+	model/npy.h \
+	model/special_tokens.c \
+	model/special_tokens.h \
+	model/text.c \
+	model/text.h \
+	model/tokens.h \
 	model/weights/bundle_places.c \
 	model/weights/bundle_products.c \
 	model/weights/bundle_source.h \

@@ -4,13 +4,9 @@
  */
 #include "model/evaluate/batching.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/bytes.h"
 #include "base/text/size.h"
+#include "model/batching.h"
 #include "model/forward/memory.h"
 #include "runtime/team.h"
 
@@ -18,36 +14,6 @@
 #define MIN_LOGITS ((uint64_t)1 << 20)
 #define RESERVE ((uint64_t)16 << 20) /* pages of libraries and of a bundle, and short-lived allocations */
 #define TOKEN_BYTES 128              /* bytes: sums over the vocabulary */
-
-/* Memory of this process: tables of the models, token ids. Pages of files do not count: how many are mapped depends on
- * the page cache. */
-static uint64_t resident(void)
-{
-	FILE *file = fopen("/proc/self/statm", "r");
-	uint64_t pages = 0, of_files = 0;
-
-	if (file && (fscanf(file, "%*s %" SCNu64 " %" SCNu64, &pages, &of_files) != 2 || of_files > pages))
-		pages = of_files = 0;
-	if (file)
-		fclose(file);
-	return (pages - of_files) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Half of the memory that is available without swapping; UINT64_MAX if unknown. */
-static uint64_t default_memory(void)
-{
-	FILE *file = fopen("/proc/meminfo", "r");
-	uint64_t kib = 0;
-	char line[128];
-
-	while (file && !kib && fgets(line, sizeof line, file)) {
-		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) != 1)
-			kib = 0;
-	}
-	if (file)
-		fclose(file);
-	return kib ? kib * 512 : UINT64_MAX;
-}
 
 static uint64_t activations(const struct xfp_evaluation *e, uint64_t copies, uint64_t sequences)
 {
@@ -67,8 +33,9 @@ static uint64_t layer_bytes(const struct xfp_evaluation *e, const struct xfp_eva
 }
 
 /* Everything except the activations between layers. The model's layer computes the source's activations, too. */
-static uint64_t needed(const struct xfp_evaluation *e, size_t sequences)
+static uint64_t needed(void *context, uint64_t sequences)
 {
+	const struct xfp_evaluation *e = context;
 	uint64_t copies = xfp_evaluation_has_source(e) ? 2 : 1,
 		 layer = layer_bytes(e, &e->evaluated, copies * sequences);
 	uint64_t logits = xfp_add_sat(copies * MIN_LOGITS, sequences * e->tokens.length * TOKEN_BYTES);
@@ -80,12 +47,11 @@ static uint64_t needed(const struct xfp_evaluation *e, size_t sequences)
 
 enum xfp_status xfp_evaluation_batching(struct xfp_evaluation *e, struct xfp_error *err)
 {
-	uint64_t always =
-		resident() + RESERVE + xfp_evaluation_tokens(e) * (sizeof(struct xfp_token_loss) + sizeof(double));
-	uint64_t memory = e->request.memory ? e->request.memory : default_memory(),
+	uint64_t always = xfp_resident_bytes() + RESERVE +
+			  xfp_evaluation_tokens(e) * (sizeof(struct xfp_token_loss) + sizeof(double));
+	uint64_t memory = e->request.memory ? e->request.memory : xfp_default_memory(),
 		 copies = xfp_evaluation_has_source(e) ? 2 : 1;
 	uint64_t streams = activations(e, copies, e->tokens.sequences), all = xfp_add_sat(always, needed(e, 1)), left;
-	size_t low = 1, high = e->tokens.sequences;
 	char given[32], wanted[32];
 
 	if (e->request.memory && all > memory)
@@ -94,18 +60,12 @@ enum xfp_status xfp_evaluation_batching(struct xfp_evaluation *e, struct xfp_err
 				"allow that much, or use shorter sequences",
 				xfp_size_text(memory, e->request.memory_binary, given), e->tokens.length,
 				xfp_size_text_rounded_up(all, e->request.memory_binary, wanted));
-	e->batching.spilled = xfp_add_sat(xfp_add_sat(always, streams), needed(e, high)) > memory;
-	/* The largest number that fits, between one and all. */
-	while (low < high) {
-		size_t middle = low + (high - low + 1) / 2;
-
-		if (!e->batching.spilled || xfp_add_sat(always, needed(e, middle)) <= memory)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	e->batching.sequences = low;
-	all = xfp_add_sat(xfp_add_sat(always, needed(e, low)), e->batching.spilled ? 0 : streams);
+	e->batching.spilled = xfp_add_sat(xfp_add_sat(always, streams), needed(e, e->tokens.sequences)) > memory;
+	e->batching.sequences =
+		e->batching.spilled
+			? xfp_largest_batch(e->tokens.sequences, memory > always ? memory - always : 0, needed, e)
+			: e->tokens.sequences;
+	all = xfp_add_sat(xfp_add_sat(always, needed(e, e->batching.sequences)), e->batching.spilled ? 0 : streams);
 	left = memory > all ? (memory - all) / copies : 0;
 	e->batching.logits_bytes = MIN_LOGITS + (left < MAX_LOGITS ? left : MAX_LOGITS);
 	return XFP_OK;

@@ -9,9 +9,9 @@
 #include "base/system/file.h"
 #include "model/evaluate/batching.h"
 #include "model/evaluate/layers.h"
-#include "model/evaluate/npy.h"
 #include "model/evaluate/state.h"
 #include "model/evaluate/text.h"
+#include "model/npy.h"
 #include "model/tokenizer/defects.h"
 #include "runtime/team.h"
 

@@ -2,16 +2,16 @@
 /*
  * evaluation.h - an evaluation: what the caller asks for, its state while it runs, and its results.
  *
- * evaluate.c opens the models and runs the evaluation: npy.c and text.c read token ids, batching.c decides how many
+ * evaluate.c opens the models and runs the evaluation: text.c cuts token ids of a text, batching.c decides how many
  * sequences pass through a layer together, layers.c computes, state.c saves finished layers.
  */
 #ifndef XFP_EVALUATION_H
 #define XFP_EVALUATION_H
 
-#include "model/evaluate/tokens.h"
 #include "model/forward/loss.h"
 #include "model/forward/streams.h"
 #include "model/model.h"
+#include "model/tokens.h"
 
 /* What the caller asks for; strings are borrowed. */
 struct xfp_evaluation_request {

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "model/text.h"
+
 #define LARGEST_TEXT ((size_t)1 << 32)
 
 /* The tokenizer of the first model that has one. */
@@ -23,28 +25,11 @@ static enum xfp_status open_tokenizer(const struct xfp_model *model, const struc
 	return status;
 }
 
-/* Find the tokens that the tokenizer adds before a text: encode a short text with and without them. */
-static enum xfp_status find_prefix(const struct xfp_tokenizer *tokenizer, struct xfp_token_ids *prefix,
-				   struct xfp_error *err)
-{
-	struct xfp_token_ids plain = { 0 };
-	enum xfp_status status = xfp_tokenizer_encode(tokenizer, "a", 1, false, &plain, err);
-	size_t first = 0;
-
-	if (!status)
-		status = xfp_tokenizer_encode(tokenizer, "a", 1, true, prefix, err);
-	while (!status && first + plain.count < prefix->count &&
-	       memcmp(prefix->id + first, plain.id, plain.count * sizeof *plain.id))
-		first++;
-	prefix->count = first;
-	free(plain.id);
-	return status;
-}
-
 /* Cut the text into sequences, each with the prefix before it. */
-static enum xfp_status cut(const char *path, const struct xfp_token_ids *prefix, const struct xfp_token_ids *text,
-			   size_t length, struct xfp_tokens *tokens, struct xfp_error *err)
+static enum xfp_status cut(const char *path, const struct xfp_text_ids *encoded, size_t length,
+			   struct xfp_tokens *tokens, struct xfp_error *err)
 {
+	const struct xfp_token_ids *prefix = &encoded->prefix, *text = &encoded->ids;
 	size_t own;
 	uint32_t *to;
 
@@ -76,7 +61,7 @@ enum xfp_status xfp_tokens_of_text(const char *path, const struct xfp_model *mod
 				   size_t length, struct xfp_tokens *tokens, char defects[XFP_TEXT_DEFECTS],
 				   struct xfp_error *err)
 {
-	struct xfp_token_ids prefix = { 0 }, ids = { 0 };
+	struct xfp_text_ids ids = { .ids = { 0 } };
 	struct xfp_tokenizer *tokenizer = NULL;
 	char *text = NULL;
 	enum xfp_status status;
@@ -89,14 +74,11 @@ enum xfp_status xfp_tokens_of_text(const char *path, const struct xfp_model *mod
 		goto done;
 	if (!xfp_text_defects_text(text, size, defects))
 		*defects = 0;
-	if ((status = find_prefix(tokenizer, &prefix, err)) ||
-	    (status = xfp_tokenizer_encode(tokenizer, text, size, false, &ids, err)))
-		goto done;
-	status = cut(xfp_input_name(path), &prefix, &ids, length, tokens, err);
+	if (!(status = xfp_text_encode(tokenizer, text, size, &ids, err)))
+		status = cut(xfp_input_name(path), &ids, length, tokens, err);
 done:
 	free(text);
-	free(prefix.id);
-	free(ids.id);
+	xfp_text_ids_free(&ids);
 	xfp_tokenizer_free(tokenizer);
 	return status;
 }

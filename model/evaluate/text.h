@@ -2,9 +2,9 @@
 #ifndef XFP_EVALUATE_TEXT_H
 #define XFP_EVALUATE_TEXT_H
 
-#include "model/evaluate/tokens.h"
 #include "model/model.h"
 #include "model/tokenizer/defects.h"
+#include "model/tokens.h"
 
 /* Encode a text with the tokenizer of the first model that has one (`other` may be NULL), and cut it into consecutive
  * sequences of `length` tokens. Each sequence starts with the tokens that the tokenizer adds before a text, which count

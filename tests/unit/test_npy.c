@@ -2,7 +2,7 @@
 /*
  * Token ids from .npy files: accepted types, shapes and versions, and refused headers.
  */
-#include "model/evaluate/npy.h"
+#include "model/npy.h"
 #include "tests/unit/scratch.h"
 
 static struct xfp_error err;

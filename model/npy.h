@@ -3,7 +3,7 @@
 #define XFP_NPY_H
 
 #include "base/xfp_error.h"
-#include "model/evaluate/tokens.h"
+#include "model/tokens.h"
 
 /* Read a file that numpy.save wrote, or standard input if the path is "-": integers of 1 to 8 bytes, little-endian,
  * [sequences, length], or [length] for one sequence. XFP_BAD_INPUT if it is anything else or truncated, has fewer than

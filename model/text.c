@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Find the tokens that the tokenizer adds before a text: encode a short text with and without them. */
+static enum xfp_status find_prefix(const struct xfp_tokenizer *tokenizer, struct xfp_token_ids *prefix,
+				   struct xfp_error *err)
+{
+	struct xfp_token_ids plain = { 0 };
+	enum xfp_status status = xfp_tokenizer_encode(tokenizer, "a", 1, false, &plain, err);
+	size_t first = 0;
+
+	if (!status)
+		status = xfp_tokenizer_encode(tokenizer, "a", 1, true, prefix, err);
+	while (!status && first + plain.count < prefix->count &&
+	       memcmp(prefix->id + first, plain.id, plain.count * sizeof *plain.id))
+		first++;
+	prefix->count = first;
+	free(plain.id);
+	return status;
+}
+
+enum xfp_status xfp_text_encode(const struct xfp_tokenizer *tokenizer, const char *text, size_t size,
+				struct xfp_text_ids *ids, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	*ids = (struct xfp_text_ids){ .ids = { 0 } };
+	if ((status = find_prefix(tokenizer, &ids->prefix, err)) ||
+	    (status = xfp_tokenizer_encode(tokenizer, text, size, false, &ids->ids, err)))
+		xfp_text_ids_free(ids);
+	return status;
+}
+
+void xfp_text_ids_free(struct xfp_text_ids *ids)
+{
+	free(ids->prefix.id);
+	free(ids->ids.id);
+	*ids = (struct xfp_text_ids){ .ids = { 0 } };
+}
