@@ -7,6 +7,7 @@ if CONVERTER
 dist_man_MANS += \
 	man/xfp-autoselect.1 \
 	man/xfp-bundle.1 \
+	man/xfp-calibrate.1 \
 	man/xfp-cache.1 \
 	man/xfp-compare.1 \
 	man/xfp-convert.1 \

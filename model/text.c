@@ -27,16 +27,16 @@ enum xfp_status xfp_text_encode(const struct xfp_tokenizer *tokenizer, const cha
 {
 	enum xfp_status status;
 
-	*ids = (struct xfp_text_ids){ .ids = { 0 } };
-	if ((status = find_prefix(tokenizer, &ids->prefix, err)) ||
-	    (status = xfp_tokenizer_encode(tokenizer, text, size, false, &ids->ids, err)))
-		xfp_text_ids_free(ids);
-	return status;
+	*ids = (struct xfp_text_ids){ .defects = "" };
+	if (!xfp_text_defects_text(text, size, ids->defects))
+		*ids->defects = 0;
+	status = find_prefix(tokenizer, &ids->prefix, err);
+	return status ? status : xfp_tokenizer_encode(tokenizer, text, size, false, &ids->ids, err);
 }
 
 void xfp_text_ids_free(struct xfp_text_ids *ids)
 {
 	free(ids->prefix.id);
 	free(ids->ids.id);
-	*ids = (struct xfp_text_ids){ .ids = { 0 } };
+	*ids = (struct xfp_text_ids){ .defects = "" };
 }

@@ -3,7 +3,7 @@
 # stages/: one file per stage executable; subfolders for code that they share with the commands.
 
 if CONVERTER
-noinst_LIBRARIES += stages/libstages.a
+noinst_LIBRARIES += stages/libstages.a stages/calibrate/libcalibrate.a
 endif
 stages_libstages_a_SOURCES = \
 	stages/feedback/outputs.c \
@@ -81,6 +81,8 @@ stages_libstages_a_SOURCES = \
 	stages/quantize/solve.h \
 	stages/quantize/survey.c \
 	stages/quantize/survey.h \
+	stages/quantize/tensor_digest.c \
+	stages/quantize/tensor_digest.h \
 	stages/quantize/threads.h \
 	stages/settings/data.c \
 	stages/settings/data.h \
@@ -126,10 +128,22 @@ stages_libstages_a_SOURCES = \
 	stages/work/work.c \
 	stages/work/work.h
 
+stages_calibrate_libcalibrate_a_SOURCES = \
+	stages/calibrate/begin.c \
+	stages/calibrate/begin.h \
+	stages/calibrate/capture.c \
+	stages/calibrate/capture.h \
+	stages/calibrate/layer.c \
+	stages/calibrate/layer.h \
+	stages/calibrate/options.h \
+	stages/calibrate/windows.c \
+	stages/calibrate/windows.h
+
 if CONVERTER
 bin_PROGRAMS += \
 	xfp-autoselect \
 	xfp-bundle \
+	xfp-calibrate \
 	xfp-libfit \
 	xfp-lloyd-fit \
 	xfp-outlier-extract \
@@ -142,6 +156,9 @@ xfp_autoselect_LDFLAGS = $(unit_ldflags)
 xfp_autoselect_LDADD = $(unit_libs)
 xfp_bundle_SOURCES = stages/bundle.c
 xfp_bundle_LDADD = $(TOOL_LIBS)
+# The only stage that computes the model.
+xfp_calibrate_SOURCES = stages/calibrate/calibrate.c
+xfp_calibrate_LDADD = $(MODEL_TOOL_LIBS)
 xfp_libfit_SOURCES = stages/libfit.c stages/no_plugins.c
 xfp_libfit_LDFLAGS = $(unit_ldflags)
 xfp_libfit_LDADD = $(unit_libs)

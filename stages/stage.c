@@ -29,10 +29,17 @@ static const char *program_of(const struct xfp_stage *stage)
 	return stage->run ? xfp_steps[stage->step].program : XFP_BUNDLE_PROGRAM;
 }
 
+static bool is_of_layers(const struct xfp_stage *stage)
+{
+	return stage->run && stage->step == XFP_STAMP_INPUTS;
+}
+
 static bool has_extended(const struct xfp_stage *stage)
 {
-	return stage->run && xfp_step_extended(stage->step) != XFP_STAMPS;
+	return stage->run && !is_of_layers(stage) && xfp_step_extended(stage->step) != XFP_STAMPS;
 }
+
+#define MAX_OPTIONS 10 /* of a stage */
 
 static const char *setting(const char *variable, const char *otherwise)
 {
@@ -45,8 +52,15 @@ static const char *setting(const char *variable, const char *otherwise)
 static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct xfp_error *err)
 {
 	char *path = xfp_path(job->work, XFP_LEDGER_FILE);
-	enum xfp_status status = path ? xfp_work_parameters(job->work, &job->parameters, err) : xfp_no_memory(err);
+	enum xfp_status status = path ? XFP_OK : xfp_no_memory(err);
 
+	if (!status && xfp_is_layer(job->number)) {
+		status = xfp_ledger_read(path, &job->ledger, err);
+		free(path);
+		return status ? status : xfp_store_open(cache, &job->store, err);
+	}
+	if (!status)
+		status = xfp_work_parameters(job->work, &job->parameters, err);
 	if (!status)
 		status = xfp_ledger_read_unit(path, job->number, &job->ledger, err);
 	free(path);
@@ -121,7 +135,7 @@ static enum xfp_status begin_again(const struct xfp_job *job, struct xfp_error *
 
 	if (status)
 		return status;
-	xfp_stamp_remove(job->work, job->number, XFP_STAMP_SURVEY);
+	xfp_stamp_remove(job->work, job->number, xfp_is_layer(job->number) ? XFP_STAMP_INPUTS : XFP_STAMP_SURVEY);
 	return XFP_CHANGED;
 }
 
@@ -133,16 +147,18 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 	job->event.unit = job->number;
 	if (!status) {
 		announce(job, stage);
-		xfp_stage_progress_begin(&job->progress, job->work, job->number, name_of(stage),
-					 xfp_unit_weights(job->unit));
+		xfp_stage_progress_begin(&job->progress, job->work,
+					 job->unit ? job->number
+						   : xfp_layer_slot(job->ledger, job->number & ~XFP_LAYER),
+					 name_of(stage), job->unit ? xfp_unit_weights(job->unit) : 0);
 		job->ledger->watcher = &job->progress.watcher;
-		if (stage->step != XFP_STAMP_SURVEY)
+		if (job->unit && stage->step != XFP_STAMP_SURVEY)
 			status = narrow_parameters(job, err);
 		if (!status)
 			status = stage->run(job, err);
 		if (status == XFP_CHANGED)
 			status = begin_again(job, err);
-		if (status)
+		if (status && job->unit)
 			xfp_context(err, status, "unit %s (%s)", job->unit->name, job->unit->role);
 	}
 	/* XFP_WANT_EXTENDED is not an event of its own: the extended fit that follows is. */
@@ -178,11 +194,27 @@ struct stage_call {
 	const char *operand; /* UNIT or FILE */
 };
 
+static bool is_apart(const struct xfp_stage *stage)
+{
+	return stage->apart.run && *stage->apart.chosen;
+}
+
+/* Parse the number of a unit or of a layer. */
+static bool parse_operand(const struct xfp_stage *stage, const struct stage_call *call, struct xfp_job *job)
+{
+	if (!is_of_layers(stage))
+		return xfp_unit_parse(call->operand, &job->number);
+	if (!xfp_layer_parse(call->operand, &job->number))
+		return false;
+	job->number |= XFP_LAYER;
+	return true;
+}
+
 /* Parse the command line into the job and the call. True to continue; otherwise *status is the exit status. */
 static bool read_line(int argc, char **argv, const struct xfp_stage *stage, struct xfp_job *job,
 		      struct stage_call *call, int *status)
 {
-	struct xfp_option options[5] = {
+	struct xfp_option options[MAX_OPTIONS + 1] = {
 		{ .name = "work",
 		  .value = "DIR",
 		  .text = "work folder (default: XFP_WORK, or the current folder)",
@@ -192,12 +224,15 @@ static bool read_line(int argc, char **argv, const struct xfp_stage *stage, stru
 		  .text = "artifact cache (default: XFP_CACHE, or xfp-cache)",
 		  .into = &call->cache },
 	};
-	char usage[128], summary[256];
+	char usage[256], summary[512];
 	struct xfp_command_line line = { .usage = usage,
 					 .summary = summary,
 					 .options = options,
-					 .column = 20,
-					 .operand = stage->run ? "UNIT" : "BUNDLE" };
+					 .column = stage->options ? 0 : 20,
+					 .operand = stage->apart.run ? stage->apart.operand
+						    : stage->run     ? "UNIT"
+								     : "BUNDLE" };
+	bool layers = is_of_layers(stage);
 
 	if (has_extended(stage))
 		options[2] = (struct xfp_option){ .name = "extended",
@@ -212,18 +247,28 @@ static bool read_line(int argc, char **argv, const struct xfp_stage *stage, stru
 						  .text = "keep and continue the pending file, and record synced units",
 						  .set = &call->move };
 	}
-	snprintf(usage, sizeof usage, "%s [--work DIR] [--cache DIR]%s %s", program_of(stage),
+	for (unsigned i = 2, k = 0; stage->options && stage->options[k].name && i < MAX_OPTIONS; i++, k++)
+		options[i] = stage->options[k];
+	snprintf(usage, sizeof usage, "%s [--work DIR] [--cache DIR]%s%s%s %s", program_of(stage),
 		 has_extended(stage) ? " [--extended]"
 		 : stage->run_all    ? " [--expect HEX] [--move]"
 				     : "",
-		 stage->run ? "UNIT" : "FILE");
+		 stage->usage ? " " : "", stage->usage ? stage->usage : "",
+		 layers       ? "LAYER"
+		 : stage->run ? "UNIT"
+			      : "FILE");
+	if (stage->apart.run)
+		snprintf(usage + strlen(usage), sizeof usage - strlen(usage), "\n   or: %s [--work DIR] %s %s",
+			 program_of(stage), stage->apart.usage, stage->apart.operand);
 	snprintf(summary, sizeof summary, "%s%s", stage->summary,
-		 stage->run ? "\n\nUNIT is a unit of the work folder's ledger, such as u000012." : "");
+		 layers       ? "\n\nLAYER is a layer of the model, such as l000003."
+		 : stage->run ? "\n\nUNIT is a unit of the work folder's ledger, such as u000012."
+			      : "");
 	argv[0] = (char *)program_of(stage); /* the prefix of messages */
 	if (!xfp_command_line_read(&line, argc, argv, status))
 		return false;
 	call->operand = line.arguments[0];
-	if (line.argument_count == 1 && (!stage->run || xfp_unit_parse(call->operand, &job->number)))
+	if (line.argument_count == 1 && (!stage->run || is_apart(stage) || parse_operand(stage, call, job)))
 		return true;
 	*status = xfp_command_line_refuse(&line, NULL);
 	return false;
@@ -231,7 +276,7 @@ static bool read_line(int argc, char **argv, const struct xfp_stage *stage, stru
 
 static int run(int argc, char **argv, const struct xfp_stage *stage)
 {
-	struct xfp_job job = { .work = setting("XFP_WORK", "."), .started = xfp_now() };
+	struct xfp_job job = { .work = setting("XFP_WORK", "."), .started = xfp_now(), .own = stage->own };
 	struct stage_call call = { .cache = setting("XFP_CACHE", "xfp-cache") };
 	const char *instructions = setting("XFP_INSTRUCTIONS", "");
 	struct xfp_all_units_job whole;
@@ -249,7 +294,11 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 		return XFP_USAGE;
 	}
 	whole = (struct xfp_all_units_job){ job.work, call.cache, call.operand, call.expected, call.move };
-	status = (int)(stage->run ? run_job(&job, stage, call.cache, &err) : run_all(&job, stage, &whole, &err));
+	if (is_apart(stage))
+		status = (int)stage->apart.run(stage->own, job.work, call.operand, &err);
+	else
+		status =
+			(int)(stage->run ? run_job(&job, stage, call.cache, &err) : run_all(&job, stage, &whole, &err));
 	if (status && status != XFP_WANT_EXTENDED)
 		fprintf(stderr, "%s: %s\n", program_of(stage), err.text);
 	xfp_ledger_free(job.ledger);
@@ -336,17 +385,19 @@ static enum xfp_status look(struct xfp_job *job, enum xfp_stamp stamp, const cha
 enum xfp_status xfp_job_make(struct xfp_job *job, enum xfp_stamp stamp, const struct xfp_key *key, xfp_fill_fn *fill,
 			     void *own, struct xfp_error *err)
 {
+	char layer[16];
 	const struct xfp_production production = {
 		.store = &job->store,
 		.key = key,
 		.stamp = stamp,
-		.unit = job->unit->name,
+		.unit = job->unit ? job->unit->name : layer,
 		.started = job->started,
 		.ledger = job->ledger,
 	};
 	bool hit;
 	enum xfp_status status = look(job, stamp, key->hex, &hit, err);
 
+	xfp_unit_format(job->number, layer);
 	strcpy(job->event.key, key->hex);
 	strcpy(job->event.outcome, hit ? "hit" : "made");
 	return status || hit ? status : xfp_produce(&production, fill, own, err);

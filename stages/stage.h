@@ -5,6 +5,7 @@
 #ifndef XFP_STAGE_H
 #define XFP_STAGE_H
 
+#include "base/system/command_line.h"
 #include "schemas/policy.h"
 #include "stages/work/produce.h"
 #include "stages/work/stage_progress.h"
@@ -17,10 +18,11 @@ struct xfp_job {
 	struct xfp_policy policy;         /* the unit's policy, from the parameters */
 	struct xfp_ledger *ledger;        /* ledger of this unit only */
 	const struct xfp_ledger_unit *unit;
-	uint32_t number;
+	uint32_t number;                  /* or XFP_LAYER | n; `unit` is NULL then, and `ledger` the whole ledger */
 	bool narrowed;                    /* the parameters are narrowed by the unit's survey, */
 	struct xfp_assignment assignment; /* or by the assignment of a goal */
 	bool extended;                    /* --extended (lloyd-fit, libfit) */
+	void *own;                        /* the stage's */
 	double started;                   /* monotonic seconds */
 	struct xfp_stage_progress progress;
 	struct xfp_event event; /* outcome and key are set when the artifact is made or found */
@@ -35,7 +37,17 @@ struct xfp_all_units_job {
 
 struct xfp_stage {
 	const char *summary; /* one sentence for --help */
-	/* For a stage of units: its step; a stage with an extended step accepts --extended. */
+	/* Options of its own besides the common ones, ended by one without a name, and their usage; NULL: none. */
+	const struct xfp_option *options;
+	const char *usage;
+	void *own; /* the job's */
+	/* What the executable does instead of its step if an option says so; `run` NULL: nothing else. */
+	struct {
+		const bool *chosen; /* set by the option */
+		const char *usage, *operand;
+		enum xfp_status (*run)(void *own, const char *work, const char *operand, struct xfp_error *err);
+	} apart;
+	/* For a stage of units or layers: its step; a stage with an extended step accepts --extended. */
 	enum xfp_stamp step;
 	enum xfp_status (*run)(struct xfp_job *job, struct xfp_error *err);
 	/* For a stage of all units that writes one file (xfp-bundle); `run` is NULL. */

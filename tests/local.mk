@@ -18,6 +18,7 @@ check_PROGRAMS += \
 	tests/inputs \
 	tests/kernel-verify-broken \
 	tests/make-compact-seeds \
+	tests/read-inputs \
 	tests/tokenize
 check_DATA += $(bench_links)
 endif
@@ -263,7 +264,8 @@ tests_units_stages_SOURCES = \
 	tests/unit/test_stages.c \
 	tests/unit/test_survey.c \
 	tests/unit/test_tiles.c \
-	tests/unit/test_verified.c
+	tests/unit/test_verified.c \
+	tests/unit/test_windows.c
 tests_units_cache_SOURCES = \
 	tests/unit/test_key.c \
 	tests/unit/test_leaks.c \
@@ -450,6 +452,7 @@ cli_tests = \
 	tests/cli/bench.bats \
 	tests/cli/bundle.bats \
 	tests/cli/cache.bats \
+	tests/cli/calibrate.bats \
 	tests/cli/calibration.bats \
 	tests/cli/compact.bats \
 	tests/cli/compare.bats \
@@ -536,6 +539,7 @@ EXTRA_DIST += \
 	tests/kernels.sha256 \
 	tests/make-bad-checkpoint.py \
 	tests/make-gguf.py \
+	tests/inputs_file.py \
 	tests/inspect_stats.py \
 	tests/make-packed-checkpoint.py \
 	tests/make-pytorch-checkpoint.py \

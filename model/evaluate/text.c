@@ -61,7 +61,7 @@ enum xfp_status xfp_tokens_of_text(const char *path, const struct xfp_model *mod
 				   size_t length, struct xfp_tokens *tokens, char defects[XFP_TEXT_DEFECTS],
 				   struct xfp_error *err)
 {
-	struct xfp_text_ids ids = { .ids = { 0 } };
+	struct xfp_text_ids ids = { .defects = "" };
 	struct xfp_tokenizer *tokenizer = NULL;
 	char *text = NULL;
 	enum xfp_status status;
@@ -72,10 +72,9 @@ enum xfp_status xfp_tokens_of_text(const char *path, const struct xfp_model *mod
 	if ((status = open_tokenizer(model, other, &tokenizer, err)) ||
 	    (status = xfp_slurp_input(path, LARGEST_TEXT, &text, &size, err)))
 		goto done;
-	if (!xfp_text_defects_text(text, size, defects))
-		*defects = 0;
 	if (!(status = xfp_text_encode(tokenizer, text, size, &ids, err)))
 		status = cut(xfp_input_name(path), &ids, length, tokens, err);
+	memcpy(defects, ids.defects, sizeof ids.defects);
 done:
 	free(text);
 	xfp_text_ids_free(&ids);

@@ -74,6 +74,19 @@ edited() { # FROM TO BEFORE AFTER
 	EOF
 }
 
+# Write an element's bytes into a tensor, in place.
+poke() { # FILE TENSOR ELEMENT HEX
+	"$PYTHON" - "$@" <<-'EOF'
+	import json, struct, sys
+	path, tensor, element, data = sys.argv[1], sys.argv[2], int(sys.argv[3]), bytes.fromhex(sys.argv[4])
+	with open(path, "r+b") as f:
+	    size = struct.unpack("<Q", f.read(8))[0]
+	    begin = json.loads(f.read(size))[tensor]["data_offsets"][0]
+	    f.seek(8 + size + begin + len(data) * element)
+	    f.write(data)
+	EOF
+}
+
 # Copy the tools to ./bin, with a script as STAGE; the script finds the real stage in $real.
 replace_stage() { # STAGE SCRIPT
 	mkdir -p bin share

@@ -15,19 +15,6 @@ prepared() { # MODEL OPTION...
 	xfp prepare "$1" -o out.xfp "${@:2}" >/dev/null 2>&1
 }
 
-# Write an element's bytes into a tensor, in place.
-poke() { # FILE TENSOR ELEMENT HEX
-	"$PYTHON" - "$@" <<-'EOF'
-	import json, struct, sys
-	path, tensor, element, data = sys.argv[1], sys.argv[2], int(sys.argv[3]), bytes.fromhex(sys.argv[4])
-	with open(path, "r+b") as f:
-	    size = struct.unpack("<Q", f.read(8))[0]
-	    begin = json.loads(f.read(size))[tensor]["data_offsets"][0]
-	    f.seek(8 + size + begin + len(data) * element)
-	    f.write(data)
-	EOF
-}
-
 # The key in a stamp.
 stamped() { # STAMP
 	cut -d' ' -f1 "out.xfp.work/$1"

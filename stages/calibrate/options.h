@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options.h - the options of xfp-calibrate.
+ */
+#ifndef XFP_CALIBRATE_OPTIONS_H
+#define XFP_CALIBRATE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct xfp_calibrate_options {
+	bool begin;
+	const char *text, *tokens; /* files; both NULL: the text that xfp comes with */
+	uint64_t token_count;      /* 0: default */
+	uint64_t memory;           /* limit of a portion of windows */
+	uint32_t threads;          /* 0: one for each processor */
+};
+
+#endif
