@@ -11,10 +11,12 @@
 
 #define BENCH_COLS 1024
 #define BENCH_ROWS 256
+#define MAX_COLS 400
+#define MAX_ROW_COLS 160 /* of encoded rows: ten groups of 16 */
 
-static size_t columns(struct xfp_trial *trial)
+static size_t columns(struct xfp_trial *trial, size_t max)
 {
-	return trial->timing ? BENCH_COLS : xfp_trial_columns(trial, 400);
+	return trial->timing ? BENCH_COLS : xfp_trial_columns(trial, max);
 }
 
 /* ---- moments and factor -------------------------------------------------------------------------------------- */
@@ -52,7 +54,8 @@ static double *moments_of(struct xfp_trial *trial, const uint16_t *x, size_t row
 
 static void moments(struct xfp_trial *trial)
 {
-	size_t cols = columns(trial), rows = trial->timing ? BENCH_ROWS : 1 + xfp_trial_random_below(trial, 300);
+	size_t cols = columns(trial, MAX_COLS);
+	size_t rows = trial->timing ? BENCH_ROWS : 1 + xfp_trial_random_below(trial, 300);
 	size_t first = trial->timing ? 0 : xfp_trial_random_below(trial, cols / XFP_LANES + 1);
 	const uint16_t *x = inputs(trial, rows, cols);
 
@@ -107,7 +110,7 @@ static unsigned group_of(struct xfp_trial *trial)
 
 static void factor(struct xfp_trial *trial)
 {
-	size_t cols = columns(trial), bad = cols;
+	size_t cols = columns(trial, MAX_COLS), bad = cols;
 	unsigned group = group_of(trial);
 	struct xfp_feedback f = prepared(trial, cols, group);
 	bool indefinite = trial->number % 9 == 5, good = true;
@@ -215,7 +218,7 @@ static void record(struct xfp_trial *trial, const struct xfp_feedback_batch *bat
 /* Encode rows; with `passes`, passes over columns afterwards. */
 static void encode_rows(struct xfp_trial *trial, unsigned passes)
 {
-	size_t cols = columns(trial), bad;
+	size_t cols = columns(trial, MAX_ROW_COLS), bad;
 	unsigned group = group_of(trial), tried = trial->number % 3 || trial->timing ? XFP_COMPACT_TRIED : 1;
 	struct xfp_feedback f = prepared(trial, cols, group);
 	double *scratch = xfp_trial_buffer(trial, "sums", xfp_feedback_scratch(f.padded) * sizeof *scratch, 64);
