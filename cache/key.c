@@ -23,6 +23,8 @@
  * fits an attribute of the artifact. */
 #define LISTED_MATRICES 16
 
+#define FEEDBACK "feedback"
+
 const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
 	{ XFP_OUTLIERS_KIND, XFP_ALGORITHM_OUTLIERS },
 	{ XFP_FIT_KIND, XFP_ALGORITHM_FIT },
@@ -31,6 +33,8 @@ const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
 	{ "fp8", XFP_ALGORITHM_FP8 },
 	{ "library", XFP_ALGORITHM_LIBRARY },
 	{ XFP_SURVEY_KIND, XFP_ALGORITHM_SURVEY },
+	{ XFP_INPUTS_KIND, XFP_ALGORITHM_INPUTS },
+	{ FEEDBACK, XFP_ALGORITHM_FEEDBACK },
 };
 
 const struct xfp_algorithm xfp_makers[XFP_MAKERS] = {
@@ -40,8 +44,11 @@ const struct xfp_algorithm xfp_makers[XFP_MAKERS] = {
 
 bool xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct xfp_parameters *parameters)
 {
-	return strcmp(algorithm->name, XFP_SURVEY_KIND) ||
-	       (parameters->outlier_sigma == XFP_SIGMA_AUTO && !parameters->assigned_count);
+	if (!strcmp(algorithm->name, XFP_SURVEY_KIND))
+		return parameters->outlier_sigma == XFP_SIGMA_AUTO && !parameters->assigned_count;
+	if (!strcmp(algorithm->name, XFP_INPUTS_KIND) || !strcmp(algorithm->name, FEEDBACK))
+		return *parameters->calibration.sha256;
+	return true;
 }
 
 static void hash(const void *data, size_t size, char hex[33])
@@ -308,7 +315,7 @@ enum xfp_status xfp_key_inputs(const struct xfp_key_layer *layer, struct xfp_key
 	return text_end(&text, key, err);
 }
 
-enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_plan plan,
+enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_plan plan, const char *inputs,
 				const struct xfp_policy *policy, const struct xfp_parameters *parameters,
 				struct xfp_key *key, struct xfp_error *err)
 {
@@ -337,6 +344,8 @@ enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_pl
 	    xfp_bits_format(policy->measured, measured), policy->fixed, policy->floor);
 	if (policy->assigned)
 		add(&text, "assigned %s\n", xfp_assignment_text(policy->assigned, form));
+	if (inputs)
+		add(&text, "inputs %s\n", inputs);
 	add_source(&text, source);
 	return text_end(&text, key, err);
 }

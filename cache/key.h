@@ -77,7 +77,7 @@ struct xfp_algorithm {
 	const char *name;
 	unsigned version;
 };
-#define XFP_ALGORITHMS 7
+#define XFP_ALGORITHMS 9
 /* Makers synthesize files that a checkpoint lacks, and are named after its format: a GGUF's config and tokenizer
  * (checkpoints/gguf/synthesized.h), the config of Meta's shards (checkpoints/pytorch/meta_config.c). They do not affect
  * units, and are recorded only if they made such a file. */
@@ -141,8 +141,8 @@ struct xfp_key_layer {
 };
 enum xfp_status xfp_key_inputs(const struct xfp_key_layer *layer, struct xfp_key *key, struct xfp_error *err);
 /* The key of a unit's receipt, which covers every possible result. `parameters` are those of its fits before its survey
- * narrows them. */
-enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_plan plan,
+ * narrows them; `inputs` is the key of its layer's inputs, NULL: none. */
+enum xfp_status xfp_key_receipt(const struct xfp_key_source *source, enum xfp_plan plan, const char *inputs,
 				const struct xfp_policy *policy, const struct xfp_parameters *parameters,
 				struct xfp_key *key, struct xfp_error *err);
 /* The key of a unit that is packed without a choice: as fp8, or kept in source precision. */

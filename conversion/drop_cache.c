@@ -8,7 +8,9 @@
 #include "base/system/processors.h"
 #include "cache/drop.h"
 #include "cache/lock.h"
+#include "conversion/state/layers.h"
 #include "conversion/state/prepare_unit.h"
+#include "conversion/state/present.h"
 #include "conversion/state/receipts.h"
 #include "stages/work/fits.h"
 #include "stages/work/moving.h"
@@ -182,6 +184,34 @@ void xfp_drop_fits(struct xfp_conversion *c)
 	for (uint32_t i = 0; xfp_drops_units(c) && i < c->units.ledger->unit_count; i++)
 		if (c->units.state[i].done && (!c->units.state[i].receipt || has_fits(&c->units.state[i])))
 			xfp_drop_fits_of(c, i);
+	xfp_drop_layers(c);
+}
+
+/* Whether a unit or a later layer still needs the inputs of a layer. The next layer is computed from its artifact. */
+static bool layer_needed(const struct xfp_conversion *c, uint32_t layer)
+{
+	if (layer + 1 < c->layers.count && xfp_layer_is_missing(&c->layers.state[layer + 1]))
+		return true;
+	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++)
+		if (c->layers.of_unit[u] == layer && !c->units.state[u].done)
+			return true;
+	return false;
+}
+
+void xfp_drop_layers(struct xfp_conversion *c)
+{
+	for (uint32_t i = 0; xfp_drops_units(c) && !c->events.leftovers && i < c->layers.count; i++) {
+		struct xfp_layer_state *state = &c->layers.state[i];
+		struct xfp_dropping *d = state->in_store && !layer_needed(c, i) ? begin(c) : NULL;
+
+		if (!d)
+			continue;
+		drop_key(c, d, state->key);
+		end(c);
+		state->in_store = state->needed = xfp_is_present(c, state->key, false);
+		if (!state->in_store)
+			xfp_stamp_remove(c->request->work, XFP_LAYER | i, XFP_STAMP_INPUTS);
+	}
 }
 
 enum xfp_status xfp_drop_moved_begin(struct xfp_conversion *c, struct xfp_error *err)
@@ -224,6 +254,9 @@ static enum xfp_status add_own(const struct xfp_conversion *c, struct xfp_key_li
 		for (int s = 0; !status && s < XFP_STAMPS; s++)
 			if (*c->units.state[i].key[s])
 				status = xfp_key_list_add(keys, c->units.state[i].key[s], err);
+	for (uint32_t i = 0; !status && i < c->layers.count; i++)
+		if (*c->layers.state[i].key)
+			status = xfp_key_list_add(keys, c->layers.state[i].key, err);
 	return status;
 }
 
@@ -245,6 +278,8 @@ static void remove_stamps(const struct xfp_conversion *c)
 		xfp_fits_remove(c->request->work, i);
 		xfp_receipt_remove(c->request->work, i);
 	}
+	for (uint32_t i = 0; i < c->layers.count; i++)
+		xfp_stamp_remove(c->request->work, XFP_LAYER | i, XFP_STAMP_INPUTS);
 	xfp_moving_remove(c->request->work);
 }
 

@@ -7,6 +7,7 @@
 
 #include "conversion/drop_cache.h"
 #include "conversion/progress.h"
+#include "conversion/state/layers.h"
 #include "conversion/state/sources.h"
 #include "stages/work/stage_progress.h"
 #include "stages/work/verified.h"
@@ -51,6 +52,52 @@ static enum xfp_status ingest_stage(struct xfp_conversion *c, uint32_t number, e
 	return status || extended == XFP_STAMPS ? status : ingest_stamp(c, number, extended, err);
 }
 
+/* Ingest the inputs of a layer, which its stamp names. */
+static enum xfp_status ingest_layer(struct xfp_conversion *c, uint32_t layer, struct xfp_error *err)
+{
+	enum xfp_status status, digests;
+	char key[33];
+
+	if (!xfp_stamp_read(c->request->work, XFP_LAYER | layer, XFP_STAMP_INPUTS, key) ||
+	    !xfp_store_has(&c->place.store, key))
+		return XFP_OK;
+	status = xfp_manifest_ingest(c->place.manifest, &c->place.store, key, err);
+	/* As for units: digests must be known even if the manifest cannot be written. */
+	digests = status == XFP_DAMAGED ? status : xfp_layers_record(c, layer, key, status ? NULL : err);
+	if (status == XFP_DAMAGED || digests == XFP_DAMAGED) {
+		c->events.damaged = true;
+		return XFP_OK;
+	}
+	return status ? status : digests;
+}
+
+static enum xfp_status ingest_layer_event(struct xfp_conversion *c, const struct xfp_event *event,
+					  struct xfp_error *err)
+{
+	uint32_t layer = event->unit & ~XFP_LAYER;
+	bool started = !strcmp(event->outcome, "started");
+
+	if (layer >= c->layers.count)
+		return XFP_OK;
+	c->layers.at_work = started ? layer + 1 : 0;
+	if (event->status == XFP_DAMAGED) {
+		c->events.damaged = true;
+	} else if (event->status == XFP_CHANGED) {
+		c->events.changed = true;
+		xfp_layers_invalidate(c, layer);
+	} else if (event->status) {
+		if (!c->events.failures++)
+			c->events.failure = (enum xfp_status)event->status;
+		c->events.failed_layer = c->events.failed_layer ? c->events.failed_layer : layer + 1;
+	} else if (!started) {
+		enum xfp_status status = ingest_layer(c, layer, err);
+
+		xfp_drop_layers(c);
+		return status;
+	}
+	return XFP_OK;
+}
+
 static enum xfp_status ingest_event(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
 {
 	bool made = !strcmp(event->outcome, "made"), ours = event->unit < c->units.ledger->unit_count;
@@ -58,6 +105,8 @@ static enum xfp_status ingest_event(struct xfp_conversion *c, const struct xfp_e
 	enum xfp_status status;
 	enum xfp_stamp stamp;
 
+	if (xfp_is_layer(event->unit))
+		return ingest_layer_event(c, event, err);
 	if (event->status == XFP_DAMAGED) {
 		c->events.damaged = true;
 		return XFP_OK;
@@ -65,6 +114,7 @@ static enum xfp_status ingest_event(struct xfp_conversion *c, const struct xfp_e
 	if (event->status == XFP_CHANGED && ours) {
 		c->events.changed = true;
 		xfp_sources_invalidate(c, event->unit);
+		xfp_layers_invalidate_all(c); /* they were read before the change */
 		return XFP_OK;
 	}
 	if (event->status && event->status != XFP_WANT_EXTENDED && !c->events.failures++)
@@ -80,6 +130,7 @@ static enum xfp_status ingest_event(struct xfp_conversion *c, const struct xfp_e
 	if ((status = ingest_stage(c, event->unit, stamp, err)) || stamp != XFP_STAMP_PACKED)
 		return status;
 	xfp_drop_fits_of(c, event->unit);
+	xfp_drop_layers(c);
 	return XFP_OK;
 }
 
@@ -145,6 +196,12 @@ void xfp_ingest_units(struct xfp_conversion *c)
 	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++)
 		for (enum xfp_stamp s = XFP_STAMP_SURVEY; !c->units.state[u].known && s < XFP_STAMPS; s++) {
 			enum xfp_status taken = ingest_stamp(c, u, s, status ? NULL : &behind);
+
+			status = status ? status : taken;
+		}
+	for (uint32_t i = 0; i < c->layers.count; i++)
+		if (!c->layers.state[i].known) {
+			enum xfp_status taken = ingest_layer(c, i, status ? NULL : &behind);
 
 			status = status ? status : taken;
 		}

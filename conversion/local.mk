@@ -54,6 +54,8 @@ conversion_libconversion_a_SOURCES = \
 	conversion/resume.h \
 	conversion/run.c \
 	conversion/run.h \
+	conversion/run_calibrate.c \
+	conversion/run_calibrate.h \
 	conversion/run_inspect.c \
 	conversion/run_inspect.h \
 	conversion/run_make.c \
@@ -61,9 +63,13 @@ conversion_libconversion_a_SOURCES = \
 	conversion/run_state.c \
 	conversion/run_state.h \
 	conversion/state/conversion.h \
+	conversion/state/layers.c \
+	conversion/state/layers.h \
 	conversion/state/notice.h \
 	conversion/state/prepare_unit.c \
 	conversion/state/prepare_unit.h \
+	conversion/state/present.c \
+	conversion/state/present.h \
 	conversion/state/receipts.c \
 	conversion/state/receipts.h \
 	conversion/state/request.c \
@@ -72,6 +78,8 @@ conversion_libconversion_a_SOURCES = \
 	conversion/state/sources.h \
 	conversion/stray_names.c \
 	conversion/stray_names.h \
+	conversion/todo.c \
+	conversion/todo.h \
 	conversion/unchanged.c \
 	conversion/unchanged.h \
 	conversion/composition.c \

@@ -15,6 +15,7 @@
 #define FULL_BYTES 65536 /* with less free space, even one line may fail to write */
 
 struct death {
+	bool layer; /* the stage of a layer, whose number is in */
 	uint32_t unit;
 	enum xfp_stamp step;
 	int signal; /* 0: unknown signal */
@@ -42,15 +43,19 @@ static int signal_of(const char *text)
 	return 0;
 }
 
-/* Parse "make[1]: *** [FILE:LINE: u000012-fit] Killed", or "Error 137" if a shell reported the signal. */
+/* Parse "make[1]: *** [FILE:LINE: u000012-fit] Killed" (l000003-inputs for a layer), or "Error 137" if a shell reported
+ * the signal. */
 static bool parse(const char *line, struct death *death)
 {
-	const char *stars = strstr(line, "*** ["), *target = stars ? strstr(stars, ": u") : NULL, *end;
+	const char *stars = strstr(line, "*** ["), *unit = stars ? strstr(stars, ": u") : NULL,
+		   *target = unit || !stars ? unit : strstr(stars, ": l"), *end;
 	char name[32];
 	int code;
 
-	if (!target || sscanf(target, ": u%" SCNu32 "-%31[^]]", &death->unit, name) != 2 ||
-	    (death->step = step_of(name)) == XFP_STAMPS || !(end = strstr(target, "] ")))
+	death->layer = !unit;
+	if (!target || sscanf(target, ": %*1[ul]%" SCNu32 "-%31[^]]", &death->unit, name) != 2 ||
+	    (death->layer ? strcmp(name, "inputs") != 0 : (death->step = step_of(name)) == XFP_STAMPS) ||
+	    !(end = strstr(target, "] ")))
 		return false;
 	end += 2;
 	if (sscanf(end, "Error %d", &code) == 1) {
@@ -80,7 +85,8 @@ static bool find_death(const struct xfp_conversion *c, off_t offset, struct deat
 	if (!text || pread(c->place.log, text, (size_t)size, offset) < 0)
 		rest = NULL;
 	while (!found && (line = strsep(&rest, "\n")))
-		found = parse(line, death) && death->unit < c->units.ledger->unit_count;
+		found = parse(line, death) &&
+			death->unit < (death->layer ? c->layers.count : c->units.ledger->unit_count);
 	free(text);
 	return found;
 }
@@ -90,7 +96,13 @@ enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offse
 	struct death death;
 	uint64_t disk_space;
 
-	if (find_death(c, offset, &death))
+	bool died = find_death(c, offset, &death);
+
+	if (died && death.layer)
+		return xfp_fail(err, XFP_FAILED, "layer %" PRIu32 ": %s was killed by a signal (%s): %s; see %s/%s",
+				death.unit, XFP_CALIBRATE_PROGRAM, death.text, xfp_signal_remedy(death.signal),
+				c->request->work, XFP_LOG_FILE);
+	if (died)
 		return xfp_fail(err, XFP_FAILED,
 				"unit u%06" PRIu32 " (%s): %s%s was killed by a signal (%s): %s; see %s/%s", death.unit,
 				xfp_printable(c->units.ledger->units[death.unit].name).text,

@@ -20,6 +20,7 @@
 #include "cache/lock.h"
 #include "checkpoints/checkpoint.h"
 #include "conversion/drop_cache.h"
+#include "conversion/state/layers.h"
 #include "schemas/layout/bundle_layout.h"
 #include "stages/work/crash.h"
 #include "stages/work/stages.h"
@@ -330,6 +331,7 @@ void xfp_conversion_close(struct xfp_conversion *c)
 	for (uint32_t i = 0; c->units.state && i < c->units.ledger->unit_count; i++)
 		free(c->units.state[i].source);
 	free(c->units.state);
+	xfp_layers_free(c);
 	xfp_ledger_free(c->units.ledger);
 	xfp_manifest_close(c->place.manifest);
 	if (c->place.store.folder)
@@ -430,10 +432,13 @@ static char *read_log(const struct xfp_conversion_place *place, off_t offset)
 	return text;
 }
 
-/* The message in a log line of xfp-inspect, which reports on behalf of its caller; NULL for other lines. */
+/* The message in a log line of xfp-inspect or xfp-calibrate, which report on behalf of their caller; NULL for other
+ * lines. */
 static const char *of_inspect(const char *line)
 {
-	return xfp_after_prefix(line, XFP_INSPECT_PROGRAM ": ");
+	const char *said = xfp_after_prefix(line, XFP_INSPECT_PROGRAM ": ");
+
+	return said ? said : xfp_after_prefix(line, XFP_CALIBRATE_PROGRAM ": ");
 }
 
 void xfp_log_show(const struct xfp_conversion *c, off_t offset)

@@ -10,13 +10,15 @@
 
 #include "base/system/mapped.h"
 #include "base/system/temporary.h"
-#include "base/text/text.h"
 #include "conversion/goal/goal.h"
 #include "conversion/ingest.h"
 #include "conversion/low_floors.h"
 #include "conversion/place.h"
+#include "conversion/run_calibrate.h"
 #include "conversion/run_inspect.h"
+#include "conversion/state/layers.h"
 #include "conversion/state/prepare_unit.h"
+#include "conversion/todo.h"
 #include "stages/settings/like.h"
 #include "stages/work/assigned.h"
 #include "stages/work/fits.h"
@@ -24,54 +26,24 @@
 
 /* ---- all units --------------------------------------------------------------------------------- */
 
-/* Remove stamps of unit numbers that the ledger no longer has. Torn or damaged stamps of existing units are removed
- * with their unit. */
+/* Remove stamps of units and layers that the conversion no longer has. Torn or damaged stamps of existing ones are
+ * removed with their unit or layer. */
 static void remove_stray_stamps(const struct xfp_conversion *c)
 {
 	DIR *folder = opendir(c->request->work);
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder))) {
-		uint32_t unit;
+		uint32_t number;
 		int end = 0;
+		char of;
 
-		if (sscanf(entry->d_name, "u%" SCNu32 "-%n", &unit, &end) == 1 && end &&
-		    unit >= c->units.ledger->unit_count)
+		if (sscanf(entry->d_name, "%1[ul]%" SCNu32 "-%n", &of, &number, &end) == 2 && end &&
+		    number >= (of == 'u' ? c->units.ledger->unit_count : c->layers.count))
 			unlinkat(dirfd(folder), entry->d_name, 0);
 	}
 	if (folder)
 		closedir(folder);
-}
-
-static enum xfp_status write_todo(const struct xfp_conversion *c, struct xfp_error *err)
-{
-	char *path = xfp_path(c->request->work, XFP_TODO_FILE);
-	struct xfp_text text;
-	FILE *out = xfp_text_begin(&text);
-	enum xfp_status status;
-
-	for (int fit = 1; out && fit >= 0; fit--) {
-		fputs(fit ? "FIT_UNITS =" : "PACK_UNITS =", out);
-		for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
-			if (!c->units.state[i].done && (c->units.ledger->units[i].plan == XFP_PLAN_FIT) == fit &&
-			    !xfp_goal_surveys(c, i))
-				fprintf(out, " u%06" PRIu32, i);
-		fputc('\n', out);
-	}
-	if (out && (c->request->goal.kind || c->request->survey)) {
-		fputs("SURVEY_UNITS =", out);
-		for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
-			if (xfp_goal_surveys(c, i) && !(c->units.state[i].in_store >> XFP_STAMP_SURVEY & 1))
-				fprintf(out, " u%06" PRIu32, i);
-		fputc('\n', out);
-	}
-	if (!xfp_text_end(&text) || !path)
-		status = xfp_no_memory(err);
-	else
-		status = xfp_write_file(path, text.bytes, text.size, false, err);
-	free(text.bytes);
-	free(path);
-	return status;
 }
 
 /* Assigned units have their own lists of fits, as units with surveys do. */
@@ -90,7 +62,7 @@ static enum xfp_status write_all(const struct xfp_conversion *c, struct xfp_erro
 
 	(void)((status = xfp_work_write_parameters(c->request->work, &c->parameters, err)) ||
 	       (status = xfp_assigned_write(c->request->work, &c->parameters, err)) || (status = write_fits(c, err)) ||
-	       (status = write_todo(c, err)));
+	       (status = xfp_todo_write(c, err)));
 	return status;
 }
 
@@ -120,7 +92,7 @@ static void tidy_moved(const struct xfp_conversion *c)
 
 static enum xfp_status prepare_all(struct xfp_conversion *c, bool check, struct xfp_error *err)
 {
-	enum xfp_status status = XFP_OK;
+	enum xfp_status status;
 
 	c->units.todo = 0;
 	c->units.weights = c->units.weights_done = 0;
@@ -128,7 +100,8 @@ static enum xfp_status prepare_all(struct xfp_conversion *c, bool check, struct 
 	 * processes must not wait for that. */
 	if (c->place.manifest && !check)
 		xfp_manifest_begin(c->place.manifest, NULL);
-	if (c->request->goal.kind)
+	status = xfp_layers_prepare(c, check, err);
+	if (!status && c->request->goal.kind)
 		status = xfp_goal_prepare(c, check, err);
 	for (uint32_t i = 0; !status && i < c->units.ledger->unit_count; i++) {
 		uint64_t weights = xfp_unit_weights(&c->units.ledger->units[i]);
@@ -143,6 +116,11 @@ static enum xfp_status prepare_all(struct xfp_conversion *c, bool check, struct 
 		else
 			c->units.todo++;
 	}
+	for (uint32_t i = 0; !status && i < c->units.ledger->unit_count; i++)
+		if (xfp_unit_needs_inputs(c, i))
+			xfp_layers_need(c, i);
+	if (!status)
+		status = xfp_layers_settle(c, err);
 	if (c->place.manifest && !check)
 		xfp_manifest_commit(c->place.manifest, NULL);
 	return status;
@@ -201,6 +179,7 @@ static void drop_ledger(struct xfp_conversion *c)
 	for (uint32_t i = 0; c->units.state && i < c->units.ledger->unit_count; i++)
 		free(c->units.state[i].source);
 	free(c->units.state);
+	xfp_layers_free(c);
 	xfp_ledger_free(c->units.ledger);
 	c->units.state = NULL;
 	c->units.ledger = NULL;
@@ -215,12 +194,14 @@ static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_err
 	if (!status && !access(path, F_OK)) {
 		status = xfp_conversion_open_cache(c, err);
 		c->events.leftovers = true;
-		if (!status && !read_ledger(c, c->request->work, NULL))
+		if (!status && !read_ledger(c, c->request->work, NULL)) {
+			xfp_layers_begin(c, c->request->work, NULL); /* if the run was calibrated */
 			status = xfp_ingest(c, err);
+		}
 		c->events.leftovers = false;
 		drop_ledger(c);
 		c->events.damaged = c->events.changed = false;
-		c->events.failures = 0;
+		c->events.failures = c->events.failed_layer = 0;
 		if (!status)
 			status = xfp_ingest_restart(c, err);
 	}
@@ -321,15 +302,17 @@ static enum xfp_status prepare_folder(struct xfp_conversion *c, struct xfp_error
 
 	if (c->request->dry_run) {
 		if (!(status = read_scratch_ledger(c, err)) && !(status = check_like(c, err)) &&
-		    !(status = check_policy(c, err)))
+		    !(status = check_policy(c, err)) &&
+		    !(status = (enum xfp_status)xfp_run_calibrate(c, c->place.scratch, err)))
 			status = xfp_goal_check(c, err);
 		return status ? status : xfp_conversion_open_cache(c, err);
 	}
 	if ((status = ingest_leftovers(c, err)) ||
 	    (status = (enum xfp_status)xfp_run_inspect(c, c->request->work, err)) ||
 	    (status = read_ledger(c, c->request->work, err)) || (status = check_like(c, err)) ||
-	    (status = check_policy(c, err)) || (status = xfp_goal_check(c, err)) ||
-	    (status = xfp_conversion_open_cache(c, err)))
+	    (status = check_policy(c, err)) ||
+	    (status = (enum xfp_status)xfp_run_calibrate(c, c->request->work, err)) ||
+	    (status = xfp_goal_check(c, err)) || (status = xfp_conversion_open_cache(c, err)))
 		return status;
 	xfp_store_sweep(&c->place.store);
 	return XFP_OK;

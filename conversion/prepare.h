@@ -12,8 +12,6 @@
 
 #include "conversion/state/conversion.h"
 
-#define XFP_TODO_FILE "todo.mk"
-
 /* Call once per run. Ingests the remaining events of an earlier run, runs inspect to write the ledger, writes the
  * parameters, opens the cache, removes temporary files, and warns about floors that are too low. */
 enum xfp_status xfp_prepare_folder(struct xfp_conversion *c, struct xfp_error *err);

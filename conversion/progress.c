@@ -81,6 +81,10 @@ struct xfp_units_progress xfp_units_progress(const struct xfp_conversion *c)
 	int slots = xfp_stage_progress_open(c->request->work);
 	double largest = 0;
 
+	if ((p.layer = c->layers.at_work))
+		p.share = xfp_stage_progress_read(slots, xfp_layer_slot(c->units.ledger, p.layer - 1),
+						  xfp_steps[XFP_STAMP_INPUTS].stage);
+
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
 		const struct xfp_unit_state *unit = &c->units.state[i];
 		double weights = (double)xfp_unit_weights(&c->units.ledger->units[i]), more = 0;
@@ -90,7 +94,7 @@ struct xfp_units_progress xfp_units_progress(const struct xfp_conversion *c)
 			double share = xfp_stage_progress_read(slots, i, stage);
 
 			more = xfp_stage_more(c->parameters.modes, stage, unit->progress) * share * weights;
-			if (share > 0 && weights > largest) {
+			if (share > 0 && weights > largest && !c->layers.at_work) {
 				p.stage = stage;
 				p.share = share;
 				largest = weights;

@@ -22,7 +22,8 @@ struct xfp_units_progress {
 	double total, cached, fresh, elapsed;
 	double guessed;    /* part of `fresh` from unfinished units, an estimate */
 	const char *stage; /* stage of the largest unit that reports progress; NULL: none */
-	double share;      /* finished share of that stage */
+	double share;      /* finished share of that stage, or of: */
+	uint32_t layer;    /* the layer whose stage is running, from 1; 0: none. Then there is no `stage` */
 };
 struct xfp_units_progress xfp_units_progress(const struct xfp_conversion *c);
 

@@ -39,7 +39,7 @@ static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 	off_t before = xfp_log_size(&c->place);
 	int status;
 
-	c->events.failures = 0;
+	c->events.failures = c->events.failed_layer = 0;
 	c->events.damaged = c->events.changed = false;
 	xfp_units_progress_begin(c);
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_UNITS_BEGIN);
@@ -53,6 +53,13 @@ static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 		return status;
 	if (c->events.damaged)
 		return (int)xfp_fail(err, XFP_DAMAGED, "an artifact, or a file of the work folder, was damaged");
+	if (c->events.failed_layer) {
+		xfp_fail(err, c->events.failure,
+			 "the inputs of layer %" PRIu32 " could not be computed, which units from there on need; see "
+			 "%s/%s",
+			 c->events.failed_layer - 1, c->request->work, XFP_LOG_FILE);
+		return c->events.failure;
+	}
 	if (c->events.failures) {
 		xfp_fail(err, c->events.failure,
 			 "%" PRIu32 " of the %" PRIu32 " remaining units could not be converted%s; see %s/%s",

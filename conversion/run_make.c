@@ -14,6 +14,7 @@
 #include "base/system/clock.h"
 #include "base/system/processors.h"
 #include "conversion/make_log.h"
+#include "conversion/todo.h"
 #include "stages/settings/data.h"
 #include "stages/work/crash.h"
 
@@ -223,10 +224,14 @@ static unsigned inherit_jobserver(void)
 	return jobs ? jobs : xfp_processors();
 }
 
+/* A layer's stage runs on all jobs' threads: it is the only one of its kind at a time, and units wait for it. They run
+ * at a lower priority while layers are left (pipelines/graph.mk), so that they get only what it leaves. */
 static void set_threads(unsigned jobs, uint32_t units)
 {
 	char threads[16];
 
+	snprintf(threads, sizeof threads, "%u", jobs);
+	setenv("XFP_LAYER_THREADS", threads, 1);
 	snprintf(threads, sizeof threads, "%u", xfp_stage_threads(jobs, units));
 	setenv("OMP_NUM_THREADS", threads, 0);
 	setenv("OMP_WAIT_POLICY", "passive", 0); /* other processes need the CPU */
@@ -255,7 +260,7 @@ int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), vo
 	}
 	if (c->request->keep_going)
 		argv[count++] = "-k";
-	set_threads(jobs, c->units.todo);
+	set_threads(jobs, xfp_todo_width(c));
 	status = xfp_run(&c->place, c->signals, argv, c->request->work, tick, context, err);
 	free(rules);
 	return status;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "conversion/progress.h"
+#include "schemas/calibration.h"
 #include "stages/work/stage_progress.h"
 #include "stages/work/verified.h"
 
@@ -68,6 +69,7 @@ static void reset_units(struct xfp_run_state *s)
 	free(s->units);
 	s->units = NULL;
 	s->events_read = 0;
+	s->layers_done = s->layer = 0;
 }
 
 static enum xfp_status read_ledger(struct xfp_run_state *s, struct xfp_error *err)
@@ -83,6 +85,7 @@ static enum xfp_status read_ledger(struct xfp_run_state *s, struct xfp_error *er
 	reset_units(s);
 	xfp_ledger_free(s->ledger);
 	s->ledger = NULL;
+	s->layers = 0;
 	s->ledger_identity = identity;
 	if (!there || !identity.size)
 		return XFP_OK;
@@ -95,27 +98,55 @@ static enum xfp_status read_ledger(struct xfp_run_state *s, struct xfp_error *er
 	return status;
 }
 
+/* "u000012-packed" or "l000003-inputs": the number. */
+static bool parse_stamp(const char *name, char of, const char *stamp, uint32_t *number)
+{
+	const char *dash = *name == of ? strchr(name, '-') : NULL;
+	char *end;
+	unsigned long value;
+
+	if (!dash || strcmp(dash + 1, stamp) != 0)
+		return false;
+	value = strtoul(name + 1, &end, 10);
+	*number = (uint32_t)value;
+	return end == dash && value < XFP_LAYER;
+}
+
+static void reach_layer(struct xfp_run_state *s, uint32_t layer)
+{
+	if (layer < s->layers && layer >= s->layers_done)
+		s->layers_done = layer + 1;
+}
+
 /* Read only the names of stamps: listing thousands is faster than opening a few. */
 static void read_stamps(struct xfp_run_state *s)
 {
 	DIR *folder = opendir(s->work);
 	struct dirent *entry;
+	uint32_t number;
 
 	for (uint32_t i = 0; i < s->ledger->unit_count; i++)
 		s->units[i].packed = false;
 	while (folder && (entry = readdir(folder))) {
-		const char *dash = entry->d_name[0] == 'u' ? strchr(entry->d_name, '-') : NULL;
-		char *end;
-
-		if (dash && !strcmp(dash, "-packed")) {
-			unsigned long unit = strtoul(entry->d_name + 1, &end, 10);
-
-			if (end == dash && unit < s->ledger->unit_count)
-				s->units[unit].packed = true;
-		}
+		if (parse_stamp(entry->d_name, 'u', xfp_steps[XFP_STAMP_PACKED].stamp, &number) &&
+		    number < s->ledger->unit_count)
+			s->units[number].packed = true;
+		else if (parse_stamp(entry->d_name, 'l', xfp_steps[XFP_STAMP_INPUTS].stamp, &number))
+			reach_layer(s, number);
 	}
 	if (folder)
 		closedir(folder);
+}
+
+/* Read the number of layers, once. */
+static void read_layers(struct xfp_run_state *s)
+{
+	struct xfp_calibration calibration = { 0 };
+	bool found;
+
+	if (!s->layers && !xfp_calibration_read(s->work, &calibration, &found, NULL) && found)
+		s->layers = calibration.layers + 1;
+	xfp_calibration_free(&calibration);
 }
 
 /* ---- events ------------------------------------------------------------------------------------ */
@@ -127,12 +158,26 @@ static void note(struct xfp_event **place, const struct xfp_event *event)
 	**place = *event;
 }
 
+static void apply_layer_event(struct xfp_run_state *s, const struct xfp_event *event)
+{
+	uint32_t layer = event->unit & ~XFP_LAYER;
+	bool started = !strcmp(event->outcome, "started");
+
+	s->layer = started ? layer + 1 : 0;
+	if (event->status && event->status != XFP_DAMAGED && event->status != XFP_CHANGED)
+		note(&s->failure, event);
+	else if (!event->status && !started)
+		reach_layer(s, layer);
+}
+
 static void apply_event(struct xfp_run_state *s, const struct xfp_event *event)
 {
 	bool whole = event->unit == XFP_NO_UNIT, made = !strcmp(event->outcome, "made");
 	struct xfp_unit_progress *unit;
 	double share;
 
+	if (xfp_is_layer(event->unit))
+		apply_layer_event(s, event);
 	if (!whole && event->unit >= s->ledger->unit_count)
 		return;
 	if (xfp_event_is_verify(event)) {
@@ -209,6 +254,9 @@ static void read_pulses(struct xfp_run_state *s)
 
 		unit->inside = *unit->running && s->locked ? xfp_stage_progress_read(slots, i, unit->running) : 0;
 	}
+	s->layer_share = s->layer && s->locked ? xfp_stage_progress_read(slots, xfp_layer_slot(s->ledger, s->layer - 1),
+									 xfp_steps[XFP_STAMP_INPUTS].stage)
+					       : 0;
 	s->bundled = s->locked && !strcmp(s->record.phase, "bundling")
 			     ? xfp_stage_progress_read(slots, s->ledger->unit_count, XFP_BUNDLE_STAGE)
 			     : 0;
@@ -296,6 +344,7 @@ enum xfp_status xfp_run_state_read(const char *work, struct xfp_run_state *s, st
 		/* Until stages run, the events are those of the previous run. */
 		bool old = s->locked && !s->record.working;
 
+		read_layers(s);
 		if (!old && (status = read_events(s, err)))
 			return status;
 		read_stamps(s);

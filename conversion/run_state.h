@@ -34,7 +34,11 @@ struct xfp_run_state {
 	struct xfp_ledger *ledger;    /* NULL: not yet */
 	uint32_t modes;               /* of the conversion; 0: not yet */
 	struct xfp_unit_progress *units;
-	struct xfp_event *failure;  /* failure of a step of the whole run; NULL: none */
+	uint32_t layers;            /* steps of the calibration; 0: none, or not yet */
+	uint32_t layers_done;       /* up to the last whose inputs exist, or were made in this run */
+	uint32_t layer;             /* the one whose stage is running, plus 1; 0: none */
+	double layer_share;         /* finished share of that stage */
+	struct xfp_event *failure;  /* failure of a layer, or of a step of the whole run; NULL: none */
 	struct xfp_event *verified; /* last verification of the bundle (verified.h); NULL: none since the run began */
 	uint32_t done, done_fresh, in_flight, failures;
 	uint32_t class_units[XFP_CLASSES], class_done[XFP_CLASSES];

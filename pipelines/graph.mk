@@ -3,7 +3,8 @@
 # graph.mk - one target a unit. It runs inside a work folder, after `xfp prepare` wrote todo.mk there:
 # FIT_UNITS, PACK_UNITS and SURVEY_UNITS, the units that are not finished. Each goes through the whole of its chain at
 # once, so that under -j N there are N units in flight and a stage finds what the one before it read and
-# wrote in the page cache.
+# wrote in the page cache. With --calibrate, CALIBRATED_UNITS have such a chain, too, which begins once the inputs of
+# their layer exist, and LAYERS are the layers whose inputs do not.
 #
 # Names that make sees are u000012-packed and the like. Which stamps are there was decided by content
 # (xfp prepare removes those that are not current), so no time of any file matters.
@@ -11,14 +12,16 @@
 MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 
+.DEFAULT_GOAL = units
 include todo.mk
 
 fit_targets = $(FIT_UNITS:%=%-packed)
 pack_targets = $(PACK_UNITS:%=%-packed)
 survey_targets = $(SURVEY_UNITS:%=%-survey)
+calibrated_targets = $(CALIBRATED_UNITS:%=%-packed)
 
 .PHONY: units
-units: $(survey_targets) $(fit_targets) $(pack_targets)
+units: $(survey_targets) $(fit_targets) $(pack_targets) $(calibrated_targets)
 
 # With a goal, all units are surveyed first; xfp prepare then lists the work that follows.
 $(survey_targets): %-survey:
@@ -30,3 +33,18 @@ $(fit_targets): %-packed:
 # fp8 and kept units need no decision: the first stage is the last.
 $(pack_targets): %-packed:
 	xfp-pack $*
+
+# Layers are computed one after the other, in an order that todo.mk has, each with as many threads as there are jobs.
+# Units run at a lower priority, since the next layers are what others wait for.
+$(LAYERS:%=%-inputs): %-inputs:
+	env $${XFP_LAYER_THREADS:+OMP_NUM_THREADS=$$XFP_LAYER_THREADS} xfp-calibrate $*
+
+# A layer waits for the units of the layer before the last, which bounds the inputs that exist at a time. With -k it
+# does not wait for their success: u000012-tried succeeds even if the unit failed, and u000012-packed reports that.
+tried = $(CALIBRATED_UNITS:%=%-tried)
+.PHONY: $(tried)
+$(tried): %-tried:
+	+$(if $(LAYERS),nice )$(MAKE) --no-print-directory -f "$$XFP_PIPELINES/unit.mk" UNIT=$*$(go_on)
+$(calibrated_targets): %-packed: | %-tried
+	@test -e $@
+go_on = $(if $(findstring k,$(filter-out --%,$(firstword -$(MAKEFLAGS)))), || :)

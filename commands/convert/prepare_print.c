@@ -62,6 +62,9 @@ void xfp_prepare_print(const struct xfp_conversion *c)
 {
 	char weights[32];
 
+	for (uint32_t i = 0; i < c->layers.count; i++)
+		if (xfp_layer_is_missing(&c->layers.state[i]))
+			printf("l%06" PRIu32 ": %s\n", i, xfp_steps[XFP_STAMP_INPUTS].display_name);
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
 		if (!c->units.state[i].done)
 			print_missing(c, i);

@@ -80,7 +80,10 @@ void xfp_progress_show(struct xfp_progress *progress)
 		return;
 	xfp_pace_text(&pace, text, sizeof text - INSIDE_COLUMNS);
 	/* In a large model, the finished weights rarely change, so show the stage as well. */
-	if (units.stage)
+	if (units.layer)
+		snprintf(text + strlen(text), INSIDE_COLUMNS, ", layer %u of %u %.0f%%", (unsigned)units.layer,
+			 (unsigned)progress->c->layers.count, 100 * units.share);
+	else if (units.stage)
 		snprintf(text + strlen(text), INSIDE_COLUMNS, ", %s %.1f%%", units.stage, 100 * units.share);
 	if (progress->meter.terminal)
 		draw(progress, percent, text);

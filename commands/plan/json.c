@@ -151,9 +151,11 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 		{ "estimate", json_boolean((facts->measured < groups.all.units - groups.all.fp8)) },
 		{ "groups", groups_json(&groups) }, { "tensors", tensors_json(c->units.ledger) },
 		{ "bundle", bounds_json(facts->bundle) }, { "whole", xfp_composition_json(&composition) },
-		{ "memory", memory_json(facts) }, { "disk", disk_json(facts) }, { "jobs", xfp_json_count(facts->jobs) },
-		{ "time", time_json(facts) }, { "cache", cache_json(c) }, { "current", json_boolean(facts->current) },
-		{ "goal", xfp_goal_json(c) }, { "curve", xfp_plan_curve_json(facts) });
+		{ "memory", memory_json(facts) }, { "disk", disk_json(facts) },
+		{ "layers", c->layers.count ? xfp_json_count(c->layers.count) : json_null() },
+		{ "jobs", xfp_json_count(facts->jobs) }, { "time", time_json(facts) }, { "cache", cache_json(c) },
+		{ "current", json_boolean(facts->current) }, { "goal", xfp_goal_json(c) },
+		{ "curve", xfp_plan_curve_json(facts) });
 	free(groups.list);
 	return xfp_json_print(root, err);
 }

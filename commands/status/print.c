@@ -73,6 +73,8 @@ static void print_progress(FILE *out, const struct xfp_run_state *s)
 	xfp_pace_text(&pace, text, sizeof text);
 	fprintf(out, "units    %" PRIu32 " of %" PRIu32 " done, %" PRIu32 " of them from the cache\n", s->done,
 		s->ledger->unit_count, s->done - s->done_fresh);
+	if (s->layers)
+		fprintf(out, "layers   %" PRIu32 " of %" PRIu32 " calibrated\n", s->layers_done, s->layers);
 	fprintf(out, "weights  %d%%, %s\n",
 		s->weights > 0 ? (int)((s->cached + s->fresh) / s->weights * 100 + 1e-6) : 100, text);
 }
@@ -96,9 +98,12 @@ static void print_flight(FILE *out, const struct xfp_run_state *s)
 {
 	uint32_t shown = 0;
 
-	if (!s->in_flight)
+	if (!s->in_flight && !(s->layer && s->locked))
 		return;
 	fputs("\nin flight\n", out);
+	if (s->layer && s->locked)
+		fprintf(out, "  l%06" PRIu32 " %-16s %5.1f%%\n", s->layer - 1, xfp_steps[XFP_STAMP_INPUTS].stage,
+			100 * s->layer_share);
 	for (uint32_t i = 0; i < s->ledger->unit_count && shown < MAX_SHOWN; i++)
 		if (*s->units[i].running) {
 			fprintf(out, "  u%06" PRIu32 " %-16s %5.1f%%  %s\n", i, s->units[i].running,
@@ -173,7 +178,7 @@ void xfp_status_text(FILE *out, const struct xfp_run_state *s)
 
 static json_t *failure_json(const struct xfp_run_state *s, const struct xfp_event *event)
 {
-	bool composition = event->unit == XFP_NO_UNIT;
+	bool composition = event->unit == XFP_NO_UNIT || xfp_is_layer(event->unit);
 
 	return XFP_JSON({ "number", composition ? json_null() : xfp_json_count(event->unit) },
 			{ "unit", xfp_json_text_or_null(composition ? NULL : s->ledger->units[event->unit].name) },
@@ -243,10 +248,12 @@ static json_t *run_json(const struct xfp_run_state *s)
 			       { "units_cached", xfp_json_count(s->done - s->done_fresh) },
 			       { "weights", xfp_json_count((uint64_t)s->weights) },
 			       { "weights_done", xfp_json_count((uint64_t)(s->cached + s->fresh)) },
-			       { "weights_cached", xfp_json_count((uint64_t)s->cached) }, { "rate", json_real(rate) },
-			       { "eta_seconds", left < 0 ? json_null() : json_real(left) }, { "classes", classes },
-			       { "in_flight", flight }, { "failures", failures }, { "verified", verified_json(s) },
-			       { "log", log ? xfp_json_text(log) : NULL },
+			       { "weights_cached", xfp_json_count((uint64_t)s->cached) },
+			       { "layers", s->layers ? xfp_json_count(s->layers) : json_null() },
+			       { "layers_done", s->layers ? xfp_json_count(s->layers_done) : json_null() },
+			       { "rate", json_real(rate) }, { "eta_seconds", left < 0 ? json_null() : json_real(left) },
+			       { "classes", classes }, { "in_flight", flight }, { "failures", failures },
+			       { "verified", verified_json(s) }, { "log", log ? xfp_json_text(log) : NULL },
 			       { "resume", xfp_json_text_or_null(resume) }));
 	free(resume);
 	free(log);

@@ -200,8 +200,8 @@ static bool changed(const struct xfp_run_state *state, char last[96])
 {
 	char now[96];
 
-	snprintf(now, sizeof now, "%s %s %u %u %d %d", state->state, state->record.phase, (unsigned)state->done,
-		 (unsigned)state->failures,
+	snprintf(now, sizeof now, "%s %s %u %u %u %d %d", state->state, state->record.phase, (unsigned)state->done,
+		 (unsigned)state->layers_done, (unsigned)state->failures,
 		 state->weights > 0 ? (int)((state->cached + state->fresh) * 20 / state->weights) : 0,
 		 (int)(state->bundled * 20));
 	if (!strcmp(now, last))

@@ -206,7 +206,7 @@ static void keep_largest(uint64_t *max, unsigned count, uint64_t bytes)
 
 static struct artifact_bytes all_artifacts(const struct xfp_estimate_input *all, enum xfp_bound bound)
 {
-	struct artifact_bytes sum = { .small = MANIFEST_FIXED };
+	struct artifact_bytes sum = { .small = MANIFEST_FIXED + all->inputs };
 	uint64_t journal = 0, *max = calloc(all->dropping + (size_t)1, sizeof *max), flight = 0;
 
 	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {

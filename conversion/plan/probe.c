@@ -9,7 +9,7 @@
 
 #include "base/system/filesystem.h"
 #include "base/system/temporary.h"
-#include "conversion/prepare.h"
+#include "conversion/todo.h"
 #include "kernels/common/number.h"
 #include "schemas/outliers.h"
 #include "schemas/policy.h"

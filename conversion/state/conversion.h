@@ -15,6 +15,7 @@
 #include "conversion/state/notice.h"
 #include "conversion/state/request.h"
 #include "schemas/bundle.h"
+#include "schemas/calibration.h"
 #include "schemas/choice.h"
 #include "schemas/ledger.h"
 #include "stages/work/run_record.h"
@@ -46,6 +47,32 @@ struct xfp_conversion_units {
 	bool prepared; /* todo is known: the units of the work folder are the ledger's */
 };
 
+/* The inputs of a layer's matrices (schemas/inputs.h). */
+struct xfp_layer_state {
+	bool known;         /* the digest of its tensors is known: */
+	uint8_t digest[16]; /* as in the key */
+	bool in_store;      /* its current artifact is in the store */
+	bool needed;        /* by a unit that is not done, or by a later layer */
+	char key[33];       /* of its current artifact; "" if unknown */
+};
+
+/* Whether the stage of the layer must run. */
+static inline bool xfp_layer_is_missing(const struct xfp_layer_state *state)
+{
+	return state->needed && !state->in_store;
+}
+
+/* The layers of a calibrated conversion (layers.h). */
+struct xfp_conversion_layers {
+	struct xfp_calibration calibration;
+	uint32_t count;                /* the model's layers, and the step after the last; 0: no calibration */
+	struct xfp_layer_state *state; /* [count] */
+	uint32_t *of_unit;             /* [ledger->unit_count] a unit's layer, or XFP_NO_LAYER */
+	uint64_t bytes;                /* of the artifacts to compute that exist at a time, about */
+	uint32_t at_work;              /* the layer whose stage is running, plus 1; 0: none */
+};
+#define XFP_NO_LAYER UINT32_MAX
+
 /* Progress towards a goal, and its result. */
 struct xfp_solved {
 	uint32_t steps;              /* finished steps: the surveys, then each round of measuring */
@@ -64,6 +91,7 @@ struct xfp_conversion_events {
 	bool changed;            /* weights were not those that had been digested */
 	bool torn;               /* lines of the events were damaged; reported once */
 	uint32_t failures;       /* other failed stages */
+	uint32_t failed_layer;   /* the first layer whose stage failed, plus 1; 0: none */
 	enum xfp_status failure; /* the status of the first of them */
 	bool manifest_outdated;  /* the manifest could not be written; reported once */
 	bool record_lost;        /* the manifest lacks units of this run; reported once */
@@ -91,6 +119,7 @@ struct xfp_conversion {
 	struct xfp_notify notify;
 	struct xfp_conversion_place place;
 	struct xfp_conversion_units units;
+	struct xfp_conversion_layers layers;
 	struct xfp_solved solved;
 	struct xfp_conversion_events events;
 	struct xfp_conversion_progress progress;
@@ -100,8 +129,8 @@ struct xfp_conversion {
 /* For estimates; it borrows from the conversion. */
 static inline struct xfp_estimate_input xfp_conversion_estimate_input(const struct xfp_conversion *c)
 {
-	return (struct xfp_estimate_input){ &c->parameters, c->units.ledger, c->units.state, c->units.todo,
-					    c->drop.units };
+	return (struct xfp_estimate_input){ &c->parameters, c->units.ledger, c->units.state,
+					    c->units.todo,  c->drop.units,   c->layers.bytes };
 }
 
 /* Free the assignments that a goal was solved to. Those of the request stay the request's. */

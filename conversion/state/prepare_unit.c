@@ -6,6 +6,8 @@
 
 #include "base/system/clock.h"
 #include "cache/key.h"
+#include "conversion/state/layers.h"
+#include "conversion/state/present.h"
 #include "conversion/state/receipts.h"
 #include "conversion/state/sources.h"
 #include "schemas/surveyed.h"
@@ -23,6 +25,7 @@ struct planning {
 	struct xfp_parameters parameters; /* for the unit's fits */
 	struct xfp_parameters surveyed;   /* for its survey: before the survey or a goal narrows them */
 	bool assigned;                    /* the solution of a goal determines the format */
+	const char *inputs;               /* key of the layer's inputs; NULL: none, "": unknown */
 	struct xfp_unit_state *state;
 	uint32_t number;
 	bool check;
@@ -38,66 +41,41 @@ struct finding {
 	} of[XFP_FIT_KINDS];
 };
 
+/* The candidates of an artifact. */
+struct candidate_list {
+	struct xfp_candidate *list;
+	uint32_t *count;
+};
+
 /* Kinds of artifacts that hold candidates, and functions to read them. */
-static enum xfp_status read_fit(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count)
+static enum xfp_status read_fit(void *own, struct xfp_artifact *artifact)
 {
+	const struct candidate_list *to = own;
 	struct xfp_fit fit;
 	enum xfp_status status = xfp_fit_read(artifact, &fit, NULL);
 
 	if (!status)
-		memcpy(list, fit.candidates, (*count = fit.candidate_count) * sizeof *list);
+		memcpy(to->list, fit.candidates, (*to->count = fit.candidate_count) * sizeof *to->list);
 	return status;
 }
 
-static enum xfp_status read_survey(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count)
+static enum xfp_status read_survey(void *own, struct xfp_artifact *artifact)
 {
-	return xfp_candidates_read(artifact, XFP_MAX_SURVEYED, list, count, NULL);
+	const struct candidate_list *to = own;
+
+	return xfp_candidates_read(artifact, XFP_MAX_SURVEYED, to->list, to->count, NULL);
 }
 
 static const struct measuring {
 	enum xfp_stamp stamp; /* stamp of the artifact */
 	uint32_t max;
-	enum xfp_status (*read)(struct xfp_artifact *artifact, struct xfp_candidate *list, uint32_t *count);
+	enum xfp_status (*read)(void *own, struct xfp_artifact *artifact);
 } of_fit = { XFP_STAMP_FIT, XFP_MAX_CANDIDATES, read_fit },
   of_survey = { XFP_STAMP_SURVEY, XFP_MAX_SURVEYED, read_survey };
 
-/* Read the candidates of an artifact or, if `measuring` is NULL, only its label. Tries twice before reporting damage:
- * libhdf5 reports the same error if memory runs out, and an intact artifact must not be removed for that. */
-static enum xfp_status read_artifact(const struct planning *p, const struct measuring *measuring, const char *key,
-				     struct xfp_candidate *list, uint32_t *count)
-{
-	const struct xfp_step *step = measuring ? &xfp_steps[measuring->stamp] : NULL;
-	char *path = xfp_store_path(&p->c->place.store, key);
-	enum xfp_status status = path ? XFP_DAMAGED : XFP_FAILED;
-
-	for (int attempt = 0; attempt < 2 && status == XFP_DAMAGED; attempt++) {
-		struct xfp_artifact artifact = { 0 };
-
-		status = xfp_artifact_open(path, step ? step->kind : NULL, step ? step->version : 0, key, &artifact,
-					   NULL);
-		if (!status && measuring)
-			status = measuring->read(&artifact, list, count);
-		xfp_artifact_close(&artifact);
-	}
-	free(path);
-	if (status == XFP_DAMAGED)
-		xfp_store_remove(&p->c->place.store, key);
-	return status;
-}
-
-/* Whether an artifact exists; removes missing ones from the manifest. */
 static bool have(const struct planning *p, const char *key)
 {
-	struct xfp_conversion *c = p->c;
-
-	if (!c->place.manifest || !*key)
-		return false;
-	if (xfp_store_has(&c->place.store, key) &&
-	    (!p->check || read_artifact(p, NULL, key, NULL, NULL) != XFP_DAMAGED))
-		return true;
-	if (xfp_manifest_has(c->place.manifest, key))
-		xfp_manifest_remove_artifact(c->place.manifest, key, NULL);
-	return false;
+	return xfp_is_present(p->c, key, p->check);
 }
 
 /* Get the candidates that a fit or a survey measured; false if it does not exist. Queries the manifest first. If the
@@ -105,11 +83,14 @@ static bool have(const struct planning *p, const char *key)
 static bool find_candidates(const struct planning *p, const struct measuring *measuring, const char *key,
 			    struct xfp_candidate *list, uint32_t *count)
 {
+	const struct xfp_step *step = &xfp_steps[measuring->stamp];
+	struct candidate_list to = { list, count };
+
 	if (!have(p, key))
 		return false;
 	if (xfp_manifest_get_candidates(p->c->place.manifest, key, measuring->max, list, count))
 		return true;
-	if (read_artifact(p, measuring, key, list, count))
+	if (xfp_present_read(p->c, step->kind, step->version, key, measuring->read, &to))
 		return false;
 	xfp_manifest_repair(p->c->place.manifest, &p->c->place.store, key, NULL);
 	return true;
@@ -193,7 +174,8 @@ static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_se
 	struct xfp_fit *fit = &((struct finding *)own)->of[kind].fit;
 	char *hex = p->state->key[xfp_fit_stamp(kind)];
 	struct xfp_key key = { 0 };
-	enum xfp_status status = xfp_key_fit_kind(kind, input->outliers, "", &p->parameters, &key, err);
+	enum xfp_status status =
+		xfp_key_fit_kind(kind, input->outliers, p->inputs ? p->inputs : "", &p->parameters, &key, err);
 
 	if (status)
 		return status;
@@ -327,6 +309,8 @@ static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 	if (status || !known || (status = xfp_key_outliers(&source, &p->parameters, &key, err)))
 		return status;
 	set_key(hex[XFP_STAMP_OUTLIERS], &key);
+	if (p->inputs && !*p->inputs)
+		return XFP_OK;
 	status = choose(p, &key, err);
 	/* The stage reports a unit that fails for its floor, once make runs it. */
 	p->state->unmet = status == XFP_UNMET;
@@ -380,6 +364,7 @@ static struct planning planning_of(struct xfp_conversion *c, uint32_t number, bo
 	struct planning p = { .c = c,
 			      .unit = &c->units.ledger->units[number],
 			      .state = &c->units.state[number],
+			      .inputs = xfp_layers_key(c, number),
 			      .number = number,
 			      .check = check };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conversion/state/layers.h"
 #include "conversion/state/sources.h"
 #include "stages/work/receipts.h"
 
@@ -43,7 +44,7 @@ static enum xfp_status current_key(const struct xfp_conversion *c, uint32_t numb
 	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
 	const struct xfp_key_source source = xfp_key_source_of(unit, c->units.state[number].source);
 
-	return xfp_key_receipt(&source, unit->plan, policy, parameters, key, err);
+	return xfp_key_receipt(&source, unit->plan, xfp_layers_key(c, number), policy, parameters, key, err);
 }
 
 static bool in_cache(const struct xfp_conversion *c, const char *packed)
@@ -91,6 +92,7 @@ static enum xfp_status judge(struct xfp_conversion *c, uint32_t number, struct x
 enum xfp_status xfp_receipt_apply(struct xfp_conversion *c, uint32_t number, const struct xfp_parameters *parameters,
 				  const struct xfp_policy *policy, bool *taken, struct xfp_error *err)
 {
+	const char *inputs = xfp_layers_key(c, number);
 	struct xfp_receipt receipt;
 	enum xfp_status status;
 	char key[33];
@@ -103,7 +105,8 @@ enum xfp_status xfp_receipt_apply(struct xfp_conversion *c, uint32_t number, con
 	/* An unreadable receipt is ignored and kept; its artifacts are made again. */
 	if (status || !*key)
 		return XFP_OK;
-	if (!(status = load_sources(c, number, &receipt, err)) && c->units.state[number].known)
+	/* Until the key of the layer is known, the receipt cannot be judged. */
+	if (!(status = load_sources(c, number, &receipt, err)) && c->units.state[number].known && (!inputs || *inputs))
 		status = judge(c, number, &receipt, key, parameters, policy, taken, err);
 	xfp_receipt_free(&receipt);
 	return status;

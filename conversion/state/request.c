@@ -14,5 +14,7 @@ void xfp_request_free(struct xfp_request *request)
 	free(request->head_asked);
 	xfp_parameters_free(&request->parameters);
 	xfp_goal_free(&request->goal);
+	free(request->calibration.text);
+	free(request->calibration.ids);
 	*request = (struct xfp_request){ .jobs = 0 };
 }

@@ -11,6 +11,13 @@
 #include "schemas/goal.h"
 #include "schemas/parameters.h"
 
+/* The text whose activations units are quantized with. */
+struct xfp_calibration_request {
+	bool wanted;
+	char *text, *ids; /* absolute; a text, and token ids in .npy format; NULL: the text that xfp has */
+	uint32_t tokens;  /* 0: not given */
+};
+
 struct xfp_request {
 	const char *program;              /* argv[0], the name in messages */
 	char *model, *out, *cache, *work; /* absolute; a name in the Hugging Face cache has become a path */
@@ -19,6 +26,7 @@ struct xfp_request {
 	char *head_asked;                 /* option that requests a quantized output head; NULL: none, or a profile */
 	struct xfp_parameters parameters;
 	struct xfp_goal goal;
+	struct xfp_calibration_request calibration;
 	unsigned jobs; /* 0: not given */
 	bool keep_going, dry_run, rehash, drop_cache, json, quiet, allow_empty, force;
 	bool survey;      /* planning: run missing surveys */

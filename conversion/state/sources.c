@@ -11,6 +11,7 @@
 #include "base/system/filesystem.h"
 #include "cache/key.h"
 #include "cache/seal.h"
+#include "conversion/state/layers.h"
 #include "schemas/digest.h"
 #include "schemas/outliers.h"
 #include "schemas/packed.h"
@@ -141,24 +142,37 @@ static bool is_the_same(const struct xfp_source_file *file)
 	return xfp_identity_equal(&now, &file->identity);
 }
 
-/* Whether the unit's files, including those of all components of packed weights, are unchanged since inspect. */
-static bool files_are_the_same(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit)
+static void mark_files(const struct xfp_ledger_tensor *tensor, bool *wanted)
+{
+	const struct xfp_recipe *recipe = tensor->recipe;
+
+	wanted[tensor->file] = true;
+	for (uint32_t p = 0; recipe && p < recipe->part_count; p++)
+		for (uint32_t k = 0; k < recipe->parts[p].component_count; k++)
+			wanted[recipe->parts[p].components[k].file] = true;
+}
+
+bool xfp_tensors_unchanged(const struct xfp_ledger *ledger, const uint32_t *tensors, uint32_t count)
 {
 	bool *wanted = calloc(ledger->file_count + (size_t)1, sizeof *wanted), same = wanted != NULL;
 
-	for (uint32_t m = 0; wanted && m < unit->experts; m++) {
-		const struct xfp_ledger_tensor *tensor =
-			&ledger->tensors[ledger->matrices[unit->first_matrix + m].tensor];
-		const struct xfp_recipe *recipe = tensor->recipe;
-
-		wanted[tensor->file] = true;
-		for (uint32_t p = 0; recipe && p < recipe->part_count; p++)
-			for (uint32_t k = 0; k < recipe->parts[p].component_count; k++)
-				wanted[recipe->parts[p].components[k].file] = true;
-	}
+	for (uint32_t i = 0; wanted && i < count; i++)
+		mark_files(&ledger->tensors[tensors[i]], wanted);
 	for (uint32_t f = 0; same && f < ledger->file_count; f++)
 		same = !wanted[f] || is_the_same(&ledger->files[f]);
 	free(wanted);
+	return same;
+}
+
+static bool unit_unchanged(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit)
+{
+	uint32_t *tensors = calloc(unit->experts + (size_t)1, sizeof *tensors);
+	bool same;
+
+	for (uint32_t m = 0; tensors && m < unit->experts; m++)
+		tensors[m] = ledger->matrices[unit->first_matrix + m].tensor;
+	same = tensors && xfp_tensors_unchanged(ledger, tensors, unit->experts);
+	free(tensors);
 	return same;
 }
 
@@ -188,12 +202,14 @@ enum xfp_status xfp_sources_record(struct xfp_conversion *c, uint32_t number, co
 	uint8_t(*source)[16] = calloc(unit->experts, sizeof *source);
 	enum xfp_status status = source ? read_sources(c, unit, kind, version, key, source, err) : xfp_no_memory(err);
 
-	if (status || !files_are_the_same(c->units.ledger, unit)) {
+	if (status || !unit_unchanged(c->units.ledger, unit)) {
 		free(source);
 		return status == XFP_BAD_INPUT ? XFP_OK : status;
 	}
-	if (state->known && memcmp(source, state->source, unit->experts * sizeof *source))
+	if (state->known && memcmp(source, state->source, unit->experts * sizeof *source)) {
 		report_corrected(c, unit, source, state->source);
+		xfp_layers_invalidate_all(c);
+	}
 	free(state->source);
 	state->source = source;
 	state->known = true;

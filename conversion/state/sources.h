@@ -24,6 +24,10 @@ enum xfp_status xfp_sources_record(struct xfp_conversion *c, uint32_t number, co
 /* Mark the stored digests as wrong: the weights differ from those that were digested. */
 void xfp_sources_invalidate(struct xfp_conversion *c, uint32_t number);
 
+/* Whether the files of these tensors, including those of all components of packed weights, are unchanged since
+ * inspect. */
+bool xfp_tensors_unchanged(const struct xfp_ledger *ledger, const uint32_t *tensors, uint32_t count);
+
 /* Digest of the locations of the unit's matrices and of the identities of their files at inspection. */
 enum xfp_status xfp_sources_files(const struct xfp_conversion *c, uint32_t number, char hex[33], struct xfp_error *err);
 

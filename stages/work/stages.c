@@ -81,7 +81,7 @@ const struct xfp_step xfp_steps[XFP_STAMPS + 1] = {
 			       .version = XFP_PACKED_VERSION,
 			       .weights = true },
 	[XFP_STAMP_INPUTS] = { .stage = "calibrate",
-			       .program = "xfp-calibrate",
+			       .program = XFP_CALIBRATE_PROGRAM,
 			       .display_name = "calibrate",
 			       .stamp = "inputs",
 			       .target = "inputs",

@@ -20,6 +20,7 @@
 #include "schemas/parameters.h"
 
 #define XFP_INSPECT_PROGRAM "xfp-inspect"
+#define XFP_CALIBRATE_PROGRAM "xfp-calibrate"
 #define XFP_BUNDLE_PROGRAM "xfp-bundle"
 #define XFP_BUNDLE_STAGE "bundle" /* its name in events */
 

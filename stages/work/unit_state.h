@@ -42,6 +42,7 @@ struct xfp_estimate_input {
 	const struct xfp_unit_state *units; /* [ledger->unit_count]; NULL: no state is known yet */
 	uint32_t todo;                      /* units that are not done */
 	unsigned dropping; /* with this many jobs, artifacts are removed as soon as nothing needs them; 0: kept */
+	uint64_t inputs;   /* bytes of the inputs of layers that exist at a time and must be computed */
 };
 
 #endif

@@ -247,6 +247,7 @@ static void every_algorithm_is_in_the_key(void **state)
 	(void)state;
 	stamped_make(&s, true);
 	s.c.parameters.outlier_sigma = XFP_SIGMA_AUTO;
+	s.c.parameters.calibration = (struct xfp_calibrated){ "0", 1, "a" };
 	assert_int_equal(xfp_bundle_stamp_key(&s.c, true, s.stamp.key, &err), XFP_OK);
 	for (int i = 0; i < XFP_ALGORITHMS; i++) {
 		left_out = xfp_algorithms[i].name;

@@ -281,16 +281,22 @@ static void damaged_receipt(void **state)
 
 /* ---- the key of a receipt ---------------------------------------------------------------------- */
 
-static void key_of(const struct xfp_parameters *parameters, const struct xfp_policy *policy, enum xfp_plan plan,
-		   uint8_t first, char hex[33])
+static void key_with(const char *inputs, const struct xfp_parameters *parameters, const struct xfp_policy *policy,
+		     enum xfp_plan plan, uint8_t first, char hex[33])
 {
 	const uint8_t source[2][16] = { { first }, { 9 } };
 	const struct xfp_key_source of = { XFP_BF16, 2, 4, 32, source };
 	struct xfp_key key = { 0 };
 
-	assert_int_equal(xfp_key_receipt(&of, plan, policy, parameters, &key, &err), XFP_OK);
+	assert_int_equal(xfp_key_receipt(&of, plan, inputs, policy, parameters, &key, &err), XFP_OK);
 	memcpy(hex, key.hex, 33);
 	xfp_key_free(&key);
+}
+
+static void key_of(const struct xfp_parameters *parameters, const struct xfp_policy *policy, enum xfp_plan plan,
+		   uint8_t first, char hex[33])
+{
+	key_with(NULL, parameters, policy, plan, first, hex);
 }
 
 /* The key changes with everything that may affect the unit's bytes, not with settings of other units. */
@@ -322,6 +328,11 @@ static void keys(void **state)
 	changed.assigned = &assigned;
 	key_of(&parameters, &changed, XFP_PLAN_FIT, 1, now);
 	assert_string_not_equal(was, now);
+	key_with("1", &parameters, &policy, XFP_PLAN_FIT, 1, now);
+	assert_string_not_equal(was, now);
+	key_with("2", &parameters, &policy, XFP_PLAN_FIT, 1, was);
+	assert_string_not_equal(was, now);
+	key_of(&parameters, &policy, XFP_PLAN_FIT, 1, was);
 	other.balance /= 2;
 	key_of(&other, &policy, XFP_PLAN_FIT, 1, now);
 	assert_string_not_equal(was, now);

@@ -3,6 +3,7 @@
  * A work folder before make runs: the remaining stamps, and the remaining work.
  */
 #include "conversion/prepare.h"
+#include "conversion/todo.h"
 #include "tests/unit/scratch.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"

@@ -3,7 +3,7 @@
  * The table of stages compared with make's rules for the same steps: the rules are run with stub executables that only
  * report their calls.
  */
-#include "conversion/prepare.h"
+#include "conversion/todo.h"
 #include "stages/work/fits.h"
 #include "stages/work/stages.h"
 #include "tests/unit/scratch.h"
@@ -78,15 +78,16 @@ static void add_stubs(void **state)
 	}
 }
 
-/* The calls in order; the caller frees the text. */
-static char *run_make(void **state)
+/* The calls in order; the caller frees the text. `flags` NULL: make must succeed. */
+static char *run_make(void **state, const char *flags)
 {
 	static const char *const above[] = { "MAKEFLAGS", "MAKEFILES", "GNUMAKEFLAGS", "MAKELEVEL" };
 	const char *root = getenv("srcdir");
 	char *pipelines = xfp_formatted("%s/pipelines", root ? root : "."), *ran = scratch_path(state, "ran"),
-	     *command = xfp_formatted("cd '%s' && PATH=\"$PWD/bin:$PATH\" make -j1 -f \"$XFP_PIPELINES/graph.mk\" "
-				      ">make.log 2>&1 || { cat make.log >&2; exit 1; }",
-				      (const char *)*state),
+	     *command = xfp_formatted("cd '%s' && PATH=\"$PWD/bin:$PATH\" make -j1 %s -f \"$XFP_PIPELINES/graph.mk\" "
+				      ">make.log 2>&1%s",
+				      (const char *)*state, flags ? flags : "",
+				      flags ? "; true" : " || { cat make.log >&2; exit 1; }"),
 	     *text;
 	struct xfp_error err = { 0 };
 
@@ -157,7 +158,7 @@ static void follow(void **state, uint32_t modes, uint32_t aimed, bool extended, 
 			add_call(want, sizeof want, stamp);
 		free(name);
 	}
-	ran = run_make(state);
+	ran = run_make(state, NULL);
 	assert_string_equal(ran, want);
 	free(ran);
 }
@@ -194,9 +195,76 @@ static void rules_pack_the_others(void **state)
 	add_stubs(state);
 	scratch_write(state, XFP_TODO_FILE, todo, strlen(todo));
 	add_call(want, sizeof want, XFP_STAMP_PACKED);
-	ran = run_make(state);
+	ran = run_make(state, NULL);
 	assert_string_equal(ran, want);
 	free(ran);
+}
+
+/* Write a program that fails for an argument. */
+static void add_stub(void **state, const char *program, const char *fails)
+{
+	char *name = xfp_formatted("bin/%s", program), *path = scratch_path(state, name),
+	     *text = xfp_formatted("#!/bin/sh\necho \"${0##*/} $*\" >>ran\n[ \"$*\" != '%s' ] || exit 1\n"
+				   "[ ${0##*/} != xfp-pack ] || : >$1-packed\n",
+				   fails);
+
+	scratch_write(state, name, text, strlen(text));
+	assert_int_equal(chmod(path, 0755), 0);
+	free(text);
+	free(path);
+	free(name);
+}
+
+/* Units are fitted after their layer. A layer that exists already is not listed. */
+static const char of_layers[] = "FIT_UNITS =\nPACK_UNITS =\nCALIBRATED_UNITS = u000000 u000001 u000002\n"
+				"LAYERS = l000001 l000002\nl000002-inputs: | l000001-inputs\n"
+				"u000001-tried: | l000001-inputs\nl000002-inputs: | u000000-tried\n"
+				"u000002-tried: | l000002-inputs\n";
+
+static void layers_and_their_units(void **state)
+{
+	static const char *const made[] = { "outliers", "library", "choice" };
+	char *ran;
+
+	add_stubs(state);
+	add_stub(state, XFP_CALIBRATE_PROGRAM, "");
+	add_stub(state, "xfp-pack", "");
+	scratch_write(state, XFP_TODO_FILE, of_layers, strlen(of_layers));
+	scratch_write(state, "fits.mk", "FITS = library\n", 15);
+	for (int i = 0; i < 9; i++) {
+		char *name = xfp_formatted("u%06d-%s", i / 3, made[i % 3]);
+
+		scratch_write(state, name, "", 0);
+		free(name);
+	}
+	ran = run_make(state, "");
+	assert_string_equal(ran, "xfp-pack u000000\nxfp-calibrate l000001\nxfp-pack u000001\n"
+				 "xfp-calibrate l000002\nxfp-pack u000002\n");
+	free(ran);
+}
+
+/* A failed unit stops all others, with -k only itself. */
+static void failed_units_and_layers(void **state)
+{
+	static const char *const flags[] = { "", "-k" };
+
+	layers_and_their_units(state);
+	for (int i = 0; i < 2; i++) {
+		char *ran;
+
+		for (int u = 0; u < 3; u++) {
+			char *name = xfp_formatted("u%06d-packed", u);
+
+			scratch_unlink(state, name);
+			free(name);
+		}
+		add_stub(state, "xfp-pack", "u000000");
+		ran = run_make(state, flags[i]);
+		assert_string_equal(ran, i ? "xfp-pack u000000\nxfp-calibrate l000001\nxfp-pack u000001\n"
+					     "xfp-calibrate l000002\nxfp-pack u000002\n"
+					   : "xfp-pack u000000\n");
+		free(ran);
+	}
 }
 
 PROGRAM("test_stages")
@@ -207,6 +275,8 @@ PROGRAM("test_stages")
 		scratch_test(rules_follow_the_table),
 		scratch_test(rules_begin_where_a_unit_is),
 		scratch_test(rules_pack_the_others),
+		scratch_test(layers_and_their_units),
+		scratch_test(failed_units_and_layers),
 	};
 
 	return cmocka_run_group_tests_name("stages", tests, NULL, NULL);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run_calibrate.h - runs xfp-calibrate --begin, which chooses the token ids of a calibrated conversion.
+ */
+#ifndef XFP_RUN_CALIBRATE_H
+#define XFP_RUN_CALIBRATE_H
+
+#include "conversion/state/conversion.h"
+
+/* Write calibration.h5 into the folder `work`, which has the ledger, and fill in the conversion's layers and its
+ * parameter `calibration`. Without calibration, the file and the stamps of layers of earlier runs are removed instead.
+ * The program's messages have been printed. Returns XFP_UNMET if the ids are not those of the bundle to repeat
+ * (--like), or the exit status of the program. */
+int xfp_run_calibrate(struct xfp_conversion *c, const char *work, struct xfp_error *err);
+
+#endif

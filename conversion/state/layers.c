@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/state/layers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/key.h"
+#include "conversion/state/present.h"
+#include "conversion/state/sources.h"
+#include "schemas/inputs.h"
+#include "stages/work/work.h"
+
+#define MAX_EXPERTS 8 /* of a token, if a layer has that many */
+
+/* ---- tensors ----------------------------------------------------------------------------------- */
+
+struct tensors {
+	uint32_t *list; /* numbers of the ledger's tensors, in order of name */
+	uint32_t count;
+	struct xfp_input_source *sources;
+};
+
+static void tensors_free(struct tensors *tensors)
+{
+	free(tensors->list);
+	free(tensors->sources);
+}
+
+static enum xfp_status list_tensors(const struct xfp_conversion *c, uint32_t layer, struct tensors *tensors,
+				    struct xfp_error *err)
+{
+	const struct xfp_ledger *ledger = c->units.ledger;
+
+	tensors->count = xfp_calibration_tensors(&c->layers.calibration, ledger, layer, NULL);
+	tensors->list = calloc(tensors->count + (size_t)1, sizeof *tensors->list);
+	tensors->sources = calloc(tensors->count + (size_t)1, sizeof *tensors->sources);
+	if (!tensors->list || !tensors->sources) {
+		tensors_free(tensors);
+		return xfp_no_memory(err);
+	}
+	xfp_calibration_tensors(&c->layers.calibration, ledger, layer, tensors->list);
+	for (uint32_t i = 0; i < tensors->count; i++)
+		tensors->sources[i].name = ledger->tensors[tensors->list[i]].name;
+	return XFP_OK;
+}
+
+/* Identify a whole tensor for the manifest, which stores digests of matrices as well: its file, and its elements as one
+ * row. */
+static const struct xfp_source_file *place_of(const struct xfp_ledger *ledger, uint32_t number, char region[168])
+{
+	const struct xfp_ledger_tensor *tensor = &ledger->tensors[number];
+	struct xfp_matrix_source all = { .dtype = tensor->dtype,
+					 .offset = tensor->offset,
+					 .view = { .rows = 1, .cols = 1, .col_stride = 1 },
+					 .recipe = tensor->recipe,
+					 .files = ledger->files };
+
+	for (uint32_t i = 0; i < tensor->rank; i++)
+		all.view.cols *= tensor->shape[i];
+	memcpy(region, "TENSOR ", 7);
+	xfp_region_format(&all, region + 7);
+	return &ledger->files[tensor->file];
+}
+
+/* ---- digests ----------------------------------------------------------------------------------- */
+
+static enum xfp_status find_digest(struct xfp_conversion *c, uint32_t layer, struct xfp_error *err)
+{
+	struct xfp_layer_state *state = &c->layers.state[layer];
+	struct tensors tensors;
+	enum xfp_status status;
+	uint32_t i = 0;
+
+	if (state->known || c->request->rehash || !c->place.manifest)
+		return XFP_OK;
+	if ((status = list_tensors(c, layer, &tensors, err)))
+		return status;
+	for (; i < tensors.count; i++) {
+		char region[168];
+		const struct xfp_source_file *file = place_of(c->units.ledger, tensors.list[i], region);
+
+		if (!xfp_manifest_get_source(c->place.manifest, file->path, &file->identity, region,
+					     tensors.sources[i].digest))
+			break;
+	}
+	if (i == tensors.count && !(status = xfp_inputs_digest(tensors.sources, i, state->digest, err)))
+		state->known = true;
+	tensors_free(&tensors);
+	return status;
+}
+
+/* Find the key of a layer, if that of the layer before and the digest are known. */
+static enum xfp_status find_key(struct xfp_conversion *c, uint32_t layer, struct xfp_error *err)
+{
+	const struct xfp_calibration *calibration = &c->layers.calibration;
+	struct xfp_layer_state *state = &c->layers.state[layer];
+	const struct xfp_key_layer all = { .previous = layer ? state[-1].key : NULL,
+					   .tokens = calibration->sha256,
+					   .description = calibration->description,
+					   .layer = layer,
+					   .digest = state->digest };
+	struct xfp_key key = { 0 };
+	enum xfp_status status = find_digest(c, layer, err);
+
+	state->key[0] = '\0';
+	if (status || !state->known || (layer && !*all.previous))
+		return status;
+	if (!(status = xfp_key_inputs(&all, &key, err)))
+		memcpy(state->key, key.hex, sizeof state->key);
+	xfp_key_free(&key);
+	return status;
+}
+
+/* Copy the digests from an artifact of the same tensors; false if they are others. */
+static bool match(const struct xfp_inputs *inputs, uint32_t layer, struct tensors *tensors)
+{
+	bool same = inputs->layer == layer && inputs->source_count == tensors->count;
+
+	for (uint32_t i = 0; same && i < tensors->count; i++) {
+		same = !strcmp(inputs->sources[i].name, tensors->sources[i].name);
+		memcpy(tensors->sources[i].digest, inputs->sources[i].digest, sizeof inputs->sources[i].digest);
+	}
+	return same;
+}
+
+static enum xfp_status read_digests(const struct xfp_conversion *c, uint32_t layer, const char *key,
+				    struct tensors *tensors, bool *same, struct xfp_error *err)
+{
+	char *path = xfp_store_path(&c->place.store, key);
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_inputs inputs = { 0 };
+	enum xfp_status status =
+		path ? xfp_artifact_open(path, XFP_INPUTS_KIND, XFP_INPUTS_VERSION, key, &artifact, err)
+		     : xfp_no_memory(err);
+
+	if (!status)
+		status = xfp_inputs_read(&artifact, &inputs, err);
+	*same = !status && match(&inputs, layer, tensors);
+	xfp_inputs_free(&inputs);
+	xfp_artifact_close(&artifact);
+	free(path);
+	return status;
+}
+
+enum xfp_status xfp_layers_record(struct xfp_conversion *c, uint32_t layer, const char *key, struct xfp_error *err)
+{
+	struct xfp_layer_state *state = &c->layers.state[layer];
+	struct tensors tensors;
+	enum xfp_status status = list_tensors(c, layer, &tensors, err);
+	bool same;
+
+	if (status)
+		return status;
+	status = read_digests(c, layer, key, &tensors, &same, err);
+	if (!status && same && xfp_tensors_unchanged(c->units.ledger, tensors.list, tensors.count)) {
+		status = xfp_inputs_digest(tensors.sources, tensors.count, state->digest, err);
+		state->known = state->in_store = !status;
+		for (uint32_t i = 0; !status && i < tensors.count; i++) {
+			char region[168];
+			const struct xfp_source_file *file = place_of(c->units.ledger, tensors.list[i], region);
+
+			status = xfp_manifest_put_source(c->place.manifest, file->path, &file->identity, region,
+							 tensors.sources[i].digest, err);
+		}
+	}
+	tensors_free(&tensors);
+	/* Units of the layer may be prepared before the next round. The manifest is only an index. */
+	if (state->known && find_key(c, layer, status ? NULL : err) && !status)
+		return XFP_FAILED;
+	return status;
+}
+
+void xfp_layers_invalidate(struct xfp_conversion *c, uint32_t layer)
+{
+	struct tensors tensors;
+
+	c->layers.state[layer].known = false;
+	if (list_tensors(c, layer, &tensors, NULL))
+		return;
+	for (uint32_t i = 0; i < tensors.count; i++) {
+		char region[168];
+		const struct xfp_source_file *file = place_of(c->units.ledger, tensors.list[i], region);
+
+		xfp_manifest_remove_source(c->place.manifest, file->path, region, NULL);
+	}
+	tensors_free(&tensors);
+}
+
+/* ---- keys -------------------------------------------------------------------------------------- */
+
+void xfp_layers_invalidate_all(struct xfp_conversion *c)
+{
+	for (uint32_t i = 0; i < c->layers.count; i++)
+		xfp_layers_invalidate(c, i);
+}
+
+enum xfp_status xfp_layers_begin(struct xfp_conversion *c, const char *work, struct xfp_error *err)
+{
+	struct xfp_conversion_layers *layers = &c->layers;
+	const struct xfp_ledger *ledger = c->units.ledger;
+	bool found;
+	enum xfp_status status = xfp_calibration_read(work, &layers->calibration, &found, err);
+
+	if (status || !found)
+		return status ? status : xfp_fail(err, XFP_FAILED, "%s/%s is missing", work, XFP_CALIBRATION_FILE);
+	layers->state = calloc(layers->calibration.layers + (size_t)1, sizeof *layers->state);
+	layers->of_unit = calloc(ledger->unit_count + (size_t)1, sizeof *layers->of_unit);
+	if (!layers->state || !layers->of_unit) {
+		xfp_layers_free(c);
+		return xfp_no_memory(err);
+	}
+	layers->count = layers->calibration.layers + 1;
+	for (uint32_t u = 0; u < ledger->unit_count; u++) {
+		uint32_t tensor = ledger->matrices[ledger->units[u].first_matrix].tensor;
+
+		if (ledger->units[u].plan != XFP_PLAN_FIT ||
+		    !xfp_calibration_layer(&layers->calibration, ledger->tensors[tensor].name, &layers->of_unit[u]))
+			layers->of_unit[u] = XFP_NO_LAYER;
+	}
+	return XFP_OK;
+}
+
+void xfp_layers_free(struct xfp_conversion *c)
+{
+	xfp_calibration_free(&c->layers.calibration);
+	free(c->layers.state);
+	free(c->layers.of_unit);
+	c->layers = (struct xfp_conversion_layers){ .count = 0 };
+}
+
+enum xfp_status xfp_layers_prepare(struct xfp_conversion *c, bool check, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < c->layers.count; i++) {
+		struct xfp_layer_state *state = &c->layers.state[i];
+
+		status = find_key(c, i, err);
+		state->in_store = !status && xfp_is_present(c, state->key, check);
+		state->needed = false;
+	}
+	return status;
+}
+
+const char *xfp_layers_key(const struct xfp_conversion *c, uint32_t unit)
+{
+	uint32_t layer = c->layers.count ? c->layers.of_unit[unit] : XFP_NO_LAYER;
+
+	return layer == XFP_NO_LAYER ? NULL : c->layers.state[layer].key;
+}
+
+void xfp_layers_need(struct xfp_conversion *c, uint32_t unit)
+{
+	if (xfp_layers_key(c, unit))
+		c->layers.state[c->layers.of_unit[unit]].needed = true;
+}
+
+static enum xfp_status stamp(const struct xfp_conversion *c, uint32_t layer, struct xfp_error *err)
+{
+	const struct xfp_layer_state *state = &c->layers.state[layer];
+	const char *work = c->request->work;
+	char present[33] = "";
+
+	xfp_stamp_read(work, XFP_LAYER | layer, XFP_STAMP_INPUTS, present);
+	if (state->in_store && strcmp(present, state->key))
+		return xfp_stamp_write(work, XFP_LAYER | layer, XFP_STAMP_INPUTS, state->key, err);
+	if (!state->in_store)
+		xfp_stamp_remove(work, XFP_LAYER | layer, XFP_STAMP_INPUTS);
+	return XFP_OK;
+}
+
+/* The size of a layer's artifact, about: the residual stream as f32, and bf16 inputs, of which those of attention, its
+ * output and the MLP have as many columns as the stream, and others as many as their unit. */
+static uint64_t bytes_of(const struct xfp_conversion *c, uint32_t layer)
+{
+	const struct xfp_calibration *calibration = &c->layers.calibration;
+	uint64_t columns = layer < calibration->layers ? 5 * (uint64_t)calibration->hidden : calibration->hidden;
+
+	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++) {
+		const struct xfp_ledger_unit *unit = &c->units.ledger->units[u];
+
+		if (c->layers.of_unit[u] == layer && unit->cols != calibration->hidden)
+			columns += unit->cols * (unit->experts < MAX_EXPERTS ? unit->experts : MAX_EXPERTS);
+	}
+	return columns * 2 * calibration->windows * calibration->length;
+}
+
+/* With --drop-cache, the inputs of two layers exist at a time. */
+static uint64_t sum_bytes(const struct xfp_conversion *c)
+{
+	bool two = c->request->drop_cache && !c->request->goal.kind;
+	uint64_t sum = 0, before = 0;
+
+	for (uint32_t i = 0; i < c->layers.count; i++) {
+		uint64_t bytes = xfp_layer_is_missing(&c->layers.state[i]) ? bytes_of(c, i) : 0;
+
+		sum = !two ? sum + bytes : before + bytes > sum ? before + bytes : sum;
+		before = bytes;
+	}
+	return sum;
+}
+
+enum xfp_status xfp_layers_settle(struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = c->layers.count; i-- > 1;)
+		if (xfp_layer_is_missing(&c->layers.state[i]))
+			c->layers.state[i - 1].needed = true;
+	c->layers.bytes = sum_bytes(c);
+	for (uint32_t i = 0; !status && !c->request->dry_run && i < c->layers.count; i++)
+		status = stamp(c, i, err);
+	return status;
+}
