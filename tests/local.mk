@@ -556,6 +556,7 @@ EXTRA_DIST += \
 	tests/models/ggml.py \
 	tests/models/gguf_io.py \
 	tests/models/forward_expected.py \
+	tests/models/layer_inputs.py \
 	tests/models/longrope.py \
 	tests/models/named_weights.py \
 	tests/models/goals.py \

@@ -62,6 +62,7 @@ static enum xfp_status open_rows(const void *source, const char *tensor, const s
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no tensor %s", checkpoint->folder, tensor);
 	where = xfp_checkpoint_source(checkpoint, &checkpoint->tensors[i]);
 	where.view = *view;
+	where.identity = &checkpoint->files[checkpoint->tensors[i].file].identity;
 	if (!xfp_dtype_is_weight(where.dtype))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s has type %s, which the model cannot use", where.path,
 				tensor, xfp_dtype_name(where.dtype));

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/sha256.h"
 #include "cache/key.h"
 #include "model/batching.h"
 #include "model/forward/description_text.h"
@@ -22,6 +23,7 @@
 #include "schemas/inputs.h"
 #include "stages/calibrate/capture.h"
 #include "stages/calibrate/options.h"
+#include "stages/quantize/rows.h"
 #include "stages/quantize/tensor_digest.h"
 
 struct layer_run {
@@ -90,14 +92,21 @@ static enum xfp_status list_sources(struct layer_run *run, struct xfp_error *err
 /* Digest all tensors; with `again`, compare instead. */
 static enum xfp_status digest_sources(struct layer_run *run, bool again, struct xfp_error *err)
 {
+	const struct xfp_ledger *ledger = run->job->ledger;
 	enum xfp_status status = XFP_OK;
 	uint8_t digest[16];
 
 	for (uint32_t i = 0; !status && i < run->source_count; i++) {
-		if ((status = xfp_tensor_digest(run->job->ledger, run->tensors[i], digest, err)))
+		if ((status = xfp_tensor_digest(ledger, run->tensors[i], digest, err)))
 			break;
-		if (again && memcmp(digest, run->sources[i].digest, sizeof digest))
-			status = xfp_fail(err, XFP_CHANGED, "%s has changed", run->sources[i].name);
+		if (again && memcmp(digest, run->sources[i].digest, sizeof digest)) {
+			const struct xfp_rows rows = {
+				.path = ledger->files[ledger->tensors[run->tensors[i]].file].path,
+				.tensor = run->sources[i].name
+			};
+
+			return xfp_rows_changed(&rows, err);
+		}
 		memcpy(run->sources[i].digest, digest, sizeof digest);
 	}
 	return status;
@@ -155,6 +164,31 @@ static bool count_weights(void *context, uint64_t numbers)
 	return true;
 }
 
+/* The model's files must be those of the ledger; reading weights checks that they stay so. */
+static enum xfp_status check_files(const struct layer_run *run, struct xfp_error *err)
+{
+	const struct xfp_ledger *ledger = run->job->ledger;
+	const char *config = xfp_weights_config(run->model.weights);
+	struct xfp_sha256 model, inspected;
+	uint8_t digest[2][32];
+	enum xfp_status status;
+
+	xfp_sha256_init(&model);
+	xfp_sha256_init(&inspected);
+	if ((status = xfp_weights_identify(run->model.weights, &model, err)))
+		return status;
+	xfp_sha256_update(&inspected, config, strlen(config) + 1);
+	for (uint32_t i = 0; i < ledger->file_count; i++) {
+		xfp_sha256_update(&inspected, ledger->files[i].name, strlen(ledger->files[i].name) + 1);
+		xfp_sha256_update(&inspected, &ledger->files[i].identity, sizeof ledger->files[i].identity);
+	}
+	xfp_sha256_final(&model, digest[0]);
+	xfp_sha256_final(&inspected, digest[1]);
+	if (!memcmp(digest[0], digest[1], sizeof digest[0]))
+		return XFP_OK;
+	return xfp_fail(err, XFP_FAILED, "%s: changed while it was being converted; run again", run->calibration.model);
+}
+
 /* The model must be the one that xfp-calibrate --begin described. */
 static enum xfp_status open_model(struct layer_run *run, struct xfp_error *err)
 {
@@ -170,6 +204,8 @@ static enum xfp_status open_model(struct layer_run *run, struct xfp_error *err)
 	free(text);
 	if (strcmp(hex, c->description))
 		return xfp_fail(err, XFP_FAILED, "%s: config.json has changed; run xfp convert again", c->model);
+	if ((status = check_files(run, err)))
+		return status;
 	xfp_weights_watch(run->model.weights, count_weights, run);
 	if ((status = xfp_team_start(run->options->threads, &run->team, err)))
 		return status;

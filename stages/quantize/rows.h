@@ -69,7 +69,7 @@ struct xfp_row_start xfp_rows_scaled(const struct xfp_rows *rows, const struct x
 				     float unit, float *w, float *x);
 /* A fingerprint of the bytes of row r of the block, to detect changes. */
 uint64_t xfp_rows_print(const struct xfp_rows *rows, uint64_t r);
-/* Report weights that have changed; returns XFP_CHANGED. */
+/* Report weights that have changed, by path and tensor; returns XFP_CHANGED. */
 enum xfp_status xfp_rows_changed(const struct xfp_rows *rows, struct xfp_error *err);
 /* The maximum number of rows of a block of this matrix. */
 uint64_t xfp_rows_block(const struct xfp_matrix_source *source);

@@ -153,6 +153,48 @@ notices() { # STAGE UNIT
 	done
 }
 
+@test "a bit that changes while xfp-calibrate reads the weights twice" {
+	needs_strace
+	make_model m
+	map "$PWD/m/model.safetensors" model.layers.0.self_attn.q_proj.weight
+	prepared m
+	"$PYTHON" -c 'import numpy as np
+np.save("t.npy", np.arange(40).reshape(4, 10))'
+	xfp-calibrate --begin --tokens t.npy m
+	xfp-calibrate l0
+	rm -r xfp-cache out.xfp.work/l000000-inputs
+	# tensors are read once for the digests; then the layer is computed after a while
+	strace -f -qq -o trace -e trace=clone,clone3 -e inject=clone,clone3:delay_enter=3000000:when=1 \
+		xfp-calibrate --threads 2 l0 2>stderr &
+	pid=$!
+	until grep -q clone trace 2>/dev/null; do sleep 0.01; done
+	turn
+	status=0
+	wait $pid || status=$?
+	[ $status = 77 ] || { echo "$status"; cat trace stderr; return 1; }
+	grep -q "$tensor: weights changed during the conversion" stderr
+	[ -z "$(artifacts)" ]
+	[ ! -e out.xfp.work/l000000-inputs ]
+	tail -n 1 out.xfp.work/events | grep -q "^l000000	calibrate	failed.*	77	"
+	xfp-calibrate l0
+}
+
+@test "a link that leads to another checkpoint: its weights are not calibrated with" {
+	make_model a
+	make_model b --seed 5
+	mkdir m
+	cp a/*.json m
+	ln -s ../a/model.safetensors m
+	prepared m
+	"$PYTHON" -c 'import numpy as np
+np.save("t.npy", np.arange(40).reshape(4, 10))'
+	xfp-calibrate --begin --tokens t.npy m
+	ln -sfn ../b/model.safetensors m/model.safetensors
+	run -1 xfp-calibrate l0
+	[[ $output == *"changed while it was being converted; run again"* ]]
+	[ -z "$(artifacts)" ]
+}
+
 @test "a file replaced while its weights are read: no stamp, although artifacts of the old weights exist" {
 	needs_strace
 	make_model m
