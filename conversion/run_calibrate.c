@@ -52,6 +52,23 @@ static int begin(struct xfp_conversion *c, const char *work, uint64_t tokens, st
 	return status == XFP_USAGE ? XFP_USAGE : (int)xfp_child_status(status);
 }
 
+/* Report what the program noted: a text that is too short, for example. */
+static enum xfp_status show_notes(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *copy = strdup(c->layers.calibration.notes), *rest = copy, *line;
+
+	while (!c->request->quiet && (line = strsep(&rest, "\n")))
+		if (*line) {
+			char *text = xfp_formatted("note: %s", line);
+
+			if (text)
+				XFP_NOTIFY(c, .kind = XFP_NOTICE_INSPECT, .text = text);
+			free(text);
+		}
+	free(copy);
+	return copy ? XFP_OK : xfp_no_memory(err);
+}
+
 /* Compare the ids with those of the bundle to repeat. A bundle names its source, not the user's file. */
 static enum xfp_status check_like(const struct xfp_conversion *c, const struct xfp_calibrated *ours,
 				  struct xfp_error *err)
@@ -83,7 +100,7 @@ int xfp_run_calibrate(struct xfp_conversion *c, const char *work, struct xfp_err
 	if (!wanted->wanted)
 		return (int)remove_old(work, err);
 	if ((status = begin(c, work, wanted->tokens ? wanted->tokens : recorded->tokens, err)) ||
-	    (status = (int)xfp_layers_begin(c, work, err)))
+	    (status = (int)xfp_layers_begin(c, work, err)) || (status = (int)show_notes(c, err)))
 		return status;
 	set_parameter(&c->layers.calibration, &c->parameters.calibration);
 	return (int)check_like(c, &c->parameters.calibration, err);

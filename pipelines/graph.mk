@@ -37,7 +37,7 @@ $(pack_targets): %-packed:
 # Layers are computed one after the other, in an order that todo.mk has, each with as many threads as there are jobs.
 # Units run at a lower priority, since the next layers are what others wait for.
 $(LAYERS:%=%-inputs): %-inputs:
-	env $${XFP_LAYER_THREADS:+OMP_NUM_THREADS=$$XFP_LAYER_THREADS} xfp-calibrate $*
+	xfp-calibrate $${XFP_LAYER_THREADS:+--threads $$XFP_LAYER_THREADS} $*
 
 # A layer waits for the units of the layer before the last, which bounds the inputs that exist at a time. With -k it
 # does not wait for their success: u000012-tried succeeds even if the unit failed, and u000012-packed reports that.

@@ -457,6 +457,7 @@ cli_tests = \
 	tests/cli/compact.bats \
 	tests/cli/compare.bats \
 	tests/cli/completion.bats \
+	tests/cli/convert-calibrated.bats \
 	tests/cli/convert.bats \
 	tests/cli/crc.bats \
 	tests/cli/cuda.bats \

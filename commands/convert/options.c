@@ -17,6 +17,8 @@
 #include "conversion/stray_names.h"
 #include "stages/settings/settings.h"
 
+#define CALIBRATE "calibrate"
+
 struct parse {
 	struct xfp_options options;
 	bool planning;
@@ -69,6 +71,27 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .text = "reproduce BUNDLE with its settings; status 4 if bytes differ",
 		  .copy = &r->like,
 		  .range.what = "a path" },
+		{ .name = CALIBRATE,
+		  .text = "quantize by the errors of outputs, with the model's own activations; modes v2c and auto",
+		  .set = &r->calibration.wanted },
+		{ .name = "calibrate-text",
+		  .value = "FILE",
+		  .text = "calibrate with this text instead of xfp's own",
+		  .copy = &r->calibration.text,
+		  .set = &r->calibration.wanted,
+		  .range.what = "a file" },
+		{ .name = "calibrate-ids",
+		  .value = "FILE",
+		  .text = "calibrate with these token ids, in .npy format",
+		  .copy = &r->calibration.ids,
+		  .set = &r->calibration.wanted,
+		  .range.what = "a file" },
+		{ .name = "calibrate-tokens",
+		  .value = "N",
+		  .text = "calibrate with about N tokens [32768, and 1024 for each expert]",
+		  .into_32 = &r->calibration.tokens,
+		  .set = &r->calibration.wanted,
+		  .range = { "a number of tokens", 1, 1u << 30 } },
 		{ .name = "family",
 		  .value = "NAME|FILE",
 		  .text = "use the rules of this model family, whatever the config says",
@@ -151,6 +174,22 @@ static enum xfp_status inherit(struct xfp_options *o, const char *option, const 
 	return grown[count] && (!option || grown[count + 1]) ? XFP_OK : xfp_no_memory(err);
 }
 
+/* The only switch that makefiles can set: CALIBRATE = yes. */
+static enum xfp_status calibrate_from_environment(struct xfp_options *o, struct xfp_error *err)
+{
+	char name[XFP_OPTION_VARIABLE];
+	const char *text;
+
+	xfp_option_variable(CALIBRATE, name);
+	text = getenv(name);
+	if (!text || !*text || !strcmp(text, "no"))
+		return XFP_OK;
+	if (strcmp(text, "yes") != 0)
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected yes or no", name, text);
+	o->request.calibration.wanted = true;
+	return inherit(o, NULL, "--" CALIBRATE, err);
+}
+
 static enum xfp_status from_environment(struct parse *parse, const struct xfp_option *options, struct xfp_error *err)
 {
 	struct xfp_options *o = &parse->options;
@@ -172,7 +211,7 @@ static enum xfp_status from_environment(struct parse *parse, const struct xfp_op
 		     (status = inherit(o, option->name, text, err))))
 			return status;
 	}
-	return XFP_OK;
+	return calibrate_from_environment(o, err);
 }
 
 enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *err)
@@ -192,7 +231,7 @@ enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *e
 	if (!status)
 		ours[count++] = "MODEL";
 	for (size_t i = 0; !status && options[i].name; i++)
-		if (options[i].value) {
+		if (options[i].value || !strcmp(options[i].name, CALIBRATE)) {
 			variable_of(options[i].name, names[count]);
 			ours[count] = names[count] + strlen("XFP_");
 			count++;
@@ -317,6 +356,9 @@ static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err
 	if ((status = make_absolute(&r->work, err)) || (status = follow_output(r, err)))
 		return status;
 	if (r->like && ((status = make_absolute(&r->like, err)) || (status = check_like(r, err))))
+		return status;
+	if ((r->calibration.text && (status = make_absolute(&r->calibration.text, err))) ||
+	    (r->calibration.ids && (status = make_absolute(&r->calibration.ids, err))))
 		return status;
 	return make_absolute(&r->cache, err);
 }

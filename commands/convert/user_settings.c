@@ -102,6 +102,33 @@ static enum xfp_status settle_goal(const struct xfp_request *r, struct xfp_setti
 	return XFP_OK;
 }
 
+/* Error feedback exists for groups of columns, so auto means v2c and fp8. A bundle's calibration is repeated. */
+static enum xfp_status settle_calibration(struct xfp_request *r, struct xfp_parameters *p, struct xfp_error *err)
+{
+	struct xfp_calibration_request *wanted = &r->calibration;
+
+	if (wanted->text && wanted->ids)
+		return xfp_fail(err, XFP_USAGE, "--calibrate-text contradicts --calibrate-ids; give one of them");
+	if (r->like && wanted->wanted && !*p->calibration.sha256)
+		return xfp_fail(err, XFP_USAGE,
+				"--calibrate: contradicts --like %s, which was not made with it; see xfp info",
+				r->like);
+	if (r->like || !wanted->wanted) {
+		wanted->wanted = *p->calibration.sha256;
+		return XFP_OK;
+	}
+	if (p->modes == XFP_AUTO_MODES && p->fit == XFP_FIT_OPTIMAL)
+		return xfp_fail(err, XFP_USAGE,
+				"--fit optimal: applies only to codebooks of v2, which --calibrate does "
+				"not use; omit one of them");
+	if (p->modes == XFP_AUTO_MODES)
+		p->modes = 1u << XFP_MODE_V2C;
+	if (p->modes == 1u << XFP_MODE_V2C)
+		return XFP_OK;
+	return xfp_fail(err, XFP_USAGE, "--calibrate: mode %s has no calibration; omit it, or use --mode v2c or auto",
+			xfp_modes_name(p->modes));
+}
+
 enum xfp_status xfp_user_settings_resolve(const struct xfp_user_settings *given, struct xfp_options *o,
 					  struct xfp_error *err)
 {
@@ -123,6 +150,8 @@ enum xfp_status xfp_user_settings_resolve(const struct xfp_user_settings *given,
 		status = apply(given, r->like, &settings, err);
 	if (!status)
 		status = settle_goal(r, &settings, err);
+	if (!status)
+		status = settle_calibration(r, &settings.parameters, err);
 	r->parameters = settings.parameters;
 	r->goal = settings.goal;
 	return status ? status : find_head(given, r, err);

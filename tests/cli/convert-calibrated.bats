@@ -1,0 +1,232 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# xfp convert --calibrate: the layers of a model are computed one after the other, and units are fitted with their
+# inputs.
+
+load helpers
+
+setup() {
+	setup_folder
+	by_default
+	make_model m --layers 3 --vocab 260
+	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+}
+
+small_text=(--calibrate --calibrate-tokens 4096)
+two_bits=(--mode v2c --bits 2 --on-miss best --min-cos-lazy 0.9 --floor attention=0.9,lm_head=0.9,embedding=0.9)
+
+calibrated() { # OUT OPTION...
+	converted m "$1" "${small_text[@]}" "${two_bits[@]}" "${@:2}"
+}
+
+# The layers whose inputs a run computed or found, by its events.
+layers_run() { # OUT
+	sed -n 's/^\(l[0-9]*\)	calibrate	\(made\|hit\)	.*/\1 \2/p' "$1.work/events"
+}
+
+recorded() { # BUNDLE
+	tar xOf "$1" xfp.json | "$PYTHON" -c 'import json, sys
+print(json.dumps(json.load(sys.stdin)["parameters"].get("calibration")))'
+}
+
+@test "a calibrated bundle differs from another one, records its tokens, and a second run does nothing" {
+	plain=$(converted m plain.xfp "${two_bits[@]}")
+	[ "$(recorded plain.xfp)" = null ]
+	sum=$(calibrated out.xfp)
+	[ "$sum" != "$plain" ]
+	[ "$(layers_run out.xfp | cut -d' ' -f1 | tr '\n' ' ')" = "l000000 l000001 l000002 l000003 " ]
+	recorded out.xfp >json
+	"$PYTHON" - <<-'EOF'
+	import hashlib, json
+	calibration = json.load(open("json"))
+	assert calibration["source"] == "calibration-1" and calibration["tokens"] == 4096, calibration
+	assert len(calibration["sha256"]) == 64
+	EOF
+	xfp verify --source m out.xfp
+	[ "$(stat -c %s out.xfp)" -lt $(($(stat -c %s plain.xfp) + 8192)) ]
+	run -0 xfp convert -n m -o out.xfp "${small_text[@]}" "${two_bits[@]}"
+	[[ ${lines[-2]} == "0 of "* ]]
+	[ "${lines[-1]}" = "$PWD/out.xfp is up to date" ]
+	xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}" >summary
+	grep -qx "$PWD/out.xfp is up to date" summary
+	[ ! -s out.xfp.work/events ]
+	# the same without its state: everything is found
+	rm -r out.xfp out.xfp.work
+	[ "$(calibrated out.xfp)" = "$sum" ]
+	[ -z "$(layers_run out.xfp)" ]
+}
+
+@test "one SHA-256 for all numbers of jobs and instruction sets, cold and warm" {
+	expected=$(calibrated one.xfp -j1)
+	[ "$(calibrated four.xfp -j4 --cache four)" = "$expected" ]
+	[ "$(XFP_INSTRUCTIONS=plain calibrated plain.xfp --cache plain)" = "$expected" ]
+	[ "$(calibrated warm.xfp -j3)" = "$expected" ]
+	[ -z "$(layers_run warm.xfp)" ]
+	# times and places of the checkpoint do not matter
+	mkdir moved
+	mv m moved/other
+	touch moved/other/*
+	[ "$(converted moved/other again.xfp "${small_text[@]}" "${two_bits[@]}")" = "$expected" ]
+	[ "$(layers_run again.xfp | grep -c ' hit')" = 4 ]
+}
+
+@test "killed in any layer, and resumed" {
+	expected=$(calibrated whole.xfp --cache whole)
+	for layer in 0 1 2 3; do
+		xfp convert m -o out.xfp -q "${small_text[@]}" "${two_bits[@]}" -j2 2>errors &
+		pid=$!
+		until grep -q "^l00000$layer	calibrate	started" out.xfp.work/events 2>/dev/null; do
+			kill -0 $pid && sleep 0.01
+		done
+		kill -9 $pid
+		wait $pid || true
+		flock -w 5 out.xfp.work/lock true
+		[ "$(calibrated out.xfp)" = "$expected" ]
+		[ -z "$(find . -name '.*.tmp')" ]
+		rm -r out.xfp out.xfp.work xfp-cache
+	done
+}
+
+@test "other floors and bits compute no layer again, another text all of them" {
+	calibrated out.xfp
+	[ -n "$(layers_run out.xfp)" ]
+	calibrated out.xfp --floor attention=0.5
+	[ -z "$(layers_run out.xfp)" ]
+	calibrated out.xfp --bits 3
+	[ -z "$(layers_run out.xfp)" ]
+	seq 20000 >numbers.txt
+	calibrated out.xfp --calibrate-text numbers.txt
+	[ "$(layers_run out.xfp | grep -c ' made')" = 4 ]
+	seq 1500 >short.txt
+	run -0 xfp convert -n m -o out.xfp --calibrate-text short.txt
+	[[ $output == *"xfp convert: note: "*"short.txt: has "*" tokens, fewer than the 32768 wanted"* ]]
+	recorded out.xfp | grep -q "\"text:$(sha numbers.txt)\""
+	"$PYTHON" -c 'import numpy as np
+np.save("ids.npy", (np.arange(8192) * 7 % 256).astype("u4").reshape(16, 512))'
+	calibrated out.xfp --calibrate-ids ids.npy
+	[ "$(layers_run out.xfp | grep -c ' made')" = 4 ]
+	recorded out.xfp | grep -q '"source": "tokens"'
+}
+
+@test "without --calibrate, a work folder and a cache that have calibrations do not matter" {
+	expected=$(converted m plain.xfp "${two_bits[@]}" --cache plain)
+	calibrated out.xfp
+	[ -e out.xfp.work/calibration.h5 ]
+	[ -e out.xfp.work/l000002-inputs ]
+	[ "$(converted m out.xfp "${two_bits[@]}")" = "$expected" ]
+	[ ! -e out.xfp.work/calibration.h5 ]
+	[ -z "$(find out.xfp.work -name 'l0*')" ]
+}
+
+@test "auto is v2c and fp8; settings and modes that do not apply are refused" {
+	xfp convert m -o out.xfp -q "${small_text[@]}"
+	tar xOf out.xfp xfp.json | grep -q '"mode": "v2c"'
+	tar xOf out.xfp xfp.json | grep -q '"bits": "2,3,4,5,6,8"'
+	for words in "--mode v2" "--mode v2a" "--profile paper-v2" "--fit optimal" "--mode v2c --like out.xfp --bits 2"; do
+		run -2 xfp convert m -o no.xfp --calibrate $words
+		no_output no.xfp
+		[ ! -e no.xfp.work ]
+	done
+	xfp convert m -o plain.xfp -q
+	run -2 xfp convert m -o no.xfp --calibrate --like plain.xfp
+	[[ $output == *"--calibrate: contradicts --like"* ]]
+	run -2 xfp convert m -o no.xfp --calibrate-text a --calibrate-ids b
+	[[ $output == *"--calibrate-text contradicts --calibrate-ids"* ]]
+	run -3 xfp convert m -o no.xfp --calibrate-text missing
+	no_output no.xfp
+	rm m/tokenizer.json
+	run -3 xfp convert m -o no.xfp --calibrate
+	[[ $output == *"--calibrate-ids"* || $output == *tokenizer* ]]
+	no_output no.xfp
+}
+
+@test "--like repeats a calibration; with another text it names the digest" {
+	expected=$(calibrated out.xfp)
+	[ "$(converted m again.xfp --like out.xfp --cache again)" = "$expected" ]
+	seq 20000 >numbers.txt
+	expected=$(calibrated other.xfp --calibrate-text numbers.txt)
+	run -4 xfp convert m -o no.xfp --like other.xfp
+	[[ $output == *"text:$(sha numbers.txt)"*"--calibrate-text"* ]]
+	no_output no.xfp
+	[ "$(converted m again.xfp --like other.xfp --calibrate-text numbers.txt --cache again)" = "$expected" ]
+}
+
+@test "--drop-cache removes the inputs of layers" {
+	expected=$(calibrated whole.xfp --cache whole)
+	[ "$(calibrated out.xfp --drop-cache -j2)" = "$expected" ]
+	[ ! -e xfp-cache ]
+	xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}" --drop-cache >summary
+	grep -qx "$PWD/out.xfp is up to date" summary
+	[ "$(calibrated out.xfp --min-cos-lazy 0.5)" != "$expected" ]
+}
+
+@test "damaged inputs are computed again, and the same way" {
+	expected=$(calibrated out.xfp)
+	read -r key _ <out.xfp.work/l000001-inputs
+	file=xfp-cache/artifacts/${key:0:2}/$key.h5
+	printf x | dd of="$file" bs=1 seek=$(($(stat -c %s "$file") / 2)) conv=notrunc 2>/dev/null
+	for kind in fit choice packed; do
+		query "SELECT key FROM artifacts WHERE kind = '$kind'" | while read -r key; do
+			rm "xfp-cache/artifacts/${key:0:2}/$key.h5"
+		done
+	done
+	[ "$(calibrated out.xfp)" = "$expected" ]
+}
+
+@test "-k: a unit that fails does not stop later layers" {
+	replace_stage xfp-libfit 'case $* in *u000000*) echo "xfp-libfit: broken" >&2; exit 1 ;; esac
+exec "$real" "$@"'
+	chmod +x bin/xfp-libfit
+	run -1 bin/xfp convert m -o out.xfp -q -k "${small_text[@]}" "${two_bits[@]}"
+	[ -e out.xfp.work/l000002-inputs ]
+	[ "$(find out.xfp.work -name 'u*-packed' | wc -l)" -gt 5 ]
+	[ ! -e out.xfp.work/u000000-packed ]
+	no_output out.xfp
+	xfp status out.xfp | grep -q '^layers   4 of 4 calibrated'
+}
+
+@test "the cache lists inputs, explains them, checks them and keeps those of current fits" {
+	calibrated out.xfp
+	[ "$(xfp cache ls --kind inputs --json | grep -c '"kind":"inputs"')" = 4 ]
+	run -0 xfp cache ls "$(query "SELECT key FROM layer_inputs WHERE layer = 1")"
+	[[ $output == *"kind      inputs"*"holds"*" layer 1 tokens 4096"*"from"*"into"* ]]
+	xfp cache stats | grep -q '^inputs  *4 '
+	xfp cache check --read-data
+	xfp cache gc
+	[ "$(query "SELECT count(*) FROM layer_inputs")" = 4 ]
+	xfp cache rebuild
+	[ "$(query "SELECT count(*) FROM layer_inputs")" = 4 ]
+	calibrated other.xfp --calibrate-tokens 8192
+	rm other.xfp
+	xfp cache gc
+	[ "$(query "SELECT count(*) FROM layer_inputs")" = 4 ]
+}
+
+@test "plan and a dry run of a calibrated conversion" {
+	run -0 xfp plan m "${small_text[@]}" "${two_bits[@]}"
+	[[ $output == *"layers   4 of 4 layers to compute for 4096 tokens"* ]]
+	xfp convert -n m -o out.xfp "${small_text[@]}" "${two_bits[@]}" >plan
+	grep -qx "l000000: calibrate" plan
+	[ ! -e out.xfp.work ]
+}
+
+@test "makefiles: CALIBRATE = yes" {
+	expected=$(calibrated out.xfp)
+	cat >m.mk <<-'EOF'
+	MODEL = m
+	OUT = made.xfp
+	CALIBRATE = yes
+	CALIBRATE_TOKENS = 4096
+	MODE = v2c
+	BITS = 2
+	ON_MISS = best
+	MIN_COS_LAZY = 0.9
+	FLOOR = attention=0.9,lm_head=0.9,embedding=0.9
+	include $(shell xfp --pipelines)/convert.mk
+	EOF
+	make -f m.mk
+	[ "$(sha made.xfp)" = "$expected" ]
+	run -2 make -f m.mk CALIBRATE=perhaps
+	[[ $output == *"XFP_CALIBRATE 'perhaps': expected yes or no"* ]]
+}
