@@ -83,6 +83,8 @@ print(json.dumps(json.load(sys.stdin)["parameters"].get("calibration")))'
 		wait $pid || true
 		flock -w 5 out.xfp.work/lock true
 		[ "$(calibrated out.xfp)" = "$expected" ]
+		# earlier layers are known by their events
+		[ -z "$(layers_run out.xfp | awk -v layer=l00000$layer '$1 < layer')" ]
 		[ -z "$(find . -name '.*.tmp')" ]
 		rm -r out.xfp out.xfp.work xfp-cache
 	done
@@ -159,6 +161,96 @@ np.save("ids.npy", (np.arange(8192) * 7 % 256).astype("u4").reshape(16, 512))'
 	xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}" --drop-cache >summary
 	grep -qx "$PWD/out.xfp is up to date" summary
 	[ "$(calibrated out.xfp --min-cos-lazy 0.5)" != "$expected" ]
+}
+
+@test "--drop-cache removes inputs while the conversion runs, which may be killed" {
+	expected=$(calibrated whole.xfp --cache whole)
+	replace_stage xfp-calibrate 'case $* in *l000003*) sleep 2; ls "$XFP_WORK" | grep "inputs$" >"$top/left" ;; esac
+exec "$real" "$@"'
+	PATH=$PWD/bin:$PATH
+	[ "$(calibrated out.xfp --drop-cache -j1)" = "$expected" ]
+	[ "$(cat left)" = l000002-inputs ]
+	rm out.xfp
+	xfp convert m -o out.xfp -q "${small_text[@]}" "${two_bits[@]}" --drop-cache -j1 2>errors &
+	pid=$!
+	until grep -q "^l000003	calibrate	started" out.xfp.work/events 2>/dev/null; do
+		kill -0 $pid && sleep 0.01
+	done
+	kill -9 $pid
+	wait $pid || true
+	flock -w 5 out.xfp.work/lock true
+	[ "$(calibrated out.xfp --drop-cache)" = "$expected" ]
+	[ ! -e xfp-cache ]
+}
+
+# Flip bits of the first value of a tensor.
+edit_tensor() { # NAME BITS
+	"$PYTHON" - "$@" <<-'EOF'
+	import json, struct, sys
+	with open("m/model.safetensors", "r+b") as file:
+	    size = struct.unpack("<Q", file.read(8))[0]
+	    at = 8 + size + json.loads(file.read(size))[sys.argv[1]]["data_offsets"][0]
+	    file.seek(at)
+	    value = struct.unpack("<H", file.read(2))[0]
+	    file.seek(at)
+	    file.write(struct.pack("<H", value ^ int(sys.argv[2], 16)))
+	EOF
+}
+
+@test "a changed norm changes the inputs of its layer and of those after it" {
+	before=$(calibrated out.xfp)
+	edit_tensor model.layers.1.input_layernorm.weight 1
+	after=$(calibrated out.xfp)
+	[ "$after" != "$before" ]
+	[ "$(layers_run out.xfp | tr '\n' ' ')" = "l000000 hit l000001 made l000002 made l000003 made " ]
+	[ "$(calibrated fresh.xfp --cache fresh)" = "$after" ]
+	edit_tensor model.layers.1.input_layernorm.weight 1
+	[ "$(calibrated out.xfp)" = "$before" ]
+	[ "$(layers_run out.xfp | grep -c ' hit')" = 4 ]
+}
+
+@test "a layer that fails or is killed is named, and the same command resumes" {
+	expected=$(calibrated whole.xfp --cache whole)
+	edit_tensor model.layers.2.input_layernorm.weight 4000 # from about 1 to infinity
+	for flag in -j1 -k; do
+		run -3 xfp convert m -o out.xfp $flag "${small_text[@]}" "${two_bits[@]}"
+		[[ $output == *"layer 2"*"the inputs of layer 2 could not be computed"*"out.xfp.work/log"* ]]
+		no_output out.xfp
+		[ -e out.xfp.work/l000001-inputs ]
+		[ ! -e out.xfp.work/l000002-inputs ]
+		xfp status out.xfp | grep -q '^  calibrate: .*layer 2'
+	done
+	edit_tensor model.layers.2.input_layernorm.weight 4000
+	replace_stage xfp-calibrate 'case $* in *l000002*) kill -9 $$ ;; esac
+exec "$real" "$@"'
+	run -1 bin/xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}"
+	[[ $output == *"layer 2: xfp-calibrate was killed by a signal (Killed)"*"out.xfp.work/log"* ]]
+	export XFP_DATADIR=$PWD/share/xfp
+	[ "$(calibrated out.xfp)" = "$expected" ]
+	[ "$(layers_run out.xfp)" = "l000002 made
+l000003 made" ]
+}
+
+@test "by hand: prepare, make, prepare, xfp-bundle" {
+	expected=$(calibrated whole.xfp --cache whole)
+	xfp prepare m -o out.xfp "${small_text[@]}" "${two_bits[@]}"
+	grep -q '^u[0-9]*-tried: | l000000-inputs' out.xfp.work/todo.mk
+	grep -q '^l000002-inputs: | u[0-9]*-tried' out.xfp.work/todo.mk
+	export XFP_WORK=$PWD/out.xfp.work XFP_CACHE=$PWD/xfp-cache
+	XFP_PIPELINES=$(xfp --pipelines)
+	export XFP_PIPELINES
+	make -C out.xfp.work -f "$XFP_PIPELINES/graph.mk" -j2
+	xfp prepare m -o out.xfp "${small_text[@]}" "${two_bits[@]}" | grep '^0 of '
+	xfp-bundle out.xfp
+	[ "$(sha out.xfp)" = "$expected" ]
+}
+
+@test "a size with --calibrate: a goal is solved, and solved again" {
+	xfp convert m -o out.xfp -q "${small_text[@]}" --target-bpw 30
+	expected=$(sha out.xfp)
+	xfp convert m -o out.xfp "${small_text[@]}" --target-bpw 30 >summary
+	grep -qx "$PWD/out.xfp is up to date" summary
+	[ "$(converted m again.xfp "${small_text[@]}" --target-bpw 30 --cache again -j4)" = "$expected" ]
 }
 
 @test "damaged inputs are computed again, and the same way" {
