@@ -65,6 +65,17 @@ static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_recor
 			{ "missed", xfp_json_text_or_null(xfp_report_missed(recorded, unit)) });
 }
 
+/* The outputs of a calibrated unit, or null. */
+static json_t *output_json(const struct xfp_recorded *recorded, uint32_t u)
+{
+	const struct xfp_output_measure *o = recorded && recorded->outputs ? &recorded->outputs[u] : NULL;
+
+	if (!o || o->error < 0)
+		return json_null();
+	return XFP_JSON({ "cos_median", json_real(o->median) }, { "cos_p5", json_real(o->p5) },
+			{ "error", json_real(o->error) });
+}
+
 static json_t *tensor_json(const struct xfp_tensor_info *tensor)
 {
 	json_t *shape = json_array();
@@ -91,6 +102,8 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 		json_t *one = xfp_bundle_unit(bundle, u, &unit) ? unit_json(bundle, recorded, &unit) : NULL;
 
 		xfp_json_join(&one, policy_json(recorded, &unit));
+		if (recorded && recorded->outputs)
+			xfp_json_put(&one, "outputs", output_json(recorded, u));
 		if (device)
 			xfp_json_put(&one, "device", xfp_info_device_unit_json(bundle, u));
 		xfp_json_add(&units, one);

@@ -229,6 +229,17 @@ static enum xfp_status settle_fates(struct assembly *a, struct xfp_error *err)
 	return status;
 }
 
+static enum xfp_status describe(struct assembly *a, struct xfp_error *err)
+{
+	const struct xfp_output_measure **outputs = calloc(a->ledger->unit_count + (size_t)1, sizeof *outputs);
+
+	for (uint32_t u = 0; outputs && u < a->ledger->unit_count; u++)
+		outputs[u] = a->packed[u].calibrated ? &a->packed[u].output : NULL;
+	a->json = outputs ? xfp_describe(a->ledger, &a->parameters, outputs) : NULL;
+	free(outputs);
+	return a->json ? XFP_OK : xfp_no_memory(err);
+}
+
 static enum xfp_status load_units(struct assembly *a, struct xfp_error *err)
 {
 	enum xfp_status status = XFP_OK;
@@ -426,8 +437,7 @@ static enum xfp_status run(const struct xfp_all_units_job *whole, char sha256[65
 		status = find_complete(&a, whole->path, sha256, err);
 	if (!status && !*sha256) {
 		(void)((status = load_units(&a, err)) || (status = settle_fates(&a, err)) ||
-		       (status = (a.json = xfp_describe(a.ledger, &a.parameters)) ? XFP_OK : xfp_no_memory(err)) ||
-		       (status = write_bundle(&a, whole, sha256, err)));
+		       (status = describe(&a, err)) || (status = write_bundle(&a, whole, sha256, err)));
 	}
 	if (!status)
 		printf("%s  %s\n", sha256, whole->path);

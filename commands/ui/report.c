@@ -360,8 +360,17 @@ static void print_reason(FILE *out, const struct xfp_recorded *recorded, const s
 		fprintf(out, "; %" PRIu32 " of %" PRIu32 " experts decided", sample, unit->experts);
 }
 
+/* Print how the outputs of unit u differ, if it was calibrated. */
+static void print_outputs(FILE *out, const struct xfp_recorded *recorded, uint32_t u)
+{
+	const struct xfp_output_measure *o = recorded->outputs ? &recorded->outputs[u] : NULL;
+
+	if (o && o->error >= 0)
+		fprintf(out, "; outputs: cos median %.6f, p5 %.6f, error %.6f", o->median, o->p5, o->error);
+}
+
 /* Allocated; NULL if out of memory. */
-static char *unit_text(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+static char *unit_text(const struct xfp_recorded *recorded, uint32_t u, const struct xfp_unit_info *unit)
 {
 	const char *missed = xfp_report_missed(recorded, unit);
 	struct xfp_text text;
@@ -374,8 +383,10 @@ static char *unit_text(const struct xfp_recorded *recorded, const struct xfp_uni
 		fprintf(out, "%" PRIu64 " x %" PRIu64 ")", unit->rows, unit->cols);
 		if (unit->library_size)
 			fprintf(out, "; library of %" PRIu32, unit->library_size);
-		if (recorded)
+		if (recorded) {
 			print_reason(out, recorded, unit);
+			print_outputs(out, recorded, u);
+		}
 		if (missed)
 			fprintf(out, "; %s", missed);
 	}
@@ -409,7 +420,7 @@ void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct x
 		snprintf(row[U_MET], sizeof row[0], "%s", unit.floor > 0 ? unit.met ? "yes" : "no" : "-");
 		snprintf(row[U_MEDIAN], sizeof row[0], "%.6f", unit.cos_median);
 		snprintf(row[U_P5], sizeof row[0], "%.6f", unit.cos_p5);
-		if ((text = unit_text(recorded, &unit)))
+		if ((text = unit_text(recorded, u, &unit)))
 			xfp_table_text(&table, "%s", text);
 		free(text);
 	}

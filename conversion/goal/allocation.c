@@ -194,6 +194,21 @@ uint64_t xfp_variant_cost(const struct xfp_allocation *s, uint32_t u, const stru
 	return cost;
 }
 
+/* xfp.json, with outputs for every unit that may be calibrated; NULL if memory runs out. */
+static char *describe(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters)
+{
+	static const struct xfp_output_measure any;
+	const struct xfp_output_measure **outputs = calloc(ledger->unit_count + (size_t)1, sizeof *outputs);
+	char *json = NULL;
+
+	for (uint32_t u = 0; outputs && u < ledger->unit_count; u++)
+		outputs[u] = ledger->units[u].plan == XFP_PLAN_FIT ? &any : NULL;
+	if (outputs)
+		json = xfp_describe(ledger, parameters, outputs);
+	free(outputs);
+	return json;
+}
+
 static enum xfp_status total_file(const struct xfp_allocation *s, const uint64_t (*parts)[XFP_PARTS],
 				  const struct xfp_stored_form *taken, struct xfp_bundle_breakdown *breakdown,
 				  struct xfp_error *err)
@@ -206,7 +221,7 @@ static enum xfp_status total_file(const struct xfp_allocation *s, const uint64_t
 
 	parameters.assigned = assigned;
 	parameters.assigned_count = s->count;
-	if (!assigned || !(json = xfp_describe(s->c->units.ledger, &parameters)))
+	if (!assigned || !(json = describe(s->c->units.ledger, &parameters)))
 		status = xfp_no_memory(err);
 	else
 		sizes.json_bytes = strlen(json);

@@ -2,6 +2,7 @@
 #include "stages/settings/recorded.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,24 @@ static void read_algorithms(json_t *root, struct xfp_recorded *recorded)
 	}
 }
 
+/* Read "MEDIAN,P5,ERROR" of each unit, or "-"; malformed words count as "-". False if memory runs out. */
+static bool read_outputs(const json_t *root, uint32_t units, struct xfp_recorded *recorded)
+{
+	const char *at = json_string_value(json_object_get(root, "outputs"));
+
+	if (!at)
+		return true;
+	if (!(recorded->outputs = calloc(units + (size_t)1, sizeof *recorded->outputs)))
+		return false;
+	for (uint32_t u = 0; u < units; u++, at += strcspn(at, " "), at += *at == ' ') {
+		struct xfp_output_measure *o = &recorded->outputs[u];
+
+		if (sscanf(at, "%lf,%lf,%lf", &o->median, &o->p5, &o->error) != 3)
+			o->error = -1;
+	}
+	return true;
+}
+
 /* Whether a family's name is a plain name, not a path. */
 static bool is_family(const char *name)
 {
@@ -74,7 +93,7 @@ enum xfp_status xfp_recorded_read(const struct xfp_bundle *bundle, const char *p
 	if (problem.status)
 		xfp_fail(err, status, "%s%s", problem.text,
 			 status == XFP_BAD_INPUT ? "; download the bundle or convert the model again" : "");
-	if (!status && !(read.family = strdup(info.family)))
+	if (!status && (!(read.family = strdup(info.family)) || !read_outputs(root, info.units, &read)))
 		status = xfp_no_memory(err);
 	if (!status)
 		read_algorithms(root, &read);
@@ -93,6 +112,7 @@ void xfp_recorded_free(struct xfp_recorded *recorded)
 	xfp_parameters_free(&recorded->parameters);
 	free(recorded->family);
 	free(recorded->unknown);
+	free(recorded->outputs);
 	*recorded = (struct xfp_recorded){ .family = NULL };
 }
 

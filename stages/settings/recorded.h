@@ -16,6 +16,8 @@ struct xfp_recorded {
 	unsigned version[XFP_ALGORITHMS]; /* versions, indexed like xfp_algorithms */
 	unsigned made[XFP_MAKERS];        /* versions, indexed like xfp_makers; 0: made nothing */
 	char *unknown;                    /* an algorithm that this xfp lacks; NULL: none */
+	/* [units] outputs of calibrated units; error below 0: not calibrated. NULL: no unit is. */
+	struct xfp_output_measure *outputs;
 };
 
 /* Read the recorded settings. XFP_BAD_INPUT: this xfp would not have written the member; the message names it. On

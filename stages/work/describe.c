@@ -3,10 +3,12 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/text/text.h"
 #include "cache/key.h"
 #include "schemas/layout/bundle_layout.h"
 #include "schemas/policy.h"
@@ -159,7 +161,37 @@ static bool is_format(const char *format, const char *name)
 	return !strncmp(format, name, length) && (!format[length] || format[length] == ' ');
 }
 
-char *xfp_describe(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters)
+/* "MEDIAN,P5,ERROR" of each unit, "-" if it was not calibrated; allocated. */
+static char *outputs_text(const struct xfp_ledger *ledger, const struct xfp_output_measure *const *outputs)
+{
+	struct xfp_text text;
+
+	if (!xfp_text_begin(&text))
+		return NULL;
+	for (uint32_t u = 0; u < ledger->unit_count; u++) {
+		const struct xfp_output_measure *o = outputs[u];
+
+		fputs(u ? " " : "", text.stream);
+		if (o)
+			fprintf(text.stream, "%.6f,%.6f,%.6f", o->median < 0 ? 0 : o->median, o->p5 < 0 ? 0 : o->p5,
+				o->error < 9 ? o->error : 9);
+		else
+			fputc('-', text.stream);
+	}
+	return xfp_text_end(&text) ? text.bytes : NULL;
+}
+
+static bool add_outputs(json_t *root, const struct xfp_ledger *ledger, const struct xfp_output_measure *const *outputs)
+{
+	char *text = outputs_text(ledger, outputs);
+	bool added = text && !json_object_set_new(root, "outputs", json_string(text));
+
+	free(text);
+	return added;
+}
+
+char *xfp_describe(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
+		   const struct xfp_output_measure *const *outputs)
 {
 	char *text = xfp_parameters_to_json(parameters), *json = NULL;
 	json_t *algorithms = json_object(), *values = text ? json_loads(text, 0, NULL) : NULL, *root = NULL;
@@ -177,7 +209,8 @@ char *xfp_describe(const struct xfp_ledger *ledger, const struct xfp_parameters 
 	if (ok)
 		root = json_pack("{s:s, s:i, s:s, s:O, s:O}", "format", "xfp", "version", XFP_BUNDLE_VERSION, "family",
 				 ledger->family, "algorithms", algorithms, "parameters", values);
-	text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+	ok = root && (!*parameters->calibration.sha256 || add_outputs(root, ledger, outputs));
+	text = ok ? json_dumps(root, JSON_INDENT(2)) : NULL;
 	if (text)
 		json = xfp_formatted("%s\n", text);
 	free(text);

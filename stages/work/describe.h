@@ -6,6 +6,7 @@
 #ifndef XFP_DESCRIBE_H
 #define XFP_DESCRIBE_H
 
+#include "schemas/fit.h"
 #include "schemas/ledger.h"
 #include "schemas/parameters.h"
 
@@ -23,8 +24,10 @@ enum xfp_status xfp_fates_settle(struct xfp_ledger *ledger, const struct xfp_par
 enum xfp_status xfp_fates_bytes(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
 				const struct xfp_stored_form *taken, uint64_t *bytes, struct xfp_error *err);
 
-/* The text of xfp.json: everything needed to make the same bundle again, and nothing else. The caller frees it; NULL if
- * memory runs out. */
-char *xfp_describe(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters);
+/* The text of xfp.json: everything needed to make the same bundle again; and of a calibrated one, the outputs of its
+ * units: `outputs` is [ledger->unit_count], NULL for a unit that was not calibrated. Its length does not depend on the
+ * numbers. The caller frees it; NULL if memory runs out. */
+char *xfp_describe(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters,
+		   const struct xfp_output_measure *const *outputs);
 
 #endif
