@@ -28,6 +28,7 @@ static enum xfp_status write_all(struct xfp_artifact *a, const struct xfp_calibr
 	       (status = xfp_h5_write_text(a, "notes", c->notes, err)) ||
 	       (status = xfp_h5_write_u64(a, "layers", c->layers, err)) ||
 	       (status = xfp_h5_write_u64(a, "hidden", c->hidden, err)) ||
+	       (status = xfp_h5_write_u64(a, "experts_per_token", c->experts_per_token, err)) ||
 	       (status = xfp_h5_write_u64(a, "windows", c->windows, err)) ||
 	       (status = xfp_h5_write_u64(a, "length", c->length, err)) ||
 	       (status = xfp_h5_write(a, "ids", H5T_NATIVE_UINT32, c->windows * c->length, c->ids, err)));
@@ -72,7 +73,7 @@ static enum xfp_status read_hex(struct xfp_artifact *a, const char *name, size_t
 
 static enum xfp_status read_all(struct xfp_artifact *a, struct xfp_calibration *c, struct xfp_error *err)
 {
-	uint64_t layers, hidden, count, claimed, bytes;
+	uint64_t layers, hidden, experts, count, claimed, bytes;
 	enum xfp_status status;
 
 	(void)((status = read_hex(a, "sha256", 64, c->sha256, err)) ||
@@ -84,16 +85,18 @@ static enum xfp_status read_all(struct xfp_artifact *a, struct xfp_calibration *
 	       (status = xfp_h5_read_text(a, "notes", &c->notes, err)) ||
 	       (status = xfp_h5_read_u64(a, "layers", &layers, err)) ||
 	       (status = xfp_h5_read_u64(a, "hidden", &hidden, err)) ||
+	       (status = xfp_h5_read_u64(a, "experts_per_token", &experts, err)) ||
 	       (status = xfp_h5_read_u64(a, "windows", &c->windows, err)) ||
 	       (status = xfp_h5_read_u64(a, "length", &c->length, err)) ||
 	       (status = xfp_h5_count(a, "ids", &count, err)));
 	if (status)
 		return status;
-	if (!layers || layers > INT32_MAX || !hidden || hidden > UINT32_MAX || !count ||
+	if (!layers || layers > INT32_MAX || !hidden || hidden > UINT32_MAX || experts > UINT32_MAX || !count ||
 	    !xfp_mul(c->windows, c->length, &claimed) || claimed != count || !xfp_mul(count, sizeof *c->ids, &bytes))
 		return xfp_h5_damaged(a, err, "impossible shape");
 	c->layers = (uint32_t)layers;
 	c->hidden = (uint32_t)hidden;
+	c->experts_per_token = (uint32_t)experts;
 	if (!(c->ids = malloc(bytes)))
 		return xfp_no_memory_for(err, a->path);
 	return xfp_h5_read(a, "ids", H5T_NATIVE_UINT32, count, c->ids, err);

@@ -11,7 +11,7 @@
  *               body, head   prefix of the names of the model's tensors, "model."; name of the output head, which is
  *                            empty if that is the word embedding
  *               notes        for people, each followed by a newline
- *               layers, hidden, windows, length
+ *               layers, hidden, experts_per_token (0: no experts), windows, length
  *   /ids        uint32 [windows * length]
  */
 #ifndef XFP_CALIBRATION_H
@@ -30,7 +30,7 @@
 struct xfp_calibration {
 	char sha256[65], description[33];
 	char *source, *model, *body, *head, *notes;
-	uint32_t layers, hidden;
+	uint32_t layers, hidden, experts_per_token;
 	uint64_t windows, length;
 	uint32_t *ids; /* [windows][length] */
 };

@@ -132,6 +132,16 @@ static json_t *cache_json(const struct xfp_conversion *c)
 			{ "done", xfp_json_count(c->units.ledger->unit_count - c->units.todo) }, { "stages", stages });
 }
 
+static json_t *calibration_json(const struct xfp_conversion *c)
+{
+	if (!c->layers.count)
+		return json_null();
+	return XFP_JSON({ "tokens", xfp_json_count(c->parameters.calibration.tokens) },
+			{ "layers", xfp_json_count(c->layers.count) },
+			{ "layers_missing", xfp_json_count(xfp_plan_missing_layers(c)) },
+			{ "bytes", xfp_json_count(c->layers.bytes) });
+}
+
 enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct xfp_error *err)
 {
 	const struct xfp_conversion *c = facts->c;
@@ -151,8 +161,7 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 		{ "estimate", json_boolean((facts->measured < groups.all.units - groups.all.fp8)) },
 		{ "groups", groups_json(&groups) }, { "tensors", tensors_json(c->units.ledger) },
 		{ "bundle", bounds_json(facts->bundle) }, { "whole", xfp_composition_json(&composition) },
-		{ "memory", memory_json(facts) }, { "disk", disk_json(facts) },
-		{ "layers", c->layers.count ? xfp_json_count(c->layers.count) : json_null() },
+		{ "memory", memory_json(facts) }, { "disk", disk_json(facts) }, { "calibration", calibration_json(c) },
 		{ "jobs", xfp_json_count(facts->jobs) }, { "time", time_json(facts) }, { "cache", cache_json(c) },
 		{ "current", json_boolean(facts->current) }, { "goal", xfp_goal_json(c) },
 		{ "curve", xfp_plan_curve_json(facts) });

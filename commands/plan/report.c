@@ -151,17 +151,14 @@ static void print_disk(const struct xfp_plan_facts *facts)
 
 static void print_layers(const struct xfp_conversion *c)
 {
-	uint32_t missing = 0;
 	char a[32], text[200];
 
-	for (uint32_t i = 0; i < c->layers.count; i++)
-		missing += xfp_layer_is_missing(&c->layers.state[i]);
 	if (!c->layers.count)
 		return;
 	snprintf(text, sizeof text,
 		 "%" PRIu32 " of %" PRIu32 " layers to compute for %" PRIu64
-		 " tokens, %s of inputs; time and memory do not include this",
-		 missing, c->layers.count, c->parameters.calibration.tokens,
+		 " tokens, %s of inputs; time and memory include neither these nor error feedback",
+		 xfp_plan_missing_layers(c), c->layers.count, c->parameters.calibration.tokens,
 		 xfp_human((double)c->layers.bytes, "B", a));
 	printf("%-*s", LABELS, "layers");
 	xfp_fold_in(stdout, text, LABELS);

@@ -165,6 +165,15 @@ uint32_t xfp_plan_surveyed_units(const struct xfp_conversion *c)
 	return surveyed;
 }
 
+uint32_t xfp_plan_missing_layers(const struct xfp_conversion *c)
+{
+	uint32_t missing = 0;
+
+	for (uint32_t i = 0; i < c->layers.count; i++)
+		missing += xfp_layer_is_missing(&c->layers.state[i]);
+	return missing;
+}
+
 uint32_t xfp_plan_known_units(const struct xfp_conversion *c)
 {
 	uint32_t known = 0;

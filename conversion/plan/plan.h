@@ -120,6 +120,9 @@ uint32_t xfp_plan_surveyed_units(const struct xfp_conversion *c);
 /* Number of units whose digests the manifest has. */
 uint32_t xfp_plan_known_units(const struct xfp_conversion *c);
 
+/* Number of layers whose inputs must be computed. */
+uint32_t xfp_plan_missing_layers(const struct xfp_conversion *c);
+
 /* ---- goals --------------------------------------------------------------------------------------- */
 
 /* Fill in facts->curve; the caller frees its points. Modifies the unit states, which must then be prepared again. */

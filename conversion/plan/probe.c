@@ -277,6 +277,7 @@ static enum xfp_status write_settings(const struct xfp_conversion *c, const stru
 	parameters.overrides = NULL;
 	parameters.override_count = 0;
 	parameters.on_miss = XFP_MISS_BEST;
+	parameters.calibration = (struct xfp_calibrated){ .tokens = 0 };
 	status = xfp_work_write_parameters(probe->work, &parameters, err);
 	if (!status)
 		status = xfp_fits_write(probe->work, XFP_NO_UNIT, &parameters, err);

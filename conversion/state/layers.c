@@ -11,8 +11,6 @@
 #include "schemas/inputs.h"
 #include "stages/work/work.h"
 
-#define MAX_EXPERTS 8 /* of a token, if a layer has that many */
-
 /* ---- tensors ----------------------------------------------------------------------------------- */
 
 struct tensors {
@@ -195,6 +193,14 @@ void xfp_layers_invalidate_all(struct xfp_conversion *c)
 		xfp_layers_invalidate(c, i);
 }
 
+static bool layer_of(const struct xfp_conversion *c, uint32_t unit, uint32_t *layer)
+{
+	const struct xfp_ledger *ledger = c->units.ledger;
+	uint32_t tensor = ledger->matrices[ledger->units[unit].first_matrix].tensor;
+
+	return xfp_calibration_layer(&c->layers.calibration, ledger->tensors[tensor].name, layer);
+}
+
 enum xfp_status xfp_layers_begin(struct xfp_conversion *c, const char *work, struct xfp_error *err)
 {
 	struct xfp_conversion_layers *layers = &c->layers;
@@ -211,13 +217,9 @@ enum xfp_status xfp_layers_begin(struct xfp_conversion *c, const char *work, str
 		return xfp_no_memory(err);
 	}
 	layers->count = layers->calibration.layers + 1;
-	for (uint32_t u = 0; u < ledger->unit_count; u++) {
-		uint32_t tensor = ledger->matrices[ledger->units[u].first_matrix].tensor;
-
-		if (ledger->units[u].plan != XFP_PLAN_FIT ||
-		    !xfp_calibration_layer(&layers->calibration, ledger->tensors[tensor].name, &layers->of_unit[u]))
+	for (uint32_t u = 0; u < ledger->unit_count; u++)
+		if (ledger->units[u].plan != XFP_PLAN_FIT || !layer_of(c, u, &layers->of_unit[u]))
 			layers->of_unit[u] = XFP_NO_LAYER;
-	}
 	return XFP_OK;
 }
 
@@ -270,20 +272,26 @@ static enum xfp_status stamp(const struct xfp_conversion *c, uint32_t layer, str
 	return XFP_OK;
 }
 
-/* The size of a layer's artifact, about: the residual stream as f32, and bf16 inputs, of which those of attention, its
- * output and the MLP have as many columns as the stream, and others as many as their unit. */
+/* The size of a layer's artifact: the residual stream as f32, the inputs as bf16 and the experts of each token. */
 static uint64_t bytes_of(const struct xfp_conversion *c, uint32_t layer)
 {
 	const struct xfp_calibration *calibration = &c->layers.calibration;
-	uint64_t columns = layer < calibration->layers ? 5 * (uint64_t)calibration->hidden : calibration->hidden;
+	const uint64_t hidden = calibration->hidden, experts = calibration->experts_per_token;
+	uint64_t token = layer < calibration->layers ? (4 + 2 + 2) * hidden : 2 * hidden;
+	bool routed = false;
 
 	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &c->units.ledger->units[u];
+		bool own = !strcmp(unit->role, "o") || !strcmp(unit->role, "down"), stack = unit->experts > 1;
+		uint32_t of;
 
-		if (c->layers.of_unit[u] == layer && unit->cols != calibration->hidden)
-			columns += unit->cols * (unit->experts < MAX_EXPERTS ? unit->experts : MAX_EXPERTS);
+		if (!own || !layer_of(c, u, &of) || of != layer)
+			continue;
+		token += 2 * unit->cols * (stack ? experts : 1);
+		routed |= stack;
 	}
-	return columns * 2 * calibration->windows * calibration->length;
+	token += routed ? sizeof(uint32_t) * experts : 0;
+	return token * calibration->windows * calibration->length;
 }
 
 /* With --drop-cache, the inputs of two layers exist at a time. */

@@ -204,6 +204,7 @@ static enum xfp_status describe_model(struct beginning *b, struct xfp_error *err
 	c->head = strdup(d->tied ? "" : names->head);
 	c->layers = d->layers;
 	c->hidden = d->hidden;
+	c->experts_per_token = d->experts_per_token;
 	return *c->description && c->model && c->body && c->head ? XFP_OK : xfp_no_memory(err);
 }
 

@@ -298,6 +298,17 @@ exec "$real" "$@"'
 @test "plan and a dry run of a calibrated conversion" {
 	run -0 xfp plan m "${small_text[@]}" "${two_bits[@]}"
 	[[ $output == *"layers   4 of 4 layers to compute for 4096 tokens"* ]]
+	[[ $output == *"time     about "* ]]
+	xfp plan --json m "${small_text[@]}" "${two_bits[@]}" --cache c >plan
+	calibrated out.xfp --cache c
+	"$PYTHON" - "$(query "SELECT sum(bytes) FROM artifacts WHERE kind = 'inputs'" c)" <<-'EOF'
+	import json, sys
+	plan, bytes = json.load(open("plan")), int(sys.argv[1])
+	assert plan["calibration"]["layers"] == plan["calibration"]["layers_missing"] == 4, plan
+	assert abs(plan["calibration"]["bytes"] - bytes) < .04 * bytes, (plan, bytes)
+	assert plan["disk"]["cache"] > bytes
+	EOF
+	rm -r out.xfp out.xfp.work
 	xfp convert -n m -o out.xfp "${small_text[@]}" "${two_bits[@]}" >plan
 	grep -qx "l000000: calibrate" plan
 	[ ! -e out.xfp.work ]

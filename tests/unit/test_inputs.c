@@ -289,6 +289,7 @@ static struct xfp_calibration a_calibration(uint32_t *ids)
 		.notes = "",
 		.layers = 12,
 		.hidden = 64,
+		.experts_per_token = 2,
 		.windows = 2,
 		.length = 3,
 		.ids = ids,
