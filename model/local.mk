@@ -20,8 +20,6 @@ model_evaluate_libevaluate_a_SOURCES = \
 	model/evaluate/text.c \
 	model/evaluate/text.h
 model_generate_libgenerate_a_SOURCES = \
-	model/generate/end_tokens.c \
-	model/generate/end_tokens.h \
 	model/generate/generate.c \
 	model/generate/generate.h \
 	model/generate/generation.h \
@@ -29,8 +27,6 @@ model_generate_libgenerate_a_SOURCES = \
 	model/generate/memory_bandwidth.h \
 	model/generate/prompts.c \
 	model/generate/prompts.h \
-	model/generate/sample.c \
-	model/generate/sample.h \
 	model/generate/text.c \
 	model/generate/text.h
 # No function has arguments of vectors wider than the machine's (model/forward/lane_loops.h).
@@ -77,10 +73,14 @@ model_libmodel_a_SOURCES = \
 	model/forward/tensors.h \
 	model/batching.c \
 	model/batching.h \
+	model/end_tokens.c \
+	model/end_tokens.h \
 	model/model.c \
 	model/model.h \
 	model/npy.c \
 	model/npy.h \
+	model/sample.c \
+	model/sample.h \
 	model/special_tokens.c \
 	model/special_tokens.h \
 	model/text.c \

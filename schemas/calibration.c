@@ -23,6 +23,7 @@ static enum xfp_status write_all(struct xfp_artifact *a, const struct xfp_calibr
 	       (status = xfp_h5_write_text(a, "source", c->source, err)) ||
 	       (status = xfp_h5_write_text(a, "description", c->description, err)) ||
 	       (status = xfp_h5_write_text(a, "model", c->model, err)) ||
+	       (status = xfp_h5_write_text(a, "identity", c->identity, err)) ||
 	       (status = xfp_h5_write_text(a, "body", c->body, err)) ||
 	       (status = xfp_h5_write_text(a, "head", c->head, err)) ||
 	       (status = xfp_h5_write_text(a, "notes", c->notes, err)) ||
@@ -80,6 +81,7 @@ static enum xfp_status read_all(struct xfp_artifact *a, struct xfp_calibration *
 	       (status = xfp_h5_read_text(a, "source", &c->source, err)) ||
 	       (status = read_hex(a, "description", 32, c->description, err)) ||
 	       (status = xfp_h5_read_text(a, "model", &c->model, err)) ||
+	       (status = read_hex(a, "identity", 64, c->identity, err)) ||
 	       (status = xfp_h5_read_text(a, "body", &c->body, err)) ||
 	       (status = xfp_h5_read_text(a, "head", &c->head, err)) ||
 	       (status = xfp_h5_read_text(a, "notes", &c->notes, err)) ||

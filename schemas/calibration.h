@@ -5,9 +5,10 @@
  *
  * It has the form of an artifact (artifact.h) of kind "calibration", version 1, whose key is empty:
  *   attributes  sha256       SHA-256 of the ids as little-endian uint32, in hex
- *               source       where they come from: "calibration-1", "text:SHA-256 of the file", "tokens:SHA-256"
+ *               source       where they come from: "calibration-1", "text:SHA-256 of the file", "tokens", "self"
  *               description  XXH3-128 of the model description as text (model/forward/description_text.h), in hex
  *               model        path of the checkpoint
+ *               identity     SHA-256 of the identities of its files and its config, in hex
  *               body, head   prefix of the names of the model's tensors, "model."; name of the output head, which is
  *                            empty if that is the word embedding
  *               notes        for people, each followed by a newline
@@ -28,7 +29,7 @@
 #define XFP_CALIBRATION_VERSION 1
 
 struct xfp_calibration {
-	char sha256[65], description[33];
+	char sha256[65], description[33], identity[65];
 	char *source, *model, *body, *head, *notes;
 	uint32_t layers, hidden, experts_per_token;
 	uint64_t windows, length;

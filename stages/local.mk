@@ -136,6 +136,8 @@ stages_calibrate_libcalibrate_a_SOURCES = \
 	stages/calibrate/layer.c \
 	stages/calibrate/layer.h \
 	stages/calibrate/options.h \
+	stages/calibrate/self.c \
+	stages/calibrate/self.h \
 	stages/calibrate/windows.c \
 	stages/calibrate/windows.h
 

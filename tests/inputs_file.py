@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Artifacts of inputs (schemas/inputs.h) as numpy arrays, read by tests/read-inputs."""
+"""Artifacts of inputs (schemas/inputs.h), and calibration.h5, as numpy arrays, read by tests/read-inputs."""
 import os
 import subprocess
 import tempfile
@@ -19,15 +19,27 @@ def to_bf16(x):
     return ((bits + 0x7fff + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
 
+def read(path, folder):
+    """Rows of the tables that tests/read-inputs prints, and files in the folder."""
+    tool = os.path.join(os.environ["XFP_TEST_TOOLS"], "read-inputs")
+    text = subprocess.run([tool, path, folder], check=True, capture_output=True, text=True).stdout
+    return [line.split(" ") for line in text.splitlines()]
+
+
+def calibration_ids(work):
+    """Token ids [windows, length] of a work folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = dict(read(work, folder))
+        return np.fromfile(f"{folder}/ids", "<u4").reshape(int(rows["windows"]), int(rows["length"]))
+
+
 class Inputs:
     """`values` of each input [rows, cols] as bits of bf16, `stream` [tokens, hidden], `experts` [tokens, k], `tensors`
     {name: (input, expert)}, `sources` {name: digest}."""
 
-    def __init__(self, path, tool=None):
-        tool = tool or os.path.join(os.environ["XFP_TEST_TOOLS"], "read-inputs")
+    def __init__(self, path):
         with tempfile.TemporaryDirectory() as folder:
-            text = subprocess.run([tool, path, folder], check=True, capture_output=True, text=True).stdout
-            rows = [line.split(" ") for line in text.splitlines()]
+            rows = read(path, folder)
             for row in rows:
                 if len(row) == 2:
                     setattr(self, row[0], int(row[1]))

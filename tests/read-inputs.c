@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read-inputs - write the contents of an artifact of inputs (schemas/inputs.h) to files, for tests/inputs_file.py.
+ * read-inputs - write the contents of an artifact of inputs (schemas/inputs.h), or of a work folder's calibration.h5
+ * (schemas/calibration.h), to files, for tests/inputs_file.py.
  *
  *     read-inputs FILE FOLDER
+ *     read-inputs WORK FOLDER
  *
- * Prints the tables; FOLDER gets NAME.values of each input, stream and experts: arrays of numbers.
+ * Prints the tables; FOLDER gets NAME.values of each input, stream and experts, or ids: arrays of numbers.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/system/file.h"
+#include "schemas/calibration.h"
 #include "schemas/inputs.h"
 
 static void check(enum xfp_status status, const struct xfp_error *err)
@@ -66,14 +70,33 @@ static void print_tables(const struct xfp_inputs *in)
 	}
 }
 
+static int read_calibration(const char *work, const char *folder)
+{
+	struct xfp_error err = { 0 };
+	struct xfp_calibration c;
+	bool found;
+
+	check(xfp_calibration_read(work, &c, &found, &err), &err);
+	if (!found)
+		return 1;
+	printf("windows %" PRIu64 "\nlength %" PRIu64 "\nsource %s\nsha256 %s\n", c.windows, c.length, c.source,
+	       c.sha256);
+	put(folder, "ids", "", c.ids, c.windows * c.length * sizeof *c.ids);
+	xfp_calibration_free(&c);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct xfp_artifact a = { 0 };
 	struct xfp_inputs in = { 0 };
 	struct xfp_error err = { 0 };
+	struct stat st;
 
 	if (argc != 3)
 		return 2;
+	if (!stat(argv[1], &st) && S_ISDIR(st.st_mode))
+		return read_calibration(argv[1], argv[2]);
 	check(xfp_artifact_open(argv[1], XFP_INPUTS_KIND, XFP_INPUTS_VERSION, NULL, &a, &err), &err);
 	check(xfp_inputs_read(&a, &in, &err), &err);
 	print_tables(&in);

@@ -2,14 +2,14 @@
 /*
  * generation.h - text generation: what the caller asks for, the texts, and measurements.
  *
- * prompts.c reads prompts, end_tokens.c the tokens that end a text, generate.c runs sequences through the model,
- * sample.c selects the next token, text.c decodes tokens and detects where the text ends.
+ * prompts.c reads prompts, model/end_tokens.c the tokens that end a text, generate.c runs sequences through the model,
+ * model/sample.c selects the next token, text.c decodes tokens and detects where the text ends.
  */
 #ifndef XFP_GENERATION_H
 #define XFP_GENERATION_H
 
-#include "model/generate/sample.h"
 #include "model/model.h"
+#include "model/sample.h"
 
 /* Why a text ends. */
 enum xfp_text_end { XFP_END_NONE, XFP_END_TOKEN, XFP_END_TEXT, XFP_END_LENGTH, XFP_END_CONTEXT, XFP_END_INTERRUPTED };

@@ -12,6 +12,8 @@
 #include "base/system/file.h"
 #include "base/text/text.h"
 #include "cache/key.h"
+#include "model/batching.h"
+#include "model/end_tokens.h"
 #include "model/forward/description_text.h"
 #include "model/forward/forward.h"
 #include "model/forward/tensors.h"
@@ -20,14 +22,17 @@
 #include "model/special_tokens.h"
 #include "model/text.h"
 #include "schemas/calibration.h"
+#include "stages/calibrate/self.h"
 #include "stages/calibrate/windows.h"
 #include "stages/settings/data.h"
 
 #define DEFAULT_TEXT "calibration-1"
+#define SELF "self"
 #define LARGEST_TEXT ((size_t)1 << 32)
 
 struct beginning {
 	const struct xfp_calibrate_options *options;
+	const char *work;
 	struct xfp_model model;
 	struct xfp_tokens windows;
 	struct xfp_text notes; /* one a line */
@@ -49,21 +54,16 @@ static XFP_PRINTF(2, 3) void note(struct beginning *b, const char *format, ...)
 /* ---- tokens of a text ---------------------------------------------------------------------------- */
 
 /* A text begins with the tokens that the tokenizer adds, or with the config's. */
-static enum xfp_status add_prefix(struct beginning *b, struct xfp_text_ids *text, struct xfp_error *err)
+static enum xfp_status add_prefix(struct beginning *b, struct xfp_token_ids *prefix, struct xfp_error *err)
 {
 	const char *config = xfp_weights_config(b->model.weights);
-	struct xfp_token_ids ids = { 0 };
 	enum xfp_status status = XFP_OK;
 
-	if (!text->prefix.count && config)
-		status = xfp_special_tokens(config, xfp_weights_path(b->model.weights), "bos_token_id", &ids, err);
-	if (!status && ids.count) {
-		free(text->prefix.id);
-		text->prefix = (struct xfp_token_ids){ .id = ids.id, .count = 1 };
-		return XFP_OK;
+	if (!prefix->count && config) {
+		status = xfp_special_tokens(config, xfp_weights_path(b->model.weights), "bos_token_id", prefix, err);
+		prefix->count = prefix->count > 0;
 	}
-	free(ids.id);
-	if (!status && !text->prefix.count)
+	if (!status && !prefix->count)
 		note(b, "neither tokenizer.json nor config.json has a token that begins a text (bos_token_id)");
 	return status;
 }
@@ -91,7 +91,7 @@ static enum xfp_status encode(struct beginning *b, const char *path, struct xfp_
 	if (!b->calibration.source)
 		status = xfp_no_memory(err);
 	else if (!(status = xfp_text_encode(tokenizer, text, size, ids, err)))
-		status = add_prefix(b, ids, err);
+		status = add_prefix(b, &ids->prefix, err);
 	if (*ids->defects)
 		note(b, "%s: %s", xfp_printable(xfp_input_name(path)).text, ids->defects);
 done:
@@ -100,10 +100,15 @@ done:
 	return status;
 }
 
+static uint64_t window_length(const struct xfp_description *d)
+{
+	return d->context < XFP_WINDOW_TOKENS ? d->context : XFP_WINDOW_TOKENS;
+}
+
 static enum xfp_status cut_text(struct beginning *b, const char *path, struct xfp_error *err)
 {
 	const struct xfp_description *d = b->model.description;
-	uint64_t length = d->context < XFP_WINDOW_TOKENS ? d->context : XFP_WINDOW_TOKENS;
+	uint64_t length = window_length(d);
 	uint64_t wanted = b->options->token_count ? b->options->token_count : xfp_default_tokens(d);
 	struct xfp_text_ids text = { .defects = "" };
 	enum xfp_status status = encode(b, path, &text, err);
@@ -152,8 +157,69 @@ static enum xfp_status given_tokens(struct beginning *b, struct xfp_error *err)
 	return status;
 }
 
+/* ---- text of the model's own --------------------------------------------------------------------- */
+
+/* Use the tokens of an earlier run if they are from the same files. */
+static bool reuse(struct beginning *b, size_t windows, size_t length)
+{
+	struct xfp_calibration old;
+	bool found, same;
+
+	if (xfp_calibration_read(b->work, &old, &found, NULL) || !found)
+		return false;
+	same = !strcmp(old.source, SELF) && !strcmp(old.identity, b->calibration.identity) && old.windows == windows &&
+	       old.length == length;
+	if (same) {
+		b->windows = (struct xfp_tokens){ .sequences = windows, .length = length, .ids = old.ids };
+		old.ids = NULL;
+	}
+	xfp_calibration_free(&old);
+	return same;
+}
+
+/* A tokenizer is not needed. */
+static enum xfp_status find_prefix(struct beginning *b, struct xfp_token_ids *prefix, struct xfp_error *err)
+{
+	struct xfp_text_ids ids = { .defects = "" };
+	struct xfp_tokenizer *tokenizer = NULL;
+	enum xfp_status status = xfp_model_tokenizer(&b->model, &tokenizer, err);
+
+	if (!status && tokenizer)
+		status = xfp_text_encode(tokenizer, "", 0, &ids, err);
+	*prefix = ids.prefix;
+	free(ids.ids.id);
+	xfp_tokenizer_free(tokenizer);
+	return status ? status : add_prefix(b, prefix, err);
+}
+
+static enum xfp_status own_tokens(struct beginning *b, struct xfp_error *err)
+{
+	const struct xfp_description *d = b->model.description;
+	uint64_t wanted = b->options->token_count ? b->options->token_count : xfp_default_tokens(d);
+	struct xfp_self_request request = { .length = window_length(d),
+					    .memory = b->options->memory ? b->options->memory : xfp_default_memory(),
+					    .threads = b->options->threads };
+	enum xfp_status status = XFP_OK;
+
+	request.windows = xfp_divide_up(wanted, request.length);
+	if (!(b->calibration.source = strdup(SELF)))
+		return xfp_no_memory(err);
+	b->windows.length = request.length;
+	status = find_prefix(b, &request.prefix, err);
+	if (status || request.windows < 2 || reuse(b, request.windows, request.length))
+		goto done;
+	if (!(status = xfp_end_tokens_read(&b->model, &request.ends, err)))
+		status = xfp_windows_of_model(&b->model, &request, &b->windows, err);
+done:
+	free(request.prefix.id);
+	free(request.ends.id);
+	return status;
+}
+
 static enum xfp_status get_tokens(struct beginning *b, struct xfp_error *err)
 {
+	if (b->options->self)
+		return own_tokens(b, err);
 	if (b->options->tokens)
 		return given_tokens(b, err);
 	return b->options->text ? cut_text(b, b->options->text, err) : default_text(b, err);
@@ -162,7 +228,10 @@ static enum xfp_status get_tokens(struct beginning *b, struct xfp_error *err)
 static enum xfp_status check_windows(const struct beginning *b, struct xfp_error *err)
 {
 	const struct xfp_tokens *windows = &b->windows;
-	const char *path = b->options->tokens ? b->options->tokens : b->options->text ? b->options->text : DEFAULT_TEXT;
+	const char *path = b->options->self     ? SELF
+			   : b->options->tokens ? b->options->tokens
+			   : b->options->text   ? b->options->text
+						: DEFAULT_TEXT;
 	uint32_t vocabulary = b->model.description->vocabulary;
 
 	if (windows->sequences < 2)
@@ -195,10 +264,18 @@ static enum xfp_status describe_model(struct beginning *b, struct xfp_error *err
 	const struct xfp_tensor_names *names = xfp_find_names(d, b->model.weights);
 	struct xfp_calibration *c = &b->calibration;
 	char *text = xfp_description_text(d);
+	struct xfp_sha256 sha;
+	uint8_t digest[32];
+	enum xfp_status status;
 
 	if (text)
 		xfp_key_of_text(text, c->description);
 	free(text);
+	xfp_sha256_init(&sha);
+	if ((status = xfp_weights_identify(b->model.weights, &sha, err)))
+		return status;
+	xfp_sha256_final(&sha, digest);
+	xfp_hex(digest, sizeof digest, c->identity);
 	c->model = realpath(b->model.path, NULL);
 	c->body = strdup(names->body);
 	c->head = strdup(d->tied ? "" : names->head);
@@ -211,7 +288,7 @@ static enum xfp_status describe_model(struct beginning *b, struct xfp_error *err
 static enum xfp_status write_calibration(struct beginning *b, const char *work, struct xfp_error *err)
 {
 	struct xfp_calibration *c = &b->calibration;
-	enum xfp_status status = describe_model(b, err);
+	enum xfp_status status = XFP_OK;
 
 	c->windows = b->windows.sequences;
 	c->length = b->windows.length;
@@ -232,11 +309,16 @@ static enum xfp_status write_calibration(struct beginning *b, const char *work, 
 enum xfp_status xfp_calibrate_begin(const struct xfp_calibrate_options *options, const char *work, const char *model,
 				    struct xfp_error *err)
 {
-	struct beginning b = { .options = options };
-	enum xfp_status status = open_model(&b, model, err);
+	struct beginning b = { .options = options, .work = work };
+	enum xfp_status status;
+
+	if (options->self + !!options->text + !!options->tokens > 1)
+		return xfp_fail(err, XFP_USAGE, "--text, --tokens and --self contradict one another; give one of them");
+	status = open_model(&b, model, err);
 
 	xfp_text_begin(&b.notes);
-	if (!status && !(status = get_tokens(&b, err)) && !(status = check_windows(&b, err)))
+	if (!status && !(status = describe_model(&b, err)) && !(status = get_tokens(&b, err)) &&
+	    !(status = check_windows(&b, err)))
 		status = write_calibration(&b, work, err);
 	if (b.notes.stream)
 		xfp_text_end(&b.notes);

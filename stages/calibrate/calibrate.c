@@ -10,8 +10,6 @@
 #include "stages/calibrate/layer.h"
 #include "stages/stage.h"
 
-#define MEMORY ((uint64_t)2 << 30)
-
 static enum xfp_status begin(void *own, const char *work, const char *model, struct xfp_error *err)
 {
 	return xfp_calibrate_begin(own, work, model, err);
@@ -19,7 +17,7 @@ static enum xfp_status begin(void *own, const char *work, const char *model, str
 
 int main(int argc, char **argv)
 {
-	struct xfp_calibrate_options o = { .memory = MEMORY };
+	struct xfp_calibrate_options o = { .begin = false };
 	const struct xfp_option options[] = {
 		{ .name = "begin", .text = "choose the calibration tokens for a model", .set = &o.begin },
 		{ .name = "text",
@@ -31,6 +29,7 @@ int main(int argc, char **argv)
 		  .text = "token ids, a .npy file of integers [windows, tokens]",
 		  .complete = "FILE",
 		  .into = &o.tokens },
+		{ .name = "self", .text = "text that the model itself generates", .set = &o.self },
 		{ .name = "token-count",
 		  .value = "N",
 		  .text = "number of tokens (default: 32768, or more with many experts)",
@@ -56,7 +55,7 @@ int main(int argc, char **argv)
 		.options = options,
 		.usage = "[--memory SIZE] [--threads N]",
 		.apart = { .chosen = &o.begin,
-			   .usage = "--begin [--text FILE | --tokens FILE] [--token-count N]",
+			   .usage = "--begin [--text FILE | --tokens FILE | --self] [--token-count N]",
 			   .operand = "MODEL",
 			   .run = begin },
 		.own = &o,

@@ -26,6 +26,8 @@
 #include "stages/quantize/rows.h"
 #include "stages/quantize/tensor_digest.h"
 
+#define MEMORY ((uint64_t)2 << 30) /* of a portion */
+
 struct layer_run {
 	struct xfp_job *job;
 	const struct xfp_calibrate_options *options;
@@ -235,8 +237,8 @@ static uint64_t portion_bytes(void *context, uint64_t windows)
 /* Windows of a portion: as many as memory allows, in portions of nearly one size. */
 static uint64_t windows_per_portion(struct layer_run *run)
 {
-	uint64_t windows = run->calibration.windows,
-		 most = xfp_largest_batch(windows, run->options->memory, portion_bytes, run);
+	uint64_t windows = run->calibration.windows, memory = run->options->memory ? run->options->memory : MEMORY,
+		 most = xfp_largest_batch(windows, memory, portion_bytes, run);
 
 	return xfp_divide_up(windows, xfp_divide_up(windows, most));
 }

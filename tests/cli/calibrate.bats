@@ -377,3 +377,93 @@ json.dump(tokenizer, open("m/tokenizer.json", "w"))'
 	xfp-calibrate --begin m >said
 	grep -q '^note: neither tokenizer.json nor config.json has a token that begins a text' said
 }
+
+@test "text of the model's own: one digest for threads and memory, reused while its files are the same" {
+	make_model m --layers 1
+	xfp prepare m -o out.xfp >/dev/null 2>&1
+	own=(xfp-calibrate --begin --self --token-count 1500)
+	"${own[@]}" --threads 1 m >said
+	grep -qx 'generating 3 windows of 512 tokens with the model, 3 at a time: the weights are read 511 times' said
+	grep -qx 'calibration: 3 windows of 512 tokens (self)' said
+	expected=$(sha out.xfp.work/calibration.h5)
+	"${own[@]}" m >said
+	run -1 grep generating said
+	[ "$(sha out.xfp.work/calibration.h5)" = "$expected" ]
+	rm out.xfp.work/calibration.h5
+	"${own[@]}" --threads 3 --memory 1 m | grep '3 windows of 512 tokens with the model, 1 at a time'
+	[ "$(sha out.xfp.work/calibration.h5)" = "$expected" ]
+	"$PYTHON" - <<-'EOF'
+	from inputs_file import calibration_ids
+	ids = calibration_ids("out.xfp.work")
+	assert ids.shape == (3, 512) and (ids[:, 0] == 0).all() and (ids[0] != ids[1]).any()
+	assert len(set(ids.flatten())) > 80
+	EOF
+	calibrated 0 --memory 1
+	poke m/model.safetensors model.norm.weight 3 8040
+	"${own[@]}" m | grep generating
+	run -1 test "$(sha out.xfp.work/calibration.h5)" = "$expected"
+	refused 2 "contradict one another" xfp-calibrate --begin --self --text m/config.json m
+	refused 3 "self: has less than two windows of 512 tokens" xfp-calibrate --begin --self --token-count 512 m
+}
+
+@test "text of the model's own: after the end of a text, the next one begins" {
+	make_model m --layers 1
+	rm m/generation_config.json
+	edit_config() { # EXPRESSION
+		"$PYTHON" -c 'import json, sys
+config = json.load(open("m/config.json"))
+exec(sys.argv[1])
+json.dump(config, open("m/config.json", "w"))' "$1"
+	}
+	edit_config 'config["bos_token_id"], config["eos_token_id"] = 5, list(range(6, 96))'
+	begun m --self --token-count 1024
+	"$PYTHON" - <<-'EOF'
+	from inputs_file import calibration_ids
+	ids = calibration_ids("out.xfp.work")
+	for window in ids:
+	    assert window[0] == 5
+	    assert all(after == 5 for token, after in zip(window, window[1:]) if token > 5)
+	assert (ids == 5).mean() < .6
+	EOF
+	edit_config 'config["bos_token_id"] = None'
+	rm out.xfp.work/calibration.h5
+	xfp-calibrate --begin --self --token-count 1024 m >said
+	grep -q '^note: neither tokenizer.json nor config.json has a token that begins a text' said
+	"$PYTHON" -c 'from inputs_file import calibration_ids
+ids = calibration_ids("out.xfp.work")
+assert ids[0][0] != ids[1][0]'
+}
+
+@test "a GGUF file has the inputs of the same model" {
+	"$PYTHON" "$srcdir/tests/make-gguf.py" qwen3moe model.gguf plain
+	tokens t.npy 'np.arange(40).reshape(4, 10)'
+	begun plain --tokens t.npy
+	calibrated 0
+	cp out.xfp.work/l000000-inputs one
+	rm -r out.xfp.work
+	begun model.gguf --tokens t.npy
+	calibrated 0
+	cp one out.xfp.work/l000001-inputs
+	"$PYTHON" - <<-'EOF'
+	from inputs_file import stamped
+	gguf, plain = stamped("out.xfp.work", 0), stamped("out.xfp.work", 1)
+	assert plain.stream.tobytes() == gguf.stream.tobytes() and (plain.experts == gguf.experts).all()
+	assert all((plain.values[name] == values).all() for name, values in gguf.values.items())
+	EOF
+}
+
+@test "packed weights have the keys of the same weights unpacked" {
+	load packed
+	packed qwen3-moe
+	for model in plain packed; do
+		sed -i 's/"vocab_size": 80,/"vocab_size": 80, "max_position_embeddings": 64, "rms_norm_eps": 1e-6,/' $model/config.json
+	done
+	tokens t.npy 'np.arange(40).reshape(4, 10)'
+	begun plain --tokens t.npy
+	calibrated 0
+	cat out.xfp.work/l0*-inputs >expected
+	rm -r out.xfp.work
+	begun packed --tokens t.npy
+	calibrated 0
+	cat out.xfp.work/l0*-inputs | cmp - expected
+}

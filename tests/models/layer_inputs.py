@@ -6,8 +6,8 @@
 
 Runs the models of check_families.py in f64 with eager attention, and with f64 where transformers asks for f32, records
 the input of every module of a layer (forward_pre_hook), and compares it with the rows of the module's tensors, for
-every tensor and expert. Values below a 32nd of their vector's RMS are compared with the ulp of that. Needs the XFP_TEST_TOOLS of a build, and xfp on
-PATH. Prints SKIP and the reason if transformers is not installed.
+every tensor and expert. Values below a 32nd of their vector's RMS are compared with the ulp of that. Needs the
+XFP_TEST_TOOLS of a build, and xfp on PATH. Prints SKIP and the reason if transformers is not installed.
 """
 import os
 import re
@@ -20,7 +20,7 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 from check_families import CASES, EAGER, MORE, kind_of, make  # noqa: E402
-from inputs_file import Inputs, from_bf16, stamped  # noqa: E402
+from inputs_file import from_bf16, stamped  # noqa: E402
 
 import torch  # noqa: E402
 import transformers  # noqa: E402

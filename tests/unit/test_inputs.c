@@ -282,6 +282,7 @@ static struct xfp_calibration a_calibration(uint32_t *ids)
 {
 	return (struct xfp_calibration){
 		.description = "00112233445566778899aabbccddeeff",
+		.identity = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		.source = "calibration-1",
 		.model = "/m",
 		.body = "model.",

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/generate/sample.h"
+#include "model/sample.h"
 #include "tests/unit/unit.h"
 
 #define WORDS 6

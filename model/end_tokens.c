@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/generate/end_tokens.h"
+#include "model/end_tokens.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/generate/sample.h"
+#include "model/sample.h"
 
 #include <stdbool.h>
 
