@@ -91,7 +91,7 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .text = "calibrate with about N tokens [32768, and 1024 for each expert]",
 		  .into_32 = &r->calibration.tokens,
 		  .set = &r->calibration.wanted,
-		  .range = { "a number of tokens", 1, 1u << 30 } },
+		  .range = { "a number of tokens", 2, 1u << 30 } },
 		{ .name = "family",
 		  .value = "NAME|FILE",
 		  .text = "use the rules of this model family, whatever the config says",

@@ -133,6 +133,8 @@ np.save("ids.npy", (np.arange(8192) * 7 % 256).astype("u4").reshape(16, 512))'
 	xfp convert m -o plain.xfp -q
 	run -2 xfp convert m -o no.xfp --calibrate --like plain.xfp
 	[[ $output == *"--calibrate: contradicts --like"* ]]
+	run -2 xfp convert m -o no.xfp --calibrate-tokens 1
+	[[ $output == *"--calibrate-tokens '1': expected a number of tokens from 2 to "* ]]
 	run -2 xfp convert m -o no.xfp --calibrate-text a --calibrate-ids b
 	[[ $output == *"--calibrate-text contradicts --calibrate-ids"* ]]
 	run -3 xfp convert m -o no.xfp --calibrate-text missing
@@ -253,17 +255,61 @@ l000003 made" ]
 	[ "$(converted m again.xfp "${small_text[@]}" --target-bpw 30 --cache again -j4)" = "$expected" ]
 }
 
-@test "damaged inputs are computed again, and the same way" {
+@test "a GGUF and packed weights have the layers of the same weights in safetensors" {
+	"$PYTHON" "$srcdir/tests/make-gguf.py" qwen3moe g.gguf from-gguf --type BF16
+	"$PYTHON" "$srcdir/tests/make-packed-checkpoint.py" qwen3-moe packed from-packed
+	"$PYTHON" - <<-'EOF'
+	import json
+	import numpy as np
+	for folder in "packed", "from-packed":
+	    with open(folder + "/config.json") as file:
+	        config = json.load(file)
+	    config.update(max_position_embeddings=64, rms_norm_eps=1e-6, rope_theta=1e4, hidden_act="silu")
+	    with open(folder + "/config.json", "w") as file:
+	        json.dump(config, file)
+	np.save("ids.npy", (np.arange(512).reshape(16, 32) ** 2 % 64).astype("u4"))
+	EOF
+	for models in "g.gguf from-gguf" "packed from-packed"; do
+		read -r one other <<<"$models"
+		xfp convert $one -o out.xfp -q --calibrate-ids ids.npy "${two_bits[@]}"
+		[ "$(layers_run out.xfp | grep -vc ' made')" = 0 ]
+		xfp convert $other -o out.xfp -q --calibrate-ids ids.npy "${two_bits[@]}"
+		[ -n "$(layers_run out.xfp)" ]
+		[ "$(layers_run out.xfp | grep -vc ' hit')" = 0 ]
+	done
+}
+
+artifact_of() { # KEY
+	echo "xfp-cache/artifacts/${1:0:2}/$1.h5"
+}
+
+damage() { # FILE
+	printf x | dd of="$1" bs=1 seek=$(($(stat -c %s "$1") / 2)) conv=notrunc 2>/dev/null
+}
+
+remove_kind() { # KIND
+	query "SELECT key FROM artifacts WHERE kind = '$1'" | while read -r key; do
+		rm -f "$(artifact_of "$key")"
+	done
+}
+
+@test "damaged inputs are computed again, and removed ones when a fit is damaged" {
 	expected=$(calibrated out.xfp)
 	read -r key _ <out.xfp.work/l000001-inputs
-	file=xfp-cache/artifacts/${key:0:2}/$key.h5
-	printf x | dd of="$file" bs=1 seek=$(($(stat -c %s "$file") / 2)) conv=notrunc 2>/dev/null
+	damage "$(artifact_of "$key")"
 	for kind in fit choice packed; do
-		query "SELECT key FROM artifacts WHERE kind = '$kind'" | while read -r key; do
-			rm "xfp-cache/artifacts/${key:0:2}/$key.h5"
-		done
+		remove_kind $kind
 	done
 	[ "$(calibrated out.xfp)" = "$expected" ]
+	read -r key _ <out.xfp.work/u000010-library
+	damage "$(artifact_of "$key")"
+	for kind in choice packed inputs; do
+		remove_kind $kind
+	done
+	run -0 xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}"
+	[[ $output == *"making the missing artifacts again"* ]]
+	[ "$(sha out.xfp)" = "$expected" ]
+	[ "$(layers_run out.xfp | grep -c ' made')" -ge 1 ]
 }
 
 @test "-k: a unit that fails does not stop later layers" {
