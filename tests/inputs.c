@@ -135,7 +135,8 @@ static void write_calibration(const char *work, const struct header *h)
 	struct xfp_parameters parameters;
 	struct xfp_error err = { 0 };
 
-	memset(calibration.description, '0', 32);
+	memset(calibration.description, '0', sizeof calibration.description - 1);
+	memset(calibration.identity, '0', sizeof calibration.identity - 1);
 	check(xfp_calibration_write(work, &calibration, &err), &err);
 	check(xfp_work_parameters(work, &parameters, &err), &err);
 	memcpy(parameters.calibration.sha256, calibration.sha256, sizeof calibration.sha256);
