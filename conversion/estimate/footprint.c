@@ -18,6 +18,7 @@
 #include "schemas/packed.h"
 #include "schemas/recipe/recipe.h"
 #include "stages/quantize/candidates.h"
+#include "stages/quantize/fit_rows.h"
 #include "stages/quantize/measure.h"
 #include "stages/quantize/rows.h"
 #include "stages/quantize/survey.h"
@@ -141,17 +142,22 @@ static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xf
 {
 	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 	uint32_t count = xfp_candidates_of(xfp_step_fit(step), measured, list);
-	uint64_t all = unit->experts * unit->rows;
-	uint64_t measuring = (XFP_MEASURE_HELD + block) * result_bytes(step, list, count) +
-			     sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS) +
-			     threads * fp8_bytes(list, count, unit->cols);
-	uint64_t training;
+	uint64_t all = unit->experts * unit->rows, held = XFP_MEASURE_HELD + block, training, feedback = 0, measuring;
 
+	/* Embeddings have no inputs. */
+	if (*measured->calibration.sha256 && unit->class_ != XFP_CLASS_EMBEDDING &&
+	    xfp_candidates_fitted(list, count)) {
+		held = unit->rows;
+		feedback = xfp_fitting_feedback_bytes(unit, count, block, measured->calibration.tokens, (int)threads);
+	}
+	measuring = held * result_bytes(step, list, count) +
+		    sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS) +
+		    threads * fp8_bytes(list, count, unit->cols);
 	count = xfp_candidates_fitted(list, count);
 	if (step == XFP_STAMP_FIT || step == XFP_STAMP_EXTENDED)
 		return measuring;
 	training = xfp_groups_training(list, count, unit);
-	return threads * xfp_groups_thread(list, count, unit->cols) + xfp_groups_libraries(list, count) +
+	return feedback + threads * xfp_groups_thread(list, count, unit->cols) + xfp_groups_libraries(list, count) +
 	       (training > measuring ? training : measuring);
 }
 

@@ -13,10 +13,23 @@ struct xfp_outputs_thread {
 	double *expected, *actual;
 };
 
+#define SUMS_BYTES (XFP_MAX_HELD_OUT * XFP_LANES * sizeof(double))
+
+static size_t tile_bytes(uint64_t cols)
+{
+	return cols * XFP_LANES * sizeof(float);
+}
+
+uint64_t xfp_outputs_bytes(uint32_t candidates, uint32_t matrices, uint64_t rows, uint64_t cols, int threads)
+{
+	return xfp_feedback_panels_values(cols, XFP_MAX_HELD_OUT) * sizeof(double) +
+	       (uint64_t)threads * 2 * (tile_bytes(cols) + SUMS_BYTES) +
+	       candidates * rows * (sizeof(struct xfp_row_error) + matrices * sizeof(double));
+}
+
 enum xfp_status xfp_outputs_init(struct xfp_outputs *o, uint32_t candidates, uint32_t matrices, uint64_t rows,
 				 uint64_t cols, int threads, struct xfp_error *err)
 {
-	const size_t tile = cols * XFP_LANES * sizeof(float), sums = XFP_MAX_HELD_OUT * XFP_LANES * sizeof(double);
 	bool good;
 
 	*o = (struct xfp_outputs){ .count = candidates, .rows = rows, .cols = cols, .threads = threads };
@@ -26,10 +39,10 @@ enum xfp_status xfp_outputs_init(struct xfp_outputs *o, uint32_t candidates, uin
 	for (int t = 0; good && t < threads; t++) {
 		struct xfp_outputs_thread *thread = &o->thread[t];
 
-		thread->source = xfp_aligned_new(tile);
-		thread->candidate = xfp_aligned_new(tile);
-		thread->expected = xfp_aligned_new(sums);
-		thread->actual = xfp_aligned_new(sums);
+		thread->source = xfp_aligned_new(tile_bytes(cols));
+		thread->candidate = xfp_aligned_new(tile_bytes(cols));
+		thread->expected = xfp_aligned_new(SUMS_BYTES);
+		thread->actual = xfp_aligned_new(SUMS_BYTES);
 		good = thread->source && thread->candidate && thread->expected && thread->actual;
 	}
 	for (uint32_t i = 0; good && i < candidates; i++) {

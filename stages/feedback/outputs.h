@@ -31,6 +31,8 @@ struct xfp_outputs {
 	int threads;
 };
 
+/* The bytes that xfp_outputs_init allocates. */
+uint64_t xfp_outputs_bytes(uint32_t candidates, uint32_t matrices, uint64_t rows, uint64_t cols, int threads);
 /* The caller frees the struct even after a failure. */
 enum xfp_status xfp_outputs_init(struct xfp_outputs *outputs, uint32_t candidates, uint32_t matrices, uint64_t rows,
 				 uint64_t cols, int threads, struct xfp_error *err);

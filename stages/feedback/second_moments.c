@@ -103,24 +103,45 @@ static size_t padded_cols(size_t cols, unsigned group)
 	return xfp_compact_groups_of(cols, group) * group;
 }
 
-/* Memory does not depend on the size of groups as it is that of the largest ones. */
+/* Values of the largest triangle, which is one of the largest groups. */
+static size_t most_values(uint64_t cols)
+{
+	const size_t groups = xfp_compact_groups_of(cols, XFP_COMPACT_GROUP), blocks = xfp_feedback_blocks(cols);
+
+	return xfp_triangle_values((groups + blocks - 1) / blocks * XFP_COMPACT_GROUP);
+}
+
+/* The number of matrices, and of the blocks of each, whose factors are in memory together. */
+static uint32_t trained(uint64_t cols, uint32_t matrices, size_t *blocks)
+{
+	const size_t all = xfp_feedback_blocks(cols), fit = XFP_TRAINED_VALUES / most_values(cols);
+	uint32_t max = fit / all < XFP_TRAINED_MATRICES ? (uint32_t)(fit / all) : XFP_TRAINED_MATRICES;
+
+	*blocks = all < fit ? all : fit;
+	max = max ? max : 1;
+	return max < matrices ? max : matrices;
+}
+
+uint64_t xfp_second_moments_bytes(uint32_t matrices, uint64_t cols, uint64_t tokens, int threads, uint64_t *training)
+{
+	const size_t values = most_values(cols), columns = cols < XFP_FEEDBACK_COLS ? cols : XFP_FEEDBACK_COLS;
+	const struct xfp_second_moments shape = { .cols = cols };
+	const uint64_t portion = xfp_second_moments_portion(&shape), rows = tokens < portion ? tokens : portion;
+	size_t blocks;
+
+	*training = trained(cols, matrices, &blocks) * blocks * values * sizeof(float);
+	return values * (sizeof(double) + (matrices > 1 ? sizeof(float) : 0)) +
+	       xfp_feedback_scratch(columns) * sizeof(double) +
+	       (uint64_t)threads * xfp_feedback_moments_scratch(cols) * sizeof(float) + rows * cols * sizeof(uint16_t) +
+	       values * sizeof(float);
+}
+
 uint32_t xfp_second_moments_largest(const struct xfp_second_moments *m, uint32_t list[XFP_TRAINED_MATRICES],
 				    size_t *blocks)
 {
-	const size_t all = xfp_feedback_blocks(m->cols), limit = XFP_TRAINED_VALUES;
-	const unsigned group = XFP_COMPACT_GROUP;
-	size_t values = 0, first;
-	uint32_t count = 0, max;
+	const uint32_t max = trained(m->cols, m->matrices, blocks);
+	uint32_t count = 0;
 
-	for (*blocks = 0; *blocks < all; ++*blocks) {
-		const size_t own = xfp_triangle_values(padded_cols(block_cols(m, group, *blocks, &first), group));
-
-		if (*blocks && values + own > limit)
-			break;
-		values += own;
-	}
-	max = limit / values < XFP_TRAINED_MATRICES ? (uint32_t)(limit / values) : XFP_TRAINED_MATRICES;
-	max = max < m->matrices ? max : m->matrices;
 	/* A matrix is listed if fewer than `max` are before it in the order of rows, then of numbers. */
 	for (uint32_t i = 0; i < m->matrices; i++) {
 		uint32_t before = 0;

@@ -59,6 +59,10 @@ void xfp_second_moments_free(struct xfp_second_moments *moments);
 /* The rows that are read at a time. */
 uint64_t xfp_second_moments_portion(const struct xfp_second_moments *moments);
 
+/* Predict the memory of a unit of a conversion that is calibrated with `tokens` tokens: the returned bytes, which
+ * include a factor, and *training bytes for the factors of the matrices that a library is trained on. */
+uint64_t xfp_second_moments_bytes(uint32_t matrices, uint64_t cols, uint64_t tokens, int threads, uint64_t *training);
+
 /* List the matrices that have most training rows, ascending: at most XFP_TRAINED_MATRICES, and fewer if the factors of
  * their blocks would have more than XFP_TRAINED_VALUES values. *blocks is the number of blocks: the first ones if those
  * of one matrix have more. Returns the number of matrices. */

@@ -29,10 +29,27 @@ uint64_t xfp_feedback_rows_wanted(uint64_t cols, int threads)
 	return batch_rows(cols) * (uint64_t)threads;
 }
 
+static uint64_t stride_of(uint64_t cols)
+{
+	return (cols + XFP_COMPACT_GROUP - 1) / XFP_COMPACT_GROUP * XFP_COMPACT_GROUP;
+}
+
+uint64_t xfp_feedback_rows_bytes(uint64_t cols)
+{
+	return stride_of(cols) * sizeof(float) + stride_of(cols) / 8 + 1;
+}
+
+uint64_t xfp_feedback_batches_bytes(uint64_t cols, int threads)
+{
+	const struct xfp_feedback shape = { .padded = stride_of(cols), .group = XFP_COMPACT_GROUP };
+
+	return (uint64_t)threads * xfp_feedback_batch_bytes(&shape, batch_rows(cols));
+}
+
 enum xfp_status xfp_feedback_rows_init(struct xfp_feedback_rows *rows, uint64_t max, uint64_t cols, int threads,
 				       struct xfp_error *err)
 {
-	const uint64_t stride = (cols + XFP_COMPACT_GROUP - 1) / XFP_COMPACT_GROUP * XFP_COMPACT_GROUP;
+	const uint64_t stride = stride_of(cols);
 
 	*rows = (struct xfp_feedback_rows){ .max = max, .cols = cols, .stride = stride, .threads = threads };
 	rows->x = xfp_aligned_new(max * stride * sizeof *rows->x);

@@ -31,6 +31,10 @@ struct xfp_feedback_coder {
 /* The number of rows that keeps all threads busy. */
 uint64_t xfp_feedback_rows_wanted(uint64_t cols, int threads);
 
+/* Bytes per row, and of all threads' batches. */
+uint64_t xfp_feedback_rows_bytes(uint64_t cols);
+uint64_t xfp_feedback_batches_bytes(uint64_t cols, int threads);
+
 /* Allocate memory for `max` rows of `cols` columns. The caller frees it even after a failure. */
 enum xfp_status xfp_feedback_rows_init(struct xfp_feedback_rows *rows, uint64_t max, uint64_t cols, int threads,
 				       struct xfp_error *err);

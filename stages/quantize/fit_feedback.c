@@ -16,6 +16,7 @@
 #include "schemas/layout/bundle_layout.h"
 #include "stages/quantize/feedback_rows.h"
 #include "stages/quantize/library_fit.h"
+#include "stages/quantize/library_train.h"
 #include "stages/quantize/threads.h"
 
 #define PASSES 2
@@ -253,12 +254,35 @@ static enum xfp_status pass(struct feedback_fit *fb, uint32_t m, size_t block, c
 	return status;
 }
 
-/* Allocate memory for as many rows as keep all threads busy, and a block more. */
+/* As many rows as keep all threads busy, and a block more. */
+static uint64_t most_rows(uint64_t rows, uint64_t cols, uint64_t block, int threads)
+{
+	const uint64_t wanted = xfp_feedback_rows_wanted(cols, threads);
+
+	return (wanted < rows ? wanted : rows) + block;
+}
+
+/* Libraries are trained before rows are encoded. */
+uint64_t xfp_fitting_feedback_bytes(const struct xfp_ledger_unit *unit, uint32_t candidates, uint64_t block,
+				    uint64_t tokens, int threads)
+{
+	const uint64_t cols = unit->cols, rows = most_rows(unit->rows, cols, block, threads),
+		       row = cols * sizeof(float);
+	const uint64_t codes = cols + cols / 16 + xfp_index_row_bytes(cols, XFP_MAX_K);
+	const uint64_t sample = XFP_SAMPLE_ROWS * xfp_feedback_rows_bytes(cols);
+	uint64_t training, encoding = rows * (xfp_feedback_rows_bytes(cols) + row + codes);
+	uint64_t bytes = xfp_second_moments_bytes(unit->experts, cols, tokens, threads, &training);
+
+	training += sample;
+	return bytes + (training > encoding ? training : encoding) + xfp_feedback_batches_bytes(cols, threads) +
+	       xfp_outputs_bytes(candidates, unit->experts, unit->rows, cols, threads);
+}
+
 static enum xfp_status init(struct feedback_fit *fb, uint64_t block, struct xfp_error *err)
 {
 	const uint64_t cols = fb->fitting->known.cols, all = fb->fitting->known.rows;
 	const int threads = fb->fitting->threads;
-	uint64_t wanted = xfp_feedback_rows_wanted(cols, threads), max = (wanted < all ? wanted : all) + block;
+	const uint64_t max = most_rows(all, cols, block, threads);
 	enum xfp_status status = xfp_feedback_rows_init(&fb->rows, max, cols, threads, err);
 	uint64_t stride = fb->rows.stride, marks = 0;
 	bool good;

@@ -74,6 +74,11 @@ void xfp_fitting_matrix(struct xfp_fitting *fitting, uint32_t m);
 void xfp_fitting_row(const struct xfp_fitting *fitting, int thread, const struct xfp_rows *rows,
 		     const struct xfp_marks *marks, uint64_t r);
 
+/* Predict the memory that error feedback takes: for a unit, `candidates` candidates and blocks of `block` rows, in a
+ * conversion that is calibrated with `tokens` tokens. */
+uint64_t xfp_fitting_feedback_bytes(const struct xfp_ledger_unit *unit, uint32_t candidates, uint64_t block,
+				    uint64_t tokens, int threads);
+
 struct xfp_fit_methods {
 	/* Called once, before the rows; libraries are written to `artifact` unless it is NULL. *own, initially NULL, is
 	 * passed to the other functions and to `end`, even if this fails. */
