@@ -12,6 +12,8 @@
 #include "conversion/state/layers.h"
 #include "stages/work/stages.h"
 
+#define SELF "self" /* source of text that the model generates */
+
 /* Remove the calibration of an earlier run. prepare removes stamps of layers. */
 static enum xfp_status remove_old(const char *work, struct xfp_error *err)
 {
@@ -22,8 +24,8 @@ static enum xfp_status remove_old(const char *work, struct xfp_error *err)
 	return status;
 }
 
-/* Run the program. `tokens` 0: it decides. */
-static int begin(struct xfp_conversion *c, const char *work, uint64_t tokens, struct xfp_error *err)
+/* Run the program. `self`: the model generates the text. `tokens` 0: the program decides. */
+static int begin(struct xfp_conversion *c, const char *work, bool self, uint64_t tokens, struct xfp_error *err)
 {
 	const struct xfp_calibration_request *wanted = &c->request->calibration;
 	const char *argv[12] = { XFP_CALIBRATE_PROGRAM, "--begin", "--work", work };
@@ -32,6 +34,8 @@ static int begin(struct xfp_conversion *c, const char *work, uint64_t tokens, st
 	char number[24];
 	int status;
 
+	if (self)
+		argv[count++] = "--self";
 	if (wanted->text || wanted->ids) {
 		argv[count++] = wanted->text ? "--text" : "--tokens";
 		argv[count++] = wanted->text ? wanted->text : wanted->ids;
@@ -91,17 +95,37 @@ static void set_parameter(const struct xfp_calibration *from, struct xfp_calibra
 	to->tokens = from->windows * from->length;
 }
 
+/* Whether the work folder has text that the model generated. */
+static bool has_own_text(const struct xfp_conversion *c)
+{
+	struct xfp_calibration calibration = { 0 };
+	bool found, own = !xfp_calibration_read(c->request->work, &calibration, &found, NULL) && found &&
+			  !strcmp(calibration.source, SELF);
+
+	xfp_calibration_free(&calibration);
+	return own;
+}
+
 int xfp_run_calibrate(struct xfp_conversion *c, const char *work, struct xfp_error *err)
 {
+	static const char generating[] = "note: the model generates the calibration text, token by token; the log has "
+					 "the cost";
 	const struct xfp_calibration_request *wanted = &c->request->calibration;
 	const struct xfp_calibrated *recorded = &c->request->parameters.calibration;
-	int status;
+	bool self = wanted->self || (!wanted->text && !wanted->ids && !strcmp(recorded->source, SELF));
+	/* A dry run generates no text. Without that of the work folder, all layers are missing, with any text. */
+	bool reuse = self && c->request->dry_run && has_own_text(c), other = self && c->request->dry_run && !reuse;
+	int status = XFP_OK;
 
 	if (!wanted->wanted)
 		return (int)remove_old(work, err);
-	if ((status = begin(c, work, wanted->tokens ? wanted->tokens : recorded->tokens, err)) ||
-	    (status = (int)xfp_layers_begin(c, work, err)) || (status = (int)show_notes(c, err)))
+	if (self && !c->request->dry_run && !c->request->quiet && !has_own_text(c))
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_INSPECT, .text = generating);
+	if (!reuse)
+		status = begin(c, work, self && !other, wanted->tokens ? wanted->tokens : recorded->tokens, err);
+	if (status || (status = (int)xfp_layers_begin(c, reuse ? c->request->work : work, err)) ||
+	    (status = (int)show_notes(c, err)))
 		return status;
 	set_parameter(&c->layers.calibration, &c->parameters.calibration);
-	return (int)check_like(c, &c->parameters.calibration, err);
+	return other ? XFP_OK : (int)check_like(c, &c->parameters.calibration, err);
 }

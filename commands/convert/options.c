@@ -80,6 +80,9 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .copy = &r->calibration.text,
 		  .set = &r->calibration.wanted,
 		  .range.what = "a file" },
+		{ .name = "calibrate-self",
+		  .text = "calibrate with text that the model itself generates",
+		  .set = &r->calibration.self },
 		{ .name = "calibrate-ids",
 		  .value = "FILE",
 		  .text = "calibrate with these token ids, in .npy format",
@@ -174,7 +177,7 @@ static enum xfp_status inherit(struct xfp_options *o, const char *option, const 
 	return grown[count] && (!option || grown[count + 1]) ? XFP_OK : xfp_no_memory(err);
 }
 
-/* The only switch that makefiles can set: CALIBRATE = yes. */
+/* The only switches that makefiles can set: CALIBRATE = yes, or self. */
 static enum xfp_status calibrate_from_environment(struct xfp_options *o, struct xfp_error *err)
 {
 	char name[XFP_OPTION_VARIABLE];
@@ -184,8 +187,12 @@ static enum xfp_status calibrate_from_environment(struct xfp_options *o, struct 
 	text = getenv(name);
 	if (!text || !*text || !strcmp(text, "no"))
 		return XFP_OK;
+	if (!strcmp(text, "self")) {
+		o->request.calibration.self = true;
+		return inherit(o, NULL, "--" CALIBRATE "-self", err);
+	}
 	if (strcmp(text, "yes") != 0)
-		return xfp_fail(err, XFP_USAGE, "%s '%s': expected yes or no", name, text);
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected yes, self or no", name, text);
 	o->request.calibration.wanted = true;
 	return inherit(o, NULL, "--" CALIBRATE, err);
 }

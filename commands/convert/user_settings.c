@@ -107,8 +107,12 @@ static enum xfp_status settle_calibration(struct xfp_request *r, struct xfp_para
 {
 	struct xfp_calibration_request *wanted = &r->calibration;
 
-	if (wanted->text && wanted->ids)
-		return xfp_fail(err, XFP_USAGE, "--calibrate-text contradicts --calibrate-ids; give one of them");
+	if (wanted->self + !!wanted->text + !!wanted->ids > 1)
+		return xfp_fail(
+			err, XFP_USAGE,
+			"--calibrate-text, --calibrate-ids and --calibrate-self contradict one another; give one "
+			"of them");
+	wanted->wanted |= wanted->self;
 	if (r->like && wanted->wanted && !*p->calibration.sha256)
 		return xfp_fail(err, XFP_USAGE,
 				"--calibrate: contradicts --like %s, which was not made with it; see xfp info",

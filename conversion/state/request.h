@@ -14,7 +14,8 @@
 /* The text whose activations units are quantized with. */
 struct xfp_calibration_request {
 	bool wanted;
-	char *text, *ids; /* absolute; a text, and token ids in .npy format; NULL: the text that xfp has */
+	bool self;        /* text that the model generates, */
+	char *text, *ids; /* or a text, or token ids in .npy format, absolute; NULL: the text that xfp has */
 	uint32_t tokens;  /* 0: not given */
 };
 

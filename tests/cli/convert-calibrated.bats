@@ -136,7 +136,7 @@ np.save("ids.npy", (np.arange(8192) * 7 % 256).astype("u4").reshape(16, 512))'
 	run -2 xfp convert m -o no.xfp --calibrate-tokens 1
 	[[ $output == *"--calibrate-tokens '1': expected a number of tokens from 2 to "* ]]
 	run -2 xfp convert m -o no.xfp --calibrate-text a --calibrate-ids b
-	[[ $output == *"--calibrate-text contradicts --calibrate-ids"* ]]
+	[[ $output == *"--calibrate-text, --calibrate-ids and --calibrate-self contradict one another"* ]]
 	run -3 xfp convert m -o no.xfp --calibrate-text missing
 	no_output no.xfp
 	rm m/tokenizer.json
@@ -154,6 +154,17 @@ np.save("ids.npy", (np.arange(8192) * 7 % 256).astype("u4").reshape(16, 512))'
 	[[ $output == *"text:$(sha numbers.txt)"*"--calibrate-text"* ]]
 	no_output no.xfp
 	[ "$(converted m again.xfp --like other.xfp --calibrate-text numbers.txt --cache again)" = "$expected" ]
+}
+
+@test "--calibrate-self: text of the model, which is generated once" {
+	own=(--calibrate-self --calibrate-tokens 2048)
+	expected=$(converted m out.xfp "${own[@]}" "${two_bits[@]}")
+	recorded out.xfp | grep -q '"source": "self"'
+	xfp convert -n m -o out.xfp "${own[@]}" "${two_bits[@]}" | grep -qx "$PWD/out.xfp is up to date"
+	xfp convert m -o out.xfp "${own[@]}" "${two_bits[@]}" | grep -qx "$PWD/out.xfp is up to date"
+	[ "$(converted m again.xfp --like out.xfp --cache again -j1)" = "$expected" ]
+	xfp plan m "${own[@]}" "${two_bits[@]}" | grep -q '^layers   4 of 4 layers'
+	xfp plan m --like out.xfp | grep -q '^layers '
 }
 
 @test "--drop-cache removes the inputs of layers" {
@@ -377,5 +388,5 @@ exec "$real" "$@"'
 	make -f m.mk
 	[ "$(sha made.xfp)" = "$expected" ]
 	run -2 make -f m.mk CALIBRATE=perhaps
-	[[ $output == *"XFP_CALIBRATE 'perhaps': expected yes or no"* ]]
+	[[ $output == *"XFP_CALIBRATE 'perhaps': expected yes, self or no"* ]]
 }
