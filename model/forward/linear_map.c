@@ -77,21 +77,28 @@ enum xfp_status xfp_forward_norm_weights(const struct xfp_forward *forward, cons
 	return status;
 }
 
+#define CACHED_BYTES 0x40000 /* panels that a processor's cache holds */
+#define MIN_PANELS 4         /* fewer would not outweigh the conversion of rows */
+
 struct map_task {
 	struct xfp_team *team;
 	const float *weights, *panels;
 	size_t rows, cols, count;
 	float *y; /* of the first of the rows */
 	size_t stride;
+	size_t quads, group; /* of all rows; vectors of a work item */
 };
 
+/* One work item: some rows, and vectors whose panels stay in a processor's cache while all rows are multiplied. */
 static void multiply_quad(void *context, unsigned thread, size_t i)
 {
 	const struct map_task *task = context;
-	size_t first = i * XFP_QUAD, rows = task->rows - first < XFP_QUAD ? task->rows - first : XFP_QUAD;
+	size_t row = i % task->quads * XFP_QUAD, rows = task->rows - row < XFP_QUAD ? task->rows - row : XFP_QUAD;
+	size_t first = i / task->quads * task->group;
+	size_t count = task->count - first < task->group ? task->count - first : task->group;
 
-	xfp_product_rows(task->weights + first * task->cols, rows, task->cols, task->panels, task->count,
-			 xfp_team_own(task->team, thread), task->y + first, task->stride);
+	xfp_product_rows(task->weights + row * task->cols, rows, task->cols, task->panels + first * task->cols, count,
+			 xfp_team_own(task->team, thread), task->y + first * task->stride + row, task->stride);
 }
 
 /* The sums are rounded before the bias is added. */
@@ -115,22 +122,30 @@ static enum xfp_status multiply_all(const struct xfp_forward *forward, const str
 				    struct xfp_error *err)
 {
 	size_t block = XFP_BLOCK_BYTES / sizeof(float) / map->cols / XFP_QUAD * XFP_QUAD, min = XFP_QUAD;
+	size_t group = CACHED_BYTES / sizeof(float) / map->cols / XFP_PANEL;
 	enum xfp_status status = XFP_OK;
 	float *weights;
 
 	block = block < min ? min : block > map->rows ? map->rows : block;
+	group = XFP_PANEL * (group < MIN_PANELS ? MIN_PANELS : group);
 	if (!(weights = xfp_floats(block, map->cols)))
 		return xfp_no_memory(err);
 	for (size_t first = 0; !status && first < map->rows; first += block) {
-		struct map_task task = { forward->team, weights, panels,    map->rows - first,
-					 map->cols,     count,   y + first, map->rows };
+		struct map_task task = { .team = forward->team,
+					 .weights = weights,
+					 .panels = panels,
+					 .rows = map->rows - first < block ? map->rows - first : block,
+					 .cols = map->cols,
+					 .count = count,
+					 .y = y + first,
+					 .stride = map->rows,
+					 .group = group };
 
-		if (task.rows > block)
-			task.rows = block;
+		task.quads = (task.rows + XFP_QUAD - 1) / XFP_QUAD;
 		if ((status = xfp_weight_rows_read(rows, map->first + first, task.rows, weights, err)) ||
 		    (status = xfp_team_enter(forward->team, 0, map->cols * XFP_QUAD * sizeof(double), err)))
 			break;
-		xfp_team_run(forward->team, (task.rows + XFP_QUAD - 1) / XFP_QUAD, multiply_quad, &task);
+		xfp_team_run(forward->team, task.quads * ((count + group - 1) / group), multiply_quad, &task);
 		xfp_team_leave(forward->team);
 	}
 	free(weights);

@@ -6,6 +6,9 @@
  * output   an inputs artifact (schemas/inputs.h); with --begin, calibration.h5 (schemas/calibration.h)
  * key      of the layer before, or token ids; model description, layer, digests of all its tensors
  */
+#include <stdlib.h>
+
+#include "runtime/xfp.h"
 #include "stages/calibrate/begin.h"
 #include "stages/calibrate/layer.h"
 #include "stages/stage.h"
@@ -17,6 +20,7 @@ static enum xfp_status begin(void *own, const char *work, const char *model, str
 
 int main(int argc, char **argv)
 {
+	const char *instructions = getenv("XFP_INSTRUCTIONS");
 	struct xfp_calibrate_options o = { .begin = false };
 	const struct xfp_option options[] = {
 		{ .name = "begin", .text = "choose the calibration tokens for a model", .set = &o.begin },
@@ -61,5 +65,8 @@ int main(int argc, char **argv)
 		.own = &o,
 	};
 
+	/* The model's instruction set; xfp_stage_main refuses unknown names. */
+	if (instructions && *instructions)
+		xfp_use_instructions(instructions);
 	return xfp_stage_main(argc, argv, &stage);
 }
