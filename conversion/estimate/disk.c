@@ -23,6 +23,7 @@
 #define FIT_FIXED 7000u        /* envelope, attributes, tables and the table of candidates */
 #define FIT_ROW_CANDIDATE 8u   /* one cosine; a codebook is extra */
 #define FIT_LIBRARY 700u       /* extra tables of a candidate with a library */
+#define FIT_CODES 1200u        /* extra tables of a candidate with codes */
 #define CHOICE_FIXED 2600u     /* attributes only */
 #define PACKED_FIXED 5700u     /* attributes and digests */
 #define PACKED_MATRIX 80u      /* struct xfp_packed_matrix */
@@ -134,12 +135,14 @@ static uint64_t survey_artifact(const struct xfp_ledger_unit *unit, const struct
 		    xfp_target_thresholds.count * count * sizeof *list);
 }
 
+/* With error feedback, codes are stored. */
 static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xfp_parameters *measured,
-			     enum xfp_fit_kind kind)
+			     enum xfp_fit_kind kind, uint64_t outliers)
 {
 	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 	uint32_t count = xfp_candidates_of(kind, measured, list);
 	uint64_t row = 0, fixed = FIT_FIXED;
+	bool coded = xfp_estimate_feedback(measured, unit);
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t code = 2 * xfp_candidate_code(&list[i]);
@@ -147,6 +150,11 @@ static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xf
 		row += FIT_ROW_CANDIDATE + (list[i].mode == XFP_MODE_V2 ? code : 0);
 		if (list[i].group)
 			fixed += FIT_LIBRARY + code + 4 * xfp_candidate_hints(&list[i]);
+		if (list[i].group && coded) {
+			fixed += FIT_CODES + outliers * sizeof(uint16_t);
+			row += (unit->cols + list[i].group - 1) / list[i].group + 1 +
+			       xfp_index_row_bytes(unit->cols, list[i].k);
+		}
 	}
 	return file(fixed + unit->experts * unit->rows * row);
 }
@@ -175,7 +183,7 @@ static struct artifact_bytes unit_artifacts(const struct xfp_estimate_input *all
 		bytes[XFP_STAMP_OUTLIERS] = outliers_artifact(unit, estimate.outliers);
 		for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMPS; s++)
 			if (xfp_steps[s].fit && xfp_step_wanted(&measured, s, estimate.extended))
-				bytes[s] = fit_artifact(unit, &measured, xfp_step_fit(s));
+				bytes[s] = fit_artifact(unit, &measured, xfp_step_fit(s), estimate.outliers);
 		bytes[XFP_STAMP_CHOICE] = file(CHOICE_FIXED);
 	}
 	bytes[XFP_STAMP_PACKED] = file(PACKED_FIXED + unit->experts * PACKED_MATRIX + estimate.bytes);

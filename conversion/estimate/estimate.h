@@ -39,6 +39,13 @@ struct xfp_estimate xfp_estimate(const struct xfp_estimate_input *all, uint32_t 
 uint32_t xfp_estimate_survey(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
 			     struct xfp_candidate *list);
 
+/* Whether libraries of a unit are fitted with error feedback, as far as its class determines that: embeddings have no
+ * inputs. */
+static inline bool xfp_estimate_feedback(const struct xfp_parameters *parameters, const struct xfp_ledger_unit *unit)
+{
+	return *parameters->calibration.sha256 && unit->class_ != XFP_CLASS_EMBEDDING;
+}
+
 /* Estimate the threshold of a unit that selects its own; XFP_MAXIMUM gives the lowest. */
 uint32_t xfp_estimate_sigma(uint32_t sigma_milli, enum xfp_bound bound);
 

@@ -144,9 +144,7 @@ static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xf
 	uint32_t count = xfp_candidates_of(xfp_step_fit(step), measured, list);
 	uint64_t all = unit->experts * unit->rows, held = XFP_MEASURE_HELD + block, training, feedback = 0, measuring;
 
-	/* Embeddings have no inputs. */
-	if (*measured->calibration.sha256 && unit->class_ != XFP_CLASS_EMBEDDING &&
-	    xfp_candidates_fitted(list, count)) {
+	if (xfp_estimate_feedback(measured, unit) && xfp_candidates_fitted(list, count)) {
 		held = unit->rows;
 		feedback = xfp_fitting_feedback_bytes(unit, count, block, measured->calibration.tokens, (int)threads);
 	}
