@@ -13,6 +13,7 @@
 #include "conversion/place.h"
 #include "conversion/prepare.h"
 #include "conversion/progress.h"
+#include "conversion/run_calibrate.h"
 #include "conversion/run_make.h"
 
 #define MAX_REPETITIONS 3
@@ -88,6 +89,8 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 			c->units.weights += xfp_unit_weights(&c->units.ledger->units[i]);
 		return XFP_OK;
 	}
+	if (again && (status = xfp_run_calibrate_again(c, err)))
+		return status;
 	status = xfp_prepare_units(c, again, err);
 	missing = c->units.todo;
 	if (!status && !missing)

@@ -129,3 +129,16 @@ int xfp_run_calibrate(struct xfp_conversion *c, const char *work, struct xfp_err
 	set_parameter(&c->layers.calibration, &c->parameters.calibration);
 	return other ? XFP_OK : (int)check_like(c, &c->parameters.calibration, err);
 }
+
+int xfp_run_calibrate_again(struct xfp_conversion *c, struct xfp_error *err)
+{
+	struct xfp_calibration calibration = { 0 };
+	bool found, sound = !xfp_calibration_read(c->request->work, &calibration, &found, NULL) && found &&
+			    !strcmp(calibration.sha256, c->parameters.calibration.sha256);
+
+	xfp_calibration_free(&calibration);
+	if (sound || !c->layers.count)
+		return XFP_OK;
+	xfp_layers_free(c);
+	return xfp_run_calibrate(c, c->request->work, err);
+}

@@ -32,6 +32,7 @@ static enum xfp_status write_all(struct xfp_artifact *a, const struct xfp_calibr
 	       (status = xfp_h5_write_u64(a, "experts_per_token", c->experts_per_token, err)) ||
 	       (status = xfp_h5_write_u64(a, "windows", c->windows, err)) ||
 	       (status = xfp_h5_write_u64(a, "length", c->length, err)) ||
+	       (status = xfp_h5_write_u64(a, "memory", c->memory, err)) ||
 	       (status = xfp_h5_write(a, "ids", H5T_NATIVE_UINT32, c->windows * c->length, c->ids, err)));
 	return status;
 }
@@ -90,6 +91,7 @@ static enum xfp_status read_all(struct xfp_artifact *a, struct xfp_calibration *
 	       (status = xfp_h5_read_u64(a, "experts_per_token", &experts, err)) ||
 	       (status = xfp_h5_read_u64(a, "windows", &c->windows, err)) ||
 	       (status = xfp_h5_read_u64(a, "length", &c->length, err)) ||
+	       (status = xfp_h5_read_u64(a, "memory", &c->memory, err)) ||
 	       (status = xfp_h5_count(a, "ids", &count, err)));
 	if (status)
 		return status;

@@ -13,6 +13,7 @@
  *                            empty if that is the word embedding
  *               notes        for people, each followed by a newline
  *               layers, hidden, experts_per_token (0: no experts), windows, length
+ *               memory       bytes that the step of a layer needs, for estimates
  *   /ids        uint32 [windows * length]
  */
 #ifndef XFP_CALIBRATION_H
@@ -32,7 +33,7 @@ struct xfp_calibration {
 	char sha256[65], description[33], identity[65];
 	char *source, *model, *body, *head, *notes;
 	uint32_t layers, hidden, experts_per_token;
-	uint64_t windows, length;
+	uint64_t windows, length, memory;
 	uint32_t *ids; /* [windows][length] */
 };
 

@@ -108,6 +108,7 @@ static const struct coefficients steps[XFP_STAMPS] = {
 #define MAKE_UNIT ((uint64_t)1280) /* of the make for all units: target, variables, names in its folder */
 #define SHELL_FIXED (256 * KIB)    /* runs each recipe */
 #define INSPECT_FIXED (5376 * KIB)
+#define LAYER_FIXED (16 * MIB)     /* xfp-calibrate: its program, libhdf5, the tables of the model */
 #define BUNDLE_FIXED (11776 * KIB) /* libarchive and its dependencies, at most */
 #define BUNDLE_BLOCKS (3 * MIB)    /* two copy buffers and the 1 MiB buffer for checking digests */
 #define STRING_FIXED 24u           /* malloc overhead and rounding */
@@ -321,45 +322,6 @@ static uint64_t unit_bytes(const struct xfp_estimate_input *all, uint32_t number
 	return max;
 }
 
-static int falling(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x < y) - (x > y);
-}
-
-/* Memory of the largest units in flight at the same time, including program pages. */
-static enum xfp_status units_in_flight(const struct xfp_estimate_input *all, unsigned jobs, struct xfp_memory *memory,
-				       struct xfp_error *err)
-{
-	uint64_t *bytes = calloc(all->ledger->unit_count + (size_t)1, sizeof *bytes), max = 0, text[XFP_STAMPS] = { 0 };
-	unsigned threads = xfp_stage_threads(jobs, all->todo);
-	uint32_t count = 0;
-
-	if (!bytes)
-		return xfp_no_memory(err);
-	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
-		if (all->units[i].done)
-			continue;
-		bytes[count] = unit_bytes(all, i, threads, jobs > all->todo);
-		if (bytes[count] > max) {
-			max = bytes[count];
-			memory->largest = i;
-		}
-		count++;
-	}
-	qsort(bytes, count, sizeof *bytes, falling);
-	for (int s = 0; s < XFP_STAMPS; s++)
-		text[s] = xfp_step_wanted(all->parameters, (enum xfp_stamp)s, false) ? steps[s].text : 0;
-	qsort(text, XFP_STAMPS, sizeof *text, falling);
-	if (count)
-		memory->units = memory->front + MAKE_FIXED + all->ledger->unit_count * MAKE_UNIT;
-	for (uint32_t i = 0; i < jobs && i < count; i++)
-		memory->units += bytes[i] + MAKE_FIXED + SHELL_FIXED + (i < XFP_STAMPS ? text[i] : 0);
-	free(bytes);
-	return XFP_OK;
-}
-
 static uint64_t string_bytes(const char *text)
 {
 	return text ? strlen(text) + STRING_FIXED : 0;
@@ -388,6 +350,48 @@ static uint64_t ledger_bytes(const struct xfp_ledger *ledger)
 	for (uint32_t i = 0; i < ledger->file_count; i++)
 		bytes += string_bytes(ledger->files[i].name) + string_bytes(ledger->files[i].path);
 	return bytes;
+}
+
+static int falling(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* Memory of the largest units in flight at the same time, including program pages. */
+static enum xfp_status units_in_flight(const struct xfp_estimate_input *all, unsigned jobs, struct xfp_memory *memory,
+				       struct xfp_error *err)
+{
+	uint64_t *bytes = calloc(all->ledger->unit_count + (size_t)2, sizeof *bytes), max = 0, text[XFP_STAMPS] = { 0 };
+	unsigned threads = xfp_stage_threads(jobs, all->todo);
+	uint32_t count = 0;
+
+	if (!bytes)
+		return xfp_no_memory(err);
+	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
+		if (all->units[i].done)
+			continue;
+		bytes[count] = unit_bytes(all, i, threads, jobs > all->todo);
+		if (bytes[count] > max) {
+			max = bytes[count];
+			memory->largest = i;
+		}
+		count++;
+	}
+	/* A layer is a job like a unit. */
+	if (all->layer)
+		bytes[count++] = all->layer + LAYER_FIXED + ledger_bytes(all->ledger);
+	qsort(bytes, count, sizeof *bytes, falling);
+	for (int s = 0; s < XFP_STAMPS; s++)
+		text[s] = xfp_step_wanted(all->parameters, (enum xfp_stamp)s, false) ? steps[s].text : 0;
+	qsort(text, XFP_STAMPS, sizeof *text, falling);
+	if (count)
+		memory->units = memory->front + MAKE_FIXED + all->ledger->unit_count * MAKE_UNIT;
+	for (uint32_t i = 0; i < jobs && i < count; i++)
+		memory->units += bytes[i] + MAKE_FIXED + SHELL_FIXED + (i < XFP_STAMPS ? text[i] : 0);
+	free(bytes);
+	return XFP_OK;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)

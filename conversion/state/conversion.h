@@ -129,8 +129,13 @@ struct xfp_conversion {
 /* For estimates; it borrows from the conversion. */
 static inline struct xfp_estimate_input xfp_conversion_estimate_input(const struct xfp_conversion *c)
 {
-	return (struct xfp_estimate_input){ &c->parameters, c->units.ledger, c->units.state,
-					    c->units.todo,  c->drop.units,   c->layers.bytes };
+	return (struct xfp_estimate_input){ &c->parameters,
+					    c->units.ledger,
+					    c->units.state,
+					    c->units.todo,
+					    c->drop.units,
+					    c->layers.bytes,
+					    c->layers.bytes ? c->layers.calibration.memory : 0 };
 }
 
 /* Free the assignments that a goal was solved to. Those of the request stay the request's. */

@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "base/sha256.h"
 #include "base/system/file.h"
+#include "base/system/processors.h"
 #include "base/text/text.h"
 #include "cache/key.h"
 #include "model/batching.h"
@@ -22,6 +23,7 @@
 #include "model/special_tokens.h"
 #include "model/text.h"
 #include "schemas/calibration.h"
+#include "stages/calibrate/layer.h"
 #include "stages/calibrate/self.h"
 #include "stages/calibrate/windows.h"
 #include "stages/settings/data.h"
@@ -294,6 +296,8 @@ static enum xfp_status write_calibration(struct beginning *b, const char *work, 
 	c->length = b->windows.length;
 	c->ids = b->windows.ids;
 	b->windows.ids = NULL;
+	c->memory = xfp_calibrate_layer_bytes(b->model.description, c->windows, c->length,
+					      b->options->threads ? b->options->threads : xfp_processors());
 	if (!xfp_text_end(&b->notes))
 		status = status ? status : xfp_no_memory(err);
 	c->notes = b->notes.bytes;

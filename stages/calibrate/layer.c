@@ -217,30 +217,50 @@ static enum xfp_status open_model(struct layer_run *run, struct xfp_error *err)
 
 /* ---- portions of windows ------------------------------------------------------------------------- */
 
+struct portion {
+	const struct xfp_description *description;
+	uint32_t layer;
+	uint64_t length;
+	unsigned threads;
+};
+
 /* Memory that a portion needs. */
 static uint64_t portion_bytes(void *context, uint64_t windows)
 {
-	const struct layer_run *run = context;
-	const struct xfp_description *d = run->model.description;
+	const struct portion *portion = context;
+	const struct xfp_description *d = portion->description;
 	struct xfp_forward_batch batch = { .arithmetic = XFP_REPRODUCIBLE,
-					   .positions = run->calibration.length,
-					   .tokens = xfp_mul_sat(windows, run->calibration.length),
-					   .threads = xfp_team_threads(run->team) };
+					   .positions = portion->length,
+					   .tokens = xfp_mul_sat(windows, portion->length),
+					   .threads = portion->threads };
 	uint64_t each = d->hidden * sizeof(float);
 
-	if (is_head(run))
+	if (portion->layer == d->layers)
 		return xfp_mul_sat(batch.tokens, each + d->hidden * sizeof(uint16_t));
-	each += xfp_capture_bytes(d, run->layer);
+	each += xfp_capture_bytes(d, portion->layer);
 	return xfp_add_sat(xfp_forward_bytes(d, &batch), xfp_mul_sat(batch.tokens, each));
 }
 
 /* Windows of a portion: as many as memory allows, in portions of nearly one size. */
-static uint64_t windows_per_portion(struct layer_run *run)
+static uint64_t windows_per_portion(struct portion *portion, uint64_t windows, uint64_t memory)
 {
-	uint64_t windows = run->calibration.windows, memory = run->options->memory ? run->options->memory : MEMORY,
-		 most = xfp_largest_batch(windows, memory, portion_bytes, run);
+	uint64_t most = xfp_largest_batch(windows, memory ? memory : MEMORY, portion_bytes, portion);
 
 	return xfp_divide_up(windows, xfp_divide_up(windows, most));
+}
+
+uint64_t xfp_calibrate_layer_bytes(const struct xfp_description *description, uint64_t windows, uint64_t length,
+				   unsigned threads)
+{
+	struct portion portion = { description, 0, length, threads };
+	uint64_t max = 0;
+
+	for (; portion.layer < description->layers; portion.layer++) {
+		uint64_t bytes = portion_bytes(&portion, windows_per_portion(&portion, windows, 0));
+
+		max = bytes > max ? bytes : max;
+	}
+	return max;
 }
 
 static enum xfp_status read_stream(struct layer_run *run, uint64_t first, const struct xfp_forward *view, float *x,
@@ -299,7 +319,8 @@ static enum xfp_status compute(struct layer_run *run, struct xfp_artifact *artif
 {
 	const struct xfp_description *d = run->model.description;
 	const struct xfp_calibration *c = &run->calibration;
-	uint64_t most = windows_per_portion(run), weights = 0, some;
+	struct portion portion = { d, run->layer, c->length, xfp_team_threads(run->team) };
+	uint64_t most = windows_per_portion(&portion, c->windows, run->options->memory), weights = 0, some;
 	const struct xfp_inputs shape = { .layer = run->layer,
 					  .hidden = c->hidden,
 					  .tokens = tokens_of(run),

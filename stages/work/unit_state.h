@@ -43,6 +43,7 @@ struct xfp_estimate_input {
 	uint32_t todo;                      /* units that are not done */
 	unsigned dropping; /* with this many jobs, artifacts are removed as soon as nothing needs them; 0: kept */
 	uint64_t inputs;   /* bytes of the inputs of layers that exist at a time and must be computed */
+	uint64_t layer;    /* memory of the stage of a layer; 0: no layer must be computed */
 };
 
 #endif

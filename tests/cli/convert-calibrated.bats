@@ -323,6 +323,17 @@ remove_kind() { # KIND
 	[ "$(layers_run out.xfp | grep -c ' made')" -ge 1 ]
 }
 
+@test "a calibration.h5 that is damaged during the run is written again" {
+	expected=$(calibrated whole.xfp --cache whole)
+	replace_stage xfp-calibrate 'case $* in *l000001*)
+	[ -e "$top/once" ] || { : >"$top/once"; printf x | dd of="$XFP_WORK/calibration.h5" bs=1 seek=5000 conv=notrunc; } ;;
+esac
+exec "$real" "$@"'
+	run -0 bin/xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}"
+	[[ $output == *"a file of the work folder, was damaged; making the missing artifacts again"* ]]
+	[ "$(sha out.xfp)" = "$expected" ]
+}
+
 @test "-k: a unit that fails does not stop later layers" {
 	replace_stage xfp-libfit 'case $* in *u000000*) echo "xfp-libfit: broken" >&2; exit 1 ;; esac
 exec "$real" "$@"'
