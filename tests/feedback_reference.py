@@ -14,7 +14,7 @@ import tempfile
 import numpy as np
 
 F, D = np.float32, np.float64
-DAMPING = F(0.02)
+DAMPING = F(0.06)
 SEARCHES = {2: (4, 0.65, 1.17), 3: (4, 0.80, 1.10), 4: (4, 0.92, 1.055), 5: (8, 0.97, 1.03), 6: (16, 0.96, 1.02)}
 
 

@@ -11,7 +11,7 @@
  *   moments   own = X^T X / n, X the n inputs of the matrix; stack, the same over the inputs of all matrices of a unit
  *   H         P = (1 - b) own + b stack, b = K / (K + n), K all columns of the matrix, however many blocks
  *             G = D P D, D = diag 2^(-d/4) of the balance (scale.h)
- *             H = G K / trace(G) + 0.02 I; the trace is that of all blocks
+ *             H = G K / trace(G) + 0.06 I; the trace is that of all blocks
  *   order     groups by their sum of H[c][c], descending, then columns by H[c][c] within each; ties by column
  *   factor    H = R R^T, R upper triangular in this order
  *   feedback  column by column: t[c] = y[c] + sum over j before c of (y - q)[j] R[j][c] / R[c][c], q[c] nearest to

@@ -5,7 +5,7 @@
 #include "kernels/common/scale.h"
 #include "kernels/feedback/feedback.h"
 
-#define DAMPING 0.02f
+#define DAMPING 0.06f
 
 size_t xfp_feedback_first(size_t cols, unsigned group, size_t blocks, size_t block)
 {
