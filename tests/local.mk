@@ -549,6 +549,7 @@ EXTRA_DIST += \
 	tests/make-tokenizer.py \
 	tests/measure-peak \
 	tests/models/bert.py \
+	tests/models/calibrated.py \
 	tests/models/check_families.py \
 	tests/models/check_greedy.py \
 	tests/models/check_transformers.py \

@@ -11,7 +11,7 @@ FORMATS = ("Q2_K", "Q3_K", "IQ4_XS", "Q4_K", "Q5_K", "Q6_K")
 class Ggml:
     """Quantizes and dequantizes flat arrays; rows are concatenated if they are not a multiple of a block."""
 
-    def __init__(self, path):
+    def __init__(self, path, formats=FORMATS):
         self.library = ctypes.CDLL(path)
         self.library.ggml_type_name.restype = ctypes.c_char_p
         self.library.ggml_type_size.restype = ctypes.c_size_t
@@ -23,9 +23,9 @@ class Ggml:
         self.types = {}
         for number in range(24):  # those that all versions have
             name = (self.library.ggml_type_name(number) or b"").decode().upper()
-            if name in FORMATS:
+            if name in formats:
                 self.types[name] = number
-        missing = set(FORMATS) - set(self.types)
+        missing = set(formats) - set(self.types)
         if missing:
             raise SystemExit(f"{path}: has no {', '.join(sorted(missing))}")
 
@@ -47,12 +47,17 @@ class Ggml:
         decode(packed.ctypes.data, out.ctypes.data, count)
         return out
 
-    def decoded(self, name, weights):
-        """A float32 array after quantization; its size is a multiple of a block."""
+    def decoded(self, name, weights, squares=None):
+        """A float32 array after quantization; its size is a multiple of a block, and with an importance matrix
+        (`squares`, the mean square of each column's inputs) the size of a row is."""
         number = self.types[name]
         flat = np.ascontiguousarray(weights, np.float32).reshape(-1)
         packed = np.empty(self.bytes_of(number, flat.size), np.uint8)
-        block = self.library.ggml_blck_size(number)
-        self.library.ggml_quantize_chunk(number, flat.ctypes.data, packed.ctypes.data, 0, flat.size // block, block,
-                                         None)
+        row, importance = self.library.ggml_blck_size(number), None
+        if squares is not None:
+            squares = np.ascontiguousarray(squares, np.float32)
+            row, importance = squares.size, squares.ctypes.data
+            self.bytes_of(number, row)
+        self.library.ggml_quantize_chunk(number, flat.ctypes.data, packed.ctypes.data, 0, flat.size // row, row,
+                                         importance)
         return self.decode(number, packed, flat.size).reshape(weights.shape)
