@@ -296,8 +296,7 @@ static enum xfp_status write_calibration(struct beginning *b, const char *work, 
 	c->length = b->windows.length;
 	c->ids = b->windows.ids;
 	b->windows.ids = NULL;
-	c->memory = xfp_calibrate_layer_bytes(b->model.description, c->windows, c->length,
-					      b->options->threads ? b->options->threads : xfp_processors());
+	c->memory = xfp_calibrate_layer_bytes(b->model.description, c->windows, c->length, xfp_processors());
 	if (!xfp_text_end(&b->notes))
 		status = status ? status : xfp_no_memory(err);
 	c->notes = b->notes.bytes;
