@@ -26,7 +26,7 @@
  *   packed              the chosen candidate (mode, k, sigma and, with a library, its group size) and the key of the
  *                       fit that measured it; for KEEP and FP8, chosen or requested, dtype, shape and digest of every
  *                       matrix (FP8: and on-nonfinite)
- *   inputs              of a layer: key of the layer before, or "tokens" with the SHA-256 of the token ids; digest
+ *   inputs              of a layer: key of the layer before, or "tokens" with the SHA-256 of calibration.h5; digest
  *                       of the model description; number of the layer; digest of names and digests of all tensors
  *                       that determine it (schemas/calibration.h)
  *
@@ -64,7 +64,7 @@
 #define XFP_ALGORITHM_OUTLIERS 1
 #define XFP_ALGORITHM_FIT 4
 #define XFP_ALGORITHM_LIBRARY 2
-#define XFP_ALGORITHM_FEEDBACK 1
+#define XFP_ALGORITHM_FEEDBACK 2 /* of the kernels: tests/unit/test_key.c has a digest of their results */
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 2
 #define XFP_ALGORITHM_FP8 3

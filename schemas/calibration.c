@@ -37,6 +37,20 @@ static enum xfp_status write_all(struct xfp_artifact *a, const struct xfp_calibr
 	return status;
 }
 
+/* The same ids in windows of another length have other inputs. */
+static void hash_windows(struct xfp_calibration *c)
+{
+	const uint32_t length = (uint32_t)c->length;
+	struct xfp_sha256 sha;
+	uint8_t digest[32];
+
+	xfp_sha256_init(&sha);
+	xfp_sha256_update(&sha, &length, sizeof length);
+	xfp_sha256_update(&sha, c->ids, c->windows * c->length * sizeof *c->ids);
+	xfp_sha256_final(&sha, digest);
+	xfp_hex(digest, sizeof digest, c->sha256);
+}
+
 enum xfp_status xfp_calibration_write(const char *work, struct xfp_calibration *c, struct xfp_error *err)
 {
 	static const struct xfp_artifact_label label = { XFP_CALIBRATION_KIND, XFP_CALIBRATION_VERSION, "", "", "", 0 };
@@ -44,10 +58,8 @@ enum xfp_status xfp_calibration_write(const char *work, struct xfp_calibration *
 	struct xfp_pending pending = { .fd = -1 };
 	struct xfp_artifact a = { 0 };
 	enum xfp_status status = path ? xfp_pending_open(path, &pending, err) : xfp_no_memory(err);
-	uint8_t digest[32];
 
-	xfp_sha256(c->ids, c->windows * c->length * sizeof *c->ids, digest);
-	xfp_hex(digest, sizeof digest, c->sha256);
+	hash_windows(c);
 	if (!status)
 		status = xfp_artifact_create(pending.path, &a, err);
 	if (!status && !(status = write_all(&a, c, err)) && !(status = xfp_artifact_finish(&a, &label, err)))

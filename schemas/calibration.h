@@ -3,8 +3,8 @@
  * calibration.h - what a conversion is calibrated with: token ids, and the model's layers. The file calibration.h5 of
  * the work folder.
  *
- * It has the form of an artifact (artifact.h) of kind "calibration", version 1, whose key is empty:
- *   attributes  sha256       SHA-256 of the ids as little-endian uint32, in hex
+ * It has the form of an artifact (artifact.h) of kind "calibration", version 2, whose key is empty:
+ *   attributes  sha256       SHA-256 of the length of a window and the ids, all little-endian uint32, in hex
  *               source       where they come from: "calibration-1", "text:SHA-256 of the file", "tokens", "self"
  *               description  XXH3-128 of the model description as text (model/forward/description_text.h), in hex
  *               model        path of the checkpoint
@@ -27,7 +27,7 @@
 
 #define XFP_CALIBRATION_FILE "calibration.h5"
 #define XFP_CALIBRATION_KIND "calibration"
-#define XFP_CALIBRATION_VERSION 1
+#define XFP_CALIBRATION_VERSION 2
 
 struct xfp_calibration {
 	char sha256[65], description[33], identity[65];

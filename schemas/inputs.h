@@ -17,7 +17,7 @@
  *                   expert XFP_NO_EXPERT: those of all tokens; XFP_EXPERT_OF_STACK: the tensor is a stack, and matrix m
  *                   of its units is that of expert m
  *   /read           uint8: names of the tensors that the layer was computed from, each followed by a newline
- *   /digest         uint8 [16 * their number]: XXH3-128 of the elements of each
+ *   /digest         uint8 [16 * their number]: XXH3-128 of dtype, shape and elements of each
  */
 #ifndef XFP_INPUTS_H
 #define XFP_INPUTS_H

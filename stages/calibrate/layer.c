@@ -142,6 +142,13 @@ static enum xfp_status key_of(const struct layer_run *run, struct xfp_key *key, 
 
 /* ---- opening ------------------------------------------------------------------------------------- */
 
+static enum xfp_status refuse_previous(const struct layer_run *run, struct xfp_error *err)
+{
+	xfp_stamp_remove(run->job->work, XFP_LAYER | (run->layer - 1), XFP_STAMP_INPUTS);
+	return xfp_fail(err, XFP_DAMAGED, "%s: is not of the layer before; run xfp-calibrate l%06u again",
+			run->previous.path, (unsigned)run->layer - 1);
+}
+
 static enum xfp_status open_previous(struct layer_run *run, struct xfp_error *err)
 {
 	const struct xfp_inputs *in = &run->previous_inputs;
@@ -153,8 +160,9 @@ static enum xfp_status open_previous(struct layer_run *run, struct xfp_error *er
 				       run->previous_key, &run->previous, err)) ||
 	    (status = xfp_inputs_read(&run->previous, &run->previous_inputs, err)))
 		return status;
-	if (!in->has_stream || in->tokens != tokens_of(run) || in->hidden != run->calibration.hidden)
-		return xfp_fail(err, XFP_DAMAGED, "%s: is not of the layer before", run->previous.path);
+	if (!in->has_stream || in->tokens != tokens_of(run) || in->length != run->calibration.length ||
+	    in->hidden != run->calibration.hidden)
+		return refuse_previous(run, err);
 	return XFP_OK;
 }
 
@@ -336,8 +344,8 @@ static enum xfp_status compute(struct layer_run *run, struct xfp_artifact *artif
 	float *x = malloc(most * c->length * c->hidden * sizeof *x);
 
 	for (uint32_t i = 0; i < run->source_count; i++)
-		weights += run->job->ledger->tensors[run->tensors[i]].bytes /
-			   (xfp_dtype_bits(run->job->ledger->tensors[run->tensors[i]].dtype) / 8);
+		weights += run->job->ledger->tensors[run->tensors[i]].bytes * 8 /
+			   xfp_dtype_bits(run->job->ledger->tensors[run->tensors[i]].dtype);
 	xfp_watch_more(run->job->ledger->watcher, weights * xfp_divide_up(c->windows, most));
 	if (!status && !x)
 		status = xfp_no_memory(err);

@@ -240,6 +240,44 @@ self_attn.qkv_proj attention" ]
 	run -1 cmp -s <(head -n 1 after) out.xfp.work/l000000-inputs
 }
 
+@test "keys change with the length of a window, and with the type of a tensor" {
+	make_model m --layers 1
+	tokens t.npy 'np.arange(160).reshape(4, 40) % 96'
+	begun m --tokens t.npy
+	calibrated 0
+	cp out.xfp.work/l000000-inputs before
+	tokens t.npy 'np.arange(160).reshape(16, 10) % 96'
+	xfp-calibrate --begin --tokens t.npy m
+	cp before out.xfp.work/l000000-inputs
+	refused 75 "is not of the layer before" xfp-calibrate l1
+	[ ! -e out.xfp.work/l000000-inputs ]
+	calibrated 0
+	run -1 cmp -s before out.xfp.work/l000000-inputs
+	cp out.xfp.work/l000000-inputs before
+	"$PYTHON" -c 'data = open("m/model.safetensors", "rb").read()
+open("m/model.safetensors", "wb").write(data.replace(b"\"BF16\"", b"\"F16\" "))'
+	rm -r out.xfp.work
+	begun m --tokens t.npy
+	calibrated 0
+	run -1 cmp -s before out.xfp.work/l000000-inputs
+}
+
+@test "a tensor of the layer with elements of four bits" {
+	make_model m --layers 1
+	"$PYTHON" - <<-'EOF'
+	import json, struct
+	data = open("m/model.safetensors", "rb").read()
+	size = struct.unpack("<Q", data[:8])[0]
+	header, data = json.loads(data[8:8 + size]), data[8 + size:] + b"12"
+	header["model.layers.0.extra"] = {"dtype": "F4", "shape": [4], "data_offsets": [len(data) - 2, len(data)]}
+	header = json.dumps(header).encode()
+	open("m/model.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + data)
+	EOF
+	tokens t.npy 'np.arange(40).reshape(4, 10)'
+	begun m --tokens t.npy
+	calibrated 0
+}
+
 refused() { # STATUS MESSAGE COMMAND...
 	run "-$1" "${@:3}"
 	[[ $output == *"$2"* ]] || { echo "$output"; return 1; }

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "base/sha256.h"
+#include "base/system/file.h"
+#include "base/text/text.h"
 #include "cache/key.h"
 #include "schemas/digest.h"
 #include "tests/unit/round_floors.h"
@@ -531,6 +535,28 @@ static void inputs_of_a_layer(void **state)
 	xfp_key_free(&key);
 }
 
+/* The version is raised when the results of the kernels change. */
+static void version_of_feedback(void **state)
+{
+	char *path = xfp_formatted("%s/tests/kernels.sha256", getenv("srcdir")), *text, *line, hex[65];
+	struct xfp_sha256 sha;
+	uint8_t digest[32];
+
+	(void)state;
+	OK(xfp_slurp(path, 1 << 20, &text, NULL, &err));
+	xfp_sha256_init(&sha);
+	for (char *at = text; (line = strsep(&at, "\n"));)
+		if (strstr(line, "  feedback "))
+			xfp_sha256_update(&sha, line, strlen(line));
+	xfp_sha256_final(&sha, digest);
+	xfp_hex(digest, sizeof digest, hex);
+	/* If these lines are to change, raise XFP_ALGORITHM_FEEDBACK, too. */
+	assert_int_equal(XFP_ALGORITHM_FEEDBACK, 2);
+	assert_string_equal(hex, "27298966a77fbb8918c33791a137a9f1c3cbf23b8c76806d1fd54b77886877ec");
+	free(text);
+	free(path);
+}
+
 PROGRAM("test_key")
 {
 	const struct CMUnitTest tests[] = {
@@ -543,6 +569,7 @@ PROGRAM("test_key")
 		cmocka_unit_test(fixed_and_sampled),
 		cmocka_unit_test(any_single_parameter),
 		cmocka_unit_test(inputs_of_a_layer),
+		cmocka_unit_test(version_of_feedback),
 	};
 
 	return cmocka_run_group_tests_name("key", tests, NULL, NULL);
