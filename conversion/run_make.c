@@ -21,6 +21,7 @@
 #define REAP_PATIENCE_S 10
 #define INSIST_PATIENCE_S .2
 #define TICK_MS 500
+#define LAYER_THREADS 1024 /* limit of xfp-calibrate --threads */
 
 /* ---- environment ------------------------------------------------------------------------------- */
 
@@ -230,7 +231,7 @@ static void set_threads(unsigned jobs, uint32_t units)
 {
 	char threads[16];
 
-	snprintf(threads, sizeof threads, "%u", jobs);
+	snprintf(threads, sizeof threads, "%u", jobs > LAYER_THREADS ? LAYER_THREADS : jobs);
 	setenv("XFP_LAYER_THREADS", threads, 1);
 	snprintf(threads, sizeof threads, "%u", xfp_stage_threads(jobs, units));
 	setenv("OMP_NUM_THREADS", threads, 0);

@@ -13,8 +13,11 @@
 bool xfp_unit_needs_inputs(const struct xfp_conversion *c, uint32_t unit)
 {
 	const struct xfp_unit_state *state = &c->units.state[unit];
+	/* Without fits yet, a survey will determine the threshold of its libraries. */
+	bool library = !state->fits || state->fits >> XFP_FIT_LIBRARY & 1;
 
-	return xfp_layers_key(c, unit) && !state->done && !state->decided && !xfp_goal_surveys(c, unit);
+	return xfp_layers_of(c, unit) != XFP_NO_LAYER && library && !state->done && !state->decided &&
+	       !xfp_goal_surveys(c, unit);
 }
 
 static bool is_in(const struct xfp_conversion *c, uint32_t unit, enum xfp_plan plan)

@@ -11,6 +11,7 @@
 #include "base/text/size.h"
 #include "conversion/estimate/estimate.h"
 #include "conversion/estimate/gpu.h"
+#include "conversion/state/layers.h"
 #include "conversion/state/prepare_unit.h"
 #include "stages/quantize/candidates.h"
 #include "stages/quantize/decide.h"
@@ -194,15 +195,17 @@ uint64_t xfp_variant_cost(const struct xfp_allocation *s, uint32_t u, const stru
 	return cost;
 }
 
-/* xfp.json, with outputs for every unit that may be calibrated; NULL if memory runs out. */
-static char *describe(const struct xfp_ledger *ledger, const struct xfp_parameters *parameters)
+/* xfp.json, with outputs for every unit that is stored in a calibrated mode; NULL if memory runs out. */
+static char *describe(const struct xfp_conversion *c, const struct xfp_parameters *parameters,
+		      const struct xfp_stored_form *taken)
 {
 	static const struct xfp_output_measure any;
+	const struct xfp_ledger *ledger = c->units.ledger;
 	const struct xfp_output_measure **outputs = calloc(ledger->unit_count + (size_t)1, sizeof *outputs);
 	char *json = NULL;
 
 	for (uint32_t u = 0; outputs && u < ledger->unit_count; u++)
-		outputs[u] = ledger->units[u].plan == XFP_PLAN_FIT ? &any : NULL;
+		outputs[u] = xfp_layers_of(c, u) != XFP_NO_LAYER && taken[u].mode == XFP_MODE_V2C ? &any : NULL;
 	if (outputs)
 		json = xfp_describe(ledger, parameters, outputs);
 	free(outputs);
@@ -221,7 +224,7 @@ static enum xfp_status total_file(const struct xfp_allocation *s, const uint64_t
 
 	parameters.assigned = assigned;
 	parameters.assigned_count = s->count;
-	if (!assigned || !(json = describe(s->c->units.ledger, &parameters)))
+	if (!assigned || !(json = describe(s->c, &parameters, taken)))
 		status = xfp_no_memory(err);
 	else
 		sizes.json_bytes = strlen(json);

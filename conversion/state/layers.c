@@ -8,6 +8,7 @@
 #include "cache/key.h"
 #include "conversion/state/present.h"
 #include "conversion/state/sources.h"
+#include "schemas/fit.h"
 #include "schemas/inputs.h"
 #include "stages/work/work.h"
 
@@ -245,17 +246,16 @@ enum xfp_status xfp_layers_prepare(struct xfp_conversion *c, bool check, struct 
 	return status;
 }
 
-const char *xfp_layers_key(const struct xfp_conversion *c, uint32_t unit)
+const char *xfp_layers_key(const struct xfp_conversion *c, uint32_t unit, const struct xfp_parameters *parameters)
 {
-	uint32_t layer = c->layers.count ? c->layers.of_unit[unit] : XFP_NO_LAYER;
+	uint32_t layer = xfp_layers_of(c, unit);
 
-	return layer == XFP_NO_LAYER ? NULL : c->layers.state[layer].key;
+	return layer != XFP_NO_LAYER && xfp_fit_wanted(parameters, XFP_FIT_LIBRARY) ? c->layers.state[layer].key : NULL;
 }
 
 void xfp_layers_need(struct xfp_conversion *c, uint32_t unit)
 {
-	if (xfp_layers_key(c, unit))
-		c->layers.state[c->layers.of_unit[unit]].needed = true;
+	c->layers.state[c->layers.of_unit[unit]].needed = true;
 }
 
 static enum xfp_status stamp(const struct xfp_conversion *c, uint32_t layer, struct xfp_error *err)

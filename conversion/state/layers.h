@@ -19,9 +19,15 @@ void xfp_layers_free(struct xfp_conversion *c);
 /* Find the keys of all layers, as far as digests are known, and which artifacts exist. With `check`, artifacts are read
  * and damaged ones removed. Call it before units are prepared. */
 enum xfp_status xfp_layers_prepare(struct xfp_conversion *c, bool check, struct xfp_error *err);
-/* The key that the fits of a unit contain: NULL if the unit has no inputs, "" if it is unknown. */
-const char *xfp_layers_key(const struct xfp_conversion *c, uint32_t unit);
-/* Note that a unit needs the inputs of its layer. Call it after all units are prepared. */
+/* The layer whose inputs a unit multiplies, or XFP_NO_LAYER. */
+static inline uint32_t xfp_layers_of(const struct xfp_conversion *c, uint32_t unit)
+{
+	return c->layers.count ? c->layers.of_unit[unit] : XFP_NO_LAYER;
+}
+/* The key of the layer's inputs, which the unit's libraries depend on: NULL if the unit has no inputs, or no library
+ * with the parameters of its fits; "" if the key is unknown. */
+const char *xfp_layers_key(const struct xfp_conversion *c, uint32_t unit, const struct xfp_parameters *parameters);
+/* Note that a unit needs the inputs of its layer, which it must have. Call it after all units are prepared. */
 void xfp_layers_need(struct xfp_conversion *c, uint32_t unit);
 /* Find the layers that must be computed, and update stamps: afterwards a stamp exists if and only if its artifact
  * exists under the current key. */

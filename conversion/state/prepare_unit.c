@@ -25,7 +25,6 @@ struct planning {
 	struct xfp_parameters parameters; /* for the unit's fits */
 	struct xfp_parameters surveyed;   /* for its survey: before the survey or a goal narrows them */
 	bool assigned;                    /* the solution of a goal determines the format */
-	const char *inputs;               /* key of the layer's inputs; NULL: none, "": unknown */
 	struct xfp_unit_state *state;
 	uint32_t number;
 	bool check;
@@ -173,9 +172,10 @@ static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_se
 	const struct planning *p = ((struct finding *)own)->planning;
 	struct xfp_fit *fit = &((struct finding *)own)->of[kind].fit;
 	char *hex = p->state->key[xfp_fit_stamp(kind)];
+	const char *inputs = xfp_layers_key(p->c, p->number, &p->parameters);
 	struct xfp_key key = { 0 };
 	enum xfp_status status =
-		xfp_key_fit_kind(kind, input->outliers, p->inputs ? p->inputs : "", &p->parameters, &key, err);
+		xfp_key_fit_kind(kind, input->outliers, inputs ? inputs : "", &p->parameters, &key, err);
 
 	if (status)
 		return status;
@@ -303,13 +303,14 @@ static enum xfp_status plan_fit(struct planning *p, struct xfp_error *err)
 	const struct xfp_key_source source = xfp_key_source_of(p->unit, p->state->source);
 	char(*hex)[33] = p->state->key;
 	struct xfp_key key = { 0 };
+	const char *inputs;
 	bool known;
 	enum xfp_status status = plan_target(p, &known, err);
 
 	if (status || !known || (status = xfp_key_outliers(&source, &p->parameters, &key, err)))
 		return status;
 	set_key(hex[XFP_STAMP_OUTLIERS], &key);
-	if (p->inputs && !*p->inputs)
+	if ((inputs = xfp_layers_key(p->c, p->number, &p->parameters)) && !*inputs)
 		return XFP_OK;
 	status = choose(p, &key, err);
 	/* The stage reports a unit that fails for its floor, once make runs it. */
@@ -364,7 +365,6 @@ static struct planning planning_of(struct xfp_conversion *c, uint32_t number, bo
 	struct planning p = { .c = c,
 			      .unit = &c->units.ledger->units[number],
 			      .state = &c->units.state[number],
-			      .inputs = xfp_layers_key(c, number),
 			      .number = number,
 			      .check = check };
 

@@ -44,7 +44,8 @@ static enum xfp_status current_key(const struct xfp_conversion *c, uint32_t numb
 	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
 	const struct xfp_key_source source = xfp_key_source_of(unit, c->units.state[number].source);
 
-	return xfp_key_receipt(&source, unit->plan, xfp_layers_key(c, number), policy, parameters, key, err);
+	return xfp_key_receipt(&source, unit->plan, xfp_layers_key(c, number, parameters), policy, parameters, key,
+			       err);
 }
 
 static bool in_cache(const struct xfp_conversion *c, const char *packed)
@@ -92,7 +93,7 @@ static enum xfp_status judge(struct xfp_conversion *c, uint32_t number, struct x
 enum xfp_status xfp_receipt_apply(struct xfp_conversion *c, uint32_t number, const struct xfp_parameters *parameters,
 				  const struct xfp_policy *policy, bool *taken, struct xfp_error *err)
 {
-	const char *inputs = xfp_layers_key(c, number);
+	const char *inputs = xfp_layers_key(c, number, parameters);
 	struct xfp_receipt receipt;
 	enum xfp_status status;
 	char key[33];

@@ -60,6 +60,7 @@ print(json.dumps(json.load(sys.stdin)["parameters"].get("calibration")))'
 @test "one SHA-256 for all numbers of jobs and instruction sets, cold and warm" {
 	expected=$(calibrated one.xfp -j1)
 	[ "$(calibrated four.xfp -j4 --cache four)" = "$expected" ]
+	[ "$(calibrated many.xfp -j1025 --cache many)" = "$expected" ]
 	[ "$(XFP_INSTRUCTIONS=plain calibrated plain.xfp --cache plain)" = "$expected" ]
 	[ "$(calibrated warm.xfp -j3)" = "$expected" ]
 	[ -z "$(layers_run warm.xfp)" ]
@@ -264,6 +265,18 @@ l000003 made" ]
 	xfp convert m -o out.xfp "${small_text[@]}" --target-bpw 30 >summary
 	grep -qx "$PWD/out.xfp is up to date" summary
 	[ "$(converted m again.xfp "${small_text[@]}" --target-bpw 30 --cache again -j4)" = "$expected" ]
+}
+
+@test "a goal that stores units as fp8 knows the size, and such units need no layer" {
+	make_model six --layers 6 --vocab 300
+	"$PYTHON" -c 'import numpy as np
+np.save("ids.npy", (np.arange(1024) * 7 % 256).astype("u4").reshape(16, 64))'
+	for bits in 22.5 23 24 25 26; do
+		xfp convert six -o out.xfp -q --calibrate-ids ids.npy --target-bpw $bits
+		rm out.xfp
+	done
+	xfp convert six -o all.xfp -q --calibrate-ids ids.npy --bits 8 --target-bpw 30 --cache other
+	[ -z "$(layers_run all.xfp)" ]
 }
 
 @test "a GGUF and packed weights have the layers of the same weights in safetensors" {
