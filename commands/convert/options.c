@@ -93,7 +93,6 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .value = "N",
 		  .text = "calibrate with about N tokens [32768, and 1024 for each expert]",
 		  .into_32 = &r->calibration.tokens,
-		  .set = &r->calibration.wanted,
 		  .range = { "a number of tokens", 2, 1u << 30 } },
 		{ .name = "family",
 		  .value = "NAME|FILE",
@@ -177,16 +176,23 @@ static enum xfp_status inherit(struct xfp_options *o, const char *option, const 
 	return grown[count] && (!option || grown[count + 1]) ? XFP_OK : xfp_no_memory(err);
 }
 
-/* The only switches that makefiles can set: CALIBRATE = yes, or self. */
-static enum xfp_status calibrate_from_environment(struct xfp_options *o, struct xfp_error *err)
+static bool is_calibration(const struct xfp_option *option)
 {
-	char name[XFP_OPTION_VARIABLE];
-	const char *text;
+	return !strncmp(option->name, CALIBRATE, strlen(CALIBRATE));
+}
 
-	xfp_option_variable(CALIBRATE, name);
-	text = getenv(name);
-	if (!text || !*text || !strcmp(text, "no"))
-		return XFP_OK;
+/* Use the variable of an option that has a value. */
+static enum xfp_status use_variable(struct xfp_options *o, const struct xfp_option *option, const char *name,
+				    const char *text, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_option_use(option, name, text, err);
+
+	return status ? status : inherit(o, option->name, text, err);
+}
+
+/* The only switches that makefiles can set: CALIBRATE = yes, or self. */
+static enum xfp_status use_calibrate(struct xfp_options *o, const char *name, const char *text, struct xfp_error *err)
+{
 	if (!strcmp(text, "self")) {
 		o->request.calibration.self = true;
 		return inherit(o, NULL, "--" CALIBRATE "-self", err);
@@ -195,6 +201,31 @@ static enum xfp_status calibrate_from_environment(struct xfp_options *o, struct 
 		return xfp_fail(err, XFP_USAGE, "%s '%s': expected yes, self or no", name, text);
 	o->request.calibration.wanted = true;
 	return inherit(o, NULL, "--" CALIBRATE, err);
+}
+
+/* Variables that choose a text apply only if the command line chooses none. */
+static enum xfp_status calibration_from_environment(struct xfp_options *o, const struct xfp_option *options,
+						    struct xfp_error *err)
+{
+	struct xfp_calibration_request *c = &o->request.calibration;
+	const bool chosen = c->wanted || c->self, counted = c->tokens;
+	enum xfp_status status = XFP_OK;
+
+	for (const struct xfp_option *option = options; !status && option->name; option++) {
+		char name[XFP_OPTION_VARIABLE];
+		const char *text;
+
+		if (!is_calibration(option) || (!option->value && strcmp(option->name, CALIBRATE) != 0))
+			continue;
+		xfp_option_variable(option->name, name);
+		text = getenv(name);
+		if (!text || !*text || (option->into_32 ? counted : chosen) || !strcmp(text, "no"))
+			continue;
+		status = option->value ? use_variable(o, option, name, text, err) : use_calibrate(o, name, text, err);
+		if (!chosen)
+			snprintf(c->variable, sizeof c->variable, "%s", name);
+	}
+	return status;
 }
 
 static enum xfp_status from_environment(struct parse *parse, const struct xfp_option *options, struct xfp_error *err)
@@ -209,16 +240,14 @@ static enum xfp_status from_environment(struct parse *parse, const struct xfp_op
 		char name[XFP_OPTION_VARIABLE];
 		const char *text;
 
-		if (!option->value)
+		if (!option->value || is_calibration(option))
 			continue;
 		variable_of(option->name, name);
 		text = getenv(name);
-		if (text && *text &&
-		    ((status = xfp_option_use(option, name, text, err)) ||
-		     (status = inherit(o, option->name, text, err))))
+		if (text && *text && (status = use_variable(o, option, name, text, err)))
 			return status;
 	}
-	return calibrate_from_environment(o, err);
+	return XFP_OK;
 }
 
 enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *err)
@@ -265,6 +294,8 @@ static enum xfp_status read_line(struct xfp_command_line *line, int argc, char *
 	line->options = options;
 	if (options)
 		status = xfp_command_line_parse_after(line, argc, argv, status, err);
+	if (!status && !line->printed)
+		status = calibration_from_environment(o, options, err);
 	line->options = NULL;
 	free(options);
 	o->printed = line->printed;
@@ -342,6 +373,17 @@ static enum xfp_status follow_output(struct xfp_request *r, struct xfp_error *er
 	return XFP_OK;
 }
 
+/* Later runs read the file of --calibrate-NAME again. */
+static enum xfp_status find_file(const char *name, char **path, struct xfp_error *err)
+{
+	if (*path && !strcmp(*path, "-"))
+		return xfp_fail(err, XFP_USAGE,
+				"--" CALIBRATE "-%s -: later runs need it again, so it cannot be standard input; name "
+				"a file",
+				name);
+	return *path ? make_absolute(path, err) : XFP_OK;
+}
+
 static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err)
 {
 	struct xfp_request *r = &o->request;
@@ -364,8 +406,8 @@ static enum xfp_status finish_paths(struct xfp_options *o, struct xfp_error *err
 		return status;
 	if (r->like && ((status = make_absolute(&r->like, err)) || (status = check_like(r, err))))
 		return status;
-	if ((r->calibration.text && (status = make_absolute(&r->calibration.text, err))) ||
-	    (r->calibration.ids && (status = make_absolute(&r->calibration.ids, err))))
+	if ((status = find_file("text", &r->calibration.text, err)) ||
+	    (status = find_file("ids", &r->calibration.ids, err)))
 		return status;
 	return make_absolute(&r->cache, err);
 }

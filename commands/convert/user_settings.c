@@ -106,30 +106,30 @@ static enum xfp_status settle_goal(const struct xfp_request *r, struct xfp_setti
 static enum xfp_status settle_calibration(struct xfp_request *r, struct xfp_parameters *p, struct xfp_error *err)
 {
 	struct xfp_calibration_request *wanted = &r->calibration;
+	const char *option = *wanted->variable ? wanted->variable : "--calibrate";
 
 	if (wanted->self + !!wanted->text + !!wanted->ids > 1)
-		return xfp_fail(
-			err, XFP_USAGE,
-			"--calibrate-text, --calibrate-ids and --calibrate-self contradict one another; give one "
-			"of them");
-	wanted->wanted |= wanted->self;
+		return xfp_fail(err, XFP_USAGE, "%s contradict one another; give one of them",
+				*wanted->variable ? "XFP_CALIBRATE_TEXT, XFP_CALIBRATE_IDS and XFP_CALIBRATE=self"
+						  : "--calibrate-text, --calibrate-ids and --calibrate-self");
+	wanted->wanted |= wanted->self || wanted->tokens;
 	if (r->like && wanted->wanted && !*p->calibration.sha256)
-		return xfp_fail(err, XFP_USAGE,
-				"--calibrate: contradicts --like %s, which was not made with it; see xfp info",
-				r->like);
+		return xfp_fail(err, XFP_USAGE, "%s: contradicts --like %s, which was not made with it; see xfp info",
+				option, r->like);
 	if (r->like || !wanted->wanted) {
 		wanted->wanted = *p->calibration.sha256;
 		return XFP_OK;
 	}
 	if (p->modes == XFP_AUTO_MODES && p->fit == XFP_FIT_OPTIMAL)
 		return xfp_fail(err, XFP_USAGE,
-				"--fit optimal: applies only to codebooks of v2, which --calibrate does "
-				"not use; omit one of them");
+				"--fit optimal: applies only to codebooks of v2, which %s does not use; omit one of "
+				"them",
+				option);
 	if (p->modes == XFP_AUTO_MODES)
 		p->modes = 1u << XFP_MODE_V2C;
 	if (p->modes == 1u << XFP_MODE_V2C)
 		return XFP_OK;
-	return xfp_fail(err, XFP_USAGE, "--calibrate: mode %s has no calibration; omit it, or use --mode v2c or auto",
+	return xfp_fail(err, XFP_USAGE, "%s: mode %s has no calibration; omit it, or use --mode v2c or auto", option,
 			xfp_modes_name(p->modes));
 }
 

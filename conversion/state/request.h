@@ -14,9 +14,10 @@
 /* The text whose activations units are quantized with. */
 struct xfp_calibration_request {
 	bool wanted;
-	bool self;        /* text that the model generates, */
-	char *text, *ids; /* or a text, or token ids in .npy format, absolute; NULL: the text that xfp has */
-	uint32_t tokens;  /* 0: not given */
+	char variable[40]; /* environment variable that chose it, for messages; "": an option */
+	bool self;         /* text that the model generates, */
+	char *text, *ids;  /* or a text, or token ids in .npy format, absolute; NULL: the text that xfp has */
+	uint32_t tokens;   /* 0: not given */
 };
 
 struct xfp_request {

@@ -138,6 +138,10 @@ np.save("ids.npy", (np.arange(8192) * 7 % 256).astype("u4").reshape(16, 512))'
 	[[ $output == *"--calibrate-tokens '1': expected a number of tokens from 2 to "* ]]
 	run -2 xfp convert m -o no.xfp --calibrate-text a --calibrate-ids b
 	[[ $output == *"--calibrate-text, --calibrate-ids and --calibrate-self contradict one another"* ]]
+	for option in text ids; do
+		run -2 xfp convert m -o no.xfp --calibrate-$option -
+		[[ $output == *"--calibrate-$option -: later runs need it again"* ]]
+	done
 	run -3 xfp convert m -o no.xfp --calibrate-text missing
 	no_output no.xfp
 	rm m/tokenizer.json
@@ -413,4 +417,14 @@ exec "$real" "$@"'
 	[ "$(sha made.xfp)" = "$expected" ]
 	run -2 make -f m.mk CALIBRATE=perhaps
 	[[ $output == *"XFP_CALIBRATE 'perhaps': expected yes, self or no"* ]]
+	# the command line chooses
+	[ "$(XFP_CALIBRATE=self XFP_CALIBRATE_IDS=missing.npy calibrated chosen.xfp --calibrate)" = "$expected" ]
+	seq 20000 >numbers.txt
+	XFP_CALIBRATE=self calibrated text.xfp --calibrate-text numbers.txt
+	recorded text.xfp | grep -q "\"text:$(sha numbers.txt)\""
+	# and messages name the variable
+	XFP_CALIBRATE=yes run -2 xfp convert m -o no.xfp --mode v2
+	[[ $output == *"XFP_CALIBRATE: mode v2 has no calibration"* ]]
+	XFP_CALIBRATE=self XFP_CALIBRATE_TEXT=numbers.txt run -2 xfp convert m -o no.xfp
+	[[ $output == *"XFP_CALIBRATE_TEXT, XFP_CALIBRATE_IDS and XFP_CALIBRATE=self contradict one another"* ]]
 }
