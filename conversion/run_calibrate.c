@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/system/file.h"
 #include "conversion/place.h"
 #include "conversion/run_make.h"
@@ -24,10 +25,18 @@ static enum xfp_status remove_old(const char *work, struct xfp_error *err)
 	return status;
 }
 
-/* Run the program. `self`: the model generates the text. `tokens` 0: the program decides. */
-static int begin(struct xfp_conversion *c, const char *work, bool self, uint64_t tokens, struct xfp_error *err)
+/* 0: the program decides. */
+static uint64_t wanted_tokens(const struct xfp_conversion *c)
+{
+	return c->request->calibration.tokens ? c->request->calibration.tokens
+					      : c->request->parameters.calibration.tokens;
+}
+
+/* Run the program. `self`: the model generates the text; a dry run counts its tokens. */
+static int begin(struct xfp_conversion *c, const char *work, bool self, struct xfp_error *err)
 {
 	const struct xfp_calibration_request *wanted = &c->request->calibration;
+	const uint64_t tokens = wanted_tokens(c);
 	const char *argv[12] = { XFP_CALIBRATE_PROGRAM, "--begin", "--work", work };
 	off_t before = xfp_log_size(&c->place);
 	unsigned count = 4;
@@ -35,7 +44,7 @@ static int begin(struct xfp_conversion *c, const char *work, bool self, uint64_t
 	int status;
 
 	if (self)
-		argv[count++] = "--self";
+		argv[count++] = c->request->dry_run ? "--self-length" : "--self";
 	if (wanted->text || wanted->ids) {
 		argv[count++] = wanted->text ? "--text" : "--tokens";
 		argv[count++] = wanted->text ? wanted->text : wanted->ids;
@@ -73,21 +82,41 @@ static enum xfp_status show_notes(const struct xfp_conversion *c, struct xfp_err
 	return copy ? XFP_OK : xfp_no_memory(err);
 }
 
-/* Compare the ids with those of the bundle to repeat. A bundle names its source, not the user's file. */
-static enum xfp_status check_like(const struct xfp_conversion *c, const struct xfp_calibrated *ours,
-				  struct xfp_error *err)
+/* Check that the text is of the same kind as that of the bundle to repeat, which names its source, not the user's
+ * file. */
+static enum xfp_status check_source(const struct xfp_conversion *c, struct xfp_error *err)
 {
+	const struct xfp_calibration_request *wanted = &c->request->calibration;
 	const struct xfp_calibrated *theirs = &c->request->parameters.calibration;
+	bool text = !strncmp(theirs->source, "text:", 5), ids = !strcmp(theirs->source, "tokens"),
+	     self = !strcmp(theirs->source, SELF);
 
-	if (!*theirs->sha256 || !strcmp(ours->sha256, theirs->sha256))
+	if (!*theirs->sha256 || (!!wanted->text == text && !!wanted->ids == ids && (self || !wanted->self)))
 		return XFP_OK;
-	return xfp_fail(err, XFP_UNMET,
-			"%s: was calibrated with other token ids (%s, SHA-256 %s); name their file with "
-			"--calibrate-text or --calibrate-ids",
-			c->request->like, theirs->source, theirs->sha256);
+	if (text || ids)
+		return xfp_fail(err, XFP_UNMET,
+				"%s: was calibrated with a file of the user's (%s, SHA-256 of the token ids %s); name "
+				"it with --calibrate-%s",
+				c->request->like, theirs->source, theirs->sha256, text ? "text" : "ids");
+	return xfp_fail(err, XFP_UNMET, "%s: was calibrated with %s; omit --calibrate-%s", c->request->like,
+			self ? "text that the model generated" : "xfp's own text",
+			wanted->text  ? "text"
+			: wanted->ids ? "ids"
+				      : "self");
 }
 
-/* Record what is in calibration.h5 as a parameter of the bundle. */
+static enum xfp_status check_ids(const struct xfp_conversion *c, struct xfp_error *err)
+{
+	const char *ours = c->parameters.calibration.sha256;
+	const struct xfp_calibrated *theirs = &c->request->parameters.calibration;
+
+	if (!*theirs->sha256 || !strcmp(ours, theirs->sha256))
+		return XFP_OK;
+	return xfp_fail(err, XFP_UNMET, "%s: was calibrated with other token ids (%s, SHA-256 %s), not with %s",
+			c->request->like, theirs->source, theirs->sha256, ours);
+}
+
+/* Record the tokens of calibration.h5 as a parameter of the bundle. */
 static void set_parameter(const struct xfp_calibration *from, struct xfp_calibrated *to)
 {
 	memcpy(to->sha256, from->sha256, sizeof to->sha256);
@@ -95,12 +124,13 @@ static void set_parameter(const struct xfp_calibration *from, struct xfp_calibra
 	to->tokens = from->windows * from->length;
 }
 
-/* Whether the work folder has text that the model generated. */
-static bool has_own_text(const struct xfp_conversion *c)
+/* Whether the work folder has text that the model generated, of that many tokens; 0: of any number. */
+static bool has_own_text(const struct xfp_conversion *c, uint64_t tokens)
 {
 	struct xfp_calibration calibration = { 0 };
 	bool found, own = !xfp_calibration_read(c->request->work, &calibration, &found, NULL) && found &&
-			  !strcmp(calibration.source, SELF);
+			  !strcmp(calibration.source, SELF) &&
+			  (!tokens || calibration.windows == xfp_divide_up(tokens, calibration.length));
 
 	xfp_calibration_free(&calibration);
 	return own;
@@ -111,23 +141,28 @@ int xfp_run_calibrate(struct xfp_conversion *c, const char *work, struct xfp_err
 	static const char generating[] = "note: the model generates the calibration text, token by token; the log has "
 					 "the cost";
 	const struct xfp_calibration_request *wanted = &c->request->calibration;
-	const struct xfp_calibrated *recorded = &c->request->parameters.calibration;
-	bool self = wanted->self || (!wanted->text && !wanted->ids && !strcmp(recorded->source, SELF));
-	/* A dry run generates no text. Without that of the work folder, all layers are missing, with any text. */
-	bool reuse = self && c->request->dry_run && has_own_text(c), other = self && c->request->dry_run && !reuse;
-	int status = XFP_OK;
+	bool self = wanted->self || !strcmp(c->request->parameters.calibration.source, SELF);
+	bool dry = self && c->request->dry_run;
+	int status;
 
 	if (!wanted->wanted)
 		return (int)remove_old(work, err);
-	if (self && !c->request->dry_run && !c->request->quiet && !has_own_text(c))
+	if ((status = (int)check_source(c, err)))
+		return status;
+	if (self && !dry && !c->request->quiet && !has_own_text(c, wanted_tokens(c)))
 		XFP_NOTIFY(c, .kind = XFP_NOTICE_INSPECT, .text = generating);
-	if (!reuse)
-		status = begin(c, work, self && !other, wanted->tokens ? wanted->tokens : recorded->tokens, err);
-	if (status || (status = (int)xfp_layers_begin(c, reuse ? c->request->work : work, err)) ||
-	    (status = (int)show_notes(c, err)))
+	if ((status = begin(c, work, self, err)) || (status = (int)xfp_layers_begin(c, work, err)))
+		return status;
+	/* A dry run generates no text. Unless the work folder has it, all layers are missing, with any tokens. */
+	if (dry && has_own_text(c, c->layers.calibration.windows * c->layers.calibration.length)) {
+		xfp_layers_free(c);
+		dry = false;
+		status = (int)xfp_layers_begin(c, c->request->work, err);
+	}
+	if (status || (status = (int)show_notes(c, err)))
 		return status;
 	set_parameter(&c->layers.calibration, &c->parameters.calibration);
-	return other ? XFP_OK : (int)check_like(c, &c->parameters.calibration, err);
+	return dry ? XFP_OK : (int)check_ids(c, err);
 }
 
 int xfp_run_calibrate_again(struct xfp_conversion *c, struct xfp_error *err)

@@ -218,8 +218,23 @@ done:
 	return status;
 }
 
+/* Zeros, as many as own_tokens() would generate. */
+static enum xfp_status own_length(struct beginning *b, struct xfp_error *err)
+{
+	const struct xfp_description *d = b->model.description;
+	uint64_t wanted = b->options->token_count ? b->options->token_count : xfp_default_tokens(d);
+
+	b->windows.length = window_length(d);
+	b->windows.sequences = xfp_divide_up(wanted, b->windows.length);
+	b->windows.ids = calloc(b->windows.sequences, b->windows.length * sizeof *b->windows.ids);
+	b->calibration.source = strdup("self");
+	return b->windows.ids && b->calibration.source ? XFP_OK : xfp_no_memory(err);
+}
+
 static enum xfp_status get_tokens(struct beginning *b, struct xfp_error *err)
 {
+	if (b->options->self_length)
+		return own_length(b, err);
 	if (b->options->self)
 		return own_tokens(b, err);
 	if (b->options->tokens)
@@ -315,7 +330,7 @@ enum xfp_status xfp_calibrate_begin(const struct xfp_calibrate_options *options,
 	struct beginning b = { .options = options, .work = work };
 	enum xfp_status status;
 
-	if (options->self + !!options->text + !!options->tokens > 1)
+	if (options->self + options->self_length + !!options->text + !!options->tokens > 1)
 		return xfp_fail(err, XFP_USAGE, "--text, --tokens and --self contradict one another; give one of them");
 	status = open_model(&b, model, err);
 

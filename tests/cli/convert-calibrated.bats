@@ -159,6 +159,18 @@ np.save("ids.npy", (np.arange(8192) * 7 % 256).astype("u4").reshape(16, 512))'
 	[[ $output == *"text:$(sha numbers.txt)"*"--calibrate-text"* ]]
 	no_output no.xfp
 	[ "$(converted m again.xfp --like other.xfp --calibrate-text numbers.txt --cache again)" = "$expected" ]
+	run -4 xfp convert m -o no.xfp --like out.xfp --calibrate-text numbers.txt
+	[[ $output == *"was calibrated with xfp's own text; omit --calibrate-text"* ]]
+	"$PYTHON" -c 'import numpy as np
+np.save("ids.npy", (np.arange(8192) * 7 % 256).astype("u4").reshape(16, 512))'
+	rm m/tokenizer.json
+	calibrated ids.xfp --calibrate-ids ids.npy
+	run -4 xfp convert m -o no.xfp --like ids.xfp
+	[[ $output == *"(tokens, SHA-256 of the token ids "*"--calibrate-ids" ]]
+	"$PYTHON" -c 'import numpy as np
+np.save("ids.npy", np.zeros((16, 512), "u4"))'
+	run -4 xfp convert m -o no.xfp --like ids.xfp --calibrate-ids ids.npy
+	[[ $output == *"was calibrated with other token ids (tokens, "* ]]
 }
 
 @test "--calibrate-self: text of the model, which is generated once" {
@@ -170,6 +182,14 @@ np.save("ids.npy", (np.arange(8192) * 7 % 256).astype("u4").reshape(16, 512))'
 	[ "$(converted m again.xfp --like out.xfp --cache again -j1)" = "$expected" ]
 	xfp plan m "${own[@]}" "${two_bits[@]}" | grep -q '^layers   4 of 4 layers'
 	xfp plan m --like out.xfp | grep -q '^layers '
+	# other numbers of tokens are other texts, which a dry run counts
+	xfp convert -n m -o out.xfp --calibrate-self --calibrate-tokens 4096 "${two_bits[@]}" >plan
+	grep -qx "l000003: calibrate" plan
+	run -4 xfp convert m -o no.xfp --like out.xfp --calibrate-ids missing.npy
+	[[ $output == *"was calibrated with text that the model generated; omit --calibrate-ids"* ]]
+	# the model's text needs no tokenizer
+	rm m/tokenizer.json
+	xfp plan m "${own[@]}" "${two_bits[@]}" | grep -q '^layers   4 of 4 layers to compute for 2048 tokens'
 }
 
 @test "--drop-cache removes the inputs of layers" {
