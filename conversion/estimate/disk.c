@@ -135,14 +135,13 @@ static uint64_t survey_artifact(const struct xfp_ledger_unit *unit, const struct
 		    xfp_target_thresholds.count * count * sizeof *list);
 }
 
-/* With error feedback, codes are stored. */
+/* Libraries that are fitted with error feedback are `coded`: their codes are stored. */
 static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xfp_parameters *measured,
-			     enum xfp_fit_kind kind, uint64_t outliers)
+			     enum xfp_fit_kind kind, uint64_t outliers, bool coded)
 {
 	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 	uint32_t count = xfp_candidates_of(kind, measured, list);
 	uint64_t row = 0, fixed = FIT_FIXED;
-	bool coded = xfp_estimate_feedback(measured, unit);
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t code = 2 * xfp_candidate_code(&list[i]);
@@ -176,6 +175,7 @@ static struct artifact_bytes unit_artifacts(const struct xfp_estimate_input *all
 	struct xfp_estimate estimate = xfp_estimate(all, number, bound);
 	uint64_t bytes[XFP_STAMPS] = { 0 };
 	struct artifact_bytes sum = { 0 };
+	const bool coded = xfp_estimate_feedback(all, number);
 
 	if (unit->plan == XFP_PLAN_FIT) {
 		if (xfp_step_wanted(&measured, XFP_STAMP_SURVEY, false))
@@ -183,7 +183,7 @@ static struct artifact_bytes unit_artifacts(const struct xfp_estimate_input *all
 		bytes[XFP_STAMP_OUTLIERS] = outliers_artifact(unit, estimate.outliers);
 		for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMPS; s++)
 			if (xfp_steps[s].fit && xfp_step_wanted(&measured, s, estimate.extended))
-				bytes[s] = fit_artifact(unit, &measured, xfp_step_fit(s), estimate.outliers);
+				bytes[s] = fit_artifact(unit, &measured, xfp_step_fit(s), estimate.outliers, coded);
 		bytes[XFP_STAMP_CHOICE] = file(CHOICE_FIXED);
 	}
 	bytes[XFP_STAMP_PACKED] = file(PACKED_FIXED + unit->experts * PACKED_MATRIX + estimate.bytes);

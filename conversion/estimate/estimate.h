@@ -39,11 +39,10 @@ struct xfp_estimate xfp_estimate(const struct xfp_estimate_input *all, uint32_t 
 uint32_t xfp_estimate_survey(const struct xfp_ledger_unit *unit, const struct xfp_parameters *parameters,
 			     struct xfp_candidate *list);
 
-/* Whether libraries of a unit are fitted with error feedback, as far as its class determines that: embeddings have no
- * inputs. */
-static inline bool xfp_estimate_feedback(const struct xfp_parameters *parameters, const struct xfp_ledger_unit *unit)
+/* Whether libraries of a unit are fitted with error feedback. */
+static inline bool xfp_estimate_feedback(const struct xfp_estimate_input *all, uint32_t unit)
 {
-	return *parameters->calibration.sha256 && unit->class_ != XFP_CLASS_EMBEDDING;
+	return all->layer_of && all->layer_of[unit] != XFP_NO_LAYER;
 }
 
 /* Estimate the threshold of a unit that selects its own; XFP_MAXIMUM gives the lowest. */

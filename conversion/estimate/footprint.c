@@ -137,15 +137,15 @@ static uint64_t fp8_bytes(const struct xfp_candidate *list, uint32_t count, uint
 	return xfp_candidates_fitted(list, count) < count ? cols * (4 + 4) : 0;
 }
 
-/* Bytes of a fit in addition to its coefficients. */
+/* Bytes of a fit in addition to its coefficients; `fed`: its libraries are fitted with error feedback. */
 static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
-			  enum xfp_stamp step, uint64_t block, unsigned threads)
+			  enum xfp_stamp step, uint64_t block, unsigned threads, bool fed)
 {
 	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 	uint32_t count = xfp_candidates_of(xfp_step_fit(step), measured, list);
 	uint64_t all = unit->experts * unit->rows, held = XFP_MEASURE_HELD + block, training, feedback = 0, measuring;
 
-	if (xfp_estimate_feedback(measured, unit) && xfp_candidates_fitted(list, count)) {
+	if (fed && xfp_candidates_fitted(list, count)) {
 		held = unit->rows;
 		feedback = xfp_fitting_feedback_bytes(unit, count, block, measured->calibration.tokens, (int)threads);
 	}
@@ -281,7 +281,7 @@ uint64_t xfp_footprint_step(const struct xfp_estimate_input *all, uint32_t numbe
 	else if (step == XFP_STAMP_SURVEY)
 		bytes += survey_bytes(&measured, unit, threads);
 	else if (step != XFP_STAMP_OUTLIERS)
-		bytes += fit_bytes(&measured, unit, step, rows, threads);
+		bytes += fit_bytes(&measured, unit, step, rows, threads, xfp_estimate_feedback(all, number));
 	if (unit->plan == XFP_PLAN_FP8 || estimate.mode == XFP_MODE_FP8)
 		stack += unit->rows * k->stack_row;
 	bytes += block + unit->rows * k->row;

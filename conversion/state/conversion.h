@@ -71,7 +71,6 @@ struct xfp_conversion_layers {
 	uint64_t bytes;                /* of the artifacts to compute that exist at a time, about */
 	uint32_t at_work;              /* the layer whose stage is running, plus 1; 0: none */
 };
-#define XFP_NO_LAYER UINT32_MAX
 
 /* Progress towards a goal, and its result. */
 struct xfp_solved {
@@ -129,13 +128,10 @@ struct xfp_conversion {
 /* For estimates; it borrows from the conversion. */
 static inline struct xfp_estimate_input xfp_conversion_estimate_input(const struct xfp_conversion *c)
 {
-	return (struct xfp_estimate_input){ &c->parameters,
-					    c->units.ledger,
-					    c->units.state,
-					    c->units.todo,
-					    c->drop.units,
-					    c->layers.bytes,
-					    c->layers.bytes ? c->layers.calibration.memory : 0 };
+	return (struct xfp_estimate_input){ &c->parameters,  c->units.ledger,
+					    c->units.state,  c->units.todo,
+					    c->drop.units,   c->layers.of_unit,
+					    c->layers.bytes, c->layers.bytes ? c->layers.calibration.memory : 0 };
 }
 
 /* Free the assignments that a goal was solved to. Those of the request stay the request's. */

@@ -35,6 +35,8 @@ struct xfp_unit_state {
 	struct xfp_candidate candidate;
 };
 
+#define XFP_NO_LAYER UINT32_MAX
+
 /* The input of estimates: the units of a conversion, and their state. Borrowed. */
 struct xfp_estimate_input {
 	const struct xfp_parameters *parameters;
@@ -42,8 +44,9 @@ struct xfp_estimate_input {
 	const struct xfp_unit_state *units; /* [ledger->unit_count]; NULL: no state is known yet */
 	uint32_t todo;                      /* units that are not done */
 	unsigned dropping; /* with this many jobs, artifacts are removed as soon as nothing needs them; 0: kept */
-	uint64_t inputs;   /* bytes of the inputs of layers that exist at a time and must be computed */
-	uint64_t layer;    /* memory of the stage of a layer; 0: no layer must be computed */
+	const uint32_t *layer_of; /* [ledger->unit_count] layer whose inputs a unit has, or XFP_NO_LAYER; NULL: none */
+	uint64_t inputs;          /* bytes of the inputs of layers that exist at a time and must be computed */
+	uint64_t layer;           /* memory of the stage of a layer; 0: no layer must be computed */
 };
 
 #endif

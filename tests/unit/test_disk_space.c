@@ -166,13 +166,39 @@ static void a_refusal_names_all_figures(void **state)
 	end(&s);
 }
 
+/* Codes are stored, and fits need more memory, only of units that have inputs, whatever their class. */
+static void calibrated_units_have_codes(void **state)
+{
+	uint32_t layer_of[UNITS] = { XFP_NO_LAYER, XFP_NO_LAYER, XFP_NO_LAYER };
+	struct xfp_estimate_input input;
+	uint64_t artifacts[3];
+	struct subject s;
+
+	begin(&s, state);
+	s.c.parameters.modes = 1u << XFP_MODE_V2C;
+	s.c.parameters.calibration.tokens = 4096;
+	memcpy(s.c.parameters.calibration.sha256, "a", 2);
+	s.c.layers.of_unit = layer_of;
+	for (int i = 0; i < 3; i++) {
+		s.units[i].class_ = XFP_CLASS_EMBEDDING;
+		artifacts[i] = disk(&s, XFP_EXPECTED).artifacts;
+		if (i < 2)
+			layer_of[i] = 0;
+	}
+	assert_true(artifacts[1] > artifacts[0] + 1024 * 1024 / 8);
+	assert_true(artifacts[2] > artifacts[1] + 1024 * 1024 / 8);
+	input = xfp_conversion_estimate_input(&s.c);
+	assert_true(xfp_footprint_step(&input, 0, XFP_STAMP_LIBRARY, 1) >
+		    xfp_footprint_step(&input, 2, XFP_STAMP_LIBRARY, 1) + (1 << 20));
+	end(&s);
+}
+
 PROGRAM("test_disk_space")
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(what_is_expected_is_needed),
-		scratch_test(what_is_there_is_not_needed_again),
-		scratch_test(what_goes_makes_room),
-		scratch_test(a_refusal_names_all_figures),
+		scratch_test(what_is_expected_is_needed),  scratch_test(what_is_there_is_not_needed_again),
+		scratch_test(what_goes_makes_room),        scratch_test(a_refusal_names_all_figures),
+		scratch_test(calibrated_units_have_codes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
