@@ -434,11 +434,11 @@ static char *read_log(const struct xfp_conversion_place *place, off_t offset)
 
 /* The message in a log line of xfp-inspect or xfp-calibrate, which report on behalf of their caller; NULL for other
  * lines. */
-static const char *of_inspect(const char *line)
+static const char *message_of(const char *line)
 {
-	const char *said = xfp_after_prefix(line, XFP_INSPECT_PROGRAM ": ");
+	const char *message = xfp_after_prefix(line, XFP_INSPECT_PROGRAM ": ");
 
-	return said ? said : xfp_after_prefix(line, XFP_CALIBRATE_PROGRAM ": ");
+	return message ? message : xfp_after_prefix(line, XFP_CALIBRATE_PROGRAM ": ");
 }
 
 void xfp_log_show(const struct xfp_conversion *c, off_t offset)
@@ -446,11 +446,11 @@ void xfp_log_show(const struct xfp_conversion *c, off_t offset)
 	char *text = read_log(&c->place, offset), *rest = text, *line;
 
 	while ((line = strsep(&rest, "\n"))) {
-		const char *said = of_inspect(line);
+		const char *message = message_of(line);
 
-		if (said && (!c->request->planning || !xfp_after_prefix(said, "note: " XFP_NOT_CARRIED)))
-			XFP_NOTIFY(c, .kind = XFP_NOTICE_INSPECT, .text = said);
-		else if (!said && xfp_after_prefix(line, "xfp"))
+		if (message && (!c->request->planning || !xfp_after_prefix(message, "note: " XFP_NOT_CARRIED)))
+			XFP_NOTIFY(c, .kind = XFP_NOTICE_MESSAGE, .text = message);
+		else if (!message && xfp_after_prefix(line, "xfp"))
 			XFP_NOTIFY(c, .kind = XFP_NOTICE_TOOL, .text = line);
 	}
 	free(text);
@@ -463,7 +463,7 @@ void xfp_log_keep(struct xfp_conversion_place *place, off_t offset)
 
 	while ((line = strsep(&rest, "\n")))
 		if (xfp_after_prefix(line, "xfp"))
-			last = of_inspect(line) ? of_inspect(line) : line;
+			last = message_of(line) ? message_of(line) : line;
 	if (last) {
 		free(place->record.message);
 		place->record.message = strdup(last);

@@ -28,8 +28,8 @@ enum xfp_status xfp_conversion_open_cache(struct xfp_conversion *c, struct xfp_e
 
 /* Current size of the log. */
 off_t xfp_log_size(const struct xfp_conversion_place *place);
-/* Report messages of the tools ("xfp-bundle: ...") in the log after `offset`. Messages of xfp-inspect are reported as
- * the command's own. */
+/* Report messages of the tools ("xfp-bundle: ...") in the log after `offset`. Messages of xfp-inspect and
+ * xfp-calibrate are reported as the command's own. */
 void xfp_log_show(const struct xfp_conversion *c, off_t offset);
 /* Store the last of these messages as the message of the run, for a run that has none of its own. */
 void xfp_log_keep(struct xfp_conversion_place *place, off_t offset);

@@ -75,7 +75,7 @@ static enum xfp_status show_notes(const struct xfp_conversion *c, struct xfp_err
 			char *text = xfp_formatted("note: %s", line);
 
 			if (text)
-				XFP_NOTIFY(c, .kind = XFP_NOTICE_INSPECT, .text = text);
+				XFP_NOTIFY(c, .kind = XFP_NOTICE_MESSAGE, .text = text);
 			free(text);
 		}
 	free(copy);
@@ -150,7 +150,7 @@ int xfp_run_calibrate(struct xfp_conversion *c, const char *work, struct xfp_err
 	if ((status = (int)check_source(c, err)))
 		return status;
 	if (self && !dry && !c->request->quiet && !has_own_text(c, wanted_tokens(c)))
-		XFP_NOTIFY(c, .kind = XFP_NOTICE_INSPECT, .text = generating);
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_MESSAGE, .text = generating);
 	if ((status = begin(c, work, self, err)) || (status = (int)xfp_layers_begin(c, work, err)))
 		return status;
 	/* A dry run generates no text. Unless the work folder has it, all layers are missing, with any tokens. */

@@ -20,37 +20,33 @@ bool xfp_unit_needs_inputs(const struct xfp_conversion *c, uint32_t unit)
 	       !xfp_goal_surveys(c, unit);
 }
 
-static bool is_in(const struct xfp_conversion *c, uint32_t unit, enum xfp_plan plan)
-{
-	bool fit = c->units.ledger->units[unit].plan == XFP_PLAN_FIT;
+enum list { FIT_UNITS, PACK_UNITS, SURVEY_UNITS, CALIBRATED_UNITS };
 
-	return !c->units.state[unit].done && fit == (plan == XFP_PLAN_FIT) && !xfp_goal_surveys(c, unit) &&
-	       !xfp_unit_needs_inputs(c, unit);
+static enum list list_of(const struct xfp_conversion *c, uint32_t unit)
+{
+	if (xfp_goal_surveys(c, unit))
+		return SURVEY_UNITS;
+	if (xfp_unit_needs_inputs(c, unit))
+		return CALIBRATED_UNITS;
+	return c->units.ledger->units[unit].plan == XFP_PLAN_FIT ? FIT_UNITS : PACK_UNITS;
 }
 
-static bool is_to_survey(const struct xfp_conversion *c, uint32_t unit, enum xfp_plan plan)
+static void write_units(const struct xfp_conversion *c, enum list list, FILE *out)
 {
-	(void)plan;
-	return xfp_goal_surveys(c, unit) && !(c->units.state[unit].in_store >> XFP_STAMP_SURVEY & 1);
-}
+	static const char *const names[] = { "FIT_UNITS", "PACK_UNITS", "SURVEY_UNITS", "CALIBRATED_UNITS" };
 
-static bool is_calibrated(const struct xfp_conversion *c, uint32_t unit, enum xfp_plan plan)
-{
-	(void)plan;
-	return xfp_unit_needs_inputs(c, unit);
-}
+	fprintf(out, "%s =", names[list]);
+	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
+		const struct xfp_unit_state *state = &c->units.state[i];
+		bool done = list == SURVEY_UNITS ? state->in_store >> XFP_STAMP_SURVEY & 1 : state->done;
 
-static void write_units(const struct xfp_conversion *c, const char *name, enum xfp_plan plan,
-			bool (*listed)(const struct xfp_conversion *c, uint32_t unit, enum xfp_plan plan), FILE *out)
-{
-	fprintf(out, "%s =", name);
-	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
-		if (listed(c, i, plan))
+		if (!done && list_of(c, i) == list)
 			fprintf(out, " u%06" PRIu32, i);
+	}
 	fputc('\n', out);
 }
 
-/* A layer that already has its stamp is no target, and needs no order. */
+/* A layer that has its stamp is not a target, and nothing waits for it. */
 static void write_layers(const struct xfp_conversion *c, FILE *out)
 {
 	const struct xfp_layer_state *layers = c->layers.state;
@@ -83,13 +79,13 @@ enum xfp_status xfp_todo_write(const struct xfp_conversion *c, struct xfp_error 
 	enum xfp_status status;
 
 	if (out) {
-		write_units(c, "FIT_UNITS", XFP_PLAN_FIT, is_in, out);
-		write_units(c, "PACK_UNITS", XFP_PLAN_KEEP, is_in, out);
+		write_units(c, FIT_UNITS, out);
+		write_units(c, PACK_UNITS, out);
 		if (c->request->goal.kind || c->request->survey)
-			write_units(c, "SURVEY_UNITS", XFP_PLAN_FIT, is_to_survey, out);
+			write_units(c, SURVEY_UNITS, out);
 	}
 	if (out && c->layers.count) {
-		write_units(c, "CALIBRATED_UNITS", XFP_PLAN_FIT, is_calibrated, out);
+		write_units(c, CALIBRATED_UNITS, out);
 		write_layers(c, out);
 	}
 	if (!xfp_text_end(&text) || !path)

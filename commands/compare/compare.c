@@ -103,11 +103,11 @@ static enum xfp_status read_ledger(struct xfp_comparison *comparison, const char
 	return status;
 }
 
-/* Print the messages of xfp-inspect. */
+/* Print the messages of tools. */
 static void print_line(const struct xfp_notice *notice, void *context)
 {
 	(void)context;
-	if (notice->kind == XFP_NOTICE_INSPECT)
+	if (notice->kind == XFP_NOTICE_MESSAGE)
 		xfp_screen_printf(stderr, "xfp compare: %s\n", notice->text);
 	else if (notice->kind == XFP_NOTICE_TOOL)
 		xfp_screen_printf(stderr, "%s\n", notice->text);

@@ -102,7 +102,7 @@ void xfp_print_notice(const struct xfp_notice *n, void *context)
 	case XFP_NOTICE_TOOL:
 		xfp_screen_printf(stderr, "%s\n", n->text);
 		break;
-	case XFP_NOTICE_INSPECT:
+	case XFP_NOTICE_MESSAGE:
 		xfp_screen_printf(stderr, "%s: %s\n", request->program, n->text);
 		break;
 	case XFP_NOTICE_LOCK_FAILED:

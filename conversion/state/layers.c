@@ -62,6 +62,30 @@ static const struct xfp_source_file *place_of(const struct xfp_ledger *ledger, u
 	return &ledger->files[tensor->file];
 }
 
+enum digest_use { GET_DIGESTS, PUT_DIGESTS, REMOVE_DIGESTS };
+
+/* Get, store or remove the digests of tensors in the manifest. XFP_FAILED without a message: one is missing. */
+static enum xfp_status use_digests(struct xfp_conversion *c, struct tensors *tensors, enum digest_use use,
+				   struct xfp_error *err)
+{
+	struct xfp_manifest *manifest = c->place.manifest;
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < tensors->count; i++) {
+		char region[168];
+		const struct xfp_source_file *file = place_of(c->units.ledger, tensors->list[i], region);
+		uint8_t *digest = tensors->sources[i].digest;
+
+		if (use == REMOVE_DIGESTS)
+			xfp_manifest_remove_source(manifest, file->path, region, NULL);
+		else if (use == PUT_DIGESTS)
+			status = xfp_manifest_put_source(manifest, file->path, &file->identity, region, digest, err);
+		else if (!xfp_manifest_get_source(manifest, file->path, &file->identity, region, digest))
+			status = XFP_FAILED;
+	}
+	return status;
+}
+
 /* ---- digests ----------------------------------------------------------------------------------- */
 
 static enum xfp_status find_digest(struct xfp_conversion *c, uint32_t layer, struct xfp_error *err)
@@ -69,21 +93,13 @@ static enum xfp_status find_digest(struct xfp_conversion *c, uint32_t layer, str
 	struct xfp_layer_state *state = &c->layers.state[layer];
 	struct tensors tensors;
 	enum xfp_status status;
-	uint32_t i = 0;
 
 	if (state->known || c->request->rehash || !c->place.manifest)
 		return XFP_OK;
 	if ((status = list_tensors(c, layer, &tensors, err)))
 		return status;
-	for (; i < tensors.count; i++) {
-		char region[168];
-		const struct xfp_source_file *file = place_of(c->units.ledger, tensors.list[i], region);
-
-		if (!xfp_manifest_get_source(c->place.manifest, file->path, &file->identity, region,
-					     tensors.sources[i].digest))
-			break;
-	}
-	if (i == tensors.count && !(status = xfp_inputs_digest(tensors.sources, i, state->digest, err)))
+	if (!use_digests(c, &tensors, GET_DIGESTS, NULL) &&
+	    !(status = xfp_inputs_digest(tensors.sources, tensors.count, state->digest, err)))
 		state->known = true;
 	tensors_free(&tensors);
 	return status;
@@ -155,13 +171,8 @@ enum xfp_status xfp_layers_record(struct xfp_conversion *c, uint32_t layer, cons
 	if (!status && same && xfp_tensors_unchanged(c->units.ledger, tensors.list, tensors.count)) {
 		status = xfp_inputs_digest(tensors.sources, tensors.count, state->digest, err);
 		state->known = state->in_store = !status;
-		for (uint32_t i = 0; !status && i < tensors.count; i++) {
-			char region[168];
-			const struct xfp_source_file *file = place_of(c->units.ledger, tensors.list[i], region);
-
-			status = xfp_manifest_put_source(c->place.manifest, file->path, &file->identity, region,
-							 tensors.sources[i].digest, err);
-		}
+		if (!status)
+			status = use_digests(c, &tensors, PUT_DIGESTS, err);
 	}
 	tensors_free(&tensors);
 	/* Units of the layer may be prepared before the next round. The manifest is only an index. */
@@ -177,22 +188,17 @@ void xfp_layers_invalidate(struct xfp_conversion *c, uint32_t layer)
 	c->layers.state[layer].known = false;
 	if (list_tensors(c, layer, &tensors, NULL))
 		return;
-	for (uint32_t i = 0; i < tensors.count; i++) {
-		char region[168];
-		const struct xfp_source_file *file = place_of(c->units.ledger, tensors.list[i], region);
-
-		xfp_manifest_remove_source(c->place.manifest, file->path, region, NULL);
-	}
+	use_digests(c, &tensors, REMOVE_DIGESTS, NULL);
 	tensors_free(&tensors);
 }
-
-/* ---- keys -------------------------------------------------------------------------------------- */
 
 void xfp_layers_invalidate_all(struct xfp_conversion *c)
 {
 	for (uint32_t i = 0; i < c->layers.count; i++)
 		xfp_layers_invalidate(c, i);
 }
+
+/* ---- units and their layers -------------------------------------------------------------------- */
 
 static bool layer_of(const struct xfp_conversion *c, uint32_t unit, uint32_t *layer)
 {
