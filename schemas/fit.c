@@ -328,6 +328,12 @@ static enum xfp_status check_codes(struct xfp_artifact *a, const struct xfp_fit 
 	return status;
 }
 
+/* The comparisons are false for NaN. */
+bool xfp_output_measure_is_possible(const struct xfp_output_measure *o)
+{
+	return o->median >= -2 && o->median <= 2 && o->p5 >= -2 && o->p5 <= 2 && o->error >= 0;
+}
+
 static enum xfp_status read_outputs(struct xfp_artifact *a, struct xfp_fit *fit, struct xfp_error *err)
 {
 	hid_t type = output_type();
@@ -341,13 +347,9 @@ static enum xfp_status read_outputs(struct xfp_artifact *a, struct xfp_fit *fit,
 	H5Tclose(type);
 	if (!status && unreached > fit->matrices)
 		status = xfp_h5_damaged(a, err, "impossible count of matrices");
-	for (uint32_t i = 0; !status && i < fit->candidate_count; i++) {
-		const struct xfp_output_measure *o = &fit->outputs[i];
-
-		/* The comparisons are false for NaN. */
-		if (!(o->median >= -2 && o->median <= 2) || !(o->p5 >= -2 && o->p5 <= 2) || !(o->error >= 0))
+	for (uint32_t i = 0; !status && i < fit->candidate_count; i++)
+		if (!xfp_output_measure_is_possible(&fit->outputs[i]))
 			status = xfp_h5_damaged(a, err, "impossible outputs");
-	}
 	fit->unreached = status ? 0 : (uint32_t)unreached;
 	return status;
 }

@@ -51,6 +51,8 @@ struct xfp_output_measure {
 	double median, p5; /* of the cosines of rows, over these inputs; defined as cos_median and cos_p5 */
 	double error;      /* squared error / squared norm of the outputs of the whole unit */
 };
+/* Whether an artifact can have this measure: false for NaN and values out of range. */
+bool xfp_output_measure_is_possible(const struct xfp_output_measure *output);
 
 #define XFP_MAX_CANDIDATES 16
 struct xfp_fit {

@@ -131,16 +131,14 @@ static enum xfp_status read_bytes(struct xfp_artifact *a, bool receipt, uint64_t
 static enum xfp_status read_output(struct xfp_artifact *a, struct xfp_packed *packed, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_h5_has(a, "output", &packed->calibrated, err);
-	double output[3];
+	double output[3] = { 0 };
 
 	if (status || !packed->calibrated)
 		return status;
 	status = xfp_h5_read(a, "output", H5T_NATIVE_DOUBLE, 3, output, err);
-	/* The comparisons are false for NaN. */
-	if (!status &&
-	    (!(output[0] >= -2 && output[0] <= 2) || !(output[1] >= -2 && output[1] <= 2) || !(output[2] >= 0)))
-		status = xfp_h5_damaged(a, err, "impossible outputs");
 	packed->output = (struct xfp_output_measure){ output[0], output[1], output[2] };
+	if (!status && !xfp_output_measure_is_possible(&packed->output))
+		status = xfp_h5_damaged(a, err, "impossible outputs");
 	return status;
 }
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits with error feedback next to numpy: tests/feedback_reference.py applied to a bundle, its checkpoint and inputs.
 
-    calibrated_fit.py write MODEL CASE [INPUT]          inputs of layer 0 for tests/inputs; a channel of INPUT is larger
+    calibrated_fit.py write MODEL CASE [INPUT [FACTOR]]
+                                                        inputs of layer 0 for tests/inputs; a channel of INPUT is larger
     calibrated_fit.py check MODEL BUNDLE PLAIN OUTPUTS...
     calibrated_fit.py changed BUNDLE OTHER              roles of the units whose weights differ
 
@@ -40,7 +41,7 @@ def tensors_of(model):
 class Inputs:
     """Inputs of layer 0: rows of bf16 by name, the experts of each token, the input and expert of each tensor."""
 
-    def __init__(self, model, changed=None):
+    def __init__(self, model, changed=None, factor=4):
         rng = np.random.default_rng(1)
         tensors = tensors_of(model)
         config = json.load(open(f"{model}/config.json"))
@@ -61,7 +62,7 @@ class Inputs:
                      down: self.sample(rng, self.tokens * max(self.each, 1), inner, 0)}
         self.rows[down][(self.experts == NO_EXPERT).ravel()] = 0
         if changed:
-            self.rows[changed][:, 5] = ref.to_bf16(4 * ref.from_bf16(self.rows[changed][:, 5]))
+            self.rows[changed][:, 5] = ref.to_bf16(np.float32(factor) * ref.from_bf16(self.rows[changed][:, 5]))
         self.tensor = {}
         for name in sorted(tensors):
             match = re.fullmatch(r"model\.layers\.0\.(?:self_attn|mlp)\.(?:experts\.(?:(\d+)\.)?)?(\w+?)_proj(\.weight)?",

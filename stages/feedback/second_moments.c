@@ -2,10 +2,12 @@
 #include "stages/feedback/second_moments.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/system/memory.h"
 
 #define PORTION_BYTES ((uint64_t)16 << 20)
@@ -32,15 +34,18 @@ static enum xfp_status find_inputs(struct xfp_second_moments *m, const struct xf
 		count++;
 		if (m->inputs->input[m->of[i].input].cols != m->cols)
 			return xfp_fail(err, XFP_BAD_INPUT,
-					"its matrices have %" PRIu64 " columns, but their inputs %" PRIu64, m->cols,
-					m->inputs->input[m->of[i].input].cols);
-		m->trained[i] = xfp_inputs_list(m->inputs, &m->of[i], false, NULL);
-		m->unreached += !m->trained[i];
+					"its matrices have %" PRIu64 " columns, but their inputs %" PRIu64
+					"; remove %s and run xfp convert again",
+					m->cols, m->inputs->input[m->of[i].input].cols, m->artifact->path);
+		m->training_rows[i] = xfp_inputs_list(m->inputs, &m->of[i], false, NULL);
+		m->unreached += !m->training_rows[i];
 		m->stacked |= m->of[i].expert != XFP_NO_EXPERT;
 	}
 	*found = count;
 	if (count && (count < m->matrices || m->of[0].input != m->of[m->matrices - 1].input))
-		return xfp_fail(err, XFP_BAD_INPUT, "the inputs of some of its matrices are missing");
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"the inputs of some of its matrices are missing; remove %s and run xfp convert again",
+				m->artifact->path);
 	return XFP_OK;
 }
 
@@ -51,15 +56,16 @@ enum xfp_status xfp_second_moments_init(struct xfp_second_moments *m, const stru
 	const struct xfp_ledger_unit *unit = &ledger->units[0];
 	enum xfp_status status;
 
-	*m = (struct xfp_second_moments){ .artifact = artifact,
+	*m = (struct xfp_second_moments){ .ledger = ledger,
+					  .artifact = artifact,
 					  .inputs = inputs,
 					  .matrices = unit->experts,
 					  .cols = unit->cols,
 					  .balance = balance,
 					  .threads = threads };
 	m->of = calloc(m->matrices, sizeof *m->of);
-	m->trained = calloc(m->matrices, sizeof *m->trained);
-	if (!m->of || !m->trained)
+	m->training_rows = calloc(m->matrices, sizeof *m->training_rows);
+	if (!m->of || !m->training_rows)
 		return xfp_no_memory(err);
 	if ((status = find_inputs(m, ledger, found, err)) || !*found)
 		return status;
@@ -77,7 +83,7 @@ enum xfp_status xfp_second_moments_init(struct xfp_second_moments *m, const stru
 void xfp_second_moments_free(struct xfp_second_moments *m)
 {
 	free(m->of);
-	free(m->trained);
+	free(m->training_rows);
 	free(m->sum);
 	free(m->stack);
 	free(m->squares);
@@ -112,7 +118,7 @@ static size_t most_values(uint64_t cols)
 }
 
 /* The number of matrices, and of the blocks of each, whose factors are in memory together. */
-static uint32_t trained(uint64_t cols, uint32_t matrices, size_t *blocks)
+static uint32_t factors_in_memory(uint64_t cols, uint32_t matrices, size_t *blocks)
 {
 	const size_t all = xfp_feedback_blocks(cols), fit = XFP_TRAINED_VALUES / most_values(cols);
 	uint32_t max = fit / all < XFP_TRAINED_MATRICES ? (uint32_t)(fit / all) : XFP_TRAINED_MATRICES;
@@ -129,7 +135,7 @@ uint64_t xfp_second_moments_bytes(uint32_t matrices, uint64_t cols, uint64_t tok
 	const uint64_t portion = xfp_second_moments_portion(&shape), rows = tokens < portion ? tokens : portion;
 	size_t blocks;
 
-	*training = trained(cols, matrices, &blocks) * blocks * values * sizeof(float);
+	*training = factors_in_memory(cols, matrices, &blocks) * blocks * values * sizeof(float);
 	return values * (sizeof(double) + (matrices > 1 ? sizeof(float) : 0)) +
 	       xfp_feedback_scratch(columns) * sizeof(double) +
 	       (uint64_t)threads * xfp_feedback_moments_scratch(cols) * sizeof(float) + rows * cols * sizeof(uint16_t) +
@@ -139,7 +145,7 @@ uint64_t xfp_second_moments_bytes(uint32_t matrices, uint64_t cols, uint64_t tok
 uint32_t xfp_second_moments_largest(const struct xfp_second_moments *m, uint32_t list[XFP_TRAINED_MATRICES],
 				    size_t *blocks)
 {
-	const uint32_t max = trained(m->cols, m->matrices, blocks);
+	const uint32_t max = factors_in_memory(m->cols, m->matrices, blocks);
 	uint32_t count = 0;
 
 	/* A matrix is listed if fewer than `max` are before it in the order of rows, then of numbers. */
@@ -147,7 +153,8 @@ uint32_t xfp_second_moments_largest(const struct xfp_second_moments *m, uint32_t
 		uint32_t before = 0;
 
 		for (uint32_t j = 0; j < m->matrices; j++)
-			before += m->trained[j] > m->trained[i] || (m->trained[j] == m->trained[i] && j < i);
+			before += m->training_rows[j] > m->training_rows[i] ||
+				  (m->training_rows[j] == m->training_rows[i] && j < i);
 		if (before < max)
 			list[count++] = i;
 	}
@@ -177,6 +184,25 @@ static void add_portion(struct xfp_second_moments *m, uint64_t rows, size_t firs
 					 first_panel(panels, t + 1, m->threads), m->scratch + (size_t)t * scratch);
 }
 
+/* With a finite diagonal, the other moments are finite, too. */
+static enum xfp_status check_diagonal(const struct xfp_second_moments *m, const struct xfp_input_rows *rows,
+				      const float *diagonal, struct xfp_error *err)
+{
+	uint32_t matrix = 0;
+	uint64_t c = 0;
+
+	while (c < m->cols && isfinite(diagonal[c]))
+		c++;
+	if (c == m->cols)
+		return XFP_OK;
+	while (rows->expert != XFP_NO_EXPERT && m->of[matrix].expert != rows->expert)
+		matrix++;
+	return xfp_fail(err, XFP_BAD_INPUT,
+			"%s, column %" PRIu64 ": the activations are too large for calibration (their mean square is "
+			"beyond the range of float32); convert without --calibrate, or calibrate with another text",
+			xfp_printable(m->ledger->tensors[m->ledger->matrices[matrix].tensor].name).text, c);
+}
+
 /* Compute the triangle of some columns of the training rows of `of`, and their number; with `diagonal`, also that of
  * all columns. The triangle is in the first half of m->sum unless `triangle` is another place. */
 static enum xfp_status add_rows(struct xfp_second_moments *m, const struct xfp_moments_of *of, float *triangle,
@@ -202,9 +228,10 @@ static enum xfp_status add_rows(struct xfp_second_moments *m, const struct xfp_m
 	if (status || !rows)
 		return status;
 	xfp_feedback_moments_mean(m->sum, values, rows, triangle);
-	if (diagonal)
-		xfp_feedback_moments_mean(m->squares, m->cols, rows, diagonal);
-	return XFP_OK;
+	if (!diagonal)
+		return XFP_OK;
+	xfp_feedback_moments_mean(m->squares, m->cols, rows, diagonal);
+	return check_diagonal(m, &of->rows, diagonal, err);
 }
 
 /* Make sure that moments are those of `of`. */
@@ -291,22 +318,24 @@ enum xfp_status xfp_second_moments_compute(struct xfp_second_moments *m, uint32_
 					   struct xfp_error *err)
 {
 	const struct xfp_input_rows all = { m->of[matrix].input, XFP_NO_EXPERT };
-	struct xfp_feedback_source source = { .inputs = m->trained[matrix], .cols = m->cols, .balance = m->balance };
+	struct xfp_feedback_source source = { .inputs = m->training_rows[matrix],
+					      .cols = m->cols,
+					      .balance = m->balance };
 	enum xfp_status status = reserve(m, f, err);
 	float *own = (float *)(void *)m->sum, scale;
 
 	if (!status && m->stacked)
 		status = update(m, &m->stack_of, &(struct xfp_moments_of){ all, f->first, f->cols }, m->stack,
 				m->stack_diagonal, err);
-	if (!status && m->trained[matrix])
+	if (!status && m->training_rows[matrix])
 		status = update(m, &m->own_of, &(struct xfp_moments_of){ m->of[matrix], f->first, f->cols }, own,
 				m->own_diagonal, err);
 	if (status)
 		return status;
-	source.own = m->trained[matrix] ? m->own_diagonal : NULL;
+	source.own = m->training_rows[matrix] ? m->own_diagonal : NULL;
 	source.stack = m->stacked ? m->stack_diagonal : NULL;
 	scale = xfp_feedback_scale(&source);
-	source.own = m->trained[matrix] ? own : NULL;
+	source.own = m->training_rows[matrix] ? own : NULL;
 	source.stack = m->stack;
 	source.balance += f->first;
 	f->h = own + m->values;

@@ -25,6 +25,7 @@ struct xfp_moments_of {
 };
 
 struct xfp_second_moments {
+	const struct xfp_ledger *ledger;     /* of the unit; borrowed */
 	const struct xfp_artifact *artifact; /* the layer's inputs; borrowed */
 	const struct xfp_inputs *inputs;
 	uint32_t matrices;
@@ -32,7 +33,7 @@ struct xfp_second_moments {
 	const uint8_t *balance;
 	int threads;
 	struct xfp_input_rows *of; /* [matrices] the rows that multiply each */
-	uint64_t *trained;         /* [matrices] number of its training rows */
+	uint64_t *training_rows;   /* [matrices] their number */
 	uint64_t all;              /* number of training rows of the stack */
 	uint32_t unreached;        /* matrices without training rows */
 	bool stacked;              /* H is blended with that of the stack */
@@ -50,7 +51,7 @@ struct xfp_second_moments {
 };
 
 /* Find the inputs of the ledger's only unit. *found is false if the layer does not multiply by its tensors. `artifact`,
- * `inputs` and `balance` are borrowed. The caller frees the struct even after a failure. */
+ * `inputs`, `ledger` and `balance` are borrowed. The caller frees the struct even after a failure. */
 enum xfp_status xfp_second_moments_init(struct xfp_second_moments *moments, const struct xfp_artifact *artifact,
 					const struct xfp_inputs *inputs, const struct xfp_ledger *ledger,
 					const uint8_t *balance, int threads, bool *found, struct xfp_error *err);
@@ -77,7 +78,7 @@ enum xfp_status xfp_second_moments_block(const struct xfp_second_moments *moment
 void xfp_second_moments_release(struct xfp_feedback *feedback);
 
 /* Compute H, and R divided by its diagonal. h is valid until the next call. XFP_BAD_INPUT: H is not positive
- * definite. */
+ * definite, or second moments are not finite. */
 enum xfp_status xfp_second_moments_compute(struct xfp_second_moments *moments, uint32_t matrix,
 					   struct xfp_feedback *feedback, struct xfp_error *err);
 

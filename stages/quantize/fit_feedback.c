@@ -19,8 +19,8 @@
 #include "stages/quantize/library_train.h"
 #include "stages/quantize/threads.h"
 
-#define PASSES 2
-#define WEIGHT_WORK 4 /* see fit_rows.c */
+#define FEEDBACK_PASSES 2 /* of error feedback over the codes of a row */
+#define WEIGHT_WORK 4     /* see fit_rows.c */
 
 struct feedback_fit {
 	struct xfp_fitting *fitting;
@@ -29,9 +29,9 @@ struct feedback_fit {
 	struct xfp_artifact *artifact;
 	uint64_t rows_before, marks_before; /* in earlier matrices of the unit */
 
-	/* The pass over the rows. */
+	/* The size of groups and the block of columns that rows are encoded for. */
 	uint32_t grouping;
-	bool complete, last; /* the last block of columns; and the last pass */
+	bool complete, last; /* the last block of columns; and the last time that rows are read */
 	struct xfp_feedback feedback;
 
 	/* The rows in memory: rows [first, first + count) of the matrix. */
@@ -161,7 +161,7 @@ static enum xfp_status encode_rows(struct feedback_fit *fb, uint32_t i, struct x
 	const struct xfp_feedback_coder coder = { .feedback = &fb->feedback,
 						  .book = fb->fit->libraries[i].compact,
 						  .tried = XFP_COMPACT_TRIED,
-						  .passes = PASSES,
+						  .passes = FEEDBACK_PASSES,
 						  .visit = store_row,
 						  .own = fb };
 	enum xfp_status status = XFP_OK;
@@ -212,7 +212,7 @@ static void load_row(struct feedback_fit *fb, int thread, const struct xfp_rows 
 		xfp_fit_fp8.row(fitting, fitting->own_fp8, thread, rows, fb->marks, r);
 }
 
-/* ---- passes ------------------------------------------------------------------------------------ */
+/* ---- blocks of columns ------------------------------------------------------------------------- */
 
 static enum xfp_status walk(struct feedback_fit *fb, const struct xfp_matrix_source *source, const uint8_t digest[16],
 			    struct xfp_error *err)
@@ -237,8 +237,8 @@ static enum xfp_status walk(struct feedback_fit *fb, const struct xfp_matrix_sou
 	return status;
 }
 
-static enum xfp_status pass(struct feedback_fit *fb, uint32_t m, size_t block, const struct xfp_matrix_source *source,
-			    struct xfp_error *err)
+static enum xfp_status encode_block(struct feedback_fit *fb, uint32_t m, size_t block,
+				    const struct xfp_matrix_source *source, struct xfp_error *err)
 {
 	const struct xfp_grouping *grouping = &fb->fit->groupings[fb->grouping];
 	struct xfp_second_moments *moments = fb->fitting->training.moments;
@@ -326,12 +326,12 @@ enum xfp_status xfp_fit_with_feedback(struct xfp_fitting *fitting, void *own, ui
 	struct feedback_fit fb = { .fitting = fitting, .fit = own, .marks = marks, .artifact = artifact };
 	struct xfp_second_moments *moments = fitting->training.moments;
 	const struct xfp_outliers *known = &fitting->known;
-	const size_t blocks = xfp_feedback_blocks(known->cols), passes = blocks * fb.fit->grouping_count;
+	const size_t blocks = xfp_feedback_blocks(known->cols), reads = blocks * fb.fit->grouping_count;
 	const uint64_t weights = known->rows * known->cols;
 	enum xfp_status status = init(&fb, xfp_rows_block(source), err);
 
 	if (!m)
-		xfp_watch_more(fitting->training.watcher, (passes - 1) * known->matrices * weights);
+		xfp_watch_more(fitting->training.watcher, (reads - 1) * known->matrices * weights);
 	fb.rows_before = m * known->rows;
 	fb.marks_before = known->first[m];
 	if (!status)
@@ -340,7 +340,7 @@ enum xfp_status xfp_fit_with_feedback(struct xfp_fitting *fitting, void *own, ui
 		for (fb.grouping = 0; !status && fb.grouping < fb.fit->grouping_count; fb.grouping++) {
 			fb.complete = block + 1 == blocks;
 			fb.last = fb.complete && fb.grouping + 1 == fb.fit->grouping_count;
-			status = pass(&fb, m, block, source, err);
+			status = encode_block(&fb, m, block, source, err);
 		}
 	}
 	if (!status)

@@ -126,3 +126,18 @@ checked() { # MODEL OPTION...
 	run -2 xfp-libfit u000001
 	[[ $output == *"v2a cannot be calibrated"* ]]
 }
+
+@test "inputs whose squares are beyond the range of float32" {
+	make_model m --num-experts 4
+	reference write m case expert-down 1e25
+	prepared m case out.xfp --bits 2
+	for unit in $(grep -o 'u[0-9]\+' out.xfp.work/units.mk); do
+		xfp-outlier-extract "$unit" 2>/dev/null || continue
+		status=0
+		xfp-libfit "$unit" 2>said || status=$?
+		[ "$status" = 0 ] || break
+	done
+	cat said
+	[ "$status" = 3 ]
+	grep -q 'experts\.0\.down_proj\.weight, column 5: the activations are too large for calibration' said
+}
