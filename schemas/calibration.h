@@ -8,7 +8,8 @@
  *               source       where they come from: "calibration-1", "text:SHA-256 of the file", "tokens", "self"
  *               description  XXH3-128 of the model description as text (model/forward/description_text.h), in hex
  *               model        path of the checkpoint
- *               identity     SHA-256 of the identities of its files and its config, in hex
+ *               identity     SHA-256 of the identities of its files and its config, in hex; of text that the model
+ *                            generates, also of everything else that the tokens depend on
  *               body, head   prefix of the names of the model's tensors, "model."; name of the output head, which is
  *                            empty if that is the word embedding
  *               notes        for people, each followed by a newline
@@ -28,6 +29,12 @@
 #define XFP_CALIBRATION_FILE "calibration.h5"
 #define XFP_CALIBRATION_KIND "calibration"
 #define XFP_CALIBRATION_VERSION 2
+
+/* `source`: xfp's own text, text of the model, token ids, or the prefix of the SHA-256 of a file of text. */
+#define XFP_CALIBRATION_DEFAULT "calibration-1"
+#define XFP_CALIBRATION_SELF "self"
+#define XFP_CALIBRATION_TOKENS "tokens"
+#define XFP_CALIBRATION_TEXT "text:"
 
 struct xfp_calibration {
 	char sha256[65], description[33], identity[65];

@@ -9,8 +9,8 @@
  *   /stream         float32 [tokens * hidden]; empty after the last layer
  *   /names          uint8: names of the inputs, then of the tensors, each followed by a newline
  *   /input          compound [inputs] rows, cols: one row a token, or experts_per_token rows a token
- *   /values-NAME    uint16 [rows * cols] of the input NAME: bf16, rounded to nearest even. Of experts_per_token rows of
- *                   a token, row i belongs to the token's expert i
+ *   /values-NAME    uint16 [rows * cols] of the input NAME: bf16, rounded to nearest even. If a token has
+ *                   experts_per_token rows, row i belongs to its expert i; rows without an expert are zero
  *   /experts        uint32 [tokens * experts_per_token] experts of each token, ascending, then XFP_NO_EXPERT if it has
  *                   fewer
  *   /tensor         compound [tensors] input, expert: which rows multiply a tensor; by name, ascending bytewise.
@@ -105,7 +105,8 @@ struct xfp_input_rows {
  * not multiply by the tensor. */
 bool xfp_inputs_find(const struct xfp_inputs *inputs, const char *tensor, uint32_t matrix, struct xfp_input_rows *rows);
 /* List the numbers of these rows, ascending: those for training, or those held out. Returns their count; `row` may be
- * NULL. With expert XFP_NO_EXPERT and several rows a token, all rows that have an expert are listed. */
+ * NULL. With expert XFP_NO_EXPERT all rows are listed; of an input with several rows a token, only those that have an
+ * expert. */
 uint64_t xfp_inputs_list(const struct xfp_inputs *inputs, const struct xfp_input_rows *rows, bool held_out,
 			 uint64_t *row);
 /* Read rows by number: x[count][cols], bf16. Threads may call it at the same time. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/stage.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -48,6 +49,16 @@ static const char *setting(const char *variable, const char *otherwise)
 	return value && *value ? value : otherwise;
 }
 
+/* The stage compares the layer with the model's; each layer has at least one tensor. */
+static enum xfp_status check_layer(const struct xfp_job *job, struct xfp_error *err)
+{
+	uint32_t layer = job->number & ~XFP_LAYER, most = job->ledger->tensor_count;
+
+	return layer <= most ? XFP_OK
+			     : xfp_fail(err, XFP_USAGE, "l%06u: the model has at most %u layers", (unsigned)layer,
+					(unsigned)most);
+}
+
 /* Open everything of the job that all stages need. */
 static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct xfp_error *err)
 {
@@ -57,6 +68,8 @@ static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct x
 	if (!status && xfp_is_layer(job->number)) {
 		status = xfp_ledger_read(path, &job->ledger, err);
 		free(path);
+		if (!status)
+			status = check_layer(job, err);
 		return status ? status : xfp_store_open(cache, &job->store, err);
 	}
 	if (!status)
@@ -247,8 +260,10 @@ static bool read_line(int argc, char **argv, const struct xfp_stage *stage, stru
 						  .text = "keep and continue the pending file, and record synced units",
 						  .set = &call->move };
 	}
-	for (unsigned i = 2, k = 0; stage->options && stage->options[k].name && i < MAX_OPTIONS; i++, k++)
+	for (unsigned i = 2, k = 0; stage->options && stage->options[k].name; i++, k++) {
+		assert(i < MAX_OPTIONS);
 		options[i] = stage->options[k];
+	}
 	snprintf(usage, sizeof usage, "%s [--work DIR] [--cache DIR]%s%s%s %s", program_of(stage),
 		 has_extended(stage) ? " [--extended]"
 		 : stage->run_all    ? " [--expect HEX] [--move]"

@@ -27,9 +27,8 @@
 #include "stages/calibrate/self.h"
 #include "stages/calibrate/windows.h"
 #include "stages/settings/data.h"
+#include "stages/work/work.h"
 
-#define DEFAULT_TEXT "calibration-1"
-#define SELF "self"
 #define LARGEST_TEXT ((size_t)1 << 32)
 
 struct beginning {
@@ -89,7 +88,8 @@ static enum xfp_status encode(struct beginning *b, const char *path, struct xfp_
 		goto done;
 	xfp_sha256(text, size, digest);
 	xfp_hex(digest, sizeof digest, hex);
-	b->calibration.source = b->options->text ? xfp_formatted("text:%s", hex) : strdup(DEFAULT_TEXT);
+	b->calibration.source =
+		b->options->text ? xfp_formatted(XFP_CALIBRATION_TEXT "%s", hex) : strdup(XFP_CALIBRATION_DEFAULT);
 	if (!b->calibration.source)
 		status = xfp_no_memory(err);
 	else if (!(status = xfp_text_encode(tokenizer, text, size, ids, err)))
@@ -107,6 +107,18 @@ static uint64_t window_length(const struct xfp_description *d)
 	return d->context < XFP_WINDOW_TOKENS ? d->context : XFP_WINDOW_TOKENS;
 }
 
+/* Each window has tokens besides the prefix. */
+static enum xfp_status check_prefix(const struct beginning *b, const struct xfp_token_ids *prefix,
+				    struct xfp_error *err)
+{
+	const struct xfp_description *d = b->model.description;
+
+	if (prefix->count < window_length(d))
+		return XFP_OK;
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: the context of %u tokens is too short for calibration",
+			xfp_weights_path(b->model.weights), (unsigned)d->context);
+}
+
 static enum xfp_status cut_text(struct beginning *b, const char *path, struct xfp_error *err)
 {
 	const struct xfp_description *d = b->model.description;
@@ -115,10 +127,7 @@ static enum xfp_status cut_text(struct beginning *b, const char *path, struct xf
 	struct xfp_text_ids text = { .defects = "" };
 	enum xfp_status status = encode(b, path, &text, err);
 
-	if (!status && length <= text.prefix.count)
-		status = xfp_fail(err, XFP_BAD_INPUT, "%s: the context of %u tokens is too short for calibration",
-				  xfp_weights_path(b->model.weights), (unsigned)d->context);
-	if (!status)
+	if (!status && !(status = check_prefix(b, &text.prefix, err)))
 		status = xfp_windows_of_text(&text, length, wanted, &b->windows, err);
 	if (!status && b->windows.sequences < xfp_divide_up(wanted, length))
 		note(b, "%s: has %zu tokens, fewer than the %" PRIu64 " wanted; all whole windows are used",
@@ -132,7 +141,7 @@ static enum xfp_status default_text(struct beginning *b, struct xfp_error *err)
 	char *folder = NULL, *path = NULL;
 	enum xfp_status status = xfp_data_folder(XFP_PIPELINES, &folder, err);
 
-	if (!status && !(path = xfp_formatted("%s/calibration/" DEFAULT_TEXT ".txt", folder)))
+	if (!status && !(path = xfp_formatted("%s/calibration/" XFP_CALIBRATION_DEFAULT ".txt", folder)))
 		status = xfp_no_memory(err);
 	if (!status)
 		status = cut_text(b, path, err);
@@ -154,14 +163,34 @@ static enum xfp_status given_tokens(struct beginning *b, struct xfp_error *err)
 				  xfp_input_name(b->options->tokens), b->windows.length, (unsigned)d->context);
 	if (!status && b->options->token_count)
 		xfp_windows_select(&b->windows, b->options->token_count);
-	if (!status && !(b->calibration.source = strdup("tokens")))
+	if (!status && !(b->calibration.source = strdup(XFP_CALIBRATION_TOKENS)))
 		status = xfp_no_memory(err);
 	return status;
 }
 
-/* ---- text of the model's own --------------------------------------------------------------------- */
+/* ---- text that the model generates --------------------------------------------------------------- */
 
-/* Use the tokens of an earlier run if they are from the same files. */
+/* Add all that the tokens depend on, besides the model's files, to the identity. */
+static void identify_request(struct xfp_calibration *c, const struct xfp_self_request *request)
+{
+	const struct xfp_token_ids *prefix = &request->prefix, *ends = &request->ends;
+	const uint64_t numbers[] = { XFP_ALGORITHM_INPUTS, XFP_SELF_SEED, request->windows,
+				     request->length,      prefix->count, ends->count };
+	struct xfp_sha256 sha;
+	uint8_t digest[32];
+
+	xfp_sha256_init(&sha);
+	xfp_sha256_update(&sha, c->identity, sizeof c->identity);
+	xfp_sha256_update(&sha, numbers, sizeof numbers);
+	if (prefix->count)
+		xfp_sha256_update(&sha, prefix->id, prefix->count * sizeof *prefix->id);
+	if (ends->count)
+		xfp_sha256_update(&sha, ends->id, ends->count * sizeof *ends->id);
+	xfp_sha256_final(&sha, digest);
+	xfp_hex(digest, sizeof digest, c->identity);
+}
+
+/* Use the tokens of an earlier run if nothing that they depend on has changed. */
 static bool reuse(struct beginning *b, size_t windows, size_t length)
 {
 	struct xfp_calibration old;
@@ -169,8 +198,8 @@ static bool reuse(struct beginning *b, size_t windows, size_t length)
 
 	if (xfp_calibration_read(b->work, &old, &found, NULL) || !found)
 		return false;
-	same = !strcmp(old.source, SELF) && !strcmp(old.identity, b->calibration.identity) && old.windows == windows &&
-	       old.length == length;
+	same = !strcmp(old.source, XFP_CALIBRATION_SELF) && !strcmp(old.identity, b->calibration.identity) &&
+	       old.windows == windows && old.length == length;
 	if (same) {
 		b->windows = (struct xfp_tokens){ .sequences = windows, .length = length, .ids = old.ids };
 		old.ids = NULL;
@@ -204,15 +233,14 @@ static enum xfp_status own_tokens(struct beginning *b, struct xfp_error *err)
 	enum xfp_status status = XFP_OK;
 
 	request.windows = xfp_divide_up(wanted, request.length);
-	if (!(b->calibration.source = strdup(SELF)))
+	if (!(b->calibration.source = strdup(XFP_CALIBRATION_SELF)))
 		return xfp_no_memory(err);
 	b->windows.length = request.length;
-	status = find_prefix(b, &request.prefix, err);
-	if (status || request.windows < 2 || reuse(b, request.windows, request.length))
-		goto done;
-	if (!(status = xfp_end_tokens_read(&b->model, &request.ends, err)))
+	(void)((status = find_prefix(b, &request.prefix, err)) || (status = check_prefix(b, &request.prefix, err)) ||
+	       (status = xfp_end_tokens_read(&b->model, &request.ends, err)));
+	identify_request(&b->calibration, &request);
+	if (!status && request.windows >= 2 && !reuse(b, request.windows, request.length))
 		status = xfp_windows_of_model(&b->model, &request, &b->windows, err);
-done:
 	free(request.prefix.id);
 	free(request.ends.id);
 	return status;
@@ -227,7 +255,7 @@ static enum xfp_status own_length(struct beginning *b, struct xfp_error *err)
 	b->windows.length = window_length(d);
 	b->windows.sequences = xfp_divide_up(wanted, b->windows.length);
 	b->windows.ids = calloc(b->windows.sequences, b->windows.length * sizeof *b->windows.ids);
-	b->calibration.source = strdup("self");
+	b->calibration.source = strdup(XFP_CALIBRATION_SELF);
 	return b->windows.ids && b->calibration.source ? XFP_OK : xfp_no_memory(err);
 }
 
@@ -245,15 +273,20 @@ static enum xfp_status get_tokens(struct beginning *b, struct xfp_error *err)
 static enum xfp_status check_windows(const struct beginning *b, struct xfp_error *err)
 {
 	const struct xfp_tokens *windows = &b->windows;
-	const char *path = b->options->self     ? SELF
-			   : b->options->tokens ? b->options->tokens
-			   : b->options->text   ? b->options->text
-						: DEFAULT_TEXT;
+	const char *path = b->options->tokens ? b->options->tokens
+			   : b->options->text ? b->options->text
+					      : XFP_CALIBRATION_DEFAULT;
 	uint32_t vocabulary = b->model.description->vocabulary;
+	uint64_t wanted = b->options->token_count;
 
+	if (windows->sequences < 2 && wanted && xfp_divide_up(wanted, windows->length) < 2)
+		return xfp_fail(err, XFP_BAD_INPUT,
+				"%" PRIu64 " tokens are fewer than two windows of %zu, one of which is held out; use a "
+				"larger token count",
+				wanted, windows->length);
 	if (windows->sequences < 2)
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: has less than two windows of %zu tokens, one of which is held out; use more text",
+				"%s: has fewer than two windows of %zu tokens, one of which is held out; use more text",
 				xfp_input_name(path), windows->length);
 	for (size_t t = 0; t < windows->sequences * windows->length; t++)
 		if (windows->ids[t] >= vocabulary)
@@ -302,6 +335,22 @@ static enum xfp_status describe_model(struct beginning *b, struct xfp_error *err
 	return *c->description && c->model && c->body && c->head ? XFP_OK : xfp_no_memory(err);
 }
 
+/* Remove the stamps of all layers unless the old file has the same windows: they are those of other tokens. */
+static void remove_stamps(const struct beginning *b)
+{
+	const struct xfp_calibration *c = &b->calibration;
+	struct xfp_calibration old;
+	bool found, same;
+	uint32_t layers;
+
+	same = !xfp_calibration_read(b->work, &old, &found, NULL) && found && old.windows == c->windows &&
+	       old.length == c->length && !memcmp(old.ids, c->ids, c->windows * c->length * sizeof *c->ids);
+	layers = old.layers > c->layers ? old.layers : c->layers;
+	for (uint32_t layer = 0; !same && layer <= layers; layer++)
+		xfp_stamp_remove(b->work, XFP_LAYER | layer, XFP_STAMP_INPUTS);
+	xfp_calibration_free(&old);
+}
+
 static enum xfp_status write_calibration(struct beginning *b, const char *work, struct xfp_error *err)
 {
 	struct xfp_calibration *c = &b->calibration;
@@ -316,6 +365,8 @@ static enum xfp_status write_calibration(struct beginning *b, const char *work, 
 		status = status ? status : xfp_no_memory(err);
 	c->notes = b->notes.bytes;
 	b->notes = (struct xfp_text){ .stream = NULL };
+	if (!status)
+		remove_stamps(b);
 	if (status || (status = xfp_calibration_write(work, c, err)))
 		return status;
 	printf("calibration: %" PRIu64 " windows of %" PRIu64 " tokens (%s)\n", c->windows, c->length, c->source);

@@ -44,7 +44,8 @@ int main(int argc, char **argv)
 		  .range = { "a number of tokens", 2, (uint64_t)1 << 40 } },
 		{ .name = "memory",
 		  .value = "SIZE",
-		  .text = "limit for windows computed together (default: 2GiB)",
+		  .text = "limit for windows computed together (default: 2GiB; with --self, half of the "
+			  "available memory)",
 		  .into_size = &o.memory,
 		  .range = { "a size such as 2GiB", 1, UINT64_MAX } },
 		{ .name = "threads",
@@ -62,7 +63,8 @@ int main(int argc, char **argv)
 		.options = options,
 		.usage = "[--memory SIZE] [--threads N]",
 		.apart = { .chosen = &o.begin,
-			   .usage = "--begin [--text FILE | --tokens FILE | --self] [--token-count N]",
+			   .usage = "--begin [--text FILE | --tokens FILE | --self] [--token-count N] "
+				    "[--memory SIZE] [--threads N]",
 			   .operand = "MODEL",
 			   .run = begin },
 		.own = &o,

@@ -75,7 +75,8 @@ static enum xfp_status find_input(struct xfp_capture *c, const struct xfp_observ
 	if (i < in->input_count)
 		return XFP_OK;
 	if (i == XFP_MAX_INPUTS || c->begun || strlen(product->input) >= sizeof in->input[i].name)
-		return xfp_fail(err, XFP_FAILED, "%s: unexpected input \"%s\"", product->tensor, product->input);
+		return xfp_fail(err, XFP_FAILED, "%s: unexpected input \"%s\"; this is a bug in xfp", product->tensor,
+				product->input);
 	input = &in->input[i];
 	*input = (struct xfp_layer_input){ .rows = in->tokens * each, .cols = product->cols };
 	strcpy(input->name, product->input);
@@ -96,9 +97,10 @@ static enum xfp_status add_tensor(struct xfp_capture *c, const struct xfp_observ
 
 	for (uint32_t i = in->tensor_count; i-- > 0;)
 		if (!strcmp(in->tensors[i].name, product->tensor))
-			return in->tensors[i].input == input ? XFP_OK
-							     : xfp_fail(err, XFP_FAILED, "%s: multiplies two inputs",
-									xfp_printable(product->tensor).text);
+			return in->tensors[i].input == input
+				       ? XFP_OK
+				       : xfp_fail(err, XFP_FAILED, "%s: multiplies two inputs; this is a bug in xfp",
+						  xfp_printable(product->tensor).text);
 	if (in->tensor_count == c->tensor_capacity) {
 		uint32_t capacity = 2 * c->tensor_capacity + 16;
 
@@ -167,7 +169,8 @@ enum xfp_status xfp_capture_observe(void *context, const struct xfp_observed *pr
 	if (c->filled[input])
 		return XFP_OK;
 	if (product->count != c->tokens || product->tokens)
-		return xfp_fail(err, XFP_FAILED, "%s: unexpected vectors", xfp_printable(product->tensor).text);
+		return xfp_fail(err, XFP_FAILED, "%s: unexpected vectors; this is a bug in xfp",
+				xfp_printable(product->tensor).text);
 	c->filled[input] = true;
 	return convert(c, product->input, product->x, product->count * product->cols, c->values[input], err);
 }

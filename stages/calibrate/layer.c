@@ -2,8 +2,8 @@
 /*
  * layer.c - one layer: read the residual stream after the layer before, compute, store inputs and stream.
  *
- * This step runs alone, layer after layer, so it starts a thread for each processor, whatever the number of jobs is;
- * units of earlier layers that are fitted meanwhile share the processors.
+ * Layers are computed one after the other, each with all threads that graph.mk passes as --threads (without it, one for
+ * each processor). Units of earlier layers that are fitted meanwhile share the processors.
  */
 #include "stages/calibrate/layer.h"
 
@@ -252,9 +252,9 @@ static uint64_t portion_bytes(void *context, uint64_t windows)
 /* Windows of a portion: as many as memory allows, in portions of nearly one size. */
 static uint64_t windows_per_portion(struct portion *portion, uint64_t windows, uint64_t memory)
 {
-	uint64_t most = xfp_largest_batch(windows, memory ? memory : MEMORY, portion_bytes, portion);
+	uint64_t limit = xfp_largest_batch(windows, memory ? memory : MEMORY, portion_bytes, portion);
 
-	return xfp_divide_up(windows, xfp_divide_up(windows, most));
+	return xfp_divide_up(windows, xfp_divide_up(windows, limit));
 }
 
 uint64_t xfp_calibrate_layer_bytes(const struct xfp_description *description, uint64_t windows, uint64_t length,
@@ -288,7 +288,8 @@ static enum xfp_status check_stream(const struct layer_run *run, const float *x,
 		     : XFP_OK;
 }
 
-/* The final norm's output, which the output head multiplies. A tied head is no tensor of its own. */
+/* Capture the final norm's output, which the output head multiplies. A tied head has an empty name: its
+ * input is stored, but no tensor. */
 static enum xfp_status capture_head(struct layer_run *run, const struct xfp_forward *view, float *x,
 				    struct xfp_error *err)
 {
@@ -328,7 +329,7 @@ static enum xfp_status compute(struct layer_run *run, struct xfp_artifact *artif
 	const struct xfp_description *d = run->model.description;
 	const struct xfp_calibration *c = &run->calibration;
 	struct portion portion = { d, run->layer, c->length, xfp_team_threads(run->team) };
-	uint64_t most = windows_per_portion(&portion, c->windows, run->options->memory), weights = 0, some;
+	uint64_t per_portion = windows_per_portion(&portion, c->windows, run->options->memory), weights = 0, count;
 	const struct xfp_inputs shape = { .layer = run->layer,
 					  .hidden = c->hidden,
 					  .tokens = tokens_of(run),
@@ -340,18 +341,18 @@ static enum xfp_status compute(struct layer_run *run, struct xfp_artifact *artif
 					  .source_count = run->source_count,
 					  .sources = run->sources };
 	struct xfp_capture capture;
-	enum xfp_status status = xfp_capture_open(&capture, &shape, most * c->length, err);
-	float *x = malloc(most * c->length * c->hidden * sizeof *x);
+	enum xfp_status status = xfp_capture_open(&capture, &shape, per_portion * c->length, err);
+	float *x = malloc(per_portion * c->length * c->hidden * sizeof *x);
 
 	for (uint32_t i = 0; i < run->source_count; i++)
 		weights += run->job->ledger->tensors[run->tensors[i]].bytes * 8 /
 			   xfp_dtype_bits(run->job->ledger->tensors[run->tensors[i]].dtype);
-	xfp_watch_more(run->job->ledger->watcher, weights * xfp_divide_up(c->windows, most));
+	xfp_watch_more(run->job->ledger->watcher, weights * xfp_divide_up(c->windows, per_portion));
 	if (!status && !x)
 		status = xfp_no_memory(err);
-	for (uint64_t first = 0; !status && first < c->windows; first += some) {
-		some = c->windows - first < most ? c->windows - first : most;
-		status = compute_portion(run, &capture, first, some, x, artifact, err);
+	for (uint64_t first = 0; !status && first < c->windows; first += count) {
+		count = c->windows - first < per_portion ? c->windows - first : per_portion;
+		status = compute_portion(run, &capture, first, count, x, artifact, err);
 	}
 	if (!status)
 		status = xfp_capture_end(&capture, artifact, err);

@@ -13,9 +13,7 @@
 #include "model/sample.h"
 #include "runtime/team.h"
 
-#define SEED 0x78667063616c /* "xfpcal" */
-
-static const struct xfp_sampling sampling = { .temperature = 1, .top_p = 1, .seed = SEED };
+static const struct xfp_sampling sampling = { .temperature = 1, .top_p = 1, .seed = XFP_SELF_SEED };
 
 struct self {
 	const struct xfp_model *model;
@@ -137,10 +135,10 @@ static size_t begin_windows(const struct self *self)
 	for (size_t i = 0; i < self->count; i++) {
 		uint32_t *window = window_of(self, i);
 
-		for (size_t t = 0; t < prefix->count && t < self->request->length; t++)
+		for (size_t t = 0; t < prefix->count; t++)
 			window[t] = prefix->id[t];
 		if (!prefix->count)
-			window[0] = (uint32_t)(xfp_random_uniform(SEED, self->first + i, 0) *
+			window[0] = (uint32_t)(xfp_random_uniform(XFP_SELF_SEED, self->first + i, 0) *
 					       self->model->description->vocabulary);
 		self->begun[i] = prefix->count;
 	}

@@ -5,8 +5,11 @@
 #include "model/model.h"
 #include "model/tokens.h"
 
+#define XFP_SELF_SEED 0x78667063616c /* "xfpcal" */
+
 struct xfp_self_request {
-	struct xfp_token_ids prefix, ends; /* tokens that begin a text, and those that end one; may be empty */
+	/* Tokens that begin a text, fewer than `length`, and those that end one; may be empty. */
+	struct xfp_token_ids prefix, ends;
 	size_t windows, length;
 	uint64_t memory; /* limit of windows that are generated together */
 	unsigned threads;

@@ -240,6 +240,18 @@ self_attn.qkv_proj attention" ]
 	run -1 cmp -s <(head -n 1 after) out.xfp.work/l000000-inputs
 }
 
+@test "other tokens remove the stamps of layers" {
+	make_model m --layers 1
+	tokens t.npy 'np.arange(40).reshape(4, 10) % 96'
+	begun m --tokens t.npy
+	calibrated 1
+	xfp-calibrate --begin --tokens t.npy m
+	[ -e out.xfp.work/l000000-inputs ]
+	tokens t.npy 'np.arange(40).reshape(8, 5) % 96'
+	xfp-calibrate --begin --tokens t.npy m
+	[ ! -e out.xfp.work/l000000-inputs ] && [ ! -e out.xfp.work/l000001-inputs ]
+}
+
 @test "keys change with the length of a window, and with the type of a tensor" {
 	make_model m --layers 1
 	tokens t.npy 'np.arange(160).reshape(4, 40) % 96'
@@ -292,7 +304,10 @@ refused() { # STATUS MESSAGE COMMAND...
 	tokens t.npy 'np.full((3, 10), 96)'
 	refused 3 "t.npy: token 0 of window 0 is 96, and the model's vocabulary has 96" "${begin[@]}" --tokens t.npy m
 	tokens t.npy 'np.zeros((1, 10), int)'
-	refused 3 "t.npy: has less than two windows of 10 tokens" "${begin[@]}" --tokens t.npy m
+	refused 3 "t.npy: has fewer than two windows of 10 tokens" "${begin[@]}" --tokens t.npy m
+	tokens t.npy 'np.zeros((4, 10), int)'
+	refused 3 "5 tokens are fewer than two windows of 10, one of which is held out; use a larger token count" \
+		"${begin[@]}" --tokens t.npy --token-count 5 m
 	tokens t.npy 'np.zeros((2, 1025), int)'
 	refused 3 "longer than the model's context of 1024" "${begin[@]}" --tokens t.npy m
 	refused 3 "t.npz: no such file" "${begin[@]}" --tokens t.npz m
@@ -304,6 +319,8 @@ refused() { # STATUS MESSAGE COMMAND...
 	"${begin[@]}" --tokens t.npy m
 	refused 2 "the model has 1 layers; the last step is l000001" xfp-calibrate l2
 	refused 75 "no inputs of layer 0 yet" xfp-calibrate l1
+	refused 2 "l2000000000: the model has at most" xfp-calibrate l2000000000
+	[ -z "$(find out.xfp.work -size +1G)" ]
 	[ -z "$(ls out.xfp.work | grep inputs)" ]
 }
 
@@ -392,7 +409,7 @@ refused() { # STATUS MESSAGE COMMAND...
 	grep -q "^calibration: 3 windows of 512 tokens (text:$(sha short.txt))" said
 	grep -q '^note: short.txt: has [0-9]* tokens, fewer than the 32768 wanted' said
 	head -c 600 short.txt >shorter.txt
-	refused 3 "shorter.txt: has less than two windows of 512 tokens" xfp-calibrate --begin --text shorter.txt m
+	refused 3 "shorter.txt: has fewer than two windows of 512 tokens" xfp-calibrate --begin --text shorter.txt m
 }
 
 @test "windows begin with the token of config.json if the tokenizer has none" {
@@ -440,8 +457,12 @@ json.dump(tokenizer, open("m/tokenizer.json", "w"))'
 	poke m/model.safetensors model.norm.weight 3 8040
 	"${own[@]}" m | grep generating
 	run -1 test "$(sha out.xfp.work/calibration.h5)" = "$expected"
+	"${own[@]}" m >said
+	run -1 grep generating said
+	echo '{"eos_token_id": [1, 2, 3]}' >m/generation_config.json
+	"${own[@]}" m | grep generating
 	refused 2 "contradict one another" xfp-calibrate --begin --self --text m/config.json m
-	refused 3 "self: has less than two windows of 512 tokens" xfp-calibrate --begin --self --token-count 512 m
+	refused 3 "512 tokens are fewer than two windows of 512, one of which is held out; use a larger" xfp-calibrate --begin --self --token-count 512 m
 }
 
 @test "text of the model's own: after the end of a text, the next one begins" {
@@ -463,7 +484,10 @@ json.dump(config, open("m/config.json", "w"))' "$1"
 	    assert all(after == 5 for token, after in zip(window, window[1:]) if token > 5)
 	assert (ids == 5).mean() < .6
 	EOF
-	edit_config 'config["bos_token_id"] = None'
+	edit_config 'config["max_position_embeddings"] = 1'
+	refused 3 "the context of 1 tokens is too short for calibration" \
+		xfp-calibrate --begin --self --token-count 1024 m
+	edit_config 'config["bos_token_id"], config["max_position_embeddings"] = None, 1024'
 	rm out.xfp.work/calibration.h5
 	xfp-calibrate --begin --self --token-count 1024 m >said
 	grep -q '^note: neither tokenizer.json nor config.json has a token that begins a text' said
