@@ -13,8 +13,6 @@
 #include "conversion/state/layers.h"
 #include "stages/work/stages.h"
 
-#define SELF "self" /* source of text that the model generates */
-
 /* Remove the calibration of an earlier run. prepare removes stamps of layers. */
 static enum xfp_status remove_old(const char *work, struct xfp_error *err)
 {
@@ -88,8 +86,9 @@ static enum xfp_status check_source(const struct xfp_conversion *c, struct xfp_e
 {
 	const struct xfp_calibration_request *wanted = &c->request->calibration;
 	const struct xfp_calibrated *theirs = &c->request->parameters.calibration;
-	bool text = !strncmp(theirs->source, "text:", 5), ids = !strcmp(theirs->source, "tokens"),
-	     self = !strcmp(theirs->source, SELF);
+	bool text = xfp_after_prefix(theirs->source, XFP_CALIBRATION_TEXT),
+	     ids = !strcmp(theirs->source, XFP_CALIBRATION_TOKENS),
+	     self = !strcmp(theirs->source, XFP_CALIBRATION_SELF);
 
 	if (!*theirs->sha256 || (!!wanted->text == text && !!wanted->ids == ids && (self || !wanted->self)))
 		return XFP_OK;
@@ -129,7 +128,7 @@ static bool has_own_text(const struct xfp_conversion *c, uint64_t tokens)
 {
 	struct xfp_calibration calibration = { 0 };
 	bool found, own = !xfp_calibration_read(c->request->work, &calibration, &found, NULL) && found &&
-			  !strcmp(calibration.source, SELF) &&
+			  !strcmp(calibration.source, XFP_CALIBRATION_SELF) &&
 			  (!tokens || calibration.windows == xfp_divide_up(tokens, calibration.length));
 
 	xfp_calibration_free(&calibration);
@@ -141,7 +140,7 @@ int xfp_run_calibrate(struct xfp_conversion *c, const char *work, struct xfp_err
 	static const char generating[] = "note: the model generates the calibration text, token by token; the log has "
 					 "the cost";
 	const struct xfp_calibration_request *wanted = &c->request->calibration;
-	bool self = wanted->self || !strcmp(c->request->parameters.calibration.source, SELF);
+	bool self = wanted->self || !strcmp(c->request->parameters.calibration.source, XFP_CALIBRATION_SELF);
 	bool dry = self && c->request->dry_run;
 	int status;
 
