@@ -8,7 +8,6 @@
 
 #include "base/bytes.h"
 #include "base/system/file.h"
-#include "conversion/place.h"
 #include "conversion/run_make.h"
 #include "conversion/state/layers.h"
 #include "stages/work/stages.h"
@@ -36,10 +35,8 @@ static int begin(struct xfp_conversion *c, const char *work, bool self, struct x
 	const struct xfp_calibration_request *wanted = &c->request->calibration;
 	const uint64_t tokens = wanted_tokens(c);
 	const char *argv[12] = { XFP_CALIBRATE_PROGRAM, "--begin", "--work", work };
-	off_t before = xfp_log_size(&c->place);
 	unsigned count = 4;
 	char number[24];
-	int status;
 
 	if (self)
 		argv[count++] = c->request->dry_run ? "--self-length" : "--self";
@@ -54,13 +51,7 @@ static int begin(struct xfp_conversion *c, const char *work, bool self, struct x
 	}
 	argv[count++] = "--";
 	argv[count++] = c->request->model;
-	status = xfp_run(&c->place, c->signals, argv, NULL, NULL, NULL, err);
-	if (status || !c->request->quiet)
-		xfp_log_show(c, before);
-	if (status)
-		xfp_log_keep(&c->place, before);
-	/* Its options come from the user. */
-	return status == XFP_USAGE ? XFP_USAGE : (int)xfp_child_status(status);
+	return xfp_run_program(c, argv, err);
 }
 
 /* Report what the program noted: a text that is too short, for example. */

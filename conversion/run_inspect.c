@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "conversion/place.h"
+#include "conversion/run_make.h"
 #include "schemas/setting.h"
 #include "stages/work/stages.h"
 
@@ -66,7 +66,6 @@ static void add_policy(struct argument_words *words, const struct xfp_parameters
 int xfp_run_inspect(struct xfp_conversion *c, const char *work, struct xfp_error *err)
 {
 	struct argument_words words = { .word = NULL };
-	off_t before = xfp_log_size(&c->place);
 	int status;
 
 	add(&words, XFP_INSPECT_PROGRAM);
@@ -82,12 +81,7 @@ int xfp_run_inspect(struct xfp_conversion *c, const char *work, struct xfp_error
 	if (words.failed)
 		status = (int)xfp_no_memory(err);
 	else
-		status = xfp_run(&c->place, c->signals, (const char *const *)words.word, NULL, NULL, NULL, err);
+		status = xfp_run_program(c, (const char *const *)words.word, err);
 	words_free(&words);
-	if (status || !c->request->quiet)
-		xfp_log_show(c, before);
-	if (status)
-		xfp_log_keep(&c->place, before);
-	/* Its options come from the user. */
-	return status == XFP_USAGE ? XFP_USAGE : (int)xfp_child_status(status);
+	return status;
 }

@@ -14,6 +14,7 @@
 #include "base/system/clock.h"
 #include "base/system/processors.h"
 #include "conversion/make_log.h"
+#include "conversion/place.h"
 #include "conversion/todo.h"
 #include "stages/settings/data.h"
 #include "stages/work/crash.h"
@@ -181,6 +182,18 @@ int xfp_run(const struct xfp_conversion_place *place, struct xfp_signals *signal
 			tick(context);
 	}
 	return finish(&child, argv[0], status, signals, err);
+}
+
+int xfp_run_program(struct xfp_conversion *c, const char *const *argv, struct xfp_error *err)
+{
+	off_t before = xfp_log_size(&c->place);
+	int status = xfp_run(&c->place, c->signals, argv, NULL, NULL, NULL, err);
+
+	if (status || !c->request->quiet)
+		xfp_log_show(c, before);
+	if (status)
+		xfp_log_keep(&c->place, before);
+	return status == XFP_USAGE ? XFP_USAGE : (int)xfp_child_status(status);
 }
 
 /* ---- make -------------------------------------------------------------------------------------- */

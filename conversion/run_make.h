@@ -29,6 +29,9 @@ static inline enum xfp_status xfp_child_status(int status)
 }
 
 /* Run make for the units of todo.mk. */
+/* Run a program whose options come from the user, such as xfp-inspect; show its messages. XFP_USAGE is kept. */
+int xfp_run_program(struct xfp_conversion *c, const char *const *argv, struct xfp_error *err);
+
 int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_error *err);
 
 #endif
