@@ -146,15 +146,7 @@ digest_of_all() { # LAST
 
 # A generated model of a family: which tensors multiply which input.
 inputs_of_family() { # FAMILY LAYER
-	"$PYTHON" "$srcdir/tests/families.py" make "$1" m
-	"$PYTHON" - <<-'EOF'
-	import json
-	import numpy as np
-	config = json.load(open("m/config.json"))
-	config.get("text_config", config)["max_position_embeddings"] = 64
-	json.dump(config, open("m/config.json", "w"))
-	np.save("t.npy", np.arange(60).reshape(2, 30) ** 2 % 128)
-	EOF
+	make_family "$1"
 	begun m --tokens t.npy >/dev/null
 	calibrated "$2"
 	"$PYTHON" - "$2" <<-'EOF'

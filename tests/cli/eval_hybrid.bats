@@ -16,15 +16,7 @@ worth() { # MODEL
 
 # A bundle that keeps all tensors has the source's perplexity; a coarse bundle that of its unpacked weights.
 is_evaluated() { # MODEL
-	"$PYTHON" "$srcdir/tests/families.py" make "$1" m
-	"$PYTHON" - <<-'EOF'
-	import json
-	import numpy as np
-	config = json.load(open("m/config.json"))
-	config.get("text_config", config)["max_position_embeddings"] = 64
-	json.dump(config, open("m/config.json", "w"))
-	np.save("t.npy", np.arange(60).reshape(2, 30) ** 2 % 128)
-	EOF
+	make_family "$1"
 	keep=(--lm-head keep)
 	for class in attention linear_attention dense_mlp routed_expert shared_expert mtp embedding; do
 		keep+=(--format "$class=keep")

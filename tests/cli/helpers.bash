@@ -23,6 +23,19 @@ make_model() { # NAME OPTION...
 	"$XFP_TEST_TOOLS/make-checkpoint" "${small[@]}" "${@:2}" "$1"
 }
 
+# A generated model m of a family with a context of 64 tokens, and two sequences of token ids, t.npy.
+make_family() { # FAMILY
+	"$PYTHON" "$srcdir/tests/families.py" make "$1" m
+	"$PYTHON" - <<-'EOF'
+	import json
+	import numpy as np
+	config = json.load(open("m/config.json"))
+	config.get("text_config", config)["max_position_embeddings"] = 64
+	json.dump(config, open("m/config.json", "w"))
+	np.save("t.npy", np.arange(60).reshape(2, 30) ** 2 % 128)
+	EOF
+}
+
 make_bad() { # KIND FOLDER
 	"$PYTHON" "$srcdir/tests/make-bad-checkpoint.py" "$1" "$2"
 }
