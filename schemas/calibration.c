@@ -219,3 +219,26 @@ uint32_t xfp_calibration_tensors(const struct xfp_calibration *c, const struct x
 	}
 	return count;
 }
+
+enum xfp_status xfp_layer_sources_list(struct xfp_layer_sources *sources, const struct xfp_calibration *c,
+				       const struct xfp_ledger *ledger, uint32_t layer, struct xfp_error *err)
+{
+	sources->count = xfp_calibration_tensors(c, ledger, layer, NULL);
+	sources->tensor = calloc(sources->count + (size_t)1, sizeof *sources->tensor);
+	sources->source = calloc(sources->count + (size_t)1, sizeof *sources->source);
+	if (!sources->tensor || !sources->source) {
+		xfp_layer_sources_free(sources);
+		return xfp_no_memory(err);
+	}
+	xfp_calibration_tensors(c, ledger, layer, sources->tensor);
+	for (uint32_t i = 0; i < sources->count; i++)
+		sources->source[i].name = ledger->tensors[sources->tensor[i]].name;
+	return XFP_OK;
+}
+
+void xfp_layer_sources_free(struct xfp_layer_sources *sources)
+{
+	free(sources->tensor);
+	free(sources->source);
+	*sources = (struct xfp_layer_sources){ .count = 0 };
+}

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "base/xfp_error.h"
+#include "schemas/inputs.h"
 #include "schemas/ledger.h"
 
 #define XFP_CALIBRATION_FILE "calibration.h5"
@@ -61,5 +62,16 @@ bool xfp_calibration_layer(const struct xfp_calibration *calibration, const char
  * count; `list` may be NULL. */
 uint32_t xfp_calibration_tensors(const struct xfp_calibration *calibration, const struct xfp_ledger *ledger,
 				 uint32_t layer, uint32_t *list);
+
+/* These tensors with room for their digests. Names are the ledger's. After a failure there is nothing to
+ * free. */
+struct xfp_layer_sources {
+	uint32_t *tensor; /* [count] */
+	struct xfp_input_source *source;
+	uint32_t count;
+};
+enum xfp_status xfp_layer_sources_list(struct xfp_layer_sources *sources, const struct xfp_calibration *calibration,
+				       const struct xfp_ledger *ledger, uint32_t layer, struct xfp_error *err);
+void xfp_layer_sources_free(struct xfp_layer_sources *sources);
 
 #endif

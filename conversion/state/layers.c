@@ -14,34 +14,10 @@
 
 /* ---- tensors ----------------------------------------------------------------------------------- */
 
-struct tensors {
-	uint32_t *list; /* numbers of the ledger's tensors, in order of name */
-	uint32_t count;
-	struct xfp_input_source *sources;
-};
-
-static void tensors_free(struct tensors *tensors)
-{
-	free(tensors->list);
-	free(tensors->sources);
-}
-
-static enum xfp_status list_tensors(const struct xfp_conversion *c, uint32_t layer, struct tensors *tensors,
+static enum xfp_status list_sources(const struct xfp_conversion *c, uint32_t layer, struct xfp_layer_sources *sources,
 				    struct xfp_error *err)
 {
-	const struct xfp_ledger *ledger = c->units.ledger;
-
-	tensors->count = xfp_calibration_tensors(&c->layers.calibration, ledger, layer, NULL);
-	tensors->list = calloc(tensors->count + (size_t)1, sizeof *tensors->list);
-	tensors->sources = calloc(tensors->count + (size_t)1, sizeof *tensors->sources);
-	if (!tensors->list || !tensors->sources) {
-		tensors_free(tensors);
-		return xfp_no_memory(err);
-	}
-	xfp_calibration_tensors(&c->layers.calibration, ledger, layer, tensors->list);
-	for (uint32_t i = 0; i < tensors->count; i++)
-		tensors->sources[i].name = ledger->tensors[tensors->list[i]].name;
-	return XFP_OK;
+	return xfp_layer_sources_list(sources, &c->layers.calibration, c->units.ledger, layer, err);
 }
 
 /* Identify a whole tensor for the manifest, which stores digests of matrices as well: its file, and its elements as one
@@ -65,16 +41,16 @@ static const struct xfp_source_file *place_of(const struct xfp_ledger *ledger, u
 enum digest_use { GET_DIGESTS, PUT_DIGESTS, REMOVE_DIGESTS };
 
 /* Get, store or remove the digests of tensors in the manifest. XFP_FAILED without a message: one is missing. */
-static enum xfp_status use_digests(struct xfp_conversion *c, struct tensors *tensors, enum digest_use use,
+static enum xfp_status use_digests(struct xfp_conversion *c, struct xfp_layer_sources *sources, enum digest_use use,
 				   struct xfp_error *err)
 {
 	struct xfp_manifest *manifest = c->place.manifest;
 	enum xfp_status status = XFP_OK;
 
-	for (uint32_t i = 0; !status && i < tensors->count; i++) {
+	for (uint32_t i = 0; !status && i < sources->count; i++) {
 		char region[168];
-		const struct xfp_source_file *file = place_of(c->units.ledger, tensors->list[i], region);
-		uint8_t *digest = tensors->sources[i].digest;
+		const struct xfp_source_file *file = place_of(c->units.ledger, sources->tensor[i], region);
+		uint8_t *digest = sources->source[i].digest;
 
 		if (use == REMOVE_DIGESTS)
 			xfp_manifest_remove_source(manifest, file->path, region, NULL);
@@ -91,17 +67,17 @@ static enum xfp_status use_digests(struct xfp_conversion *c, struct tensors *ten
 static enum xfp_status find_digest(struct xfp_conversion *c, uint32_t layer, struct xfp_error *err)
 {
 	struct xfp_layer_state *state = &c->layers.state[layer];
-	struct tensors tensors;
+	struct xfp_layer_sources sources;
 	enum xfp_status status;
 
 	if (state->known || c->request->rehash || !c->place.manifest)
 		return XFP_OK;
-	if ((status = list_tensors(c, layer, &tensors, err)))
+	if ((status = list_sources(c, layer, &sources, err)))
 		return status;
-	if (!use_digests(c, &tensors, GET_DIGESTS, NULL) &&
-	    !(status = xfp_inputs_digest(tensors.sources, tensors.count, state->digest, err)))
+	if (!use_digests(c, &sources, GET_DIGESTS, NULL) &&
+	    !(status = xfp_inputs_digest(sources.source, sources.count, state->digest, err)))
 		state->known = true;
-	tensors_free(&tensors);
+	xfp_layer_sources_free(&sources);
 	return status;
 }
 
@@ -128,19 +104,19 @@ static enum xfp_status find_key(struct xfp_conversion *c, uint32_t layer, struct
 }
 
 /* Copy the digests from an artifact of the same tensors; false if they are others. */
-static bool match(const struct xfp_inputs *inputs, uint32_t layer, struct tensors *tensors)
+static bool match(const struct xfp_inputs *inputs, uint32_t layer, struct xfp_layer_sources *sources)
 {
-	bool same = inputs->layer == layer && inputs->source_count == tensors->count;
+	bool same = inputs->layer == layer && inputs->source_count == sources->count;
 
-	for (uint32_t i = 0; same && i < tensors->count; i++) {
-		same = !strcmp(inputs->sources[i].name, tensors->sources[i].name);
-		memcpy(tensors->sources[i].digest, inputs->sources[i].digest, sizeof inputs->sources[i].digest);
+	for (uint32_t i = 0; same && i < sources->count; i++) {
+		same = !strcmp(inputs->sources[i].name, sources->source[i].name);
+		memcpy(sources->source[i].digest, inputs->sources[i].digest, sizeof inputs->sources[i].digest);
 	}
 	return same;
 }
 
 static enum xfp_status read_digests(const struct xfp_conversion *c, uint32_t layer, const char *key,
-				    struct tensors *tensors, bool *same, struct xfp_error *err)
+				    struct xfp_layer_sources *sources, bool *same, struct xfp_error *err)
 {
 	char *path = xfp_store_path(&c->place.store, key);
 	struct xfp_artifact artifact = { 0 };
@@ -151,7 +127,7 @@ static enum xfp_status read_digests(const struct xfp_conversion *c, uint32_t lay
 
 	if (!status)
 		status = xfp_inputs_read(&artifact, &inputs, err);
-	*same = !status && match(&inputs, layer, tensors);
+	*same = !status && match(&inputs, layer, sources);
 	xfp_inputs_free(&inputs);
 	xfp_artifact_close(&artifact);
 	free(path);
@@ -161,20 +137,20 @@ static enum xfp_status read_digests(const struct xfp_conversion *c, uint32_t lay
 enum xfp_status xfp_layers_record(struct xfp_conversion *c, uint32_t layer, const char *key, struct xfp_error *err)
 {
 	struct xfp_layer_state *state = &c->layers.state[layer];
-	struct tensors tensors;
-	enum xfp_status status = list_tensors(c, layer, &tensors, err);
+	struct xfp_layer_sources sources;
+	enum xfp_status status = list_sources(c, layer, &sources, err);
 	bool same;
 
 	if (status)
 		return status;
-	status = read_digests(c, layer, key, &tensors, &same, err);
-	if (!status && same && xfp_tensors_unchanged(c->units.ledger, tensors.list, tensors.count)) {
-		status = xfp_inputs_digest(tensors.sources, tensors.count, state->digest, err);
+	status = read_digests(c, layer, key, &sources, &same, err);
+	if (!status && same && xfp_tensors_unchanged(c->units.ledger, sources.tensor, sources.count)) {
+		status = xfp_inputs_digest(sources.source, sources.count, state->digest, err);
 		state->known = state->in_store = !status;
 		if (!status)
-			status = use_digests(c, &tensors, PUT_DIGESTS, err);
+			status = use_digests(c, &sources, PUT_DIGESTS, err);
 	}
-	tensors_free(&tensors);
+	xfp_layer_sources_free(&sources);
 	/* Units of the layer may be prepared before the next round. The manifest is only an index. */
 	if (state->known && find_key(c, layer, status ? NULL : err) && !status)
 		return XFP_FAILED;
@@ -183,13 +159,13 @@ enum xfp_status xfp_layers_record(struct xfp_conversion *c, uint32_t layer, cons
 
 void xfp_layers_invalidate(struct xfp_conversion *c, uint32_t layer)
 {
-	struct tensors tensors;
+	struct xfp_layer_sources sources;
 
 	c->layers.state[layer].known = false;
-	if (list_tensors(c, layer, &tensors, NULL))
+	if (list_sources(c, layer, &sources, NULL))
 		return;
-	use_digests(c, &tensors, REMOVE_DIGESTS, NULL);
-	tensors_free(&tensors);
+	use_digests(c, &sources, REMOVE_DIGESTS, NULL);
+	xfp_layer_sources_free(&sources);
 }
 
 void xfp_layers_invalidate_all(struct xfp_conversion *c)

@@ -107,6 +107,11 @@ static uint64_t window_length(const struct xfp_description *d)
 	return d->context < XFP_WINDOW_TOKENS ? d->context : XFP_WINDOW_TOKENS;
 }
 
+static uint64_t wanted_tokens(const struct beginning *b)
+{
+	return b->options->token_count ? b->options->token_count : xfp_default_tokens(b->model.description);
+}
+
 /* Each window has tokens besides the prefix. */
 static enum xfp_status check_prefix(const struct beginning *b, const struct xfp_token_ids *prefix,
 				    struct xfp_error *err)
@@ -123,7 +128,7 @@ static enum xfp_status cut_text(struct beginning *b, const char *path, struct xf
 {
 	const struct xfp_description *d = b->model.description;
 	uint64_t length = window_length(d);
-	uint64_t wanted = b->options->token_count ? b->options->token_count : xfp_default_tokens(d);
+	uint64_t wanted = wanted_tokens(b);
 	struct xfp_text_ids text = { .defects = "" };
 	enum xfp_status status = encode(b, path, &text, err);
 
@@ -226,7 +231,7 @@ static enum xfp_status find_prefix(struct beginning *b, struct xfp_token_ids *pr
 static enum xfp_status own_tokens(struct beginning *b, struct xfp_error *err)
 {
 	const struct xfp_description *d = b->model.description;
-	uint64_t wanted = b->options->token_count ? b->options->token_count : xfp_default_tokens(d);
+	uint64_t wanted = wanted_tokens(b);
 	struct xfp_self_request request = { .length = window_length(d),
 					    .memory = b->options->memory ? b->options->memory : xfp_default_memory(),
 					    .threads = b->options->threads };
@@ -250,7 +255,7 @@ static enum xfp_status own_tokens(struct beginning *b, struct xfp_error *err)
 static enum xfp_status own_length(struct beginning *b, struct xfp_error *err)
 {
 	const struct xfp_description *d = b->model.description;
-	uint64_t wanted = b->options->token_count ? b->options->token_count : xfp_default_tokens(d);
+	uint64_t wanted = wanted_tokens(b);
 
 	b->windows.length = window_length(d);
 	b->windows.sequences = xfp_divide_up(wanted, b->windows.length);

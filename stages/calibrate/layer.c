@@ -33,9 +33,7 @@ struct layer_run {
 	const struct xfp_calibrate_options *options;
 	uint32_t layer;
 	struct xfp_calibration calibration;
-	uint32_t *tensors; /* [source_count] the ledger's tensors that determine the layer */
-	struct xfp_input_source *sources;
-	uint32_t source_count;
+	struct xfp_layer_sources sources;
 	char previous_key[33]; /* "" for the first layer */
 	struct xfp_artifact previous;
 	struct xfp_inputs previous_inputs;
@@ -76,19 +74,12 @@ static enum xfp_status read_calibration(struct layer_run *run, struct xfp_error 
 
 static enum xfp_status list_sources(struct layer_run *run, struct xfp_error *err)
 {
-	const struct xfp_ledger *ledger = run->job->ledger;
+	enum xfp_status status =
+		xfp_layer_sources_list(&run->sources, &run->calibration, run->job->ledger, run->layer, err);
 
-	run->source_count = xfp_calibration_tensors(&run->calibration, ledger, run->layer, NULL);
-	run->tensors = calloc(run->source_count + (size_t)1, sizeof *run->tensors);
-	run->sources = calloc(run->source_count + (size_t)1, sizeof *run->sources);
-	if (!run->tensors || !run->sources)
-		return xfp_no_memory(err);
-	if (!run->source_count)
-		return xfp_fail(err, XFP_BAD_INPUT, "the ledger has no tensor of the layer; run xfp convert again");
-	xfp_calibration_tensors(&run->calibration, ledger, run->layer, run->tensors);
-	for (uint32_t i = 0; i < run->source_count; i++)
-		run->sources[i].name = ledger->tensors[run->tensors[i]].name;
-	return XFP_OK;
+	if (!status && !run->sources.count)
+		status = xfp_fail(err, XFP_BAD_INPUT, "the ledger has no tensor of the layer; run xfp convert again");
+	return status;
 }
 
 /* Digest all tensors; with `again`, compare instead. */
@@ -98,18 +89,18 @@ static enum xfp_status digest_sources(struct layer_run *run, bool again, struct 
 	enum xfp_status status = XFP_OK;
 	uint8_t digest[16];
 
-	for (uint32_t i = 0; !status && i < run->source_count; i++) {
-		if ((status = xfp_tensor_digest(ledger, run->tensors[i], digest, err)))
+	for (uint32_t i = 0; !status && i < run->sources.count; i++) {
+		if ((status = xfp_tensor_digest(ledger, run->sources.tensor[i], digest, err)))
 			break;
-		if (again && memcmp(digest, run->sources[i].digest, sizeof digest)) {
+		if (again && memcmp(digest, run->sources.source[i].digest, sizeof digest)) {
 			const struct xfp_rows rows = {
-				.path = ledger->files[ledger->tensors[run->tensors[i]].file].path,
-				.tensor = run->sources[i].name
+				.path = ledger->files[ledger->tensors[run->sources.tensor[i]].file].path,
+				.tensor = run->sources.source[i].name
 			};
 
 			return xfp_rows_changed(&rows, err);
 		}
-		memcpy(run->sources[i].digest, digest, sizeof digest);
+		memcpy(run->sources.source[i].digest, digest, sizeof digest);
 	}
 	return status;
 }
@@ -135,7 +126,7 @@ static enum xfp_status key_of(const struct layer_run *run, struct xfp_key *key, 
 	uint8_t digest[16];
 	const struct xfp_key_layer layer = { run->layer ? run->previous_key : NULL, run->calibration.sha256,
 					     run->calibration.description, run->layer, digest };
-	enum xfp_status status = xfp_inputs_digest(run->sources, run->source_count, digest, err);
+	enum xfp_status status = xfp_inputs_digest(run->sources.source, run->sources.count, digest, err);
 
 	return status ? status : xfp_key_inputs(&layer, key, err);
 }
@@ -338,15 +329,15 @@ static enum xfp_status compute(struct layer_run *run, struct xfp_artifact *artif
 					  .experts_per_token = !is_head(run) && d->layer[run->layer].experts
 								       ? d->experts_per_token
 								       : 0,
-					  .source_count = run->source_count,
-					  .sources = run->sources };
+					  .source_count = run->sources.count,
+					  .sources = run->sources.source };
 	struct xfp_capture capture;
 	enum xfp_status status = xfp_capture_open(&capture, &shape, per_portion * c->length, err);
 	float *x = malloc(per_portion * c->length * c->hidden * sizeof *x);
 
-	for (uint32_t i = 0; i < run->source_count; i++)
-		weights += run->job->ledger->tensors[run->tensors[i]].bytes * 8 /
-			   xfp_dtype_bits(run->job->ledger->tensors[run->tensors[i]].dtype);
+	for (uint32_t i = 0; i < run->sources.count; i++)
+		weights += run->job->ledger->tensors[run->sources.tensor[i]].bytes * 8 /
+			   xfp_dtype_bits(run->job->ledger->tensors[run->sources.tensor[i]].dtype);
 	xfp_watch_more(run->job->ledger->watcher, weights * xfp_divide_up(c->windows, per_portion));
 	if (!status && !x)
 		status = xfp_no_memory(err);
@@ -390,7 +381,6 @@ enum xfp_status xfp_calibrate_layer(struct xfp_job *job, struct xfp_error *err)
 	xfp_team_end(run.team);
 	xfp_model_close(&run.model);
 	xfp_calibration_free(&run.calibration);
-	free(run.tensors);
-	free(run.sources);
+	xfp_layer_sources_free(&run.sources);
 	return status;
 }
