@@ -36,10 +36,10 @@ static void remove_stray_stamps(const struct xfp_conversion *c)
 	while (folder && (entry = readdir(folder))) {
 		uint32_t number;
 		int end = 0;
-		char of;
+		char of[2];
 
-		if (sscanf(entry->d_name, "%1[ul]%" SCNu32 "-%n", &of, &number, &end) == 2 && end &&
-		    number >= (of == 'u' ? c->units.ledger->unit_count : c->layers.count))
+		if (sscanf(entry->d_name, "%1[ul]%" SCNu32 "-%n", of, &number, &end) == 2 && end &&
+		    number >= (*of == 'u' ? c->units.ledger->unit_count : c->layers.count))
 			unlinkat(dirfd(folder), entry->d_name, 0);
 	}
 	if (folder)
