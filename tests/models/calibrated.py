@@ -55,10 +55,8 @@ class Setting:
         """Print a row; returns (bits per weight, loss)."""
         units, true_bits = self.convert(bits, options)
         loss = self.loss(os.path.join(self.folder, "out.xfp"))
-        weights = sum(unit["weights"] for unit in units)
-        error = sum(unit["error"] * unit["weights"] for unit in units) / weights
-        print(f"| v2c k = {bits} | {name} | {true_bits:.3f} | {error:.4f} | {loss:.4f} | "
-              f"{f'{loss / plain:.3f}' if plain else ''} |", flush=True)
+        ratio = f"{loss / plain:.3f}" if plain else ""
+        print(f"| v2c k = {bits} | {name} | {true_bits:.3f} | {loss:.4f} | {ratio} |", flush=True)
         return true_bits, loss
 
 
@@ -95,17 +93,12 @@ def peers(setting, units, squares):
     run(setting.xfp, "unpack", os.path.join(setting.folder, "out.xfp"), "-o", copy, "--dtype", "f32")
     target = Checkpoint(copy)
     for name in TYPES:
-        error = norm = 0
         for unit in units:
             for tensor in tensors_of(source, unit):
                 weights = source.read(tensor).astype(np.float32)
-                decoded = ggml.decoded(name, weights, squares[tensor])
-                target.overwrite(tensor, decoded)
-                error += np.square(weights - decoded, dtype=np.float64).sum()
-                norm += np.square(weights, dtype=np.float64).sum()
+                target.overwrite(tensor, ggml.decoded(name, weights, squares[tensor]))
         points.append(("llama.cpp", name, ggml.bits(name), setting.loss(copy)))
-        print(f"| {name} | importance matrix | {points[-1][2]:.3f} | {error / norm:.4f} | {points[-1][3]:.4f} | |",
-              flush=True)
+        print(f"| {name} | importance matrix | {points[-1][2]:.3f} | {points[-1][3]:.4f} | |", flush=True)
     return points
 
 
@@ -119,7 +112,7 @@ def main():
     parser.add_argument("tokens", nargs="?")
     arguments = parser.parse_args()
     points = []
-    print("| format | calibration | bits | weight error | KL, nats | ratio |\n|---|---|---|---|---|---|")
+    print("| format | calibration | bits | KL, nats | ratio |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         setting = Setting(arguments, folder)
         for bits in (int(text) for text in arguments.bits.split(",")):
