@@ -38,19 +38,23 @@ static enum xfp_status check_candidates(struct xfp_manifest *m, FILE *out, struc
 {
 	static const char all[] = "SELECT key FROM artifacts WHERE kind IN ('fit', 'survey') ORDER BY key";
 	struct xfp_candidate *list = calloc(XFP_MAX_SURVEYED, sizeof *list);
+	struct xfp_output_measure *outputs = calloc(XFP_MAX_SURVEYED, sizeof *outputs);
 	sqlite3_stmt *row = NULL;
 	uint32_t count;
-	int rc = list ? sqlite3_prepare_v2(m->db, all, -1, &row, NULL) : SQLITE_NOMEM;
+	bool calibrated;
+	int rc = list && outputs ? sqlite3_prepare_v2(m->db, all, -1, &row, NULL) : SQLITE_NOMEM;
 
 	if (rc == SQLITE_OK)
 		while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
 			const char *key = (const char *)sqlite3_column_text(row, 0);
 
-			if (key && !xfp_manifest_get_candidates(m, key, XFP_MAX_SURVEYED, list, &count))
+			if (key &&
+			    !xfp_manifest_get_candidates(m, key, XFP_MAX_SURVEYED, list, outputs, &calibrated, &count))
 				fprintf(out, "the candidates of %s do not match their seal\n", xfp_printable(key).text);
 		}
 	sqlite3_finalize(row);
 	free(list);
+	free(outputs);
 	return rc == SQLITE_DONE ? XFP_OK : xfp_manifest_fail(m, rc, err);
 }
 

@@ -24,6 +24,7 @@
 #define LISTED_MATRICES 16
 
 #define FEEDBACK "feedback"
+#define OUTPUTS "outputs"
 
 const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
 	{ XFP_OUTLIERS_KIND, XFP_ALGORITHM_OUTLIERS },
@@ -35,6 +36,7 @@ const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
 	{ XFP_SURVEY_KIND, XFP_ALGORITHM_SURVEY },
 	{ XFP_INPUTS_KIND, XFP_ALGORITHM_INPUTS },
 	{ FEEDBACK, XFP_ALGORITHM_FEEDBACK },
+	{ OUTPUTS, XFP_ALGORITHM_OUTPUTS },
 };
 
 const struct xfp_algorithm xfp_makers[XFP_MAKERS] = {
@@ -46,7 +48,8 @@ bool xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct x
 {
 	if (!strcmp(algorithm->name, XFP_SURVEY_KIND))
 		return parameters->outlier_sigma == XFP_SIGMA_AUTO && !parameters->assigned_count;
-	if (!strcmp(algorithm->name, XFP_INPUTS_KIND) || !strcmp(algorithm->name, FEEDBACK))
+	if (!strcmp(algorithm->name, XFP_INPUTS_KIND) || !strcmp(algorithm->name, FEEDBACK) ||
+	    !strcmp(algorithm->name, OUTPUTS))
 		return *parameters->calibration.sha256;
 	return true;
 }
@@ -235,15 +238,19 @@ enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], con
 	struct xfp_text text;
 	uint8_t seal[16];
 	char buf[24], hex[33], form[XFP_ASSIGNMENT_TEXT];
+	bool calibrated = false;
 
 	text_begin(&text, XFP_CHOICE_KIND, XFP_ALGORITHM_CHOICE, XFP_CHOICE_VERSION);
 	for (int i = 0; i < XFP_FIT_KINDS; i++) {
 		if (!fits[i].key || !*fits[i].key)
 			continue;
-		xfp_seal_candidates(fits[i].key, fits[i].candidates, fits[i].count, seal);
+		xfp_seal_candidates(&fits[i], seal);
 		xfp_hex(seal, 16, hex);
 		add(&text, "%s %s\ncandidates %s\n", names[i], fits[i].key, hex);
+		calibrated |= xfp_fit_set_is_calibrated(&fits[i]);
 	}
+	if (calibrated)
+		add(&text, "outputs %u\n", XFP_ALGORITHM_OUTPUTS);
 	if (survey && *survey)
 		add(&text, "survey %s\n", survey);
 	add(&text, "floor_nano %" PRIu32 "\nmode %s\nbits %s\n", policy->floor, xfp_modes_name(parameters->modes),

@@ -19,7 +19,8 @@
  *                       with it iterations
  *   choice              keys of the fits that it was made from, one to four, each with the seal of the candidates
  *                       that were read from it (cache/seal.h), so that a choice among damaged candidates is never
- *                       found under the key of a valid one; key of the survey, if there was one;
+ *                       found under the key of a valid one; if they measured outputs, "outputs" with the version of
+ *                       choices by outputs; key of the survey, if there was one;
  *                       floor, mode, the allowed bits, on-miss (if the bits are not fixed; "fixed 1" if they are;
  *                       "assigned" with the unit's assignment if a goal decides), on-nonfinite;
  *                       dtype; the sample, unless it is the whole stack
@@ -65,6 +66,7 @@
 #define XFP_ALGORITHM_FIT 4
 #define XFP_ALGORITHM_LIBRARY 2
 #define XFP_ALGORITHM_FEEDBACK 2 /* of the kernels: tests/unit/test_key.c has a digest of their results */
+#define XFP_ALGORITHM_OUTPUTS 1  /* of choices of calibrated units: the floor applies to their outputs */
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 2
 #define XFP_ALGORITHM_FP8 3
@@ -77,7 +79,7 @@ struct xfp_algorithm {
 	const char *name;
 	unsigned version;
 };
-#define XFP_ALGORITHMS 9
+#define XFP_ALGORITHMS 10
 /* Makers synthesize files that a checkpoint lacks, and are named after its format: a GGUF's config and tokenizer
  * (checkpoints/gguf/synthesized.h), the config of Meta's shards (checkpoints/pytorch/meta_config.c). They do not affect
  * units, and are recorded only if they made such a file. */

@@ -78,10 +78,12 @@ const char *xfp_manifest_kind(const char *name);
 bool xfp_manifest_has(struct xfp_manifest *manifest, const char *key);
 /* Remove all rows of an artifact that is gone. */
 enum xfp_status xfp_manifest_remove_artifact(struct xfp_manifest *manifest, const char *key, struct xfp_error *err);
-/* The candidates recorded for the key of a fit or a survey, at most `max`; a unit with NaN or infinite weights has
- * none. False if they are unknown or do not match their seal: the artifact must be read. */
+/* The candidates recorded for the key of a fit or a survey, at most `max`, and their outputs if it is calibrated (NULL,
+ * NULL: it cannot be); a unit with NaN or infinite weights has none. False if they are unknown or do not match their
+ * seal: the artifact must be read. */
 bool xfp_manifest_get_candidates(struct xfp_manifest *manifest, const char *key, uint32_t max,
-				 struct xfp_candidate *candidates, uint32_t *count);
+				 struct xfp_candidate *candidates, struct xfp_output_measure *outputs, bool *calibrated,
+				 uint32_t *count);
 
 /* A run of `xfp convert`: begin, record each unit when it finishes, end. */
 struct xfp_run_unit {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,13 +17,16 @@ static const char insert_artifact[] = "INSERT INTO artifacts VALUES (?, ?, ?, ?,
 static const char set_seal[] = "UPDATE artifacts SET seal = ? WHERE key = ?";
 static const char insert_input[] = "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?)";
 static const char insert_outliers[] = "INSERT INTO outliers VALUES (?, ?, ?, ?, ?, ?)";
-static const char insert_candidate[] = "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-static const char insert_choice[] = "INSERT INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char insert_candidate[] = "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+static const char insert_choice[] = "INSERT INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char insert_packed[] = "INSERT INTO packed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char insert_layer_inputs[] = "INSERT INTO layer_inputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
 static const char select_candidates[] =
-	"SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error "
+	"SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error, "
+	"output_median, output_p5, output_error "
 	"FROM candidates WHERE fit_key = ? ORDER BY number";
+
+const struct xfp_output_measure xfp_manifest_no_outputs = { NAN, NAN, NAN };
 
 /* ---- ingesting, by kind ------------------------------------------------------------------------ */
 
@@ -40,31 +44,34 @@ static enum xfp_status add_outliers(struct xfp_manifest *m, struct xfp_artifact 
 	return status;
 }
 
-static enum xfp_status add_candidates(struct xfp_manifest *m, const char *key, const struct xfp_candidate *list,
-				      uint32_t count, struct xfp_error *err)
+static enum xfp_status add_candidates(struct xfp_manifest *m, const struct xfp_fit_set *set, struct xfp_error *err)
 {
 	enum xfp_status status;
 	uint8_t seal[16];
 
-	xfp_seal_candidates(key, list, count, seal);
-	status = xfp_manifest_exec(m, err, set_seal, "bt", seal, key);
-	for (uint32_t i = 0; !status && i < count; i++) {
-		const struct xfp_candidate *c = &list[i];
+	xfp_seal_candidates(set, seal);
+	status = xfp_manifest_exec(m, err, set_seal, "bt", seal, set->key);
+	for (uint32_t i = 0; !status && i < set->count; i++) {
+		const struct xfp_candidate *c = &set->candidates[i];
+		const struct xfp_output_measure *o = set->outputs ? &set->outputs[i] : &xfp_manifest_no_outputs;
 
-		status = xfp_manifest_exec(m, err, insert_candidate, "titiiiiiiddd", key, (int64_t)i,
+		status = xfp_manifest_exec(m, err, insert_candidate, "titiiiiiidddddd", set->key, (int64_t)i,
 					   xfp_mode_name(c->mode), (int64_t)c->k, (int64_t)c->sigma_milli,
 					   (int64_t)c->group, (int64_t)c->library, (int64_t)c->bytes,
-					   (int64_t)c->outliers, c->cos_median, c->cos_p5, c->error);
+					   (int64_t)c->outliers, c->cos_median, c->cos_p5, c->error, o->median, o->p5,
+					   o->error);
 	}
 	return status;
 }
 
 static enum xfp_status add_fit(struct xfp_manifest *m, struct xfp_artifact *a, const char *key, struct xfp_error *err)
 {
-	struct xfp_fit fit;
+	struct xfp_fit fit = { 0 };
 	enum xfp_status status = xfp_fit_read(a, &fit, err);
 
-	return status ? status : add_candidates(m, key, fit.candidates, fit.candidate_count, err);
+	const struct xfp_fit_set set = xfp_fit_set_of(&fit, key);
+
+	return status ? status : add_candidates(m, &set, err);
 }
 
 static enum xfp_status add_survey(struct xfp_manifest *m, struct xfp_artifact *a, const char *key,
@@ -74,7 +81,9 @@ static enum xfp_status add_survey(struct xfp_manifest *m, struct xfp_artifact *a
 	enum xfp_status status = surveyed ? xfp_surveyed_read(a, surveyed, err) : xfp_no_memory(err);
 
 	if (!status) {
-		status = add_candidates(m, key, surveyed->list, surveyed->count, err);
+		const struct xfp_fit_set set = { key, surveyed->list, surveyed->count, NULL };
+
+		status = add_candidates(m, &set, err);
 		xfp_surveyed_free(surveyed);
 	}
 	free(surveyed);
@@ -87,13 +96,16 @@ static enum xfp_status add_choice(struct xfp_manifest *m, struct xfp_artifact *a
 	enum xfp_status status;
 	struct xfp_choice choice;
 	const struct xfp_candidate *c = &choice.candidate;
+	const struct xfp_output_measure *o = &choice.output;
 
 	if ((status = xfp_choice_read(a, &choice, err)))
 		return status;
-	return xfp_manifest_exec(m, err, insert_choice, "ttiiiiiidddiit", key, xfp_mode_name(c->mode), (int64_t)c->k,
+	if (!choice.calibrated)
+		o = &xfp_manifest_no_outputs;
+	return xfp_manifest_exec(m, err, insert_choice, "ttiiiiiidddiitddd", key, xfp_mode_name(c->mode), (int64_t)c->k,
 				 (int64_t)c->sigma_milli, (int64_t)c->group, (int64_t)c->library, (int64_t)c->bytes,
 				 (int64_t)c->outliers, c->cos_median, c->cos_p5, c->error, (int64_t)choice.floor,
-				 (int64_t)choice.met, choice.fit);
+				 (int64_t)choice.met, choice.fit, o->median, o->p5, o->error);
 }
 
 static enum xfp_status add_packed(struct xfp_manifest *m, struct xfp_artifact *a, const char *key,
@@ -310,7 +322,14 @@ enum xfp_status xfp_manifest_remove_artifact(struct xfp_manifest *m, const char 
 	return status ? status : xfp_manifest_leave(m, drop_rows(m, key, err), err);
 }
 
-/* Read the first ten columns: mode, k, sigma_milli, group, library, bytes, outliers, cos_median, cos_p5, error. */
+/* Read the columns of select_candidates. */
+static bool read_outputs(sqlite3_stmt *row, struct xfp_output_measure *output)
+{
+	*output = (struct xfp_output_measure){ sqlite3_column_double(row, 10), sqlite3_column_double(row, 11),
+					       sqlite3_column_double(row, 12) };
+	return sqlite3_column_type(row, 10) != SQLITE_NULL;
+}
+
 static bool read_candidate(sqlite3_stmt *row, struct xfp_candidate *c)
 {
 	const char *name = (const char *)sqlite3_column_text(row, 0);
@@ -347,23 +366,28 @@ static bool get_seal(struct xfp_manifest *m, const char *key, uint8_t seal[16])
 }
 
 bool xfp_manifest_get_candidates(struct xfp_manifest *m, const char *key, uint32_t max,
-				 struct xfp_candidate *candidates, uint32_t *count)
+				 struct xfp_candidate *candidates, struct xfp_output_measure *outputs, bool *calibrated,
+				 uint32_t *count)
 {
 	uint8_t want[16], seal[16];
 	sqlite3_stmt *row;
 	uint32_t found = 0;
+	bool measured = false;
 	int rc = SQLITE_ROW;
 
 	if (!get_seal(m, key, want))
 		return false;
 	row = xfp_manifest_query(m, select_candidates, "t", key);
 	while (row && rc == SQLITE_ROW && found < max && read_candidate(row, &candidates[found])) {
+		measured |= outputs && read_outputs(row, &outputs[found]);
 		found++;
 		rc = sqlite3_step(row);
 	}
 	if (row)
 		sqlite3_reset(row);
-	xfp_seal_candidates(key, candidates, found, seal);
+	xfp_seal_candidates(&(struct xfp_fit_set){ key, candidates, found, measured ? outputs : NULL }, seal);
 	*count = found;
+	if (calibrated)
+		*calibrated = measured;
 	return !memcmp(seal, want, sizeof seal);
 }

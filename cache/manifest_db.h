@@ -51,6 +51,8 @@ enum xfp_status xfp_manifest_fail(struct xfp_manifest *m, int rc, struct xfp_err
 /* Run a statement that returns no rows. Skipped on a read-only manifest. */
 enum xfp_status xfp_manifest_exec(struct xfp_manifest *m, struct xfp_error *err, const char *sql, const char *types,
 				  ...);
+/* Stands for missing outputs: SQLite stores NaN as NULL. */
+extern const struct xfp_output_measure xfp_manifest_no_outputs;
 /* The first row of a query, or NULL if there is none or the query fails. Call sqlite3_step for more rows; reset the
  * statement afterwards, since a pending one blocks others. */
 sqlite3_stmt *xfp_manifest_query(struct xfp_manifest *m, const char *sql, const char *types, ...);

@@ -79,7 +79,8 @@ static const char add_unit[] = "INSERT OR REPLACE INTO run_units (run, number, u
 			       "mode, outliers_key, fit_key, choice_key, packed_key, fitted, repacked, seconds) "
 			       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char add_unit_choice[] = "UPDATE run_units SET k = ?, sigma_milli = ?, bytes = ?, outliers = ?, "
-				      "cos_median = ?, cos_p5 = ?, floor = ?, met = ? WHERE run = ? AND number = ?";
+				      "cos_median = ?, cos_p5 = ?, output_median = ?, output_p5 = ?, output_error = ?, "
+				      "floor = ?, met = ? WHERE run = ? AND number = ?";
 
 enum xfp_status xfp_manifest_run_begin(struct xfp_manifest *m, const char *model, const char *output,
 				       const char *parameters_json, int64_t *run, struct xfp_error *err)
@@ -96,6 +97,7 @@ enum xfp_status xfp_manifest_run_unit(struct xfp_manifest *m, int64_t run, const
 {
 	const struct xfp_choice *choice = u->choice;
 	const struct xfp_candidate *c = choice ? &choice->candidate : NULL;
+	const struct xfp_output_measure *o = c && choice->calibrated ? &choice->output : &xfp_manifest_no_outputs;
 	/* If the unit has two fits, record the one that contains the chosen candidate. */
 	const char *fit = c && c->mode != XFP_MODE_KEEP ? choice->fit : u->fit;
 	int64_t number = u->number;
@@ -107,10 +109,10 @@ enum xfp_status xfp_manifest_run_unit(struct xfp_manifest *m, int64_t run, const
 				   (int64_t)u->experts, (int64_t)u->rows, (int64_t)u->cols, u->mode, u->outliers, fit,
 				   u->choice_key, u->packed, (int64_t)u->fitted, (int64_t)u->repacked, u->seconds);
 	if (!status && c)
-		status =
-			xfp_manifest_exec(m, err, add_unit_choice, "iiiidddiii", (int64_t)c->k, (int64_t)c->sigma_milli,
-					  (int64_t)c->bytes, (int64_t)c->outliers, c->cos_median, c->cos_p5,
-					  choice->floor / (double)XFP_NANO, (int64_t)choice->met, run, number);
+		status = xfp_manifest_exec(m, err, add_unit_choice, "iiiiddddddiii", (int64_t)c->k,
+					   (int64_t)c->sigma_milli, (int64_t)c->bytes, (int64_t)c->outliers,
+					   c->cos_median, c->cos_p5, o->median, o->p5, o->error,
+					   choice->floor / (double)XFP_NANO, (int64_t)choice->met, run, number);
 	return xfp_manifest_leave(m, status, err);
 }
 

@@ -10,6 +10,7 @@
 #include "schemas/surveyed.h"
 
 #define CANDIDATE_BYTES 56
+#define OUTPUT_BYTES 24
 
 /* XXH3-128 in canonical byte order. */
 static void hash(const void *data, size_t size, uint8_t out[16])
@@ -35,16 +36,22 @@ static void store_candidate(const struct xfp_candidate *c, uint8_t bytes[CANDIDA
 	memcpy(bytes + 32, real, sizeof real);
 }
 
-void xfp_seal_candidates(const char *key, const struct xfp_candidate *candidates, uint32_t count, uint8_t seal[16])
+void xfp_seal_candidates(const struct xfp_fit_set *set, uint8_t seal[16])
 {
-	uint8_t bytes[20 + XFP_MAX_SURVEYED * CANDIDATE_BYTES];
+	uint8_t bytes[20 + XFP_MAX_SURVEYED * (CANDIDATE_BYTES + OUTPUT_BYTES)], *at = bytes + 20;
+	uint32_t count = set->count < XFP_MAX_SURVEYED ? set->count : XFP_MAX_SURVEYED;
 
-	count = count < XFP_MAX_SURVEYED ? count : XFP_MAX_SURVEYED;
-	hash(key, strlen(key), bytes);
+	hash(set->key, strlen(set->key), bytes);
 	xfp_store32(bytes + 16, count);
-	for (uint32_t i = 0; i < count; i++)
-		store_candidate(&candidates[i], bytes + 20 + i * CANDIDATE_BYTES);
-	hash(bytes, 20 + (size_t)count * CANDIDATE_BYTES, seal);
+	for (uint32_t i = 0; i < count; i++, at += CANDIDATE_BYTES)
+		store_candidate(&set->candidates[i], at);
+	for (uint32_t i = 0; set->outputs && i < count; i++, at += OUTPUT_BYTES) {
+		const struct xfp_output_measure *o = &set->outputs[i];
+		const double real[] = { o->median, o->p5, o->error };
+
+		memcpy(at, real, sizeof real);
+	}
+	hash(bytes, (size_t)(at - bytes), seal);
 }
 
 void xfp_seal_source(const char *path, const struct xfp_identity *identity, const char *region,

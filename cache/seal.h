@@ -20,8 +20,8 @@
 #include "schemas/fit.h"
 
 /* Seal the candidates that the fit or survey of this key measured, in their order: key, count (32 bits) and every field
- * of each. `count` is at most XFP_MAX_SURVEYED. */
-void xfp_seal_candidates(const char *key, const struct xfp_candidate *candidates, uint32_t count, uint8_t seal[16]);
+ * of each; then those of their outputs, if it is calibrated. The count is at most XFP_MAX_SURVEYED. */
+void xfp_seal_candidates(const struct xfp_fit_set *set, uint8_t seal[16]);
 
 /* Seal the digest of a region of a file with this identity: path, region, the five fields of the identity as 64 bits
  * each, and the digest. */

@@ -27,7 +27,7 @@ enum xfp_status xfp_choice_write(struct xfp_artifact *a, const struct xfp_choice
 	       (status = xfp_h5_write_f64(a, "sample_median", choice->sample_median, err)) ||
 	       (status = xfp_h5_write_f64(a, "sample_p5", choice->sample_p5, err)) ||
 	       (status = xfp_h5_write_text(a, "fit", choice->fit, err)));
-	return status;
+	return !status && choice->calibrated ? xfp_outputs_write(a, &choice->output, 1, err) : status;
 }
 
 enum xfp_status xfp_choice_read(struct xfp_artifact *a, struct xfp_choice *choice, struct xfp_error *err)
@@ -52,6 +52,7 @@ enum xfp_status xfp_choice_read(struct xfp_artifact *a, struct xfp_choice *choic
 	    (status = xfp_h5_read_u64(a, "sample", &sample, err)) ||
 	    (status = xfp_h5_read_f64(a, "sample_median", &read.sample_median, err)) ||
 	    (status = xfp_h5_read_f64(a, "sample_p5", &read.sample_p5, err)) ||
+	    (status = xfp_outputs_read(a, 1, &read.output, &read.calibrated, err)) ||
 	    (status = xfp_h5_read_text(a, "fit", &fit, err)))
 		return status;
 	/* The comparisons are false for NaN. */

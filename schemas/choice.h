@@ -6,6 +6,7 @@
  *   error, floor (billionths), met (0 or 1), fixed (0 or 1), fit (key of the fit artifact that holds the
  *   candidate); and sample, the number of experts that decided, with sample_median and sample_p5 over their
  *   rows: 0 if all experts decided
+ *   /output      of a unit with inputs: compound [1], struct xfp_output_measure of the candidate
  */
 #ifndef XFP_CHOICE_H
 #define XFP_CHOICE_H
@@ -23,7 +24,9 @@ struct xfp_choice {
 	uint32_t fixed;                 /* the bits were requested explicitly, and the floor does not apply */
 	uint32_t sample;
 	double sample_median, sample_p5;
-	char fit[33]; /* key of the fit artifact; of outliers for KEEP */
+	bool calibrated;
+	struct xfp_output_measure output; /* if calibrated; for KEEP cosines 1, error 0 */
+	char fit[33];                     /* key of the fit artifact; of outliers for KEEP */
 };
 
 enum xfp_status xfp_choice_write(struct xfp_artifact *a, const struct xfp_choice *choice, struct xfp_error *err);

@@ -189,19 +189,6 @@ enum xfp_status xfp_fit_write_residuals(struct xfp_artifact *a, const struct xfp
 		     : XFP_OK;
 }
 
-static enum xfp_status write_outputs(struct xfp_artifact *a, const struct xfp_fit *fit, struct xfp_error *err)
-{
-	hid_t type = output_type();
-	enum xfp_status status;
-
-	if (type < 0)
-		return xfp_no_memory_for(err, a->path);
-	(void)((status = xfp_h5_write_u64(a, "unreached", fit->unreached, err)) ||
-	       (status = xfp_h5_write(a, "output", type, fit->candidate_count, fit->outputs, err)));
-	H5Tclose(type);
-	return status;
-}
-
 enum xfp_status xfp_candidates_write(struct xfp_artifact *a, const struct xfp_candidate *list, uint32_t count,
 				     struct xfp_error *err)
 {
@@ -225,7 +212,8 @@ enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, s
 	       (status = xfp_h5_write_u64(a, "cols", fit->cols, err)) ||
 	       (status = xfp_h5_write_text(a, "outliers", fit->outliers, err)));
 	if (!status && fit->calibrated)
-		status = write_outputs(a, fit, err);
+		(void)((status = xfp_h5_write_u64(a, "unreached", fit->unreached, err)) ||
+		       (status = xfp_outputs_write(a, fit->outputs, fit->candidate_count, err)));
 	return status ? status : xfp_candidates_write(a, fit->candidates, fit->candidate_count, err);
 }
 
@@ -329,29 +317,53 @@ static enum xfp_status check_codes(struct xfp_artifact *a, const struct xfp_fit 
 }
 
 /* The comparisons are false for NaN. */
-bool xfp_output_measure_is_possible(const struct xfp_output_measure *o)
+static bool possible_outputs(const struct xfp_output_measure *o)
 {
 	return o->median >= -2 && o->median <= 2 && o->p5 >= -2 && o->p5 <= 2 && o->error >= 0;
 }
 
-static enum xfp_status read_outputs(struct xfp_artifact *a, struct xfp_fit *fit, struct xfp_error *err)
+enum xfp_status xfp_outputs_write(struct xfp_artifact *a, const struct xfp_output_measure *outputs, uint32_t count,
+				  struct xfp_error *err)
 {
 	hid_t type = output_type();
-	uint64_t unreached;
 	enum xfp_status status;
 
 	if (type < 0)
 		return xfp_no_memory_for(err, a->path);
-	(void)((status = xfp_h5_read_u64(a, "unreached", &unreached, err)) ||
-	       (status = xfp_h5_read(a, "output", type, fit->candidate_count, fit->outputs, err)));
+	status = xfp_h5_write(a, "output", type, count, outputs, err);
 	H5Tclose(type);
+	return status;
+}
+
+enum xfp_status xfp_outputs_read(struct xfp_artifact *a, uint32_t count, struct xfp_output_measure *outputs,
+				 bool *calibrated, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_h5_has(a, "output", calibrated, err);
+	hid_t type = output_type();
+
+	if (type < 0)
+		return xfp_no_memory_for(err, a->path);
+	if (!status && *calibrated)
+		status = xfp_h5_read(a, "output", type, count, outputs, err);
+	for (uint32_t i = 0; !status && *calibrated && i < count; i++)
+		if (!possible_outputs(&outputs[i]))
+			status = xfp_h5_damaged(a, err, "impossible outputs");
+	H5Tclose(type);
+	return status;
+}
+
+static enum xfp_status read_calibrated(struct xfp_artifact *a, struct xfp_fit *fit, struct xfp_error *err)
+{
+	uint64_t unreached;
+	enum xfp_status status = xfp_outputs_read(a, fit->candidate_count, fit->outputs, &fit->calibrated, err);
+
+	if (status || !fit->calibrated)
+		return status;
+	status = xfp_h5_read_u64(a, "unreached", &unreached, err);
 	if (!status && unreached > fit->matrices)
 		status = xfp_h5_damaged(a, err, "impossible count of matrices");
-	for (uint32_t i = 0; !status && i < fit->candidate_count; i++)
-		if (!xfp_output_measure_is_possible(&fit->outputs[i]))
-			status = xfp_h5_damaged(a, err, "impossible outputs");
 	fit->unreached = status ? 0 : (uint32_t)unreached;
-	return status;
+	return status ? status : check_codes(a, fit, fit->matrices * fit->rows, err);
 }
 
 static bool ascends(const struct xfp_candidate *a, const struct xfp_candidate *b)
@@ -388,9 +400,7 @@ enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct
 			status = xfp_h5_damaged(a, err, "candidates do not ascend");
 	}
 	if (!status)
-		status = xfp_h5_has(a, "output", &read.calibrated, err);
-	if (!status && read.calibrated)
-		(void)((status = read_outputs(a, &read, err)) || (status = check_codes(a, &read, total_rows, err)));
+		status = read_calibrated(a, &read, err);
 	if (!status)
 		*fit = read;
 	return status;

@@ -24,6 +24,8 @@
 #ifndef XFP_FIT_H
 #define XFP_FIT_H
 
+#include <stddef.h>
+
 #include "schemas/artifact.h"
 #include "schemas/layout/classes.h"
 #include "schemas/parameters.h"
@@ -51,8 +53,6 @@ struct xfp_output_measure {
 	double median, p5; /* of the cosines of rows, over these inputs; defined as cos_median and cos_p5 */
 	double error;      /* squared error / squared norm of the outputs of the whole unit */
 };
-/* Whether an artifact can have this measure: false for NaN and values out of range. */
-bool xfp_output_measure_is_possible(const struct xfp_output_measure *output);
 
 #define XFP_MAX_CANDIDATES 16
 struct xfp_fit {
@@ -77,6 +77,12 @@ enum xfp_status xfp_candidates_write(struct xfp_artifact *a, const struct xfp_ca
 enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t max, struct xfp_candidate *list, uint32_t *count,
 				    struct xfp_error *err);
 
+/* Write or read only /output, of an artifact with `count` candidates. Without it, *calibrated is false. */
+enum xfp_status xfp_outputs_write(struct xfp_artifact *a, const struct xfp_output_measure *outputs, uint32_t count,
+				  struct xfp_error *err);
+enum xfp_status xfp_outputs_read(struct xfp_artifact *a, uint32_t count, struct xfp_output_measure *outputs,
+				 bool *calibrated, struct xfp_error *err);
+
 /* The kinds of fits of a unit: codebooks and libraries, and the extended one of each if it was requested. */
 enum xfp_fit_kind { XFP_FIT_BASE, XFP_FIT_LIBRARY, XFP_FIT_EXTENDED, XFP_FIT_EXTENDED_LIBRARY, XFP_FIT_KINDS };
 /* Whether the modes have candidates in this kind of fit. */
@@ -96,7 +102,17 @@ struct xfp_fit_set {
 	const char *key;
 	const struct xfp_candidate *candidates;
 	uint32_t count;
+	const struct xfp_output_measure *outputs; /* of the candidates of a calibrated fit; otherwise NULL */
 };
+static inline struct xfp_fit_set xfp_fit_set_of(const struct xfp_fit *fit, const char *key)
+{
+	return (struct xfp_fit_set){ key, fit->candidates, fit->candidate_count,
+				     fit->calibrated ? fit->outputs : NULL };
+}
+static inline bool xfp_fit_set_is_calibrated(const struct xfp_fit_set *set)
+{
+	return set->count && set->outputs;
+}
 
 /* Writing: reserve the datasets of the candidates, by mode, group, library and k; write the codebooks (NULL for library
  * modes) and cosines of rows [first, first + count) of one candidate, in any order; write a library; then write the

@@ -67,6 +67,9 @@ CREATE TABLE candidates (
 	cos_median  REAL NOT NULL,    -- lower median of the rows' cosines
 	cos_p5      REAL NOT NULL,    -- their 5th percentile
 	error       REAL NOT NULL,    -- squared error / squared norm
+	output_median REAL,           -- the same three of outputs, for the calibration's inputs; NULL: not calibrated
+	output_p5     REAL,
+	output_error  REAL,
 	PRIMARY KEY (fit_key, number)
 ) WITHOUT ROWID;
 
@@ -85,7 +88,10 @@ CREATE TABLE choices (
 	error       REAL NOT NULL,
 	floor_nano  INTEGER NOT NULL, -- the floor in billionths
 	met         INTEGER NOT NULL, -- 1: the floor is met
-	fit_key     TEXT NOT NULL     -- the fit that measured it; of the outliers for keep
+	fit_key     TEXT NOT NULL,    -- the fit that measured it; of the outliers for keep
+	output_median REAL,           -- of outputs, as in candidates, and the floor applies to the median; NULL: it
+	output_p5     REAL,           -- applies to cos_median
+	output_error  REAL
 ) WITHOUT ROWID;
 
 -- Artifacts of kind packed: what the bundle holds of a unit.
@@ -174,6 +180,9 @@ CREATE TABLE run_units (
 	outliers     INTEGER,
 	cos_median   REAL,
 	cos_p5       REAL,
+	output_median REAL,            -- these three, too; NULL: not calibrated
+	output_p5    REAL,
+	output_error REAL,
 	floor        REAL,
 	met          INTEGER,
 	outliers_key TEXT,             -- artifacts; NULL where there is none, or none any more
@@ -205,7 +214,7 @@ CREATE TABLE bundles (
 CREATE VIEW unit_results AS
 SELECT u.run, r.output, u.number, u.unit, u.class, u.role, u.experts, u."rows", u.cols, u.mode,
        coalesce(u.k, p.k) AS k, coalesce(u.cos_median, p.cos_median) AS cos_median,
-       coalesce(u.cos_p5, p.cos_p5) AS cos_p5, u.floor, u.met,
+       coalesce(u.cos_p5, p.cos_p5) AS cos_p5, u.output_median, u.output_p5, u.output_error, u.floor, u.met,
        u.experts * u."rows" * u.cols AS weights,
        coalesce(p.bytes, u.bytes) AS bytes,
        8.0 * coalesce(p.bytes, u.bytes) / nullif(u.experts * u."rows" * u.cols, 0) AS true_bits,
@@ -239,7 +248,8 @@ FROM latest_units GROUP BY output, class;
 -- made from, not those that other settings left in the cache, and the one that was chosen.
 CREATE VIEW latest_candidates AS
 SELECT u.run, u.output, u.number, u.unit, u.class, c.mode, c.k, c.sigma_milli, c."group", c.library, c.cos_median, c.cos_p5, c.error,
-       c.bytes, 8.0 * c.bytes / nullif(u.weights, 0) AS true_bits, u.floor, c.cos_median >= u.floor AS meets,
+       c.output_median, c.output_p5, c.output_error, c.bytes, 8.0 * c.bytes / nullif(u.weights, 0) AS true_bits,
+       u.floor, coalesce(c.output_median, c.cos_median) >= u.floor AS meets,
        c.mode = u.mode AND c.k = u.k AND c.sigma_milli = u.sigma_milli AND c.fit_key = u.fit_key AND
        c."group" = (SELECT "group" FROM choices WHERE key = u.choice_key) AS chosen
 FROM latest_units AS u

@@ -71,11 +71,6 @@ enum xfp_status xfp_packed_end(struct xfp_artifact *a, const struct xfp_packed *
 	       (status = xfp_h5_write_f64(a, "error", packed->error, err)) ||
 	       (status = xfp_h5_write(a, "matrix", type, packed->matrices, packed->matrix, err)) ||
 	       (status = xfp_h5_write(a, "digest", H5T_NATIVE_UINT8, sizeof packed->digest, packed->digest, err)));
-	if (!status && packed->calibrated) {
-		const double output[] = { packed->output.median, packed->output.p5, packed->output.error };
-
-		status = xfp_h5_write(a, "output", H5T_NATIVE_DOUBLE, 3, output, err);
-	}
 	H5Tclose(type);
 	return status;
 }
@@ -128,20 +123,6 @@ static enum xfp_status read_bytes(struct xfp_artifact *a, bool receipt, uint64_t
 	return status;
 }
 
-static enum xfp_status read_output(struct xfp_artifact *a, struct xfp_packed *packed, struct xfp_error *err)
-{
-	enum xfp_status status = xfp_h5_has(a, "output", &packed->calibrated, err);
-	double output[3] = { 0 };
-
-	if (status || !packed->calibrated)
-		return status;
-	status = xfp_h5_read(a, "output", H5T_NATIVE_DOUBLE, 3, output, err);
-	packed->output = (struct xfp_output_measure){ output[0], output[1], output[2] };
-	if (!status && !xfp_output_measure_is_possible(&packed->output))
-		status = xfp_h5_damaged(a, err, "impossible outputs");
-	return status;
-}
-
 static enum xfp_status read_packed(struct xfp_artifact *a, bool receipt, struct xfp_packed *packed,
 				   struct xfp_error *err)
 {
@@ -171,7 +152,7 @@ static enum xfp_status read_packed(struct xfp_artifact *a, bool receipt, struct 
 	read.group = (uint32_t)group;
 	read.library = (uint32_t)library;
 	read.matrices = (uint32_t)matrices;
-	if ((status = read_bytes(a, receipt, read.bytes, err)) || (status = read_output(a, &read, err)))
+	if ((status = read_bytes(a, receipt, read.bytes, err)))
 		return status;
 	if ((type = matrix_type()) < 0 || !(read.matrix = calloc(matrices ? matrices : 1, sizeof *read.matrix)))
 		status = xfp_no_memory_for(err, a->path);

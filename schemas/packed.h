@@ -7,7 +7,6 @@
  *   /matrix      compound [M], struct xfp_packed_matrix: one per matrix, by expert number
  *   /part-NAME   uint8, contiguous, one for each part that the mode has (see bundle_layout.h)
  *   /digest      uint8 [XFP_PARTS * 48], struct xfp_part_digest, zero for parts that are absent
- *   /output      float64 [3], of a calibrated unit: struct xfp_output_measure of fit.h
  */
 #ifndef XFP_PACKED_H
 #define XFP_PACKED_H
@@ -40,9 +39,7 @@ struct xfp_packed {
 	uint32_t matrices;
 	uint64_t rows, cols, outliers;
 	double cos_median, cos_p5, error;
-	bool calibrated;
-	struct xfp_output_measure output; /* if calibrated */
-	uint64_t bytes[XFP_PARTS];        /* true size of each part; 0: absent */
+	uint64_t bytes[XFP_PARTS]; /* true size of each part; 0: absent */
 	struct xfp_part_digest digest[XFP_PARTS];
 	struct xfp_packed_matrix *matrix; /* [matrices], owned */
 };

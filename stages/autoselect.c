@@ -53,7 +53,7 @@ static enum xfp_status find(void *own, enum xfp_fit_kind kind, struct xfp_select
 		input->sampled[kind] = m->sampled;
 	}
 	xfp_artifact_close(&artifact);
-	input->fits[kind] = (struct xfp_fit_set){ m->key, m->fit.candidates, m->fit.candidate_count };
+	input->fits[kind] = xfp_fit_set_of(&m->fit, m->key);
 	input->outliers = m->fit.outliers;
 	return status;
 }

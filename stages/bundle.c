@@ -40,6 +40,7 @@ struct assembly {
 	struct xfp_bundle_unit *units;  /* [units] */
 	char (*choice)[33], (*key)[33]; /* [units] keys of the artifacts that it is made from; choice "": none */
 	char **path;                    /* [units] of the packed artifacts */
+	struct xfp_choice *choices;     /* [units] */
 	char *json;
 	struct xfp_identity *files; /* [extras] */
 	char decided[33];
@@ -62,6 +63,7 @@ static void assembly_free(struct assembly *a)
 	free(a->choice);
 	free(a->key);
 	free(a->path);
+	free(a->choices);
 	free(a->json);
 	free(a->files);
 	xfp_ledger_free(a->ledger);
@@ -98,7 +100,8 @@ static enum xfp_status load_work(struct assembly *a, const char *cache, const ch
 	a->choice = calloc(a->ledger->unit_count + 1, sizeof *a->choice);
 	a->key = calloc(a->ledger->unit_count + 1, sizeof *a->key);
 	a->path = calloc(a->ledger->unit_count + 1, sizeof *a->path);
-	return a->packed && a->units && a->choice && a->key && a->path ? XFP_OK : xfp_no_memory(err);
+	a->choices = calloc(a->ledger->unit_count + 1, sizeof *a->choices);
+	return a->packed && a->units && a->choice && a->key && a->path && a->choices ? XFP_OK : xfp_no_memory(err);
 }
 
 /* Read the keys from the units' stamps, and check that they and the parameters are as xfp wrote them. */
@@ -186,16 +189,17 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 {
 	const struct xfp_ledger_unit *unit = &a->ledger->units[u];
 	struct xfp_bundle_unit *out = &a->units[u];
-	struct xfp_choice choice = { .met = 1 };
+	struct xfp_choice *choice = &a->choices[u];
 	struct xfp_receipt receipt = { 0 };
 	bool found;
 	enum xfp_status status = find_receipt(a, u, &receipt, &found, err);
 
+	choice->met = 1;
 	if (!status && unit->plan == XFP_PLAN_FIT) {
 		if (found)
-			choice = receipt.choice;
+			*choice = receipt.choice;
 		else
-			status = load_choice(a, u, &choice, err);
+			status = load_choice(a, u, choice, err);
 	}
 	if (!status && found && !xfp_store_has(&a->store, a->key[u])) {
 		a->packed[u] = receipt.packed;
@@ -210,8 +214,8 @@ static enum xfp_status load_unit(struct assembly *a, uint32_t u, struct xfp_erro
 	out->unit = unit;
 	out->packed = &a->packed[u];
 	out->path = a->path[u];
-	out->floor = (double)choice.floor / XFP_NANO;
-	out->met = choice.met;
+	out->floor = (double)choice->floor / XFP_NANO;
+	out->met = choice->met;
 	return status;
 }
 
@@ -234,7 +238,7 @@ static enum xfp_status describe(struct assembly *a, struct xfp_error *err)
 	const struct xfp_output_measure **outputs = calloc(a->ledger->unit_count + (size_t)1, sizeof *outputs);
 
 	for (uint32_t u = 0; outputs && u < a->ledger->unit_count; u++)
-		outputs[u] = a->packed[u].calibrated ? &a->packed[u].output : NULL;
+		outputs[u] = a->choices[u].calibrated ? &a->choices[u].output : NULL;
 	a->json = outputs ? xfp_describe(a->ledger, &a->parameters, outputs) : NULL;
 	free(outputs);
 	return a->json ? XFP_OK : xfp_no_memory(err);

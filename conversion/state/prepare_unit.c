@@ -40,10 +40,12 @@ struct finding {
 	} of[XFP_FIT_KINDS];
 };
 
-/* The candidates of an artifact. */
+/* The candidates of an artifact, and for a fit their outputs if it is calibrated. */
 struct candidate_list {
 	struct xfp_candidate *list;
 	uint32_t *count;
+	struct xfp_output_measure *outputs;
+	bool *calibrated;
 };
 
 /* Kinds of artifacts that hold candidates, and functions to read them. */
@@ -53,8 +55,11 @@ static enum xfp_status read_fit(void *own, struct xfp_artifact *artifact)
 	struct xfp_fit fit;
 	enum xfp_status status = xfp_fit_read(artifact, &fit, NULL);
 
-	if (!status)
+	if (!status) {
 		memcpy(to->list, fit.candidates, (*to->count = fit.candidate_count) * sizeof *to->list);
+		memcpy(to->outputs, fit.outputs, fit.candidate_count * sizeof *to->outputs);
+		*to->calibrated = fit.calibrated;
+	}
 	return status;
 }
 
@@ -80,16 +85,16 @@ static bool have(const struct planning *p, const char *key)
 /* Get the candidates that a fit or a survey measured; false if it does not exist. Queries the manifest first. If the
  * manifest lacks them or cannot be trusted, reads the artifact and corrects the manifest. */
 static bool find_candidates(const struct planning *p, const struct measuring *measuring, const char *key,
-			    struct xfp_candidate *list, uint32_t *count)
+			    const struct candidate_list *to)
 {
 	const struct xfp_step *step = &xfp_steps[measuring->stamp];
-	struct candidate_list to = { list, count };
 
 	if (!have(p, key))
 		return false;
-	if (xfp_manifest_get_candidates(p->c->place.manifest, key, measuring->max, list, count))
+	if (xfp_manifest_get_candidates(p->c->place.manifest, key, measuring->max, to->list, to->outputs,
+					to->calibrated, to->count))
 		return true;
-	if (xfp_present_read(p->c, step->kind, step->version, key, measuring->read, &to))
+	if (xfp_present_read(p->c, step->kind, step->version, key, measuring->read, (void *)to))
 		return false;
 	xfp_manifest_repair(p->c->place.manifest, &p->c->place.store, key, NULL);
 	return true;
@@ -173,6 +178,7 @@ static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_se
 	struct xfp_fit *fit = &((struct finding *)own)->of[kind].fit;
 	char *hex = p->state->key[xfp_fit_stamp(kind)];
 	const char *inputs = xfp_layers_key(p->c, p->number, &p->parameters);
+	const struct candidate_list list = { fit->candidates, &fit->candidate_count, fit->outputs, &fit->calibrated };
 	struct xfp_key key = { 0 };
 	enum xfp_status status =
 		xfp_key_fit_kind(kind, input->outliers, inputs ? inputs : "", &p->parameters, &key, err);
@@ -180,9 +186,9 @@ static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_se
 	if (status)
 		return status;
 	set_key(hex, &key);
-	if (!find_candidates(p, &of_fit, hex, fit->candidates, &fit->candidate_count))
+	if (!find_candidates(p, &of_fit, hex, &list))
 		return XFP_WANT_EXTENDED;
-	input->fits[kind] = (struct xfp_fit_set){ hex, fit->candidates, fit->candidate_count };
+	input->fits[kind] = xfp_fit_set_of(fit, hex);
 	return XFP_OK;
 }
 
@@ -238,7 +244,8 @@ static bool find_target(struct planning *p, const char *key)
 {
 	struct xfp_candidate *list = calloc(XFP_MAX_SURVEYED, sizeof *list);
 	uint32_t count;
-	bool found = list && find_candidates(p, &of_survey, key, list, &count);
+	bool found =
+		list && find_candidates(p, &of_survey, key, &(struct candidate_list){ .list = list, .count = &count });
 
 	if (found) {
 		expect(p, xfp_target_candidate(list, count, p->unit, &p->policy));
@@ -448,7 +455,8 @@ enum xfp_status xfp_prepare_survey(struct xfp_conversion *c, uint32_t number, bo
 	*found = false;
 	if (status || !p.state->known || (status = survey_key(&p, err)))
 		goto done;
-	*found = find_candidates(&p, &of_survey, p.state->key[XFP_STAMP_SURVEY], list, count);
+	*found = find_candidates(&p, &of_survey, p.state->key[XFP_STAMP_SURVEY],
+				 &(struct candidate_list){ .list = list, .count = count });
 	p.state->in_store = (uint32_t)*found << XFP_STAMP_SURVEY;
 done:
 	return status || *found || c->request->dry_run ? status : stamp_unit(&p, err);

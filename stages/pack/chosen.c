@@ -44,11 +44,6 @@ enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *ch
 	enum xfp_status status = open_fit(job, choice, &chosen->fit, &table, err);
 
 	chosen->coded = !status && table.calibrated;
-	for (uint32_t i = 0; chosen->coded && i < table.candidate_count; i++)
-		if (table.candidates[i].mode == choice->candidate.mode &&
-		    table.candidates[i].k == choice->candidate.k &&
-		    table.candidates[i].group == choice->candidate.group)
-			chosen->output = table.outputs[i];
 	if (!status)
 		status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, table.outliers, &chosen->outliers, err);
 	return status ? status : xfp_outliers_read(&chosen->outliers, &chosen->known, err);
@@ -73,8 +68,6 @@ void xfp_chosen_describe(const struct xfp_chosen *chosen, const struct xfp_choic
 	packed->cos_median = candidate->cos_median;
 	packed->cos_p5 = candidate->cos_p5;
 	packed->error = candidate->error;
-	packed->calibrated = chosen->coded;
-	packed->output = chosen->output;
 	for (uint32_t m = 0; m < packed->matrices; m++) {
 		struct xfp_packed_matrix *matrix = &packed->matrix[m];
 

@@ -12,8 +12,7 @@
 struct xfp_chosen {
 	struct xfp_artifact outliers, fit;
 	struct xfp_outliers known;
-	bool coded;                       /* the fit contains the codes, */
-	struct xfp_output_measure output; /* and how the candidate's outputs differ */
+	bool coded; /* the fit contains the codes */
 };
 enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_chosen *chosen,
 				struct xfp_error *err);

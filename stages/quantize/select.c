@@ -15,7 +15,8 @@ static struct xfp_candidate source_precision(const struct xfp_ledger_unit *unit)
 
 /* A candidate, its measurements, and the fit that contains it. */
 struct option {
-	const struct xfp_candidate *candidate; /* NULL: none */
+	const struct xfp_candidate *candidate;   /* NULL: none */
+	const struct xfp_output_measure *output; /* NULL: not calibrated */
 	struct xfp_sampled judged;
 	const char *key;
 };
@@ -44,7 +45,9 @@ static void consider(struct choice_search *search, const struct xfp_fit_set *set
 {
 	for (uint32_t i = 0; i < set->count; i++) {
 		const struct xfp_candidate *c = &set->candidates[i];
-		struct option option = { c, { c->cos_median, c->cos_p5 }, set->key };
+		struct option option = {
+			c, set->outputs ? &set->outputs[i] : NULL, { c->cos_median, c->cos_p5 }, set->key
+		};
 
 		if (c->bytes >= search->max || c->cos_median < 0 || !(search->policy->format.bits >> c->k & 1))
 			continue;
@@ -63,6 +66,8 @@ static void take(const struct choice_search *search, const struct option *option
 	choice->candidate = *option->candidate;
 	choice->met = meets(search, option->candidate->cos_median);
 	snprintf(choice->fit, sizeof choice->fit, "%s", option->key);
+	if (option->output)
+		choice->output = *option->output;
 	if (choice->sample) {
 		choice->sample_median = option->judged.median;
 		choice->sample_p5 = option->judged.p5;
@@ -110,9 +115,12 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 	struct xfp_candidate keep = source_precision(unit);
 	struct choice_search search = { .policy = input->policy, .max = keep.bytes };
 	uint32_t measured = 0;
+	bool calibrated = false;
 
-	for (int i = 0; i < XFP_FIT_EXTENDED; i++)
+	for (int i = 0; i < XFP_FIT_EXTENDED; i++) {
 		measured |= input->fits[i].count;
+		calibrated |= xfp_fit_set_is_calibrated(&input->fits[i]);
+	}
 	if (!measured && input->parameters->on_nonfinite == XFP_NONFINITE_FAIL)
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"has NaN or infinite weights; repair the checkpoint, or keep such tensors "
@@ -125,6 +133,8 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 		return xfp_fail(err, XFP_WANT_EXTENDED, "no candidate meets the floor; measuring the extended set");
 
 	*choice = (struct xfp_choice){ .floor = input->policy->floor, .fixed = input->policy->fixed };
+	if ((choice->calibrated = calibrated))
+		choice->output = (struct xfp_output_measure){ 1, 1, 0 }; /* at source precision */
 	if (!input->policy->fixed && !input->policy->assigned)
 		choice->sample = xfp_sample_experts(&input->parameters->moe_sample, unit->experts);
 	if (search.met.candidate) {

@@ -20,6 +20,8 @@
 #define FIXTURE_ROWS 4u
 #define FIXTURE_COLS 5u
 #define FIXTURE_BITS (1u << 2 | 1u << 3)
+#define FIXTURE_ALL (FIXTURE_MATRICES_OF_UNIT * FIXTURE_ROWS)
+#define FIXTURE_INDEX_BYTES 16 /* of a row of a calibrated fit */
 
 static inline struct xfp_artifact_label fixture_label(const char *kind, uint32_t version, const char *key)
 {
@@ -107,6 +109,40 @@ static inline void fixture_fit(const char *path, const struct xfp_artifact_label
 		}
 	OK(xfp_fit_end(&a, &fit, &err));
 	OK(xfp_artifact_finish(&a, label, &err));
+}
+
+/* A candidate with codes, one group a row; and fp8. Byte i of each kind of codes is i plus its number. */
+static inline void fixture_calibrated_fit(const char *path, const struct xfp_artifact_label *label)
+{
+	const struct xfp_artifact_label usual = label_of(XFP_FIT_KIND);
+	struct xfp_fit fit = { .matrices = FIXTURE_MATRICES_OF_UNIT,
+			       .rows = FIXTURE_ROWS,
+			       .cols = FIXTURE_COLS,
+			       .candidate_count = 2,
+			       .candidates = { { XFP_MODE_V2C, 2, 4000, 16, 16, 100, 3, 0.95, 0.9, 0.1 },
+					       { XFP_MODE_FP8, 8, 0, 0, 0, 150, 0, 0.99, 0.97, 0.03 } },
+			       .calibrated = true,
+			       .unreached = 1,
+			       .outputs = { { 0.98, 0.96, 0.04 }, { 0.999, 0.998, 0.001 } } };
+	uint8_t data[3][FIXTURE_ALL * FIXTURE_INDEX_BYTES];
+	const struct xfp_fit_codes codes = { data[0], data[1], data[2] };
+	const uint16_t residual[] = { 7, 8, 9 };
+	const double cosine[FIXTURE_ALL] = { 0 };
+	const uint16_t library[80] = { 0 };
+	struct xfp_artifact a;
+
+	for (size_t i = 0; i < sizeof data; i++)
+		data[i / sizeof data[0]][i % sizeof data[0]] = (uint8_t)(i % sizeof data[0] + i / sizeof data[0]);
+	OK(xfp_artifact_create(path, &a, &err));
+	OK(xfp_fit_begin(&a, FIXTURE_ALL, fit.candidates, 2, &err));
+	OK(xfp_fit_begin_codes(&a, FIXTURE_ALL, FIXTURE_COLS, 3, fit.candidates, 2, &err));
+	OK(xfp_fit_write_library(&a, &fit.candidates[0], library, NULL, &err));
+	for (uint32_t i = 0; i < 2; i++)
+		OK(xfp_fit_write_rows(&a, &fit.candidates[i], 0, FIXTURE_ALL, NULL, cosine, &err));
+	OK(xfp_fit_write_codes(&a, &fit.candidates[0], FIXTURE_COLS, 0, FIXTURE_ALL, &codes, &err));
+	OK(xfp_fit_write_residuals(&a, &fit.candidates[0], 0, 3, residual, &err));
+	OK(xfp_fit_end(&a, &fit, &err));
+	OK(xfp_artifact_finish(&a, label ? label : &usual, &err));
 }
 
 static inline void fixture_choice(const char *path, const struct xfp_artifact_label *label,

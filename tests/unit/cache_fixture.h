@@ -112,6 +112,21 @@ static inline void expect(void **state, const char *sql, const char *want)
 	free(answer);
 }
 
+/* Change the file behind the manifest's back, like a damaged page. */
+static inline void damage(void **state, const char *sql)
+{
+	char *path = scratch_path(state, CACHE "/manifest.sqlite");
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA ignore_check_constraints = ON", NULL, NULL, NULL), SQLITE_OK);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	assert_true(sqlite3_changes(db) > 0);
+	sqlite3_close(db);
+	free(path);
+}
+
 /* The choice that a row of the manifest records for a choice artifact's key. */
 static inline bool get_choice(struct xfp_manifest *m, const char *key, struct xfp_choice *choice)
 {
@@ -148,6 +163,8 @@ static inline void everything_is_there(struct xfp_manifest *m)
 	struct xfp_choice choice = { 0 }, want = the_choice();
 	struct xfp_fit fit = fixture_fit_table();
 	struct xfp_candidate candidates[XFP_MAX_CANDIDATES];
+	struct xfp_output_measure outputs[XFP_MAX_CANDIDATES];
+	bool calibrated = true;
 	uint32_t count = 0;
 
 	for (unsigned i = 0; i < 4; i++)
@@ -157,11 +174,13 @@ static inline void everything_is_there(struct xfp_manifest *m)
 	assert_int_equal(choice.floor, 980000000);
 	assert_int_equal(choice.met, 1);
 	assert_string_equal(choice.fit, FIT);
-	assert_true(xfp_manifest_get_candidates(m, FIT, XFP_MAX_CANDIDATES, candidates, &count));
+	assert_true(xfp_manifest_get_candidates(m, FIT, XFP_MAX_CANDIDATES, candidates, outputs, &calibrated, &count));
 	assert_int_equal(count, 2);
+	assert_false(calibrated);
 	assert_memory_equal(candidates, fit.candidates, 2 * sizeof *candidates);
 	assert_false(get_choice(m, FIT, &choice));
-	assert_false(xfp_manifest_get_candidates(m, CHOICE, XFP_MAX_CANDIDATES, candidates, &count));
+	assert_false(
+		xfp_manifest_get_candidates(m, CHOICE, XFP_MAX_CANDIDATES, candidates, outputs, &calibrated, &count));
 }
 
 #endif

@@ -247,13 +247,22 @@ static void choice_round_trip(void **state)
 				     .sample = 4,
 				     .sample_median = 0.75,
 				     .sample_p5 = 0.5,
+				     .output = { 0.98, 0.96, 0.04 },
 				     .fit = OTHER },
 			  read = { 0 };
 	struct xfp_artifact a;
 
-	fixture_choice(path, &label, &choice);
-	OK(xfp_artifact_open(path, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, KEY, &a, &err));
-	OK(xfp_choice_read(&a, &read, &err));
+	for (int calibrated = 0; calibrated < 2; calibrated++) {
+		choice.calibrated = calibrated;
+		fixture_choice(path, &label, &choice);
+		OK(xfp_artifact_open(path, XFP_CHOICE_KIND, XFP_CHOICE_VERSION, KEY, &a, &err));
+		OK(xfp_choice_read(&a, &read, &err));
+		assert_int_equal(read.calibrated, calibrated);
+		assert_true(calibrated
+				    ? read.output.median == 0.98 && read.output.p5 == 0.96 && read.output.error == 0.04
+				    : read.output.median == 0);
+		xfp_artifact_close(&a);
+	}
 	assert_memory_equal(&choice.candidate, &read.candidate, sizeof read.candidate);
 	assert_int_equal(read.floor, 980000000);
 	assert_int_equal(read.met, 1);
@@ -261,7 +270,6 @@ static void choice_round_trip(void **state)
 	assert_int_equal(read.sample, 4);
 	assert_true(read.sample_median == 0.75 && read.sample_p5 == 0.5);
 	assert_string_equal(read.fit, OTHER);
-	xfp_artifact_close(&a);
 	free(path);
 }
 

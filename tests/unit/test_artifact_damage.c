@@ -220,7 +220,7 @@ static void impossible_numbers(void **state)
 	struct xfp_artifact_label label = label_of(XFP_CHOICE_KIND);
 	const struct xfp_choice good = { .candidate = fixture_fit_table().candidates[0], .fit = OTHER };
 
-	for (unsigned fault = 0; fault < 10; fault++) {
+	for (unsigned fault = 0; fault < 11; fault++) {
 		struct xfp_choice choice = good, read = { 0 };
 		struct xfp_artifact a;
 		enum xfp_status status;
@@ -252,6 +252,10 @@ static void impossible_numbers(void **state)
 			break;
 		case 9:
 			choice.sample_p5 = 3;
+			break;
+		case 10:
+			choice.calibrated = true;
+			choice.output.median = 0.0 / 0.0;
 			break;
 		}
 		fixture_choice(path, &label, &choice);

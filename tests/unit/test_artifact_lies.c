@@ -184,43 +184,6 @@ static void fits(void **state)
 
 /* ---- calibrated fits --------------------------------------------------------------------------------------- */
 
-#define ROWS (FIXTURE_MATRICES_OF_UNIT * FIXTURE_ROWS)
-#define INDEX_BYTES 16 /* of a row */
-
-/* A candidate with codes, one group a row; and fp8. Byte i of each kind of codes is i plus its number. */
-static void write_calibrated(const char *path)
-{
-	const struct xfp_artifact_label label = label_of(XFP_FIT_KIND);
-	struct xfp_fit fit = { .matrices = FIXTURE_MATRICES_OF_UNIT,
-			       .rows = FIXTURE_ROWS,
-			       .cols = FIXTURE_COLS,
-			       .candidate_count = 2,
-			       .candidates = { { XFP_MODE_V2C, 2, 4000, 16, 16, 100, 3, 0.95, 0.9, 0.1 },
-					       { XFP_MODE_FP8, 8, 0, 0, 0, 150, 0, 0.99, 0.97, 0.03 } },
-			       .calibrated = true,
-			       .unreached = 1,
-			       .outputs = { { 0.98, 0.96, 0.04 }, { 0.999, 0.998, 0.001 } } };
-	uint8_t data[3][ROWS * INDEX_BYTES];
-	const struct xfp_fit_codes codes = { data[0], data[1], data[2] };
-	const uint16_t residual[] = { 7, 8, 9 };
-	const double cosine[ROWS] = { 0 };
-	const uint16_t library[80] = { 0 };
-	struct xfp_artifact a;
-
-	for (size_t i = 0; i < sizeof data; i++)
-		data[i / sizeof data[0]][i % sizeof data[0]] = (uint8_t)(i % sizeof data[0] + i / sizeof data[0]);
-	OK(xfp_artifact_create(path, &a, &err));
-	OK(xfp_fit_begin(&a, ROWS, fit.candidates, 2, &err));
-	OK(xfp_fit_begin_codes(&a, ROWS, FIXTURE_COLS, 3, fit.candidates, 2, &err));
-	OK(xfp_fit_write_library(&a, &fit.candidates[0], library, NULL, &err));
-	for (uint32_t i = 0; i < 2; i++)
-		OK(xfp_fit_write_rows(&a, &fit.candidates[i], 0, ROWS, NULL, cosine, &err));
-	OK(xfp_fit_write_codes(&a, &fit.candidates[0], FIXTURE_COLS, 0, ROWS, &codes, &err));
-	OK(xfp_fit_write_residuals(&a, &fit.candidates[0], 0, 3, residual, &err));
-	OK(xfp_fit_end(&a, &fit, &err));
-	OK(xfp_artifact_finish(&a, &label, &err));
-}
-
 static void expect_calibrated(const char *path, const char *what)
 {
 	struct xfp_error err = { 0 };
@@ -237,7 +200,7 @@ static void expect_calibrated(const char *path, const char *what)
 
 static void read_codes(const char *path)
 {
-	uint8_t byte[2], row[2], index[2 * INDEX_BYTES];
+	uint8_t byte[2], row[2], index[2 * FIXTURE_INDEX_BYTES];
 	const struct xfp_fit_codes codes = { byte, row, index };
 	uint16_t residual[2];
 	struct xfp_artifact a;
@@ -249,7 +212,7 @@ static void read_codes(const char *path)
 	OK(xfp_fit_read_codes(&a, &fit.candidates[0], FIXTURE_COLS, 1, 2, &codes, &err));
 	assert_true(byte[0] == 1 && byte[1] == 2 && row[0] == 2 && row[1] == 3);
 	for (unsigned i = 0; i < sizeof index; i++)
-		assert_int_equal(index[i], INDEX_BYTES + 2 + i);
+		assert_int_equal(index[i], FIXTURE_INDEX_BYTES + 2 + i);
 	OK(xfp_fit_read_residuals(&a, &fit.candidates[0], 1, 2, residual, &err));
 	assert_true(residual[0] == 8 && residual[1] == 9);
 	xfp_artifact_close(&a);
@@ -262,20 +225,20 @@ static void calibrated_fits(void **state)
 	uint64_t bits[2], count = 4;
 
 	memcpy(bits, bad, sizeof bits);
-	write_calibrated(path);
+	fixture_calibrated_fit(path, NULL);
 	read_codes(path);
 	for (size_t at = 0; at < 48; at += 8) {
-		write_calibrated(path);
+		fixture_calibrated_fit(path, NULL);
 		sealed_lie(path, "output", at, &bits[at % 24 == 16], 8);
 		expect_calibrated(path, "impossible outputs");
 	}
-	write_calibrated(path);
+	fixture_calibrated_fit(path, NULL);
 	sealed_number(path, "unreached", FIXTURE_MATRICES_OF_UNIT + 1);
 	expect_calibrated(path, "impossible count of matrices");
-	write_calibrated(path);
+	fixture_calibrated_fit(path, NULL);
 	sealed_lie(path, "candidate", offsetof(struct xfp_candidate, outliers), &count, 8);
 	expect_calibrated(path, "residual-v2c-16-2 has 3 elements");
-	write_calibrated(path);
+	fixture_calibrated_fit(path, NULL);
 	sealed_number(path, "cols", 17);
 	expect_calibrated(path, "byte-v2c-16-2 has");
 	free(path);

@@ -48,7 +48,7 @@ static enum xfp_status find(void *own, enum xfp_fit_kind kind, struct xfp_select
 		return xfp_fail(err, s->fault, "fault");
 	if (!(s->there >> kind & 1))
 		return XFP_WANT_EXTENDED;
-	input->fits[kind] = (struct xfp_fit_set){ keys[kind], measured[kind], 1 };
+	input->fits[kind] = (struct xfp_fit_set){ keys[kind], measured[kind], 1, NULL };
 	return XFP_OK;
 }
 

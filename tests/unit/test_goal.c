@@ -350,7 +350,7 @@ static void test_narrow(void **unused)
 	assert_int_equal(p.outlier_sigma, 3000);
 	assert_false(policy.fixed);
 	/* The unit is stored as assigned, although neither candidate meets the floor and fewer bits are measured. */
-	input.fits[XFP_FIT_LIBRARY] = (struct xfp_fit_set){ "l", measured, 2 };
+	input.fits[XFP_FIT_LIBRARY] = (struct xfp_fit_set){ "l", measured, 2, NULL };
 	assert_int_equal(xfp_select(&input, &choice, NULL), XFP_OK);
 	assert_int_equal(choice.candidate.k, 4);
 	assert_false(choice.met);

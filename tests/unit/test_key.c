@@ -29,6 +29,7 @@ struct ingredients {
 	const char *survey, *outliers, *inputs, *base, *library, *extended;
 	struct xfp_candidate measured[2]; /* measured by the fit */
 	uint32_t measured_count;
+	const struct xfp_output_measure *outputs; /* NULL: not calibrated */
 	struct xfp_choice choice;
 };
 
@@ -77,9 +78,9 @@ enum { SURVEY_KEY, OUTLIERS_KEY, FIT_KEY, LIBRARY_KEY, CHOICE_KEY, PACKED_KEY, F
 static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
 {
 	struct xfp_key_source source = { in->dtype, in->matrices, in->rows, in->cols, in->source };
-	const struct xfp_fit_set fits[XFP_FIT_KINDS] = { { in->base, in->measured, in->measured_count },
-							 { in->library, NULL, 0 },
-							 { in->extended, NULL, 0 } };
+	const struct xfp_fit_set fits[XFP_FIT_KINDS] = { { in->base, in->measured, in->measured_count, in->outputs },
+							 { in->library, NULL, 0, NULL },
+							 { in->extended, NULL, 0, NULL } };
 
 	assert_int_equal(xfp_key_survey(&source, &in->parameters, &key[SURVEY_KEY], NULL), 0);
 	assert_int_equal(xfp_key_outliers(&source, &in->parameters, &key[OUTLIERS_KEY], NULL), 0);
@@ -118,6 +119,7 @@ static unsigned changed(const struct ingredients *in)
 static void exactly_what_depends(void **state)
 {
 	static const struct xfp_assignment assigned = { .mode = XFP_MODE_V2, .k = 3, .bits = 0xc };
+	static const struct xfp_output_measure outputs[2];
 	struct ingredients in;
 
 	(void)state;
@@ -172,6 +174,7 @@ static void exactly_what_depends(void **state)
 	EXPECT(in.measured[1].cos_median = 0.9900000000000001, C);
 	EXPECT(in.measured[1].cos_p5 = 0.9799999999999999, C);
 	EXPECT(in.measured[1].error = 0.10000000000000002, C);
+	EXPECT(in.outputs = outputs, C);
 	EXPECT(in.policy.floor = 980000000, C);
 	EXPECT(in.policy.assigned = &assigned, C);
 	EXPECT(in.policy.format.bits = 0x1c, C);
@@ -232,10 +235,10 @@ static struct chain chain_of(const struct xfp_parameters *p, const char *name, c
 		assert_int_equal(xfp_key_fit(c.key[OUTLIERS_KEY].hex, &seen, xfp_parameters_base_bits(&seen),
 					     &c.key[FIT_KEY], NULL),
 				 0);
-		assert_int_equal(
-			xfp_key_choice((const struct xfp_fit_set[XFP_FIT_KINDS]){ { c.key[FIT_KEY].hex, NULL, 0 } },
-				       NULL, &policy, XFP_BF16, experts, &seen, &c.key[CHOICE_KEY], NULL),
-			0);
+		assert_int_equal(xfp_key_choice((const struct xfp_fit_set[XFP_FIT_KINDS]){ { c.key[FIT_KEY].hex, NULL,
+											     0, NULL } },
+						NULL, &policy, XFP_BF16, experts, &seen, &c.key[CHOICE_KEY], NULL),
+				 0);
 	}
 	return c;
 }

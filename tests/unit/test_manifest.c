@@ -142,21 +142,6 @@ static void inputs_of_layers(void **state)
 
 /* ---- seals ----------------------------------------------------------------------------------------- */
 
-/* Change the file behind the manifest's back, like a damaged page. */
-static void damage(void **state, const char *sql)
-{
-	char *path = scratch_path(state, CACHE "/manifest.sqlite");
-	sqlite3 *db;
-
-	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "PRAGMA ignore_check_constraints = ON", NULL, NULL, NULL), SQLITE_OK);
-	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
-		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-	assert_true(sqlite3_changes(db) > 0);
-	sqlite3_close(db);
-	free(path);
-}
-
 /* Any change of the recorded candidates of a fit is detected, and repaired from the artifact. */
 static void sealed_candidates(void **state)
 {
@@ -178,7 +163,8 @@ static void sealed_candidates(void **state)
 		"DELETE FROM candidates WHERE number = 1",
 		"DELETE FROM candidates",
 		("INSERT INTO candidates SELECT fit_key, 2, mode, k, sigma_milli, \"group\", library, bytes, outliers, "
-		 "cos_median, cos_p5, error FROM candidates WHERE number = 1"),
+		 "cos_median, cos_p5, error, NULL, NULL, NULL FROM candidates WHERE number = 1"),
+		"UPDATE candidates SET output_median = 0.98",
 		"UPDATE artifacts SET seal = x'00000000000000000000000000000000' WHERE kind = 'fit'",
 		"UPDATE artifacts SET seal = x'00' WHERE kind = 'fit'",
 		"UPDATE artifacts SET seal = NULL WHERE kind = 'fit'",
@@ -188,11 +174,13 @@ static void sealed_candidates(void **state)
 	struct xfp_candidate candidates[XFP_MAX_CANDIDATES];
 	struct xfp_store store = open_cache(state, 4);
 	struct xfp_manifest *m = open_manifest(&store, 4);
+	struct xfp_output_measure outputs[XFP_MAX_CANDIDATES];
 	uint32_t count;
+	bool calibrated;
 
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
 		damage(state, damages[i]);
-		if (xfp_manifest_get_candidates(m, FIT, XFP_MAX_CANDIDATES, candidates, &count))
+		if (xfp_manifest_get_candidates(m, FIT, XFP_MAX_CANDIDATES, candidates, outputs, &calibrated, &count))
 			fail_msg("%s: believed", damages[i]);
 		OK(xfp_manifest_repair(m, &store, FIT, &err));
 		everything_is_there(m);
@@ -201,7 +189,7 @@ static void sealed_candidates(void **state)
 		xfp_manifest_ingest(m, &store, FIT, NULL);
 	}
 	/* If the list is too short, none are returned, not some. */
-	assert_false(xfp_manifest_get_candidates(m, FIT, 1, candidates, &count));
+	assert_false(xfp_manifest_get_candidates(m, FIT, 1, candidates, outputs, &calibrated, &count));
 	xfp_manifest_close(m);
 	xfp_store_close(&store);
 }

@@ -290,6 +290,62 @@ static void read_only_with_journal(void **state)
 	free(aside);
 }
 
+/* ---- calibrated fits ------------------------------------------------------------------------------- */
+
+/* The outputs of a calibrated fit are stored and sealed, and so are those of a choice and of a unit. */
+static void calibrated_candidates(void **state)
+{
+	static const char *const damages[] = {
+		"UPDATE candidates SET output_median = output_median + 1e-15 WHERE number = 1",
+		"UPDATE candidates SET output_p5 = -output_p5 WHERE number = 0",
+		"UPDATE candidates SET output_error = NULL WHERE number = 1",
+		"UPDATE candidates SET output_median = NULL",
+	};
+	struct xfp_store store = open_cache(state, 0);
+	struct xfp_candidate candidates[XFP_MAX_CANDIDATES];
+	struct xfp_output_measure outputs[XFP_MAX_CANDIDATES];
+	struct xfp_artifact_label label = { XFP_FIT_KIND, XFP_FIT_VERSION, FIT, "", "", 0 };
+	struct xfp_choice choice = the_choice();
+	struct xfp_run_unit unit = { .name = "q", .class_ = "attention", .role = "q", .mode = "v2", .choice = &choice };
+	struct xfp_pending pending;
+	struct xfp_manifest *m;
+	bool calibrated;
+	uint32_t count;
+	int64_t run;
+
+	OK(xfp_store_begin(&store, FIT, &pending, &err));
+	fixture_calibrated_fit(pending.path, &label);
+	OK(xfp_pending_publish(&pending, false, &err));
+	choice.calibrated = true;
+	choice.output = (struct xfp_output_measure){ 0.98, 0.96, 0.04 };
+	label.kind = XFP_CHOICE_KIND;
+	label.version = XFP_CHOICE_VERSION;
+	label.key = CHOICE;
+	OK(xfp_store_begin(&store, CHOICE, &pending, &err));
+	fixture_choice(pending.path, &label, &choice);
+	OK(xfp_pending_publish(&pending, false, &err));
+	m = open_manifest(&store, 2);
+	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+		assert_true(xfp_manifest_get_candidates(m, FIT, 2, candidates, outputs, &calibrated, &count));
+		assert_true(calibrated && count == 2 && outputs[0].median == 0.98 && outputs[0].p5 == 0.96 &&
+			    outputs[1].error == 0.001);
+		damage(state, damages[i]);
+		if (xfp_manifest_get_candidates(m, FIT, 2, candidates, outputs, &calibrated, &count))
+			fail_msg("%s: believed", damages[i]);
+		OK(xfp_manifest_repair(m, &store, FIT, &err));
+	}
+	expect(state, "SELECT output_median || ' ' || output_p5 || ' ' || output_error FROM choices", "0.98 0.96 0.04");
+	OK(xfp_manifest_run_begin(m, "/models/x", "x.xfp", "{}", &run, &err));
+	OK(xfp_manifest_run_unit(m, run, &unit, &err));
+	expect(state, "SELECT output_median || ' ' || output_p5 || ' ' || output_error FROM unit_results",
+	       "0.98 0.96 0.04");
+	choice.calibrated = false;
+	OK(xfp_manifest_run_unit(m, run, &unit, &err));
+	expect(state, "SELECT count(output_median) FROM unit_results", "0");
+	xfp_manifest_close(m);
+	xfp_store_close(&store);
+}
+
 PROGRAM("test_manifest_open")
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +356,7 @@ PROGRAM("test_manifest_open")
 		scratch_test(killed_writer),
 		scratch_test(read_only),
 		scratch_test(read_only_with_journal),
+		scratch_test(calibrated_candidates),
 	};
 
 	return cmocka_run_group_tests_name("manifest_open", tests, NULL, NULL);

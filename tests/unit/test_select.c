@@ -48,7 +48,7 @@ static void begin(struct decision *d, const char *format, uint32_t floor)
 
 static void measure_extended(struct decision *d)
 {
-	d->input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, extended, 2 };
+	d->input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, extended, 2, NULL };
 }
 
 static void expect(struct decision *d, uint32_t k, bool met, const char *fit)
@@ -90,7 +90,7 @@ static void fp8_among_others(void **state)
 	struct decision d;
 
 	(void)state;
-#define MEASURE_MORE() d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, more, 3 }
+#define MEASURE_MORE() d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, more, 3, NULL }
 #define EXPECT_FP8(meets)                                             \
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), 0); \
 	assert_int_equal(d.choice.candidate.mode, XFP_MODE_FP8);      \
@@ -142,7 +142,7 @@ static void a_rival_of_fp8(void **state)
 	(void)state;
 	large[0].bytes = xfp_unit_fp8_bytes(&stack);
 	begin(&d, "auto", 960000000);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, large, 1 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, large, 1, NULL };
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_EXTENDED);
 	large[0].bytes--;
 	expect(&d, 4, true, BASE);
@@ -183,7 +183,7 @@ static void fixed(void **state)
 	begin(&d, "4", 980000000);
 	expect(&d, 4, true, BASE);
 	begin(&d, "6", 980000000);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ EXTENDED, extended, 2 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ EXTENDED, extended, 2, NULL };
 	expect(&d, 0, true, OUTLIERS);
 }
 
@@ -206,7 +206,7 @@ static void sampled(void **state)
 	d.input.sampled[XFP_FIT_BASE] = poor;
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_WANT_EXTENDED);
 	d.parameters.on_miss = XFP_MISS_FAIL;
-	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, extended, 2 };
+	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, extended, 2, NULL };
 	d.input.sampled[XFP_FIT_EXTENDED] = poor;
 	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
 	assert_non_null(strstr(d.err.text, "0.700000"));
@@ -225,20 +225,20 @@ static void ties(void **state)
 
 	(void)state;
 	begin(&d, "2,3,4,5", 960000000);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 4 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 4, NULL };
 	expect(&d, 3, true, BASE);
-	d.input.fits[XFP_FIT_LIBRARY] = (struct xfp_fit_set){ EXTENDED, equal + 2, 1 };
+	d.input.fits[XFP_FIT_LIBRARY] = (struct xfp_fit_set){ EXTENDED, equal + 2, 1, NULL };
 	expect(&d, 3, true, BASE);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 1 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 1, NULL };
 	expect(&d, 4, true, EXTENDED);
 	/* the floor itself is met; the slightest miss is a miss */
 	begin(&d, "2,3,4,5", 980000000);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 3 };
-	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, equal, 0 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 3, NULL };
+	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, equal, 0, NULL };
 	expect(&d, 3, true, BASE);
 	begin(&d, "2,3,4,5", 980000001);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 3 };
-	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, equal, 0 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, equal, 3, NULL };
+	d.input.fits[XFP_FIT_EXTENDED] = (struct xfp_fit_set){ EXTENDED, equal, 0, NULL };
 	d.parameters.on_miss = XFP_MISS_BEST;
 	expect(&d, 3, false, BASE); /* for equal medians, the first again */
 }
@@ -251,7 +251,7 @@ static void a_byte_less_than_the_source(void **state)
 
 	(void)state;
 	begin(&d, "4", 980000000);
-	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, &one, 1 };
+	d.input.fits[XFP_FIT_BASE] = (struct xfp_fit_set){ BASE, &one, 1, NULL };
 	expect(&d, 0, true, OUTLIERS);
 	one.bytes = 1599;
 	expect(&d, 4, true, BASE);
