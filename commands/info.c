@@ -97,7 +97,7 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 	struct xfp_composition composition = xfp_composition_of_bundle(bundle);
 	struct xfp_unit_info unit;
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	for (uint32_t u = 0; u < info.units; u++) {
 		json_t *one = xfp_bundle_unit(bundle, u, &unit) ? unit_json(bundle, recorded, &unit) : NULL;
 
@@ -277,7 +277,7 @@ static void print_text(const struct xfp_bundle *bundle, const struct xfp_recorde
 	struct xfp_bundle_info info;
 	char weights[32];
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	composition.compact = recorded && recorded->parameters.modes >> XFP_MODE_V2C & 1;
 	xfp_screen_printf(stdout, "%s\n", path);
 	xfp_composition_print(stdout, "", &composition);

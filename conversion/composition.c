@@ -80,7 +80,7 @@ struct xfp_composition xfp_composition_of_bundle(const struct xfp_bundle *bundle
 	struct xfp_unit_info unit;
 	struct xfp_file_info file;
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	composition.bytes = info.file_bytes;
 	for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++)
 		xfp_composition_add_unit(&composition, (enum xfp_class)unit.class_, (enum xfp_mode)unit.mode,

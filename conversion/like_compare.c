@@ -100,7 +100,7 @@ static enum xfp_status compare_json(const struct pair *pair)
 	bool measured = true, differs;
 
 	for (int i = 0; i < 2; i++)
-		xfp_bundle_info(pair->bundle[i], &info[i]);
+		xfp_bundle_describe(pair->bundle[i], &info[i]);
 	if (info[0].json_bytes == info[1].json_bytes && !memcmp(info[0].json, info[1].json, info[0].json_bytes))
 		return XFP_OK;
 	for (int i = 0; i < 2; i++) {

@@ -159,7 +159,7 @@ enum xfp_status xfp_bundle_stamp_fill(const char *path, struct xfp_bundle_stamp 
 	/* xfp_bundle_open compares the index with xfp.sum, which must be in its place. */
 	if ((status = xfp_bundle_open(path, &bundle, err)))
 		return status;
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st))
 		status = xfp_fail_errno(err, errno, "%s", path);

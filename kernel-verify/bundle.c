@@ -284,7 +284,7 @@ enum xfp_status xfp_kernel_verify_bundle(struct xfp_kernel_report *report, struc
 		xfp_bundle_close(run.bundle);
 		return xfp_no_memory(err);
 	}
-	xfp_bundle_info(run.bundle, &info);
+	xfp_bundle_describe(run.bundle, &info);
 	for (uint32_t number = 0; !status && number < info.matrices; number++)
 		status = one_matrix(&run, number, err);
 	print_result(&run);

@@ -153,7 +153,7 @@ void xfp_linear_close(struct xfp_linear *linear)
 	free(linear);
 }
 
-void xfp_linear_info(const struct xfp_linear *linear, struct xfp_linear_info *info)
+void xfp_linear_describe(const struct xfp_linear *linear, struct xfp_linear_info *info)
 {
 	*info = (struct xfp_linear_info){ .experts = linear->experts,
 					  .rows = linear->slice.rows,

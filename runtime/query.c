@@ -8,7 +8,7 @@
 #include "runtime/bundle_map.h"
 #include "schemas/layout/classes.h"
 
-void xfp_bundle_info(const struct xfp_bundle *bundle, struct xfp_bundle_info *info)
+void xfp_bundle_describe(const struct xfp_bundle *bundle, struct xfp_bundle_info *info)
 {
 	*info = (struct xfp_bundle_info){
 		.version = bundle->header->version,

@@ -10,7 +10,7 @@ static const char *path_of(const struct xfp_bundle *bundle)
 {
 	struct xfp_bundle_info info;
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	return info.path;
 }
 

@@ -29,7 +29,7 @@
  *             status = xfp_linear_open(bundle, unit, NULL, &linear, &err);
  *         }
  *         if (!status) {
- *             xfp_linear_info(linear, &info);
+ *             xfp_linear_describe(linear, &info);
  *             x = calloc(info.cols, sizeof *x);
  *             y = calloc(info.rows, sizeof *y);
  *             status = x && y ? XFP_OK : XFP_FAILED;
@@ -123,7 +123,7 @@ struct xfp_bundle_info {
 };
 
 /* Describe a bundle: sizes, and the number of units, matrices, tensors and files. Numbers begin at 0. */
-void xfp_bundle_info(const struct xfp_bundle *bundle, struct xfp_bundle_info *info);
+void xfp_bundle_describe(const struct xfp_bundle *bundle, struct xfp_bundle_info *info);
 
 struct xfp_unit_info {
 	const char *name; /* name of the source tensor; for a stack of experts, * stands for the expert number */
@@ -340,7 +340,7 @@ struct xfp_linear_info {
 };
 
 /* Describe a linear. */
-void xfp_linear_info(const struct xfp_linear *linear, struct xfp_linear_info *info);
+void xfp_linear_describe(const struct xfp_linear *linear, struct xfp_linear_info *info);
 
 /* `count` vectors, each `stride` elements after the previous one. An input vector has as many elements as the slice has
  * columns; an output vector has as many as the slice has rows. */

@@ -122,7 +122,7 @@ struct xfp_cuda_info {
 };
 
 /* Describe the device and the driver. Strings belong to `cuda`. */
-void xfp_cuda_info(const struct xfp_cuda *cuda, struct xfp_cuda_info *info);
+void xfp_cuda_describe(const struct xfp_cuda *cuda, struct xfp_cuda_info *info);
 
 /* ---- streams ----------------------------------------------------------------------------------- */
 
@@ -215,7 +215,7 @@ struct xfp_cuda_linear_info {
 };
 
 /* Describe a linear. */
-void xfp_cuda_linear_info(const struct xfp_cuda_linear *linear, struct xfp_cuda_linear_info *info);
+void xfp_cuda_linear_describe(const struct xfp_cuda_linear *linear, struct xfp_cuda_linear_info *info);
 
 /* ---- products ---------------------------------------------------------------------------------- */
 

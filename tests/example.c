@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 
 	if ((argc == 3 || argc == 4) && !xfp_bundle_open(argv[1], &bundle, &err) &&
 	    !xfp_linear_open_tensor(bundle, xfp_bundle_find_tensor(bundle, argv[2]), NULL, &linear, &err))
-		xfp_linear_info(linear, &size);
+		xfp_linear_describe(linear, &size);
 	if (linear && argc == 4) {
 		uint32_t row = (uint32_t)strtoul(argv[3], NULL, 10);
 		y = malloc(size.cols * sizeof *y);

@@ -530,6 +530,7 @@ EXTRA_DIST += \
 	tests/emulated \
 	tests/emulated-tools \
 	tests/example.c \
+	tests/example.cc \
 	tests/families.py \
 	tests/families_judge.py \
 	tests/families_published.py \

@@ -221,7 +221,7 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 	struct xfp_unit_info unit;
 	const char *before = "";
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
 		struct group group = group_of(bundle, info.units, class_);
 
@@ -271,7 +271,7 @@ json_t *xfp_report_classes(const struct xfp_bundle *bundle)
 	json_t *list = json_array();
 	struct xfp_bundle_info info;
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
 		struct group group = group_of(bundle, info.units, class_);
 
@@ -399,7 +399,7 @@ void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct x
 	struct xfp_bundle_info info;
 	struct xfp_unit_info unit;
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	for (uint32_t u = 0; u < info.units; u++) {
 		struct group group = { 0 };
 		char(*row)[XFP_TABLE_CELL];

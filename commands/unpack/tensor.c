@@ -26,7 +26,7 @@ enum xfp_status xfp_tensor_views(const struct xfp_bundle *bundle, struct xfp_ten
 	struct xfp_bundle_info info;
 	struct xfp_matrix_info matrix;
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	views->first = calloc(info.tensors + (size_t)2, sizeof *views->first);
 	views->list = calloc(info.matrices + (size_t)1, sizeof *views->list);
 	if (!views->first || !views->list) {

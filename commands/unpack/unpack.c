@@ -331,7 +331,7 @@ static enum xfp_status unpack(const struct unpack_request *request, struct xfp_e
 	xfp_mapped_begin(request->program, request->bundle, &u.created);
 	if (status || (status = xfp_bundle_open(request->bundle, &u.bundle, err)))
 		goto done;
-	xfp_bundle_info(u.bundle, &u.info);
+	xfp_bundle_describe(u.bundle, &u.info);
 	make_threads(&u.signals);
 	if ((status = xfp_tensor_views(u.bundle, &u.views, err)) || (status = lay_out(&u, err)) ||
 	    (status = xfp_new_folder_check(request->folder, err)) ||

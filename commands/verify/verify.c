@@ -100,7 +100,7 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 	struct xfp_unit_info unit;
 	uint64_t done = 0;
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	for (uint32_t u = 0; !status && xfp_bundle_unit(bundle, u, &unit); u++) {
 		double floor = floor_of(request, has_record ? &recorded : NULL, &unit);
 		struct xfp_quality quality;
@@ -201,7 +201,7 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 	xfp_mapped_begin(request->program, request->bundle, NULL);
 	if (status || (status = xfp_bundle_open(request->bundle, &bundle, err)))
 		goto done;
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	tally.units = info.units;
 	if (request->source && ((status = xfp_model_find(request->source, &path, err)) ||
 				(status = xfp_checkpoint_open(path, &source, err)))) {

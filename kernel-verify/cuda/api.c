@@ -38,7 +38,7 @@ enum xfp_status xfp_device_linear_open(struct xfp_device *device, const struct x
 	if ((status = upload(device, bundle, tensor, slice, linear, err)))
 		xfp_device_linear_close(device, linear);
 	else
-		device->lib.xfp_cuda_linear_info(linear->linear, &linear->info);
+		device->lib.xfp_cuda_linear_describe(linear->linear, &linear->info);
 	return status;
 }
 

@@ -121,7 +121,7 @@ enum xfp_status xfp_device_open(struct xfp_device *device, int number, struct xf
 	    (status = device->lib.xfp_cuda_open(&device->cuda, err)) || (status = xfp_device_queue_open(device, err)))
 		xfp_device_close(device);
 	else
-		device->lib.xfp_cuda_info(device->cuda, &device->info);
+		device->lib.xfp_cuda_describe(device->cuda, &device->info);
 	return status;
 }
 

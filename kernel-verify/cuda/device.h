@@ -35,17 +35,18 @@
 	F(cuEventElapsedTime, (float *milliseconds, xfp_cu_handle begin, xfp_cu_handle end))
 
 /* Functions of libxfp-cuda, and of the libxfp it links, as in their headers. */
-#define XFP_DEVICE_LIBRARY(F)                                                                                   \
-	F(xfp_bundle_open)                                                                                      \
-	F(xfp_bundle_close)                                                                                     \
-	F(xfp_cuda_open)                                                                                        \
-	F(xfp_cuda_close)                                                                                       \
-	F(xfp_cuda_info)                                                                                        \
-	F(xfp_cuda_queue_open)                                                                                  \
-	F(xfp_cuda_linear_bytes)                                                                                \
-	F(xfp_cuda_linear_bytes_tensor)                                                                         \
-	F(xfp_cuda_linear_open) F(xfp_cuda_linear_open_tensor) F(xfp_cuda_linear_close) F(xfp_cuda_linear_info) \
-		F(xfp_cuda_prepared_bytes) F(xfp_cuda_prepare) F(xfp_cuda_multiply) F(xfp_cuda_multiply_experts)
+#define XFP_DEVICE_LIBRARY(F)                                                                                          \
+	F(xfp_bundle_open)                                                                                             \
+	F(xfp_bundle_close)                                                                                            \
+	F(xfp_cuda_open)                                                                                               \
+	F(xfp_cuda_close)                                                                                              \
+	F(xfp_cuda_describe)                                                                                           \
+	F(xfp_cuda_queue_open)                                                                                         \
+	F(xfp_cuda_linear_bytes)                                                                                       \
+	F(xfp_cuda_linear_bytes_tensor)                                                                                \
+	F(xfp_cuda_linear_open)                                                                                        \
+	F(xfp_cuda_linear_open_tensor) F(xfp_cuda_linear_close) F(xfp_cuda_linear_describe) F(xfp_cuda_prepared_bytes) \
+		F(xfp_cuda_prepare) F(xfp_cuda_multiply) F(xfp_cuda_multiply_experts)
 
 struct xfp_device {
 	void *library;

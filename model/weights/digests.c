@@ -55,7 +55,7 @@ enum xfp_status xfp_digests_open(const struct xfp_bundle *bundle, struct xfp_dig
 		return xfp_no_memory(err);
 	d->bundle = bundle;
 	d->members = xfp_bundle_members(bundle);
-	xfp_bundle_info(bundle, &d->info);
+	xfp_bundle_describe(bundle, &d->info);
 	d->sound = calloc((size_t)d->members + 1, sizeof *d->sound);
 	d->next = none(d->members);
 	d->of_unit = none(d->info.units);

@@ -257,7 +257,7 @@ enum xfp_status xfp_weights_open_bundle(const char *path, void **source, char **
 		return xfp_no_memory_for(err, path);
 	if ((status = xfp_bundle_open(path, &s->bundle, err)))
 		goto done;
-	xfp_bundle_info(s->bundle, &s->info);
+	xfp_bundle_describe(s->bundle, &s->info);
 	if ((status = xfp_digests_open(s->bundle, &s->digests, err)) || (status = check_small(s, err)))
 		goto done;
 	s->places = calloc((size_t)s->info.matrices + 1, sizeof *s->places);

@@ -128,7 +128,7 @@ void xfp_cuda_linear_close(struct xfp_cuda_linear *linear)
 	free(linear);
 }
 
-void xfp_cuda_linear_info(const struct xfp_cuda_linear *linear, struct xfp_cuda_linear_info *info)
+void xfp_cuda_linear_describe(const struct xfp_cuda_linear *linear, struct xfp_cuda_linear_info *info)
 {
 	const struct xfp_cuda_plan *plan = &linear->plan;
 	unsigned k = plan->expert[0].k;

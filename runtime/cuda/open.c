@@ -213,7 +213,7 @@ void xfp_cuda_close(struct xfp_cuda *cuda)
 	free(cuda);
 }
 
-void xfp_cuda_info(const struct xfp_cuda *cuda, struct xfp_cuda_info *info)
+void xfp_cuda_describe(const struct xfp_cuda *cuda, struct xfp_cuda_info *info)
 {
 	*info = cuda->info;
 }

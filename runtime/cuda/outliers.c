@@ -13,7 +13,7 @@ enum xfp_status xfp_cuda_damaged(const struct xfp_cuda_plan *plan, uint32_t expe
 {
 	struct xfp_bundle_info info;
 
-	xfp_bundle_info(plan->bundle, &info);
+	xfp_bundle_describe(plan->bundle, &info);
 	return xfp_fail(err, XFP_BAD_INPUT,
 			"%s: damaged: unit %s, expert %" PRIu32 ", row %" PRIu64 ": %s; copy or convert it again",
 			info.path, xfp_printable(plan->name).text, expert, row, wrong);

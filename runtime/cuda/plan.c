@@ -60,7 +60,7 @@ static enum xfp_status set_slice(struct xfp_cuda_plan *plan, const struct xfp_sl
 	plan->lead = (uint32_t)(plan->slice.first_col & ((UINT64_C(1) << plan->group) - 1));
 	plan->first_col = plan->slice.first_col - plan->lead;
 	if (plan->slice.rows > MAX_SIZE || plan->slice.cols > MAX_SIZE / 4 - plan->lead) {
-		xfp_bundle_info(plan->bundle, &info);
+		xfp_bundle_describe(plan->bundle, &info);
 		return xfp_fail(err, XFP_USAGE,
 				"%s: %s: %" PRIu64 " rows of %" PRIu64
 				" columns exceed the limit of the kernels; open slices",
@@ -206,7 +206,7 @@ static enum xfp_status finish(struct xfp_cuda_plan *plan, const struct xfp_slice
 			goto done;
 	}
 	if (!place_all(plan)) {
-		xfp_bundle_info(plan->bundle, &info);
+		xfp_bundle_describe(plan->bundle, &info);
 		status = xfp_fail(err, XFP_USAGE, "%s: %s: larger than any device's memory; open slices", info.path,
 				  xfp_printable(plan->name).text);
 	}

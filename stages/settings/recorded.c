@@ -76,7 +76,7 @@ enum xfp_status xfp_recorded_read(const struct xfp_bundle *bundle, const char *p
 	json_t *root, *parameters;
 	enum xfp_status status;
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	root = json_loadb(info.json, info.json_bytes, JSON_REJECT_DUPLICATES, NULL);
 	parameters = json_object_get(root, "parameters");
 	if (parameters)

@@ -35,11 +35,19 @@ sanitizers() { [ "${XFP_TEST_SANITIZERS:-no}" = no ] || echo -fsanitize=address,
 }
 
 # shellcheck disable=SC2046,SC2086
-@test "the header compiles as C++" {
+@test "the header compiles as C++17, and a program multiplies" {
 	command -v c++ >/dev/null || skip "there is no C++ compiler"
-	cp program.c program.cc
-	c++ -Wall -Wextra -Werror $(sanitizers) $(pkg-config --cflags xfp) program.cc -o program $(pkg-config --libs xfp)
-	./program
+	make_model model
+	xfp convert model -o model.xfp -q
+	c++ -std=c++17 -pedantic -Wall -Wextra -Werror $(sanitizers) $(pkg-config --cflags xfp) "$srcdir/tests/example.cc" \
+		-o example $(pkg-config --libs xfp)
+	name=model.layers.0.self_attn.q_proj.weight
+	./example model.xfp $name >y
+	"$PYTHON" "$srcdir/tests/read_bundle.py" model.xfp $name q w.npy
+	"$PYTHON" -c 'import numpy as np; w = np.load("w.npy")[0].astype(float)
+assert np.abs(np.loadtxt("y") - w.sum(1)).max() <= 1e-3 * np.abs(w).sum(1).max()'
+	run -2 ./example model.xfp none
+	[ "$output" = "model.xfp: has no unit none" ]
 }
 
 # shellcheck disable=SC2046,SC2086

@@ -61,7 +61,7 @@ static inline void open_scene(struct scene *s, const struct xfp_bundle *bundle, 
 	check(xfp_cuda_linear_bytes(bundle, u, slice, &bytes, &err));
 	s->memory = machine_alloc(&cu, bytes);
 	check(xfp_cuda_linear_open(cuda, bundle, u, slice, s->memory, bytes, NULL, &s->linear, &err));
-	xfp_cuda_linear_info(s->linear, &s->info);
+	xfp_cuda_linear_describe(s->linear, &s->info);
 	s->x_stride = s->info.cols + 3;
 	s->y_stride = s->info.rows + 2;
 	s->vectors = test_vectors(count * s->x_stride);

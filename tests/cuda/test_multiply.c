@@ -208,7 +208,7 @@ static void codebooks_not_finite(void **state)
 	(void)state;
 	fixture_make_bundle(&f, FIXTURE_TILES);
 	bundle = fixture_open(f.out);
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	assert_true(xfp_bundle_matrix(bundle, 0, &matrix));
 	where = (size_t)((const char *)matrix.code - (info.json - 512)) + 2 * (9 * 4 + 1);
 	xfp_bundle_close(bundle);

@@ -215,7 +215,7 @@ static void what_it_is(void **state)
 	struct xfp_cuda_linear *linear;
 	struct xfp_cuda_linear_info what;
 
-	xfp_cuda_info(s->cuda, &info);
+	xfp_cuda_describe(s->cuda, &info);
 	assert_string_equal(info.device, "stand-in sm_90");
 	assert_int_equal(info.major * 10 + info.minor, 90);
 	assert_int_equal(info.processors, 4);
@@ -224,7 +224,7 @@ static void what_it_is(void **state)
 	assert_true(info.toolkit >= 12000);
 	assert_int_equal(xfp_cuda_linear_open(s->cuda, s->bundle, 0, NULL, s->memory, s->bytes, NULL, &linear, &err),
 			 XFP_OK);
-	xfp_cuda_linear_info(linear, &what);
+	xfp_cuda_linear_describe(linear, &what);
 	assert_string_equal(what.kernel, "xfp_multiply_v2_k2_i1");
 	assert_int_equal(what.rows, 3);
 	assert_int_equal(what.cols, 11);
@@ -371,7 +371,7 @@ static void damaged(void **state)
 	uint8_t *file = fixture_read(s->f.out, &size);
 	char *path = malloc(strlen(s->f.out) + 8);
 
-	xfp_bundle_info(s->bundle, &info);
+	xfp_bundle_describe(s->bundle, &info);
 	assert_true(xfp_bundle_matrix(s->bundle, 0, &matrix));
 	where = (size_t)((const char *)matrix.outlier - (info.json - 512)) + matrix.outliers * 4;
 	file[where] = 99;

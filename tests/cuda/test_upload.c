@@ -39,7 +39,7 @@ static void fill(int file, const struct xfp_bundle *bundle)
 	struct xfp_bundle_info info;
 	uint64_t seed = 1;
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	for (uint32_t e = 0; xfp_bundle_matrix(bundle, e, &matrix); e++) {
 		uint64_t *index = malloc(matrix.index_bytes);
 		uint32_t *row = malloc(matrix.outliers * 4);

@@ -260,7 +260,7 @@ static void try_slice(struct trial *t, uint64_t all_cols)
 	MUST(x);
 	for (uint64_t i = 0; i < MANY * t->slice.cols; i++)
 		x[i] = (float)((double)(int64_t)fuzz_random(&t->random) * 0x1p-62);
-	xfp_linear_info(t->linear, &info);
+	xfp_linear_describe(t->linear, &info);
 	MUST(info.experts == t->experts && info.rows == t->slice.rows && info.cols == t->slice.cols);
 	choose_instructions(t);
 	t->team = some_team(&t->random);

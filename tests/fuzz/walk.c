@@ -394,7 +394,7 @@ void fuzz_walk(const struct fuzz_file_made *made)
 		MUST(xfp_bundle_open(made->path, &bundle, NULL) == status);
 		return;
 	}
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	MUST(info.file_bytes == made->bytes && !made->wrong);
 	touch(info.json, info.json_bytes);
 	touch_text(info.family);

@@ -34,7 +34,7 @@ static void everything_comes_back(void **state)
 	fixture_make_bundle(&f, 0);
 	assert_int_equal(fixture_accept(f.out, &err), XFP_OK);
 	bundle = fixture_open(f.out);
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	assert_string_equal(info.family, "test");
 	assert_int_equal(info.json_bytes, strlen(f.input.json));
 	assert_memory_equal(info.json, f.input.json, info.json_bytes);

@@ -67,7 +67,7 @@ static enum xfp_status try_forgery(struct forgery *g)
 	status = xfp_bundle_open(g->path, &bundle, &err);
 	if (status)
 		return status;
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	for (uint32_t m = 0; m < info.matrices; m++) {
 		struct xfp_matrix_info matrix;
 		float *out;

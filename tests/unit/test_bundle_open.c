@@ -55,7 +55,7 @@ static void no_weight_is_read_before_it_is_used(void **state)
 	before = pages_of(file);
 	assert_true((uint64_t)before * 512 < index_bytes + 100000);
 	bundle = open_file(file);
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	for (uint32_t m = 0; m < info.matrices; m++)
 		assert_true(xfp_bundle_matrix(bundle, m, &matrix));
 	for (uint32_t t = 0; t < info.tensors; t++)

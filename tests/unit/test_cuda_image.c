@@ -458,7 +458,7 @@ static void expect_damage(struct fixture *f, const char *name, const void *place
 	uint32_t u = xfp_bundle_find_unit(bundle, name, NULL);
 
 	/* the offset in the file: the map and the file have json after the first header */
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	assert_true(xfp_bundle_unit(bundle, u, &unit));
 	assert_true(xfp_bundle_matrix(bundle, unit.first_matrix + unit.experts - 1, &matrix));
 	where = (size_t)((const char *)place_in(&matrix) - (info.json - 512)) + offset;
@@ -538,7 +538,7 @@ static void expect_finite(struct fixture *f, const char *name, uint64_t number, 
 	struct xfp_cuda_plan plan;
 	uint8_t before[2];
 
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	assert_true(xfp_bundle_unit(bundle, u, &unit));
 	assert_true(xfp_bundle_matrix(bundle, unit.first_matrix, &matrix));
 	where = (size_t)((const char *)matrix.code - (info.json - 512)) + 2 * number;

@@ -36,7 +36,7 @@ static void flip(uint32_t member)
 	const uint8_t *middle;
 	int fd = open(opened->f.out, O_WRONLY);
 
-	xfp_bundle_info(opened->bundle, &of);
+	xfp_bundle_describe(opened->bundle, &of);
 	assert_true(xfp_bundle_member(opened->bundle, member, &info));
 	assert_non_null(json = memmem(data, size, of.json, of.json_bytes));
 	middle = (const uint8_t *)info.data + info.bytes / 2;

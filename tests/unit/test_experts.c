@@ -39,7 +39,7 @@ static void chosen_experts(void **state)
 	(void)state;
 	fixture_make_bundle(&f, 0);
 	bundle = fixture_open(f.out);
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	assert_int_equal(xfp_team_start(2, &team, &err), XFP_OK);
 	for (uint32_t u = 0; u < info.units; u++) {
 		struct xfp_unit_info unit;
@@ -162,7 +162,7 @@ static void the_same_vectors_for_two_experts(void **state)
 	(void)state;
 	fixture_make_bundle(&f, 0);
 	bundle = fixture_open(f.out);
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	assert_int_equal(xfp_team_start(2, &team, &err), XFP_OK);
 	for (size_t set = 0; set < sizeof sets / sizeof *sets; set++) {
 		if (!xfp_use_instructions(sets[set])) {

@@ -112,7 +112,7 @@ static void try_slice(const struct xfp_bundle *bundle, uint32_t u, const struct 
 	struct subject *subject = malloc(sizeof *subject);
 
 	assert_int_equal(xfp_linear_open(bundle, u, slice, &linear, &err), XFP_OK);
-	xfp_linear_info(linear, &info);
+	xfp_linear_describe(linear, &info);
 	assert_int_equal(info.experts, unit->experts);
 	assert_int_equal(info.rows, s.rows);
 	assert_int_equal(info.cols, s.cols);
@@ -145,7 +145,7 @@ static void every_unit(void **state)
 	(void)state;
 	fixture_make_bundle(&f, 0);
 	bundle = fixture_open(f.out);
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	assert_int_equal(xfp_team_start(3, &team, &err), XFP_OK);
 	for (size_t set = 0; set < sizeof sets / sizeof *sets; set++) {
 		if (!xfp_use_instructions(sets[set])) {
@@ -181,7 +181,7 @@ static void slices(void **state)
 	(void)state;
 	fixture_make_bundle(&f, 0);
 	bundle = fixture_open(f.out);
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	for (uint32_t u = 0; u < info.units; u++) {
 		struct xfp_unit_info unit;
 
@@ -325,7 +325,7 @@ static void expect_rows(const struct xfp_bundle *bundle, const struct xfp_linear
 	uint8_t *whole, *got;
 	uint32_t ids[64];
 
-	xfp_linear_info(linear, &info);
+	xfp_linear_describe(linear, &info);
 	assert_true(xfp_bundle_matrix(bundle, first_matrix, &matrix));
 	/* in reverse, all that fit, and one twice */
 	for (uint64_t i = info.experts * slice->rows; i-- > 0 && count < 63;)
@@ -411,7 +411,7 @@ static void rows_of_tensors(void **state)
 	/* a unit that is a whole tensor is found by the tensor */
 	number = xfp_bundle_find_tensor(bundle, "wide");
 	assert_int_equal(xfp_linear_open_tensor(bundle, number, NULL, &linear, &err), XFP_OK);
-	xfp_linear_info(linear, &info);
+	xfp_linear_describe(linear, &info);
 	assert_int_equal(info.cols, 70000);
 	xfp_linear_close(linear);
 
@@ -468,7 +468,7 @@ static void multiply_with(struct xfp_team *team, const struct xfp_linear *linear
 {
 	struct xfp_linear_info info;
 
-	xfp_linear_info(linear, &info);
+	xfp_linear_describe(linear, &info);
 	for (size_t count = 1; count <= 40; count += 13) {
 		struct xfp_input in = { x, XFP_FLOAT32, count, info.cols };
 		struct xfp_output out = { y, XFP_FLOAT32, count, info.rows };

@@ -50,7 +50,7 @@ static enum xfp_status use(const char *path, float *x, float *y, struct xfp_erro
 	if ((status = xfp_bundle_open(path, &bundle, err)))
 		return status;
 	status = xfp_team_start(2, &team, err);
-	xfp_bundle_info(bundle, &info);
+	xfp_bundle_describe(bundle, &info);
 	for (uint32_t u = 0; !status && u < info.units; u++) {
 		struct xfp_linear *linear = NULL;
 		struct xfp_unit_info unit;
