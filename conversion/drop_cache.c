@@ -123,28 +123,26 @@ static void drop_key(struct xfp_conversion *c, struct xfp_dropping *d, const cha
 		xfp_store_drop_one(&c->place.store, c->place.manifest, key, &d->freed, NULL);
 }
 
-/* Lock the cache exclusively, and find the artifacts that others need. */
-static struct xfp_dropping *begin(struct xfp_conversion *c)
-{
-	struct xfp_dropping *d = dropping_of(c);
-	struct xfp_error err = { 0 };
-
-	if (!d)
-		return NULL;
-	/* Lock first: processes that shared the cache have then recorded what they need. */
-	if (xfp_lock_try_upgrade(c->place.cache_lock) && load_needed(c, d))
-		return d;
-	if (xfp_lock_downgrade(&c->place.store, c->place.cache_lock, &err))
-		XFP_NOTIFY(c, .kind = XFP_NOTICE_LOCK_FAILED, .text = err.text);
-	return NULL;
-}
-
 static void end(struct xfp_conversion *c)
 {
 	struct xfp_error err = { 0 };
 
 	if (xfp_lock_downgrade(&c->place.store, c->place.cache_lock, &err))
 		XFP_NOTIFY(c, .kind = XFP_NOTICE_LOCK_FAILED, .text = err.text);
+}
+
+/* Lock the cache exclusively, and find the artifacts that others need. */
+static struct xfp_dropping *begin(struct xfp_conversion *c)
+{
+	struct xfp_dropping *d = dropping_of(c);
+
+	if (!d)
+		return NULL;
+	/* Lock first: processes that shared the cache have then recorded what they need. */
+	if (xfp_lock_try_upgrade(c->place.cache_lock) && load_needed(c, d))
+		return d;
+	end(c);
+	return NULL;
 }
 
 static bool has_fits(const struct xfp_unit_state *state)
@@ -187,6 +185,15 @@ void xfp_drop_fits(struct xfp_conversion *c)
 	xfp_drop_layers(c);
 }
 
+/* ---- inputs of layers ---------------------------------------------------------------------------- */
+
+/* A goal fits the units of every layer again in each round. */
+static bool drops_layers(const struct xfp_conversion *c)
+{
+	return c->layers.count && !c->request->goal.kind && !c->request->dry_run && !c->place.store.read_only &&
+	       c->place.manifest && !c->events.leftovers;
+}
+
 /* Whether a unit or a later layer still needs the inputs of a layer. The next layer is computed from its artifact. */
 static bool layer_needed(const struct xfp_conversion *c, uint32_t layer)
 {
@@ -198,20 +205,35 @@ static bool layer_needed(const struct xfp_conversion *c, uint32_t layer)
 	return false;
 }
 
+static void drop_layer(struct xfp_conversion *c, struct xfp_dropping *d, uint32_t layer)
+{
+	struct xfp_layer_state *state = &c->layers.state[layer];
+
+	/* Runs into other outputs have fitted their units: only those that share the cache now may need the inputs. */
+	if (xfp_lock_try_upgrade(c->place.cache_lock) &&
+	    !xfp_store_drop_one(&c->place.store, c->place.manifest, state->key, &d->freed, NULL)) {
+		state->in_store = state->needed = false;
+		xfp_stamp_remove(c->request->work, XFP_LAYER | layer, XFP_STAMP_INPUTS);
+	}
+	end(c);
+}
+
 void xfp_drop_layers(struct xfp_conversion *c)
 {
-	for (uint32_t i = 0; xfp_drops_units(c) && !c->events.leftovers && i < c->layers.count; i++) {
-		struct xfp_layer_state *state = &c->layers.state[i];
-		struct xfp_dropping *d = state->in_store && !layer_needed(c, i) ? begin(c) : NULL;
+	struct xfp_dropping *d = drops_layers(c) ? dropping_of(c) : NULL;
 
-		if (!d)
-			continue;
-		drop_key(c, d, state->key);
-		end(c);
-		state->in_store = state->needed = xfp_is_present(c, state->key, false);
-		if (!state->in_store)
-			xfp_stamp_remove(c->request->work, XFP_LAYER | i, XFP_STAMP_INPUTS);
-	}
+	for (uint32_t i = 0; d && i < c->layers.count; i++)
+		if (c->layers.state[i].in_store && !layer_needed(c, i))
+			drop_layer(c, d, i);
+}
+
+void xfp_drop_layer_of(struct xfp_conversion *c, uint32_t unit)
+{
+	if (!drops_layers(c) || xfp_layers_of(c, unit) == XFP_NO_LAYER)
+		return;
+	if (!c->units.state[unit].done)
+		xfp_prepare_unit(c, unit, false, NULL);
+	xfp_drop_layers(c);
 }
 
 enum xfp_status xfp_drop_moved_begin(struct xfp_conversion *c, struct xfp_error *err)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drop_cache.h - convert --drop-cache: removes artifacts that the conversion no longer needs.
+ * drop_cache.h - removes artifacts that the conversion no longer needs: inputs of layers, and with --drop-cache all.
  *
- * During the conversion, a unit's outliers and fits are removed once it is packed, and its packed artifact once its
- * parts are durable in the pending bundle (stages/work/moving.h). The unit's receipt then replaces them. A layer's
- * inputs are removed once its units are packed and those of the next layer exist, so that two are on disk. Surveys and
+ * A layer's inputs are removed once its units are packed and those of the next layer exist, so that two are on disk.
+ * With a goal they stay: its rounds fit units again.
+ *
+ * With --drop-cache, a unit's outliers and fits are removed once it is packed, and its packed artifact once its
+ * parts are durable in the pending bundle (stages/work/moving.h). The unit's receipt then replaces them. Surveys and
  * choices are small and stay until the end: they save most of the work when floors change. Artifacts that runs into
  * other outputs used, or that another unit of this run may need, are kept, and nothing is removed while another
  * conversion shares the cache.
@@ -34,8 +36,10 @@ static inline bool xfp_drops_units(const struct xfp_conversion *c)
  * removed stays. */
 void xfp_drop_fits_of(struct xfp_conversion *c, uint32_t unit);
 void xfp_drop_fits(struct xfp_conversion *c); /* and unneeded inputs of layers */
-/* Remove the inputs of layers whose units are done, once no later layer is computed from them. */
+/* Remove the inputs of layers whose units are done, once no later layer is computed from them; after `unit` was
+ * packed, those of its layer. */
 void xfp_drop_layers(struct xfp_conversion *c);
+void xfp_drop_layer_of(struct xfp_conversion *c, uint32_t unit);
 /* Call begin before xfp-bundle starts, and xfp_drop_moved repeatedly while it runs: removes the packed artifacts of
  * units that the pending bundle already holds. */
 enum xfp_status xfp_drop_moved_begin(struct xfp_conversion *c, struct xfp_error *err);

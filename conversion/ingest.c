@@ -130,7 +130,7 @@ static enum xfp_status ingest_event(struct xfp_conversion *c, const struct xfp_e
 	if ((status = ingest_stage(c, event->unit, stamp, err)) || stamp != XFP_STAMP_PACKED)
 		return status;
 	xfp_drop_fits_of(c, event->unit);
-	xfp_drop_layers(c);
+	xfp_drop_layer_of(c, event->unit);
 	return XFP_OK;
 }
 

@@ -86,6 +86,8 @@ static enum xfp_status read_ledger(struct xfp_run_state *s, struct xfp_error *er
 	xfp_ledger_free(s->ledger);
 	s->ledger = NULL;
 	s->layers = 0;
+	free(s->layer_of);
+	s->layer_of = NULL;
 	s->ledger_identity = identity;
 	if (!there || !identity.size)
 		return XFP_OK;
@@ -136,16 +138,25 @@ static void read_stamps(struct xfp_run_state *s)
 	}
 	if (folder)
 		closedir(folder);
+	/* Inputs are removed once their units are packed. */
+	for (uint32_t i = 0; s->layer_of && i < s->ledger->unit_count; i++)
+		if (s->units[i].packed && s->layer_of[i] < s->layers)
+			reach_layer(s, s->layer_of[i]);
 }
 
-/* Read the number of layers, once. */
+/* Read the number of layers, and the layer of each unit, once. */
 static void read_layers(struct xfp_run_state *s)
 {
 	struct xfp_calibration calibration = { 0 };
 	bool found;
 
-	if (!s->layers && !xfp_calibration_read(s->work, &calibration, &found, NULL) && found)
+	if (!s->layers && !xfp_calibration_read(s->work, &calibration, &found, NULL) && found &&
+	    (s->layer_of = calloc(s->ledger->unit_count + (size_t)1, sizeof *s->layer_of))) {
 		s->layers = calibration.layers + 1;
+		for (uint32_t u = 0; u < s->ledger->unit_count; u++)
+			if (!xfp_calibration_unit(&calibration, s->ledger, u, &s->layer_of[u]))
+				s->layer_of[u] = UINT32_MAX;
+	}
 	xfp_calibration_free(&calibration);
 }
 
@@ -303,6 +314,8 @@ static void count(struct xfp_run_state *s)
 	for (uint32_t i = 0; s->ledger && i < s->ledger->unit_count; i++)
 		count_unit(s, i, over);
 	s->failures += !over && s->failure;
+	if (over)
+		s->layers_done = s->layers;
 }
 
 /* A killed run ended at its last write. The events file shows that time, unless verify has appended to it since. */
@@ -361,6 +374,7 @@ void xfp_run_state_free(struct xfp_run_state *s)
 	reset_units(s);
 	free(s->failure);
 	free(s->verified);
+	free(s->layer_of);
 	free(s->work);
 	xfp_ledger_free(s->ledger);
 	xfp_run_record_free(&s->record);

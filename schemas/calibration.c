@@ -192,6 +192,14 @@ bool xfp_calibration_layer(const struct xfp_calibration *c, const char *tensor, 
 	return true;
 }
 
+bool xfp_calibration_unit(const struct xfp_calibration *c, const struct xfp_ledger *ledger, uint32_t unit,
+			  uint32_t *layer)
+{
+	uint32_t tensor = ledger->matrices[ledger->units[unit].first_matrix].tensor;
+
+	return xfp_calibration_layer(c, ledger->tensors[tensor].name, layer);
+}
+
 static bool determines(const struct xfp_calibration *c, const char *tensor, uint32_t layer)
 {
 	const char *name = name_in_body(c, tensor);

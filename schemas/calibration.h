@@ -56,6 +56,9 @@ void xfp_calibration_free(struct xfp_calibration *calibration); /* frees all mem
 /* Find the layer whose inputs a tensor multiplies; the output head is layer `layers`. False: none (embeddings, a vision
  * tower, layers beyond the model's). */
 bool xfp_calibration_layer(const struct xfp_calibration *calibration, const char *tensor, uint32_t *layer);
+/* The same for a unit's tensor. */
+bool xfp_calibration_unit(const struct xfp_calibration *calibration, const struct xfp_ledger *ledger, uint32_t unit,
+			  uint32_t *layer);
 
 /* List the ledger's tensors that determine the inputs of a layer, besides those of the layer before, in order of name:
  * all tensors of the layer, in the first one the word embedding, too; after the last, the final norm. Returns their

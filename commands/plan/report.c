@@ -157,9 +157,9 @@ static void print_layers(const struct xfp_conversion *c)
 		return;
 	snprintf(text, sizeof text,
 		 "%" PRIu32 " of %" PRIu32 " layers to compute for %" PRIu64
-		 " tokens, %s of inputs; time does not include these and error feedback",
+		 " tokens, %s of inputs%s; time does not include these and error feedback",
 		 xfp_plan_missing_layers(c), c->layers.count, c->parameters.calibration.tokens,
-		 xfp_human((double)c->layers.bytes, "B", a));
+		 xfp_human((double)c->layers.bytes, "B", a), c->layers.stay ? "" : " at a time");
 	printf("%-*s", LABELS, "layers");
 	xfp_fold_in(stdout, text, LABELS);
 }

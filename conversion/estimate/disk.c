@@ -163,6 +163,7 @@ struct artifact_bytes {
 	uint64_t small;  /* survey and choice, which are kept */
 	uint64_t fits;   /* --drop-cache removes these once the unit is packed */
 	uint64_t packed; /* --drop-cache removes this once it is in the bundle */
+	uint64_t inputs; /* by which inputs of layers, which are removed, raise the peak */
 	uint32_t files;
 };
 
@@ -212,10 +213,28 @@ static void keep_largest(uint64_t *max, unsigned count, uint64_t bytes)
 		}
 }
 
+/* Bytes of inputs at the peak, beyond those of all artifacts together: while the last but one of the layers is fitted,
+ * the artifacts of units in later layers, `later`, do not exist. */
+static uint64_t inputs_above(const struct xfp_estimate_input *all, const uint64_t *of_layer)
+{
+	uint64_t max = 0, later = 0, sum = 0;
+
+	for (uint32_t i = all->layers; i-- > 0;) {
+		uint64_t two = all->inputs[i] + (i ? all->inputs[i - 1] : 0);
+
+		sum += all->inputs[i];
+		later += of_layer[i];
+		if (two > later && two - later > max)
+			max = two - later;
+	}
+	return all->inputs_stay ? sum : max;
+}
+
 static struct artifact_bytes all_artifacts(const struct xfp_estimate_input *all, enum xfp_bound bound)
 {
-	struct artifact_bytes sum = { .small = MANIFEST_FIXED + all->inputs };
+	struct artifact_bytes sum = { .small = MANIFEST_FIXED };
 	uint64_t journal = 0, *max = calloc(all->dropping + (size_t)1, sizeof *max), flight = 0;
+	uint64_t *of_layer = calloc(all->layers + (size_t)1, sizeof *of_layer);
 
 	for (uint32_t i = 0; i < all->ledger->unit_count; i++) {
 		const struct xfp_ledger_unit *unit = &all->ledger->units[i];
@@ -231,11 +250,16 @@ static struct artifact_bytes all_artifacts(const struct xfp_estimate_input *all,
 		journal += JOURNAL_UNIT;
 		if (max)
 			keep_largest(max, all->dropping, one.fits);
+		if (of_layer && xfp_estimate_feedback(all, i))
+			of_layer[all->layer_of[i]] += one.packed + (all->dropping ? 0 : one.fits);
 	}
 	for (unsigned i = 0; max && i < all->dropping; i++)
 		flight += max[i];
 	if (max && all->dropping)
 		sum.fits = flight;
+	if (of_layer)
+		sum.inputs = inputs_above(all, of_layer);
+	free(of_layer);
 	free(max);
 	sum.small += journal < JOURNAL_MAX ? journal : JOURNAL_MAX;
 	/* Expected number of store folders used by this many files, whose names are effectively random. */
@@ -314,18 +338,19 @@ struct xfp_disk xfp_footprint_disk(const struct xfp_estimate_input *all, enum xf
 	uint64_t goes = 0, moved = 0, largest = 0, stays = 0, packing, moving;
 	struct xfp_disk disk = {
 		.bundle = xfp_footprint_bundle(all, bound),
-		.artifacts = artifacts.small + artifacts.fits + artifacts.packed,
+		.artifacts = artifacts.small + artifacts.fits + artifacts.packed + artifacts.inputs,
 		.work = work_bytes(all, bound),
 	};
 
 	sum_moving(all, bound, &goes, &moved, &largest, &stays);
 	disk.bundle -= moved < disk.bundle ? moved : disk.bundle;
-	disk.together = disk.bundle + disk.artifacts + disk.work;
-	if (!all->dropping)
-		return disk;
 	/* Peak is the larger of two moments: all units packed but none in the bundle, and the complete bundle with the
 	 * artifacts that have not left the cache yet. */
 	packing = disk.artifacts + disk.work;
+	moving = disk.bundle + packing - (all->inputs_stay ? 0 : artifacts.inputs);
+	disk.together = packing > moving ? packing : moving;
+	if (!all->dropping)
+		return disk;
 	moving = disk.bundle + artifacts.small + disk.work + stays + largest + xfp_footprint_portion(disk.bundle);
 	moving -= goes < moving ? goes : moving;
 	disk.together = packing > moving ? packing : moving;

@@ -68,7 +68,9 @@ struct xfp_conversion_layers {
 	uint32_t count;                /* the model's layers, and the step after the last; 0: no calibration */
 	struct xfp_layer_state *state; /* [count] */
 	uint32_t *of_unit;             /* [ledger->unit_count] a unit's layer, or XFP_NO_LAYER */
-	uint64_t bytes;                /* of the artifacts to compute that exist at a time, about */
+	uint64_t *inputs;              /* [count] bytes of the artifact to compute, about; 0: none */
+	uint64_t bytes;                /* of those that exist at a time: of two layers, */
+	bool stay;                     /* or of all */
 	uint32_t at_work;              /* the layer whose stage is running, plus 1; 0: none */
 };
 
@@ -128,10 +130,16 @@ struct xfp_conversion {
 /* For estimates; it borrows from the conversion. */
 static inline struct xfp_estimate_input xfp_conversion_estimate_input(const struct xfp_conversion *c)
 {
-	return (struct xfp_estimate_input){ &c->parameters,  c->units.ledger,
-					    c->units.state,  c->units.todo,
-					    c->drop.units,   c->layers.of_unit,
-					    c->layers.bytes, c->layers.bytes ? c->layers.calibration.memory : 0 };
+	return (struct xfp_estimate_input){ .parameters = &c->parameters,
+					    .ledger = c->units.ledger,
+					    .units = c->units.state,
+					    .todo = c->units.todo,
+					    .dropping = c->drop.units,
+					    .layer_of = c->layers.of_unit,
+					    .inputs = c->layers.inputs,
+					    .layers = c->layers.count,
+					    .inputs_stay = c->layers.stay,
+					    .layer = c->layers.bytes ? c->layers.calibration.memory : 0 };
 }
 
 /* Free the assignments that a goal was solved to. Those of the request stay the request's. */

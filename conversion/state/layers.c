@@ -176,14 +176,6 @@ void xfp_layers_invalidate_all(struct xfp_conversion *c)
 
 /* ---- units and their layers -------------------------------------------------------------------- */
 
-static bool layer_of(const struct xfp_conversion *c, uint32_t unit, uint32_t *layer)
-{
-	const struct xfp_ledger *ledger = c->units.ledger;
-	uint32_t tensor = ledger->matrices[ledger->units[unit].first_matrix].tensor;
-
-	return xfp_calibration_layer(&c->layers.calibration, ledger->tensors[tensor].name, layer);
-}
-
 enum xfp_status xfp_layers_begin(struct xfp_conversion *c, const char *work, struct xfp_error *err)
 {
 	struct xfp_conversion_layers *layers = &c->layers;
@@ -194,14 +186,16 @@ enum xfp_status xfp_layers_begin(struct xfp_conversion *c, const char *work, str
 	if (status || !found)
 		return status ? status : xfp_fail(err, XFP_FAILED, "%s/%s is missing", work, XFP_CALIBRATION_FILE);
 	layers->state = calloc(layers->calibration.layers + (size_t)1, sizeof *layers->state);
+	layers->inputs = calloc(layers->calibration.layers + (size_t)1, sizeof *layers->inputs);
 	layers->of_unit = calloc(ledger->unit_count + (size_t)1, sizeof *layers->of_unit);
-	if (!layers->state || !layers->of_unit) {
+	if (!layers->state || !layers->inputs || !layers->of_unit) {
 		xfp_layers_free(c);
 		return xfp_no_memory(err);
 	}
 	layers->count = layers->calibration.layers + 1;
 	for (uint32_t u = 0; u < ledger->unit_count; u++)
-		if (ledger->units[u].plan != XFP_PLAN_FIT || !layer_of(c, u, &layers->of_unit[u]))
+		if (ledger->units[u].plan != XFP_PLAN_FIT ||
+		    !xfp_calibration_unit(&layers->calibration, ledger, u, &layers->of_unit[u]))
 			layers->of_unit[u] = XFP_NO_LAYER;
 	return XFP_OK;
 }
@@ -210,6 +204,7 @@ void xfp_layers_free(struct xfp_conversion *c)
 {
 	xfp_calibration_free(&c->layers.calibration);
 	free(c->layers.state);
+	free(c->layers.inputs);
 	free(c->layers.of_unit);
 	c->layers = (struct xfp_conversion_layers){ .count = 0 };
 }
@@ -264,10 +259,11 @@ static uint64_t bytes_of(const struct xfp_conversion *c, uint32_t layer)
 
 	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &c->units.ledger->units[u];
-		bool own = !strcmp(unit->role, "o") || !strcmp(unit->role, "down"), stack = unit->experts > 1;
+		bool own = !strcmp(unit->role, "o") || !strcmp(unit->role, "out_proj") || !strcmp(unit->role, "down");
+		bool stack = unit->experts > 1;
 		uint32_t of;
 
-		if (!own || !layer_of(c, u, &of) || of != layer)
+		if (!own || !xfp_calibration_unit(calibration, c->units.ledger, u, &of) || of != layer)
 			continue;
 		token += 2 * unit->cols * (stack ? experts : 1);
 		routed |= stack;
@@ -276,19 +272,18 @@ static uint64_t bytes_of(const struct xfp_conversion *c, uint32_t layer)
 	return token * calibration->windows * calibration->length;
 }
 
-/* With --drop-cache, the inputs of two layers exist at a time. */
-static uint64_t sum_bytes(const struct xfp_conversion *c)
+/* The inputs of two layers exist at a time (drop_cache.h); with a goal, those of all. */
+static void find_bytes(const struct xfp_conversion *c, struct xfp_conversion_layers *layers)
 {
-	bool two = c->request->drop_cache && !c->request->goal.kind;
 	uint64_t sum = 0, before = 0;
 
-	for (uint32_t i = 0; i < c->layers.count; i++) {
-		uint64_t bytes = xfp_layer_is_missing(&c->layers.state[i]) ? bytes_of(c, i) : 0;
+	for (uint32_t i = 0; i < layers->count; i++) {
+		uint64_t bytes = layers->inputs[i] = xfp_layer_is_missing(&layers->state[i]) ? bytes_of(c, i) : 0;
 
-		sum = !two ? sum + bytes : before + bytes > sum ? before + bytes : sum;
+		sum = layers->stay ? sum + bytes : before + bytes > sum ? before + bytes : sum;
 		before = bytes;
 	}
-	return sum;
+	layers->bytes = sum;
 }
 
 enum xfp_status xfp_layers_settle(struct xfp_conversion *c, struct xfp_error *err)
@@ -298,7 +293,8 @@ enum xfp_status xfp_layers_settle(struct xfp_conversion *c, struct xfp_error *er
 	for (uint32_t i = c->layers.count; i-- > 1;)
 		if (xfp_layer_is_missing(&c->layers.state[i]))
 			c->layers.state[i - 1].needed = true;
-	c->layers.bytes = sum_bytes(c);
+	c->layers.stay = c->request->goal.kind;
+	find_bytes(c, &c->layers);
 	for (uint32_t i = 0; !status && !c->request->dry_run && i < c->layers.count; i++)
 		status = stamp(c, i, err);
 	return status;

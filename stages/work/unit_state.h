@@ -45,8 +45,10 @@ struct xfp_estimate_input {
 	uint32_t todo;                      /* units that are not done */
 	unsigned dropping; /* with this many jobs, artifacts are removed as soon as nothing needs them; 0: kept */
 	const uint32_t *layer_of; /* [ledger->unit_count] layer whose inputs a unit has, or XFP_NO_LAYER; NULL: none */
-	uint64_t inputs;          /* bytes of the inputs of layers that exist at a time and must be computed */
-	uint64_t layer;           /* memory of the stage of a layer; 0: no layer must be computed */
+	const uint64_t *inputs;   /* [layers] bytes of the inputs of each layer that must be computed */
+	uint32_t layers;
+	bool inputs_stay; /* inputs of all layers exist at the end, otherwise those of two at a time */
+	uint64_t layer;   /* memory of the stage of a layer; 0: no layer must be computed */
 };
 
 #endif

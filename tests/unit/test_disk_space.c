@@ -193,12 +193,42 @@ static void calibrated_units_have_codes(void **state)
 	end(&s);
 }
 
+/* The inputs of two layers at a time, while the units of the layers after them have no artifacts. */
+static void inputs_of_two_layers(void **state)
+{
+	uint64_t inputs[UNITS + 1] = { 1 << 30, 3 << 28, 1 << 30, 1 << 20 };
+	uint32_t of_unit[UNITS] = { 0, 1, 2 };
+	struct xfp_disk before, after;
+	struct subject s;
+	uint64_t later;
+
+	begin(&s, state);
+	s.c.layers.of_unit = of_unit;
+	before = disk(&s, XFP_EXPECTED);
+	s.states[2].done = true;
+	later = before.artifacts - disk(&s, XFP_EXPECTED).artifacts;
+	s.states[2].done = false;
+	s.c.layers.inputs = inputs;
+	s.c.layers.count = UNITS + 1;
+	after = disk(&s, XFP_EXPECTED);
+	/* Layers 1 and 2, without the artifacts of the unit in layer 2. */
+	assert_in_range(before.artifacts + inputs[1] + inputs[2] - after.artifacts, later - later / 16, later);
+	/* The bundle is written when inputs are gone. */
+	assert_true(after.bundle == before.bundle && after.together == after.artifacts + after.work);
+	expect_need(&s, after.together);
+	s.c.layers.stay = true;
+	after = disk(&s, XFP_EXPECTED);
+	assert_true(after.artifacts == before.artifacts + inputs[0] + inputs[1] + inputs[2] + inputs[3]);
+	expect_need(&s, after.artifacts + after.work + after.bundle);
+	end(&s);
+}
+
 PROGRAM("test_disk_space")
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(what_is_expected_is_needed),  scratch_test(what_is_there_is_not_needed_again),
 		scratch_test(what_goes_makes_room),        scratch_test(a_refusal_names_all_figures),
-		scratch_test(calibrated_units_have_codes),
+		scratch_test(calibrated_units_have_codes), scratch_test(inputs_of_two_layers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

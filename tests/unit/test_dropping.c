@@ -282,6 +282,46 @@ static void packed_artifacts_go_as_units_move(void **state)
 	xfp_drop_units_end(&s.c);
 }
 
+/* Layer 0 has units 0 and 1, layer 1 has unit 2, which is not packed. */
+static void inputs_go_once_their_units_are_packed(void **state)
+{
+	struct xfp_layer_state layers[3] = { { .in_store = true, .needed = true, .key = "i0" },
+					     { .in_store = true, .needed = true, .key = "i1" },
+					     { .needed = true } };
+	uint32_t of_unit[UNITS] = { 0, 0, 1 };
+	struct subject s;
+
+	begin(&s, state);
+	s.c.layers.count = 3;
+	s.c.layers.state = layers;
+	s.c.layers.of_unit = of_unit;
+	s.request.drop_cache = false;
+	s.states[1].done = false;
+	xfp_drop_layers(&s.c);
+	assert_string_equal(world.gone, "");
+	s.states[1].done = true;
+	world.shared = true; /* another conversion may be fitting the same units */
+	xfp_drop_layer_of(&s.c, 1);
+	assert_string_equal(world.gone, "");
+	world.shared = false;
+	world.needed = "i0"; /* another one has fitted them */
+	xfp_drop_layer_of(&s.c, 1);
+	assert_string_equal(world.gone, "i0 ");
+	assert_false(layers[0].in_store);
+	/* The next layer is computed from the inputs of this one. */
+	s.states[2].done = true;
+	xfp_drop_layer_of(&s.c, 2);
+	assert_string_equal(world.gone, "i0 ");
+	layers[2].in_store = true;
+	s.request.goal.kind = XFP_GOAL_SIZE;
+	xfp_drop_layers(&s.c);
+	assert_string_equal(world.gone, "i0 ");
+	s.request.goal.kind = XFP_GOAL_NONE;
+	xfp_drop_layers(&s.c);
+	assert_string_equal(world.gone, "i0 i1  ");
+	xfp_drop_units_end(&s.c);
+}
+
 static void the_outlook_says_what_stays(void **state)
 {
 	struct subject s;
@@ -308,9 +348,13 @@ static void the_outlook_says_what_stays(void **state)
 PROGRAM("test_dropping")
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(fits_go_once_the_unit_is_packed),   scratch_test(fits_that_another_unit_needs_stay),
-		scratch_test(what_other_outputs_need_stays),     scratch_test(a_run_that_drops_nothing_drops_nothing),
-		scratch_test(packed_artifacts_go_as_units_move), scratch_test(the_outlook_says_what_stays),
+		scratch_test(fits_go_once_the_unit_is_packed),
+		scratch_test(fits_that_another_unit_needs_stay),
+		scratch_test(what_other_outputs_need_stays),
+		scratch_test(a_run_that_drops_nothing_drops_nothing),
+		scratch_test(packed_artifacts_go_as_units_move),
+		scratch_test(the_outlook_says_what_stays),
+		scratch_test(inputs_go_once_their_units_are_packed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
