@@ -17,7 +17,7 @@
 
 size_t xfp_feedback_scratch(size_t padded)
 {
-	return PANELS * LANES * (padded + STEPS);
+	return PANELS * LANES * (padded + STEPS) + LANES * STEPS;
 }
 
 struct factoring {
@@ -25,7 +25,8 @@ struct factoring {
 	struct xfp_feedback *f;
 	size_t low, top; /* panels that are being finished */
 	double *sums;    /* [PANELS][panels] blocks */
-	double *rows;    /* [STEPS][PANELS * 16] elements of these panels' rows of R, negated */
+	double *rows;    /* [PANELS][STEPS][16] elements of these panels' rows of R, negated */
+	double *wide;    /* [STEPS][16] elements of another panel's rows */
 };
 
 static float *block_of(const struct factoring *w, size_t i, size_t j)
@@ -41,23 +42,24 @@ static double *sums_of(const struct factoring *w, size_t i, size_t j)
 /* Subtract products with columns [first, end), of whole panels, from all blocks of rows [from, to). */
 static void subtract(const struct factoring *w, size_t from, size_t to, size_t first, size_t end)
 {
-	const ptrdiff_t step = (ptrdiff_t)(PANELS * LANES);
 	const size_t steps = end - first;
 
 	for (size_t i = from; i < to; i++) {
-		const float *own = block_of(w, first / LANES, i);
+		double *rows = w->rows + (i - w->low) * STEPS * LANES;
 
-		for (size_t m = 0; m < steps; m++)
-			for (size_t c = 0; c < LANES; c++)
-				w->rows[m * (size_t)step + (i - w->low) * LANES + c] = -(double)own[m * LANES + c];
+		w->set->widen(block_of(w, first / LANES, i), steps * LANES, rows);
+		for (size_t m = 0; m < steps * LANES; m++)
+			rows[m] = -rows[m];
 	}
 	for (size_t j = 0; j < to; j++) {
-		const float *b = block_of(w, first / LANES, j) + (steps - 1) * LANES;
-		const double *a = w->rows + (steps - 1) * (size_t)step;
+		const float *b = block_of(w, first / LANES, j);
+		const float *next = j + 1 < to ? block_of(w, first / LANES, j + 1) : NULL;
+		const size_t last = (steps - 1) * LANES;
 
+		w->set->widen(b, steps * LANES, w->wide);
 		for (size_t i = from > j ? from : j; i < to; i++)
-			w->set->multiply(steps, a + (i - w->low) * LANES, -step, b, -(ptrdiff_t)LANES, LANES,
-					 sums_of(w, i, j));
+			w->set->multiply(steps, w->rows + (i - w->low) * STEPS * LANES + last, w->wide + last,
+					 -(ptrdiff_t)LANES, sums_of(w, i, j), next);
 	}
 }
 
@@ -117,6 +119,7 @@ bool xfp_feedback_factor(struct xfp_feedback *f, double *scratch, size_t *column
 	struct factoring w = { .set = xfp_feedback_set(), .f = f, .sums = scratch };
 
 	w.rows = scratch + PANELS * LANES * f->padded;
+	w.wide = w.rows + PANELS * LANES * STEPS;
 	for (w.top = f->padded / LANES; w.top; w.top = w.low) {
 		size_t bad;
 

@@ -11,7 +11,8 @@
 #include "kernels/feedback/feedback_set.h"
 
 #define LANES ((size_t)XFP_LANES)
-#define STEPS 512 /* columns of a slab */
+#define STEPS ((size_t)128) /* columns of a slab */
+#define PASSED 4            /* tiles that a pass computes in turns */
 
 const struct xfp_feedback_set *xfp_feedback_set(void)
 {
@@ -71,6 +72,7 @@ static size_t lay_out(struct xfp_feedback_batch *b, const struct xfp_feedback *f
 	b->inverse = part(buffer, &used, tiles * LANES * sizeof *b->inverse);
 	b->slab = part(buffer, &used, STEPS * size * sizeof *b->slab);
 	b->sum = part(buffer, &used, tiles * size * LANES * sizeof *b->sum);
+	b->wide = part(buffer, &used, STEPS * LANES * sizeof *b->wide);
 	b->own = part(buffer, &used, size * size * sizeof *b->own);
 	b->groups.group = f->group;
 	b->groups.y = part(buffer, &used, LANES * size * sizeof *b->groups.y);
@@ -120,23 +122,19 @@ void xfp_feedback_load(struct xfp_feedback_batch *batch, size_t at, const float 
 
 /* ---- columns of a group -------------------------------------------------------------------------------------- */
 
-/* Elements of rows [first, end) and of the group's columns, both in whole panels: slab[j][c]. Those above the diagonal
- * are stored at (c, j). */
+/* Elements of rows [first, end) and of the group's columns, both in whole panels: slab[c / 16][j][c % 16]. Those above
+ * the diagonal are stored at (c, j). */
 static void load_slab(const struct xfp_feedback *f, const float *triangle, size_t group, size_t first, size_t end,
 		      double *slab)
 {
-	const size_t size = f->group;
+	const struct xfp_feedback_set *set = xfp_feedback_set();
 
-	for (size_t j = first; j < end; j += LANES) {
-		for (size_t c = group; c < group + size; c += LANES) {
-			const float *from = triangle + (j > c ? xfp_triangle_at(f->padded, j, c)
-							      : xfp_triangle_at(f->padded, c, j));
-			const size_t row = j > c ? LANES : 1, col = j > c ? 1 : LANES;
-			double *to = slab + (j - first) * size + (c - group);
-
-			for (size_t a = 0; a < LANES; a++)
-				for (size_t b = 0; b < LANES; b++)
-					to[a * size + b] = from[a * row + b * col];
+	for (size_t c = group; c < group + f->group; c += LANES) {
+		for (size_t j = first; j < end; j += LANES, slab += LANES * LANES) {
+			if (j > c)
+				set->widen(triangle + xfp_triangle_at(f->padded, j, c), LANES * LANES, slab);
+			else
+				set->transpose(triangle + xfp_triangle_at(f->padded, c, j), slab);
 		}
 	}
 }
@@ -147,13 +145,18 @@ static void add_columns(struct xfp_feedback_batch *batch, const float *triangle,
 	const struct xfp_feedback *f = batch->feedback;
 	const struct xfp_feedback_set *set = xfp_feedback_set();
 
-	for (size_t next; first < end; first = next) {
-		next = end - first < STEPS ? end : first + STEPS;
-		load_slab(f, triangle, group, first, next, batch->slab);
-		for (size_t t = 0; t < batch->tiles; t++)
-			set->multiply(next - first, batch->slab, f->group,
-				      batch->error + (t * f->padded + first) * LANES, XFP_LANES, f->group,
-				      batch->sum + t * f->group * LANES);
+	for (size_t steps; first < end; first += steps) {
+		steps = end - first < STEPS ? end - first : STEPS;
+		load_slab(f, triangle, group, first, first + steps, batch->slab);
+		for (size_t t = 0; t < batch->tiles; t++) {
+			const float *error = batch->error + (t * f->padded + first) * LANES;
+			const float *next = t + 1 < batch->tiles ? error + f->padded * LANES : NULL;
+
+			set->widen(error, steps * LANES, batch->wide);
+			for (size_t c = 0; c < f->group; c += LANES)
+				set->multiply(steps, batch->slab + c * steps, batch->wide, XFP_LANES,
+					      batch->sum + (t * f->group + c) * LANES, next);
+		}
 	}
 }
 
@@ -241,10 +244,12 @@ void xfp_feedback_pass(struct xfp_feedback_batch *batch, const struct xfp_compac
 		add_columns(batch, f->h, first, 0, first);
 		add_columns(batch, f->h, first, first + size, f->padded);
 		load_slab(f, f->h, first, first, first + size, batch->own);
-		for (size_t t = 0; t < batch->tiles; t++) {
-			const struct xfp_feedback_group g = group_of(batch, book, t, first, f->diagonal);
+		for (size_t t = 0, count; t < batch->tiles; t += count) {
+			struct xfp_feedback_group g[PASSED];
 
-			set->pass(&g);
+			for (count = 0; count < PASSED && t + count < batch->tiles; count++)
+				g[count] = group_of(batch, book, t + count, first, f->diagonal);
+			set->pass(g, count);
 		}
 	}
 }

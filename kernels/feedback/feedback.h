@@ -91,7 +91,7 @@ static inline size_t xfp_triangle_at(size_t cols, size_t i, size_t j)
 }
 
 /* Floats of scratch memory for inputs of `cols` columns, aligned to 8 bytes. */
-#define XFP_FEEDBACK_INPUTS 128 /* converted at a time */
+#define XFP_FEEDBACK_INPUTS 256 /* converted at a time */
 size_t xfp_feedback_moments_scratch(size_t cols);
 
 /* Add the products of the columns of `rows` inputs, bf16, `stride` elements from one to the next, to the triangle
@@ -147,12 +147,12 @@ void xfp_feedback_divide(struct xfp_feedback *feedback);
 struct xfp_feedback_batch {
 	const struct xfp_feedback *feedback;
 	size_t rows, tiles;
-	float *y, *error, *target; /* [tiles][padded][16] y, y - q, t */
-	uint8_t *index;            /* [tiles][padded][16] */
-	uint8_t *byte;             /* [tiles][groups][16] */
-	uint16_t *mark;            /* [tiles][padded] a bit per row */
-	float *row, *inverse;      /* [tiles][16] row scales, and 1 / row */
-	double *slab, *sum, *own;  /* scratch: columns of a group */
+	float *y, *error, *target;       /* [tiles][padded][16] y, y - q, t */
+	uint8_t *index;                  /* [tiles][padded][16] */
+	uint8_t *byte;                   /* [tiles][groups][16] */
+	uint16_t *mark;                  /* [tiles][padded] a bit per row */
+	float *row, *inverse;            /* [tiles][16] row scales, and 1 / row */
+	double *slab, *wide, *sum, *own; /* scratch: columns of a group */
 	struct xfp_compact_groups groups;
 };
 

@@ -17,33 +17,47 @@
 #endif
 #define EACH_OF_TILE _Pragma("GCC unroll 8") for (int i = 0; i < TILE; i++)
 
-LANES_INLINE void multiply_tile(size_t steps, const double *a, ptrdiff_t a_step, const float *b, ptrdiff_t b_step,
-				double *sum)
+LANES_INLINE void multiply_tile(size_t steps, const double *a, const double *b, ptrdiff_t step, double *sum,
+				const float *next)
 {
 	vd s[TILE];
 
 	EACH_OF_TILE s[i] = vd_load(sum + i * XFP_LANES);
 	for (; steps; steps--) {
-		const vd x = vd_from_f(vf_load(b));
+		const vd x = vd_load(b);
 
+		if (next) {
+			__builtin_prefetch(next);
+			next += XFP_LANES;
+		}
 		EACH_OF_TILE s[i] = vd_add_exact(s[i], vd_all(a[i]), x);
-		a += a_step;
-		b += b_step;
+		a += step;
+		b += step;
 	}
 	EACH_OF_TILE vd_store(sum + i * XFP_LANES, s[i]);
 }
 
-static void multiply(size_t steps, const double *a, ptrdiff_t a_step, const float *b, ptrdiff_t b_step, unsigned count,
-		     double *sum)
+static void multiply(size_t steps, const double *a, const double *b, ptrdiff_t step, double *sum, const float *next)
 {
-	for (unsigned c = 0; c < count; c += TILE)
-		multiply_tile(steps, a + c, a_step, b, b_step, sum + (size_t)c * XFP_LANES);
+	multiply_tile(steps, a, b, step, sum, next);
+	for (size_t c = TILE; c < XFP_LANES; c += TILE)
+		multiply_tile(steps, a + c, b, step, sum + c * XFP_LANES, NULL);
 }
 
 static void widen(const float *from, size_t count, double *to)
 {
 	for (size_t i = 0; i < count; i += XFP_LANES)
 		vd_store(to + i, vd_from_f(vf_load(from + i)));
+}
+
+static void transpose(const float *from, double *to)
+{
+	int32_t step[XFP_LANES];
+
+	for (int i = 0; i < XFP_LANES; i++)
+		step[i] = i * XFP_LANES;
+	for (size_t c = 0; c < XFP_LANES; c++)
+		vd_store(to + c * XFP_LANES, vd_from_f(vf_gather(from + c, vi_load(step))));
 }
 
 static void solve(const double *sum, const float *factor, const float *pivot, float *to)
@@ -126,38 +140,61 @@ LANES_INLINE vf quantize(const struct xfp_feedback_group *g, const struct decodi
 	return mark ? with_residuals(g, mark, target, q) : q;
 }
 
-LANES_INLINE vd feedback(const struct xfp_feedback_group *g, unsigned c, unsigned end, const float *error)
-{
-	vd s = vd_load(g->sum + (size_t)c * XFP_LANES);
+/* Groups or bytes whose columns are computed in turns, since each sum waits for its last term. */
+#if LANES_WIDTH == 16
+#define TOGETHER 4
+#else
+#define TOGETHER 2
+#endif
+#define EACH_TOGETHER _Pragma("GCC unroll 4") for (unsigned i = 0; i < count; i++)
 
-	for (unsigned j = 0; j < end; j++)
-		s = vd_add_exact(s, vd_all(g->own[(size_t)j * g->size + c]), vd_from_f(vf_load(error + j * XFP_LANES)));
-	return s;
+/* Element (j, c) of the group's columns. */
+LANES_INLINE const double *own_at(const struct xfp_feedback_group *g, unsigned j, unsigned c)
+{
+	return g->own + ((size_t)(c / XFP_LANES * g->size) + j) * XFP_LANES + c % XFP_LANES;
 }
 
 /* The results of one byte for each row of a group. */
 struct trial {
-	float error[XFP_COMPACT_GROUP * XFP_LANES], target[XFP_COMPACT_GROUP * XFP_LANES];
+	double error[XFP_COMPACT_GROUP * XFP_LANES];
+	float target[XFP_COMPACT_GROUP * XFP_LANES];
 	uint8_t index[XFP_COMPACT_GROUP * XFP_LANES];
 	double loss[XFP_LANES];
 };
 
-static void encode_with(const struct xfp_feedback_group *g, const uint8_t *byte, struct trial *trial)
+LANES_INLINE void try_bytes(const struct xfp_feedback_group *g, const uint8_t (*byte)[XFP_LANES], unsigned count,
+			    struct trial *trial)
 {
-	const struct decoding d = decoding_of(g->book, byte);
-	vd loss = vd_zero();
+	struct decoding d[TOGETHER];
+	vd loss[TOGETHER];
 
-	for (unsigned c = 0; c < g->cols; c++) {
-		const vf t = vf_from_d(feedback(g, c, c, trial->error));
-		const vf q = quantize(g, &d, g->mark[c], t, trial->index + c * XFP_LANES);
-		const vf own = vf_mul(vf_sub(t, q), vf_all(g->diagonal[c]));
-		const vd wide = vd_from_f(own);
-
-		vf_store(trial->target + c * XFP_LANES, t);
-		vf_store(trial->error + c * XFP_LANES, vf_sub(vf_load(g->y + c * XFP_LANES), q));
-		loss = vd_add_exact(loss, wide, wide);
+	EACH_TOGETHER
+	{
+		d[i] = decoding_of(g->book, byte[i]);
+		loss[i] = vd_zero();
 	}
-	vd_store(trial->loss, loss);
+	for (unsigned c = 0; c < g->cols; c++) {
+		const vd start = vd_load(g->sum + (size_t)c * XFP_LANES);
+		vd s[TOGETHER];
+
+		EACH_TOGETHER s[i] = start;
+		for (unsigned j = 0; j < c; j++) {
+			const vd own = vd_all(*own_at(g, j, c));
+
+			EACH_TOGETHER s[i] = vd_add_exact(s[i], own, vd_load(trial[i].error + j * XFP_LANES));
+		}
+		EACH_TOGETHER
+		{
+			const vf t = vf_from_d(s[i]);
+			const vf q = quantize(g, &d[i], g->mark[c], t, trial[i].index + c * XFP_LANES);
+			const vd own = vd_from_f(vf_mul(vf_sub(t, q), vf_all(g->diagonal[c])));
+
+			vf_store(trial[i].target + c * XFP_LANES, t);
+			vd_store(trial[i].error + c * XFP_LANES, vd_from_f(vf_sub(vf_load(g->y + c * XFP_LANES), q)));
+			loss[i] = vd_add_exact(loss[i], own, own);
+		}
+	}
+	EACH_TOGETHER vd_store(trial[i].loss, loss[i]);
 }
 
 /* Use the results of the rows whose bits are set. */
@@ -166,7 +203,7 @@ static void keep(const struct xfp_feedback_group *g, uint32_t rows, const uint8_
 	const vm these = vm_from_bits(rows);
 
 	for (unsigned c = 0; c < g->cols * XFP_LANES; c += XFP_LANES) {
-		vf_store(g->error + c, vf_where(these, vf_load(trial->error + c), vf_load(g->error + c)));
+		vf_store(g->error + c, vf_where(these, vf_from_d(vd_load(trial->error + c)), vf_load(g->error + c)));
 		vf_store(g->target + c, vf_where(these, vf_load(trial->target + c), vf_load(g->target + c)));
 		vi_store_bytes(g->index + c,
 			       vi_where(these, vi_load_bytes(trial->index + c), vi_load_bytes(g->index + c)));
@@ -177,41 +214,71 @@ static void keep(const struct xfp_feedback_group *g, uint32_t rows, const uint8_
 static void encode(const struct xfp_feedback_group *g, const uint8_t (*byte)[XFP_LANES], unsigned tried)
 {
 	double min_loss[XFP_LANES];
-	struct trial trial;
+	struct trial trial[TOGETHER];
 
 	for (unsigned i = 0; i < tried; i++) {
+		const struct trial *own = &trial[i % TOGETHER];
 		uint32_t better = 0;
 
-		if (i && !memcmp(byte[i], byte[i - 1], sizeof byte[i]))
-			continue;
-		encode_with(g, byte[i], &trial);
+		if (tried % TOGETHER)
+			try_bytes(g, byte + i, 1, trial + i % TOGETHER);
+		else if (i % TOGETHER == 0)
+			try_bytes(g, byte + i, TOGETHER, trial);
 		for (int lane = 0; lane < XFP_LANES; lane++) {
-			if (i && !(trial.loss[lane] < min_loss[lane]))
+			if (i && !(own->loss[lane] < min_loss[lane]))
 				continue;
-			min_loss[lane] = trial.loss[lane];
+			min_loss[lane] = own->loss[lane];
 			better |= 1u << lane;
 		}
 		if (better)
-			keep(g, better, byte[i], &trial);
+			keep(g, better, byte[i], own);
 	}
 }
 
-static void pass(const struct xfp_feedback_group *g)
+LANES_INLINE void pass_over(const struct xfp_feedback_group *g, unsigned count)
 {
-	const struct decoding d = decoding_of(g->book, g->byte);
+	double error[TOGETHER][XFP_COMPACT_GROUP * XFP_LANES];
+	struct decoding d[TOGETHER];
 
+	EACH_TOGETHER
+	{
+		d[i] = decoding_of(g[i].book, g[i].byte);
+		widen(g[i].error, (size_t)g->cols * XFP_LANES, error[i]);
+	}
 	for (unsigned c = 0; c < g->cols; c++) {
-		float *error = g->error + c * XFP_LANES, *target = g->target + c * XFP_LANES;
-		const vd v = vd_from_f(vf_from_d(feedback(g, c, g->cols, g->error)));
-		vf q = decoded(&d, vi_load_bytes(g->index + c * XFP_LANES)), t;
+		const unsigned at = c * XFP_LANES;
+		vd s[TOGETHER];
 
-		if (g->mark[c])
-			q = with_residuals(g, g->mark[c], vf_load(target), q);
-		t = vf_from_d(vd_add(vd_from_f(q), vd_div(v, vd_all(g->diagonal[c]))));
-		q = quantize(g, &d, g->mark[c], t, g->index + c * XFP_LANES);
-		vf_store(target, t);
-		vf_store(error, vf_sub(vf_load(g->y + c * XFP_LANES), q));
+		EACH_TOGETHER s[i] = vd_load(g[i].sum + at);
+		for (unsigned j = 0; j < g->cols; j++) {
+			const vd own = vd_all(*own_at(g, j, c));
+
+			EACH_TOGETHER s[i] = vd_add_exact(s[i], own, vd_load(error[i] + j * XFP_LANES));
+		}
+		EACH_TOGETHER
+		{
+			const vd v = vd_from_f(vf_from_d(s[i]));
+			const uint16_t mark = g[i].mark[c];
+			vf q = decoded(&d[i], vi_load_bytes(g[i].index + at)), t, rest;
+
+			if (mark)
+				q = with_residuals(&g[i], mark, vf_load(g[i].target + at), q);
+			t = vf_from_d(vd_add(vd_from_f(q), vd_div(v, vd_all(g->diagonal[c]))));
+			q = quantize(&g[i], &d[i], mark, t, g[i].index + at);
+			rest = vf_sub(vf_load(g[i].y + at), q);
+			vf_store(g[i].target + at, t);
+			vf_store(g[i].error + at, rest);
+			vd_store(error[i] + at, vd_from_f(rest));
+		}
 	}
 }
 
-const struct xfp_feedback_set XFP_FEEDBACK_SET = { multiply, widen, solve, encode, pass };
+static void pass(const struct xfp_feedback_group *groups, size_t count)
+{
+	for (; count >= TOGETHER; count -= TOGETHER, groups += TOGETHER)
+		pass_over(groups, TOGETHER);
+	for (; count; count--)
+		pass_over(groups++, 1);
+}
+
+const struct xfp_feedback_set XFP_FEEDBACK_SET = { multiply, widen, transpose, solve, encode, pass };

@@ -15,7 +15,7 @@ struct xfp_feedback_group {
 	unsigned cols;         /* padding excluded */
 	unsigned size;         /* padding included */
 	const double *sum;     /* sum over columns of other groups, for t or for v */
-	const double *own;     /* [size][size] the group's columns of R[j][c] / R[c][c], or of H: own[j * size + c] */
+	const double *own;     /* R[j][c] / R[c][c], or H[j][c]: [size / 16][size][16], by c / 16, j and c % 16 */
 	const float *diagonal; /* R[c][c], or H[c][c] */
 	const float *y;
 	const uint16_t *mark;
@@ -26,13 +26,14 @@ struct xfp_feedback_group {
 };
 
 struct xfp_feedback_set {
-	/* sum[c][lane] += the sum over steps of a[c] * b[lane], in order; c < count, a multiple of 16. After each step,
-	 * a and b advance. */
-	void (*multiply)(size_t steps, const double *a, ptrdiff_t a_step, const float *b, ptrdiff_t b_step,
-			 unsigned count, double *sum);
+	/* sum[c][lane] += the sum over steps of a[c] * b[lane], in order; c and lane < 16. a and b advance by step, 16
+	 * or -16, after each. `next` are as many numbers as b has, to be prefetched, or NULL. */
+	void (*multiply)(size_t steps, const double *a, const double *b, ptrdiff_t step, double *sum,
+			 const float *next);
 
-	/* Convert inputs of a panel of columns. */
+	/* Convert numbers, a multiple of 16; or the columns of a block, 16 x 16. */
 	void (*widen)(const float *from, size_t count, double *to);
+	void (*transpose)(const float *from, double *to);
 
 	/* Finish a block of R: to[c][lane] = sum[c][lane] less the products with the columns after c within the block,
 	 * divided by pivot[c]. `factor` is the diagonal block of these columns. */
@@ -41,8 +42,8 @@ struct xfp_feedback_set {
 	/* Encode a group with feedback: the best of `tried` bytes a row. */
 	void (*encode)(const struct xfp_feedback_group *group, const uint8_t (*byte)[XFP_LANES], unsigned tried);
 
-	/* Improve the indices of a group, column by column. */
-	void (*pass)(const struct xfp_feedback_group *group);
+	/* Improve the indices of the same group in `count` tiles, column by column. */
+	void (*pass)(const struct xfp_feedback_group *groups, size_t count);
 };
 
 extern const struct xfp_feedback_set xfp_feedback_plain;

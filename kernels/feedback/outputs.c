@@ -6,6 +6,7 @@
 #include "kernels/feedback/feedback_set.h"
 
 #define LANES ((size_t)XFP_LANES)
+#define STEPS ((size_t)128) /* columns that are converted at a time */
 
 size_t xfp_feedback_panels_values(size_t cols, size_t inputs)
 {
@@ -27,7 +28,14 @@ void xfp_feedback_outputs(const double *panels, size_t inputs, const float *tile
 {
 	const struct xfp_feedback_set *set = xfp_feedback_set();
 
+	double wide[STEPS * LANES];
+
 	memset(out, 0, (inputs + LANES - 1) / LANES * LANES * LANES * sizeof *out);
-	for (size_t i = 0; i < inputs; i += LANES)
-		set->multiply(cols, panels + i * cols, XFP_LANES, tile, XFP_LANES, XFP_LANES, out + i * LANES);
+	for (size_t steps, c = 0; c < cols; c += steps) {
+		steps = cols - c < STEPS ? cols - c : STEPS;
+		set->widen(tile + c * LANES, steps * LANES, wide);
+		for (size_t i = 0; i < inputs; i += LANES)
+			set->multiply(steps, panels + i * cols + c * LANES, wide, XFP_LANES, out + i * LANES,
+				      tile + c * LANES);
+	}
 }
