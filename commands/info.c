@@ -65,17 +65,6 @@ static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_recor
 			{ "missed", xfp_json_text_or_null(xfp_report_missed(recorded, unit)) });
 }
 
-/* The outputs of a calibrated unit, or null. */
-static json_t *output_json(const struct xfp_recorded *recorded, uint32_t u)
-{
-	const struct xfp_output_measure *o = recorded && recorded->outputs ? &recorded->outputs[u] : NULL;
-
-	if (!o || o->error < 0)
-		return json_null();
-	return XFP_JSON({ "cos_median", json_real(o->median) }, { "cos_p5", json_real(o->p5) },
-			{ "error", json_real(o->error) });
-}
-
 static json_t *tensor_json(const struct xfp_tensor_info *tensor)
 {
 	json_t *shape = json_array();
@@ -103,7 +92,7 @@ static enum xfp_status print_json(const struct xfp_bundle *bundle, const struct 
 
 		xfp_json_join(&one, policy_json(recorded, &unit));
 		if (recorded && recorded->outputs)
-			xfp_json_put(&one, "outputs", output_json(recorded, u));
+			xfp_json_put(&one, "outputs", xfp_report_outputs(recorded, u));
 		if (device)
 			xfp_json_put(&one, "device", xfp_info_device_unit_json(bundle, u));
 		xfp_json_add(&units, one);
@@ -284,7 +273,7 @@ static void print_text(const struct xfp_bundle *bundle, const struct xfp_recorde
 	printf("format version %" PRIu32 ", family %s, %s weights in %" PRIu32 " units\n", info.version,
 	       xfp_printable(info.family).text, xfp_human((double)info.weights, "", weights), info.units);
 	print_method(&info);
-	xfp_report_table(stdout, bundle);
+	xfp_report_table(stdout, bundle, recorded);
 	if (all_units) {
 		putchar('\n');
 		xfp_report_units(stdout, bundle, recorded);

@@ -43,11 +43,13 @@ static const char *named(const struct lowest *lowest, char text[64])
 	return text;
 }
 
-static char *floor_warning(const char *what, const char *strict, const char *lazy)
+static char *floor_warning(const char *what, const struct xfp_parameters *parameters, const char *strict,
+			   const char *lazy)
 {
-	return xfp_formatted("%s this low have ruined models (%s%s%s): with 0.98 for all units, about three bits, "
+	return xfp_formatted("%s this low have ruined models%s (%s%s%s): with 0.98 for all units, about three bits, "
 			     "one lost half of its right answers; see Floors in xfp-convert(1)",
-			     what, strict, *strict && *lazy ? ", " : "", lazy);
+			     what, *parameters->calibration.sha256 ? " without calibration" : "", strict,
+			     *strict && *lazy ? ", " : "", lazy);
 }
 
 char *xfp_low_floors(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger, bool goal)
@@ -59,7 +61,7 @@ char *xfp_low_floors(const struct xfp_parameters *parameters, const struct xfp_l
 		look(parameters, &ledger->units[i], goal, &strict, &lazy);
 	if (!strict.any && !lazy.any)
 		return NULL;
-	return floor_warning("floors", named(&strict, a), named(&lazy, b));
+	return floor_warning("floors", parameters, named(&strict, a), named(&lazy, b));
 }
 
 char *xfp_low_cosines(const struct xfp_conversion *c)
@@ -88,5 +90,5 @@ char *xfp_low_cosines(const struct xfp_conversion *c)
 	}
 	if (!strict.any && !lazy.any)
 		return NULL;
-	return floor_warning("cosines", named(&strict, a), named(&lazy, b));
+	return floor_warning("cosines", &c->parameters, named(&strict, a), named(&lazy, b));
 }

@@ -20,7 +20,7 @@
 struct xfp_choice {
 	struct xfp_candidate candidate; /* mode KEEP: source precision, cosines 1, error 0 */
 	uint32_t floor;                 /* the requested floor, billionths */
-	uint32_t met;                   /* whether all rows together meet the floor */
+	uint32_t met;                   /* whether all rows together, or else their outputs, meet the floor */
 	uint32_t fixed;                 /* the bits were requested explicitly, and the floor does not apply */
 	uint32_t sample;
 	double sample_median, sample_p5;

@@ -453,6 +453,7 @@ cli_tests = \
 	tests/cli/bundle.bats \
 	tests/cli/cache.bats \
 	tests/cli/calibrate.bats \
+	tests/cli/calibrated-floors.bats \
 	tests/cli/calibration.bats \
 	tests/cli/compact.bats \
 	tests/cli/compare.bats \

@@ -97,7 +97,7 @@ static enum xfp_status print_text(const struct xfp_conversion *c, const struct x
 	xfp_screen_printf(stdout, "%s%s\n", c->request->out, result->unchanged ? " is up to date" : "");
 	xfp_composition_print(stdout, "", &composition);
 	putchar('\n');
-	xfp_report_table(stdout, bundle);
+	xfp_report_table(stdout, bundle, has_record ? &recorded : NULL);
 	printf("\nsha256 %s\n", result->sha256);
 	printf("%" PRIu32 " units: %" PRIu32 " fitted, %" PRIu32 " packed now, %" PRIu32 " from the cache, in %.1f s\n",
 	       tally->units, tally->fitted, tally->repacked, tally->units - tally->repacked, seconds);

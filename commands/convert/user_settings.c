@@ -107,6 +107,7 @@ static enum xfp_status settle_calibration(struct xfp_request *r, struct xfp_para
 {
 	struct xfp_calibration_request *wanted = &r->calibration;
 	const char *option = *wanted->variable ? wanted->variable : "--calibrate";
+	char sample[24];
 
 	if (wanted->self + !!wanted->text + !!wanted->ids > 1)
 		return xfp_fail(err, XFP_USAGE, "%s contradict one another; give one of them",
@@ -125,6 +126,11 @@ static enum xfp_status settle_calibration(struct xfp_request *r, struct xfp_para
 				"--fit optimal: applies only to codebooks of v2, which %s does not use; omit one of "
 				"them",
 				option);
+	if (p->moe_sample.experts)
+		return xfp_fail(err, XFP_USAGE,
+				"--moe-sample %s: with %s all experts decide for their stack, by their outputs; omit "
+				"one of them, or use --moe-sample 0",
+				xfp_moe_sample_text(p->moe_sample, sample), option);
 	if (p->modes == XFP_AUTO_MODES)
 		p->modes = 1u << XFP_MODE_V2C;
 	if (p->modes == 1u << XFP_MODE_V2C)

@@ -76,7 +76,7 @@ const char *xfp_format_ranges_bits(const struct xfp_format_ranges *ranges, char 
 
 /* One line of the table. */
 struct group {
-	uint32_t units, missed;
+	uint32_t units, missed, calibrated;
 	uint64_t weights, bytes, outliers;
 	double min_floor, max_floor; /* over units with a floor; 0 if none */
 	struct xfp_format_ranges ranges;
@@ -89,13 +89,15 @@ double xfp_unit_stored_bits(const struct xfp_unit_info *unit)
 	return unit->weights ? (double)unit->bytes * 8 / (double)unit->weights : 0;
 }
 
-static void add_unit(struct group *group, const struct xfp_unit_info *unit)
+/* `outputs` NULL: not calibrated. */
+static void add_unit(struct group *group, const struct xfp_unit_info *unit, const struct xfp_output_measure *outputs)
 {
 	if (group->median) {
-		group->median[group->units] = unit->cos_median;
-		group->p5[group->units] = unit->cos_p5;
+		group->median[group->units] = outputs ? outputs->median : unit->cos_median;
+		group->p5[group->units] = outputs ? outputs->p5 : unit->cos_p5;
 	}
 	group->units++;
+	group->calibrated += outputs != NULL;
 	group->missed += !unit->met;
 	group->weights += unit->weights;
 	group->bytes += unit->bytes;
@@ -189,7 +191,8 @@ static void add_rest(struct xfp_table *table, const struct xfp_bundle *bundle, c
 }
 
 /* Sum up the units of a class. Without memory, cosines are missing. */
-static struct group group_of(const struct xfp_bundle *bundle, uint32_t units, unsigned class_)
+static struct group group_of(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t units,
+			     unsigned class_)
 {
 	struct group group = { .median = malloc((units + (size_t)1) * sizeof(double)),
 			       .p5 = malloc((units + (size_t)1) * sizeof(double)) };
@@ -202,7 +205,7 @@ static struct group group_of(const struct xfp_bundle *bundle, uint32_t units, un
 	}
 	for (uint32_t u = 0; u < units; u++)
 		if (xfp_bundle_unit(bundle, u, &unit) && unit.class_ == class_)
-			add_unit(&group, &unit);
+			add_unit(&group, &unit, xfp_recorded_outputs(recorded, u));
 	return group;
 }
 
@@ -212,7 +215,16 @@ static void group_free(struct group *group)
 	free(group->p5);
 }
 
-void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
+/* Print what the floors apply to, if some units are calibrated. */
+static void print_quantity(FILE *out, const struct group *all)
+{
+	if (all->calibrated)
+		fprintf(out, "floors and cosines are those of outputs for %" PRIu32 " of %" PRIu32 " units%s\n",
+			all->calibrated, all->units,
+			all->calibrated < all->units ? "; the others have no calibration" : "");
+}
+
+void xfp_report_table(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded)
 {
 	struct xfp_table table = { .column = layout };
 	uint32_t missed[XFP_CLASSES] = { 0 };
@@ -223,7 +235,7 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 
 	xfp_bundle_describe(bundle, &info);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
-		struct group group = group_of(bundle, info.units, class_);
+		struct group group = group_of(bundle, recorded, info.units, class_);
 
 		if (group.units)
 			add_group(&table, xfp_class_name((enum xfp_class)class_), &group);
@@ -232,12 +244,13 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle)
 	}
 	for (uint32_t u = 0; u < info.units; u++)
 		if (xfp_bundle_unit(bundle, u, &unit))
-			add_unit(&all, &unit);
+			add_unit(&all, &unit, xfp_recorded_outputs(recorded, u));
 	add_group(&table, "all units", &all);
 	if (table.rows)
 		*table.row[table.rows - 1].cell[FLOOR] = 0; /* floors are per class */
 	add_rest(&table, bundle, &info);
 	xfp_table_print(out, &table);
+	print_quantity(out, &all);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
 		if (missed[class_]) {
 			fprintf(out, "%s%" PRIu32 " %s", *before ? before : "below the floor: ", missed[class_],
@@ -273,7 +286,7 @@ json_t *xfp_report_classes(const struct xfp_bundle *bundle)
 
 	xfp_bundle_describe(bundle, &info);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
-		struct group group = group_of(bundle, info.units, class_);
+		struct group group = group_of(bundle, NULL, info.units, class_);
 
 		if (group.units)
 			xfp_json_add(&list, group_json(&group, (enum xfp_class)class_));
@@ -324,6 +337,7 @@ void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct 
 	char text[600];
 
 	for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++) {
+		const struct xfp_output_measure *outputs = xfp_recorded_outputs(recorded, u);
 		const char *why = xfp_report_missed(recorded, &unit);
 
 		if (!why || count++ >= max)
@@ -332,7 +346,8 @@ void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct 
 		xfp_fold(out, text, 2);
 		fprintf(out, "    %s", why);
 		if (!unit.met)
-			fprintf(out, " (%.6f of %.9g)", unit.cos_median, unit.floor);
+			fprintf(out, " (%s%.6f of %.9g)", outputs ? "outputs " : "",
+				outputs ? outputs->median : unit.cos_median, unit.floor);
 		putc('\n', out);
 	}
 	if (count > max)
@@ -360,13 +375,24 @@ static void print_reason(FILE *out, const struct xfp_recorded *recorded, const s
 		fprintf(out, "; %" PRIu32 " of %" PRIu32 " experts decided", sample, unit->experts);
 }
 
-/* Print how the outputs of unit u differ, if it was calibrated. */
-static void print_outputs(FILE *out, const struct xfp_recorded *recorded, uint32_t u)
+json_t *xfp_report_outputs(const struct xfp_recorded *recorded, uint32_t u)
 {
-	const struct xfp_output_measure *o = recorded->outputs ? &recorded->outputs[u] : NULL;
+	const struct xfp_output_measure *o = xfp_recorded_outputs(recorded, u);
 
-	if (o && o->error >= 0)
-		fprintf(out, "; outputs: cos median %.6f, p5 %.6f, error %.6f", o->median, o->p5, o->error);
+	if (!o)
+		return json_null();
+	return XFP_JSON({ "cos_median", json_real(o->median) }, { "cos_p5", json_real(o->p5) },
+			{ "error", json_real(o->error) });
+}
+
+/* Print how the outputs of unit u differ, if it was calibrated; the floor applies to them. */
+static void print_outputs(FILE *out, const struct xfp_recorded *recorded, uint32_t u, double floor)
+{
+	const struct xfp_output_measure *o = xfp_recorded_outputs(recorded, u);
+
+	if (o)
+		fprintf(out, "; %soutputs: cos median %.6f, p5 %.6f, error %.6f", floor > 0 ? "floor of " : "",
+			o->median, o->p5, o->error);
 }
 
 /* Allocated; NULL if out of memory. */
@@ -385,7 +411,7 @@ static char *unit_text(const struct xfp_recorded *recorded, uint32_t u, const st
 			fprintf(out, "; library of %" PRIu32, unit->library_size);
 		if (recorded) {
 			print_reason(out, recorded, unit);
-			print_outputs(out, recorded, u);
+			print_outputs(out, recorded, u, unit->floor);
 		}
 		if (missed)
 			fprintf(out, "; %s", missed);
@@ -407,7 +433,7 @@ void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct x
 
 		if (!xfp_bundle_unit(bundle, u, &unit))
 			continue;
-		add_unit(&group, &unit);
+		add_unit(&group, &unit, NULL);
 		row = xfp_table_row(&table, "");
 		xfp_format_ranges_mode(&group.ranges, row[U_MODE]);
 		xfp_format_ranges_group(&group.ranges, row[U_GROUP]);

@@ -15,8 +15,12 @@
 
 /* Print one line per class: units, weights, bits, floors, cosines, stored bits per weight, size, share of outliers;
  * then the bytes outside units, the total, and the units below their floor. A class's cosines are medians over its
- * units; the worst unit is the one with the lowest median. */
-void xfp_report_table(FILE *out, const struct xfp_bundle *bundle);
+ * units, of what the floor applies to: outputs if the unit is calibrated, otherwise weights. The worst unit is the one
+ * with the lowest median. `recorded` NULL: no unit is calibrated. */
+void xfp_report_table(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded);
+
+/* The outputs of a unit, or null if it is not calibrated. */
+json_t *xfp_report_outputs(const struct xfp_recorded *recorded, uint32_t unit);
 
 /* The lines of the classes as a JSON array; NULL if out of memory. */
 json_t *xfp_report_classes(const struct xfp_bundle *bundle);

@@ -35,7 +35,8 @@ struct verify_request {
 
 /* Counts of a bundle's units. */
 struct verify_tally {
-	uint32_t units, held, unmet, foreign; /* held: units with a floor above 0 */
+	uint32_t units, held, unmet, foreign; /* held: units with a floor above 0, */
+	uint32_t outputs;                     /* of them those whose floor applies to outputs */
 };
 
 /* ---- options ----------------------------------------------------------------------------------- */
@@ -103,7 +104,10 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 	xfp_bundle_describe(bundle, &info);
 	for (uint32_t u = 0; !status && xfp_bundle_unit(bundle, u, &unit); u++) {
 		double floor = floor_of(request, has_record ? &recorded : NULL, &unit);
+		const struct xfp_output_measure *outputs = xfp_recorded_outputs(has_record ? &recorded : NULL, u);
 		struct xfp_quality quality;
+		double median;
+		json_t *one;
 		bool met;
 
 		show(request->meter, "weights", done, info.weights);
@@ -111,20 +115,25 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 					 faults, err);
 		if (status)
 			break;
-		met = quality.median >= floor - XFP_VERIFY_SLACK;
+		median = outputs ? outputs->median : quality.median;
+		met = outputs && floor == unit.floor ? unit.met : median >= floor - XFP_VERIFY_SLACK;
 		tally->held += floor > 0;
+		tally->outputs += floor > 0 && outputs;
 		tally->unmet += !met;
 		tally->foreign += quality.foreign;
 		if (!met)
-			status = xfp_faults_add(
-				faults, err, XFP_UNMET, "unit %s (%s): its median cosine is %.9g, below its floor %.9g",
-				xfp_printable(unit.name).text, xfp_printable(unit.role).text, quality.median, floor);
-		xfp_json_add(units, XFP_JSON({ "name", xfp_json_text(unit.name) }, { "role", xfp_json_text(unit.role) },
-					     { "class", xfp_json_text(unit.class_name) },
-					     { "mode", xfp_json_text(unit.mode_name) }, { "k", xfp_json_count(unit.k) },
-					     { "cos_median", json_real(quality.median) },
-					     { "cos_p5", json_real(quality.p5) }, { "error", json_real(quality.error) },
-					     { "floor", json_real(floor) }, { "met", json_boolean(met) }));
+			status = xfp_faults_add(faults, err, XFP_UNMET,
+						"unit %s (%s): its median cosine%s is %.9g, below its floor %.9g",
+						xfp_printable(unit.name).text, xfp_printable(unit.role).text,
+						outputs ? " of outputs" : "", median, floor);
+		one = XFP_JSON({ "name", xfp_json_text(unit.name) }, { "role", xfp_json_text(unit.role) },
+			       { "class", xfp_json_text(unit.class_name) }, { "mode", xfp_json_text(unit.mode_name) },
+			       { "k", xfp_json_count(unit.k) }, { "cos_median", json_real(quality.median) },
+			       { "cos_p5", json_real(quality.p5) }, { "error", json_real(quality.error) },
+			       { "floor", json_real(floor) }, { "met", json_boolean(met) });
+		if (recorded.outputs)
+			xfp_json_put(&one, "outputs", xfp_report_outputs(&recorded, u));
+		xfp_json_add(units, one);
 		done += unit.weights;
 	}
 	xfp_recorded_free(&recorded);
@@ -144,6 +153,15 @@ static enum xfp_status print_json(const struct verify_request *request, const st
 			      err);
 }
 
+static void print_table(const struct verify_request *request, const struct xfp_bundle *bundle)
+{
+	struct xfp_recorded recorded = { .family = NULL };
+	bool has_record = !xfp_recorded_read(bundle, request->bundle, &recorded, NULL);
+
+	xfp_report_table(stdout, bundle, has_record ? &recorded : NULL);
+	xfp_recorded_free(&recorded);
+}
+
 static void print_success(const struct verify_request *request, const struct verify_tally *tally)
 {
 	xfp_screen_printf(stdout, "\n%s: every byte is unchanged;\n%s", request->bundle,
@@ -153,6 +171,9 @@ static void print_success(const struct verify_request *request, const struct ver
 		       request->floors.layer ? "the" : "recorded", tally->held, tally->units);
 	else
 		puts("no unit has a floor");
+	if (tally->outputs)
+		printf("floors of outputs, of %" PRIu32 " units, were checked when the bundle was made\n",
+		       tally->outputs);
 }
 
 /* Summarize all faults in one line. */
@@ -230,7 +251,7 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 	if (request->json)
 		status = print_json(request, &faults, units, err);
 	else if (!request->quiet && (!faults.status || faults.status == XFP_UNMET) && !another_checkpoint(&tally))
-		xfp_report_table(stdout, bundle);
+		print_table(request, bundle);
 	if (!request->json && !request->quiet && !faults.status)
 		print_success(request, &tally);
 	xfp_output_flush(); /* the verdict comes last, even if both streams are the same file */

@@ -305,7 +305,7 @@ struct xfp_estimate xfp_estimate(const struct xfp_estimate_input *all, uint32_t 
 		.library = chosen->library,
 		.extended = *state->key[XFP_STAMP_EXTENDED] || *state->key[XFP_STAMP_EXTENDED_LIBRARY],
 		.met = state->choice.met,
-		.cos_median = chosen->cos_median,
+		.cos_median = state->choice.calibrated ? state->choice.output.median : chosen->cos_median,
 		.outliers = chosen->outliers,
 		.bytes = chosen->bytes,
 	};

@@ -49,9 +49,12 @@ static void consider(struct choice_search *search, const struct xfp_fit_set *set
 			c, set->outputs ? &set->outputs[i] : NULL, { c->cos_median, c->cos_p5 }, set->key
 		};
 
-		if (c->bytes >= search->max || c->cos_median < 0 || !(search->policy->format.bits >> c->k & 1))
+		if (c->bytes >= search->max || c->cos_median < 0 || !(search->policy->format.bits >> c->k & 1) ||
+		    (option.output && option.output->median < 0))
 			continue;
-		if (sampled)
+		if (option.output)
+			option.judged = (struct xfp_sampled){ option.output->median, option.output->p5 };
+		else if (sampled)
 			option.judged = sampled[i];
 		if ((search->policy->fixed || search->policy->assigned || meets(search, option.judged.median)) &&
 		    better(&option, &search->met))
@@ -64,7 +67,7 @@ static void consider(struct choice_search *search, const struct xfp_fit_set *set
 static void take(const struct choice_search *search, const struct option *option, struct xfp_choice *choice)
 {
 	choice->candidate = *option->candidate;
-	choice->met = meets(search, option->candidate->cos_median);
+	choice->met = meets(search, option->output ? option->output->median : option->candidate->cos_median);
 	snprintf(choice->fit, sizeof choice->fit, "%s", option->key);
 	if (option->output)
 		choice->output = *option->output;
@@ -91,9 +94,10 @@ static enum xfp_status fail_unmet(const struct choice_search *search, struct xfp
 
 	xfp_decimal_format(search->policy->floor, XFP_NANO, floor);
 	return xfp_fail(err, XFP_UNMET,
-			"no candidate meets the floor %s: the best, %s, has median cosine %.6f; lower the floor,%s "
+			"no candidate meets the floor %s: the best, %s, has median cosine %.6f%s; lower the floor,%s "
 			"or choose --on-miss keep",
 			floor, name_of(search->best.candidate, name), search->best.judged.median,
+			search->best.output ? " of outputs" : "",
 			search->policy->format.bits >> 6 & 1 ? "" : " allow more bits,");
 }
 
@@ -135,7 +139,7 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 	*choice = (struct xfp_choice){ .floor = input->policy->floor, .fixed = input->policy->fixed };
 	if ((choice->calibrated = calibrated))
 		choice->output = (struct xfp_output_measure){ 1, 1, 0 }; /* at source precision */
-	if (!input->policy->fixed && !input->policy->assigned)
+	if (!input->policy->fixed && !input->policy->assigned && !calibrated)
 		choice->sample = xfp_sample_experts(&input->parameters->moe_sample, unit->experts);
 	if (search.met.candidate) {
 		take(&search, &search.met, choice);

@@ -26,8 +26,9 @@ struct xfp_select_input {
 	const struct xfp_sampled *sampled[XFP_FIT_KINDS]; /* by candidate, if a sample decides; otherwise NULL */
 };
 
-/* Select the smallest candidate (then the one with the higher median) whose median, over all rows or those of the
- * sampled experts, meets the unit's floor, among those that its policy allows and that are smaller than the source.
+/* Select the smallest candidate (then the one with the higher median) whose median meets the unit's floor, among those
+ * that its policy allows and that are smaller than the source. The median is that of outputs if the fits are
+ * calibrated, otherwise that of weights, over all rows or those of the sampled experts.
  * XFP_WANT_EXTENDED: none meets it, or none that is smaller than fp8, and the extended set is allowed but not measured
  * yet. Otherwise on-miss decides: keep, best, or XFP_UNMET with a message that names the unit and the best candidate.
  * With fixed bits or a goal, these decide, and the floor only determines `met`. */

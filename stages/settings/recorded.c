@@ -116,6 +116,13 @@ void xfp_recorded_free(struct xfp_recorded *recorded)
 	*recorded = (struct xfp_recorded){ .family = NULL };
 }
 
+const struct xfp_output_measure *xfp_recorded_outputs(const struct xfp_recorded *recorded, uint32_t unit)
+{
+	const struct xfp_output_measure *o = recorded && recorded->outputs ? &recorded->outputs[unit] : NULL;
+
+	return o && o->error >= 0 ? o : NULL;
+}
+
 struct xfp_policy xfp_recorded_policy(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
 {
 	return xfp_policy_of(&recorded->parameters, unit->name, unit->role, (enum xfp_class)unit->class_);

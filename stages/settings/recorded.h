@@ -26,6 +26,8 @@ enum xfp_status xfp_recorded_read(const struct xfp_bundle *bundle, const char *p
 				  struct xfp_error *err);
 void xfp_recorded_free(struct xfp_recorded *recorded);
 
+/* The outputs of a unit; NULL: not calibrated. `recorded` may be NULL. */
+const struct xfp_output_measure *xfp_recorded_outputs(const struct xfp_recorded *recorded, uint32_t unit);
 /* The policy of a unit of the bundle, from the recorded parameters. */
 struct xfp_policy xfp_recorded_policy(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit);
 /* The number of experts that decided for the unit; 0: all, or no decision was needed. */

@@ -46,6 +46,7 @@ static void expect(const struct xfp_parameters *p, bool goal, const char *which)
 static void low_floors_are_named(void **unused)
 {
 	struct xfp_parameters p = xfp_parameters_default();
+	char *line;
 
 	(void)unused;
 	expect(&p, false, NULL);
@@ -56,6 +57,12 @@ static void low_floors_are_named(void **unused)
 	expect(&p, false, "attention 0.98");
 	p = floors(990000000, 990000000, 979999999);
 	expect(&p, false, "routed_expert 0.979999999");
+	/* With calibration, the floors are not those of the models that were ruined. */
+	strcpy(p.calibration.sha256, "00");
+	expect(&p, false, "routed_expert 0.979999999");
+	line = xfp_low_floors(&p, &ledger, false);
+	assert_non_null(strstr(line, "floors this low have ruined models without calibration ("));
+	free(line);
 	/* The lowest of each kind. */
 	p = floors(970000000, 960000000, 930000000);
 	expect(&p, false, "dense_mlp 0.96, routed_expert 0.93");

@@ -56,7 +56,7 @@ static char *table_of(const char *path)
 
 	assert_non_null(out);
 	assert_int_equal(setenv("COLUMNS", "200", 1), 0); /* one line per class */
-	xfp_report_table(out, bundle);
+	xfp_report_table(out, bundle, NULL);
 	assert_int_equal(fclose(out), 0);
 	xfp_bundle_close(bundle);
 	return text;

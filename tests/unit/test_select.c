@@ -212,6 +212,40 @@ static void sampled(void **state)
 	assert_non_null(strstr(d.err.text, "0.700000"));
 }
 
+/* Outputs decide where they are measured, whatever the cosines of weights are, and no sample does. */
+static void outputs_decide(void **state)
+{
+	static const struct xfp_output_measure outputs[] = { { 0.97, 0.96, 0.06 },
+							     { 0.96, 0.9, 0.07 },
+							     { 0.995, 0.99, 0.01 } },
+					       infinite[] = { { -1, -1, 1 }, { -1, -1, 1 }, { 0.975, 0.9, 0.05 } };
+	struct decision d;
+
+	(void)state;
+	begin(&d, "auto", 970000000);
+	d.input.fits[XFP_FIT_BASE].outputs = outputs;
+	d.parameters.moe_sample.experts = 2;
+	expect(&d, 2, true, BASE);
+	assert_true(d.choice.calibrated && d.choice.output.median == 0.97 && d.choice.output.error == 0.06);
+	assert_true(d.choice.candidate.cos_median == 0.90 && !d.choice.sample);
+	d.policy.floor = 970000001;
+	expect(&d, 4, true, BASE);
+	d.input.fits[XFP_FIT_BASE].outputs = infinite; /* of some candidates, which must not be chosen */
+	d.policy.floor = 970000000;
+	expect(&d, 4, true, BASE);
+	/* the best by outputs, and the message says so */
+	begin(&d, "2,3", 980000000);
+	d.input.fits[XFP_FIT_BASE].outputs = outputs;
+	d.parameters.on_miss = XFP_MISS_BEST;
+	expect(&d, 2, false, BASE);
+	d.parameters.on_miss = XFP_MISS_FAIL;
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_UNMET);
+	assert_non_null(strstr(d.err.text, "v2 with 2 bits, has median cosine 0.970000 of outputs; lower the floor"));
+	d.parameters.on_miss = XFP_MISS_KEEP;
+	expect(&d, 0, true, OUTLIERS);
+	assert_true(d.choice.calibrated && d.choice.output.median == 1 && d.choice.output.error == 0);
+}
+
 /* For equal sizes the higher median; for equal medians the candidate measured first. */
 static void ties(void **state)
 {
@@ -283,6 +317,7 @@ PROGRAM("test_select")
 		cmocka_unit_test(allowed),
 		cmocka_unit_test(fixed),
 		cmocka_unit_test(sampled),
+		cmocka_unit_test(outputs_decide),
 		cmocka_unit_test(ties),
 		cmocka_unit_test(a_byte_less_than_the_source),
 		cmocka_unit_test(no_numbers),

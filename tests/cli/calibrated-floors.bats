@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Floors of calibrated units apply to the cosines of outputs.
+
+load helpers
+
+setup() {
+	setup_folder
+	by_default
+	make_model m --layers 2 --vocab 260
+	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+}
+
+calibrated() { # OUT OPTION...
+	xfp convert m -o "$1" -q --calibrate --calibrate-tokens 2048 --mode v2c "${@:2}"
+}
+
+@test "a floor is met by outputs, and the fit, the choice, xfp.json, info and the manifest agree" {
+	calibrated out.xfp --bits 2,3,4,5,6 --min-cos-strict 0.98 --min-cos-lazy 0.98 --floor embedding=0.9
+	xfp info --json out.xfp >info
+	query "SELECT u.unit || '|' || u.output_median || '|' || c.output_median || '|' || u.met || '|' || u.cos_median
+		FROM latest_units AS u JOIN choices AS c ON c.key = u.choice_key WHERE u.output_median NOT NULL" >units
+	query "SELECT unit || '|' || k || '|' || meets || '|' || chosen || '|' || bytes || '|' || output_median
+		FROM latest_candidates WHERE output_median NOT NULL" >candidates
+	"$PYTHON" - <<-'EOF'
+	import json
+	units = {unit["name"]: unit for unit in json.load(open("info"))["units"]}
+	rows = {row[0]: row[1:] for row in (line.strip().split("|") for line in open("units"))}
+	calibrated = {name for name, unit in units.items() if unit["outputs"]}
+	assert set(rows) == calibrated and len(calibrated) > 10, (rows, units)
+	assert [unit["class"] for unit in units.values() if not unit["outputs"]] == ["embedding"]
+	for name, (median, choice, met, cosine) in rows.items():
+	    unit = units[name]
+	    assert median == choice and abs(float(median) - unit["outputs"]["cos_median"]) < 1e-6, (name, median, unit)
+	    assert unit["met"] == (float(median) >= unit["floor"]) == bool(int(met)), (name, median, unit)
+	    assert unit["cos_median"] < 1 and abs(float(cosine) - unit["cos_median"]) < 1e-6
+	candidates = [line.strip().split("|") for line in open("candidates")]
+	differ = 0
+	for name in rows:
+	    mine = [row for row in candidates if row[0] == name]
+	    met = [row for row in mine if float(row[5]) >= units[name]["floor"]]
+	    assert met == [row for row in mine if row[2] == "1"], mine
+	    smallest = min(met, key=lambda row: int(row[4]))
+	    assert [row for row in mine if row[3] == "1"] == [smallest], (smallest, mine)
+	    differ += units[name]["cos_median"] < units[name]["floor"]
+	assert differ, "no choice shows that outputs decide"
+	EOF
+	xfp info out.xfp >info
+	units=$("$PYTHON" -c 'print(sum(1 for line in open("units")))')
+	line="floors and cosines are those of outputs for $units of $((units + 1)) units"
+	grep -qx "$line; the others have no calibration" info
+	xfp info --units out.xfp | tr -s ' \n' ' ' | grep -q '; floor of outputs: cos median 0\.98'
+}
+
+@test "a floor that outputs miss: best, fail and keep" {
+	floors=(--bits 2 --override 'role:q=2-3' --min-cos-strict 0.9999 --min-cos-lazy 0)
+	floors+=(--format embedding=keep --lm-head keep)
+	run -4 calibrated no.xfp -j1 "${floors[@]}" --on-miss fail
+	[[ $output == *"no candidate meets the floor 0.9999: the best, v2c with 3 bits, "* ]]
+	[[ $output == *", has median cosine 0."*" of outputs; lower the floor"* ]]
+	no_output no.xfp
+	xfp convert m -o out.xfp -j1 --calibrate --calibrate-tokens 2048 --mode v2c "${floors[@]}" --on-miss best >summary
+	grep -q 'below its floor: no candidate meets it, and this is the best (outputs 0\.[0-9]* of 0.9999)' summary
+	xfp info --json out.xfp | "$PYTHON" -c 'import json, sys
+missed = [unit for unit in json.load(sys.stdin)["units"] if not unit["met"]]
+assert {unit["role"] for unit in missed} > {"q"}, missed'
+	# at source precision outputs are exact
+	calibrated kept.xfp "${floors[@]}" --on-miss keep
+	xfp info --json kept.xfp | "$PYTHON" -c 'import json, sys
+kept = [unit for unit in json.load(sys.stdin)["units"] if unit["role"] == "q"]
+assert kept and all(unit["mode"] == "keep" and unit["met"] and unit["outputs"] ==
+                    {"cos_median": 1, "cos_p5": 1, "error": 0} for unit in kept), kept'
+}
+
+@test "verify checks the weights, and reports what was checked of outputs" {
+	calibrated out.xfp --min-cos-strict 0.98 --min-cos-lazy 0.97
+	xfp verify --source m out.xfp >report
+	grep -qx 'floors of outputs, of [0-9]* units, were checked when the bundle was made' report
+	grep -q '^floors and cosines are those of outputs for ' report
+	xfp verify --json out.xfp | "$PYTHON" -c 'import json, sys
+units = json.load(sys.stdin)["units"]
+assert all(unit["met"] for unit in units) and sum(bool(unit["outputs"]) for unit in units) > 10
+assert any(unit["outputs"] and unit["cos_median"] < unit["floor"] < unit["outputs"]["cos_median"] for unit in units)'
+	# other floors are compared with the recorded outputs
+	xfp verify -q --min-cos-strict 0.97 out.xfp
+	run -4 xfp verify --min-cos-lazy 0.99999 out.xfp
+	[[ $output == *"its median cosine of outputs is 0."*", below its floor 0.99999"* ]]
+	# without calibration nothing changes
+	xfp convert m -o plain.xfp -q
+	xfp verify plain.xfp >report
+	run -1 grep outputs report
+	xfp info plain.xfp >report
+	run -1 grep outputs report
+}
+
+@test "a sample of experts does not decide with --calibrate" {
+	run -2 xfp convert m -o no.xfp --calibrate --moe-sample first:2
+	[[ $output == *"--moe-sample first:2: with --calibrate all experts decide for their stack"* ]]
+	no_output no.xfp
+	xfp convert -n m -o out.xfp --calibrate --calibrate-tokens 2048 --moe-sample 0
+}
