@@ -20,9 +20,10 @@ void xfp_kernel_golden(const struct xfp_kernel_ops *ops, const struct xfp_kernel
 enum xfp_status xfp_kernel_verify_bundle(struct xfp_kernel_report *report, struct xfp_error *err);
 void xfp_kernel_bench(const struct xfp_kernel_ops *ops, struct xfp_kernel_report *report);
 
-/* Read bytes in the calling thread and return a value that depends on all of them; do floating-point operations and
- * return their number, 0 on an unsupported processor. */
+/* Read bytes in the calling thread and return a value that depends on all of them; do f32 or f64 operations and return
+ * their number, 0 on an unsupported processor. */
 uint64_t xfp_ceiling_read(const uint8_t *from, size_t bytes);
 double xfp_ceiling_multiply(unsigned steps);
+double xfp_ceiling_multiply_f64(unsigned steps);
 
 #endif

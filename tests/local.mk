@@ -37,15 +37,19 @@ CLEANFILES += $(bench_links) $(unit_links)
 # Benchmarks: `make bench`, not part of `make check` (tests/cli/bench.bats runs them on tiny inputs).
 bench_links = \
 	tests/bench/decode \
+	tests/bench/feedback \
 	tests/bench/int4 \
 	tests/bench/llama \
 	tests/bench/make-weights \
 	tests/bench/opening
 $(bench_links): tests/bench/bench
 tests_bench_bench_SOURCES = \
+	kernel-verify/ceiling.c \
+	kernel-verify/kernel_verify.h \
 	tests/bench/bench.c \
 	tests/bench/bench.h \
 	tests/bench/decode.c \
+	tests/bench/feedback.c \
 	tests/bench/int4.c \
 	tests/bench/llama.c \
 	tests/bench/make-weights.c \
@@ -508,6 +512,7 @@ tree_tests = \
 
 EXTRA_DIST += \
 	tests/bench/common.py \
+	tests/bench/feedback.py \
 	tests/bench/generate.py \
 	tests/bench/gguf_write.py \
 	tests/bench/llama_text.c \

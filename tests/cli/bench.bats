@@ -84,6 +84,16 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	[ "$(member r.json "['packed']['converting']['NVFP4']['ratio']['cpu'] > 0")" = True ]
 }
 
+@test "run: error feedback, and llama.cpp's quantizers are skipped if its library is missing" {
+	unset GGML_LIBRARY
+	run -0 bench --json r.json feedback
+	echo "$output"
+	[[ $output == *"(GGML_LIBRARY names no libggml-base.so"* ]]
+	[ "$(member r.json "['feedback']['kernels'][0]['name']")" = "moments 4096" ]
+	[ "$(member r.json "['feedback']['kernels'][3]['weights']")" = $((256 * 64)) ]
+	[ "$(member r.json "['feedback']['fit']['seconds']['xfp-libfit'] > 0")" = True ]
+}
+
 @test "run: opening a bundle reads no weights" {
 	run -0 bench --json r.json open
 	echo "$output"

@@ -47,9 +47,9 @@ class Ggml:
         decode(packed.ctypes.data, out.ctypes.data, count)
         return out
 
-    def decoded(self, name, weights, squares=None):
-        """A float32 array after quantization; its size is a multiple of a block, and with an importance matrix
-        (`squares`, the mean square of each column's inputs) the size of a row is."""
+    def encoded(self, name, weights, squares=None):
+        """The bytes of a float32 array; its size is a multiple of a block, and with an importance matrix (`squares`,
+        the mean square of each column's inputs) the size of a row is."""
         number = self.types[name]
         flat = np.ascontiguousarray(weights, np.float32).reshape(-1)
         packed = np.empty(self.bytes_of(number, flat.size), np.uint8)
@@ -60,4 +60,9 @@ class Ggml:
             self.bytes_of(number, row)
         self.library.ggml_quantize_chunk(number, flat.ctypes.data, packed.ctypes.data, 0, flat.size // row, row,
                                          importance)
-        return self.decode(number, packed, flat.size).reshape(weights.shape)
+        return packed
+
+    def decoded(self, name, weights, squares=None):
+        """A float32 array after quantization by `encoded`."""
+        packed = self.encoded(name, weights, squares)
+        return self.decode(self.types[name], packed, weights.size).reshape(weights.shape)
