@@ -10,44 +10,6 @@
 
 /* ---- XFP_REPRODUCIBLE ------------------------------------------------------------------------------ */
 
-typedef double panel_lanes __attribute__((vector_size(XFP_PANEL * sizeof(double))));
-typedef float panel_floats __attribute__((vector_size(XFP_PANEL * sizeof(float))));
-
-/* Missing rows count as zeros. */
-static void interleave(const float *w, size_t rows, size_t cols, double *quad)
-{
-	for (size_t c = 0; c < cols; c++) {
-		for (size_t r = 0; r < XFP_QUAD; r++)
-			*quad++ = r < rows ? w[r * cols + c] : 0;
-	}
-}
-
-static void product_rows(const float *w, size_t rows, size_t cols, const float *panels, size_t count, double *quad,
-			 float *y, size_t stride)
-{
-	interleave(w, rows, cols, quad);
-	for (size_t first = 0; first < count; first += XFP_PANEL) {
-		panel_lanes sum[XFP_QUAD] = { { 0 } };
-
-		for (size_t c = 0; c < cols; c++) {
-			panel_floats x;
-			panel_lanes wide;
-
-			memcpy(&x, panels, sizeof x);
-			panels += XFP_PANEL;
-			wide = __builtin_convertvector(x, panel_lanes);
-			for (size_t r = 0; r < XFP_QUAD; r++)
-				sum[r] += wide * quad[c * XFP_QUAD + r];
-		}
-		for (size_t r = 0; r < rows; r++) {
-			for (size_t i = 0; i < XFP_PANEL && first + i < count; i++)
-				y[(first + i) * stride + r] = (float)sum[r][i];
-		}
-	}
-}
-
-/* ---- XFP_FAST -------------------------------------------------------------------------------------- */
-
 /* `count` numbers, sixteen at most, padded with zeros. */
 LANES_INLINE vf load_first(const float *from, size_t count)
 {
@@ -61,6 +23,105 @@ LANES_INLINE void store_first(float *to, vf a, size_t count)
 	vf_store(lanes, a);
 	memcpy(to, lanes, (count < XFP_LANES ? count : XFP_LANES) * sizeof *to);
 }
+
+/* Rows of a matrix are lanes. Sums of some vectors are in registers, for some columns at a time. */
+#if LANES_WIDTH == 16
+#define VECTORS 8
+#else
+#define VECTORS 2
+#endif
+#define EACH_VECTOR _Pragma("GCC unroll 8") for (unsigned i = 0; i < count; i++)
+
+/* Convert some columns of up to sixteen rows: [cols][16]. Missing rows count as zeros. */
+static void interleave(const float *w, size_t rows, size_t stride, size_t cols, double *to)
+{
+	float block[XFP_LANES * XFP_LANES] = { 0 };
+
+	for (size_t c = 0; c < cols; c += XFP_LANES) {
+		const size_t some = cols - c < XFP_LANES ? cols - c : XFP_LANES;
+
+		for (size_t r = 0; r < rows; r++)
+			if (some == XFP_LANES)
+				vf_store(block + r * XFP_LANES, vf_load(w + r * stride + c));
+			else
+				memcpy(block + r * XFP_LANES, w + r * stride + c, some * sizeof *block);
+		for (size_t i = 0; i < some; i++, to += XFP_LANES)
+			for (size_t r = 0; r < XFP_LANES; r++)
+				to[r] = block[r * XFP_LANES + i];
+	}
+}
+
+/* Add the products of sixteen rows, [cols][16], and `count` vectors of a panel, [cols][XFP_PANEL]. */
+LANES_INLINE void add_products(size_t cols, const double *w, const double *x, unsigned count, double *sum)
+{
+	vd s[VECTORS];
+
+	EACH_VECTOR s[i] = vd_load(sum + i * XFP_LANES);
+	for (; cols; cols--, w += XFP_LANES, x += XFP_PANEL) {
+		const vd rows = vd_load(w);
+
+		EACH_VECTOR s[i] = vd_add_exact(s[i], vd_all(x[i]), rows);
+	}
+	EACH_VECTOR vd_store(sum + i * XFP_LANES, s[i]);
+}
+
+static void add_panel(size_t cols, const double *w, const double *x, size_t count, double *sum)
+{
+	size_t t = 0;
+
+	for (; t + VECTORS <= count; t += VECTORS)
+		add_products(cols, w, x + t, VECTORS, sum + t * XFP_LANES);
+	if (VECTORS > 4 && t + 4 <= count) {
+		add_products(cols, w, x + t, VECTORS > 4 ? 4 : 1, sum + t * XFP_LANES);
+		t += 4;
+	}
+	if (VECTORS > 2 && t + 2 <= count) {
+		add_products(cols, w, x + t, 2, sum + t * XFP_LANES);
+		t += 2;
+	}
+	if (t < count)
+		add_products(cols, w, x + t, 1, sum + t * XFP_LANES);
+}
+
+/* Convert `count` numbers, and prefetch those that are `next` elements after them. */
+static void widen(const float *from, size_t count, double *to, size_t next)
+{
+	size_t i = 0;
+
+	for (; i + XFP_LANES <= count; i += XFP_LANES) {
+		__builtin_prefetch(from + i + next, 0, 2);
+		vd_store(to + i, vd_from_f(vf_load(from + i)));
+	}
+	for (; i < count; i++)
+		to[i] = from[i];
+}
+
+static void product_rows(const float *w, size_t rows, size_t cols, const float *panels, size_t count, double *scratch,
+			 float *y, size_t stride)
+{
+	double *x = scratch + XFP_PRODUCT_ROWS * XFP_PRODUCT_COLS, *sum = x + XFP_PANEL * XFP_PRODUCT_COLS;
+
+	memset(sum, 0, XFP_PRODUCT_ROWS * count * sizeof *sum);
+	for (size_t some, c = 0; c < cols; c += some) {
+		some = cols - c < XFP_PRODUCT_COLS ? cols - c : XFP_PRODUCT_COLS;
+		for (size_t r = 0; r < rows; r += XFP_LANES)
+			interleave(w + r * cols + c, rows - r < XFP_LANES ? rows - r : XFP_LANES, cols, some,
+				   scratch + r * XFP_PRODUCT_COLS);
+		for (size_t t = 0; t < count; t += XFP_PANEL) {
+			widen(panels + t * cols + c * XFP_PANEL, some * XFP_PANEL, x,
+			      t + XFP_PANEL < count ? XFP_PANEL * cols : 0);
+			for (size_t r = 0; r < rows; r += XFP_LANES)
+				add_panel(some, scratch + r * XFP_PRODUCT_COLS, x,
+					  count - t < XFP_PANEL ? count - t : XFP_PANEL,
+					  sum + r * count + t * XFP_LANES);
+		}
+	}
+	for (size_t r = 0; r < rows; r += XFP_LANES)
+		for (size_t t = 0; t < count; t++, sum += XFP_LANES)
+			store_first(y + t * stride + r, vf_from_d(vd_load(sum)), rows - r);
+}
+
+/* ---- XFP_FAST -------------------------------------------------------------------------------------- */
 
 /* a + b c */
 LANES_INLINE vf add_product(vf a, vf b, vf c)

@@ -12,8 +12,8 @@
 
 struct xfp_lane_set {
 	/* xfp_product_rows of product.h: the same bits in any set. */
-	void (*product_rows)(const float *w, size_t rows, size_t cols, const float *panels, size_t count, double *quad,
-			     float *y, size_t stride);
+	void (*product_rows)(const float *w, size_t rows, size_t cols, const float *panels, size_t count,
+			     double *scratch, float *y, size_t stride);
 
 	/* For XFP_FAST. Vectors have `size` elements, and are `stride` apart. */
 	void (*scores)(const float *query, const float *keys, size_t stride, size_t count, size_t size, float *score);

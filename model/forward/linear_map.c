@@ -77,25 +77,22 @@ enum xfp_status xfp_forward_norm_weights(const struct xfp_forward *forward, cons
 	return status;
 }
 
-#define CACHED_BYTES 0x40000 /* panels that a processor's cache holds */
-#define MIN_PANELS 4         /* fewer would not outweigh the conversion of rows */
-
 struct map_task {
 	struct xfp_team *team;
 	const float *weights, *panels;
 	size_t rows, cols, count;
 	float *y; /* of the first of the rows */
 	size_t stride;
-	size_t quads, group; /* of all rows; vectors of a work item */
+	size_t each, items; /* rows of a work item; items of all rows */
 };
 
-/* One work item: some rows, and vectors whose panels stay in a processor's cache while all rows are multiplied. */
-static void multiply_quad(void *context, unsigned thread, size_t i)
+/* One work item: some rows and some vectors. */
+static void multiply_item(void *context, unsigned thread, size_t i)
 {
 	const struct map_task *task = context;
-	size_t row = i % task->quads * XFP_QUAD, rows = task->rows - row < XFP_QUAD ? task->rows - row : XFP_QUAD;
-	size_t first = i / task->quads * task->group;
-	size_t count = task->count - first < task->group ? task->count - first : task->group;
+	size_t row = i % task->items * task->each, first = i / task->items * XFP_PRODUCT_VECTORS;
+	size_t rows = task->rows - row < task->each ? task->rows - row : task->each;
+	size_t count = task->count - first < XFP_PRODUCT_VECTORS ? task->count - first : XFP_PRODUCT_VECTORS;
 
 	xfp_product_rows(task->weights + row * task->cols, rows, task->cols, task->panels + first * task->cols, count,
 			 xfp_team_own(task->team, thread), task->y + first * task->stride + row, task->stride);
@@ -121,13 +118,12 @@ static enum xfp_status multiply_all(const struct xfp_forward *forward, const str
 				    struct xfp_weight_rows *rows, const float *panels, size_t count, float *y,
 				    struct xfp_error *err)
 {
-	size_t block = XFP_BLOCK_BYTES / sizeof(float) / map->cols / XFP_QUAD * XFP_QUAD, min = XFP_QUAD;
-	size_t group = CACHED_BYTES / sizeof(float) / map->cols / XFP_PANEL;
+	size_t block = XFP_BLOCK_BYTES / sizeof(float) / map->cols / XFP_PRODUCT_ROWS * XFP_PRODUCT_ROWS;
+	size_t min = XFP_PRODUCT_ROWS, groups = (count + XFP_PRODUCT_VECTORS - 1) / XFP_PRODUCT_VECTORS;
 	enum xfp_status status = XFP_OK;
 	float *weights;
 
 	block = block < min ? min : block > map->rows ? map->rows : block;
-	group = XFP_PANEL * (group < MIN_PANELS ? MIN_PANELS : group);
 	if (!(weights = xfp_floats(block, map->cols)))
 		return xfp_no_memory(err);
 	for (size_t first = 0; !status && first < map->rows; first += block) {
@@ -139,13 +135,13 @@ static enum xfp_status multiply_all(const struct xfp_forward *forward, const str
 					 .count = count,
 					 .y = y + first,
 					 .stride = map->rows,
-					 .group = group };
+					 .each = count > XFP_PANEL ? XFP_PRODUCT_ROWS : XFP_PRODUCT_ROWS / 4 };
 
-		task.quads = (task.rows + XFP_QUAD - 1) / XFP_QUAD;
+		task.items = (task.rows + task.each - 1) / task.each;
 		if ((status = xfp_weight_rows_read(rows, map->first + first, task.rows, weights, err)) ||
-		    (status = xfp_team_enter(forward->team, 0, map->cols * XFP_QUAD * sizeof(double), err)))
+		    (status = xfp_team_enter(forward->team, 0, XFP_PRODUCT_SCRATCH * sizeof(double), err)))
 			break;
-		xfp_team_run(forward->team, task.quads * ((count + group - 1) / group), multiply_quad, &task);
+		xfp_team_run(forward->team, task.items * groups, multiply_item, &task);
 		xfp_team_leave(forward->team);
 	}
 	free(weights);

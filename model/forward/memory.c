@@ -73,11 +73,11 @@ static uint64_t block_bytes(const struct xfp_forward_batch *batch, uint64_t cols
 {
 	if (batch->arithmetic == XFP_FAST)
 		return larger(FAST_BLOCK_BYTES, xfp_mul_sat(2 * sizeof(double), cols));
-	return 2 * larger(XFP_BLOCK_BYTES, xfp_mul_sat(XFP_QUAD * sizeof(float), cols));
+	return 2 * larger(XFP_BLOCK_BYTES, xfp_mul_sat(XFP_PRODUCT_ROWS * sizeof(float), cols));
 }
 
-/* Per thread: the scores of a query and, for XFP_REPRODUCIBLE, transposed keys, or rows of a matrix as doubles. */
-static uint64_t thread_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch, uint64_t cols)
+/* Per thread: the scores of a query and, for XFP_REPRODUCIBLE, transposed keys, or the doubles of a product. */
+static uint64_t thread_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch)
 {
 	uint64_t scores;
 
@@ -85,7 +85,7 @@ static uint64_t thread_bytes(const struct xfp_description *d, const struct xfp_f
 		return xfp_mul_sat(xfp_add_sat(batch->positions, XFP_LANES), sizeof(float));
 	scores = xfp_add_sat(xfp_mul_sat(xfp_add_sat(batch->positions, d->head_dim), sizeof(double)),
 			     xfp_mul_sat(xfp_mul_sat(batch->positions, d->head_dim), sizeof(float)));
-	return larger(scores, xfp_mul_sat(XFP_QUAD * sizeof(double), cols));
+	return larger(scores, XFP_PRODUCT_SCRATCH * sizeof(double));
 }
 
 uint64_t xfp_forward_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch)
@@ -104,7 +104,7 @@ uint64_t xfp_forward_bytes(const struct xfp_description *d, const struct xfp_for
 	bytes = xfp_add_sat(xfp_mul_sat(xfp_mul_sat(tokens, floats), sizeof(float)), block_bytes(batch, cols));
 	if (d->experts)
 		bytes = xfp_add_sat(bytes, stack_bytes(d, batch));
-	return xfp_add_sat(bytes, xfp_mul_sat(thread_bytes(d, batch, cols), batch->threads));
+	return xfp_add_sat(bytes, xfp_mul_sat(thread_bytes(d, batch), batch->threads));
 }
 
 uint64_t xfp_forward_table_bytes(const struct xfp_description *d, size_t positions)

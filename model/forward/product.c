@@ -34,8 +34,8 @@ const struct xfp_lane_set *xfp_lane_set(void)
 	return &xfp_lane_set_plain;
 }
 
-void xfp_product_rows(const float *w, size_t rows, size_t cols, const float *panels, size_t count, double *quad,
+void xfp_product_rows(const float *w, size_t rows, size_t cols, const float *panels, size_t count, double *scratch,
 		      float *y, size_t stride)
 {
-	xfp_lane_set()->product_rows(w, rows, cols, panels, count, quad, y, stride);
+	xfp_lane_set()->product_rows(w, rows, cols, panels, count, scratch, y, stride);
 }

@@ -93,18 +93,19 @@ static void ends_of_functions(void **unused)
 /* Sum all columns in order, in double, ignoring the padding. */
 static void products_are_sums_in_order(void **unused)
 {
-	static const size_t counts[] = { 1, 7, 8, 9, 16, 29 }, widths[] = { 1, 2, 15, 33, 100 };
+	static const size_t counts[] = { 1, 7, 8, 9, 29, XFP_PRODUCT_VECTORS };
+	static const size_t widths[] = { 1, 2, 15, 33, 2 * XFP_PRODUCT_COLS + 17 };
 	uint64_t state = 2;
 
 	(void)unused;
-	for (size_t i = 0; i < 6 * 5 * XFP_QUAD; i++) {
+	for (size_t i = 0; i < 6 * 5 * XFP_PRODUCT_ROWS; i++) {
 		size_t count = counts[i % 6], cols = widths[i / 6 % 5], rows = i / 30 + 1, stride = rows + 3;
 		float *w = malloc(rows * cols * sizeof *w), *x = malloc(count * (cols + 2) * sizeof *x);
 		float *panels = malloc(xfp_panels_size(count, cols) * sizeof *panels);
 		float *y = malloc(count * stride * sizeof *y);
-		double *quad = malloc(cols * XFP_QUAD * sizeof *quad);
+		double *scratch = malloc(XFP_PRODUCT_SCRATCH * sizeof *scratch);
 
-		assert_true(w && x && panels && y && quad);
+		assert_true(w && x && panels && y && scratch);
 		for (size_t k = 0; k < rows * cols; k++)
 			w[k] = test_gaussian(&state);
 		for (size_t k = 0; k < count * (cols + 2); k++)
@@ -112,7 +113,7 @@ static void products_are_sums_in_order(void **unused)
 		for (size_t k = 0; k < count * stride; k++)
 			y[k] = 77;
 		xfp_panels(x, cols + 2, count, cols, panels);
-		xfp_product_rows(w, rows, cols, panels, count, quad, y, stride);
+		xfp_product_rows(w, rows, cols, panels, count, scratch, y, stride);
 		for (size_t t = 0; t < count; t++) {
 			for (size_t r = 0; r < stride; r++) {
 				volatile double sum = 0;
@@ -126,7 +127,7 @@ static void products_are_sums_in_order(void **unused)
 		free(x);
 		free(panels);
 		free(y);
-		free(quad);
+		free(scratch);
 	}
 }
 
