@@ -72,6 +72,8 @@ enum xfp_status xfp_manifest_content(struct xfp_manifest *m, const char *kind, c
 		{ "inputs",
 		  "SELECT layer, tokens, length, hidden, experts_per_token, inputs, tensors FROM layer_inputs WHERE "
 		  "key = ?" },
+		{ "scales", "SELECT matrices, \"rows\", growth, feedback, feedback_median, rounding, "
+			    "rounding_median FROM scales WHERE key = ?" },
 	};
 	enum xfp_status status = XFP_OK;
 	sqlite3_stmt *row = NULL;

@@ -180,6 +180,15 @@ enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct
 	return text_end(&text, key, err);
 }
 
+enum xfp_status xfp_key_scales(const char *survey, const char *inputs, struct xfp_key *key, struct xfp_error *err)
+{
+	struct xfp_text text;
+
+	add(text_begin(&text, XFP_SCALES_KIND, XFP_ALGORITHM_SCALES, XFP_SCALES_VERSION), "survey %s\ninputs %s\n",
+	    survey, inputs);
+	return text_end(&text, key, err);
+}
+
 enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err)
 {

@@ -30,6 +30,7 @@
  *   inputs              of a layer: key of the layer before, or "tokens" with the SHA-256 of calibration.h5; digest
  *                       of the model description; number of the layer; digest of names and digests of all tensors
  *                       that determine it (schemas/calibration.h)
+ *   scales              key of the survey and of the inputs
  *
  *   receipt             of a unit, for any result: dtype, shape, digest of every matrix; its plan in the pipeline; its
  *                       policy; all parameters except those for other units; every algorithm and layout with an effect.
@@ -70,6 +71,7 @@
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 2
 #define XFP_ALGORITHM_FP8 3
+#define XFP_ALGORITHM_SCALES 1
 #define XFP_ALGORITHM_INPUTS 1 /* of model/forward, too: tests/unit/test_forward.c has a digest of its outputs */
 #define XFP_ALGORITHM_GGUF 1
 #define XFP_ALGORITHM_PYTORCH 1
@@ -112,6 +114,8 @@ bool xfp_key_is_of(const char *text, const struct xfp_key_source *source);
 
 enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			       struct xfp_key *key, struct xfp_error *err);
+/* `survey` and `inputs` are keys. */
+enum xfp_status xfp_key_scales(const char *survey, const char *inputs, struct xfp_key *key, struct xfp_error *err);
 enum xfp_status xfp_key_outliers(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 				 struct xfp_key *key, struct xfp_error *err);
 /* `bits`: the set of widths that this fit measures. `inputs`: key of the inputs of the unit's layer; "" without. */

@@ -21,6 +21,7 @@ static const char insert_candidate[] = "INSERT INTO candidates VALUES (?, ?, ?, 
 static const char insert_choice[] = "INSERT INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char insert_packed[] = "INSERT INTO packed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char insert_layer_inputs[] = "INSERT INTO layer_inputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+static const char insert_scales[] = "INSERT INTO scales VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
 static const char select_candidates[] =
 	"SELECT mode, k, sigma_milli, \"group\", library, bytes, outliers, cos_median, cos_p5, error, "
 	"output_median, output_p5, output_error "
@@ -143,6 +144,18 @@ static enum xfp_status add_layer_inputs(struct xfp_manifest *m, struct xfp_artif
 	return status;
 }
 
+static enum xfp_status add_scales(struct xfp_manifest *m, struct xfp_artifact *a, const char *key,
+				  struct xfp_error *err)
+{
+	struct xfp_output_scale scale;
+	enum xfp_status status = xfp_scales_read(a, &scale, err);
+
+	return status ? status
+		      : xfp_manifest_exec(m, err, insert_scales, "tiiddddd", key, (int64_t)scale.matrices,
+					  (int64_t)scale.rows, scale.growth, scale.feedback, scale.feedback_median,
+					  scale.rounding, scale.rounding_median);
+}
+
 static const struct kind {
 	const char *name;
 	uint32_t version;
@@ -151,6 +164,7 @@ static const struct kind {
 	{ XFP_SURVEY_KIND, XFP_SURVEY_VERSION, add_survey }, { XFP_OUTLIERS_KIND, XFP_OUTLIERS_VERSION, add_outliers },
 	{ XFP_FIT_KIND, XFP_FIT_VERSION, add_fit },          { XFP_CHOICE_KIND, XFP_CHOICE_VERSION, add_choice },
 	{ XFP_PACKED_KIND, XFP_PACKED_VERSION, add_packed }, { XFP_INPUTS_KIND, XFP_INPUTS_VERSION, add_layer_inputs },
+	{ XFP_SCALES_KIND, XFP_SCALES_VERSION, add_scales },
 };
 
 static const struct kind *find_kind(const char *name, uint32_t version)
@@ -229,7 +243,7 @@ static enum xfp_status drop_rows(struct xfp_manifest *m, const char *key, struct
 		"DELETE FROM artifacts WHERE key = ?",      "DELETE FROM inputs WHERE key = ?",
 		"DELETE FROM outliers WHERE key = ?",       "DELETE FROM choices WHERE key = ?",
 		"DELETE FROM candidates WHERE fit_key = ?", "DELETE FROM packed WHERE key = ?",
-		"DELETE FROM layer_inputs WHERE key = ?",
+		"DELETE FROM layer_inputs WHERE key = ?",   "DELETE FROM scales WHERE key = ?",
 	};
 	enum xfp_status status = XFP_OK;
 

@@ -42,11 +42,11 @@ static enum xfp_status ingest_stamp(struct xfp_conversion *c, uint32_t number, e
 	return XFP_OK;
 }
 
-/* Ingest the output of a stage, including the extended set if it exists. */
+/* Ingest the output of a stage, including the extended set, or the scales of a survey, if it exists. */
 static enum xfp_status ingest_stage(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
 				    struct xfp_error *err)
 {
-	enum xfp_stamp extended = xfp_step_extended(stamp);
+	enum xfp_stamp extended = stamp == XFP_STAMP_SURVEY ? XFP_STAMP_SCALES : xfp_step_extended(stamp);
 	enum xfp_status status = ingest_stamp(c, number, stamp, err);
 
 	return status || extended == XFP_STAMPS ? status : ingest_stamp(c, number, extended, err);

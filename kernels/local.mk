@@ -39,6 +39,7 @@ kernels_libkernels_a_SOURCES = \
 	kernels/feedback/feedback_lanes.h \
 	kernels/feedback/feedback_plain.c \
 	kernels/feedback/feedback_set.h \
+	kernels/feedback/growth.c \
 	kernels/feedback/input_moments.c \
 	kernels/feedback/outputs.c \
 	kernels/feedback/prepare.c \

@@ -23,7 +23,7 @@
 -- Every artifact that was found whole. One row here, and one or more in the table of its kind.
 CREATE TABLE artifacts (
 	key      TEXT PRIMARY KEY,
-	kind     TEXT NOT NULL,     -- survey, outliers, fit, choice, packed or inputs
+	kind     TEXT NOT NULL,     -- survey, scales, outliers, fit, choice, packed or inputs
 	version  INTEGER NOT NULL,  -- of that kind's layout
 	unit     TEXT NOT NULL,     -- the unit it was first made for; others may share it
 	bytes    INTEGER NOT NULL,  -- of the file
@@ -37,7 +37,7 @@ CREATE INDEX artifacts_by_kind ON artifacts (kind, bytes, seconds);
 CREATE TABLE inputs (
 	key   TEXT NOT NULL REFERENCES artifacts (key) ON DELETE CASCADE,
 	name  TEXT NOT NULL,        -- outliers, fit, extended, library, extended-library or survey; inputs: of a fit
-	                            -- those of its layer, of a layer's inputs those of the layer before
+	                            -- or of scales those of the layer, of a layer's inputs those of the layer before
 	input TEXT NOT NULL,
 	PRIMARY KEY (key, name)
 ) WITHOUT ROWID;
@@ -124,6 +124,18 @@ CREATE TABLE layer_inputs (
 	experts_per_token INTEGER NOT NULL, -- 0: a layer without experts
 	inputs            INTEGER NOT NULL, -- distinct inputs
 	tensors           INTEGER NOT NULL  -- that are multiplied by them
+) WITHOUT ROWID;
+
+-- Artifacts of kind scales: how errors of outputs follow from the errors of weights that a survey measured.
+CREATE TABLE scales (
+	key             TEXT PRIMARY KEY REFERENCES artifacts (key) ON DELETE CASCADE,
+	matrices        INTEGER NOT NULL, -- that were used
+	"rows"          INTEGER NOT NULL, -- of all of them together
+	growth          REAL NOT NULL,    -- weights with error feedback
+	feedback        REAL NOT NULL,    -- outputs with error feedback
+	feedback_median REAL NOT NULL,    -- of the outputs of single rows
+	rounding        REAL NOT NULL,    -- outputs without error feedback
+	rounding_median REAL NOT NULL
 ) WITHOUT ROWID;
 
 -- ---- sources --------------------------------------------------------------------------------------

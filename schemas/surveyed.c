@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schemas/surveyed.h"
 
+#include <float.h>
+
 #include "schemas/h5.h"
 
 void xfp_surveyed_free(struct xfp_surveyed *surveyed)
@@ -31,5 +33,47 @@ enum xfp_status xfp_surveyed_read(struct xfp_artifact *a, struct xfp_surveyed *s
 		xfp_surveyed_free(surveyed);
 		return xfp_h5_damaged(a, err, "a survey has no outliers");
 	}
+	return XFP_OK;
+}
+
+/* ---- scales ------------------------------------------------------------------------------------ */
+
+enum xfp_status xfp_scales_write(struct xfp_artifact *a, const struct xfp_output_scale *scale, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	(void)((status = xfp_h5_write_u64(a, "matrices", scale->matrices, err)) ||
+	       (status = xfp_h5_write_u64(a, "rows", scale->rows, err)) ||
+	       (status = xfp_h5_write_f64(a, "growth", scale->growth, err)) ||
+	       (status = xfp_h5_write_f64(a, "feedback", scale->feedback, err)) ||
+	       (status = xfp_h5_write_f64(a, "feedback_median", scale->feedback_median, err)) ||
+	       (status = xfp_h5_write_f64(a, "rounding", scale->rounding, err)) ||
+	       (status = xfp_h5_write_f64(a, "rounding_median", scale->rounding_median, err)));
+	return status;
+}
+
+/* False for NaN. */
+static bool is_possible(double ratio)
+{
+	return ratio >= 0 && ratio <= DBL_MAX;
+}
+
+enum xfp_status xfp_scales_read(struct xfp_artifact *a, struct xfp_output_scale *scale, struct xfp_error *err)
+{
+	struct xfp_output_scale read = { 0 };
+	enum xfp_status status;
+
+	if ((status = xfp_h5_read_u64(a, "matrices", &read.matrices, err)) ||
+	    (status = xfp_h5_read_u64(a, "rows", &read.rows, err)) ||
+	    (status = xfp_h5_read_f64(a, "growth", &read.growth, err)) ||
+	    (status = xfp_h5_read_f64(a, "feedback", &read.feedback, err)) ||
+	    (status = xfp_h5_read_f64(a, "feedback_median", &read.feedback_median, err)) ||
+	    (status = xfp_h5_read_f64(a, "rounding", &read.rounding, err)) ||
+	    (status = xfp_h5_read_f64(a, "rounding_median", &read.rounding_median, err)))
+		return status;
+	if (!is_possible(read.growth) || !is_possible(read.feedback) || !is_possible(read.feedback_median) ||
+	    !is_possible(read.rounding) || !is_possible(read.rounding_median))
+		return xfp_h5_damaged(a, err, "impossible scales");
+	*scale = read;
 	return XFP_OK;
 }

@@ -87,14 +87,6 @@ static enum xfp_status walk_unit(void *context, uint64_t n,
 
 /* ---- inputs ------------------------------------------------------------------------------------ */
 
-static enum xfp_status open_inputs(struct unit_fit *u, struct xfp_error *err)
-{
-	enum xfp_status status = xfp_stamped_open(&u->job->store, u->job->work, XFP_LAYER | u->layer->layer,
-						  XFP_STAMP_INPUTS, u->layer->key, &u->artifact, err);
-
-	return status ? status : xfp_inputs_read(&u->artifact, &u->inputs, err);
-}
-
 /* Prepare for error feedback. A unit whose tensors the layer does not multiply by is fitted without. */
 static enum xfp_status use_inputs(struct unit_fit *u, struct xfp_artifact *artifact, struct xfp_error *err)
 {
@@ -103,7 +95,7 @@ static enum xfp_status use_inputs(struct unit_fit *u, struct xfp_artifact *artif
 	struct xfp_training *training = &fitting->training;
 	const struct xfp_measure *measure = &fitting->measure;
 	bool found = false;
-	enum xfp_status status = open_inputs(u, err);
+	enum xfp_status status = xfp_layer_inputs_open(u->job, u->layer, &u->artifact, &u->inputs, err);
 
 	if (!status)
 		status = xfp_second_moments_init(&u->moments, &u->artifact, &u->inputs, u->job->ledger, known->balance,

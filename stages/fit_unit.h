@@ -8,14 +8,9 @@
 #ifndef XFP_FIT_UNIT_H
 #define XFP_FIT_UNIT_H
 
+#include "stages/layer_inputs.h"
 #include "stages/quantize/fit_rows.h"
 #include "stages/stage.h"
-
-/* The inputs of the unit's layer. */
-struct xfp_layer_inputs {
-	uint32_t layer;
-	char key[33];
-};
 
 /* Fit the job's unit, unless its artifact exists; then write its stamp. `inputs` NULL: without error feedback. */
 enum xfp_status xfp_fit_unit(struct xfp_job *job, enum xfp_fit_kind kind, const struct xfp_fit_methods *methods,

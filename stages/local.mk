@@ -32,6 +32,8 @@ stages_libstages_a_SOURCES = \
 	stages/inspect/rule.h \
 	stages/inspect/units.c \
 	stages/inspect/units.h \
+	stages/layer_inputs.c \
+	stages/layer_inputs.h \
 	stages/pack/chosen.c \
 	stages/pack/chosen.h \
 	stages/pack/fitted.c \
@@ -69,6 +71,7 @@ stages_libstages_a_SOURCES = \
 	stages/quantize/measure.h \
 	stages/quantize/variants.c \
 	stages/quantize/variants.h \
+	stages/quantize/output_scale.c \
 	stages/quantize/rows.c \
 	stages/quantize/rows.h \
 	stages/quantize/sample.c \

@@ -2,8 +2,9 @@
 /*
  * survey_unit.c - xfp-survey: estimate the candidates of a unit from some of its rows.
  *
- * input    the checkpoint's rows
- * output   a survey artifact (schemas/surveyed.h), and u000012-fits.mk in the work folder: the fits worth making
+ * input    the checkpoint's rows; with calibration, the inputs of the unit's layer if they exist
+ * output   a survey artifact (schemas/surveyed.h), and u000012-fits.mk in the work folder: the fits worth making;
+ *          with inputs, scales (schemas/surveyed.h), which have the keys of the survey and of the inputs as key
  * key      dtype, shape and digest of every matrix; the threshold if it is given; cap, balance, modes, bits, and
  *          the parameters of fits
  *
@@ -13,11 +14,14 @@
  * measurements and from the current floor or goal.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "schemas/surveyed.h"
+#include "stages/layer_inputs.h"
 #include "stages/quantize/scan.h"
 #include "stages/quantize/survey.h"
 #include "stages/quantize/target.h"
+#include "stages/quantize/threads.h"
 #include "stages/quantize/variants.h"
 #include "stages/stage.h"
 #include "stages/work/assigned.h"
@@ -71,6 +75,76 @@ static enum xfp_status read_again(struct xfp_job *job, struct xfp_surveyed *surv
 	return status;
 }
 
+/* ---- scales ------------------------------------------------------------------------------------ */
+
+struct scales_making {
+	struct xfp_job *job;
+	const struct xfp_peaks *peaks;
+	const struct xfp_outliers *known;
+	struct xfp_layer_inputs layer;
+};
+
+/* Columns of a group: they affect only the order of columns, and that hardly affects the scales. */
+static unsigned group_of(const struct xfp_parameters *parameters)
+{
+	return parameters->group_size ? parameters->group_size : 32;
+}
+
+static enum xfp_status fill_scales(void *own, struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	struct scales_making *making = own;
+	struct xfp_job *job = making->job;
+	struct xfp_artifact source = { 0 };
+	struct xfp_inputs inputs = { 0 };
+	struct xfp_second_moments moments = { 0 };
+	struct xfp_output_scale scale = { .feedback = 1, .growth = 1, .rounding = 1 };
+	struct xfp_survey survey = { 0 };
+	bool found = false;
+	enum xfp_status status = xfp_layer_inputs_open(job, &making->layer, &source, &inputs, err);
+
+	if (!status)
+		status = xfp_second_moments_init(&moments, &source, &inputs, job->ledger, making->known->balance,
+						 xfp_threads(), &found, err);
+	if (!status && found)
+		status = xfp_survey_load(job->ledger, job->unit, making->known, making->peaks,
+					 xfp_survey_rows(job->unit), &survey, err);
+	if (!status && found)
+		status = xfp_survey_scale(&survey, &moments, group_of(&job->parameters), &scale, err);
+	xfp_survey_free(&survey);
+	xfp_second_moments_free(&moments);
+	xfp_inputs_free(&inputs);
+	xfp_artifact_close(&source);
+	return status ? status : xfp_scales_write(artifact, &scale, err);
+}
+
+/* Make the scales of a unit if the inputs of its layer exist; the event remains that of the survey. */
+static enum xfp_status make_scales(struct xfp_job *job, const struct xfp_peaks *peaks,
+				   const struct xfp_surveyed *surveyed, const char *survey, struct xfp_error *err)
+{
+	struct scales_making making = { .job = job, .peaks = peaks, .known = &surveyed->known };
+	const struct xfp_event event = job->event;
+	struct xfp_key key = { 0 };
+	bool found = false;
+	enum xfp_status status = XFP_OK;
+
+	if (xfp_fit_wanted(&job->parameters, XFP_FIT_LIBRARY) && surveyed->count)
+		status = xfp_layer_inputs_find(job, &making.layer, &found, err);
+	if (status || !found || !*making.layer.key)
+		return status;
+	status = xfp_key_scales(survey, making.layer.key, &key, err);
+	if (!status)
+		status = xfp_job_make(job, XFP_STAMP_SCALES, &key, fill_scales, &making, err);
+	if (!status)
+		status = xfp_job_stamp(job, XFP_STAMP_SCALES, key.hex, err);
+	xfp_key_free(&key);
+	strcpy(job->event.key, event.key);
+	if (!strcmp(event.outcome, "made"))
+		strcpy(job->event.outcome, event.outcome);
+	return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
 static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed, struct xfp_error *err)
 {
 	const struct xfp_ledger_unit *unit = job->unit;
@@ -105,6 +179,8 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 			xfp_narrow_to_survey(surveyed->list, surveyed->count, unit, &policy, &narrowed);
 		status = xfp_job_stamp(job, XFP_STAMP_SURVEY, key.hex, err);
 	}
+	if (!status)
+		status = make_scales(job, &peaks, surveyed, key.hex, err);
 	if (!status)
 		status = xfp_fits_write(job->work, job->number, &narrowed, err);
 	xfp_key_free(&key);

@@ -261,6 +261,7 @@ tests_units_stages_SOURCES = \
 	tests/unit/test_decide.c \
 	tests/unit/test_family.c \
 	tests/unit/test_moving.c \
+	tests/unit/test_output_scale.c \
 	tests/unit/test_stage_progress.c \
 	tests/unit/test_select.c \
 	tests/unit/test_settings.c \

@@ -237,7 +237,7 @@ static size_t options(struct xfp_cache_call *call, struct xfp_option own[XFP_CAC
 		call->kinds[i] = xfp_kind_at(i);
 	own[count++] = (struct xfp_option){ .name = "kind",
 					    .value = "KIND",
-					    .text = "list only survey, outliers, fit, choice, packed or inputs",
+					    .text = "list only survey, scales, outliers, fit, choice, packed or inputs",
 					    .choices = call->kinds,
 					    .into = &call->kind };
 	own[count++] = (struct xfp_option){ .name = "unit",

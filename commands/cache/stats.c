@@ -14,6 +14,7 @@
 #include "commands/cache/cache.h"
 #include "commands/ui/record.h"
 #include "schemas/inputs.h"
+#include "schemas/surveyed.h"
 #include "stages/work/stages.h"
 
 #define MAX_RUNS 10 /* in text; JSON lists all */
@@ -127,9 +128,9 @@ static enum xfp_status print_text(const struct figures *f, struct xfp_error *err
 	unsigned i;
 
 	puts("kind       artifacts      size   current      size    share    seconds");
-	/* Only calibrated conversions have inputs. */
+	/* Only calibrated conversions have inputs and scales. */
 	for (i = 0; (kind = xfp_kind_at(i)); i++)
-		if (f->kind[i].artifacts || strcmp(kind, XFP_INPUTS_KIND) != 0)
+		if (f->kind[i].artifacts || (strcmp(kind, XFP_INPUTS_KIND) != 0 && strcmp(kind, XFP_SCALES_KIND) != 0))
 			print_line(f, kind, &f->kind[i]);
 	if (f->kind[i].artifacts)
 		print_line(f, "unknown", &f->kind[i]);

@@ -182,6 +182,23 @@ void xfp_feedback_store(const struct xfp_feedback_batch *batch, size_t at, const
 uint8_t xfp_feedback_sample(const struct xfp_feedback_batch *batch, size_t at, size_t group,
 			    const struct xfp_compact_groups *sample, size_t to, uint8_t *index);
 
+/* ---- predictions ------------------------------------------------------------------------------------------- */
+
+#define XFP_FEEDBACK_DAMPING 0.06f
+
+/* What feedback makes of a quantizer's error t - q that has the same mean square in all columns and is not correlated:
+ * sums over the columns of the block, for a mean square of 1. Without feedback, both are its number of columns if H has
+ * the trace of I. */
+struct xfp_feedback_growth {
+	double outputs; /* of (y - q) (H - 0.06 I) (y - q)^T: the sum of R[c][c]^2 less the damping of `weights` */
+	double weights; /* of (y - q)^2: the mean of sixteen rows whose t - q are pseudorandom signs */
+};
+/* `x` is scratch memory, [padded][16]. R must be divided. */
+struct xfp_feedback_growth xfp_feedback_growth(const struct xfp_feedback *feedback, float *x);
+
+/* Sum y (H - 0.06 I) y^T of each of sixteen rows, a tile of [padded][16] in order. */
+void xfp_feedback_norms(const struct xfp_feedback *feedback, const float *tile, double out[XFP_LANES]);
+
 /* ---- outputs ----------------------------------------------------------------------------------------------- */
 
 /* Inputs, bf16, as panels of sixteen: [panels][cols][16]; those that are missing in the last panel are zero. */

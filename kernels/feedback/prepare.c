@@ -5,8 +5,6 @@
 #include "kernels/common/scale.h"
 #include "kernels/feedback/feedback.h"
 
-#define DAMPING 0.06f
-
 size_t xfp_feedback_first(size_t cols, unsigned group, size_t blocks, size_t block)
 {
 	const size_t first = xfp_compact_groups_of(cols, group) * block / blocks * group;
@@ -63,7 +61,7 @@ float xfp_feedback_scale(const struct xfp_feedback_source *source)
 
 static float scaled(float g, float scale, bool diagonal)
 {
-	return (float)((double)g * scale + (diagonal ? DAMPING : 0));
+	return (float)((double)g * scale + (diagonal ? XFP_FEEDBACK_DAMPING : 0));
 }
 
 /* ---- order ------------------------------------------------------------------------------------------------- */
@@ -125,7 +123,7 @@ void xfp_feedback_prepare(struct xfp_feedback *f, const struct xfp_feedback_sour
 		const float d = c < f->cols ? balance_of(source, c) : 0;
 
 		f->pivot[c] = c >= f->cols
-				      ? DAMPING
+				      ? XFP_FEEDBACK_DAMPING
 				      : scaled(element(source, &blend, source_at(f->cols, c, c), d, d), scale, true);
 	}
 	order_columns(f, f->pivot);

@@ -20,6 +20,8 @@
 #include "schemas/ledger.h"
 #include "schemas/outliers.h"
 #include "schemas/parameters.h"
+#include "schemas/surveyed.h"
+#include "stages/feedback/second_moments.h"
 #include "stages/quantize/rows.h"
 #include "stages/quantize/scan.h"
 
@@ -71,5 +73,12 @@ uint64_t xfp_survey_work(const struct xfp_ledger_unit *unit, const struct xfp_pa
 enum xfp_status xfp_survey_measure(const struct xfp_survey *survey, const struct xfp_parameters *parameters,
 				   uint32_t bits, const struct xfp_thresholds *thresholds, struct xfp_candidate *list,
 				   uint32_t *count, struct xfp_error *err);
+
+/* Compute the scale of outputs from rows of at most XFP_TRAINED_MATRICES matrices of the sample, those with most
+ * training inputs. `group`: columns of a group. */
+enum xfp_status xfp_survey_scale(const struct xfp_survey *survey, struct xfp_second_moments *moments, unsigned group,
+				 struct xfp_output_scale *scale, struct xfp_error *err);
+/* Replace errors and cosines of a survey's candidates by those predicted for outputs. */
+void xfp_survey_scale_apply(const struct xfp_output_scale *scale, struct xfp_candidate *list, uint32_t count);
 
 #endif

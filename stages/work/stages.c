@@ -20,6 +20,13 @@ const struct xfp_step xfp_steps[XFP_STAMPS + 1] = {
 			       .version = XFP_SURVEY_VERSION,
 			       .weights = true,
 			       .digests = true },
+	[XFP_STAMP_SCALES] = { .stage = "survey",
+			       .program = "xfp-survey",
+			       .display_name = "survey",
+			       .stamp = "scales",
+			       .kind = XFP_SCALES_KIND,
+			       .version = XFP_SCALES_VERSION,
+			       .weights = true },
 	[XFP_STAMP_OUTLIERS] = { .stage = "outlier-extract",
 				 .program = "xfp-outlier-extract",
 				 .display_name = "outlier-extract",
@@ -113,6 +120,8 @@ bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_stamp sta
 {
 	if (stamp == XFP_STAMP_SURVEY)
 		return parameters->outlier_sigma == XFP_SIGMA_AUTO;
+	if (stamp == XFP_STAMP_SCALES)
+		return false;
 	return !xfp_steps[stamp].fit ||
 	       (xfp_fit_wanted(parameters, xfp_step_fit(stamp)) && (extended || !xfp_steps[stamp].extended));
 }

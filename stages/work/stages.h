@@ -27,6 +27,7 @@
 /* The steps, named after their stamps. */
 enum xfp_stamp {
 	XFP_STAMP_SURVEY, /* if thresholds are automatic */
+	XFP_STAMP_SCALES, /* by the same run of xfp-survey, if the inputs of the unit's layer exist */
 	XFP_STAMP_OUTLIERS,
 	XFP_STAMP_FIT, /* from here on in the order of enum xfp_fit_kind: the base sets */
 	XFP_STAMP_LIBRARY,
@@ -43,7 +44,7 @@ struct xfp_step {
 	const char *program;      /* "xfp-lloyd-fit" */
 	const char *display_name; /* "lloyd-fit --extended", for people */
 	const char *stamp;        /* "extended": its file is u000012-extended */
-	const char *target;       /* its make target; NULL: the recipe of the choice makes it on demand */
+	const char *target;       /* its make target; NULL: the recipe of the choice or of the survey makes it */
 	const char *kind;         /* kind and version of its artifact */
 	uint32_t version;
 	bool fit;      /* one of enum xfp_fit_kind (xfp_step_fit) */
@@ -68,7 +69,8 @@ static inline enum xfp_fit_kind xfp_step_fit(enum xfp_stamp stamp)
 enum xfp_stamp xfp_step_named(const char *stage);
 enum xfp_stamp xfp_step_extended(enum xfp_stamp stamp);
 
-/* Whether a fitted unit needs a step, according to the parameters; `extended`: k = 5, 6 and fp8 are measured too. */
+/* Whether a fitted unit needs a step, according to the parameters; `extended`: k = 5, 6 and fp8 are measured too. The
+ * survey makes scales on its own account. */
 bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_stamp stamp, bool extended);
 
 /* The kinds of artifacts in the order of the steps that make them, each once: the name of one, NULL after the last; and

@@ -26,13 +26,14 @@ static void rows(void **state)
 		assert_string_equal(step->display_name + strlen(step->stage), step->extended ? " --extended" : "");
 		assert_int_equal(step->fit, s >= XFP_STAMP_FIT && s < XFP_STAMP_FIT + XFP_FIT_KINDS);
 		assert_int_equal(step->extended, step->fit && xfp_step_fit((enum xfp_stamp)s) >= XFP_FIT_EXTENDED);
-		assert_int_equal(!step->target, step->extended);
+		assert_int_equal(!step->target, step->extended || s == XFP_STAMP_SCALES);
 		for (int t = 0; t < s; t++)
 			assert_string_not_equal(step->stamp, xfp_steps[t].stamp);
-		if (!step->extended)
+		if (!step->extended && s != XFP_STAMP_SCALES)
 			assert_int_equal(xfp_step_named(step->stage), s);
 	}
 	assert_int_equal(xfp_step_named("bundle"), XFP_STAMPS);
+	assert_int_equal(xfp_step_named("survey"), XFP_STAMP_SURVEY);
 	assert_int_equal(xfp_step_extended(XFP_STAMP_FIT), XFP_STAMP_EXTENDED);
 	assert_int_equal(xfp_step_extended(XFP_STAMP_LIBRARY), XFP_STAMP_EXTENDED_LIBRARY);
 	assert_int_equal(xfp_step_extended(XFP_STAMP_PACKED), XFP_STAMPS);
@@ -43,16 +44,16 @@ static void rows(void **state)
 
 static void kinds(void **state)
 {
-	static const char *const names[] = { "survey", "outliers", "fit", "choice", "packed", "inputs" };
+	static const char *const names[] = { "survey", "scales", "outliers", "fit", "choice", "packed", "inputs" };
 	(void)state;
 
-	for (unsigned i = 0; i < 6; i++) {
+	for (unsigned i = 0; i < 7; i++) {
 		assert_string_equal(xfp_kind_at(i), names[i]);
 		assert_int_equal(xfp_kind_place(names[i]), i);
 	}
-	assert_null(xfp_kind_at(6));
-	assert_int_equal(xfp_kind_place("ledger"), 6);
-	assert_int_equal(xfp_kind_place(""), 6);
+	assert_null(xfp_kind_at(7));
+	assert_int_equal(xfp_kind_place("ledger"), 7);
+	assert_int_equal(xfp_kind_place(""), 7);
 }
 
 /* ---- make's rules ------------------------------------------------------------------------------ */
