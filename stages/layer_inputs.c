@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "schemas/calibration.h"
+#include "schemas/surveyed.h"
+#include "stages/quantize/survey.h"
 
 enum xfp_status xfp_layer_inputs_find(const struct xfp_job *job, struct xfp_layer_inputs *inputs, bool *found,
 				      struct xfp_error *err)
@@ -34,4 +36,27 @@ enum xfp_status xfp_layer_inputs_open(const struct xfp_job *job, const struct xf
 						  inputs->key, artifact, err);
 
 	return status ? status : xfp_inputs_read(artifact, read, err);
+}
+
+enum xfp_status xfp_layer_inputs_scale(struct xfp_job *job, struct xfp_candidate *list, uint32_t count,
+				       struct xfp_error *err)
+{
+	struct xfp_artifact artifact = { 0 };
+	struct xfp_layer_inputs layer;
+	struct xfp_output_scale scale;
+	bool found = false;
+	char key[33];
+	enum xfp_status status = XFP_OK;
+
+	if (xfp_fit_wanted(&job->parameters, XFP_FIT_LIBRARY) && count)
+		status = xfp_layer_inputs_find(job, &layer, &found, err);
+	if (status || !found)
+		return status;
+	status = xfp_job_open(job, XFP_STAMP_SCALES, &artifact, key, err);
+	if (!status)
+		status = xfp_scales_read(&artifact, &scale, err);
+	if (!status)
+		xfp_survey_scale_apply(&scale, list, count);
+	xfp_artifact_close(&artifact);
+	return status;
 }

@@ -21,4 +21,9 @@ enum xfp_status xfp_layer_inputs_find(const struct xfp_job *job, struct xfp_laye
 enum xfp_status xfp_layer_inputs_open(const struct xfp_job *job, const struct xfp_layer_inputs *inputs,
 				      struct xfp_artifact *artifact, struct xfp_inputs *read, struct xfp_error *err);
 
+/* Replace the errors and cosines of a survey's candidates by those that its scales predict for outputs, if the unit has
+ * inputs: floors apply to them. XFP_DAMAGED: there are no scales yet. */
+enum xfp_status xfp_layer_inputs_scale(struct xfp_job *job, struct xfp_candidate *list, uint32_t count,
+				       struct xfp_error *err);
+
 #endif

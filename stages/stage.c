@@ -15,6 +15,7 @@
 #include "base/system/standard_files.h"
 #include "kernels/encode/encode.h"
 #include "schemas/surveyed.h"
+#include "stages/layer_inputs.h"
 #include "stages/quantize/decide.h"
 #include "stages/quantize/target.h"
 #include "stages/quantize/variants.h"
@@ -105,6 +106,8 @@ static enum xfp_status narrow_parameters(struct xfp_job *job, struct xfp_error *
 	status = xfp_job_open(job, XFP_STAMP_SURVEY, &artifact, key, err);
 	if (!status)
 		status = xfp_surveyed_read(&artifact, surveyed, err);
+	if (!status)
+		status = xfp_layer_inputs_scale(job, surveyed->list, surveyed->count, err);
 	if (!status)
 		xfp_narrow_to_survey(surveyed->list, surveyed->count, job->unit, &job->policy, &job->parameters);
 	job->narrowed = !status;

@@ -119,7 +119,8 @@ static enum xfp_status fill_scales(void *own, struct xfp_artifact *artifact, str
 
 /* Make the scales of a unit if the inputs of its layer exist; the event remains that of the survey. */
 static enum xfp_status make_scales(struct xfp_job *job, const struct xfp_peaks *peaks,
-				   const struct xfp_surveyed *surveyed, const char *survey, struct xfp_error *err)
+				   const struct xfp_surveyed *surveyed, const char *survey, bool *made,
+				   struct xfp_error *err)
 {
 	struct scales_making making = { .job = job, .peaks = peaks, .known = &surveyed->known };
 	const struct xfp_event event = job->event;
@@ -136,6 +137,7 @@ static enum xfp_status make_scales(struct xfp_job *job, const struct xfp_peaks *
 		status = xfp_job_make(job, XFP_STAMP_SCALES, &key, fill_scales, &making, err);
 	if (!status)
 		status = xfp_job_stamp(job, XFP_STAMP_SCALES, key.hex, err);
+	*made = !status;
 	xfp_key_free(&key);
 	strcpy(job->event.key, event.key);
 	if (!strcmp(event.outcome, "made"))
@@ -157,7 +159,7 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	struct survey_making making = { .job = job, .peaks = &peaks, .surveyed = surveyed };
 	const struct xfp_thresholds thresholds = xfp_survey_thresholds(&job->parameters);
 	enum xfp_status status = peaks.sample ? XFP_OK : xfp_no_memory(err);
-	bool assigned = false;
+	bool assigned = false, scaled = false;
 
 	xfp_watch_more(job->ledger->watcher,
 		       xfp_survey_work(unit, &job->parameters, job->parameters.bits, &thresholds));
@@ -172,15 +174,16 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 		status = read_again(job, surveyed, &key, err);
 	if (!status)
 		status = xfp_assigned_read(job->work, job->number, &job->assignment, &assigned, err);
-	if (!status) {
-		if (assigned && xfp_is_assigned(&job->assignment))
-			xfp_assignment_narrow(&job->assignment, &policy, &narrowed);
-		else if (narrowed.outlier_sigma == XFP_SIGMA_AUTO)
-			xfp_narrow_to_survey(surveyed->list, surveyed->count, unit, &policy, &narrowed);
-		status = xfp_job_stamp(job, XFP_STAMP_SURVEY, key.hex, err);
-	}
 	if (!status)
-		status = make_scales(job, &peaks, surveyed, key.hex, err);
+		status = xfp_job_stamp(job, XFP_STAMP_SURVEY, key.hex, err);
+	if (!status)
+		status = make_scales(job, &peaks, surveyed, key.hex, &scaled, err);
+	if (!status && scaled)
+		status = xfp_layer_inputs_scale(job, surveyed->list, surveyed->count, err);
+	if (!status && assigned && xfp_is_assigned(&job->assignment))
+		xfp_assignment_narrow(&job->assignment, &policy, &narrowed);
+	else if (!status && narrowed.outlier_sigma == XFP_SIGMA_AUTO)
+		xfp_narrow_to_survey(surveyed->list, surveyed->count, unit, &policy, &narrowed);
 	if (!status)
 		status = xfp_fits_write(job->work, job->number, &narrowed, err);
 	xfp_key_free(&key);

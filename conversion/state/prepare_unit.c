@@ -28,6 +28,7 @@ struct planning {
 	struct xfp_unit_state *state;
 	uint32_t number;
 	bool check;
+	bool targeted; /* the survey has determined the fits, or need not */
 };
 
 /* Results of the fits, as far as they exist. A missing result is XFP_WANT_EXTENDED without a message, since make will
@@ -239,13 +240,38 @@ static void expect(const struct planning *p, const struct xfp_candidate *target)
 	}
 }
 
-/* Narrow the unit's parameters by its survey; false if it does not exist. */
+static enum xfp_status read_scale(void *own, struct xfp_artifact *artifact)
+{
+	return xfp_scales_read(artifact, own, NULL);
+}
+
+/* As xfp_layer_inputs_scale; false if the scales do not exist. */
+static bool scale_candidates(const struct planning *p, struct xfp_candidate *list, uint32_t count)
+{
+	const char *inputs = xfp_layers_key(p->c, p->number, &p->parameters);
+	struct xfp_output_scale scale;
+	struct xfp_key key = { 0 };
+	char *hex = p->state->key[XFP_STAMP_SCALES];
+
+	if (!inputs || !count)
+		return true;
+	if (!*inputs || xfp_key_scales(p->state->key[XFP_STAMP_SURVEY], inputs, &key, NULL))
+		return false;
+	set_key(hex, &key);
+	if (!have(p, hex) || xfp_present_read(p->c, XFP_SCALES_KIND, XFP_SCALES_VERSION, hex, read_scale, &scale))
+		return false;
+	xfp_survey_scale_apply(&scale, list, count);
+	return true;
+}
+
+/* Narrow the unit's parameters by its survey; false if it does not exist, or its scales do not. */
 static bool find_target(struct planning *p, const char *key)
 {
 	struct xfp_candidate *list = calloc(XFP_MAX_SURVEYED, sizeof *list);
 	uint32_t count;
-	bool found =
-		list && find_candidates(p, &of_survey, key, &(struct candidate_list){ .list = list, .count = &count });
+	bool found = list &&
+		     find_candidates(p, &of_survey, key, &(struct candidate_list){ .list = list, .count = &count }) &&
+		     scale_candidates(p, list, count);
 
 	if (found) {
 		expect(p, xfp_target_candidate(list, count, p->unit, &p->policy));
@@ -299,6 +325,7 @@ static enum xfp_status plan_target(struct planning *p, bool *known, struct xfp_e
 		status = survey_key(p, err);
 	if (!status && by_survey)
 		*known = find_target(p, p->state->key[XFP_STAMP_SURVEY]);
+	p->targeted = *known;
 	if (status || !*known || p->c->request->dry_run || !by_survey)
 		return status;
 	return xfp_fits_write(p->c->request->work, p->number, &p->parameters, err);
@@ -351,7 +378,7 @@ static enum xfp_status stamp_unit(const struct planning *p, struct xfp_error *er
 		else if (!there && (well_formed || xfp_stamp_exists(work, p->number, (enum xfp_stamp)s)))
 			xfp_stamp_remove(work, p->number, (enum xfp_stamp)s);
 	}
-	if (!(p->state->in_store >> XFP_STAMP_SURVEY & 1) && !p->assigned)
+	if (!(p->state->in_store >> XFP_STAMP_SURVEY & 1 && p->targeted) && !p->assigned)
 		xfp_fits_remove(work, p->number);
 	return status;
 }

@@ -7,7 +7,8 @@
  * that threshold, mode and group size, with its bits per index and the next higher number, measured on all rows, and
  * the choice is made from these results: a survey alone never decides that a floor is met. With fixed bits, no floor
  * distinguishes thresholds: the default threshold is used, in all modes. If no candidate is likely to meet the floor,
- * the target is the one with the highest cosine.
+ * the target is the one with the highest cosine. Floors of calibrated units apply to outputs: the caller replaces the
+ * cosines by predicted ones (xfp_layer_inputs_scale).
  */
 #ifndef XFP_TARGET_H
 #define XFP_TARGET_H

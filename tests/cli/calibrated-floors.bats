@@ -100,3 +100,34 @@ assert any(unit["outputs"] and unit["cos_median"] < unit["floor"] < unit["output
 	no_output no.xfp
 	xfp convert -n m -o out.xfp --calibrate --calibrate-tokens 2048 --moe-sample 0
 }
+
+@test "a survey's prediction of outputs selects what is fitted" {
+	auto=(--outlier-sigma auto --min-cos-strict 0.99 --min-cos-lazy 0.99 --format embedding=keep --lm-head keep)
+	calibrated out.xfp "${auto[@]}"
+	expected=$(sha out.xfp)
+	query "SELECT unit, count(*) <= 3, sum(chosen), max(meets AND chosen) FROM latest_candidates
+		WHERE output_median NOT NULL GROUP BY unit" >units
+	[ "$(cut -d'|' -f2- units | sort -u)" = "1|1|1" ]
+	# about as many bits as if all had been measured
+	calibrated all.xfp --min-cos-strict 0.99 --min-cos-lazy 0.99 --format embedding=keep --lm-head keep
+	for bundle in out all; do
+		xfp info --json $bundle.xfp >$bundle
+	done
+	"$PYTHON" - <<-'EOF'
+	import json
+	out, all = (json.load(open(name))["units"] for name in ("out", "all"))
+	more = [a["k"] - b["k"] for a, b in zip(out, all) if a["outputs"] and a["mode"] == b["mode"] == "v2c"]
+	assert len(more) > 10 and set(more) <= {-1, 0, 1} and sum(more) < len(more) / 3, more
+	# weights alone would have needed more
+	assert sum(unit["outputs"] is not None and unit["cos_median"] < .99 for unit in out) > 10, out
+	EOF
+	# resumed without its choices, and with damaged scales
+	calibrated again.xfp "${auto[@]}" --cache again -j1
+	[ "$(sha again.xfp)" = "$expected" ]
+	rm xfp-cache/artifacts/*/"$(query "SELECT choice_key FROM latest_units WHERE output_median NOT NULL LIMIT 1")".h5
+	for key in $(query "SELECT key FROM artifacts WHERE kind = 'scales'"); do
+		printf x | dd of=xfp-cache/artifacts/${key:0:2}/$key.h5 bs=1 seek=3000 conv=notrunc 2>/dev/null
+	done
+	calibrated out.xfp "${auto[@]}" --force
+	[ "$(sha out.xfp)" = "$expected" ]
+}
