@@ -131,10 +131,13 @@ static void load_slab(const struct xfp_feedback *f, const float *triangle, size_
 
 	for (size_t c = group; c < group + f->group; c += LANES) {
 		for (size_t j = first; j < end; j += LANES, slab += LANES * LANES) {
+			const size_t next = j + LANES < c ? j + LANES : j;
+
 			if (j > c)
 				set->widen(triangle + xfp_triangle_at(f->padded, j, c), LANES * LANES, slab);
 			else
-				set->transpose(triangle + xfp_triangle_at(f->padded, c, j), slab);
+				set->transpose(triangle + xfp_triangle_at(f->padded, c, j), slab,
+					       triangle + xfp_triangle_at(f->padded, c, next));
 		}
 	}
 }

@@ -50,14 +50,16 @@ static void widen(const float *from, size_t count, double *to)
 		vd_store(to + i, vd_from_f(vf_load(from + i)));
 }
 
-static void transpose(const float *from, double *to)
+static void transpose(const float *from, double *to, const float *next)
 {
 	int32_t step[XFP_LANES];
 
 	for (int i = 0; i < XFP_LANES; i++)
 		step[i] = i * XFP_LANES;
-	for (size_t c = 0; c < XFP_LANES; c++)
+	for (size_t c = 0; c < XFP_LANES; c++) {
+		__builtin_prefetch(next + c * XFP_LANES);
 		vd_store(to + c * XFP_LANES, vd_from_f(vf_gather(from + c, vi_load(step))));
+	}
 }
 
 static void solve(const double *sum, const float *factor, const float *pivot, float *to)

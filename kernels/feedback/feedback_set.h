@@ -31,9 +31,9 @@ struct xfp_feedback_set {
 	void (*multiply)(size_t steps, const double *a, const double *b, ptrdiff_t step, double *sum,
 			 const float *next);
 
-	/* Convert numbers, a multiple of 16; or the columns of a block, 16 x 16. */
+	/* Convert numbers, a multiple of 16; or the columns of a block, 16 x 16, while block `next` is prefetched. */
 	void (*widen)(const float *from, size_t count, double *to);
-	void (*transpose)(const float *from, double *to);
+	void (*transpose)(const float *from, double *to, const float *next);
 
 	/* Finish a block of R: to[c][lane] = sum[c][lane] less the products with the columns after c within the block,
 	 * divided by pivot[c]. `factor` is the diagonal block of these columns. */
