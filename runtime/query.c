@@ -8,6 +8,11 @@
 #include "runtime/bundle_map.h"
 #include "schemas/layout/classes.h"
 
+const char *xfp_version(void)
+{
+	return PACKAGE_VERSION;
+}
+
 void xfp_bundle_describe(const struct xfp_bundle *bundle, struct xfp_bundle_info *info)
 {
 	*info = (struct xfp_bundle_info){

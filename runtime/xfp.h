@@ -93,6 +93,9 @@ struct xfp_bundle;
 
 #define XFP_NOT_FOUND UINT32_MAX
 
+/* Version of the library, "0.2.0", for bindings to other languages: compare it with the version of your bindings. */
+const char *xfp_version(void);
+
 /*
  * Map a bundle and verify its index.
  *
