@@ -19,7 +19,8 @@
 
 /* Variables that are read from the environment in addition to settings. */
 static const char *const others[] = {
-	"DATADIR", "FAMILIES", "INSTRUCTIONS", "MAKE_GIVEN", "MAKE_SET", "OTHERS", "PIPELINES", "RUN_BY", "RUN_PID",
+	"DATADIR",  "FAMILIES", "INSTRUCTIONS", "LIBRARY", "MAKE_GIVEN",
+	"MAKE_SET", "OTHERS",   "PIPELINES",    "RUN_BY",  "RUN_PID",
 };
 #define OTHERS (sizeof others / sizeof others[0])
 

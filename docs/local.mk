@@ -7,6 +7,7 @@ EXTRA_DIST += \
 	docs/glossary.md \
 	docs/internals.md \
 	docs/models.md \
+	docs/python.md \
 	docs/results.md \
 	docs/speed.md \
 	docs/testing.md

@@ -493,6 +493,7 @@ cli_tests = \
 	tests/cli/packed_bad.bats \
 	tests/cli/packed_exl2.bats \
 	tests/cli/printed.bats \
+	tests/cli/python.bats \
 	tests/cli/refused.bats \
 	tests/cli/regenerate.bats \
 	tests/cli/reproducible.bats \
@@ -592,6 +593,13 @@ EXTRA_DIST += \
 	tests/packed_compressed.py \
 	tests/packed_exl2.py \
 	tests/packed_numbers.py \
+	tests/python/arrays.py \
+	tests/python/bundles.py \
+	tests/python/common.py \
+	tests/python/layouts.py \
+	tests/python/libraries.py \
+	tests/python/products.py \
+	tests/python/threads.py \
 	tests/read_bundle.py \
 	tests/rooms.py \
 	tests/run-tap \

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads libxfp and calls its functions.
+
+The library is the one inside the package, or the one that the environment variable XFP_LIBRARY names: a path, or a
+name such as libxfp.so.0 for an installed one. No other is searched for.
+"""
+import ctypes
+import functools
+import operator
+import os
+import threading
+from typing import Any, Callable
+
+from . import abi
+from .errors import CLASSES, FailedError, LibraryError, UsageError
+
+VARIABLE = "XFP_LIBRARY"
+INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libxfp.so")
+
+
+@functools.cache
+def load() -> ctypes.CDLL:
+    """Return libxfp, loaded at the first call.
+
+    Raises LibraryError if it is missing or is not version abi.VERSION.
+    """
+    path = os.environ.get(VARIABLE) or INSIDE
+    if path == INSIDE and not os.path.exists(path):
+        raise LibraryError(f"this copy of the package xfp contains no libxfp; install its wheel (make wheel), or set "
+                           f"{VARIABLE} to a path of libxfp.so, or to libxfp.so.0 for an installed one")
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise LibraryError(f"cannot load libxfp: {error}; set {VARIABLE} to the libxfp.so of xfp {abi.VERSION} that "
+                           "was built for this machine") from error
+    remedy = f"set {VARIABLE} to the libxfp.so of xfp {abi.VERSION}"
+    for name, (result, parameters) in abi.FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise LibraryError(f"{path}: is not libxfp {abi.VERSION}, since it has no function {name}; "
+                               f"{remedy}") from None
+        function.restype, function.argtypes = result, parameters
+    version = library.xfp_version().decode()
+    if version != abi.VERSION:
+        raise LibraryError(f"{path}: is libxfp {version}, but this package needs {abi.VERSION}; {remedy}")
+    return library
+
+
+class _PerThread(threading.local):
+    def __init__(self) -> None:
+        self.error = abi.Error()
+
+
+_per_thread = _PerThread()
+
+
+def call(function: Callable[..., int], *arguments: Any) -> None:
+    """Call a function whose last parameter is a struct xfp_error, without the GIL; raise the class of its status."""
+    error = _per_thread.error
+    status = function(*arguments, ctypes.byref(error))
+    if status:
+        raise CLASSES.get(status, FailedError)(error.text.decode(errors="replace"))
+
+
+def c_string(text: str, what: str) -> bytes:
+    """Encode a name of a bundle."""
+    if not isinstance(text, str):
+        raise UsageError(f"{what} must be a str, not {type(text).__name__}")
+    if "\0" in text:
+        raise UsageError(f"{what} contains a NUL character: {text!r}")
+    return text.encode(errors="surrogateescape")
+
+
+def below(count: int, number: int, what: str) -> int:
+    """Check that 0 <= number < count."""
+    number = operator.index(number)
+    if not 0 <= number < count:
+        raise UsageError(f"{what} {number} does not exist; there are {count}, from 0")
+    return number
+
+
+def instructions() -> str:
+    """Name of the instruction set that multiplies: "plain", "avx2", "avx512", "vbmi" or "neon"."""
+    name: bytes = load().xfp_instructions()
+    return name.decode()
+
+
+def use_instructions(name: str) -> None:
+    """Select the instruction set, for the whole process; no thread may multiply meanwhile.
+
+    Raises UsageError if the name is unknown or the processor does not support the set.
+    """
+    if not load().xfp_use_instructions(c_string(name, "the name of an instruction set")):
+        raise UsageError(f"this processor does not support the instruction set {name!r}; it uses {instructions()!r}")

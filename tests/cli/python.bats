@@ -1,0 +1,82 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# The Python package, with the installed libxfp. tests/python/ has the tests, here are their bundles.
+
+load helpers
+
+setup_file() {
+	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || skip "python cannot load a library with sanitizers"
+	cd "$BATS_FILE_TMPDIR" || return 1
+	make_model model
+	xfp convert model -o v2.xfp -q
+	by_default
+	xfp convert model -o v2a.xfp -q --mode v2a
+	xfp convert model -o auto.xfp -q
+	xfp convert model -o kept.xfp -q --lm-head keep --format embedding=keep
+	for bundle in v2 v2a auto kept; do
+		xfp unpack $bundle.xfp -o $bundle
+	done
+	"$PYTHON" "$srcdir/tests/families.py" make llama-tied tied
+	xfp convert tied -o tied.xfp -q
+	"$PYTHON" "$srcdir/tests/families.py" make phi3 fused
+	xfp convert fused -o fused.xfp -q
+}
+
+setup() {
+	export PYTHONPATH=$srcdir/python PYTHONDONTWRITEBYTECODE=1
+	export XFP_LIBRARY=$XFP_TEST_LIB/libxfp.so XFP_TEST_BUNDLES=$BATS_FILE_TMPDIR
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+python_test() { # NAME ARGUMENT...
+	"$PYTHON" -W error "$srcdir/tests/python/$1.py" "${@:2}"
+}
+
+@test "python: structs, enums and functions are those of xfp.h, and a change of either is noticed" {
+	flags=$(PKG_CONFIG_SYSROOT_DIR=$XFP_TEST_ROOT PKG_CONFIG_PATH=$XFP_TEST_LIB/pkgconfig pkg-config --cflags-only-I xfp)
+	read -r folder <<<"${flags#-I}"
+	python_test layouts "$folder"
+}
+
+@test "python: products are within libxfp's bound, and weights those of xfp unpack" {
+	python_test products
+}
+
+@test "python: arrays are used in place, or refused" {
+	python_test arrays
+}
+
+@test "python: contents, lifetimes, damaged and foreign bundles" {
+	python_test bundles
+}
+
+@test "python: teams, the GIL, fork" {
+	python_test threads
+}
+
+@test "python: a missing or different libxfp is refused" {
+	python_test libraries
+}
+
+@test "python: the package has the version of the tools, which ignore its variable" {
+	[ "$(xfp --version | sed 's/.* //;1q')" = "$("$PYTHON" -c 'import xfp; print(xfp.__version__)')" ]
+	xfp info "$BATS_FILE_TMPDIR/auto.xfp" >printed 2>errors
+	[ ! -s errors ] || { cat errors; return 1; }
+}
+
+@test "python: the example of docs/python.md runs" {
+	cp "$BATS_FILE_TMPDIR/auto.xfp" model.xfp
+	sed -n '/^    import numpy/,/^[^ ]/s/^    //p' "$srcdir/docs/python.md" >example.py
+	echo 'print(x.shape, y.shape, y.tobytes() == q.multiply(x).tobytes())' >>example.py
+	"$PYTHON" -W error example.py >printed
+	[ "$(tail -n1 printed)" = "(3, 64) (3, 64) True" ]
+	[ "$(wc -l <printed)" -eq 6 ]
+}
+
+@test "python: type hints pass mypy" {
+	"$PYTHON" -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("mypy") and u.find_spec("torch")))' ||
+		skip "mypy or torch is not installed"
+	cd "$srcdir/python"
+	"$PYTHON" -m mypy --config-file pyproject.toml --cache-dir /dev/null xfp
+}
