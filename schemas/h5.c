@@ -68,7 +68,7 @@ static hid_t access_list(void)
 	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 	if ((list = H5Pcreate(H5P_FILE_ACCESS)) < 0)
 		return list;
-	if (H5Pset_fclose_degree(list, H5F_CLOSE_STRONG) < 0)
+	if (H5Pset_fapl_sec2(list) < 0 || H5Pset_fclose_degree(list, H5F_CLOSE_STRONG) < 0)
 		goto fail;
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
 	if (H5Pset_file_locking(list, 0, 1) < 0)
@@ -420,6 +420,17 @@ enum xfp_status xfp_h5_extent(struct xfp_artifact *a, const char *name, uint64_t
 	if (!xfp_mul(count, size, bytes))
 		return xfp_h5_damaged(a, err, "dataset \"%s\" is too large", name);
 	*offset = where;
+	return XFP_OK;
+}
+
+enum xfp_status xfp_h5_descriptor(const struct xfp_artifact *a, int *descriptor, struct xfp_error *err)
+{
+	void *handle = NULL;
+
+	errno = 0;
+	if (H5Fget_vfd_handle(a->file, H5P_DEFAULT, &handle) < 0 || !handle)
+		return refused(a, errno, err, "has no file descriptor");
+	*descriptor = *(int *)handle;
 	return XFP_OK;
 }
 

@@ -51,6 +51,8 @@ enum xfp_status xfp_h5_append(struct xfp_artifact *a, const char *name, hid_t ty
 /* The location of a contiguous dataset's bytes in the file, for reading or copying without libhdf5. */
 enum xfp_status xfp_h5_extent(struct xfp_artifact *a, const char *name, uint64_t *offset, uint64_t *bytes,
 			      struct xfp_error *err);
+/* The file descriptor of an open artifact, which libhdf5 closes. */
+enum xfp_status xfp_h5_descriptor(const struct xfp_artifact *a, int *descriptor, struct xfp_error *err);
 /* Scalar attributes of the root group. Strings are fixed-size, NUL-padded UTF-8. */
 enum xfp_status xfp_h5_write_u64(struct xfp_artifact *a, const char *name, uint64_t value, struct xfp_error *err);
 enum xfp_status xfp_h5_read_u64(struct xfp_artifact *a, const char *name, uint64_t *value, struct xfp_error *err);

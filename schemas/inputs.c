@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schemas/inputs.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/system/file.h"
@@ -382,6 +379,8 @@ enum xfp_status xfp_inputs_read(struct xfp_artifact *a, struct xfp_inputs *input
 	struct xfp_inputs read = { 0 };
 	enum xfp_status status = read_all(a, &read, err);
 
+	if (!status)
+		status = xfp_h5_descriptor(a, &read.file, err);
 	if (status)
 		xfp_inputs_free(&read);
 	*inputs = read;
@@ -460,16 +459,13 @@ enum xfp_status xfp_inputs_values(const struct xfp_artifact *a, const struct xfp
 				  const uint64_t *row, uint64_t count, uint16_t *x, struct xfp_error *err)
 {
 	uint64_t cols = inputs->input[input].cols, bytes = cols * sizeof *x, some;
-	int fd = open(a->path, O_RDONLY | O_CLOEXEC);
-	enum xfp_status status = fd < 0 ? xfp_fail_errno(err, errno, "%s: cannot open", a->path) : XFP_OK;
+	enum xfp_status status = XFP_OK;
 
 	for (uint64_t i = 0; !status && i < count; i += some) {
 		for (some = 1; i + some < count && row[i + some] == row[i] + some;)
 			some++;
-		status =
-			xfp_pread(fd, x + i * cols, some * bytes, inputs->offset[input] + row[i] * bytes, a->path, err);
+		status = xfp_pread(inputs->file, x + i * cols, some * bytes, inputs->offset[input] + row[i] * bytes,
+				   a->path, err);
 	}
-	if (fd >= 0)
-		close(fd);
 	return status == XFP_BAD_INPUT ? XFP_DAMAGED : status; /* the file has become shorter */
 }

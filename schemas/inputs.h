@@ -66,6 +66,7 @@ struct xfp_inputs {
 
 	/* Set by xfp_inputs_read, for xfp_inputs_values: */
 	uint64_t offset[XFP_MAX_INPUTS]; /* of the values in the file */
+	int file;                        /* the artifact's descriptor; borrowed */
 	char *names, *source_names;      /* texts that contain the names above */
 };
 
@@ -109,7 +110,7 @@ bool xfp_inputs_find(const struct xfp_inputs *inputs, const char *tensor, uint32
  * expert. */
 uint64_t xfp_inputs_list(const struct xfp_inputs *inputs, const struct xfp_input_rows *rows, bool held_out,
 			 uint64_t *row);
-/* Read rows by number: x[count][cols], bf16. Threads may call it at the same time. */
+/* Read rows by number from the open artifact: x[count][cols], bf16. Threads may call it at the same time. */
 enum xfp_status xfp_inputs_values(const struct xfp_artifact *a, const struct xfp_inputs *inputs, uint32_t input,
 				  const uint64_t *row, uint64_t count, uint16_t *x, struct xfp_error *err);
 
