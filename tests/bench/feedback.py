@@ -19,11 +19,11 @@ sys.path.insert(0, os.path.join(HERE, "..", "models"))
 from ggml import Ggml  # noqa: E402
 from safetensors_io import Checkpoint  # noqa: E402
 
-TYPES = ("IQ2_XS", "IQ3_S", "IQ4_XS")
+OURS = {"v2c k = 2": 2, "v2c k = 3": 3, "v2c k = 4": 4}
+TYPES = {"IQ2_XS": "v2c k = 2", "IQ3_S": "v2c k = 3", "IQ4_XS": "v2c k = 4"}  # of about as many bits
 GOALS = {("encode", 1024): 8e6, ("encode", 4096): 5e6, ("passes", 1024): 4e6, ("passes", 4096): 1e6}
 FACTOR_GOAL = 2  # seconds at 4096 columns
 NO_EXPERT = 2**32 - 1
-BITS = 2
 ROWS = 256  # of the matrix, for llama.cpp
 
 
@@ -31,7 +31,7 @@ def kernels(bench, rounds, cols):
     """[{name, cols, weights, seconds, of_peak}], of bench/feedback."""
     _, out = timed([bench.tool("feedback"), str(rounds), str(cols)])
     rows = [line.split("\t") for line in out.splitlines()]
-    return [{"name": name, "cols": cols, "weights": float(weights), "seconds": float(seconds),
+    return [{"name": name, "cols": cols, "weights": int(weights), "seconds": float(seconds),
              "of_peak": float(share)} for name, weights, seconds, _, share in rows]
 
 
@@ -55,12 +55,12 @@ def write_case(path, x, tensor):
         file.write(struct.pack("<96sII", tensor.encode(), 0, NO_EXPERT))
 
 
-def fit(bench, model, tensor, case):
+def fit(bench, model, case, bits):
     """Processor seconds of xfp-libfit, on one thread."""
     bench.fresh()
     work, cache = bench.path("out.xfp.work"), bench.path("cache")
     environment = {"XFP_WORK": work, "XFP_CACHE": cache, "OMP_NUM_THREADS": "1"}
-    timed(["xfp", "prepare", model.path, "-o", bench.path("out.xfp"), "--mode", "v2c", "--bits", str(BITS),
+    timed(["xfp", "prepare", model.path, "-o", bench.path("out.xfp"), "--mode", "v2c", "--bits", str(bits),
            "--group-size", "32", "--outlier-sigma", "4"], environment)
     timed([os.path.join(bench.tools, "inputs"), "write", work, cache, case])
     with open(os.path.join(work, "units.mk"), encoding="utf-8") as file:
@@ -84,7 +84,7 @@ def measure_fit(bench, rounds, size, tokens):
     tensor = next(name for name in checkpoint.names() if name.endswith("q_proj.weight"))
     x, case, library = generate_inputs(tokens, size), bench.path("case"), os.environ.get("GGML_LIBRARY")
     write_case(case, x, tensor)
-    seconds = {"xfp-libfit": []}
+    seconds = {name: [] for name in OURS}
     if library and os.path.exists(library):
         ggml, rows = Ggml(library, TYPES), checkpoint.read(tensor)[:ROWS].astype(np.float32)
         squares = np.square((x.astype(np.uint32) << 16).view(np.float32)).mean(axis=0)
@@ -93,7 +93,7 @@ def measure_fit(bench, rounds, size, tokens):
             seconds[name] = []
     for _ in range(rounds):
         for name, list_of in seconds.items():
-            list_of.append(fit(bench, model, tensor, case) if name == "xfp-libfit"
+            list_of.append(fit(bench, model, case, OURS[name]) if name in OURS
                            else quantize(ggml, name, rows, squares) * size / len(rows))
     return {"size": size, "training_rows": tokens - tokens // 8,
             "seconds": {name: min(list_of) for name, list_of in seconds.items()}}
@@ -117,12 +117,13 @@ def show_kernels(found):
 
 def show_fit(result):
     size, seconds = result["size"], result["seconds"]
-    weights, ours = size * size, seconds["xfp-libfit"]
+    weights = size * size
     print(f"\nA matrix of {size}×{size}, {result['training_rows']} rows of inputs, one thread\n")
-    print(table(["", "seconds", "M weights/s", "`xfp-libfit` relative to it"],
-                [[f"`xfp-libfit`, v2c k = {BITS}" if name == "xfp-libfit" else f"llama.cpp {name}", f"{took:.2f}",
-                  f"{weights / took / 1e6:.2f}", f"{took / ours:.2f}"] for name, took in seconds.items()]))
-    if len(seconds) == 1:
+    print(table(["", "seconds", "M weights/s", "v2c of about as many bits, relative to it"],
+                [[f"`xfp-libfit`, {name}" if name in OURS else f"llama.cpp {name}", f"{took:.2f}",
+                  f"{weights / took / 1e6:.2f}", "" if name in OURS else f"{took / seconds[TYPES[name]]:.2f}"]
+                 for name, took in seconds.items()]))
+    if len(seconds) == len(OURS):
         print("\n(GGML_LIBRARY names no libggml-base.so, so llama.cpp's quantizers are missing.)")
 
 

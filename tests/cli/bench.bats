@@ -91,7 +91,7 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	[[ $output == *"(GGML_LIBRARY names no libggml-base.so"* ]]
 	[ "$(member r.json "['feedback']['kernels'][0]['name']")" = "moments 4096" ]
 	[ "$(member r.json "['feedback']['kernels'][3]['weights']")" = $((256 * 64)) ]
-	[ "$(member r.json "['feedback']['fit']['seconds']['xfp-libfit'] > 0")" = True ]
+	[ "$(member r.json "['feedback']['fit']['seconds']['v2c k = 2'] > 0")" = True ]
 }
 
 @test "run: opening a bundle reads no weights" {
