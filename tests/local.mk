@@ -41,7 +41,8 @@ bench_links = \
 	tests/bench/int4 \
 	tests/bench/llama \
 	tests/bench/make-weights \
-	tests/bench/opening
+	tests/bench/opening \
+	tests/bench/products
 $(bench_links): tests/bench/bench
 tests_bench_bench_SOURCES = \
 	kernel-verify/ceiling.c \
@@ -54,6 +55,7 @@ tests_bench_bench_SOURCES = \
 	tests/bench/llama.c \
 	tests/bench/make-weights.c \
 	tests/bench/opening.c \
+	tests/bench/products.c \
 	tests/generated-weights.h \
 	tests/program.c \
 	tests/program.h \

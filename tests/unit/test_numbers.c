@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/common/instructions.h"
 #include "model/forward/numbers.h"
 #include "model/forward/product.h"
 #include "tests/unit/unit.h"
@@ -94,6 +95,7 @@ static void ends_of_functions(void **unused)
 static void products_are_sums_in_order(void **unused)
 {
 	static const size_t counts[] = { 1, 7, 8, 9, 29, XFP_PRODUCT_VECTORS };
+	static const char *const sets[] = { "plain", "avx2", "avx512" };
 	static const size_t widths[] = { 1, 2, 15, 33, 2 * XFP_PRODUCT_COLS + 17 };
 	uint64_t state = 2;
 
@@ -113,6 +115,8 @@ static void products_are_sums_in_order(void **unused)
 		for (size_t k = 0; k < count * stride; k++)
 			y[k] = 77;
 		xfp_panels(x, cols + 2, count, cols, panels);
+		if (!xfp_instruction_set_use(sets[i / 30 % 3]))
+			xfp_instruction_set_use("plain");
 		xfp_product_rows(w, rows, cols, panels, count, scratch, y, stride);
 		for (size_t t = 0; t < count; t++) {
 			for (size_t r = 0; r < stride; r++) {
