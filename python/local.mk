@@ -3,7 +3,9 @@
 # python/: the Python package xfp, over libxfp.
 
 EXTRA_DIST += \
+	python/make_wheel.py \
 	python/pyproject.toml \
+	python/setup.py \
 	python/xfp/__init__.py \
 	python/xfp/abi.py \
 	python/xfp/bundle.py \
@@ -15,3 +17,10 @@ EXTRA_DIST += \
 	python/xfp/py.typed \
 	python/xfp/team.py \
 	python/xfp/vectors.py
+
+#: wheel         write xfp-VERSION-*.whl, the Python package with libxfp inside
+.PHONY: wheel
+wheel: runtime/libxfp.la
+	@test '$(PYTHON)' != no || { echo 'make wheel: needs python3-numpy; install it and configure again' >&2; exit 1; }
+	@STRIP='$(STRIP)' '$(PYTHON)' $(srcdir)/python/make_wheel.py runtime/.libs/libxfp.so .
+CLEANFILES += xfp-$(PACKAGE_VERSION)-*.whl

@@ -29,6 +29,11 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
+needs_wheel() {
+	"$PYTHON" -c 'import setuptools, wheel' 2>/dev/null ||
+		"$PYTHON" -c 'import setuptools.command.bdist_wheel' 2>/dev/null || skip "setuptools cannot build wheels"
+}
+
 python_test() { # NAME ARGUMENT...
 	"$PYTHON" -W error "$srcdir/tests/python/$1.py" "${@:2}"
 }
@@ -72,6 +77,50 @@ python_test() { # NAME ARGUMENT...
 	"$PYTHON" -W error example.py >printed
 	[ "$(tail -n1 printed)" = "(3, 64) (3, 64) True" ]
 	[ "$(wc -l <printed)" -eq 6 ]
+}
+
+@test "python: two builds of the wheel are the same bytes" {
+	needs_wheel
+	"$PYTHON" "$srcdir/python/make_wheel.py" "$XFP_LIBRARY" first
+	mkdir copy
+	cp -r "$srcdir/python" "$srcdir/LICENSE" "$srcdir/NOTICE" copy
+	chmod -R u+w copy
+	(umask 077 && TZ=Asia/Tokyo "$PYTHON" copy/python/make_wheel.py "$XFP_LIBRARY" second)
+	[ "$(ls first)" = "$(ls second)" ]
+	cmp first/*.whl second/*.whl
+	"$PYTHON" -m zipfile -l first/*.whl | tail -n +2 >entries
+	run ! grep -v ' 1980-01-01 00:00:00 ' entries
+	# another time, another wheel: the variable is used
+	SOURCE_DATE_EPOCH=1000000000 "$PYTHON" "$srcdir/python/make_wheel.py" "$XFP_LIBRARY" third
+	run ! cmp -s first/*.whl third/*.whl
+}
+
+@test "python: the wheel multiplies with the libxfp inside it, which is stripped" {
+	needs_wheel
+	"$PYTHON" "$srcdir/python/make_wheel.py" "$XFP_LIBRARY" .
+	wheel=$(echo xfp-*.whl)
+	[[ $wheel == xfp-*-py3-none-manylinux_2_*_$(uname -m).whl ]]
+	if "$PYTHON" -m pip --version >/dev/null; then
+		"$PYTHON" -m pip install --quiet --no-index --no-deps --no-compile --target site "$wheel"
+	else
+		"$PYTHON" -m zipfile -e "$wheel" site
+	fi
+	nm site/xfp/libxfp.so 2>&1 | grep -q 'no symbols'
+	readelf -S -W site/xfp/libxfp.so >sections
+	run ! grep -E 'build-id|debug' sections # which depend on the build folder
+	[ -f "$(find site/xfp-*.dist-info -name LICENSE)" ]
+	[ -f "$(find site/xfp-*.dist-info -name NOTICE)" ]
+	unset XFP_LIBRARY
+	PYTHONPATH=$PWD/site python_test products
+	PYTHONPATH=$PWD/site python_test arrays
+}
+
+@test "python: a wheel is not built of a library that needs others" {
+	needs_wheel
+	echo 'int xfp;' | $CC -shared -fPIC -x c - -o other.so -Wl,--no-as-needed -lm
+	run "$PYTHON" "$srcdir/python/make_wheel.py" other.so .
+	[ "$status" -eq 1 ]
+	[ "$output" = "make_wheel.py: other.so: uses libm.so.6; a wheel contains libxfp alone" ]
 }
 
 @test "python: type hints pass mypy" {
