@@ -34,12 +34,14 @@ static int begin(struct xfp_conversion *c, const char *work, bool self, struct x
 {
 	const struct xfp_calibration_request *wanted = &c->request->calibration;
 	const uint64_t tokens = wanted_tokens(c);
-	const char *argv[12] = { XFP_CALIBRATE_PROGRAM, "--begin", "--work", work };
+	const char *argv[13] = { XFP_CALIBRATE_PROGRAM, "--begin", "--work", work };
 	unsigned count = 4;
 	char number[24];
 
 	if (self)
 		argv[count++] = c->request->dry_run ? "--self-length" : "--self";
+	if (c->request->planning)
+		argv[count++] = "--pace";
 	if (wanted->text || wanted->ids) {
 		argv[count++] = wanted->text ? "--text" : "--tokens";
 		argv[count++] = wanted->text ? wanted->text : wanted->ids;
@@ -145,9 +147,14 @@ int xfp_run_calibrate(struct xfp_conversion *c, const char *work, struct xfp_err
 		return status;
 	/* A dry run generates no text. Unless the work folder has it, all layers are missing, with any tokens. */
 	if (dry && has_own_text(c, c->layers.calibration.windows * c->layers.calibration.length)) {
+		double *seconds = c->layers.calibration.seconds;
+
+		c->layers.calibration.seconds = NULL;
 		xfp_layers_free(c);
 		dry = false;
 		status = (int)xfp_layers_begin(c, c->request->work, err);
+		free(c->layers.calibration.seconds);
+		c->layers.calibration.seconds = seconds;
 	}
 	if (status || (status = (int)show_notes(c, err)))
 		return status;

@@ -34,6 +34,8 @@ static enum xfp_status write_all(struct xfp_artifact *a, const struct xfp_calibr
 	       (status = xfp_h5_write_u64(a, "length", c->length, err)) ||
 	       (status = xfp_h5_write_u64(a, "memory", c->memory, err)) ||
 	       (status = xfp_h5_write(a, "ids", H5T_NATIVE_UINT32, c->windows * c->length, c->ids, err)));
+	if (!status && c->seconds && !(status = xfp_h5_write_f64(a, "generating", c->generating, err)))
+		status = xfp_h5_write(a, "seconds", H5T_NATIVE_DOUBLE, c->layers + (uint64_t)1, c->seconds, err);
 	return status;
 }
 
@@ -85,6 +87,24 @@ static enum xfp_status read_hex(struct xfp_artifact *a, const char *name, size_t
 	return status;
 }
 
+static enum xfp_status read_seconds(struct xfp_artifact *a, struct xfp_calibration *c, struct xfp_error *err)
+{
+	uint64_t count;
+	bool has;
+	enum xfp_status status = xfp_h5_has(a, "seconds", &has, err);
+
+	if (status || !has)
+		return status;
+	if ((status = xfp_h5_read_f64(a, "generating", &c->generating, err)) ||
+	    (status = xfp_h5_count(a, "seconds", &count, err)))
+		return status;
+	if (count != c->layers + (uint64_t)1)
+		return xfp_h5_damaged(a, err, "impossible number of seconds");
+	if (!(c->seconds = malloc(count * sizeof *c->seconds)))
+		return xfp_no_memory_for(err, a->path);
+	return xfp_h5_read(a, "seconds", H5T_NATIVE_DOUBLE, count, c->seconds, err);
+}
+
 static enum xfp_status read_all(struct xfp_artifact *a, struct xfp_calibration *c, struct xfp_error *err)
 {
 	uint64_t layers, hidden, experts, count, claimed, bytes;
@@ -115,7 +135,8 @@ static enum xfp_status read_all(struct xfp_artifact *a, struct xfp_calibration *
 	c->experts_per_token = (uint32_t)experts;
 	if (!(c->ids = malloc(bytes)))
 		return xfp_no_memory_for(err, a->path);
-	return xfp_h5_read(a, "ids", H5T_NATIVE_UINT32, count, c->ids, err);
+	status = xfp_h5_read(a, "ids", H5T_NATIVE_UINT32, count, c->ids, err);
+	return status ? status : read_seconds(a, c, err);
 }
 
 enum xfp_status xfp_calibration_read(const char *work, struct xfp_calibration *calibration, bool *found,
@@ -150,6 +171,7 @@ void xfp_calibration_free(struct xfp_calibration *c)
 	free(c->head);
 	free(c->notes);
 	free(c->ids);
+	free(c->seconds);
 	*c = (struct xfp_calibration){ .ids = NULL };
 }
 

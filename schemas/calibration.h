@@ -15,7 +15,9 @@
  *               notes        for people, each followed by a newline
  *               layers, hidden, experts_per_token (0: no experts), windows, length
  *               memory       bytes that the step of a layer needs, for estimates
+ *               generating   if /seconds exists: seconds of generating the tokens, with one thread; 0: they are here
  *   /ids        uint32 [windows * length]
+ *   /seconds    float64 [layers + 1], only for estimates: of the step of each layer and of the head, with one thread
  */
 #ifndef XFP_CALIBRATION_H
 #define XFP_CALIBRATION_H
@@ -42,7 +44,9 @@ struct xfp_calibration {
 	char *source, *model, *body, *head, *notes;
 	uint32_t layers, hidden, experts_per_token;
 	uint64_t windows, length, memory;
-	uint32_t *ids; /* [windows][length] */
+	uint32_t *ids;   /* [windows][length] */
+	double *seconds; /* [layers + 1]; NULL: not measured */
+	double generating;
 };
 
 /* Read WORK/calibration.h5; *found is false if it does not exist. XFP_DAMAGED: xfp-calibrate --begin must write it

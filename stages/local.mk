@@ -8,6 +8,8 @@ endif
 stages_libstages_a_SOURCES = \
 	stages/feedback/outputs.c \
 	stages/feedback/outputs.h \
+	stages/feedback/pace.c \
+	stages/feedback/pace.h \
 	stages/feedback/second_moments.c \
 	stages/feedback/second_moments.h \
 	stages/fit_unit.c \
@@ -139,6 +141,8 @@ stages_calibrate_libcalibrate_a_SOURCES = \
 	stages/calibrate/layer.c \
 	stages/calibrate/layer.h \
 	stages/calibrate/options.h \
+	stages/calibrate/pace.c \
+	stages/calibrate/pace.h \
 	stages/calibrate/self.c \
 	stages/calibrate/self.h \
 	stages/calibrate/windows.c \

@@ -41,7 +41,7 @@ static bool has_extended(const struct xfp_stage *stage)
 	return stage->run && !is_of_layers(stage) && xfp_step_extended(stage->step) != XFP_STAMPS;
 }
 
-#define MAX_OPTIONS 10 /* of a stage */
+#define MAX_OPTIONS 12 /* of a stage */
 
 static const char *setting(const char *variable, const char *otherwise)
 {

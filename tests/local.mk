@@ -520,6 +520,7 @@ EXTRA_DIST += \
 	tests/bench/generate.py \
 	tests/bench/gguf_write.py \
 	tests/bench/llama_text.c \
+	tests/bench/calibrated-moe.py \
 	tests/bench/make-moe.py \
 	tests/bench/memory.py \
 	tests/bench/modes.py \

@@ -106,7 +106,8 @@ static json_t *time_json(const struct xfp_plan_facts *facts)
 		return json_null();
 	return XFP_JSON(
 		{ "seconds", json_real(xfp_plan_seconds(facts)) }, { "processors", xfp_json_count(xfp_processors()) },
-		{ "seconds_a_unit", json_real(pace->unit) }, { "survey_scan", json_real(pace->scan) },
+		{ "layers", json_real(xfp_plan_pace_layers(facts->c)) }, { "seconds_a_unit", json_real(pace->unit) },
+		{ "survey_scan", json_real(pace->scan) },
 		{ "survey", json_real(pace->kind[0].weight[XFP_STAMP_SURVEY]) },
 		{ "outlier_extract", json_real(pace->kind[0].weight[XFP_STAMP_OUTLIERS]) },
 		{ "lloyd_fit", json_real(pace->kind[0].weight[XFP_STAMP_FIT]) },

@@ -151,15 +151,16 @@ static void print_disk(const struct xfp_plan_facts *facts)
 
 static void print_layers(const struct xfp_conversion *c)
 {
-	char a[32], text[200];
+	char a[32], took[32], text[200];
 
 	if (!c->layers.count)
 		return;
 	snprintf(text, sizeof text,
 		 "%" PRIu32 " of %" PRIu32 " layers to compute for %" PRIu64
-		 " tokens, %s of inputs%s; time does not include these and error feedback",
+		 " tokens, %s of inputs%s; about %s of one processor",
 		 xfp_plan_missing_layers(c), c->layers.count, c->parameters.calibration.tokens,
-		 xfp_human((double)c->layers.bytes, "B", a), c->layers.stay ? "" : " at a time");
+		 xfp_human((double)c->layers.bytes, "B", a), c->layers.stay ? "" : " at a time",
+		 xfp_duration_text(xfp_plan_pace_layers(c), took));
 	printf("%-*s", LABELS, "layers");
 	xfp_fold_in(stdout, text, LABELS);
 }

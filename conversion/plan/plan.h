@@ -9,6 +9,7 @@
 #include "conversion/composition.h"
 #include "conversion/estimate/footprint.h"
 #include "conversion/state/conversion.h"
+#include "stages/feedback/pace.h"
 
 #define XFP_PLAN_KINDS 3
 
@@ -27,6 +28,7 @@ struct xfp_plan_pace {
 	double scan; /* seconds per weight to read all weights, which a survey does before sampling */
 	double fp8;  /* seconds per weight to pack as fp8 */
 	double unit; /* constant seconds per unit: processes and files */
+	struct xfp_feedback_pace feedback; /* of calibrated conversions */
 };
 
 /* Run the actual stages on generated rows with the checkpoint's row length and dtype, in a temporary folder. Takes a
@@ -34,8 +36,10 @@ struct xfp_plan_pace {
  * interrupted. */
 enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp_plan_pace *pace,
 				      struct xfp_error *err);
-/* Remaining seconds of the units with `jobs` in flight, and of writing the bundle. */
+/* Remaining seconds of layers and units with `jobs` in flight, and of writing the bundle. */
 double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, unsigned jobs);
+/* Seconds of the layers to compute, and of generating their text, with one thread. */
+double xfp_plan_pace_layers(const struct xfp_conversion *c);
 double xfp_plan_pace_bundle(uint64_t bytes);
 
 /* One size that a goal could request, with the expected result. Points are in ascending order. */

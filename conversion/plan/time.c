@@ -13,6 +13,9 @@
 #include "base/system/processors.h"
 #include "conversion/plan/probe.h"
 #include "conversion/run_make.h"
+#include "schemas/policy.h"
+#include "stages/feedback/outputs.h"
+#include "stages/quantize/candidates.h"
 #include "stages/quantize/survey.h"
 
 #define BUNDLE_BYTES_A_SECOND 400e6 /* read, SHA-256 without SHA instructions, write */
@@ -126,6 +129,17 @@ static void compute_pace(const struct xfp_probe *probe, char *events, double sec
 	pace->known = true;
 }
 
+/* The kernels of error feedback are measured in this process. */
+static void measure_feedback(const struct xfp_conversion *c, struct xfp_plan_pace *pace)
+{
+	struct xfp_candidate list[XFP_MAX_CANDIDATES];
+	struct xfp_error ignored = { 0 };
+	uint32_t count = xfp_candidates_with(true, &c->parameters, c->parameters.bits, list);
+
+	if (c->layers.count && xfp_feedback_pace_measure(list, count, &pace->feedback, &ignored))
+		pace->known = false;
+}
+
 enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp_plan_pace *pace, struct xfp_error *err)
 {
 	struct xfp_error ignored = { 0 };
@@ -137,6 +151,8 @@ enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp
 	if (!xfp_probe_make(c, &probe, &ignored) && !run_probe(&probe, c->signals, &seconds, &ignored) &&
 	    (path = xfp_path(probe.work, XFP_EVENTS_FILE)) && !xfp_slurp(path, 1 << 20, &events, NULL, &ignored))
 		compute_pace(&probe, events, seconds, stages_of_a_unit(&c->parameters), pace);
+	if (pace->known)
+		measure_feedback(c, pace);
 	free(events);
 	free(path);
 	xfp_probe_remove(&probe);
@@ -151,6 +167,23 @@ static const struct xfp_plan_kind *sort_of(const struct xfp_plan_pace *pace, enu
 		if (pace->kind[i].class_ == class_)
 			return &pace->kind[i];
 	return &pace->kind[0];
+}
+
+/* Training rows of a matrix, and of all matrices of a stack, for its libraries with error feedback. */
+static double feedback_seconds(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, uint32_t number)
+{
+	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
+	const struct xfp_policy policy = xfp_policy_of_unit(&c->parameters, unit);
+	const struct xfp_parameters measured = xfp_policy_parameters(&c->parameters, &policy);
+	const struct xfp_calibration *calibration = &c->layers.calibration;
+	const double training = (double)(calibration->windows * calibration->length) * 7 / 8;
+	const double reached = training * calibration->experts_per_token; /* rows of all experts */
+	struct xfp_candidate list[XFP_MAX_CANDIDATES];
+	uint32_t count = xfp_candidates_of(XFP_FIT_LIBRARY, &measured, list);
+	bool stack = unit->experts > 1, down = !strcmp(unit->role, "down");
+
+	return xfp_feedback_seconds(&pace->feedback, unit, list, count, stack ? reached / unit->experts : training,
+				    stack ? (down ? reached : training) : 0, XFP_MAX_HELD_OUT);
 }
 
 static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, uint32_t number)
@@ -170,15 +203,27 @@ static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan
 	for (int s = state->decided ? XFP_STAMP_PACKED : 0; s < XFP_STAMPS; s++)
 		if (xfp_steps[s].weights && !(state->in_store >> s & 1) &&
 		    xfp_step_wanted(parameters, (enum xfp_stamp)s, extended))
-			seconds += step_weights(unit, (enum xfp_stamp)s) * kind->weight[s] +
-				   (s == XFP_STAMP_SURVEY ? pace->scan * all_weights(unit) : 0);
+			seconds += s == XFP_STAMP_LIBRARY && xfp_estimate_feedback(&input, number)
+					   ? feedback_seconds(c, pace, number)
+					   : step_weights(unit, (enum xfp_stamp)s) * kind->weight[s] +
+						     (s == XFP_STAMP_SURVEY ? pace->scan * all_weights(unit) : 0);
 	return seconds + pace->unit * (state->decided ? 1 / stages_of_a_unit(parameters) : 1);
+}
+
+double xfp_plan_pace_layers(const struct xfp_conversion *c)
+{
+	const struct xfp_calibration *calibration = &c->layers.calibration;
+	double sum = calibration->generating;
+
+	for (uint32_t i = 0; calibration->seconds && i < c->layers.count; i++)
+		sum += xfp_layer_is_missing(&c->layers.state[i]) ? calibration->seconds[i] : 0;
+	return sum;
 }
 
 double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, unsigned jobs)
 {
 	unsigned processors = xfp_processors(), threads = xfp_stage_threads(jobs, c->units.todo);
-	double sum = 0, longest = 0;
+	double sum = xfp_plan_pace_layers(c), longest = 0;
 
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
 		double seconds = c->units.state[i].done ? 0 : unit_seconds(c, pace, i);

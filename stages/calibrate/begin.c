@@ -24,6 +24,7 @@
 #include "model/text.h"
 #include "schemas/calibration.h"
 #include "stages/calibrate/layer.h"
+#include "stages/calibrate/pace.h"
 #include "stages/calibrate/self.h"
 #include "stages/calibrate/windows.h"
 #include "stages/settings/data.h"
@@ -370,6 +371,14 @@ static enum xfp_status write_calibration(struct beginning *b, const char *work, 
 		status = status ? status : xfp_no_memory(err);
 	c->notes = b->notes.bytes;
 	b->notes = (struct xfp_text){ .stream = NULL };
+	if (!status && b->options->pace) {
+		c->seconds = calloc(c->layers + (size_t)1, sizeof *c->seconds);
+		status = c->seconds ? xfp_calibrate_seconds(&b->model, c->windows, c->length, c->seconds,
+							    &c->generating, err)
+				    : xfp_no_memory(err);
+		if (!b->options->self_length)
+			c->generating = 0;
+	}
 	if (!status)
 		remove_stamps(b);
 	if (status || (status = xfp_calibration_write(work, c, err)))

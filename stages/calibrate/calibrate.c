@@ -37,6 +37,7 @@ int main(int argc, char **argv)
 		{ .name = "self-length",
 		  .text = "with zeros, as many as --self has tokens, for estimates",
 		  .set = &o.self_length },
+		{ .name = "pace", .text = "with --begin, predict times, for estimates", .set = &o.pace },
 		{ .name = "token-count",
 		  .value = "N",
 		  .text = "number of tokens (default: 32768, or more with many experts)",

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/sha256.h"
+#include "base/system/processors.h"
 #include "cache/key.h"
 #include "model/batching.h"
 #include "model/forward/description_text.h"
@@ -260,6 +261,14 @@ uint64_t xfp_calibrate_layer_bytes(const struct xfp_description *description, ui
 		max = bytes > max ? bytes : max;
 	}
 	return max;
+}
+
+uint64_t xfp_calibrate_portions(const struct xfp_description *description, uint32_t layer, uint64_t windows,
+				uint64_t length)
+{
+	struct portion portion = { description, layer, length, xfp_processors() };
+
+	return xfp_divide_up(windows, windows_per_portion(&portion, windows, 0));
 }
 
 static enum xfp_status read_stream(struct layer_run *run, uint64_t first, const struct xfp_forward *view, float *x,

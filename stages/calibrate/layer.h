@@ -12,5 +12,8 @@ enum xfp_status xfp_calibrate_layer(struct xfp_job *job, struct xfp_error *err);
  * ledger come on top. */
 uint64_t xfp_calibrate_layer_bytes(const struct xfp_description *description, uint64_t windows, uint64_t length,
 				   unsigned threads);
+/* Portions of windows that the step of a layer computes one after the other, with the default limit. */
+uint64_t xfp_calibrate_portions(const struct xfp_description *description, uint32_t layer, uint64_t windows,
+				uint64_t length);
 
 #endif

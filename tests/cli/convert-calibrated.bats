@@ -417,6 +417,8 @@ exec "$real" "$@"'
 	[[ $output == *"layers   4 of 4 layers to compute for 4096 tokens"* ]]
 	[[ $output == *"time     about "* ]]
 	xfp plan --json m "${small_text[@]}" "${two_bits[@]}" --cache c >plan
+	xfp plan --json m --calibrate-self "${small_text[@]:1}" "${two_bits[@]}" --cache c >self
+	xfp plan --json m "${two_bits[@]}" --cache c >without
 	kept m out.xfp "${small_text[@]}" --cache c
 	query "SELECT bytes FROM artifacts JOIN layer_inputs USING (key) ORDER BY layer" c >bytes
 	"$PYTHON" - <<-'EOF'
@@ -426,6 +428,10 @@ exec "$real" "$@"'
 	assert len(layers) == plan["calibration"]["layers"] == plan["calibration"]["layers_missing"] == 4, plan
 	assert abs(plan["calibration"]["bytes"] - bytes) < .04 * bytes, (plan, bytes)
 	assert plan["disk"]["cache"] > bytes
+	time, own = plan["time"], json.load(open("self"))["time"]
+	assert .01 < time["layers"] < own["layers"] and time["layers"] < time["processors"] * time["seconds"], (time, own)
+	without = json.load(open("without"))["time"]
+	assert without["layers"] == 0 and without["seconds"] < time["seconds"], (without, time)
 	EOF
 	rm -r out.xfp.work
 	xfp convert -n m -o out.xfp "${small_text[@]}" "${two_bits[@]}" >plan

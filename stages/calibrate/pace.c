@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/calibrate/pace.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "model/forward/numbers.h"
+#include "model/forward/product.h"
+#include "stages/calibrate/capture.h"
+#include "stages/calibrate/layer.h"
+
+#define ROWS XFP_PRODUCT_ROWS
+#define VECTORS XFP_PRODUCT_VECTORS
+#define MAX_COLS 4096u
+#define MIN_SECONDS .02
+
+#define HEAD 128
+#define SEEN 256
+
+#define SECONDS_PER_VALUE 6e-9  /* to prepare an element of a vector for a product; an activation takes as long as */
+#define ACTIVATION 3            /* so many of them */
+#define SECONDS_PER_WEIGHT 4e-9 /* to read it as f32, which one thread does */
+#define SECONDS_PER_BYTE 2e-9   /* to write inputs */
+#define DIGESTS 2               /* of weights, at two bytes each */
+#define SECONDS_PER_DIGEST 1e-9
+
+/* CPU time: other processes do not matter. */
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Measure a product of a row's element and a vector's. */
+static enum xfp_status measure_product(size_t cols, double *seconds, struct xfp_error *err)
+{
+	float *w = calloc(ROWS * cols, sizeof *w), *panels = calloc(xfp_panels_size(VECTORS, cols), sizeof *panels);
+	float *y = calloc(ROWS * VECTORS, sizeof *y);
+	double *scratch = calloc(XFP_PRODUCT_SCRATCH, sizeof *scratch), began = now(), products = 0;
+	bool good = w && panels && y && scratch;
+
+	while (good && (*seconds = now() - began) < MIN_SECONDS) {
+		xfp_product_rows(w, ROWS, cols, panels, VECTORS, scratch, y, ROWS);
+		products += (double)ROWS * VECTORS * (double)cols;
+	}
+	*seconds /= products;
+	free(w);
+	free(panels);
+	free(y);
+	free(scratch);
+	return good ? XFP_OK : xfp_no_memory(err);
+}
+
+/* Measure a product of attention, as attention.c computes it: half are of scores, half of values. */
+static double measure_mixing(void)
+{
+	static float keys[HEAD][SEEN], values[SEEN][HEAD];
+	double score[SEEN], sum[HEAD] = { 0 }, began = now(), products = 0, seconds;
+	volatile double result = 0;
+
+	while ((seconds = now() - began) < MIN_SECONDS) {
+		memset(score, 0, sizeof score);
+		for (size_t i = 0; i < HEAD; i++)
+			for (size_t j = 0; j < SEEN; j++)
+				score[j] += (double)values[1][i] * keys[i][j];
+		for (size_t j = 0; j < SEEN; j++)
+			score[j] = xfp_exp(score[j]);
+		for (size_t j = 0; j < SEEN; j++)
+			for (size_t i = 0; i < HEAD; i++)
+				sum[i] += score[j] * values[j][i];
+		result += sum[0];
+		products += 2.0 * HEAD * SEEN;
+	}
+	return seconds / products;
+}
+
+/* The work of a token in a layer, and the layer's weights. */
+struct work {
+	double products, weights;
+	double values; /* elements of vectors that are multiplied */
+	double mixing; /* products of attention scores and values, or with the state of linear attention */
+};
+
+struct pace {
+	double product, mixing; /* seconds of one */
+};
+
+static struct work attention_work(const struct xfp_description *d, const struct xfp_layer *layer, uint64_t length)
+{
+	const double heads = (double)d->heads * d->head_dim, others = 2.0 * d->kv_heads * d->head_dim;
+	/* The positions that a token sees, on average. */
+	const double all = (double)length / 2, seen = layer->window && layer->window < all ? layer->window : all;
+	struct work work = { .weights = d->hidden * (heads * (d->output_gate ? 3 : 2) + others) };
+
+	work.products = work.weights;
+	work.values = 3.0 * d->hidden + heads;
+	work.mixing = 2 * heads * seen;
+	return work;
+}
+
+static struct work delta_work(const struct xfp_description *d)
+{
+	const struct xfp_delta *delta = &d->delta;
+	const double values = (double)delta->value_heads * (double)delta->value_dim;
+	struct work work = { .weights = d->hidden * ((double)xfp_delta_channels(delta) + 2 * values +
+						     2 * (double)delta->value_heads) };
+
+	work.products = work.weights;
+	work.values = 4.0 * d->hidden + values;
+	work.mixing = 3 * values * (double)delta->key_dim;
+	return work;
+}
+
+static struct work layer_work(const struct xfp_description *d, uint32_t number, uint64_t length)
+{
+	const struct xfp_layer *layer = &d->layer[number];
+	struct work work = layer->delta ? delta_work(d) : attention_work(d, layer, length);
+	const double expert = 3.0 * d->hidden * d->expert_intermediate, dense = 3.0 * d->hidden * d->intermediate;
+	const double router = (double)d->hidden * d->experts, shared = 3.0 * d->hidden * d->shared_intermediate;
+
+	work.products += layer->experts ? expert * d->experts_per_token + router + shared : dense;
+	work.weights += layer->experts ? expert * d->experts + router + shared : dense;
+	work.values += layer->experts ? d->experts_per_token * (2.0 * d->hidden + d->expert_intermediate) +
+						3.0 * d->hidden + d->shared_intermediate
+				      : 2.0 * d->hidden + d->intermediate;
+	work.values += ACTIVATION *
+		       (layer->experts ? (double)d->experts_per_token * d->expert_intermediate + d->shared_intermediate
+				       : d->intermediate);
+	return work;
+}
+
+/* Seconds of a token in a layer, besides reading weights. */
+static double token_seconds(const struct work *work, const struct pace *pace)
+{
+	return work->products * pace->product + work->mixing * pace->mixing + work->values * SECONDS_PER_VALUE;
+}
+
+/* Each step reads all weights that one of the windows needs. */
+static double generating_seconds(const struct xfp_description *d, uint64_t windows, uint64_t length,
+				 const struct pace *pace)
+{
+	const double head = (double)d->vocabulary * d->hidden;
+	double token = head * pace->product, weights = head;
+
+	for (uint32_t i = 0; i < d->layers; i++) {
+		struct work work = layer_work(d, i, length);
+
+		token += token_seconds(&work, pace);
+		weights += work.weights;
+	}
+	return (double)windows * (double)length * token + (double)length * weights * SECONDS_PER_WEIGHT;
+}
+
+enum xfp_status xfp_calibrate_seconds(const struct xfp_model *model, uint64_t windows, uint64_t length, double *seconds,
+				      double *generating, struct xfp_error *err)
+{
+	const struct xfp_description *d = model->description;
+	const double tokens = (double)windows * (double)length;
+	struct pace pace = { .mixing = measure_mixing() };
+	enum xfp_status status = measure_product(d->hidden < MAX_COLS ? d->hidden : MAX_COLS, &pace.product, err);
+
+	for (uint32_t i = 0; i < d->layers; i++) {
+		const struct work work = layer_work(d, i, length);
+		const double bytes = (double)xfp_capture_bytes(d, i) + (4 + sizeof(float)) * (double)d->hidden;
+		const double portions = (double)xfp_calibrate_portions(d, i, windows, length);
+
+		seconds[i] = tokens * (token_seconds(&work, &pace) + bytes * SECONDS_PER_BYTE) +
+			     work.weights * (portions * SECONDS_PER_WEIGHT + 2 * DIGESTS * SECONDS_PER_DIGEST);
+	}
+	seconds[d->layers] = tokens * (double)d->hidden * 2 * SECONDS_PER_BYTE;
+	*generating = generating_seconds(d, windows, length, &pace);
+	return status;
+}
