@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conversion/ingest.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/printable.h"
+#include "base/text/text.h"
 #include "conversion/drop_cache.h"
 #include "conversion/progress.h"
 #include "conversion/state/layers.h"
 #include "conversion/state/sources.h"
+#include "stages/work/fit_note.h"
 #include "stages/work/stage_progress.h"
 #include "stages/work/verified.h"
 
@@ -98,6 +102,30 @@ static enum xfp_status ingest_layer_event(struct xfp_conversion *c, const struct
 	return XFP_OK;
 }
 
+/* Report a unit whose inputs are always zero, and count matrices that no token reached. */
+static void ingest_note(struct xfp_conversion *c, const struct xfp_event *event)
+{
+	const struct xfp_ledger_unit *unit = &c->units.ledger->units[event->unit];
+	struct xfp_fit_note note;
+	char *text;
+
+	if (!xfp_fit_note_read(event, &note) || c->events.leftovers)
+		return;
+	c->events.unreached += note.unreached;
+	c->events.unreached_units += note.unreached > 0;
+	if (!note.zero || c->request->quiet)
+		return;
+	text = unit->experts > 1 ? xfp_formatted("note: %s: the inputs of %" PRIu32 " of its %" PRIu32
+						 " matrices are always zero; these are fitted as without calibration",
+						 xfp_printable(unit->name).text, note.zero, unit->experts)
+				 : xfp_formatted("note: %s: its input is always zero; it is fitted as without "
+						 "calibration",
+						 xfp_printable(unit->name).text);
+	if (text)
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_MESSAGE, .text = text);
+	free(text);
+}
+
 static enum xfp_status ingest_event(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)
 {
 	bool made = !strcmp(event->outcome, "made"), ours = event->unit < c->units.ledger->unit_count;
@@ -124,6 +152,7 @@ static enum xfp_status ingest_event(struct xfp_conversion *c, const struct xfp_e
 	if ((stamp = xfp_step_named(event->stage)) == XFP_STAMPS)
 		return XFP_OK;
 	if (made) {
+		ingest_note(c, event);
 		state->made |= 1u << stamp;
 		state->seconds += event->seconds;
 	}

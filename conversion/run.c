@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/system/mapped.h"
+#include "base/text/text.h"
 #include "conversion/disk_space.h"
 #include "conversion/drop_cache.h"
 #include "conversion/ingest.h"
@@ -15,6 +16,8 @@
 #include "conversion/progress.h"
 #include "conversion/run_calibrate.h"
 #include "conversion/run_make.h"
+#include "conversion/state/layers.h"
+#include "conversion/todo.h"
 
 #define MAX_REPETITIONS 3
 
@@ -31,6 +34,40 @@ static void follow_bundle(void *conversion)
 	const struct xfp_conversion *c = conversion;
 
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_BUNDLE);
+}
+
+static void note(const struct xfp_conversion *c, char *text)
+{
+	if (text && !c->request->quiet)
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_MESSAGE, .text = text);
+	free(text);
+}
+
+/* Report layers that are computed although all their units are done: their inputs were removed, and a layer after them
+ * needs its own again. */
+static void report_recomputed(const struct xfp_conversion *c)
+{
+	uint32_t first = c->layers.count, again = 0;
+
+	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++)
+		if (xfp_unit_needs_inputs(c, u) && xfp_layers_of(c, u) < first)
+			first = xfp_layers_of(c, u);
+	for (uint32_t i = 0; i < first && first < c->layers.count; i++)
+		again += xfp_layer_is_missing(&c->layers.state[i]);
+	if (again)
+		note(c, xfp_formatted("note: the inputs of %" PRIu32 " layer%s before layer %" PRIu32
+				      " were removed when their units were done, and are computed again",
+				      again, again == 1 ? "" : "s", first));
+}
+
+static void report_unreached(struct xfp_conversion *c)
+{
+	if (c->events.unreached)
+		note(c, xfp_formatted("note: no calibration token reached %" PRIu32 " expert matri%s of %" PRIu32
+				      " unit%s; the inputs of the other experts take their place",
+				      c->events.unreached, c->events.unreached == 1 ? "x" : "ces",
+				      c->events.unreached_units, c->events.unreached_units == 1 ? "" : "s"));
+	c->events.unreached = c->events.unreached_units = 0;
 }
 
 /* Run make for the units in todo.mk. On failure, the stages have reported the cause; make only knows that one
@@ -104,8 +141,10 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 		status = xfp_check_disk_space(c, err);
 		c->place.refused = status && !again;
 	}
-	if (!status)
+	if (!status) {
 		xfp_drop_fits(c);
+		report_recomputed(c);
+	}
 	/* With a goal, the missing artifacts depend on measurements: each iteration is closer to the end. */
 	for (bool nearer = missing; !status && nearer && !c->signals->interrupted;) {
 		uint32_t steps = c->solved.steps;
@@ -121,6 +160,7 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 	}
 	xfp_drop_fits(c);
 	xfp_record_units(c);
+	report_unreached(c);
 	/* Check the files first: a changed file explains why units are not current. */
 	if (!status)
 		status = xfp_ledger_check_files(c->units.ledger, err);

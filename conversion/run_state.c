@@ -13,6 +13,7 @@
 
 #include "conversion/progress.h"
 #include "schemas/calibration.h"
+#include "stages/work/fit_note.h"
 #include "stages/work/stage_progress.h"
 #include "stages/work/verified.h"
 
@@ -69,7 +70,7 @@ static void reset_units(struct xfp_run_state *s)
 	free(s->units);
 	s->units = NULL;
 	s->events_read = 0;
-	s->layers_done = s->layer = 0;
+	s->layers_done = s->layer = s->unreached = s->zero = 0;
 }
 
 static enum xfp_status read_ledger(struct xfp_run_state *s, struct xfp_error *err)
@@ -185,6 +186,7 @@ static void apply_event(struct xfp_run_state *s, const struct xfp_event *event)
 {
 	bool whole = event->unit == XFP_NO_UNIT, made = !strcmp(event->outcome, "made");
 	struct xfp_unit_progress *unit;
+	struct xfp_fit_note fitted;
 	double share;
 
 	if (xfp_is_layer(event->unit))
@@ -196,6 +198,10 @@ static void apply_event(struct xfp_run_state *s, const struct xfp_event *event)
 		return;
 	}
 	unit = whole ? NULL : &s->units[event->unit];
+	if (made && xfp_fit_note_read(event, &fitted)) {
+		s->unreached += fitted.unreached;
+		s->zero += fitted.zero;
+	}
 	if (event->status && event->status != XFP_DAMAGED && event->status != XFP_WANT_EXTENDED &&
 	    event->status != XFP_CHANGED)
 		note(unit ? &unit->failure : &s->failure, event);

@@ -37,6 +37,7 @@ struct xfp_run_state {
 	uint32_t layers;            /* steps of the calibration; 0: none, or not yet */
 	uint32_t *layer_of;         /* the layer of each unit, UINT32_MAX: none; NULL: not yet */
 	uint32_t layers_done;       /* up to the last whose inputs exist or have been used */
+	uint32_t unreached, zero;   /* matrices of units fitted in this run: struct xfp_fit_note */
 	uint32_t layer;             /* the one whose stage is running, plus 1; 0: none */
 	double layer_share;         /* finished share of that stage */
 	struct xfp_event *failure;  /* failure of a layer, or of a step of the whole run; NULL: none */

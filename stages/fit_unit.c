@@ -6,6 +6,7 @@
 #include "stages/quantize/candidates.h"
 #include "stages/quantize/rows.h"
 #include "stages/quantize/threads.h"
+#include "stages/work/fit_note.h"
 
 #define WIDE 16384
 
@@ -198,6 +199,16 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 	return status;
 }
 
+/* Report matrices that their inputs say nothing about. */
+static void report(const struct unit_fit *u)
+{
+	struct xfp_fit_note note = { .unreached = u->moments.unreached };
+
+	for (uint32_t i = 0; u->moments.zero && i < u->moments.matrices; i++)
+		note.zero += u->moments.zero[i];
+	xfp_fit_note_write(&note, &u->job->event);
+}
+
 enum xfp_status xfp_fit_unit(struct xfp_job *job, enum xfp_fit_kind kind, const struct xfp_fit_methods *methods,
 			     const struct xfp_layer_inputs *inputs, struct xfp_error *err)
 {
@@ -215,6 +226,8 @@ enum xfp_status xfp_fit_unit(struct xfp_job *job, enum xfp_fit_kind kind, const 
 		status = xfp_key_fit_kind(kind, u.outliers_key, inputs ? inputs->key : "", &job->parameters, &key, err);
 	if (!status)
 		status = xfp_job_make(job, stamp, &key, fill, &u, err);
+	if (!status)
+		report(&u);
 	if (!status)
 		status = xfp_job_stamp(job, stamp, key.hex, err);
 	xfp_key_free(&key);

@@ -115,6 +115,8 @@ stages_libstages_a_SOURCES = \
 	stages/work/describe.h \
 	stages/work/fits.c \
 	stages/work/fits.h \
+	stages/work/fit_note.c \
+	stages/work/fit_note.h \
 	stages/work/moving.c \
 	stages/work/moving.h \
 	stages/work/produce.c \

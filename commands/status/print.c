@@ -75,6 +75,11 @@ static void print_progress(FILE *out, const struct xfp_run_state *s)
 		s->ledger->unit_count, s->done - s->done_fresh);
 	if (s->layers)
 		fprintf(out, "layers   %" PRIu32 " of %" PRIu32 " calibrated\n", s->layers_done, s->layers);
+	if (s->unreached || s->zero)
+		fprintf(out,
+			"         %" PRIu32 " matrices of experts without tokens, %" PRIu32
+			" whose inputs are always zero\n",
+			s->unreached, s->zero);
 	fprintf(out, "weights  %d%%, %s\n",
 		s->weights > 0 ? (int)((s->cached + s->fresh) / s->weights * 100 + 1e-6) : 100, text);
 }
@@ -251,6 +256,8 @@ static json_t *run_json(const struct xfp_run_state *s)
 			       { "weights_cached", xfp_json_count((uint64_t)s->cached) },
 			       { "layers", s->layers ? xfp_json_count(s->layers) : json_null() },
 			       { "layers_done", s->layers ? xfp_json_count(s->layers_done) : json_null() },
+			       { "unreached_matrices", s->layers ? xfp_json_count(s->unreached) : json_null() },
+			       { "zero_input_matrices", s->layers ? xfp_json_count(s->zero) : json_null() },
 			       { "rate", json_real(rate) }, { "eta_seconds", left < 0 ? json_null() : json_real(left) },
 			       { "classes", classes }, { "in_flight", flight }, { "failures", failures },
 			       { "verified", verified_json(s) }, { "log", log ? xfp_json_text(log) : NULL },

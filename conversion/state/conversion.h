@@ -86,16 +86,18 @@ struct xfp_solved {
 
 /* What the stages' events have reported so far. */
 struct xfp_conversion_events {
-	uint64_t read;           /* bytes of the events file that were read */
-	bool leftovers;          /* the events are those of an earlier run */
-	bool damaged;            /* a stage removed a damaged artifact */
-	bool changed;            /* weights were not those that had been digested */
-	bool torn;               /* lines of the events were damaged; reported once */
-	uint32_t failures;       /* other failed stages */
-	uint32_t failed_layer;   /* the first layer whose stage failed, plus 1; 0: none */
-	enum xfp_status failure; /* the status of the first of them */
-	bool manifest_outdated;  /* the manifest could not be written; reported once */
-	bool record_lost;        /* the manifest lacks units of this run; reported once */
+	uint64_t read;            /* bytes of the events file that were read */
+	bool leftovers;           /* the events are those of an earlier run */
+	bool damaged;             /* a stage removed a damaged artifact */
+	bool changed;             /* weights were not those that had been digested */
+	bool torn;                /* lines of the events were damaged; reported once */
+	uint32_t failures;        /* other failed stages */
+	uint32_t failed_layer;    /* the first layer whose stage failed, plus 1; 0: none */
+	enum xfp_status failure;  /* the status of the first of them */
+	uint32_t unreached;       /* matrices that were fitted, and that no calibration token reached; */
+	uint32_t unreached_units; /* units that have them */
+	bool manifest_outdated;   /* the manifest could not be written; reported once */
+	bool record_lost;         /* the manifest lacks units of this run; reported once */
 };
 
 /* The progress of the units, in weights and seconds (progress.h). */

@@ -65,7 +65,8 @@ enum xfp_status xfp_second_moments_init(struct xfp_second_moments *m, const stru
 					  .threads = threads };
 	m->of = calloc(m->matrices, sizeof *m->of);
 	m->training_rows = calloc(m->matrices, sizeof *m->training_rows);
-	if (!m->of || !m->training_rows)
+	m->zero = calloc(m->matrices, sizeof *m->zero);
+	if (!m->of || !m->training_rows || !m->zero)
 		return xfp_no_memory(err);
 	if ((status = find_inputs(m, ledger, found, err)) || !*found)
 		return status;
@@ -84,6 +85,7 @@ void xfp_second_moments_free(struct xfp_second_moments *m)
 {
 	free(m->of);
 	free(m->training_rows);
+	free(m->zero);
 	free(m->sum);
 	free(m->stack);
 	free(m->squares);
@@ -335,6 +337,7 @@ enum xfp_status xfp_second_moments_compute(struct xfp_second_moments *m, uint32_
 	source.own = m->training_rows[matrix] ? m->own_diagonal : NULL;
 	source.stack = m->stacked ? m->stack_diagonal : NULL;
 	scale = xfp_feedback_scale(&source);
+	m->zero[matrix] = !(scale > 0);
 	source.own = m->training_rows[matrix] ? own : NULL;
 	source.stack = m->stack;
 	source.balance += f->first;

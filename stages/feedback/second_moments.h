@@ -36,6 +36,7 @@ struct xfp_second_moments {
 	uint64_t *training_rows;   /* [matrices] their number */
 	uint64_t all;              /* number of training rows of the stack */
 	uint32_t unreached;        /* matrices without training rows */
+	bool *zero;                /* [matrices] all its inputs are zero; known once H is computed */
 	bool stacked;              /* H is blended with that of the stack */
 
 	struct xfp_moments_of own_of, stack_of;

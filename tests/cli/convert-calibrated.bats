@@ -368,6 +368,7 @@ remove_kind() { # KIND
 	done
 	run -0 xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}"
 	[[ $output == *"making the missing artifacts again"* ]]
+	[[ $output == *"note: the inputs of 1 layer before layer 1 were removed when their units were done, and are computed again"* ]]
 	[ "$(sha out.xfp)" = "$expected" ]
 	[ "$(layers_run out.xfp | grep -c ' made')" -ge 1 ]
 }
@@ -467,4 +468,23 @@ exec "$real" "$@"'
 	[[ $output == *"XFP_CALIBRATE: mode v2 has no calibration"* ]]
 	XFP_CALIBRATE=self XFP_CALIBRATE_TEXT=numbers.txt run -2 xfp convert m -o no.xfp
 	[[ $output == *"XFP_CALIBRATE_TEXT, XFP_CALIBRATE_IDS and XFP_CALIBRATE=self contradict one another"* ]]
+}
+
+@test "notes: experts that no token reached, and inputs that are always zero" {
+	"$PYTHON" - <<-'EOF'
+	import json, struct
+	with open("m/model.safetensors", "r+b") as file:
+	    size = struct.unpack("<Q", file.read(8))[0]
+	    begin, end = json.loads(file.read(size))["model.layers.1.post_attention_layernorm.weight"]["data_offsets"]
+	    file.seek(8 + size + begin)
+	    file.write(bytes(end - begin))
+	EOF
+	run -0 xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}"
+	[[ $output == *"note: model.layers.1.mlp.experts"*"gate"*": the inputs of "*" matrices are always zero; these are fitted as without calibration"* ]]
+	[[ $output == *"note: no calibration token reached "*" expert matrices of 3 units; the inputs of the other experts take their place"* ]]
+	xfp status out.xfp | grep -q "^         [0-9]* matrices of experts without tokens, [0-9]* whose inputs are always zero"
+	[ "$(xfp status --json out.xfp | "$PYTHON" -c 'import json, sys
+status = json.load(sys.stdin)["runs"][0]
+print(status["unreached_matrices"] > 0 and status["zero_input_matrices"] > 0)')" = True ]
+	xfp verify --source m out.xfp
 }
