@@ -3,6 +3,10 @@
 # Shared by the tests of conversions. Models are tiny: a mixture of experts of one layer has eight units.
 
 bats_require_minimum_version 1.5.0
+
+# LeakSanitizer of clang 14 crashes at the exit of some programs that have OpenMP threads; unit tests check for leaks.
+[ -z "${XFP_TEST_SANITIZERS:-}" ] || export ASAN_OPTIONS=detect_leaks=0
+
 : "${PYTHON:?is to name an interpreter that has numpy, as make check does}"
 
 # Most tests use the simplest mode, and layers only: embeddings are kept, and a head becomes fp8. Tests of other
