@@ -195,8 +195,9 @@ static bool add_toggled(struct xfp_characters *set, struct xfp_characters *base,
 
 	xfp_characters_sort(base);
 	while (i < 2 * base->count || k < count) {
-		const struct xfp_character_range *range = &base->range[i / 2];
-		uint32_t a = i == 2 * base->count ? UINT32_MAX : i % 2 ? range->last + 1 : range->first;
+		uint32_t a = i == 2 * base->count ? UINT32_MAX
+			     : i % 2              ? base->range[i / 2].last + 1
+						  : base->range[i / 2].first;
 		uint32_t b = k == count ? UINT32_MAX : change[k], at = a < b ? a : b;
 
 		i += a == at;
