@@ -90,6 +90,15 @@ static void tidy_moved(const struct xfp_conversion *c)
 	xfp_moving_discard(c->request->work, c->request->out);
 }
 
+/* Find the layers that prepared units need. */
+static enum xfp_status settle_layers(struct xfp_conversion *c, struct xfp_error *err)
+{
+	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
+		if (xfp_unit_needs_inputs(c, i))
+			xfp_layers_need(c, i);
+	return xfp_layers_settle(c, err);
+}
+
 static enum xfp_status prepare_all(struct xfp_conversion *c, bool check, struct xfp_error *err)
 {
 	enum xfp_status status;
@@ -116,11 +125,8 @@ static enum xfp_status prepare_all(struct xfp_conversion *c, bool check, struct 
 		else
 			c->units.todo++;
 	}
-	for (uint32_t i = 0; !status && i < c->units.ledger->unit_count; i++)
-		if (xfp_unit_needs_inputs(c, i))
-			xfp_layers_need(c, i);
 	if (!status)
-		status = xfp_layers_settle(c, err);
+		status = settle_layers(c, err);
 	if (c->place.manifest && !check)
 		xfp_manifest_commit(c->place.manifest, NULL);
 	return status;
@@ -152,8 +158,12 @@ enum xfp_status xfp_prepare_units(struct xfp_conversion *c, bool check, struct x
 
 enum xfp_status xfp_prepare_surveys(struct xfp_conversion *c, struct xfp_error *err)
 {
-	enum xfp_status status = xfp_goal_list_surveys(c, err);
+	enum xfp_status status = xfp_layers_prepare(c, false, err);
 
+	if (!status)
+		status = xfp_goal_list_surveys(c, err);
+	if (!status)
+		status = settle_layers(c, err);
 	return status ? status : write_all(c, err);
 }
 

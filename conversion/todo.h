@@ -4,9 +4,11 @@
  *
  *   FIT_UNITS, PACK_UNITS    the units that are not done, by plan
  *   SURVEY_UNITS             with a goal: units to survey first
+ *   SCALED_UNITS             units to survey whose outputs must be predicted with the inputs of their layer
  *   CALIBRATED_UNITS         units that are not done and need the inputs of their layer, which are not in FIT_UNITS
  *   LAYERS                   layers whose inputs must be computed
- *   u000012-tried: | l000003-inputs    order: units after their layer, layers one after the other,
+ *   u000012-scales: | l000003-inputs   order: surveys and
+ *   u000012-tried: | l000003-inputs    units after their layer, layers one after the other,
  *   l000005-inputs: | u000012-tried    and at most one ahead of the units that are in work
  */
 #ifndef XFP_TODO_H
@@ -19,8 +21,8 @@
 /* Write todo.mk to the work folder. Requires prepared units. */
 enum xfp_status xfp_todo_write(const struct xfp_conversion *c, struct xfp_error *err);
 
-/* Whether the unit has fits to make, and therefore needs the inputs of its layer, if it has one. Packing a decided unit
- * needs only its fits. */
+/* Whether the unit has fits to make, or scales if a goal surveys it, and therefore needs the inputs of its layer, if it
+ * has one. Packing a decided unit needs only its fits. */
 bool xfp_unit_needs_inputs(const struct xfp_conversion *c, uint32_t unit);
 
 /* The most units that make can have in work at the same time. */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # graph.mk - one target a unit. It runs inside a work folder, after `xfp prepare` wrote todo.mk there:
-# FIT_UNITS, PACK_UNITS and SURVEY_UNITS, the units that are not finished. Each goes through the whole of its chain at
+# FIT_UNITS, PACK_UNITS, SURVEY_UNITS and SCALED_UNITS, the units that are not finished. Each goes through the whole of its chain at
 # once, so that under -j N there are N units in flight and a stage finds what the one before it read and
 # wrote in the page cache. With --calibrate, CALIBRATED_UNITS have such a chain, too, which begins once the inputs of
 # their layer exist, and LAYERS are the layers whose inputs do not.
@@ -18,14 +18,19 @@ include todo.mk
 fit_targets = $(FIT_UNITS:%=%-packed)
 pack_targets = $(PACK_UNITS:%=%-packed)
 survey_targets = $(SURVEY_UNITS:%=%-survey)
+scale_targets = $(SCALED_UNITS:%=%-scales)
 calibrated_targets = $(CALIBRATED_UNITS:%=%-packed)
 
 .PHONY: units
-units: $(survey_targets) $(fit_targets) $(pack_targets) $(calibrated_targets)
+units: $(survey_targets) $(scale_targets) $(fit_targets) $(pack_targets) $(calibrated_targets)
 
 # With a goal, all units are surveyed first; xfp prepare then lists the work that follows.
 $(survey_targets): %-survey:
 	xfp-survey $*
+
+# With --calibrate the survey also predicts outputs, once the inputs of the unit's layer exist.
+$(scale_targets): %-scales:
+	$(if $(LAYERS),nice )xfp-survey $*
 
 $(fit_targets): %-packed:
 	+$(MAKE) --no-print-directory -f "$$XFP_PIPELINES/unit.mk" UNIT=$*

@@ -25,6 +25,7 @@
 #define FIT_LIBRARY 700u       /* extra tables of a candidate with a library */
 #define FIT_CODES 1200u        /* extra tables of a candidate with codes */
 #define CHOICE_FIXED 2600u     /* attributes only */
+#define SCALES_FIXED 2200u     /* attributes only */
 #define PACKED_FIXED 5700u     /* attributes and digests */
 #define PACKED_MATRIX 80u      /* struct xfp_packed_matrix */
 #define MANIFEST_FIXED 98304u  /* schema, first pages */
@@ -160,7 +161,7 @@ static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xf
 
 /* Bytes of artifacts: of one unit that is not done, or the sum over all. */
 struct artifact_bytes {
-	uint64_t small;  /* survey and choice, which are kept */
+	uint64_t small;  /* survey, scales and choice, which are kept */
 	uint64_t fits;   /* --drop-cache removes these once the unit is packed */
 	uint64_t packed; /* --drop-cache removes this once it is in the bundle */
 	uint64_t inputs; /* by which inputs of layers, which are removed, raise the peak */
@@ -181,6 +182,8 @@ static struct artifact_bytes unit_artifacts(const struct xfp_estimate_input *all
 	if (unit->plan == XFP_PLAN_FIT) {
 		if (xfp_step_wanted(&measured, XFP_STAMP_SURVEY, false))
 			bytes[XFP_STAMP_SURVEY] = survey_artifact(unit, &measured);
+		if (bytes[XFP_STAMP_SURVEY] && coded)
+			bytes[XFP_STAMP_SCALES] = file(SCALES_FIXED);
 		bytes[XFP_STAMP_OUTLIERS] = outliers_artifact(unit, estimate.outliers);
 		for (enum xfp_stamp s = XFP_STAMP_SURVEY; s < XFP_STAMPS; s++)
 			if (xfp_steps[s].fit && xfp_step_wanted(&measured, s, estimate.extended))
@@ -193,7 +196,7 @@ static struct artifact_bytes unit_artifacts(const struct xfp_estimate_input *all
 		if (!bytes[s] || all->units[number].in_store >> s & 1)
 			continue;
 		*(s == XFP_STAMP_PACKED                            ? &sum.packed
-		  : s == XFP_STAMP_SURVEY || s == XFP_STAMP_CHOICE ? &sum.small
+		  : s <= XFP_STAMP_SCALES || s == XFP_STAMP_CHOICE ? &sum.small
 								   : &sum.fits) += bytes[s];
 		sum.files++;
 	}

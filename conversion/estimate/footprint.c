@@ -163,7 +163,7 @@ static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xf
 /* Bytes of a survey in addition to its coefficients: the sampled rows, their outliers, and the larger of its two
  * fits. */
 static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct xfp_ledger_unit *unit,
-			     unsigned threads)
+			     unsigned threads, bool fed)
 {
 	uint64_t rows = xfp_survey_rows(unit), weights = rows * unit->cols, max = 0;
 	struct xfp_ledger_unit sample = *unit;
@@ -183,6 +183,15 @@ static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct
 			results += threads * xfp_groups_thread(list, count, unit->cols) +
 				   xfp_groups_libraries(list, count);
 		max = results > max ? results : max;
+	}
+	if (fed) {
+		uint64_t training,
+			scales = xfp_second_moments_bytes(unit->experts, unit->cols, measured->calibration.tokens,
+							  (int)threads, &training);
+
+		/* Sixteen rows, and errors of as many. */
+		scales += 2 * unit->cols * XFP_LANES * sizeof(float);
+		max = scales > max ? scales : max;
 	}
 	/* Raw rows, and the column and distance of each outlier. */
 	return weights * (xfp_dtype_bits(unit->dtype) / 8) +
@@ -279,7 +288,7 @@ uint64_t xfp_footprint_step(const struct xfp_estimate_input *all, uint32_t numbe
 	if (step == XFP_STAMP_PACKED)
 		bytes += max_pack_bytes(&measured, unit, &estimate, all->units[number].decided, rows, threads);
 	else if (step == XFP_STAMP_SURVEY)
-		bytes += survey_bytes(&measured, unit, threads);
+		bytes += survey_bytes(&measured, unit, threads, xfp_estimate_feedback(all, number));
 	else if (step != XFP_STAMP_OUTLIERS)
 		bytes += fit_bytes(&measured, unit, step, rows, threads, xfp_estimate_feedback(all, number));
 	if (unit->plan == XFP_PLAN_FP8 || estimate.mode == XFP_MODE_FP8)

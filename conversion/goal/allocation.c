@@ -63,7 +63,8 @@ static void add_direct(struct xfp_allocation *s, uint32_t u)
 	free(path);
 }
 
-/* Collect the unit's variants from its survey or an estimate. */
+/* Collect the unit's variants from its survey or an estimate. Their errors are those of outputs, if the unit has inputs
+ * and is surveyed. */
 static enum xfp_status list_variants(struct xfp_allocation *s, uint32_t u, bool check, struct xfp_candidate *list,
 				     struct xfp_error *err)
 {

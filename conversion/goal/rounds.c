@@ -56,8 +56,8 @@ static void store_measured(struct xfp_allocation *s, uint32_t u)
 			share->variants[i].bytes = share->variants[i].bytes + chosen->bytes - before;
 			share->variants[i].exact = true;
 		}
-	now->error = chosen->error;
-	now->cosine = chosen->cos_median;
+	now->error = state->choice.calibrated ? state->choice.output.error : chosen->error;
+	now->cosine = state->choice.calibrated ? state->choice.output.median : chosen->cos_median;
 	now->unfit = !state->choice.met;
 }
 

@@ -13,6 +13,7 @@
 #include "schemas/surveyed.h"
 #include "stages/quantize/decide.h"
 #include "stages/quantize/sample.h"
+#include "stages/quantize/survey.h"
 #include "stages/quantize/target.h"
 #include "stages/quantize/variants.h"
 #include "stages/work/fits.h"
@@ -245,20 +246,17 @@ static enum xfp_status read_scale(void *own, struct xfp_artifact *artifact)
 	return xfp_scales_read(artifact, own, NULL);
 }
 
-/* As xfp_layer_inputs_scale; false if the scales do not exist. */
-static bool scale_candidates(const struct planning *p, struct xfp_candidate *list, uint32_t count)
+/* Turn the survey's measurements of weights into predictions of outputs, if the unit has inputs; false if the scales do
+ * not exist. A unit without candidates has no scales. */
+static bool predict_outputs(const struct planning *p, struct xfp_candidate *list, uint32_t count)
 {
-	const char *inputs = xfp_layers_key(p->c, p->number, &p->parameters);
+	const struct xfp_step *step = &xfp_steps[XFP_STAMP_SCALES];
+	const char *key = p->state->key[XFP_STAMP_SCALES];
 	struct xfp_output_scale scale;
-	struct xfp_key key = { 0 };
-	char *hex = p->state->key[XFP_STAMP_SCALES];
 
-	if (!inputs || !count)
+	if (!count || !xfp_layers_key(p->c, p->number, &p->surveyed))
 		return true;
-	if (!*inputs || xfp_key_scales(p->state->key[XFP_STAMP_SURVEY], inputs, &key, NULL))
-		return false;
-	set_key(hex, &key);
-	if (!have(p, hex) || xfp_present_read(p->c, XFP_SCALES_KIND, XFP_SCALES_VERSION, hex, read_scale, &scale))
+	if (!have(p, key) || xfp_present_read(p->c, step->kind, step->version, key, read_scale, &scale))
 		return false;
 	xfp_survey_scale_apply(&scale, list, count);
 	return true;
@@ -271,7 +269,7 @@ static bool find_target(struct planning *p, const char *key)
 	uint32_t count;
 	bool found = list &&
 		     find_candidates(p, &of_survey, key, &(struct candidate_list){ .list = list, .count = &count }) &&
-		     scale_candidates(p, list, count);
+		     predict_outputs(p, list, count);
 
 	if (found) {
 		expect(p, xfp_target_candidate(list, count, p->unit, &p->policy));
@@ -302,14 +300,20 @@ static enum xfp_status plan_direct(const struct planning *p, struct xfp_error *e
 	return status;
 }
 
+/* Key of the survey, and of its scales if the unit has inputs whose key is known. */
 static enum xfp_status survey_key(const struct planning *p, struct xfp_error *err)
 {
 	const struct xfp_key_source source = xfp_key_source_of(p->unit, p->state->source);
+	const char *inputs = xfp_layers_key(p->c, p->number, &p->surveyed);
 	struct xfp_key key = { 0 };
 	enum xfp_status status = xfp_key_survey(&source, &p->surveyed, &key, err);
 
 	if (!status)
 		set_key(p->state->key[XFP_STAMP_SURVEY], &key);
+	if (status || !inputs || !*inputs)
+		return status;
+	if (!(status = xfp_key_scales(p->state->key[XFP_STAMP_SURVEY], inputs, &key, err)))
+		set_key(p->state->key[XFP_STAMP_SCALES], &key);
 	return status;
 }
 
@@ -485,6 +489,8 @@ enum xfp_status xfp_prepare_survey(struct xfp_conversion *c, uint32_t number, bo
 	*found = find_candidates(&p, &of_survey, p.state->key[XFP_STAMP_SURVEY],
 				 &(struct candidate_list){ .list = list, .count = count });
 	p.state->in_store = (uint32_t)*found << XFP_STAMP_SURVEY;
+	if (*found && (*found = predict_outputs(&p, list, *count)))
+		p.state->in_store |= (uint32_t)have(&p, p.state->key[XFP_STAMP_SCALES]) << XFP_STAMP_SCALES;
 done:
 	return status || *found || c->request->dry_run ? status : stamp_unit(&p, err);
 }

@@ -22,8 +22,9 @@ enum xfp_status xfp_prepare_unit(struct xfp_conversion *c, uint32_t number, bool
 struct xfp_parameters xfp_prepare_parameters(const struct xfp_conversion *c, uint32_t number,
 					     struct xfp_policy *policy);
 
-/* Read the candidates that the unit's survey measured, for solving a goal. Without a survey, *found is false, and the
- * unit's other stamps are removed so that make starts with the survey. */
+/* Read the candidates that the unit's survey measured, to solve a goal; of a unit with inputs, predicted outputs.
+ * Without a survey, or without the scales to predict, *found is false, and the unit's other stamps are removed so that
+ * make starts with the survey. */
 enum xfp_status xfp_prepare_survey(struct xfp_conversion *c, uint32_t number, bool check,
 				   struct xfp_candidate list[XFP_MAX_SURVEYED], uint32_t *count, bool *found,
 				   struct xfp_error *err);

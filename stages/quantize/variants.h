@@ -19,8 +19,8 @@
 
 struct xfp_variant {
 	uint64_t bytes; /* all parts; an estimate if outliers were counted on a sample */
-	double error;   /* squared error / squared norm */
-	double cosine;  /* median */
+	double error;   /* squared error / squared norm; with inputs, of outputs */
+	double cosine;  /* median; with inputs, of outputs */
 	uint32_t sigma_milli;
 	uint16_t group, library;
 	uint8_t mode, k;

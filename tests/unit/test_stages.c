@@ -244,6 +244,27 @@ static void layers_and_their_units(void **state)
 	free(ran);
 }
 
+/* Surveys predict outputs after their layer. */
+static void layers_and_surveys(void **state)
+{
+	static const char todo[] = "FIT_UNITS =\nPACK_UNITS =\nSURVEY_UNITS = u000003\nSCALED_UNITS = u000000 u000001\n"
+				   "CALIBRATED_UNITS =\nLAYERS = l000001\nu000001-scales: | l000001-inputs\n";
+	char *ran;
+
+	add_stubs(state);
+	add_stub(state, XFP_CALIBRATE_PROGRAM, "");
+	add_stub(state, "xfp-survey", "");
+	scratch_write(state, XFP_TODO_FILE, todo, strlen(todo));
+	scratch_write(state, "u000000-survey", "", 0);
+	ran = run_make(state, "");
+	assert_string_equal(ran, "xfp-survey u000003\nxfp-survey u000000\nxfp-calibrate l000001\nxfp-survey u000001\n");
+	free(ran);
+	scratch_write(state, "u000000-scales", "", 0);
+	ran = run_make(state, "");
+	assert_string_equal(ran, "xfp-survey u000003\nxfp-calibrate l000001\nxfp-survey u000001\n");
+	free(ran);
+}
+
 /* A failed unit stops all others, with -k only itself. */
 static void failed_units_and_layers(void **state)
 {
@@ -277,6 +298,7 @@ PROGRAM("test_stages")
 		scratch_test(rules_begin_where_a_unit_is),
 		scratch_test(rules_pack_the_others),
 		scratch_test(layers_and_their_units),
+		scratch_test(layers_and_surveys),
 		scratch_test(failed_units_and_layers),
 	};
 
