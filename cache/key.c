@@ -37,6 +37,7 @@ const struct xfp_algorithm xfp_algorithms[XFP_ALGORITHMS] = {
 	{ XFP_INPUTS_KIND, XFP_ALGORITHM_INPUTS },
 	{ FEEDBACK, XFP_ALGORITHM_FEEDBACK },
 	{ OUTPUTS, XFP_ALGORITHM_OUTPUTS },
+	{ XFP_SCALES_KIND, XFP_ALGORITHM_SCALES },
 };
 
 const struct xfp_algorithm xfp_makers[XFP_MAKERS] = {
@@ -48,6 +49,9 @@ bool xfp_algorithm_decides(const struct xfp_algorithm *algorithm, const struct x
 {
 	if (!strcmp(algorithm->name, XFP_SURVEY_KIND))
 		return parameters->outlier_sigma == XFP_SIGMA_AUTO && !parameters->assigned_count;
+	if (!strcmp(algorithm->name, XFP_SCALES_KIND))
+		return *parameters->calibration.sha256 && parameters->outlier_sigma == XFP_SIGMA_AUTO &&
+		       !parameters->assigned_count;
 	if (!strcmp(algorithm->name, XFP_INPUTS_KIND) || !strcmp(algorithm->name, FEEDBACK) ||
 	    !strcmp(algorithm->name, OUTPUTS))
 		return *parameters->calibration.sha256;
@@ -239,7 +243,7 @@ enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, c
 		       : xfp_key_library(outliers, inputs, parameters, bits, key, err);
 }
 
-enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], const char *survey,
+enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], const char *survey, const char *scales,
 			       const struct xfp_policy *policy, enum xfp_dtype dtype, uint32_t experts,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err)
 {
@@ -262,6 +266,8 @@ enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], con
 		add(&text, "outputs %u\n", XFP_ALGORITHM_OUTPUTS);
 	if (survey && *survey)
 		add(&text, "survey %s\n", survey);
+	if (scales && *scales)
+		add(&text, "scales %s\n", scales);
 	add(&text, "floor_nano %" PRIu32 "\nmode %s\nbits %s\n", policy->floor, xfp_modes_name(parameters->modes),
 	    xfp_bits_format(policy->format.bits, buf));
 	if (policy->assigned)

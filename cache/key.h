@@ -20,7 +20,7 @@
  *   choice              keys of the fits that it was made from, one to four, each with the seal of the candidates
  *                       that were read from it (cache/seal.h), so that a choice among damaged candidates is never
  *                       found under the key of a valid one; if they measured outputs, "outputs" with the version of
- *                       choices by outputs; key of the survey, if there was one;
+ *                       choices by outputs; keys of the survey and of its scales, if there were any;
  *                       floor, mode, the allowed bits, on-miss (if the bits are not fixed; "fixed 1" if they are;
  *                       "assigned" with the unit's assignment if a goal decides), on-nonfinite;
  *                       dtype; the sample, unless it is the whole stack
@@ -81,7 +81,7 @@ struct xfp_algorithm {
 	const char *name;
 	unsigned version;
 };
-#define XFP_ALGORITHMS 10
+#define XFP_ALGORITHMS 11
 /* Makers synthesize files that a checkpoint lacks, and are named after its format: a GGUF's config and tokenizer
  * (checkpoints/gguf/synthesized.h), the config of Meta's shards (checkpoints/pytorch/meta_config.c). They do not affect
  * units, and are recorded only if they made such a file. */
@@ -128,8 +128,8 @@ enum xfp_status xfp_key_library(const char *outliers, const char *inputs, const 
 enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const char *inputs,
 				 const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 /* `fits`: the fits that were read for the choice, indexed by enum xfp_fit_kind. `survey`: key of the unit's survey if
- * it selected the outlier threshold; otherwise NULL or "". */
-enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], const char *survey,
+ * it selected the outlier threshold; otherwise NULL or "". `scales`: likewise, if the unit has inputs. */
+enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], const char *survey, const char *scales,
 			       const struct xfp_policy *policy, enum xfp_dtype dtype, uint32_t experts,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 /* `source` is an ingredient if the choice is KEEP or FP8; for FP8 the key is that of xfp_key_fp8. */

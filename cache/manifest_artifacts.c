@@ -193,7 +193,7 @@ static enum xfp_status add_inputs(struct xfp_manifest *m, const struct xfp_artif
 				  struct xfp_error *err)
 {
 	static const char *const names[] = { "outliers",         "fit",    "extended", "library",
-					     "extended-library", "survey", "inputs" };
+					     "extended-library", "survey", "scales", "inputs" };
 	enum xfp_status status = XFP_OK;
 	const char *line = label->key_text, *end;
 

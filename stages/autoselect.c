@@ -66,17 +66,19 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 	struct xfp_choice choice;
 	struct xfp_key key = { 0 };
 	enum xfp_status status = XFP_OK;
-	char survey[33] = "";
+	char survey[33] = "", scales[33] = "";
 
 	if (!reading)
 		return xfp_no_memory(err);
 	reading->job = job;
 	if (job->narrowed)
 		status = xfp_stamp_find(job->work, job->number, XFP_STAMP_SURVEY, survey, err);
+	if (!status && job->narrowed)
+		status = xfp_stamp_find(job->work, job->number, XFP_STAMP_SCALES, scales, err);
 	if (!status)
 		status = xfp_decide(&input, &means, reading, &choice, err);
 	if (!status)
-		status = xfp_key_choice(input.fits, survey, &job->policy, job->unit->dtype, job->unit->experts,
+		status = xfp_key_choice(input.fits, survey, scales, &job->policy, job->unit->dtype, job->unit->experts,
 					&job->parameters, &key, err);
 	if (!status)
 		status = xfp_job_make(job, XFP_STAMP_CHOICE, &key, xfp_fill_choice, &choice, err);

@@ -434,6 +434,7 @@ EXTRA_DIST += \
 # processors idle at the end.
 long_cli_tests = \
 	tests/cli/models.bats \
+	tests/cli/goal-calibrated.bats \
 	tests/cli/goal.bats \
 	tests/cli/pytorch.bats \
 	tests/cli/families_published.bats \

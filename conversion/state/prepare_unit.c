@@ -150,8 +150,11 @@ static enum xfp_status find_sampled(void *own, enum xfp_fit_kind kind, struct xf
 static enum xfp_status choice_key(const struct planning *p, const struct xfp_select_input *input, struct xfp_key *key,
 				  struct xfp_error *err)
 {
-	return xfp_key_choice(input->fits, p->assigned ? NULL : p->state->key[XFP_STAMP_SURVEY], &p->policy,
-			      p->unit->dtype, p->unit->experts, &p->parameters, key, err);
+	const char *scales = p->state->key[XFP_STAMP_SCALES];
+
+	return xfp_key_choice(input->fits, p->assigned ? NULL : p->state->key[XFP_STAMP_SURVEY],
+			      p->assigned || !have(p, scales) ? NULL : scales, &p->policy, p->unit->dtype,
+			      p->unit->experts, &p->parameters, key, err);
 }
 
 /* Find an earlier choice from the same sample, to avoid reading its cosines again. */

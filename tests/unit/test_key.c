@@ -87,7 +87,7 @@ static void keys_of(const struct ingredients *in, struct xfp_key key[KEYS])
 	assert_int_equal(xfp_key_library(in->outliers, in->inputs, &in->parameters, in->bits, &key[LIBRARY_KEY], NULL),
 			 0);
 	assert_int_equal(xfp_key_fit(in->outliers, &in->parameters, in->bits, &key[FIT_KEY], NULL), 0);
-	assert_int_equal(xfp_key_choice(fits, in->survey, &in->policy, in->dtype, in->matrices, &in->parameters,
+	assert_int_equal(xfp_key_choice(fits, in->survey, NULL, &in->policy, in->dtype, in->matrices, &in->parameters,
 					&key[CHOICE_KEY], NULL),
 			 0);
 	assert_int_equal(xfp_key_packed(&in->choice, &source, &in->parameters, &key[PACKED_KEY], NULL), 0);
@@ -235,10 +235,11 @@ static struct chain chain_of(const struct xfp_parameters *p, const char *name, c
 		assert_int_equal(xfp_key_fit(c.key[OUTLIERS_KEY].hex, &seen, xfp_parameters_base_bits(&seen),
 					     &c.key[FIT_KEY], NULL),
 				 0);
-		assert_int_equal(xfp_key_choice((const struct xfp_fit_set[XFP_FIT_KINDS]){ { c.key[FIT_KEY].hex, NULL,
-											     0, NULL } },
-						NULL, &policy, XFP_BF16, experts, &seen, &c.key[CHOICE_KEY], NULL),
-				 0);
+		assert_int_equal(
+			xfp_key_choice(
+				(const struct xfp_fit_set[XFP_FIT_KINDS]){ { c.key[FIT_KEY].hex, NULL, 0, NULL } },
+				NULL, NULL, &policy, XFP_BF16, experts, &seen, &c.key[CHOICE_KEY], NULL),
+			0);
 	}
 	return c;
 }
