@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loss of calibrated conversions compared with data-free ones of the same bits, as Markdown.
 
-    calibrated.py [--xfp XFP] [--bits 2,3,4] [--text FILE] [--plot FILE.svg] MODEL [TOKENS.npy]
+    calibrated.py [--xfp XFP] [--bits 2,3,4] [--goals 5,6.5] [--text FILE] [--plot FILE.svg] MODEL [TOKENS.npy]
 
 Projections in v2c, embedding and head kept. Loss is the KL divergence from MODEL on TOKENS (default
 MODEL/eval-tokens.npy) by `xfp eval`, in nats per token; the ratio is that to the data-free bundle of the same bits.
+--goals: the same for values of --target-bpw, with tokens sampled from the model, and the errors of outputs that the
+surveys predicted over those measured.
 Calibrations: tokens sampled from the model, the default text with several numbers of tokens, --text FILE, random ids.
 
 If GGML_LIBRARY names a libggml-base.so, llama.cpp's types follow, with an importance matrix (the mean squares of each
@@ -14,6 +16,7 @@ matrix's inputs) of the same tokens as the first calibration; XFP_TEST_TOOLS mus
 import argparse
 import json
 import os
+import sqlite3
 import sys
 import tempfile
 
@@ -50,6 +53,29 @@ class Setting:
             "v2c", "--bits", str(bits), "--lm-head", "keep", "--min-cos-strict", "0", "--min-cos-lazy", "0", *options)
         units = [unit for unit in json.loads(run(self.xfp, "info", "--json", out))["units"] if unit["mode"] == "v2c"]
         return units, 8 * sum(unit["bytes"] for unit in units) / sum(unit["weights"] for unit in units)
+
+    def predictions(self):
+        """Predicted over measured errors of outputs of OUT.xfp's units, which were assigned by a goal."""
+        rows = sqlite3.connect(os.path.join(self.folder, "cache", "manifest.sqlite")).execute(
+            "SELECT c.output_error, a.error, s.growth, s.feedback FROM latest_units AS u JOIN choices AS c "
+            "ON c.key = u.choice_key JOIN artifacts AS own ON own.kind = 'survey' AND own.unit = u.unit "
+            "JOIN candidates AS a ON a.fit_key = own.key AND a.mode = c.mode AND a.k = c.k AND "
+            "a.\"group\" = c.\"group\" AND a.sigma_milli = c.sigma_milli JOIN inputs AS i ON i.name = 'survey' "
+            "AND i.input = own.key JOIN scales AS s ON s.key = i.key WHERE u.output = ?",
+            [os.path.join(os.path.realpath(self.folder), "out.xfp")])
+        return sorted(error / (1 - (growth - 1) * error) * scale / measured for measured, error, growth, scale in rows)
+
+    def goal(self, bits):
+        """Print rows for a goal."""
+        plain = None
+        for name, options in ("none", []), ("sampled from the model", ["--calibrate", "--calibrate-self"]):
+            _, true_bits = self.convert("2,3,4,5,6", ["--format", "embedding=keep", "--target-bpw", bits, *options])
+            loss = self.loss(os.path.join(self.folder, "out.xfp"))
+            print(f"| --target-bpw {bits} | {name} | {true_bits:.3f} | {loss:.4f} | "
+                  f"{f'{loss / plain:.3f}' if plain else ''} |", flush=True)
+            plain = loss
+        ratios = self.predictions()
+        print(f"| | predicted / measured, {len(ratios)} units | | {ratios[0]:.2f} to {ratios[-1]:.2f} | |", flush=True)
 
     def row(self, bits, name, options, plain=None):
         """Print a row; returns (bits per weight, loss)."""
@@ -106,6 +132,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--xfp", default="xfp", help="the xfp command")
     parser.add_argument("--bits", default="2,3,4", help="default: %(default)s")
+    parser.add_argument("--goals", metavar="X,...", help="values of --target-bpw")
     parser.add_argument("--text", metavar="FILE", help="calibrate with this text, too")
     parser.add_argument("--plot", metavar="FILE", help="draw it, too")
     parser.add_argument("model")
@@ -115,13 +142,15 @@ def main():
     print("| format | calibration | bits | KL, nats | ratio |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         setting = Setting(arguments, folder)
-        for bits in (int(text) for text in arguments.bits.split(",")):
+        for bits in (int(text) for text in arguments.bits.split(",") if text):
             plain = setting.row(bits, "none", [])
             points.append(("v2c, data-free", "", *plain))
             for name, options in calibrations(arguments, folder):
                 point = setting.row(bits, name, options, plain[1])
                 if "tokens" not in name:
                     points.append((f"v2c, {name}", "", *point))
+        for bits in arguments.goals.split(",") if arguments.goals else []:
+            setting.goal(bits)
         if os.environ.get("GGML_LIBRARY"):
             units, _ = setting.convert(2, calibrations(arguments, folder)[0][1])
             points += peers(setting, units, mean_squares(folder))
