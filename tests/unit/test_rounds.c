@@ -18,7 +18,7 @@ struct made {
 	uint32_t sigma_milli; /* 0: its bytes are exact */
 	uint16_t library;     /* v2a has one */
 	uint64_t bytes;
-	double comes_to;
+	double comes_to, outputs; /* measured errors; of outputs: above 0 if calibrated */
 	bool unmet, kept;
 };
 
@@ -126,6 +126,8 @@ static enum xfp_status measure(struct xfp_conversion *c, uint32_t u, bool check,
 				       .error = made->comes_to > 0 ? made->comes_to : made->error,
 				       .cos_median = 0.5 },
 			.met = !made->unmet,
+			.calibrated = made->outputs > 0,
+			.output = { 0.75, 0.5, made->outputs },
 		};
 	}
 	return XFP_OK;
@@ -237,6 +239,21 @@ static void errors_are_corrected(void **unused)
 	assert_true(s.allocation.unit[0].variants[1].cosine == .5);
 	assert_int_equal(s.measured[0], 2);
 	assert_int_equal(s.measured[1], 1); /* only changed units are measured again */
+	end(&s);
+}
+
+static void errors_of_calibrated_units_are_those_of_outputs(void **unused)
+{
+	struct subject s;
+
+	(void)unused;
+	begin(&s);
+	/* The larger errors of weights would reduce the other unit. */
+	PUT(&s, { SURE(1000, .2) }, { GUESS(2000, .1, 4000), .bytes = 2400, .comes_to = .3, .outputs = .05 });
+	PUT(&s, { SURE(1000, .2) }, { SURE(2000, .1), .comes_to = .3, .outputs = .15 });
+	expect(&s, 4000, "10", 2, 3400);
+	assert_true(s.allocation.unit[0].variants[1].error == .05);
+	assert_true(s.allocation.unit[0].variants[1].cosine == .75);
 	end(&s);
 }
 
@@ -416,6 +433,7 @@ PROGRAM("test_rounds")
 		cmocka_unit_test(what_comes_as_expected_is_measured_once),
 		cmocka_unit_test(bytes_are_corrected),
 		cmocka_unit_test(errors_are_corrected),
+		cmocka_unit_test(errors_of_calibrated_units_are_those_of_outputs),
 		cmocka_unit_test(what_is_left_is_given),
 		cmocka_unit_test(giving_ends),
 		cmocka_unit_test(what_is_unfit_is_not_taken),
