@@ -539,6 +539,25 @@ static void inputs_of_a_layer(void **state)
 	xfp_key_free(&key);
 }
 
+static void scales_of_a_survey(void **state)
+{
+	const struct xfp_fit_set fits[XFP_FIT_KINDS] = { { BASE, NULL, 0, NULL } };
+	const struct xfp_parameters parameters = xfp_parameters_default();
+	const struct xfp_policy policy = { .floor = 1 };
+	struct xfp_key key;
+
+	(void)state;
+	OK(xfp_key_scales(BASE, OUTLIERS, &key, &err));
+	assert_string_equal(key.text, "kind scales\nalgorithm 1\nlayout 1\nsurvey " BASE "\ninputs " OUTLIERS "\n");
+	xfp_key_free(&key);
+	for (int scaled = 0; scaled < 2; scaled++) {
+		OK(xfp_key_choice(fits, OUTLIERS, scaled ? BASE : "", &policy, XFP_BF16, 1, &parameters, &key, &err));
+		assert_int_equal(strstr(key.text, "survey " OUTLIERS "\nscales " BASE "\nfloor_nano") != NULL, scaled);
+		assert_int_equal(strstr(key.text, "scales") != NULL, scaled);
+		xfp_key_free(&key);
+	}
+}
+
 /* The version is raised when the results of the kernels change. */
 static void version_of_feedback(void **state)
 {
@@ -573,6 +592,7 @@ PROGRAM("test_key")
 		cmocka_unit_test(fixed_and_sampled),
 		cmocka_unit_test(any_single_parameter),
 		cmocka_unit_test(inputs_of_a_layer),
+		cmocka_unit_test(scales_of_a_survey),
 		cmocka_unit_test(version_of_feedback),
 	};
 
