@@ -28,7 +28,8 @@ STRIPPED = "--strip-unneeded", "--remove-section=.note.gnu.build-id", "--remove-
 
 def readelf(option, library):
     command = [*shlex.split(os.environ.get("READELF") or "readelf"), "-W", option, library]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | {"LC_ALL": "C"}).stdout
+    environment = os.environ | {"LC_ALL": "C"}
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
 
 
 def platform_of(library):
@@ -67,7 +68,8 @@ def main(library, folder):
         subprocess.run([*strip, *STRIPPED, "-o", inside, library], check=True)
         os.chmod(inside, 0o644)
         output = os.path.join(build, "output")
-        done = subprocess.run([sys.executable, "-c", f"from setuptools import build_meta as b; b.build_wheel({output!r})"],
+        program = f"from setuptools import build_meta; build_meta.build_wheel({output!r})"
+        done = subprocess.run([sys.executable, "-c", program],
                               cwd=build, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             sys.exit(f"{done.stdout}make_wheel.py: setuptools failed; it is python3-setuptools and python3-wheel on "

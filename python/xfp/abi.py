@@ -11,7 +11,9 @@ from ctypes import (
 VERSION = "0.2.0"  # of libxfp; no other is accepted
 
 NOT_FOUND = 0xFFFFFFFF
-STATUS = {"OK": 0, "FAILED": 1, "USAGE": 2, "BAD_INPUT": 3, "UNMET": 4, "DAMAGED": 75, "WANT_EXTENDED": 76, "CHANGED": 77}
+STATUS = {
+    "OK": 0, "FAILED": 1, "USAGE": 2, "BAD_INPUT": 3, "UNMET": 4, "DAMAGED": 75, "WANT_EXTENDED": 76, "CHANGED": 77,
+}
 FLOAT = {"FLOAT32": 1, "FLOAT16": 2, "BFLOAT16": 3}
 
 

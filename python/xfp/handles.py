@@ -4,6 +4,8 @@
 A handle refers to the handles that it needs: a linear to its bundle, an array to the bundle that maps it. Closing an
 object drops its reference, so libxfp frees a handle when the last object that uses it is gone, in any order.
 """
+from __future__ import annotations
+
 import ctypes
 import os
 from typing import Any, Callable
@@ -19,7 +21,8 @@ class Handle:
 
     __slots__ = ("pointer", "pid", "_close", "_needs")
 
-    def __init__(self, opening: Callable[..., int], close: Callable[..., None], *arguments: Any, needs: Any = None) -> None:
+    def __init__(self, opening: Callable[..., int], close: Callable[..., None], *arguments: Any,
+                 needs: Handle | None = None) -> None:
         """Call `opening` with the arguments. `close` frees the result; `needs` lives at least as long."""
         self.pointer = ctypes.c_void_p()
         self.pid = os.getpid()

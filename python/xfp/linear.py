@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -11,7 +11,10 @@ from . import abi, library
 from .errors import UsageError
 from .handles import Handle
 from .team import Team, handle_of
-from .vectors import Array, Vectors, check_apart, empty_like, known_dtype, to_input, to_output, vectors
+from .vectors import Array, Vectors, check_apart, empty_like, is_torch, known_dtype, to_input, to_output, vectors
+
+if TYPE_CHECKING:
+    import torch
 
 NDArray = np.ndarray[Any, Any]
 
@@ -47,7 +50,8 @@ def _to_u32(numbers: Any, what: str) -> NDArray:
     if found.dtype.kind not in "iu" and found.size:
         raise UsageError(f"{what} has dtype {found.dtype}; it must contain integers")
     if found.size and not (0 <= int(found.min()) and int(found.max()) < abi.NOT_FOUND):
-        raise UsageError(f"{what} contains a number outside of 0 ... 2^32 - 2: {int(found.min())} ... {int(found.max())}")
+        raise UsageError(f"{what} contains a number outside of 0 ... 2^32 - 2, in {int(found.min())} ... "
+                         f"{int(found.max())}")
     return np.asarray(found, np.uint32, order="C")
 
 
@@ -129,6 +133,9 @@ class Linear:
         return y
 
     @overload
+    def rows(self, ids: torch.Tensor, out: None = None, *, out_dtype: str | None = None) -> torch.Tensor: ...
+
+    @overload
     def rows(self, ids: Any, out: None = None, *, out_dtype: str | None = None) -> NDArray: ...
 
     @overload
@@ -139,14 +146,15 @@ class Linear:
 
         ids: integers of any shape, such as [tokens]: rows of the slice; those of a stack are numbered through its
             experts. They are converted to uint32; weights and results are not copied.
-        out: [number of ids, cols], or [cols] for one id. By default a new numpy array with the shape of ids and cols
-            behind.
+        out: [number of ids, cols], or [cols] for one id. By default a new array of the kind of ids: torch for a tensor,
+            otherwise numpy, with the shape of ids and then cols.
         out_dtype: as for multiply.
 
         Raises UsageError if a row does not exist or out cannot be used in place.
         """
         numbers = _to_u32(ids, "ids")
-        y, outputs = self._output(numbers, out, (numbers.size, self.shape[1]), self.shape[1], out_dtype)
+        like = ids if is_torch(ids) else numbers
+        y, outputs = self._output(like, out, (numbers.size, self.shape[1]), self.shape[1], out_dtype)
         if outputs.count != numbers.size:
             raise UsageError(f"out has {outputs.count} vectors, but there are {numbers.size} ids")
         library.call(self._library.xfp_rows, self._handle.pointer, numbers.ctypes.data, numbers.size,

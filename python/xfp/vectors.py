@@ -79,6 +79,11 @@ def _describe_torch(array: Any, what: str, torch: Any) -> tuple[int, str, tuple[
     return array.data_ptr(), found, tuple(array.shape), tuple(array.stride())
 
 
+def is_torch(array: object) -> bool:
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
 def vectors(array: Any, what: str, width: int, dtype: str | None, output: bool = False) -> Vectors:
     """Locate vectors of `width` elements in an array [width] or [count, width].
 
@@ -86,13 +91,12 @@ def vectors(array: Any, what: str, width: int, dtype: str | None, output: bool =
 
     Raises UsageError, which names the array by `what`, if libxfp cannot use it in place.
     """
-    torch: Any = sys.modules.get("torch")
     if isinstance(array, np.ndarray):
         address, found, shape, strides = _describe_numpy(array, what, dtype)
         if output and not array.flags.writeable:
             raise UsageError(f"{what} is read-only; pass an array that can be written")
-    elif torch is not None and isinstance(array, torch.Tensor):
-        address, found, shape, strides = _describe_torch(array, what, torch)
+    elif is_torch(array):
+        address, found, shape, strides = _describe_torch(array, what, sys.modules["torch"])
     else:
         raise UsageError(f"{what} is a {type(array).__name__}; pass a numpy array or a torch tensor")
     if dtype is not None and found != known_dtype(dtype):

@@ -109,7 +109,8 @@ class Arrays(Case):
         self.refused("names expert 3, input 0 and output 0; there are 3, 2 and 1", gate.multiply_experts,
                      xfp.products(3, 0, 0), x)
         self.refused("names expert 0, input 2 and output 0", gate.multiply_experts, xfp.products(0, 2, 0), x)
-        self.refused("names expert 1, input 1 and output 1", gate.multiply_experts, table, x, np.zeros((1, 48), np.float32))
+        self.refused("names expert 1, input 1 and output 1", gate.multiply_experts, table, x,
+                     np.zeros((1, 48), np.float32))
         self.refused("out overlaps x", gate.multiply_experts, table, x, x[:, :48])
         self.refused("expert contains a number outside", xfp.products, -1, 0, 0)
         self.refused("x contains a number outside", xfp.products, 0, 2**32, 0)
@@ -137,6 +138,9 @@ class Arrays(Case):
         self.assertEqual(y.dtype, torch.bfloat16)
         self.assertLess(float((y.float() - torch.from_numpy(self.y)).abs().max()), 0.1)
         head = self.bundle.linear(HEAD)
+        y = head.rows(torch.tensor([[1], [2]]))
+        self.assertEqual((y.dtype, tuple(y.shape)), (torch.float32, (2, 1, 64)))
+        self.assertEqual(y.numpy().tobytes(), head.rows([1, 2]).tobytes())
         self.assertEqual(head.rows(torch.tensor([1, 2]), torch.zeros(2, 64)).shape, (2, 64))
         self.refused("x has dtype torch.float64; use torch.float32", self.q.multiply, x.double())
         self.refused("x is on device meta", self.q.multiply, x.to("meta"))

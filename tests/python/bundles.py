@@ -41,8 +41,9 @@ class Contents(Case):
                     self.assertEqual(getattr(matrix, key), expected[key], key)
                 self.assertGreater(len(matrix.index), 0)
             for tensor, expected in zip(opened.tensors, reader.tensors):
-                self.assertEqual((tensor.name, tensor.reason, tensor.fate, tensor.dtype),
-                                 (expected["name"], expected["reason"], FATES[expected["fate"]], DTYPES[expected["dtype"]]))
+                self.assertEqual(
+                    (tensor.name, tensor.reason, tensor.fate, tensor.dtype),
+                    (expected["name"], expected["reason"], FATES[expected["fate"]], DTYPES[expected["dtype"]]))
                 if tensor.fate == "kept":
                     self.assertEqual(tensor.data.shape, tensor.shape)
                     self.assertEqual(tensor.data.tobytes(), reader.tensor(tensor.name))

@@ -53,9 +53,10 @@ def enums(text):
 
 def functions(text):
     """{name: (result, parameters)}, each a C type without its name."""
-    return {name: (result.strip(), [part.strip() for part in re.sub(r"\(\*(\w+)\)\([^)]*\)", "*", inside).split(",")])
+    return {name: (result.strip(),
+                   [part.strip() for part in re.sub(r"\(\*(\w+)\)\([^)]*\)", "*", inside).split(",")])
             for result, name, inside in re.findall(
-                r"^(?:(?!typedef|struct \w+ \{)(\w[\w ]*[ *]+))(xfp_\w+)\(((?:[^()]|\([^()]*\))*)\)[^{;]*;", text, re.M)}
+                r"^((?!typedef)\w[\w ]*[ *]+)(xfp_\w+)\(((?:[^()]|\([^()]*\))*)\)[^{;]*;", text, re.M)}
 
 
 def compiled(folder, text):
@@ -139,7 +140,8 @@ def changed(folder):
                 yield (f"a first member of {struct[1]}", name,
                        text[:struct.end()] + "\nunsigned char added;" + text[struct.end():])
         for value in re.finditer(r"(XFP_\w+) = (\d+)", text):
-            yield f"another value of {value[1]}", name, text[:value.start()] + f"{value[1]} = 9{value[2]}" + text[value.end():]
+            yield (f"another value of {value[1]}", name,
+                   text[:value.start()] + f"{value[1]} = 9{value[2]}" + text[value.end():])
         for function in re.finditer(r"^enum xfp_status (xfp_(?:bundle|linear|multiply|rows|team)\w*)\(", text, re.M):
             if function[1] not in UNUSED:
                 yield (f"a parameter of {function[1]}", name,

@@ -53,7 +53,8 @@ class Libraries(Case):
 
     def test_different(self):
         self.check("libc.so.6: is not libxfp .*has no function xfp_version; set XFP_LIBRARY", "libc.so.6")
-        self.check(f"{self.path}: is libxfp 9.8.7, but this package needs {abi.VERSION}; set XFP_LIBRARY", self.built("9.8.7"))
+        self.check(f"{self.path}: is libxfp 9.8.7, but this package needs {abi.VERSION}; set XFP_LIBRARY",
+                   self.built("9.8.7"))
         self.check(f"{self.path}: is not libxfp .*has no function xfp_rows;", self.built(abi.VERSION, "xfp_rows"))
 
 
