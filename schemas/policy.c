@@ -158,8 +158,11 @@ struct xfp_policy xfp_policy_of(const struct xfp_parameters *p, const char *name
 	both = asks(&head) > asks(&words) ? head : words;
 	/* keep and fp8 have no floor, and rank above formats that have one. */
 	if (xfp_policy_plan(&both) == XFP_PLAN_FIT) {
-		both.floor = head.floor > words.floor ? head.floor : words.floor;
-		both.floor_by = head.floor > words.floor ? head.floor_by : words.floor_by;
+		/* With calibration, the floor of lm_head is one of outputs, which are not measured for a tied unit. */
+		bool heads = head.floor > words.floor && (head.floor_by >= 0 || !*p->calibration.sha256);
+
+		both.floor = heads ? head.floor : words.floor;
+		both.floor_by = heads ? head.floor_by : words.floor_by;
 	}
 	return both;
 }

@@ -143,7 +143,10 @@ enum xfp_status xfp_user_settings_resolve(const struct xfp_user_settings *given,
 					  struct xfp_error *err)
 {
 	struct xfp_request *r = &o->request;
-	struct xfp_settings settings = { .parameters = xfp_parameters_default(), .repeated = r->like };
+	const struct xfp_calibration_request *wanted = &r->calibration;
+	struct xfp_settings settings = { .parameters = xfp_parameters_default(),
+					 .calibrated = wanted->wanted || wanted->self || wanted->tokens,
+					 .repeated = r->like };
 	enum xfp_status status = XFP_OK;
 
 	if (r->like && o->profile) {
@@ -155,6 +158,11 @@ enum xfp_status xfp_user_settings_resolve(const struct xfp_user_settings *given,
 		xfp_mapped_end();
 	} else if (o->profile) {
 		status = xfp_profile_read(o->profile, &settings, err);
+	} else if (settings.calibrated) {
+		/* Without --calibrate, the defaults are this profile. */
+		status = xfp_profile_read(XFP_DEFAULT_PROFILE, &settings, err);
+		settings.given = 0;
+		memset(settings.asked_floor, 0, sizeof settings.asked_floor);
 	}
 	if (!status)
 		status = apply(given, r->like, &settings, err);

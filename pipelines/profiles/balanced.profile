@@ -5,3 +5,9 @@ min-cos-strict = 0.998
 min-cos-lazy   = 0.995
 floor          = attention=0.9995,linear_attention=0.9995
 floor          = embedding=0.999,lm_head=0.9995
+
+# With --calibrate, floors of outputs, for no more bits in all.
+calibrated min-cos-strict = 0.9989
+calibrated min-cos-lazy   = 0.9989
+calibrated floor          = attention=0.99994,linear_attention=0.99994
+calibrated floor          = embedding=0.999,lm_head=0.99997

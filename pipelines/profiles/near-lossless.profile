@@ -9,3 +9,8 @@ outlier-sigma  = auto
 min-cos-strict = 0.9998
 min-cos-lazy   = 0.9998
 on-miss        = best
+
+# With --calibrate, floors of outputs.
+calibrated min-cos-strict = 0.9999
+calibrated min-cos-lazy   = 0.9999
+calibrated floor          = embedding=0.9998,lm_head=0.9998

@@ -16,6 +16,7 @@
 #define LARGEST_PROFILE ((size_t)1 << 20)
 #define BLANKS " \t\r"
 #define BASE "profile"
+#define CALIBRATED "calibrated"
 #define MAX_BASES 8 /* maximum depth: more suggest a cycle */
 
 /* State of reading a profile into settings. */
@@ -23,7 +24,8 @@ struct profile_reading {
 	struct xfp_settings *settings;
 	const char *path;
 	unsigned bases;
-	bool begun; /* a line was read, so that "profile" comes too late */
+	bool begun;      /* a line was read, so that "profile" comes too late */
+	bool calibrated; /* this pass reads the lines for calibrated units, the first one the others */
 	struct xfp_error *err;
 };
 
@@ -72,9 +74,19 @@ static enum xfp_status read_base(const struct profile_reading *reading, const ch
 	return status == XFP_USAGE ? xfp_context(reading->err, status, "%s", where) : status;
 }
 
+/* The setting in "calibrated SETTING"; NULL: the name does not begin like that. */
+static char *calibrated_name(char *name)
+{
+	size_t length = strlen(CALIBRATED);
+
+	return !strncmp(name, CALIBRATED, length) && name[length] && strchr(BLANKS, name[length])
+		       ? trimmed(name + length)
+		       : NULL;
+}
+
 static enum xfp_status parse_line(char *line, const char *where, struct profile_reading *reading)
 {
-	char *equals = strchr(line, '='), *name, *value, *place;
+	char *equals = strchr(line, '='), *name, *value, *place, *calibrated;
 	enum xfp_status status;
 	int setting;
 
@@ -83,10 +95,19 @@ static enum xfp_status parse_line(char *line, const char *where, struct profile_
 	*equals = '\0';
 	name = trimmed(line);
 	value = trimmed(equals + 1);
-	if (!strcmp(name, BASE))
+	if ((calibrated = calibrated_name(name)))
+		name = calibrated;
+	if (!calibrated != !reading->calibrated)
+		return XFP_OK; /* of the other pass */
+	if (!calibrated && !strcmp(name, BASE))
 		return read_base(reading, where, value);
 	if ((setting = xfp_setting_find(name)) < 0)
 		return no_such_setting(where, name, reading->err);
+	if (calibrated && !xfp_setting_is_floor(setting))
+		return xfp_fail(reading->err, XFP_USAGE,
+				"%s: " CALIBRATED " %s: only floors are different with --calibrate: min-cos-strict, "
+				"min-cos-lazy and floor",
+				where, name);
 	if (!(place = xfp_formatted("%s: %s", where, name)))
 		return xfp_no_memory(reading->err);
 	status = xfp_setting_set(reading->settings, setting, place, value, reading->err);
@@ -94,10 +115,10 @@ static enum xfp_status parse_line(char *line, const char *where, struct profile_
 	return status;
 }
 
-static enum xfp_status parse(const char *text, const char *path, unsigned bases, struct xfp_settings *settings,
-			     struct xfp_error *err)
+static enum xfp_status parse_pass(const char *text, struct profile_reading *reading)
 {
-	struct profile_reading reading = { .settings = settings, .path = path, .bases = bases, .err = err };
+	const char *path = reading->path;
+	struct xfp_error *err = reading->err;
 	char *copy = strdup(text), *rest = copy, *line;
 	enum xfp_status status = copy ? XFP_OK : xfp_no_memory(err);
 
@@ -108,14 +129,27 @@ static enum xfp_status parse(const char *text, const char *path, unsigned bases,
 		if (!*line || *line == '#')
 			continue;
 		where = xfp_formatted("%s:%u", path, number);
-		status = where ? parse_line(line, where, &reading) : xfp_no_memory(err);
-		reading.begun = true;
+		status = where ? parse_line(line, where, reading) : xfp_no_memory(err);
+		reading->begun = true;
 		free(where);
 	}
 	free(copy);
-	if (!status && (status = xfp_settings_finish(settings, err)) == XFP_USAGE)
+	if (!status && (status = xfp_settings_finish(reading->settings, err)) == XFP_USAGE)
 		xfp_context(err, status, "%s", path);
 	return status;
+}
+
+static enum xfp_status parse(const char *text, const char *path, unsigned bases, struct xfp_settings *settings,
+			     struct xfp_error *err)
+{
+	struct profile_reading reading = { .settings = settings, .path = path, .bases = bases, .err = err };
+	enum xfp_status status = parse_pass(text, &reading);
+	struct xfp_settings unused = *settings; /* floors that do not apply are checked nevertheless */
+
+	if (!settings->calibrated)
+		reading.settings = &unused;
+	reading.calibrated = true;
+	return status ? status : parse_pass(text, &reading);
 }
 
 enum xfp_status xfp_profile_parse(const char *text, const char *path, struct xfp_settings *settings,

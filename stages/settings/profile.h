@@ -7,6 +7,9 @@
  *
  * The first setting may be "profile = NAME": the profile is then based on another one, whose settings are a layer below
  * its own. A file name is relative to the folder of the profile that contains it.
+ *
+ * Lines "calibrated FLOOR = value" are a layer above the others of the file, for conversions with calibration, whose
+ * floors apply to outputs: FLOOR is min-cos-strict, min-cos-lazy or floor.
  */
 #ifndef XFP_PROFILE_H
 #define XFP_PROFILE_H
@@ -14,6 +17,7 @@
 #include "stages/settings/settings.h"
 
 #define XFP_PROFILE_SUFFIX ".profile"
+#define XFP_DEFAULT_PROFILE "balanced"
 
 /* Read the profile `name` (with a slash, or ending in .profile: a file) into settings and finish their layer.
  * XFP_USAGE: invalid; the message names file and line, and for an unknown name the existing profiles. */

@@ -29,6 +29,7 @@ struct xfp_settings {
 	bool asked_floor[XFP_CLASSES]; /* in any layer: classes whose floors were given */
 	bool reserve_by_environment;
 	struct xfp_goal goal; /* freed with xfp_goal_free */
+	bool calibrated;      /* a profile's floors for calibrated units apply */
 	bool repeated;        /* settings are repeated from existing ones: an override that exists is not added again */
 };
 

@@ -131,3 +131,22 @@ assert any(unit["outputs"] and unit["cos_median"] < unit["floor"] < unit["output
 	calibrated out.xfp "${auto[@]}" --force
 	[ "$(sha out.xfp)" = "$expected" ]
 }
+
+@test "a profile has floors of its own for calibration, which --like repeats" {
+	for options in "" "--profile balanced"; do
+		xfp convert m -o out.xfp -q --calibrate --calibrate-tokens 2048 $options
+		tar xOf out.xfp xfp.json | grep -q '"routed_expert": "0.9989"'
+		tar xOf out.xfp xfp.json | grep -q '"lm_head": "0.99997"'
+	done
+	[ "$(converted m again.xfp --like out.xfp --cache again)" = "$(sha out.xfp)" ]
+	xfp convert m -o out.xfp -q --calibrate --calibrate-tokens 2048 --min-cos-lazy 0.9
+	tar xOf out.xfp xfp.json | grep -q '"routed_expert": "0.9"'
+	xfp convert m -o out.xfp -q
+	tar xOf out.xfp xfp.json | grep -q '"routed_expert": "0.995"'
+	# a goal has no floors unless they are given
+	xfp convert m -o goal.xfp -q --calibrate --calibrate-tokens 2048 --target-bpw 30
+	xfp info goal.xfp | grep -q 'bits chosen for a goal, no floors'
+	printf 'calibrated bits = 2\n' >own.profile
+	run -2 xfp convert m -o no.xfp --profile ./own.profile
+	[[ $output == *"own.profile:1: calibrated bits: only floors are different with --calibrate"* ]]
+}

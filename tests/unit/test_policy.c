@@ -216,6 +216,10 @@ static void tied_floors(void **state)
 	p.floor[XFP_CLASS_EMBEDDING] = 900000000;
 	policy = xfp_policy_of(&p, EMBEDDING, XFP_ROLE_TIED, XFP_CLASS_EMBEDDING);
 	assert_int_equal(policy.floor, 999000000);
+	strcpy(p.calibration.sha256, "00");
+	policy = xfp_policy_of(&p, EMBEDDING, XFP_ROLE_TIED, XFP_CLASS_EMBEDDING);
+	assert_int_equal(policy.floor, 900000000);
+	*p.calibration.sha256 = '\0';
 	p.floor[XFP_CLASS_LM_HEAD] = 800000000;
 	policy = xfp_policy_of(&p, EMBEDDING, XFP_ROLE_TIED, XFP_CLASS_EMBEDDING);
 	assert_int_equal(policy.floor, 900000000);

@@ -271,6 +271,32 @@ static void based_profile(void **state)
 	free(loop);
 }
 
+/* Floors for calibrated units are a layer of their own, above the other floors of the file. */
+static void calibrated_profile(void **state)
+{
+	struct xfp_settings s;
+	struct xfp_error err;
+	char *own = scratch_path(state, "own.profile");
+
+	put(state, "base.profile",
+	    "calibrated min-cos-lazy = 0.91\nfloor = attention=0.97,embedding=0.999\n"
+	    "calibrated  min-cos-strict = 0.92\n"
+	    "min-cos-lazy = 0.99\ncalibrated floor = lm_head=0.93\n");
+	put(state, "own.profile", "profile = base.profile\nfloor = dense_mlp=0.98\n");
+	for (int calibrated = 0; calibrated < 2; calibrated++) {
+		begin(&s);
+		s.calibrated = calibrated;
+		if (xfp_profile_read(own, &s, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(s.parameters.floor[XFP_CLASS_ROUTED_EXPERT], calibrated ? 910000000 : 990000000);
+		assert_int_equal(s.parameters.floor[XFP_CLASS_ATTENTION], calibrated ? 920000000 : 970000000);
+		assert_int_equal(s.parameters.floor[XFP_CLASS_LM_HEAD], calibrated ? 930000000 : 999000000);
+		assert_int_equal(s.parameters.floor[XFP_CLASS_EMBEDDING], 999000000); /* can only be raised */
+		assert_int_equal(s.parameters.floor[XFP_CLASS_DENSE_MLP], 980000000);
+	}
+	free(own);
+}
+
 static void bad_profiles(void **state)
 {
 	static const struct {
@@ -285,6 +311,10 @@ static void bad_profiles(void **state)
 		{ "override = x\n", "x.profile:1: override 'x': expected PATTERN=" },
 		{ "floor = lm_head=0.9\nlm-head = keep\n", "x.profile: --floor lm_head requires" },
 		{ "bits = 2\nprofile = small\n", "x.profile:2: profile: must be the first setting" },
+		{ "calibrated bits = 2\n", "x.profile:1: calibrated bits: only floors are different with --calibrate" },
+		{ "calibrated min-cos-lazy = 2\n", "x.profile:1: min-cos-lazy '2': expected a cosine" },
+		{ "calibrated profile = small\n", "x.profile:1: unknown setting 'profile'" },
+		{ "calibrated = 1\n", "x.profile:1: unknown setting 'calibrated'" },
 		{ "profile = nothing.profile\n", "x.profile:1: profile nothing.profile: no such file" },
 	};
 	struct xfp_settings s;
@@ -302,9 +332,10 @@ static void bad_profiles(void **state)
 PROGRAM("test_settings")
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(layers),       cmocka_unit_test(lists),           cmocka_unit_test(wrong),
-		cmocka_unit_test(idle_floors),  cmocka_unit_test(profile),         scratch_test(based_profile),
-		cmocka_unit_test(bad_profiles), cmocka_unit_test(stricter_floors), cmocka_unit_test(usual_bits),
+		cmocka_unit_test(layers),         cmocka_unit_test(lists),           cmocka_unit_test(wrong),
+		cmocka_unit_test(idle_floors),    cmocka_unit_test(profile),         scratch_test(based_profile),
+		cmocka_unit_test(bad_profiles),   cmocka_unit_test(stricter_floors), cmocka_unit_test(usual_bits),
+		scratch_test(calibrated_profile),
 	};
 
 	return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
