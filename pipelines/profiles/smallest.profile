@@ -9,8 +9,8 @@ floor          = embedding=0.995,lm_head=0.998
 
 # With --calibrate, floors of outputs, for no more bits in all.
 calibrated min-cos-strict = 0.995
-calibrated min-cos-lazy   = 0.9825
-calibrated floor          = attention=0.9998,linear_attention=0.9998
+calibrated min-cos-lazy   = 0.9863
+calibrated floor          = attention=0.9995,linear_attention=0.9995
 calibrated floor          = embedding=0.995,lm_head=0.9996
 
 # Nothing stays at source precision for want of a few hundredths.

@@ -103,11 +103,10 @@ static enum xfp_status parse_line(char *line, const char *where, struct profile_
 		return read_base(reading, where, value);
 	if ((setting = xfp_setting_find(name)) < 0)
 		return no_such_setting(where, name, reading->err);
-	if (calibrated && !xfp_setting_is_floor(setting))
+	if (calibrated && !xfp_setting_is_floor(setting) && setting != XFP_SETTING_ON_MISS)
 		return xfp_fail(reading->err, XFP_USAGE,
-				"%s: " CALIBRATED " %s: only floors are different with --calibrate: min-cos-strict, "
-				"min-cos-lazy and floor",
-				where, name);
+				"%s: " CALIBRATED " %s: only floors and on-miss are different with --calibrate", where,
+				name);
 	if (!(place = xfp_formatted("%s: %s", where, name)))
 		return xfp_no_memory(reading->err);
 	status = xfp_setting_set(reading->settings, setting, place, value, reading->err);

@@ -9,7 +9,7 @@
  * its own. A file name is relative to the folder of the profile that contains it.
  *
  * Lines "calibrated FLOOR = value" are a layer above the others of the file, for conversions with calibration, whose
- * floors apply to outputs: FLOOR is min-cos-strict, min-cos-lazy or floor.
+ * floors apply to outputs: FLOOR is min-cos-strict, min-cos-lazy, floor or on-miss.
  */
 #ifndef XFP_PROFILE_H
 #define XFP_PROFILE_H

@@ -17,7 +17,8 @@ calibrated() { # OUT OPTION...
 }
 
 @test "a floor is met by outputs, and the fit, the choice, xfp.json, info and the manifest agree" {
-	calibrated out.xfp --bits 2,3,4,5,6 --min-cos-strict 0.98 --min-cos-lazy 0.98 --floor embedding=0.9
+	calibrated out.xfp --bits 2,3,4,5,6 --min-cos-strict 0.98 --min-cos-lazy 0.98 \
+		--floor embedding=0.9,lm_head=0.98
 	xfp info --json out.xfp >info
 	query "SELECT u.unit || '|' || u.output_median || '|' || c.output_median || '|' || u.met || '|' || u.cos_median
 		FROM latest_units AS u JOIN choices AS c ON c.key = u.choice_key WHERE u.output_median NOT NULL" >units
@@ -74,7 +75,7 @@ assert kept and all(unit["mode"] == "keep" and unit["met"] and unit["outputs"] =
 }
 
 @test "verify checks the weights, and reports what was checked of outputs" {
-	calibrated out.xfp --min-cos-strict 0.98 --min-cos-lazy 0.97
+	calibrated out.xfp --min-cos-strict 0.98 --min-cos-lazy 0.97 --floor lm_head=0.98
 	xfp verify --source m out.xfp >report
 	grep -qx 'floors of outputs, of [0-9]* units, were checked when the bundle was made' report
 	grep -q '^floors and cosines are those of outputs for ' report
@@ -148,5 +149,5 @@ assert any(unit["outputs"] and unit["cos_median"] < unit["floor"] < unit["output
 	xfp info goal.xfp | grep -q 'bits chosen for a goal, no floors'
 	printf 'calibrated bits = 2\n' >own.profile
 	run -2 xfp convert m -o no.xfp --profile ./own.profile
-	[[ $output == *"own.profile:1: calibrated bits: only floors are different with --calibrate"* ]]
+	[[ $output == *"own.profile:1: calibrated bits: only floors and on-miss are different"* ]]
 }

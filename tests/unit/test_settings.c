@@ -311,7 +311,7 @@ static void bad_profiles(void **state)
 		{ "override = x\n", "x.profile:1: override 'x': expected PATTERN=" },
 		{ "floor = lm_head=0.9\nlm-head = keep\n", "x.profile: --floor lm_head requires" },
 		{ "bits = 2\nprofile = small\n", "x.profile:2: profile: must be the first setting" },
-		{ "calibrated bits = 2\n", "x.profile:1: calibrated bits: only floors are different with --calibrate" },
+		{ "calibrated bits = 2\n", "x.profile:1: calibrated bits: only floors and on-miss are different" },
 		{ "calibrated min-cos-lazy = 2\n", "x.profile:1: min-cos-lazy '2': expected a cosine" },
 		{ "calibrated profile = small\n", "x.profile:1: unknown setting 'profile'" },
 		{ "calibrated = 1\n", "x.profile:1: unknown setting 'calibrated'" },
