@@ -43,7 +43,7 @@ static void begin(struct decision *d, const char *format, uint32_t floor)
 					      .parameters = &d->parameters,
 					      .policy = &d->policy,
 					      .outliers = OUTLIERS,
-					      .fits = { { BASE, base, 3 } } };
+					      .fits = { { BASE, base, 3, NULL } } };
 }
 
 static void measure_extended(struct decision *d)
