@@ -12,9 +12,15 @@ EXTRA_DIST += \
 	python/xfp/contents.py \
 	python/xfp/errors.py \
 	python/xfp/handles.py \
+	python/xfp/hook.py \
 	python/xfp/library.py \
 	python/xfp/linear.py \
+	python/xfp/model.py \
+	python/xfp/ops.py \
+	python/xfp/packed.py \
+	python/xfp/placing.py \
 	python/xfp/py.typed \
+	python/xfp/quantizer.py \
 	python/xfp/team.py \
 	python/xfp/vectors.py
 

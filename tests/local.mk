@@ -602,6 +602,7 @@ EXTRA_DIST += \
 	tests/python/common.py \
 	tests/python/layouts.py \
 	tests/python/libraries.py \
+	tests/python/models.py \
 	tests/python/products.py \
 	tests/python/threads.py \
 	tests/read_bundle.py \

@@ -18,12 +18,16 @@ from .errors import (
     BadInputError, ChangedError, DamagedError, FailedError, LibraryError, UnmetError, UsageError, WantExtendedError,
     XfpError,
 )
+from . import hook as _hook
 from .library import instructions, use_instructions
 from .linear import PRODUCT, Linear, products
+from .model import load
 from .team import Team, set_threads
 
 __all__ = [
     "PRODUCT", "BadInputError", "Bundle", "ChangedError", "DamagedError", "FailedError", "File", "Info", "LibraryError",
     "Linear", "Matrix", "Table", "Team", "Tensor", "Unit", "UnmetError", "UsageError", "WantExtendedError", "XfpError",
-    "__version__", "instructions", "products", "set_threads", "use_instructions",
+    "__version__", "instructions", "load", "products", "set_threads", "use_instructions",
 ]
+
+_hook.install()

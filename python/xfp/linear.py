@@ -33,7 +33,7 @@ def products(expert: Any, x: Any, y: Any, weight: Any = 1.0) -> NDArray:
 
     Raises UsageError if a number is not an integer of 32 bits, or the shapes do not match.
     """
-    numbers = [_to_u32(value, what) for value, what in ((expert, "expert"), (x, "x"), (y, "y"))]
+    numbers = [to_u32(value, what) for value, what in ((expert, "expert"), (x, "x"), (y, "y"))]
     try:
         columns = np.broadcast_arrays(*numbers, np.asarray(weight, np.float32))
     except ValueError as error:
@@ -44,7 +44,7 @@ def products(expert: Any, x: Any, y: Any, weight: Any = 1.0) -> NDArray:
     return table
 
 
-def _to_u32(numbers: Any, what: str) -> NDArray:
+def to_u32(numbers: Any, what: str) -> NDArray:
     """Numbers as uint32: four bytes each, which libxfp needs; arrays of another type are converted."""
     found = np.asarray(numbers)
     if found.dtype.kind not in "iu" and found.size:
@@ -69,7 +69,7 @@ class Linear:
         found = abi.LinearInfo()
         self._library = library.load()
         self._library.xfp_linear_describe(handle.pointer, ctypes.byref(found))
-        self._handle = handle
+        self.handle = handle
         self.name, self.role = name, role
         self.experts: int = found.experts
         self.shape: tuple[int, int] = (found.rows, found.cols)
@@ -101,7 +101,7 @@ class Linear:
         check_apart(inputs, outputs)
         number = library.below(self.experts, expert, f"{self.name}: expert")
         threads = handle_of(team)
-        library.call(self._library.xfp_multiply, threads.pointer, self._handle.pointer, number, inputs.count,
+        library.call(self._library.xfp_multiply, threads.pointer, self.handle.pointer, number, inputs.count,
                      ctypes.byref(to_input(inputs)), ctypes.byref(to_output(outputs)))
         return y
 
@@ -128,7 +128,7 @@ class Linear:
         y, outputs = self._output(x, out, (count, self.shape[0]), self.shape[0], out_dtype, zero=True)
         check_apart(inputs, outputs)
         threads = handle_of(team)
-        library.call(self._library.xfp_multiply_experts, threads.pointer, self._handle.pointer, products.ctypes.data,
+        library.call(self._library.xfp_multiply_experts, threads.pointer, self.handle.pointer, products.ctypes.data,
                      len(products), ctypes.byref(to_input(inputs)), ctypes.byref(to_output(outputs)))
         return y
 
@@ -152,12 +152,12 @@ class Linear:
 
         Raises UsageError if a row does not exist or out cannot be used in place.
         """
-        numbers = _to_u32(ids, "ids")
+        numbers = to_u32(ids, "ids")
         like = ids if is_torch(ids) else numbers
         y, outputs = self._output(like, out, (numbers.size, self.shape[1]), self.shape[1], out_dtype)
         if outputs.count != numbers.size:
             raise UsageError(f"out has {outputs.count} vectors, but there are {numbers.size} ids")
-        library.call(self._library.xfp_rows, self._handle.pointer, numbers.ctypes.data, numbers.size,
+        library.call(self._library.xfp_rows, self.handle.pointer, numbers.ctypes.data, numbers.size,
                      ctypes.byref(to_output(outputs)))
         return y.reshape((*numbers.shape, self.shape[1])) if out is None else y
 

@@ -35,6 +35,20 @@ needs_wheel() {
 		"$PYTHON" -c 'import setuptools.command.bdist_wheel' 2>/dev/null || skip "setuptools cannot build wheels"
 }
 
+needs_transformers() {
+	"$PYTHON" -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("torch") and u.find_spec("transformers")))' ||
+		skip "torch or transformers is not installed"
+}
+
+# A tiny model of a family, as NAME.xfp, and as NAME, which is unpacked.
+make_tiny() { # NAME
+	"$PYTHON" "$srcdir/tests/families.py" make "$1" "$1-plain"
+	# transformers' default for Phi-3 is beyond a small vocabulary
+	sed -i '1s/{/{"pad_token_id": 0,/' "$1-plain/config.json"
+	xfp convert "$1-plain" -o "$1.xfp" -q --bits 3 --on-miss best
+	xfp unpack "$1.xfp" -o "$1" --dtype f32
+}
+
 python_test() { # NAME ARGUMENT...
 	"$PYTHON" -W error "$srcdir/tests/python/$1.py" "${@:2}"
 }
@@ -63,6 +77,15 @@ python_test() { # NAME ARGUMENT...
 
 @test "python: a missing or different libxfp is refused" {
 	python_test libraries
+}
+
+@test "python: models of transformers multiply packed weights" {
+	needs_transformers
+	export XFP_TEST_BUNDLES=$BATS_TEST_TMPDIR XFP_TEST_MODELS="qwen3_moe llama-tied phi3 qwen2 gemma2"
+	for name in $XFP_TEST_MODELS; do
+		make_tiny "$name"
+	done
+	"$PYTHON" "$srcdir/tests/python/models.py"
 }
 
 @test "python: the package has the version of the tools, which ignore its variable" {

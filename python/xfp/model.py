@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle as a model of Hugging Face transformers."""
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from .bundle import Bundle
+from .contents import Tensor
+from .errors import UsageError
+from .hook import need_transformers
+
+if TYPE_CHECKING:
+    import torch
+
+# Elements that numpy has as integers, or that torch names in another way
+TORCH = {"BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2"}
+
+
+def load(path: str | os.PathLike[str], *, dtype: str | torch.dtype = "auto", model_class: Any = None,
+         **options: Any) -> tuple[Any, Any]:
+    """Open a bundle as a transformers model. Returns the model and its tokenizer, or None if the bundle has none.
+
+        model, tokenizer = xfp.load("model.xfp")
+        ids = tokenizer("Once upon a time", return_tensors="pt")
+        print(tokenizer.decode(model.generate(**ids, max_new_tokens=50)[0]))
+
+    Matrices stay in the mapped file and are multiplied from there; everything else is as in transformers. The model
+    can be neither saved nor trained.
+
+    dtype: of activations and of vectors such as norms: torch.float32, float16 or bfloat16; "auto" is that of
+        config.json.
+    model_class: a class of transformers; by default the first of `architectures` in config.json.
+    options: for its from_pretrained, such as attn_implementation.
+
+    Raises LibraryError if torch or transformers is missing or too old; UsageError, with the name, if the model cannot
+    multiply by the weights of a unit, or lacks some; as Bundle otherwise.
+    """
+    need_transformers()
+    import transformers
+
+    from .quantizer import XfpConfig, register_experts
+
+    for option in ("quantization_config", "load_in_4bit", "load_in_8bit", "state_dict", "config"):
+        if option in options:
+            raise UsageError(f"{option} does not apply: the weights of a bundle are quantized; leave it out")
+    register_experts()
+    with Bundle(path) as bundle, tempfile.TemporaryDirectory() as folder:
+        write_files(bundle, folder)
+        config = transformers.AutoConfig.from_pretrained(folder)
+        remove_quantization(config)
+        model = (model_class or class_of(config)).from_pretrained(
+            None, config=config, state_dict=dense(bundle), dtype=dtype,
+            quantization_config=XfpConfig(os.path.abspath(path)), **options)
+        for tensor in (*model.parameters(), *model.buffers()):
+            tensor.data = tensor.data.clone()  # mapped, unless the type changed
+        if model.can_generate() and os.path.exists(os.path.join(folder, "generation_config.json")):
+            model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
+        tokenizer = None
+        if any(file.name.startswith(("tokenizer", "vocab")) for file in bundle.files):
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    return model, tokenizer
+
+
+def write_files(bundle: Bundle, folder: str) -> None:
+    """Write the small files of a bundle."""
+    for file in bundle.files:
+        path = os.path.join(folder, *file.name.split("/"))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as output:
+            output.write(file.data.tobytes())
+
+
+def remove_quantization(config: Any) -> None:
+    """Forget how the checkpoint was quantized, of which the bundle was made."""
+    for part in (config, config.get_text_config()):
+        if hasattr(part, "quantization_config"):
+            del part.quantization_config
+
+
+def class_of(config: Any) -> Any:
+    """The class of transformers that config.json names."""
+    import transformers
+
+    names = config.architectures or []
+    found = next((getattr(transformers, name) for name in names if hasattr(transformers, name)), None)
+    if found is None:
+        raise UsageError(f"transformers {transformers.__version__} has no class {' or '.join(names) or 'for this model'}"
+                         "; pass model_class")
+    return found
+
+
+def dense(bundle: Bundle) -> dict[str, torch.Tensor]:
+    """Tensors that are not multiplied from the bundle: kept ones, but for matrices that are units."""
+    units = {bundle.matrices[unit.first_matrix + i].tensor for unit in bundle.units if unit.mode != "keep"
+             for i in range(unit.experts)}
+    return {tensor.name: to_torch(tensor) for number, tensor in enumerate(bundle.tensors)
+            if tensor.data is not None and number not in units}
+
+
+def to_torch(tensor: Tensor) -> torch.Tensor:
+    """A kept tensor over the mapped file, which must not be written."""
+    import torch
+
+    assert tensor.data is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that numpy's array is read-only
+        found = torch.from_numpy(tensor.data)
+    name = TORCH.get(tensor.dtype)
+    return found if name is None else found.view(getattr(torch, name))

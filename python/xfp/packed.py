@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules of torch that multiply by a bundle's packed weights."""
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import torch
+from torch import nn
+
+from . import ops
+from .linear import Linear
+
+
+class Packed(nn.Module):
+    """A module whose weights are in the mapped file. `name` is the parameter that they replace."""
+
+    _is_hf_initialized = True  # for transformers: there is nothing to initialize
+
+    def __init__(self, name: str, weights: Sequence[Linear]) -> None:
+        super().__init__()
+        self.name = name
+        self.opened = Opened(weights)
+        self.numbers = [ops.register(linear) for linear in weights]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "weight":
+            raise AttributeError(f"{self.name} is packed and cannot be read; only calls of its module work")
+        return super().__getattr__(name)
+
+
+class Opened(tuple[Linear, ...]):
+    """Open weights, which copies of a module share."""
+
+    def __deepcopy__(self, _: Any) -> Opened:
+        return self
+
+
+class PackedLinear(Packed):
+    """nn.Linear by one matrix, or by several whose outputs are next to each other."""
+
+    def __init__(self, name: str, weights: Sequence[Linear], bias: nn.Parameter | None) -> None:
+        super().__init__(name, weights)
+        self.in_features = weights[0].shape[1]
+        self.out_features = sum(linear.shape[0] for linear in weights)
+        self.bias = bias
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = torch.ops.xfp.linear(x, self.numbers, self.out_features)
+        return y if self.bias is None else y + self.bias
+
+
+class PackedEmbedding(Packed):
+    """nn.Embedding by one matrix; multiplied by a scale if there is one."""
+
+    like: torch.Tensor
+
+    def __init__(self, name: str, weight: Linear, module: nn.Embedding, dtype: torch.dtype) -> None:
+        super().__init__(name, [weight])
+        self.num_embeddings, self.embedding_dim = weight.shape
+        self.padding_idx = module.padding_idx
+        # Gemma's modules round the scale to the type of the weights; it is in a buffer, too, which is not loaded yet.
+        self.rounded = hasattr(module, "scalar_embed_scale")
+        self.scale: float | None = getattr(module, "scalar_embed_scale", getattr(module, "embed_scale", None))
+        # an empty tensor, which .to(dtype) converts
+        self.register_buffer("like", torch.empty(0, dtype=dtype, device="cpu"), persistent=False)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}"
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = torch.ops.xfp.rows(ids, self.numbers[0], self.embedding_dim, self.like.dtype)
+        if self.scale is None:
+            return y
+        return y * (torch.tensor(self.scale, dtype=y.dtype) if self.rounded else self.scale)
+
+
+class PackedExperts:
+    """The matrices of a module of experts: first gate and up, then down."""
+
+    def __init__(self, first: Sequence[Linear], down: Linear) -> None:
+        self.opened = Opened((*first, down))
+        self.first, self.down = [ops.register(linear) for linear in first], [ops.register(down)]
+        self.first_rows = sum(linear.shape[0] for linear in first)
+        self.down_rows = down.shape[0]
+
+
+def forward_experts(self: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor,
+                    top_k_weights: torch.Tensor) -> torch.Tensor:
+    """The function of transformers' ALL_EXPERTS_FUNCTIONS: modules without packed weights run as they did before."""
+    packed: PackedExperts | None = getattr(self, "packed_experts", None)
+    if packed is None:
+        plain: torch.Tensor = type(self).forward.__wrapped__(self, hidden_states, top_k_index, top_k_weights)
+        return plain
+    h: torch.Tensor = torch.ops.xfp.experts(hidden_states, top_k_index, None, packed.first, packed.first_rows)
+    expert = top_k_index.reshape(-1)
+    if self.has_gate and not self.is_concatenated:
+        h = h.unflatten(-1, (2, -1)).transpose(-1, -2).flatten(-2)
+    if self.has_bias:
+        h = h + (self.gate_up_proj_bias if self.has_gate else self.up_proj_bias)[expert]
+    h = self._apply_gate(h) if self.has_gate else self.act_fn(h)
+    if not self.has_bias and not self.has_post_expert_norm:
+        y: torch.Tensor = torch.ops.xfp.experts(h, top_k_index, top_k_weights, packed.down, packed.down_rows)
+        return y
+    y = torch.ops.xfp.experts(h, top_k_index, None, packed.down, packed.down_rows)
+    if self.has_bias:
+        y = y + self.down_proj_bias[expert]
+    if self.has_post_expert_norm:
+        y = self.post_expert_norm(y)
+    y = (y * top_k_weights.reshape(-1, 1)).view(*top_k_index.shape, -1)
+    return y.sum(1).to(hidden_states.dtype)
