@@ -16,6 +16,7 @@ matrix's inputs) of the same tokens as the first calibration; XFP_TEST_TOOLS mus
 import argparse
 import json
 import os
+import shutil
 import sqlite3
 import sys
 import tempfile
@@ -100,15 +101,19 @@ def calibrations(arguments, folder):
     return found + [("random ids", ["--calibrate", "--calibrate-ids", ids])]
 
 
-def mean_squares(folder):
+def mean_squares(setting):
     """Importance matrices of the calibration of OUT.xfp in the folder, by tensor."""
-    squares, layer = {}, 0
-    while os.path.exists(os.path.join(folder, f"out.xfp.work/l{layer:06}-inputs")):
-        inputs = stamped(os.path.join(folder, "out.xfp.work"), layer, os.path.join(folder, "cache"))
+    work, cache = (os.path.join(setting.folder, name) for name in ("out.xfp.work", "cache"))
+    with open(os.path.join(setting.model, "config.json"), encoding="utf-8") as file:
+        layers = json.load(file)["num_hidden_layers"] + 1
+    squares = {}
+    for layer in range(layers):  # conversions remove inputs
+        run(os.path.join(os.path.dirname(shutil.which(setting.xfp)), "xfp-calibrate"), "--work", work, "--cache", cache,
+            f"l{layer:06}")
+        inputs = stamped(work, layer, cache)
         for tensor in inputs.tensors:
             _, values = inputs.rows_of(tensor)
             squares[tensor] = np.square(from_bf16(values), dtype=np.float64).mean(axis=0)
-        layer += 1
     return squares
 
 
@@ -153,7 +158,7 @@ def main():
             setting.goal(bits)
         if os.environ.get("GGML_LIBRARY"):
             units, _ = setting.convert(2, calibrations(arguments, folder)[0][1])
-            points += peers(setting, units, mean_squares(folder))
+            points += peers(setting, units, mean_squares(setting))
     if arguments.plot:
         with open(arguments.plot, "w", encoding="utf-8") as file:
             file.write(plot(f"{os.path.basename(os.path.abspath(arguments.model))}: KL divergence, nats per token",
