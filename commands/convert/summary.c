@@ -19,16 +19,21 @@
 /* Print the table per class. */
 static json_t *classes_json(const struct xfp_conversion *c, json_t **composition, struct xfp_error *err)
 {
+	struct xfp_recorded recorded = { .family = NULL };
 	struct xfp_bundle *bundle = NULL;
 	struct xfp_composition sums;
+	bool has_record;
 	json_t *list;
 
 	if (xfp_bundle_open(c->request->out, &bundle, err))
 		return NULL;
+	has_record = !xfp_recorded_read(bundle, c->request->out, &recorded, NULL);
 	sums = xfp_composition_of_bundle(bundle);
 	sums.stored = xfp_composition_stored(c->units.ledger);
-	if (!(list = xfp_report_classes(bundle)) || !(*composition = xfp_composition_json(&sums)))
+	if (!(list = xfp_report_classes(bundle, has_record ? &recorded : NULL)) ||
+	    !(*composition = xfp_composition_json(&sums)))
 		xfp_no_memory(err);
+	xfp_recorded_free(&recorded);
 	xfp_bundle_close(bundle);
 	return list;
 }

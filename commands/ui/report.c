@@ -279,17 +279,21 @@ static json_t *group_json(struct group *group, enum xfp_class class_)
 		{ "below_floor", json_integer(group->missed) });
 }
 
-json_t *xfp_report_classes(const struct xfp_bundle *bundle)
+json_t *xfp_report_classes(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded)
 {
-	json_t *list = json_array();
+	json_t *list = json_array(), *one;
 	struct xfp_bundle_info info;
 
 	xfp_bundle_describe(bundle, &info);
 	for (unsigned class_ = 0; class_ < XFP_CLASSES; class_++) {
-		struct group group = group_of(bundle, NULL, info.units, class_);
+		struct group group = group_of(bundle, recorded, info.units, class_);
 
-		if (group.units)
-			xfp_json_add(&list, group_json(&group, (enum xfp_class)class_));
+		if (group.units) {
+			one = group_json(&group, (enum xfp_class)class_);
+			if (recorded && recorded->outputs)
+				xfp_json_put(&one, "calibrated", xfp_json_count(group.calibrated));
+			xfp_json_add(&list, one);
+		}
 		group_free(&group);
 	}
 	return list;

@@ -22,8 +22,9 @@ void xfp_report_table(FILE *out, const struct xfp_bundle *bundle, const struct x
 /* The outputs of a unit, or null if it is not calibrated. */
 json_t *xfp_report_outputs(const struct xfp_recorded *recorded, uint32_t unit);
 
-/* The lines of the classes as a JSON array; NULL if out of memory. */
-json_t *xfp_report_classes(const struct xfp_bundle *bundle);
+/* The lines of the classes as a JSON array, with the cosines of the table; NULL if out of memory. In a calibrated
+ * bundle, each has its number of calibrated units. */
+json_t *xfp_report_classes(const struct xfp_bundle *bundle, const struct xfp_recorded *recorded);
 
 /* Print one line per unit. With `recorded` not NULL, add the option that decided the unit's format and floor, if
  * any. */

@@ -31,12 +31,13 @@ struct verify_request {
 	bool json, quiet;
 	struct xfp_meter *meter;
 	struct xfp_settings floors;
+	const struct xfp_recorded *recorded; /* NULL: unreadable */
 };
 
 /* Counts of a bundle's units. */
 struct verify_tally {
-	uint32_t units, held, unmet, foreign; /* held: units with a floor above 0, */
-	uint32_t outputs;                     /* of them those whose floor applies to outputs */
+	uint32_t units, held, unmet, foreign; /* held: units with a floor above 0 */
+	uint32_t outputs;                     /* calibrated units with a floor above 0 */
 };
 
 /* ---- options ----------------------------------------------------------------------------------- */
@@ -44,8 +45,7 @@ struct verify_tally {
 /* A unit's floor: the option for its class, else the general option, else the floor in the bundle. A unit requested as
  * fp8 or with fixed bits was promised no floor (the latter records one nevertheless), so only an option naming its
  * class applies. */
-static double floor_of(const struct verify_request *request, const struct xfp_recorded *recorded,
-		       const struct xfp_unit_info *unit)
+static double floor_of(const struct verify_request *request, const struct xfp_unit_info *unit)
 {
 	const struct xfp_settings *given = &request->floors;
 	bool routed = unit->class_ == XFP_CLASS_ROUTED_EXPERT;
@@ -55,7 +55,17 @@ static double floor_of(const struct verify_request *request, const struct xfp_re
 	if ((given->layer & (routed ? XFP_SETTING_BIT(LAZY) : XFP_SETTING_BIT(STRICT))) &&
 	    (unit->mode != XFP_MODE_FP8 || unit->floor > 0))
 		return (double)(routed ? given->lazy : given->strict) / XFP_NANO;
-	return recorded && xfp_recorded_policy(recorded, unit).fixed ? 0 : unit->floor;
+	return request->recorded && xfp_recorded_policy(request->recorded, unit).fixed ? 0 : unit->floor;
+}
+
+/* Whether a unit meets a floor. Recorded medians of outputs are rounded: the bundle's own floor was compared with the
+ * exact one when the bundle was made. `outputs` NULL: not calibrated. */
+static bool is_met(const struct xfp_unit_info *unit, const struct xfp_output_measure *outputs, double median,
+		   double floor)
+{
+	if (outputs && floor == unit->floor)
+		return unit->met && median >= floor - XFP_VERIFY_OUTPUT_SLACK;
+	return median >= floor - XFP_VERIFY_SLACK;
 }
 
 /* ---- the work ---------------------------------------------------------------------------------- */
@@ -94,8 +104,7 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 				    const struct xfp_checkpoint *source, const bool *same, json_t **units,
 				    struct verify_tally *tally, struct xfp_faults *faults, struct xfp_error *err)
 {
-	struct xfp_recorded recorded = { .family = NULL };
-	bool has_record = !xfp_recorded_read(bundle, request->bundle, &recorded, NULL);
+	const struct xfp_recorded *recorded = request->recorded;
 	enum xfp_status status = XFP_OK;
 	struct xfp_bundle_info info;
 	struct xfp_unit_info unit;
@@ -103,8 +112,8 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 
 	xfp_bundle_describe(bundle, &info);
 	for (uint32_t u = 0; !status && xfp_bundle_unit(bundle, u, &unit); u++) {
-		double floor = floor_of(request, has_record ? &recorded : NULL, &unit);
-		const struct xfp_output_measure *outputs = xfp_recorded_outputs(has_record ? &recorded : NULL, u);
+		double floor = floor_of(request, &unit);
+		const struct xfp_output_measure *outputs = xfp_recorded_outputs(recorded, u);
 		struct xfp_quality quality;
 		double median;
 		json_t *one;
@@ -116,7 +125,7 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 		if (status)
 			break;
 		median = outputs ? outputs->median : quality.median;
-		met = outputs && floor == unit.floor ? unit.met : median >= floor - XFP_VERIFY_SLACK;
+		met = is_met(&unit, outputs, median, floor);
 		tally->held += floor > 0;
 		tally->outputs += floor > 0 && outputs;
 		tally->unmet += !met;
@@ -131,12 +140,11 @@ static enum xfp_status verify_units(const struct verify_request *request, const 
 			       { "k", xfp_json_count(unit.k) }, { "cos_median", json_real(quality.median) },
 			       { "cos_p5", json_real(quality.p5) }, { "error", json_real(quality.error) },
 			       { "floor", json_real(floor) }, { "met", json_boolean(met) });
-		if (recorded.outputs)
-			xfp_json_put(&one, "outputs", xfp_report_outputs(&recorded, u));
+		if (recorded && recorded->outputs)
+			xfp_json_put(&one, "outputs", xfp_report_outputs(recorded, u));
 		xfp_json_add(units, one);
 		done += unit.weights;
 	}
-	xfp_recorded_free(&recorded);
 	return status;
 }
 
@@ -153,15 +161,6 @@ static enum xfp_status print_json(const struct verify_request *request, const st
 			      err);
 }
 
-static void print_table(const struct verify_request *request, const struct xfp_bundle *bundle)
-{
-	struct xfp_recorded recorded = { .family = NULL };
-	bool has_record = !xfp_recorded_read(bundle, request->bundle, &recorded, NULL);
-
-	xfp_report_table(stdout, bundle, has_record ? &recorded : NULL);
-	xfp_recorded_free(&recorded);
-}
-
 static void print_success(const struct verify_request *request, const struct verify_tally *tally)
 {
 	xfp_screen_printf(stdout, "\n%s: every byte is unchanged;\n%s", request->bundle,
@@ -172,7 +171,7 @@ static void print_success(const struct verify_request *request, const struct ver
 	else
 		puts("no unit has a floor");
 	if (tally->outputs)
-		printf("floors of outputs, of %" PRIu32 " units, were checked when the bundle was made\n",
+		printf("floors of %" PRIu32 " units apply to outputs, which were measured when the bundle was made\n",
 		       tally->outputs);
 }
 
@@ -206,8 +205,9 @@ static enum xfp_status blame(const struct verify_request *request, const struct 
 }
 
 /* *judged: the status is a verdict on the bundle, not an error with the checkpoint given. */
-static enum xfp_status verify(const struct verify_request *request, bool *judged, struct xfp_error *err)
+static enum xfp_status verify(struct verify_request *request, bool *judged, struct xfp_error *err)
 {
+	struct xfp_recorded recorded = { .family = NULL };
 	struct xfp_faults faults = { .program = request->program, .meter = request->meter };
 	struct xfp_checkpoint *source = NULL;
 	struct xfp_bundle *bundle = NULL;
@@ -224,6 +224,8 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 		goto done;
 	xfp_bundle_describe(bundle, &info);
 	tally.units = info.units;
+	if (!xfp_recorded_read(bundle, request->bundle, &recorded, NULL))
+		request->recorded = &recorded;
 	if (request->source && ((status = xfp_model_find(request->source, &path, err)) ||
 				(status = xfp_checkpoint_open(path, &source, err)))) {
 		*judged = false;
@@ -251,7 +253,7 @@ static enum xfp_status verify(const struct verify_request *request, bool *judged
 	if (request->json)
 		status = print_json(request, &faults, units, err);
 	else if (!request->quiet && (!faults.status || faults.status == XFP_UNMET) && !another_checkpoint(&tally))
-		print_table(request, bundle);
+		xfp_report_table(stdout, bundle, request->recorded);
 	if (!request->json && !request->quiet && !faults.status)
 		print_success(request, &tally);
 	xfp_output_flush(); /* the verdict comes last, even if both streams are the same file */
@@ -263,6 +265,8 @@ done:
 	free(same);
 	json_decref(units);
 	xfp_faults_free(&faults);
+	request->recorded = NULL;
+	xfp_recorded_free(&recorded);
 	xfp_checkpoint_close(source);
 	xfp_bundle_close(bundle);
 	xfp_mapped_end();
@@ -271,7 +275,7 @@ done:
 
 /* Verify and, with --work, record the outcome. If there is no run to record it for, print so; that is not a fault of
  * the bundle. */
-static enum xfp_status verify_and_record(const struct verify_request *request, struct xfp_error *err)
+static enum xfp_status verify_and_record(struct verify_request *request, struct xfp_error *err)
 {
 	struct xfp_verification verification;
 	struct xfp_error why = { .text = "" };

@@ -11,7 +11,8 @@
 #include "commands/ui/faults.h"
 #include "runtime/xfp.h"
 
-#define XFP_VERIFY_SLACK 1e-9 /* tolerance for cosines and errors, sums of rounded numbers */
+#define XFP_VERIFY_SLACK 1e-9        /* tolerance for cosines and errors, sums of rounded numbers */
+#define XFP_VERIFY_OUTPUT_SLACK 1e-6 /* for outputs, which xfp.json records with six decimals */
 
 /* Check that bundle and checkpoint have the same tensors, and that kept and tied ones have the same bytes. `same[t]`:
  * the checkpoint has tensor t with the same dtype and shape. */

@@ -17,8 +17,8 @@ calibrated() { # OUT OPTION...
 }
 
 @test "a floor is met by outputs, and the fit, the choice, xfp.json, info and the manifest agree" {
-	calibrated out.xfp --bits 2,3,4,5,6 --min-cos-strict 0.98 --min-cos-lazy 0.98 \
-		--floor embedding=0.9,lm_head=0.98
+	xfp convert m -o out.xfp --json --calibrate --calibrate-tokens 2048 --mode v2c --bits 2,3,4,5,6 \
+		--min-cos-strict 0.98 --min-cos-lazy 0.98 --floor embedding=0.9,lm_head=0.98 >converted
 	xfp info --json out.xfp >info
 	query "SELECT u.unit || '|' || u.output_median || '|' || c.output_median || '|' || u.met || '|' || u.cos_median
 		FROM latest_units AS u JOIN choices AS c ON c.key = u.choice_key WHERE u.output_median NOT NULL" >units
@@ -46,6 +46,11 @@ calibrated() { # OUT OPTION...
 	    assert [row for row in mine if row[3] == "1"] == [smallest], (smallest, mine)
 	    differ += units[name]["cos_median"] < units[name]["floor"]
 	assert differ, "no choice shows that outputs decide"
+	for c in json.load(open("converted"))["classes"]:
+	    mine = [unit for unit in units.values() if unit["class"] == c["class"]]
+	    cosines = sorted((unit["outputs"] or unit)["cos_median"] for unit in mine)
+	    assert c["calibrated"] == sum(unit["outputs"] is not None for unit in mine), c
+	    assert [c["cos_median"], c["cos_median_least"]] == [cosines[(len(mine) - 1) // 2], cosines[0]], (c, cosines)
 	EOF
 	xfp info out.xfp >info
 	units=$("$PYTHON" -c 'print(sum(1 for line in open("units")))')
@@ -77,7 +82,7 @@ assert kept and all(unit["mode"] == "keep" and unit["met"] and unit["outputs"] =
 @test "verify checks the weights, and reports what was checked of outputs" {
 	calibrated out.xfp --min-cos-strict 0.98 --min-cos-lazy 0.97 --floor lm_head=0.98
 	xfp verify --source m out.xfp >report
-	grep -qx 'floors of outputs, of [0-9]* units, were checked when the bundle was made' report
+	grep -qx 'floors of [0-9]* units apply to outputs, which were measured when the bundle was made' report
 	grep -q '^floors and cosines are those of outputs for ' report
 	xfp verify --json out.xfp | "$PYTHON" -c 'import json, sys
 units = json.load(sys.stdin)["units"]

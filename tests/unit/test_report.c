@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/ui/commands.h"
 #include "commands/ui/report.h"
+#include "stages/work/describe.h"
 #include "tests/unit/bundle_fixture.h"
 
 static int ascending(const void *a, const void *b)
@@ -131,9 +133,68 @@ static void floors_of_classes(void **state)
 	fixture_free(&f);
 }
 
+/* Write a bundle whose first unit records this median of outputs. */
+static void write_calibrated(struct fixture *f, double median)
+{
+	struct xfp_output_measure output = { .median = median, .p5 = median, .error = 1 - median };
+	const struct xfp_output_measure *outputs[FIXTURE_UNITS] = { &output };
+	struct xfp_parameters parameters = xfp_parameters_default();
+	char *json;
+
+	memset(parameters.calibration.sha256, '0', 64);
+	strcpy(parameters.calibration.source, "self");
+	parameters.calibration.tokens = 2048;
+	assert_non_null(json = xfp_describe(&f->ledger, &parameters, outputs));
+	f->input.json = json;
+	assert_int_equal(fixture_write_bundle(f, NULL), XFP_OK);
+	free(json);
+	xfp_parameters_free(&parameters);
+}
+
+/* Verification compares a floor with the recorded outputs, even if the bundle says that it is met. */
+static void floors_of_outputs(void **state)
+{
+	static const struct {
+		double median;
+		bool met;
+		const char *floor;
+		int status;
+	} cases[] = {
+		{ .99, true, NULL, XFP_OK },
+		{ .9899996, true, NULL, XFP_OK }, /* rounded */
+		{ .989998, true, NULL, XFP_UNMET },
+		{ .5, true, NULL, XFP_UNMET },
+		{ .99, false, NULL, XFP_UNMET },
+		{ .99, false, "attention=.98", XFP_OK },
+		{ .99, true, "attention=.991", XFP_UNMET },
+	};
+	struct result r = { 0 };
+	struct fixture f;
+
+	(void)state;
+	fixture_make(&f, 0);
+	f.units[0].class_ = XFP_CLASS_ATTENTION;
+	f.bundle_units[0].floor = .99;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		f.bundle_units[0].met = cases[i].met;
+		write_calibrated(&f, cases[i].median);
+		RUN(&f, &r, xfp_main_verify, cases[i].floor ? "--floor" : "-q", cases[i].floor ? cases[i].floor : "-q",
+		    f.out);
+		EXPECT(r, cases[i].status);
+		if (cases[i].status)
+			assert_non_null(strstr(r.err, "its median cosine of outputs is 0."));
+	}
+	fixture_result_free(&r);
+	fixture_free(&f);
+}
+
 PROGRAM("test_report")
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(medians_of_classes), cmocka_unit_test(floors_of_classes) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(medians_of_classes),
+		cmocka_unit_test(floors_of_classes),
+		cmocka_unit_test(floors_of_outputs),
+	};
 
 	return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }
