@@ -7,10 +7,12 @@ EXTRA_DIST += \
 	python/pyproject.toml \
 	python/setup.py \
 	python/xfp/__init__.py \
+	python/xfp/__main__.py \
 	python/xfp/abi.py \
 	python/xfp/bundle.py \
 	python/xfp/contents.py \
 	python/xfp/errors.py \
+	python/xfp/folder.py \
 	python/xfp/handles.py \
 	python/xfp/hook.py \
 	python/xfp/library.py \

@@ -600,9 +600,11 @@ EXTRA_DIST += \
 	tests/python/arrays.py \
 	tests/python/bundles.py \
 	tests/python/common.py \
+	tests/python/folders.py \
 	tests/python/layouts.py \
 	tests/python/libraries.py \
 	tests/python/models.py \
+	tests/python/operators.py \
 	tests/python/products.py \
 	tests/python/threads.py \
 	tests/read_bundle.py \

@@ -41,12 +41,11 @@ def load(path: str | os.PathLike[str], *, dtype: str | torch.dtype = "auto", mod
     need_transformers()
     import transformers
 
-    from .quantizer import XfpConfig, register_experts
+    from .quantizer import XfpConfig
 
     for option in ("quantization_config", "load_in_4bit", "load_in_8bit", "state_dict", "config"):
         if option in options:
             raise UsageError(f"{option} does not apply: the weights of a bundle are quantized; leave it out")
-    register_experts()
     with Bundle(path) as bundle, tempfile.TemporaryDirectory() as folder:
         write_files(bundle, folder)
         config = transformers.AutoConfig.from_pretrained(folder)
@@ -64,9 +63,11 @@ def load(path: str | os.PathLike[str], *, dtype: str | torch.dtype = "auto", mod
     return model, tokenizer
 
 
-def write_files(bundle: Bundle, folder: str) -> None:
-    """Write the small files of a bundle."""
+def write_files(bundle: Bundle, folder: str, but: str | None = None) -> None:
+    """Write the small files of a bundle, but for one."""
     for file in bundle.files:
+        if file.name == but:
+            continue
         path = os.path.join(folder, *file.name.split("/"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as output:

@@ -111,3 +111,11 @@ def forward_experts(self: Any, hidden_states: torch.Tensor, top_k_index: torch.T
         y = self.post_expert_norm(y)
     y = (y * top_k_weights.reshape(-1, 1)).view(*top_k_index.shape, -1)
     return y.sum(1).to(hidden_states.dtype)
+
+
+def register_experts() -> None:
+    """Add the function above to those of transformers."""
+    from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
+
+    if "xfp" not in ALL_EXPERTS_FUNCTIONS:
+        ALL_EXPERTS_FUNCTIONS.register("xfp", forward_experts)

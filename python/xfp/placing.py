@@ -18,7 +18,7 @@ from .bundle import Bundle
 from .contents import Tensor, Unit
 from .errors import UsageError
 from .linear import Linear
-from .packed import PackedEmbedding, PackedExperts, PackedLinear
+from .packed import PackedEmbedding, PackedExperts, PackedLinear, register_experts
 
 EXPERTS = {"gate": "gate_up_proj", "up": "gate_up_proj", "down": "down_proj"}
 # Conversions of stacks that change neither gate, up and down nor their rows and columns
@@ -78,8 +78,9 @@ class Placer:
     def refuse(self, name: str, reason: str) -> UsageError:
         return UsageError(f"{self.path}: {name}: {reason}")
 
-    def place(self) -> None:
-        """Replace what the bundle has, tied weights, and check that nothing is missing."""
+    def place(self) -> set[str]:
+        """Replace what the bundle has, tied weights, and check that nothing is missing. Returns the names of tensors
+        and units that are packed."""
         pieces: dict[str, list[Piece]] = defaultdict(list)
         for unit in self.bundle.units:
             self._add_unit(unit, pieces)
@@ -103,6 +104,7 @@ class Placer:
             if key not in present and not _matches(self.model._keys_to_ignore_on_load_missing, key):
                 raise self.refuse(key, f"{type(self.model).__name__} has this parameter, but the bundle has no weights "
                                   "for it; load the class that the bundle's config.json names")
+        return packed
 
     # ---- what the bundle has
 
@@ -211,6 +213,7 @@ class Placer:
         for leaf in (leaf, "down_proj"):
             delattr(module, leaf)
         module.packed_experts = PackedExperts([part.linear for part in found[:-1]], found[-1].linear)
+        register_experts()
         module._is_hf_initialized = True
         module.config._experts_implementation_internal = "xfp"
 

@@ -77,13 +77,3 @@ class XfpQuantizer(HfQuantizer):
     @property
     def is_compileable(self) -> bool:
         return True
-
-
-def register_experts() -> None:
-    """Add the function that multiplies by packed experts."""
-    from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
-
-    from .packed import forward_experts
-
-    if "xfp" not in ALL_EXPERTS_FUNCTIONS:
-        ALL_EXPERTS_FUNCTIONS.register("xfp", forward_experts)

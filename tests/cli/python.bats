@@ -86,6 +86,12 @@ python_test() { # NAME ARGUMENT...
 		make_tiny "$name"
 	done
 	"$PYTHON" "$srcdir/tests/python/models.py"
+	"$PYTHON" "$srcdir/tests/python/folders.py"
+}
+
+@test "python: operators of torch" {
+	needs_transformers
+	python_test operators
 }
 
 @test "python: the package has the version of the tools, which ignore its variable" {

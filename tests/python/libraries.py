@@ -57,6 +57,25 @@ class Libraries(Case):
                    self.built("9.8.7"))
         self.check(f"{self.path}: is not libxfp .*has no function xfp_rows;", self.built(abi.VERSION, "xfp_rows"))
 
+    def test_transformers(self):
+        """xfp.load names the command that installs what is missing; nothing else needs it."""
+        program = "import xfp\ntry:\n    xfp.load('a.xfp')\nexcept xfp.LibraryError as error:\n    print(error)"
+        command = r"pip install torch 'transformers>=5.20'"
+
+        def check(pattern):
+            path = os.pathsep.join([self.folder.name, os.environ["PYTHONPATH"]])
+            status, output = run(program, PYTHONPATH=path)
+            self.assertEqual(status, 0, output)
+            self.assertRegex(output, f"^{pattern}: {command}\n$")
+
+        for name, text in (("torch", ""), ("transformers", "raise ImportError('none here')")):
+            with open(os.path.join(self.folder.name, name + ".py"), "w", encoding="ascii") as file:
+                file.write(text)
+        check(r"xfp.load needs torch and transformers \(none here\)")
+        with open(os.path.join(self.folder.name, "transformers.py"), "w", encoding="ascii") as file:
+            file.write("__version__ = '5.19.3'")
+        check("xfp.load needs transformers 5.20 or newer, not 5.19.3")
+
 
 if __name__ == "__main__":
     unittest.main()

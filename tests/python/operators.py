@@ -1,0 +1,225 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of torch, by the bundles of tests/cli/python.bats."""
+import os
+import sys
+import threading
+import time
+import unittest
+
+import torch
+from common import DOWN, GATE, Q, WORDS, Case, bundle
+
+import xfp
+from xfp import ops
+from xfp.packed import PackedEmbedding, PackedExperts, PackedLinear, forward_experts
+
+UP = GATE.replace("gate", "up")
+MOST_US = 25  # of processor time on top of a product
+
+
+def tokens(*shape, seed=1):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+class Experts(torch.nn.Module):
+    """A module of experts, as transformers has them."""
+
+    has_gate = is_concatenated = True
+    has_bias = has_post_expert_norm = is_transposed = False
+    forward = forward_experts
+
+    def __init__(self, packed):
+        super().__init__()
+        self.packed_experts = packed
+
+    def _apply_gate(self, h):
+        gate, up = h.chunk(2, dim=-1)
+        return torch.nn.functional.silu(gate) * up
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        opened = bundle()
+        words = opened.linear(WORDS)
+        self.words = PackedEmbedding(WORDS, words, torch.nn.Embedding(*words.shape, device="meta"), torch.float32)
+        self.q = PackedLinear(Q, [opened.linear(Q)] * 2, None)
+        self.experts = Experts(PackedExperts([opened.linear(GATE), opened.linear(UP)], opened.linear(DOWN)))
+
+    def forward(self, ids):
+        x = self.q(self.words(ids))[..., :64]
+        chosen = torch.stack([ids % 3, (ids + 1) % 3], -1)
+        return self.experts(x, chosen, chosen.softmax(-1, dtype=torch.float32))
+
+
+class Operators(Case):
+    def setUp(self):
+        opened = bundle()
+        self.q, self.words = opened.linear(Q), opened.linear(WORDS)
+        self.gate, self.down = opened.linear(GATE), opened.linear(DOWN)
+        self.numbers = {linear: ops.register(linear) for linear in (self.q, self.words, self.gate, self.down)}
+
+    def linear(self, x, rows=None, weights=None):
+        return torch.ops.xfp.linear(x, weights or [self.numbers[self.q]], rows or self.q.shape[0])
+
+    def experts(self, linear, x, chosen, factor=None):
+        return torch.ops.xfp.experts(x, chosen, factor, [self.numbers[linear]], linear.shape[0])
+
+    def test_values(self):
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            x = tokens(2, 3, 64).to(dtype)
+            y = self.linear(x)
+            self.assertEqual((y.shape, y.dtype), ((2, 3, self.q.shape[0]), dtype))
+            expected = torch.empty(6, self.q.shape[0], dtype=dtype)
+            self.q.multiply(x.reshape(6, 64), expected)
+            self.assertTrue(torch.equal(y.reshape(6, -1), expected))
+            ids = torch.tensor([[5, 0], [95, 5]])
+            rows = torch.ops.xfp.rows(ids, self.numbers[self.words], 64, dtype)
+            name = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}[dtype]
+            self.assertTrue(torch.equal(rows, self.words.rows(ids, out_dtype=name)))
+        self.assertTrue(torch.equal(self.linear(x.transpose(0, 1)), self.linear(x.transpose(0, 1).contiguous())))
+        self.assertEqual(self.linear(tokens(0, 64)).shape, (0, self.q.shape[0]))
+        twice = self.linear(x, 2 * self.q.shape[0], 2 * [self.numbers[self.q]])
+        self.assertTrue(torch.equal(twice, torch.cat([self.linear(x)] * 2, -1)))
+
+    def test_experts(self):
+        x, chosen, factor = tokens(2, 64), torch.tensor([[0, 2], [1, 2]]), torch.tensor([[.75, .25], [.5, .5]])
+        h = self.experts(self.gate, x, chosen)
+        for slot, (token, expert) in enumerate(((0, 0), (0, 2), (1, 1), (1, 2))):
+            y = self.gate.multiply(x[token], expert=expert)
+            self.assertLess(float((h[slot] - y).abs().max()), 1e-3)
+        each = self.experts(self.down, h, chosen)
+        y = self.experts(self.down, h, chosen, factor)
+        self.assertLess(float((y - (each.view(2, 2, -1) * factor[..., None]).sum(1)).abs().max()), 1e-3)
+        one = self.experts(self.gate, x, chosen[:, :1])
+        self.assertLess(float((one - h[::2]).abs().max()), 1e-3)
+
+    def test_opcheck(self):
+        x, chosen, factor = tokens(2, 3, 64), torch.tensor([[0, 2], [1, 2]]), torch.ones(2, 2)
+        q, gate, words = (self.numbers[linear] for linear in (self.q, self.gate, self.words))
+        xfp_ops = torch.ops.xfp
+        for gradient in (False, True):
+            x = x.detach().requires_grad_(gradient)
+            kinds = ("test_schema", "test_autograd_registration", "test_faketensor") if gradient else \
+                ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
+            for operator, arguments in (
+                    (xfp_ops.linear, (x, [q, q], 2 * self.q.shape[0])),
+                    (xfp_ops.experts, (x[0, :2], chosen, None, [gate], self.gate.shape[0])),
+                    (xfp_ops.experts, (x[0, :2], chosen, factor, [gate], self.gate.shape[0])),
+                    (xfp_ops.rows, (chosen, words, 64, torch.bfloat16))):
+                torch.library.opcheck(operator.default, arguments, test_utils=kinds)
+
+    def test_compile(self):
+        model = Model()
+        whole = torch.compile(model, backend=os.environ.get("XFP_TEST_BACKEND", "aot_eager"), fullgraph=True)
+        with torch.no_grad():
+            for count in (4, 7, 9):
+                ids = torch.arange(count)
+                self.assertTrue(torch.allclose(whole(ids), model(ids), rtol=1e-4, atol=1e-6))
+
+    def test_no_gradient(self):
+        x = tokens(2, 64).requires_grad_()
+        y = self.linear(x)
+        self.assertTrue(y.requires_grad)
+        self.refused("packed weights have no gradient; use torch.no_grad", y.sum().backward)
+        with torch.no_grad():
+            self.assertFalse(self.linear(x).requires_grad)
+
+    def test_refused(self):
+        x, chosen = tokens(2, 64), torch.tensor([[0, 2], [1, 2]])
+        self.refused("does not multiply torch.float64; use torch.float32", self.linear, x.double())
+        self.refused(r"q_proj.weight has 64 columns, but x has shape \[2, 63\]", self.linear, x[:, :63])
+        self.refused("there are no open weights 3", self.linear, x, weights=[3])
+        self.refused("there are 3 inputs for 2 tokens with 2 experts each", self.experts, self.gate, tokens(3, 64),
+                     chosen)
+        self.refused("expert", self.experts, self.gate, x, chosen + 1)
+        for bad in (-1, 2**32):
+            self.refused("expert contains a number outside", self.experts, self.gate, x, chosen + bad)
+            self.refused("ids contains a number outside", torch.ops.xfp.rows, chosen + bad, self.numbers[self.words], 64,
+                         torch.float32)
+        self.refused("row", torch.ops.xfp.rows, chosen + 1000, self.numbers[self.words], 64, torch.float32)
+        self.refused("does not multiply", torch.ops.xfp.rows, chosen, self.numbers[self.words], 64, torch.int8)
+        module = PackedLinear(Q, [self.q], None)
+        with self.assertRaisesRegex(AttributeError, "q_proj.weight is packed and cannot be read"):
+            module.weight
+        self.assertFalse(hasattr(module, "weight"))
+
+    def test_numbers_end_with_their_linear(self):
+        linear = bundle().linear(Q)
+        number = ops.register(linear)
+        self.linear(tokens(1, 64), weights=[number])
+        del linear
+        self.refused("there are no open weights", self.linear, tokens(1, 64), weights=[number])
+
+    def test_modules(self):
+        model = Model()
+        model.q.bias = torch.nn.Parameter(tokens(model.q.out_features))
+        self.assertEqual(sum(p.numel() for p in model.parameters()), model.q.out_features)
+        ids = torch.arange(3)
+        y = model.words(ids)
+        self.assertEqual((y.dtype, model.half().words(ids).dtype, model.bfloat16().words(ids).dtype),
+                         (torch.float32, torch.float16, torch.bfloat16))
+        x = y.bfloat16()
+        self.assertTrue(torch.equal(model.q(x)[:, :64], self.linear(x) + model.q.bias[:64]))
+
+    def test_threads_and_fork(self):
+        x, before = tokens(40, 64), torch.get_num_threads()
+        y = self.linear(x)
+        try:
+            for threads in (1, 2):
+                torch.set_num_threads(threads)
+                self.assertTrue(torch.equal(self.linear(x), y))
+            results = [None] * 4
+
+            def multiply(i):
+                results[i] = self.linear(x)
+
+            workers = [threading.Thread(target=multiply, args=(i,)) for i in range(4)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+            self.assertTrue(all(torch.equal(result, y) for result in results))
+            child = os.fork()
+            if not child:
+                os._exit(not torch.equal(self.linear(x), y))
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+        finally:
+            torch.set_num_threads(before)
+
+    def test_cost_of_a_call(self):
+        """Processor time of an operator on top of the product that it calls, the least of some interleaved rounds."""
+        x = tokens(1, 64)
+        out = torch.empty(1, self.q.shape[0])
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            with torch.no_grad():
+                numbers, rows, operator = [self.numbers[self.q]], self.q.shape[0], torch.ops.xfp.linear
+                operator(x, numbers, rows)
+                a = ops._arguments
+                ops._fill(self.q, x, out, 1, 0, rows)
+                pointers = ops._team().pointer, self.q.handle.pointer, 0, 1, *a.references
+                product = ops._library.xfp_multiply
+
+                def cost(function, *arguments, calls=50):
+                    begin = time.process_time()
+                    for _ in range(calls):
+                        function(*arguments)
+                    return (time.process_time() - begin) / calls * 1e6
+
+                pairs = []
+                for _ in range(80):
+                    ops._fill(self.q, x, out, 1, 0, rows)
+                    alone = cost(product, *pointers)
+                    pairs.append((alone, cost(operator, x, numbers, rows)))
+        finally:
+            torch.set_num_threads(before)
+        alone, whole = (min(column) for column in zip(*pairs))
+        print(f"product {alone:.1f} us, operator {whole:.1f} us", file=sys.stderr)
+        self.assertLess(whole - alone, MOST_US)
+
+
+if __name__ == "__main__":
+    unittest.main()
