@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "base/dtype.h"
+#include "base/system/clock.h"
 #include "base/system/output.h"
 #include "kernel-verify/kernel_verify.h"
 #include "kernel-verify/threads.h"
@@ -117,22 +117,14 @@ struct timed_product {
 	uint64_t longest; /* longest thread, in nanoseconds of processor time */
 };
 
-static double processor_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void timed_part(const struct xfp_row_range *range)
 {
 	struct timed_product *p = range->context;
-	double start = processor_seconds();
+	double start = xfp_thread_seconds();
 	uint64_t spent, longest = 0;
 
 	p->part(range);
-	spent = (uint64_t)((processor_seconds() - start) * 1e9) + 1;
+	spent = (uint64_t)((xfp_thread_seconds() - start) * 1e9) + 1;
 	while (longest < spent &&
 	       !__atomic_compare_exchange_n(&p->longest, &longest, spent, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;

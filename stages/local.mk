@@ -12,6 +12,7 @@ stages_libstages_a_SOURCES = \
 	stages/feedback/pace.h \
 	stages/feedback/second_moments.c \
 	stages/feedback/second_moments.h \
+	stages/feedback/training.h \
 	stages/fit_unit.c \
 	stages/fit_unit.h \
 	stages/inspect/classify.c \

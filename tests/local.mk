@@ -287,6 +287,7 @@ tests_units_commands_SOURCES = \
 	tests/unit/test_goal.c \
 	tests/unit/test_low_floors.c \
 	tests/unit/test_pace.c \
+	tests/unit/test_plan_time.c \
 	tests/unit/test_prepare.c \
 	tests/unit/test_record.c \
 	tests/unit/test_report.c \

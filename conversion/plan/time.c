@@ -13,10 +13,12 @@
 #include "base/system/processors.h"
 #include "conversion/plan/probe.h"
 #include "conversion/run_make.h"
+#include "conversion/state/prepare_unit.h"
 #include "schemas/policy.h"
 #include "stages/feedback/outputs.h"
 #include "stages/quantize/candidates.h"
 #include "stages/quantize/survey.h"
+#include "stages/quantize/target.h"
 
 #define BUNDLE_BYTES_A_SECOND 400e6 /* read, SHA-256 without SHA instructions, write */
 
@@ -169,21 +171,52 @@ static const struct xfp_plan_kind *sort_of(const struct xfp_plan_pace *pace, enu
 	return &pace->kind[0];
 }
 
-/* Training rows of a matrix, and of all matrices of a stack, for its libraries with error feedback. */
-static double feedback_seconds(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, uint32_t number)
+/* The parameters of a unit's fits. A survey is expected to find the estimated candidate. */
+static struct xfp_parameters fit_parameters(const struct xfp_conversion *c, uint32_t number)
+{
+	const struct xfp_estimate_input input = xfp_conversion_estimate_input(c);
+	const struct xfp_estimate estimate = xfp_estimate(&input, number, XFP_EXPECTED);
+	struct xfp_policy policy;
+	struct xfp_parameters parameters = xfp_prepare_parameters(c, number, &policy);
+	struct xfp_candidate target = { .mode = XFP_MODE_V2C, .k = XFP_MAX_K, .group = estimate.group };
+
+	if (parameters.outlier_sigma != XFP_SIGMA_AUTO)
+		return parameters;
+	if (estimate.mode == XFP_MODE_FP8)
+		target = (struct xfp_candidate){ .mode = XFP_MODE_FP8, .k = XFP_FP8_BITS };
+	else if (estimate.k)
+		target.k = estimate.k;
+	else /* at source precision, if the most bits miss the floor */
+		while (target.k > 1 && !(policy.format.bits >> target.k & 1))
+			target.k--;
+	xfp_narrow_to_survey(&target, 1, &c->units.ledger->units[number], &policy, &parameters);
+	return parameters;
+}
+
+/* Seconds of the scales of a calibrated unit's survey, or of its libraries of a kind. */
+static double feedback_seconds(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, uint32_t number,
+			       enum xfp_stamp step)
 {
 	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
-	const struct xfp_policy policy = xfp_policy_of_unit(&c->parameters, unit);
-	const struct xfp_parameters measured = xfp_policy_parameters(&c->parameters, &policy);
 	const struct xfp_calibration *calibration = &c->layers.calibration;
 	const double training = (double)(calibration->windows * calibration->length) * 7 / 8;
 	const double reached = training * calibration->experts_per_token; /* rows of all experts */
+	const bool is_stack = unit->experts > 1, down = !strcmp(unit->role, "down");
+	const double inputs = is_stack ? reached / unit->experts : training;
+	const double stack = is_stack ? down ? reached : training : 0;
+	const struct xfp_parameters parameters = fit_parameters(c, number);
 	struct xfp_candidate list[XFP_MAX_CANDIDATES];
-	uint32_t count = xfp_candidates_of(XFP_FIT_LIBRARY, &measured, list);
-	bool stack = unit->experts > 1, down = !strcmp(unit->role, "down");
 
-	return xfp_feedback_seconds(&pace->feedback, unit, list, count, stack ? reached / unit->experts : training,
-				    stack ? (down ? reached : training) : 0, XFP_MAX_HELD_OUT);
+	if (step == XFP_STAMP_SCALES)
+		return xfp_feedback_scales_seconds(&pace->feedback, unit, (double)xfp_survey_rows(unit), inputs, stack);
+	return xfp_feedback_seconds(&pace->feedback, unit, list,
+				    xfp_candidates_of(xfp_step_fit(step), &parameters, list), inputs, stack,
+				    XFP_MAX_HELD_OUT);
+}
+
+static bool has_feedback(enum xfp_stamp step)
+{
+	return step == XFP_STAMP_SCALES || step == XFP_STAMP_LIBRARY || step == XFP_STAMP_EXTENDED_LIBRARY;
 }
 
 static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, uint32_t number)
@@ -193,20 +226,27 @@ static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan
 	const struct xfp_ledger_unit *unit = &c->units.ledger->units[number];
 	const struct xfp_unit_state *state = &c->units.state[number];
 	const struct xfp_plan_kind *kind = sort_of(pace, unit->class_);
-	/* With surveys, the fits are those of the measured unit of the same sort. */
-	bool extended =
-		parameters->outlier_sigma == XFP_SIGMA_AUTO || xfp_estimate(&input, number, XFP_EXPECTED).extended;
+	const bool feedback = xfp_estimate_feedback(&input, number);
+	const bool surveyed = parameters->outlier_sigma == XFP_SIGMA_AUTO;
+	/* With surveys, the fits are those of the measured unit of the same sort, or with error feedback those of the
+	 * expected candidate. */
+	const bool extended = surveyed ? !feedback : xfp_estimate(&input, number, XFP_EXPECTED).extended;
 	double seconds = 0;
 
 	if (unit->plan != XFP_PLAN_FIT)
 		return all_weights(unit) * pace->fp8 + pace->unit / stages_of_a_unit(parameters);
-	for (int s = state->decided ? XFP_STAMP_PACKED : 0; s < XFP_STAMPS; s++)
-		if (xfp_steps[s].weights && !(state->in_store >> s & 1) &&
-		    xfp_step_wanted(parameters, (enum xfp_stamp)s, extended))
-			seconds += s == XFP_STAMP_LIBRARY && xfp_estimate_feedback(&input, number)
-					   ? feedback_seconds(c, pace, number)
-					   : step_weights(unit, (enum xfp_stamp)s) * kind->weight[s] +
-						     (s == XFP_STAMP_SURVEY ? pace->scan * all_weights(unit) : 0);
+	for (int s = state->decided ? XFP_STAMP_PACKED : 0; s < XFP_STAMPS; s++) {
+		const enum xfp_stamp step = (enum xfp_stamp)s;
+
+		if (!xfp_steps[s].weights || state->in_store >> s & 1 ||
+		    !(s == XFP_STAMP_SCALES ? surveyed && feedback : xfp_step_wanted(parameters, step, extended)))
+			continue;
+		if (feedback && has_feedback(step))
+			seconds += feedback_seconds(c, pace, number, step);
+		else
+			seconds += step_weights(unit, step) * kind->weight[s] +
+				   (s == XFP_STAMP_SURVEY ? pace->scan * all_weights(unit) : 0);
+	}
 	return seconds + pace->unit * (state->decided ? 1 / stages_of_a_unit(parameters) : 1);
 }
 

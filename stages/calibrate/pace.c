@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/system/clock.h"
 #include "model/forward/numbers.h"
 #include "model/forward/product.h"
 #include "stages/calibrate/capture.h"
@@ -18,31 +18,22 @@
 #define HEAD 128
 #define SEEN 256
 
-#define SECONDS_PER_VALUE 6e-9  /* to prepare an element of a vector for a product; an activation takes as long as */
-#define ACTIVATION 3            /* so many of them */
+#define SECONDS_PER_VALUE 6e-9  /* to prepare an element of a vector for a product */
+#define ACTIVATION 3            /* the time of an activation, in elements prepared */
 #define SECONDS_PER_WEIGHT 4e-9 /* to read it as f32, which one thread does */
 #define SECONDS_PER_BYTE 2e-9   /* to write inputs */
 #define DIGESTS 2               /* of weights, at two bytes each */
 #define SECONDS_PER_DIGEST 1e-9
-
-/* CPU time: other processes do not matter. */
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Measure a product of a row's element and a vector's. */
 static enum xfp_status measure_product(size_t cols, double *seconds, struct xfp_error *err)
 {
 	float *w = calloc(ROWS * cols, sizeof *w), *panels = calloc(xfp_panels_size(VECTORS, cols), sizeof *panels);
 	float *y = calloc(ROWS * VECTORS, sizeof *y);
-	double *scratch = calloc(XFP_PRODUCT_SCRATCH, sizeof *scratch), began = now(), products = 0;
+	double *scratch = calloc(XFP_PRODUCT_SCRATCH, sizeof *scratch), began = xfp_thread_seconds(), products = 0;
 	bool good = w && panels && y && scratch;
 
-	while (good && (*seconds = now() - began) < MIN_SECONDS) {
+	while (good && (*seconds = xfp_thread_seconds() - began) < MIN_SECONDS) {
 		xfp_product_rows(w, ROWS, cols, panels, VECTORS, scratch, y, ROWS);
 		products += (double)ROWS * VECTORS * (double)cols;
 	}
@@ -58,10 +49,10 @@ static enum xfp_status measure_product(size_t cols, double *seconds, struct xfp_
 static double measure_mixing(void)
 {
 	static float keys[HEAD][SEEN], values[SEEN][HEAD];
-	double score[SEEN], sum[HEAD] = { 0 }, began = now(), products = 0, seconds;
+	double score[SEEN], sum[HEAD] = { 0 }, began = xfp_thread_seconds(), products = 0, seconds;
 	volatile double result = 0; /* keeps the compiler from leaving it all out */
 
-	while ((seconds = now() - began) < MIN_SECONDS) {
+	while ((seconds = xfp_thread_seconds() - began) < MIN_SECONDS) {
 		memset(score, 0, sizeof score);
 		for (size_t i = 0; i < HEAD; i++)
 			for (size_t j = 0; j < SEEN; j++)

@@ -3,35 +3,21 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/system/clock.h"
 #include "base/system/memory.h"
 #include "kernels/feedback/feedback.h"
 #include "stages/feedback/second_moments.h"
+#include "stages/feedback/training.h"
 
 #define COLS 1024    /* where products dominate */
 #define FEW_COLS 128 /* where the search dominates */
 #define ROWS 256     /* of a batch, as in a fit */
 #define INPUTS 64
 
-/* Of a fit: see library_train.c and fit_feedback.c. */
-#define ROUNDS 3 /* of training a library, without feedback and with it */
-#define SAMPLE_ROWS 256
-#define SAMPLE_GROUPS 8192
-#define PASSES 2
-
 #define SECONDS_PER_INPUT 4e-9  /* to read an element of an input */
 #define SECONDS_PER_WEIGHT 2e-8 /* to read, scale and measure a weight */
 #define OUTPUT_TILES 4          /* sixteen rows each */
-
-/* CPU time: other processes do not matter. */
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static float next(uint32_t *state)
 {
@@ -102,14 +88,14 @@ static void prepare(struct pace_trial *m)
 	for (size_t i = 0; i < INPUTS * cols; i++)
 		m->x[i] = (uint16_t)((next(&state) < 0 ? 0xbf00 : 0x3f00) + (state >> 20 & 0x7f)); /* bf16 */
 	memset(m->sum, 0, values * sizeof *m->sum);
-	m->moments = seconds();
+	m->moments = xfp_thread_seconds();
 	xfp_feedback_moments_add(m->sum, m->x, cols, INPUTS, cols, 0, (cols + XFP_LANES - 1) / XFP_LANES, m->scratch);
-	m->moments = seconds() - m->moments;
+	m->moments = xfp_thread_seconds() - m->moments;
 	xfp_feedback_moments_mean(m->sum, values, INPUTS, m->own);
 	xfp_feedback_prepare(&m->f, &source, 1);
-	m->factor = seconds();
+	m->factor = xfp_thread_seconds();
 	xfp_feedback_factor(&m->f, m->factoring, &column);
-	m->factor = seconds() - m->factor;
+	m->factor = xfp_thread_seconds() - m->factor;
 	xfp_feedback_divide(&m->f);
 	xfp_feedback_batch_init(&m->batch, &m->f, m->buffer, ROWS);
 	for (size_t r = 0; r < ROWS; r++) {
@@ -131,12 +117,12 @@ static enum xfp_status encode(struct pace_trial *m, const struct xfp_candidate *
 		return xfp_no_memory(err);
 	xfp_compact_seed(book, candidate->k, candidate->group, candidate->library, peaks);
 	xfp_compact_prepare(book);
-	before = seconds();
+	before = xfp_thread_seconds();
 	if (encoding)
 		xfp_feedback_encode(&m->batch, book, XFP_COMPACT_TRIED);
-	between = seconds();
+	between = xfp_thread_seconds();
 	xfp_feedback_pass(&m->batch, book);
-	*passing = seconds() - between;
+	*passing = xfp_thread_seconds() - between;
 	if (encoding)
 		*encoding = between - before;
 	free(book);
@@ -154,10 +140,10 @@ static enum xfp_status measure_outputs(const struct pace_trial *m, struct xfp_fe
 
 	if (panel && out) {
 		xfp_feedback_panels_load(m->x, INPUTS, cols, panel);
-		before = seconds();
+		before = xfp_thread_seconds();
 		for (int i = 0; i < OUTPUT_TILES; i++)
 			xfp_feedback_outputs(panel, INPUTS, m->batch.y, cols, out);
-		pace->output = (seconds() - before) / (double)(OUTPUT_TILES * XFP_LANES * cols * INPUTS);
+		pace->output = (xfp_thread_seconds() - before) / (double)(OUTPUT_TILES * XFP_LANES * cols * INPUTS);
 	}
 	free(panel);
 	free(out);
@@ -218,20 +204,48 @@ enum xfp_status xfp_feedback_pace_measure(const struct xfp_candidate *candidates
 	return status;
 }
 
+/* Columns of a block. */
+static double block_of(const struct xfp_ledger_unit *unit)
+{
+	return (double)unit->cols / (double)xfp_feedback_blocks(unit->cols);
+}
+
+/* Matrices that a library, or the scales, are computed from. */
+static double trained_of(const struct xfp_ledger_unit *unit)
+{
+	return unit->experts < XFP_TRAINED_MATRICES ? unit->experts : XFP_TRAINED_MATRICES;
+}
+
+/* Seconds of H of some matrices, and of the stack. */
+static double moments_seconds(const struct xfp_feedback_pace *pace, const struct xfp_ledger_unit *unit, double matrices,
+			      double inputs, double stack)
+{
+	const double cols = (double)unit->cols, pairs = cols * block_of(unit) / 2;
+
+	return (inputs * matrices + stack) * (pairs * pace->moment + cols * SECONDS_PER_INPUT);
+}
+
+/* Seconds of R of some matrices. */
+static double factors_seconds(const struct xfp_feedback_pace *pace, const struct xfp_ledger_unit *unit, double matrices)
+{
+	const double block = block_of(unit);
+
+	return matrices * (double)unit->cols * block * block / 6 * pace->factor;
+}
+
 double xfp_feedback_seconds(const struct xfp_feedback_pace *pace, const struct xfp_ledger_unit *unit,
 			    const struct xfp_candidate *candidates, uint32_t count, double inputs, double stack,
 			    double held_out)
 {
 	const double cols = (double)unit->cols, rows = (double)unit->rows * unit->experts;
-	const double block = cols / (double)xfp_feedback_blocks(unit->cols), pairs = cols * block / 2;
-	const double trained = unit->experts < XFP_TRAINED_MATRICES ? unit->experts : XFP_TRAINED_MATRICES;
-	const double sampled = rows < SAMPLE_ROWS ? rows : SAMPLE_ROWS;
+	const double block = block_of(unit), trained = trained_of(unit);
+	const double sampled = rows < XFP_SAMPLE_ROWS ? rows : XFP_SAMPLE_ROWS;
 	double sum = 0, fitted = 0;
 	uint32_t groups = 0; /* a bit per size, which is a power of two */
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_candidate *c = &candidates[i];
-		const double sample = (double)SAMPLE_GROUPS * c->group;
+		const double sample = (double)XFP_SAMPLE_COMPACT * c->group;
 		double search;
 
 		fitted++; /* or fp8, whose outputs are measured, too */
@@ -239,14 +253,24 @@ double xfp_feedback_seconds(const struct xfp_feedback_pace *pace, const struct x
 			continue;
 		search = above_zero(pace->encode[c->k] - pace->sum * FEW_COLS / 2);
 		groups |= c->group;
-		sum += rows * cols * (search + PASSES * pace->pass + pace->sum * block * (.5 + PASSES));
-		sum += ROUNDS * (sample + sampled * cols) * search + ROUNDS * sampled * cols * pace->sum * block / 2;
+		sum += rows * cols *
+		       (search + XFP_FEEDBACK_PASSES * pace->pass + pace->sum * block * (.5 + XFP_FEEDBACK_PASSES));
+		sum += XFP_COMPACT_ROUNDS * sample * search +
+		       XFP_FEEDBACK_ROUNDS * sampled * cols * (search + pace->sum * block / 2);
 	}
 	sum += rows * cols * held_out * (1 + fitted) * pace->output;
 	for (; groups; groups &= groups - 1)
-		sum += (trained + unit->experts) * cols * block * block / 6 * pace->factor;
-	/* Those of a matrix are computed again after its library's training, but not if it is the only one. */
+		sum += factors_seconds(pace, unit, trained + unit->experts);
 	sum += rows * cols * SECONDS_PER_WEIGHT;
-	return sum + (inputs * (unit->experts > 1 ? trained + unit->experts : 1) + stack) *
-			     (pairs * pace->moment + cols * SECONDS_PER_INPUT);
+	/* The moments of several matrices are computed for the training and again for the rows. */
+	return sum + moments_seconds(pace, unit, unit->experts > 1 ? trained + unit->experts : 1, inputs, stack);
+}
+
+double xfp_feedback_scales_seconds(const struct xfp_feedback_pace *pace, const struct xfp_ledger_unit *unit,
+				   double rows, double inputs, double stack)
+{
+	const double matrices = trained_of(unit);
+
+	return moments_seconds(pace, unit, matrices, inputs, stack) + factors_seconds(pace, unit, matrices) +
+	       rows * (double)unit->cols * block_of(unit) / 2 * pace->sum;
 }

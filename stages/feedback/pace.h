@@ -30,4 +30,8 @@ double xfp_feedback_seconds(const struct xfp_feedback_pace *pace, const struct x
 			    const struct xfp_candidate *candidates, uint32_t count, double inputs, double stack,
 			    double held_out);
 
+/* Predict the seconds of the scales of a survey (stages/quantize/output_scale.c) that samples this number of rows. */
+double xfp_feedback_scales_seconds(const struct xfp_feedback_pace *pace, const struct xfp_ledger_unit *unit,
+				   double rows, double inputs, double stack);
+
 #endif

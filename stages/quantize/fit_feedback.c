@@ -19,8 +19,7 @@
 #include "stages/quantize/library_train.h"
 #include "stages/quantize/threads.h"
 
-#define FEEDBACK_PASSES 2 /* of error feedback over the codes of a row */
-#define WEIGHT_WORK 4     /* see fit_rows.c */
+#define WEIGHT_WORK 4 /* see fit_rows.c */
 
 struct feedback_fit {
 	struct xfp_fitting *fitting;
@@ -161,7 +160,7 @@ static enum xfp_status encode_rows(struct feedback_fit *fb, uint32_t i, struct x
 	const struct xfp_feedback_coder coder = { .feedback = &fb->feedback,
 						  .book = fb->fit->libraries[i].compact,
 						  .tried = XFP_COMPACT_TRIED,
-						  .passes = FEEDBACK_PASSES,
+						  .passes = XFP_FEEDBACK_PASSES,
 						  .visit = store_row,
 						  .own = fb };
 	enum xfp_status status = XFP_OK;

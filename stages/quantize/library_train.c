@@ -11,9 +11,7 @@
 #include "kernels/encode/scaled_published.h"
 #include "stages/quantize/library_feedback.h"
 
-#define COMPACT_ROUNDS 3
-#define FEEDBACK_ROUNDS 3 /* and with error feedback, if the inputs are known */
-#define COMPACT_MIN 2048  /* groups of a sample: a 64th of all, within these bounds */
+#define COMPACT_MIN 2048 /* groups of a sample: a 64th of all, within these bounds */
 #define PUBLISHED_GROUPS 8192
 
 /* Work per weight of a sampled row: for reading it, and for fitting codebooks of its groups with the published
@@ -207,7 +205,7 @@ static enum xfp_status train_with_feedback(struct sample *s, struct xfp_compact_
 	struct xfp_library_feedback *feedback = &s->feedback;
 	enum xfp_status status = XFP_OK;
 
-	for (int round = 0; !status && s->training->moments && round < FEEDBACK_ROUNDS; round++) {
+	for (int round = 0; !status && s->training->moments && round < XFP_FEEDBACK_ROUNDS; round++) {
 		xfp_compact_prepare(book);
 		status = xfp_library_feedback_round(feedback, book, err);
 		if (!status)
@@ -230,11 +228,11 @@ static enum xfp_status train_compact(struct sample *s, const struct xfp_candidat
 		struct xfp_compact_book *book = library.compact;
 
 		xfp_compact_seed(book, candidate->k, candidate->group, candidate->library, s->peaks);
-		for (int round = 0; round < COMPACT_ROUNDS; round++) {
+		for (int round = 0; round < XFP_COMPACT_ROUNDS; round++) {
 			xfp_compact_prepare(book);
 			xfp_encoder()->compact->assign(book, &s->sampled.compact, 0, s->count, byte, index, NULL);
 			update_compact(s, book, &s->sampled.compact, byte, index, sums);
-			xfp_watch_done(s->watcher, s->library_work / COMPACT_ROUNDS);
+			xfp_watch_done(s->watcher, s->library_work / XFP_COMPACT_ROUNDS);
 		}
 		status = train_with_feedback(s, book, sums, err);
 		xfp_compact_finish(book, code->code);

@@ -9,11 +9,9 @@
 #ifndef XFP_LIBRARY_TRAIN_H
 #define XFP_LIBRARY_TRAIN_H
 
+#include "stages/feedback/training.h"
 #include "stages/quantize/fit_rows.h"
 #include "stages/quantize/group_row.h"
-
-#define XFP_SAMPLE_ROWS 256     /* minimum */
-#define XFP_SAMPLE_COMPACT 8192 /* groups of v2c at most, apart from rounding up per row */
 
 /* The approximate work of training for each candidate, in the unit of struct xfp_watcher (schemas/ledger.h). */
 uint64_t xfp_library_work(const struct xfp_parameters *parameters, uint64_t rows, uint64_t cols);
