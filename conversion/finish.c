@@ -93,21 +93,23 @@ static bool find_sha256(const struct xfp_conversion *c, char sha256[65])
 	return found;
 }
 
-/* Digest of the decisions that xfp-bundle must find in the work folder. */
+/* Digest of the decisions that xfp-bundle must find in the work folder. The inputs of layers depend on config.json, the
+ * tokens on the tokenizer: their files must be those that the calibration began with. */
 static enum xfp_status decided(const struct xfp_conversion *c, char hex[33], struct xfp_error *err)
 {
 	struct xfp_digest *digest = xfp_decided_begin(&c->parameters);
-	struct xfp_identity *files = xfp_decided_files(c->units.ledger);
+	struct xfp_identity *now = xfp_decided_files(c->units.ledger);
+	const struct xfp_identity *files = c->layers.files ? c->layers.files : now;
 
-	if (!digest || !files) {
+	if (!digest || !now) {
 		if (digest)
 			xfp_digest_final(digest, NULL);
-		free(files);
+		free(now);
 		return xfp_no_memory(err);
 	}
 	for (uint32_t i = 0; i < c->units.ledger->extra_count; i++)
 		xfp_decided_file(digest, c->units.ledger->extras[i], &files[i]);
-	free(files);
+	free(now);
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
 		xfp_decided_unit(digest, c->units.state[i].key[XFP_STAMP_CHOICE],
 				 c->units.state[i].key[XFP_STAMP_PACKED]);

@@ -10,6 +10,7 @@
 #include "base/system/file.h"
 #include "conversion/run_make.h"
 #include "conversion/state/layers.h"
+#include "stages/work/decided.h"
 #include "stages/work/stages.h"
 
 /* Remove the calibration of an earlier run. prepare removes stamps of layers. */
@@ -143,6 +144,8 @@ int xfp_run_calibrate(struct xfp_conversion *c, const char *work, struct xfp_err
 		return status;
 	if (self && !dry && !c->request->quiet && !has_own_text(c, wanted_tokens(c)))
 		XFP_NOTIFY(c, .kind = XFP_NOTICE_MESSAGE, .text = generating);
+	if (!(c->layers.files = xfp_decided_files(c->units.ledger)))
+		return (int)xfp_no_memory(err);
 	if ((status = begin(c, work, self, err)) || (status = (int)xfp_layers_begin(c, work, err)))
 		return status;
 	/* A dry run generates no text. Unless the work folder has it, all layers are missing, with any tokens. */
@@ -162,6 +165,17 @@ int xfp_run_calibrate(struct xfp_conversion *c, const char *work, struct xfp_err
 	return dry ? XFP_OK : (int)check_ids(c, err);
 }
 
+static bool files_changed(const struct xfp_conversion *c)
+{
+	struct xfp_identity *now = xfp_decided_files(c->units.ledger);
+	bool same = now;
+
+	for (uint32_t i = 0; same && i < c->units.ledger->extra_count; i++)
+		same = xfp_identity_equal(&c->layers.files[i], &now[i]);
+	free(now);
+	return !same;
+}
+
 int xfp_run_calibrate_again(struct xfp_conversion *c, struct xfp_error *err)
 {
 	struct xfp_calibration calibration = { 0 };
@@ -169,7 +183,7 @@ int xfp_run_calibrate_again(struct xfp_conversion *c, struct xfp_error *err)
 			    !strcmp(calibration.sha256, c->parameters.calibration.sha256);
 
 	xfp_calibration_free(&calibration);
-	if (sound || !c->layers.count)
+	if (!c->layers.count || (sound && !files_changed(c)))
 		return XFP_OK;
 	xfp_layers_free(c);
 	return xfp_run_calibrate(c, c->request->work, err);

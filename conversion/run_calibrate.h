@@ -12,7 +12,7 @@
  * The program's messages have been printed. Returns XFP_UNMET if the ids are not those of the bundle to repeat
  * (--like), or the exit status of the program. */
 int xfp_run_calibrate(struct xfp_conversion *c, const char *work, struct xfp_error *err);
-/* Write the file of the work folder again if it has been damaged since. */
+/* Write the file of the work folder again if it has been damaged since, or if a small file of the model changed. */
 int xfp_run_calibrate_again(struct xfp_conversion *c, struct xfp_error *err);
 
 #endif

@@ -65,6 +65,7 @@ static inline bool xfp_layer_is_missing(const struct xfp_layer_state *state)
 /* The layers of a calibrated conversion (layers.h). */
 struct xfp_conversion_layers {
 	struct xfp_calibration calibration;
+	struct xfp_identity *files;    /* [ledger->extra_count] small files when the calibration began, or NULL */
 	uint32_t count;                /* the model's layers, and the step after the last; 0: no calibration */
 	struct xfp_layer_state *state; /* [count] */
 	uint32_t *of_unit;             /* [ledger->unit_count] a unit's layer, or XFP_NO_LAYER */

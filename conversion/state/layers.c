@@ -203,6 +203,7 @@ enum xfp_status xfp_layers_begin(struct xfp_conversion *c, const char *work, str
 void xfp_layers_free(struct xfp_conversion *c)
 {
 	xfp_calibration_free(&c->layers.calibration);
+	free(c->layers.files);
 	free(c->layers.state);
 	free(c->layers.inputs);
 	free(c->layers.of_unit);

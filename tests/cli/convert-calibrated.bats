@@ -382,6 +382,21 @@ exec "$real" "$@"'
 	[ "$(sha out.xfp)" = "$expected" ]
 }
 
+@test "a config.json or tokenizer that is replaced during the run is used for all layers and for the tokens" {
+	sed 's/"rms_norm_eps": 1e-06/"rms_norm_eps": 1e-01/' m/config.json >config
+	"$PYTHON" -c 'import json
+tokenizer = json.load(open("m/tokenizer.json"))
+tokenizer["model"]["merges"].pop()
+json.dump(tokenizer, open("tokenizer", "w"))'
+	replace_stage xfp-bundle '[ -e "$top/once" ] || { : >"$top/once"; mv "$top/config" "$top/m/config.json"
+	mv "$top/tokenizer" "$top/m/tokenizer.json"; }
+exec "$real" "$@"'
+	run -0 bin/xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}"
+	[[ $output == *"making the missing artifacts again"* ]]
+	export XFP_DATADIR=$PWD/share/xfp
+	[ "$(sha out.xfp)" = "$(calibrated fresh.xfp --cache fresh)" ]
+}
+
 @test "-k: a unit that fails does not stop later layers" {
 	replace_stage xfp-libfit 'case $* in *u000000*) echo "xfp-libfit: broken" >&2; exit 1 ;; esac
 exec "$real" "$@"'
