@@ -6,13 +6,12 @@ import os
 import shutil
 import subprocess
 
-from common import Failed, Skipped, describe
+from common import Failed, Skipped, STATIC, describe
 from syscalls import cases, check_moved, prepare, tried
 
 # Points a place that asks for memory, spaced: one of ours, or of libc, which regexec and strdup do for us; and one of
 # a library.
 OWN, OTHERS = 20, 2
-STATIC = {"xfp-survey", "xfp-outlier-extract", "xfp-lloyd-fit", "xfp-libfit", "xfp-autoselect", "xfp-pack"}
 SYMBOLS = {}
 OTHERS_BEGIN = ("H5", "ld-", "lib")  # prefixes of the functions of libraries, or of those linked into static programs
 # HDF5 tells of a failure by allocating, and crashes or exits where that fails as well; glibc's regcomp frees twice what

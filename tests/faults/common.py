@@ -21,8 +21,18 @@ V2 = [*USUAL, "--mode", "v2"]
 # for a size with the same surveys: one unit is then assigned v2c with outliers, three fp8.
 OPTIONS = {"same": USUAL, "floor": [*USUAL, "--min-cos-strict", "0.97"], "goal": [*USUAL, "--target-size", "116kB"],
            "v2": V2, "v2-floor": [*V2, "--min-cos-strict", "0.95", "--min-cos-lazy", "0.95"]}
+# Calibrated conversions by the same names. Those with a goal keep the inputs of layers, the others remove them. Fits
+# have codes, surveys have scales, and the head reads the stream of the only layer.
+CALIBRATED = "calibrated"
+IDS = [*USUAL[:-2], "--calibrate-ids", "m/ids.npy"]
+BITS = [*IDS, "--mode", "v2c", "--on-miss", "best", "--bits"]
+CALIBRATED_OPTIONS = {"same": [*IDS, "--target-size", "158kB"], "floor": [*BITS, "2,3"],
+                      "goal": [*IDS, "--target-size", "150kB"], "v2": [*BITS, "2"],
+                      "v2-floor": [*BITS, "2", "--min-cos-strict", "0.95", "--min-cos-lazy", "0.95"]}
 # Gives some experts of packed models a library, too.
 PACKED_OPTIONS = ["--override", "role:gate=floor:0.98"]
+# Tools that no loader and no preloaded library reaches.
+STATIC = {"xfp-survey", "xfp-outlier-extract", "xfp-lloyd-fit", "xfp-libfit", "xfp-autoselect", "xfp-pack"}
 SANE = {0, 1, 2, 3, 4}
 STAGE_SANE = SANE | {75, 76}  # base/xfp_error.h: an earlier artifact is missing; more bits are needed
 

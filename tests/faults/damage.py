@@ -11,14 +11,17 @@ import shutil
 import sqlite3
 import struct
 
-from common import Failed, Skipped, seeded
+from common import CALIBRATED, Failed, Skipped, seeded
 
 REST = 10000
 MANIFEST = "cache/manifest.sqlite"
 NO_BUNDLE = ["out.xfp", "out.xfp.work/bundle"]
 # Data that decides nothing: it is only shown to people, or has no bytes.
-NOT_DAMAGED = {"log", "lock", "ledger.h5"}
+NOT_DAMAGED = {"log", "lock", "ledger.h5", "calibration.h5"}
 AFTERWARDS = ["same", "floor"]
+# Of a calibrated conversion, what others have as well is left out.
+CALIBRATED_TABLES = {"layer_inputs", "scales", "sources", "choices"}
+CALIBRATED_STEP = 7  # one byte in seven of artifacts, and one in seven of the rest
 BITS = 4  # bits of each value that a choice depends on, with a new choice afterwards
 
 
@@ -32,18 +35,27 @@ def points(scene, seed):
     scene.finished()
     for relative in sorted(scene.states["finished"]):
         folder, name = os.path.split(relative)
-        if folder == "out.xfp.work" and name not in NOT_DAMAGED:
+        if folder == "out.xfp.work" and name not in NOT_DAMAGED and (scene.model != CALIBRATED or of_layers(name)):
             for byte in range(os.path.getsize(scene.path(relative))):
                 then = AFTERWARDS[(byte + seed) % 2]
                 yield f"damage/text/{name}/{byte}/{then}"
                 if name == "bundle" or name.endswith("-packed"):
                     yield f"damage/text/{name}/{byte}/{AFTERWARDS[(byte + seed + 1) % 2]}"
     yield from swaps(scene, seed)
-    for stamp, key in scene.keys(scene.unit_with("library")).items():
-        for byte in range(os.path.getsize(scene.path(scene.artifact(key)))):
+    keys, step = scene.keys(scene.unit_with("library")), 1
+    if scene.model == CALIBRATED:
+        keys = {**scene.keys("l000000"), "scales": keys["scales"], "library": keys["library"]}
+        step = CALIBRATED_STEP
+    for stamp, key in keys.items():
+        for byte in range(seed % step, os.path.getsize(scene.path(scene.artifact(key))), step):
             yield f"damage/artifact/{stamp}/{byte}"
     yield from rest(scene, seed)
     yield from manifest(scene, seed)
+
+
+def of_layers(name):
+    """Whether a file of the work folder differs in calibrated conversions."""
+    return name.endswith(("-inputs", "-scales", ".mk")) or name in ("assigned", "parameters.json", "events")
 
 
 def swaps(scene, seed):
@@ -59,9 +71,10 @@ def swaps(scene, seed):
 def rest(scene, seed):
     one = {scene.artifact(key) for key in scene.keys(scene.unit_with("library")).values()}
     files = [relative for relative in sorted(scene.states["finished"])
-             if relative == "out.xfp.work/ledger.h5" or (relative.startswith("cache/") and relative not in one)]
+             if relative in ("out.xfp.work/ledger.h5", "out.xfp.work/calibration.h5") or
+             (relative.startswith("cache/") and relative not in one)]
     sizes = [(relative, os.path.getsize(scene.path(relative))) for relative in files]
-    step = max(1, sum(size for _, size in sizes) // REST)
+    step = max(1, sum(size for _, size in sizes) // REST) * (CALIBRATED_STEP if scene.model == CALIBRATED else 1)
     at = seeded(seed, "rest").randrange(step)
     for relative, size in sizes:
         while at < size:
@@ -74,7 +87,7 @@ def manifest(scene, seed):
     with sqlite3.connect(scene.path(MANIFEST)) as db:
         fits = {key for key, in db.execute("SELECT key FROM artifacts WHERE kind = 'fit'")}
         tables = [name for name, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        for table in sorted(tables):
+        for table in sorted(CALIBRATED_TABLES if scene.model == CALIBRATED else tables):
             rows = db.execute(f'SELECT * FROM "{table}" ORDER BY 1, 2').fetchall()
             for number, row in enumerate(rows):
                 for column in range(len(row)):
@@ -206,18 +219,22 @@ def run_artifact(scene, _, where, draw):
     a whole conversion shows the effect if neither noticed, and occasionally if they did."""
     stamp, byte = where[0], int(where[1])
     unit = scene.unit_with("library")
-    keys = scene.keys(unit)
+    keys = {**scene.keys("l000000"), **scene.keys(unit)}
     relative = scene.artifact(keys[stamp])
     makers = {"survey": "xfp-survey", "outliers": "xfp-outlier-extract", "library": "xfp-libfit",
-              "choice": "xfp-autoselect", "packed": "xfp-pack"}
-    readers = {"survey": "outliers", "outliers": "packed", "library": "choice", "choice": "packed", "packed": None}
+              "choice": "xfp-autoselect", "packed": "xfp-pack", "inputs": "xfp-calibrate", "scales": "xfp-survey"}
+    readers = {"survey": "outliers", "outliers": "packed", "library": "choice", "choice": "packed", "packed": None,
+               "inputs": "library", "scales": "choice"}
+    if scene.model == CALIBRATED:
+        readers["library"] = "packed"  # which copies codes
     if byte % 2 and readers[stamp]:
         gone = [scene.artifact(keys[readers[stamp]]), *NO_BUNDLE]
         state = scene.state("unread-" + stamp, gone)
         command = scene.by_hand(makers[readers[stamp]], unit)
     else:
         state = scene.state("no-bundle", NO_BUNDLE)
-        command = scene.by_hand(makers[stamp], unit) if stamp != "packed" or byte % 4 else scene.convert_command()
+        of = "l000000" if stamp == "inputs" else unit
+        command = scene.by_hand(makers[stamp], of) if stamp != "packed" or byte % 4 else scene.convert_command()
     flip(scene.path(relative), byte, draw.randrange(8))
     with open(scene.path(relative), "rb") as file:
         damaged = file.read()

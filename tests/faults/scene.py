@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
 
-from common import (Ended, Failed, MODEL, OPTIONS, PACKED, PACKED_OPTIONS, PATIENCE_S, SANE, describe, end_session,
-                    entries_below, files_below, mark, sha256)
+from common import (CALIBRATED, CALIBRATED_OPTIONS, Ended, Failed, MODEL, OPTIONS, PACKED, PACKED_OPTIONS, PATIENCE_S,
+                    SANE, describe, end_session, entries_below, files_below, mark, sha256)
 
 MAKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "make-packed-checkpoint.py")
 
@@ -20,7 +21,7 @@ class Scene:
     """A folder with a checkpoint `m`, a conversion of it (out.xfp, out.xfp.work, cache), and saved states."""
 
     def __init__(self, folder, tools, model=None, first=None):
-        """`model`: one of PACKED, or None; `first`: a scene of the same model, whose references are known."""
+        """`model`: one of PACKED, CALIBRATED, or None; `first`: a scene of the same model, with known references."""
         self.folder, self.tools, self.model = folder, tools, model
         self.states, self.references = {}, {}
         self.usual_seconds = {}  # {name: duration of a run without faults}
@@ -30,10 +31,12 @@ class Scene:
             shutil.copytree(first.path("m"), self.path("m"))
             self.references.update(first.references)
             return
-        made = self.run([sys.executable, MAKER, PACKED[model], "m", "plain", "--shards", "3"] if model else
+        made = self.run([sys.executable, MAKER, PACKED[model], "m", "plain", "--shards", "3"] if model in PACKED else
                         [os.path.join(tools, "make-checkpoint"), *MODEL, "m"])
         if made.status:
             raise Failed(describe(made))
+        if model == CALIBRATED:
+            self.write_ids()
         for name in OPTIONS:
             self.refer(name)
 
@@ -41,7 +44,16 @@ class Scene:
         return os.path.join(self.folder, *names)
 
     def options(self, name):
+        if self.model == CALIBRATED:
+            return CALIBRATED_OPTIONS[name]
         return OPTIONS[name] + (PACKED_OPTIONS if self.model else [])
+
+    def write_ids(self):
+        """Write token ids of four windows for --calibrate-ids."""
+        header = repr({"descr": "<u4", "fortran_order": False, "shape": (4, 16)}).ljust(117).encode() + b"\n"
+        ids = [number * number * 7 % 16 for number in range(64)]
+        with open(self.path("m", "ids.npy"), "wb") as file:
+            file.write(struct.pack("<8sH118s64I", b"\x93NUMPY\x01\x00", len(header), header, *ids))
 
     # ---- running ----------------------------------------------------------------------------------
 
@@ -101,7 +113,7 @@ class Scene:
     def stamps(self, work="out.xfp.work"):
         found = {}
         for name in os.listdir(self.path(work)) if os.path.isdir(self.path(work)) else ():
-            if name[0] == "u" and name[1:2].isdigit() and "-" in name and not name.endswith((".mk", "-receipt")):
+            if name[0] in "ul" and name[1:2].isdigit() and "-" in name and not name.endswith((".mk", "-receipt")):
                 with open(self.path(work, name), "rb") as file:
                     found[name] = file.read()
         return found
@@ -110,14 +122,15 @@ class Scene:
         return os.path.join("cache", "artifacts", key[:2], key + ".h5")
 
     def keys(self, unit, options="same"):
-        """{stamp: key} of one unit, in the order of the stages."""
+        """{stamp: key} of one unit or layer, in the order of the stages."""
         stamps = self.references[options][1]
-        chain = ["survey", "outliers", "fit", "library", "extended", "extended-library", "choice", "packed"]
+        chain = ["inputs", "survey", "scales", "outliers", "fit", "library", "extended", "extended-library", "choice",
+                 "packed"]
         return {stamp: stamps[f"{unit}-{stamp}"].decode().split()[0] for stamp in chain if f"{unit}-{stamp}" in stamps}
 
     def unit_with(self, stamp, without=None):
-        """The first unit that has this kind of artifact."""
-        units = sorted({name.split("-")[0] for name in self.references["same"][1]})
+        """The first unit that has this kind of artifact; of a calibrated conversion the last, which has experts."""
+        units = sorted({name.split("-")[0] for name in self.references["same"][1]}, reverse=self.model == CALIBRATED)
         return next(unit for unit in units if stamp in self.keys(unit) and without not in self.keys(unit))
 
     # ---- states -----------------------------------------------------------------------------------
@@ -228,9 +241,11 @@ class Scene:
             raise Failed(f"status 0 with a wrong SHA-256 in the summary ({reported}): " + describe(ended))
 
     def check_kept(self, state, damaged=()):
-        """Check that no valid artifact of the state was removed."""
+        """Check that no valid artifact of the state was removed, except the inputs of layers whose units are done."""
+        inputs = [self.artifact(text.split()[0].decode()) for name, text in self.references["same"][1].items()
+                  if name.endswith("-inputs")]
         for relative in self.states[state]:
-            if relative.startswith("cache/artifacts/") and relative not in damaged:
+            if relative.startswith("cache/artifacts/") and relative not in damaged and relative not in inputs:
                 if not os.path.exists(self.path(relative)):
                     raise Failed(f"a sound artifact is gone: {relative}")
 

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import time
 
-from common import Failed, SANE, STAGE_SANE, Skipped, describe, end_session, seeded
+from common import CALIBRATED, Failed, SANE, STAGE_SANE, STATIC, Skipped, describe, end_session, seeded
 
 # Not brk: the kernel never answers it with an error, and libc crashes when strace does.
 ERRORS = {
@@ -28,6 +28,8 @@ ERRORS = {
 }
 READS_WEIGHTS = {"inspect", "survey", "outlier-extract", "lloyd-fit", "libfit", "pack", "pack-rows", "pack-kept",
                  "verify"}
+CALIBRATES = {"calibrate", "calibrate-hit", "calibrate-next", "calibrate-begin", "survey", "survey-hit", "libfit",
+              "libfit-hit", "autoselect", "pack", "convert", "drop", "whole"}
 # A kill between two calls without side effects equals a kill before the next one that has some.
 LOOKS = {"read", "pread64", "mmap", "getdents64"}
 MOMENTS = 200  # number of kills of a whole conversion at spaced times
@@ -38,12 +40,17 @@ Case = collections.namedtuple("Case", "name command state allowed sane follow dr
 def cases(scene):
     """{name: Case}. A stage runs by hand from the state just before it (stage), or with all results present
     (stage-hit)."""
-    library, rows = scene.unit_with("library"), scene.unit_with("fit", without="library")
+    library, calibrated = scene.unit_with("library"), scene.model == CALIBRATED
     alone = [unit for unit in sorted({name.split("-")[0] for name in scene.references["same"][1]})
              if list(scene.keys(unit)) == ["packed"]]
-    stages = [("survey", "survey", library), ("outlier-extract", "outliers", library), ("lloyd-fit", "fit", rows),
-              ("libfit", "library", library), ("autoselect", "choice", library), ("pack", "packed", library),
-              ("pack-rows", "packed", rows), ("pack-fp8", "packed", alone[0]), ("pack-kept", "packed", alone[1])]
+    stages = [("survey", "survey", library), ("outlier-extract", "outliers", library), ("libfit", "library", library),
+              ("autoselect", "choice", library), ("pack", "packed", library)]
+    if calibrated:
+        stages += [("calibrate", "inputs", "l000000"), ("calibrate-next", "inputs", "l000001")]
+    else:
+        rows = scene.unit_with("fit", without="library")
+        stages += [("lloyd-fit", "fit", rows), ("pack-rows", "packed", rows), ("pack-fp8", "packed", alone[0]),
+                   ("pack-kept", "packed", alone[1])]
     found = {}
 
     def add(name, command, state, sane=frozenset(STAGE_SANE), allowed=("same",), follow=False, drops=False):
@@ -57,16 +64,25 @@ def cases(scene):
     add("inspect", ["xfp-inspect", "--work", "out.xfp.work", *scene.options("same"), "m"],
         ("no-bundle", NO_BUNDLE))
     add("verify", ["xfp-verify", "out.xfp", "--source", "m"], ("finished", []), SANE)
+    if calibrated:
+        add("calibrate-begin", ["xfp-calibrate", "--work", "out.xfp.work", "--begin", "--tokens", "m/ids.npy", "m"],
+            ("no-calibration", [*NO_BUNDLE, "out.xfp.work/calibration.h5"]))
     convert = scene.convert_command()
     one_unit = ("before-outlier-extract", before(scene, library, "outliers"))
+    if calibrated:
+        one_unit = ("before-calibrate", before(scene, "l000000", "inputs"))
     add("convert", convert, one_unit, SANE)
     add("convert-again", convert, ("finished", []), SANE)
     add("convert-first", convert, ("nothing", None), SANE)
     add("convert-floor", scene.convert_command("floor"), ("finished", []), SANE, ("same", "floor"))
     # Surveys exist; the solution, the assignment, and its fits and units do not.
     add("goal", scene.convert_command("goal"), ("finished", []), SANE, ("same", "goal"))
-    # Units move from the cache into the bundle; faults on both sides of that.
-    add("drop", [*convert, "--drop-cache"], ("no-bundle", NO_BUNDLE), SANE, drops=True)
+    # Units move from the cache into the bundle; faults on both sides of that. They do not if there is a goal.
+    if calibrated:
+        add("drop", [*scene.convert_command("floor"), "--drop-cache"], ("finished", []), SANE, ("same", "floor"),
+            drops=True)
+    else:
+        add("drop", [*convert, "--drop-cache"], ("no-bundle", NO_BUNDLE), SANE, drops=True)
     add("drop-bundle", [*convert, "--drop-cache"], ("no-bundle", NO_BUNDLE), SANE, drops=True)
     add("make", convert, one_unit, SANE)
     add("make-unit", convert, one_unit, SANE)
@@ -75,8 +91,10 @@ def cases(scene):
 
 
 def tried(scene):
-    """Cases of packed checkpoints: only programs that read them, as the others do not depend on packing."""
-    return {name: case for name, case in cases(scene).items() if not scene.model or name in READS_WEIGHTS}
+    """Cases of packed checkpoints: only programs that read them, as the others do not depend on packing; of calibrated
+    conversions, those that differ."""
+    names = CALIBRATES if scene.model == CALIBRATED else READS_WEIGHTS
+    return {name: case for name, case in cases(scene).items() if not scene.model or name in names}
 
 
 NO_BUNDLE = ["out.xfp", "out.xfp.work/bundle"]
@@ -88,6 +106,8 @@ def before(scene, unit, stamp):
     later = list(keys)[list(keys).index(stamp):]
     gone = NO_BUNDLE + [scene.artifact(keys[name]) for name in later]
     gone += [f"out.xfp.work/{unit}-{name}" for name in later]
+    if stamp == "inputs":  # and units that need them
+        gone += before(scene, scene.unit_with("library"), "survey")
     return gone + ([f"out.xfp.work/{unit}-fits.mk"] if stamp == "survey" else [])
 
 
@@ -133,7 +153,7 @@ def calls_of(scene, case):
     ended = traced(scene, case, "-e", "trace=" + ",".join([*ERRORS, "munmap"]))
     if ended.status not in case.sane:
         raise Failed("without any fault: " + describe(ended))
-    counts, first, loading = collections.Counter(), {}, not case.follow
+    counts, first, loading = collections.Counter(), {}, not case.follow and case.command[0] not in STATIC
     each = collections.defaultdict(collections.Counter)
     with open(scene.path("trace"), encoding="utf-8", errors="replace") as file:
         for line in file:
@@ -220,7 +240,7 @@ def check_moved(scene, state, killed):
     ended = scene.convert()
     scene.expect(ended)
     repacked = json.loads(ended.out)["repacked"]
-    if killed and repacked:
+    if killed and repacked and scene.model != CALIBRATED:  # whose units were packed with other options
         raise Failed(f"rerun: {repacked} units that had been packed are made again: {describe(ended)}")
     scene.check_rerun(state, damaged=scene.states[state])
 
