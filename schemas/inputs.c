@@ -19,26 +19,26 @@ struct tensor_record {
 	uint32_t input, expert;
 };
 
-static hid_t input_type(void)
+/* A record of two members of the same type. */
+static hid_t pair_type(const char *first, const char *second, hid_t member)
 {
-	hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct input_record));
+	const size_t size = H5Tget_size(member);
+	hid_t type = H5Tcreate(H5T_COMPOUND, 2 * size);
 
-	if (type < 0 || (H5Tinsert(type, "rows", HOFFSET(struct input_record, rows), H5T_NATIVE_UINT64) >= 0 &&
-			 H5Tinsert(type, "cols", HOFFSET(struct input_record, cols), H5T_NATIVE_UINT64) >= 0))
+	if (type < 0 || (H5Tinsert(type, first, 0, member) >= 0 && H5Tinsert(type, second, size, member) >= 0))
 		return type;
 	H5Tclose(type);
 	return -1;
 }
 
+static hid_t input_type(void)
+{
+	return pair_type("rows", "cols", H5T_NATIVE_UINT64);
+}
+
 static hid_t tensor_type(void)
 {
-	hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct tensor_record));
-
-	if (type < 0 || (H5Tinsert(type, "input", HOFFSET(struct tensor_record, input), H5T_NATIVE_UINT32) >= 0 &&
-			 H5Tinsert(type, "expert", HOFFSET(struct tensor_record, expert), H5T_NATIVE_UINT32) >= 0))
-		return type;
-	H5Tclose(type);
-	return -1;
+	return pair_type("input", "expert", H5T_NATIVE_UINT32);
 }
 
 static const char *values_of(const struct xfp_layer_input *input, char name[40])
@@ -206,6 +206,17 @@ static enum xfp_status read_names(struct xfp_artifact *a, const char *dataset, c
 	return XFP_OK;
 }
 
+static enum xfp_status read_records(struct xfp_artifact *a, const char *name, hid_t type, uint64_t count, void *records,
+				    struct xfp_error *err)
+{
+	enum xfp_status status = type < 0 || !records ? xfp_no_memory_for(err, a->path)
+						      : xfp_h5_read(a, name, type, count, records, err);
+
+	if (type >= 0)
+		H5Tclose(type);
+	return status;
+}
+
 /* Return the name at *at, and move on to the next. */
 static const char *next_name(const char **at)
 {
@@ -233,12 +244,8 @@ static enum xfp_status read_inputs(struct xfp_artifact *a, struct xfp_inputs *in
 				   struct xfp_error *err)
 {
 	struct input_record record[XFP_MAX_INPUTS];
-	hid_t type = input_type();
-	enum xfp_status status = type < 0 ? xfp_no_memory_for(err, a->path)
-					  : xfp_h5_read(a, "input", type, in->input_count, record, err);
+	enum xfp_status status = read_records(a, "input", input_type(), in->input_count, record, err);
 
-	if (type >= 0)
-		H5Tclose(type);
 	for (uint32_t i = 0; !status && i < in->input_count; i++) {
 		const char *name = next_name(names);
 		char dataset[40];
@@ -264,14 +271,11 @@ static enum xfp_status read_tensors(struct xfp_artifact *a, struct xfp_inputs *i
 				    struct xfp_error *err)
 {
 	struct tensor_record *records = calloc(in->tensor_count + (size_t)1, sizeof *records);
-	hid_t type = tensor_type();
-	enum xfp_status status = XFP_OK;
+	enum xfp_status status = read_records(a, "tensor", tensor_type(), in->tensor_count, records, err);
 
 	in->tensors = calloc(in->tensor_count + (size_t)1, sizeof *in->tensors);
-	if (type < 0 || !records || !in->tensors)
+	if (!status && !in->tensors)
 		status = xfp_no_memory_for(err, a->path);
-	else
-		status = xfp_h5_read(a, "tensor", type, in->tensor_count, records, err);
 	for (uint32_t i = 0; !status && i < in->tensor_count; i++) {
 		struct xfp_input_tensor *tensor = &in->tensors[i];
 
@@ -280,8 +284,6 @@ static enum xfp_status read_tensors(struct xfp_artifact *a, struct xfp_inputs *i
 		    (tensor->expert != XFP_NO_EXPERT && !in->experts_per_token))
 			status = xfp_h5_damaged(a, err, "impossible tensor");
 	}
-	if (type >= 0)
-		H5Tclose(type);
 	free(records);
 	return status;
 }
@@ -406,46 +408,34 @@ enum xfp_status xfp_inputs_stream(struct xfp_artifact *a, const struct xfp_input
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
+static int compare_name(const void *name, const void *tensor)
+{
+	return strcmp(name, ((const struct xfp_input_tensor *)tensor)->name);
+}
+
 bool xfp_inputs_find(const struct xfp_inputs *inputs, const char *tensor, uint32_t matrix, struct xfp_input_rows *rows)
 {
-	uint32_t low = 0, high = inputs->tensor_count;
+	const struct xfp_input_tensor *found =
+		bsearch(tensor, inputs->tensors, inputs->tensor_count, sizeof *found, compare_name);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		int order = strcmp(tensor, inputs->tensors[middle].name);
-
-		if (!order) {
-			rows->input = inputs->tensors[middle].input;
-			rows->expert = inputs->tensors[middle].expert;
-			if (rows->expert == XFP_EXPERT_OF_STACK)
-				rows->expert = matrix;
-			return true;
-		}
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return false;
+	if (found)
+		*rows = (struct xfp_input_rows){ found->input,
+						 found->expert == XFP_EXPERT_OF_STACK ? matrix : found->expert };
+	return found;
 }
 
 uint64_t xfp_inputs_list(const struct xfp_inputs *inputs, const struct xfp_input_rows *rows, bool held_out,
 			 uint64_t *row)
 {
-	uint64_t count = 0, each = inputs->experts_per_token;
 	bool per_token = inputs->input[rows->input].rows == inputs->tokens, all = rows->expert == XFP_NO_EXPERT;
+	const uint32_t *experts = per_token && all ? NULL : inputs->experts;
+	uint64_t count = 0, each = experts ? inputs->experts_per_token : 1;
 
 	for (uint64_t t = 0; t < inputs->tokens; t++) {
 		if (xfp_inputs_held_out(inputs, t) != held_out)
 			continue;
-		if (per_token && all) {
-			if (row)
-				row[count] = t;
-			count++;
-			continue;
-		}
-		for (uint64_t i = t * each; i < (t + 1) * each && inputs->experts[i] != XFP_NO_EXPERT; i++) {
-			if (!all && inputs->experts[i] != rows->expert)
+		for (uint64_t i = t * each; i < (t + 1) * each; i++) {
+			if (experts && (all ? experts[i] == XFP_NO_EXPERT : experts[i] != rows->expert))
 				continue;
 			if (row)
 				row[count] = per_token ? t : i;
