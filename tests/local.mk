@@ -584,6 +584,7 @@ EXTRA_DIST += \
 	tests/models/results/all-MiniLM-L6-v2.svg \
 	tests/models/results/config-keys.md \
 	tests/models/results/qwen3-moe-8m.svg \
+	tests/models/results/qwen3-moe-8m-calibrated.svg \
 	tests/models/results/qwen3-moe-8m-floors.svg \
 	tests/models/safetensors_io.py \
 	tests/models/sentences.txt \
