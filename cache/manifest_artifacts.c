@@ -193,7 +193,7 @@ static enum xfp_status add_inputs(struct xfp_manifest *m, const struct xfp_artif
 				  struct xfp_error *err)
 {
 	static const char *const names[] = { "outliers",         "fit",    "extended", "library",
-					     "extended-library", "survey", "scales", "inputs" };
+					     "extended-library", "survey", "scales",   "inputs" };
 	enum xfp_status status = XFP_OK;
 	const char *line = label->key_text, *end;
 
@@ -336,7 +336,7 @@ enum xfp_status xfp_manifest_remove_artifact(struct xfp_manifest *m, const char 
 	return status ? status : xfp_manifest_leave(m, drop_rows(m, key, err), err);
 }
 
-/* Read the columns of select_candidates. */
+/* Read the outputs of select_candidates; false: none were measured. */
 static bool read_outputs(sqlite3_stmt *row, struct xfp_output_measure *output)
 {
 	*output = (struct xfp_output_measure){ sqlite3_column_double(row, 10), sqlite3_column_double(row, 11),
@@ -344,6 +344,7 @@ static bool read_outputs(sqlite3_stmt *row, struct xfp_output_measure *output)
 	return sqlite3_column_type(row, 10) != SQLITE_NULL;
 }
 
+/* Read the columns of select_candidates, except outputs. */
 static bool read_candidate(sqlite3_stmt *row, struct xfp_candidate *c)
 {
 	const char *name = (const char *)sqlite3_column_text(row, 0);

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# graph.mk - one target a unit. It runs inside a work folder, after `xfp prepare` wrote todo.mk there:
-# FIT_UNITS, PACK_UNITS, SURVEY_UNITS and SCALED_UNITS, the units that are not finished. Each goes through the whole of its chain at
-# once, so that under -j N there are N units in flight and a stage finds what the one before it read and
-# wrote in the page cache. With --calibrate, CALIBRATED_UNITS have such a chain, too, which begins once the inputs of
-# their layer exist, and LAYERS are the layers whose inputs do not.
+# graph.mk - one target a unit. It runs inside a work folder, after `xfp prepare` wrote todo.mk there. That lists the
+# units that are not finished. FIT_UNITS and PACK_UNITS go through their whole chain at once, so that under -j N there
+# are N units in flight and a stage finds what the one before it read and wrote in the page cache. SURVEY_UNITS and
+# SCALED_UNITS are only surveyed. With --calibrate, CALIBRATED_UNITS have a whole chain, too; it begins once the inputs
+# of their layer exist, and so do the surveys of SCALED_UNITS. LAYERS are the layers whose inputs do not exist.
 #
 # Names that make sees are u000012-packed and the like. Which stamps are there was decided by content
 # (xfp prepare removes those that are not current), so no time of any file matters.

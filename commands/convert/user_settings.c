@@ -113,7 +113,6 @@ static enum xfp_status settle_calibration(struct xfp_request *r, struct xfp_para
 		return xfp_fail(err, XFP_USAGE, "%s contradict one another; give one of them",
 				*wanted->variable ? "XFP_CALIBRATE_TEXT, XFP_CALIBRATE_IDS and XFP_CALIBRATE=self"
 						  : "--calibrate-text, --calibrate-ids and --calibrate-self");
-	wanted->wanted |= wanted->self || wanted->tokens;
 	if (r->like && wanted->wanted && !*p->calibration.sha256)
 		return xfp_fail(err, XFP_USAGE, "%s: contradicts --like %s, which was not made with it; see xfp info",
 				option, r->like);
@@ -143,12 +142,12 @@ enum xfp_status xfp_user_settings_resolve(const struct xfp_user_settings *given,
 					  struct xfp_error *err)
 {
 	struct xfp_request *r = &o->request;
-	const struct xfp_calibration_request *wanted = &r->calibration;
-	struct xfp_settings settings = { .parameters = xfp_parameters_default(),
-					 .calibrated = wanted->wanted || wanted->self || wanted->tokens,
-					 .repeated = r->like };
+	struct xfp_calibration_request *wanted = &r->calibration;
+	struct xfp_settings settings = { .parameters = xfp_parameters_default(), .repeated = r->like };
 	enum xfp_status status = XFP_OK;
 
+	wanted->wanted |= wanted->self || wanted->tokens;
+	settings.calibrated = wanted->wanted;
 	if (r->like && o->profile) {
 		status = xfp_fail(err, XFP_USAGE, "--like %s: has settings of its own; leave out --profile %s", r->like,
 				  o->profile);

@@ -164,7 +164,7 @@ struct artifact_bytes {
 	uint64_t small;  /* survey, scales and choice, which are kept */
 	uint64_t fits;   /* --drop-cache removes these once the unit is packed */
 	uint64_t packed; /* --drop-cache removes this once it is in the bundle */
-	uint64_t inputs; /* by which inputs of layers, which are removed, raise the peak */
+	uint64_t inputs; /* inputs of layers: what they add to the peak (inputs_above) */
 	uint32_t files;
 };
 

@@ -186,9 +186,9 @@ uint8_t xfp_feedback_sample(const struct xfp_feedback_batch *batch, size_t at, s
 
 #define XFP_FEEDBACK_DAMPING 0.06f
 
-/* What feedback makes of a quantizer's error t - q that has the same mean square in all columns and is not correlated:
- * sums over the columns of the block, for a mean square of 1. Without feedback, both are its number of columns if H has
- * the trace of I. */
+/* Errors with feedback, given a quantizer's error t - q that has the same mean square in all columns and is not
+ * correlated: sums over the columns of the block, for a mean square of 1. Without feedback, both are its number of
+ * columns if H has the trace of I. */
 struct xfp_feedback_growth {
 	double outputs; /* of (y - q) (H - 0.06 I) (y - q)^T: the sum of R[c][c]^2 less the damping of `weights` */
 	double weights; /* of (y - q)^2: the mean of sixteen rows whose t - q are pseudorandom signs */

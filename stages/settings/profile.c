@@ -98,7 +98,7 @@ static enum xfp_status parse_line(char *line, const char *where, struct profile_
 	if ((calibrated = calibrated_name(name)))
 		name = calibrated;
 	if (!calibrated != !reading->calibrated)
-		return XFP_OK; /* of the other pass */
+		return XFP_OK; /* the other pass reads it */
 	if (!calibrated && !strcmp(name, BASE))
 		return read_base(reading, where, value);
 	if ((setting = xfp_setting_find(name)) < 0)

@@ -69,8 +69,8 @@ static inline enum xfp_fit_kind xfp_step_fit(enum xfp_stamp stamp)
 enum xfp_stamp xfp_step_named(const char *stage);
 enum xfp_stamp xfp_step_extended(enum xfp_stamp stamp);
 
-/* Whether a fitted unit needs a step, according to the parameters; `extended`: k = 5, 6 and fp8 are measured too. The
- * survey makes scales on its own account. */
+/* Whether a fitted unit needs a step, according to the parameters; `extended`: k = 5, 6 and fp8 are measured too. Never
+ * for scales: the survey makes them if the inputs of the unit's layer exist. */
 bool xfp_step_wanted(const struct xfp_parameters *parameters, enum xfp_stamp stamp, bool extended);
 
 /* The kinds of artifacts in the order of the steps that make them, each once: the name of one, NULL after the last; and
