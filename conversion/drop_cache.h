@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drop_cache.h - removes artifacts that the conversion no longer needs: inputs of layers, and with --drop-cache all.
+ * drop_cache.h - removes artifacts that the conversion no longer needs: inputs of layers, and with
+ * --drop-cache all artifacts.
  *
  * A layer's inputs are removed once its units are packed and those of the next layer exist, so that two are on disk.
  * With a goal they stay: its rounds fit units again.

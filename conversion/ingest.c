@@ -50,10 +50,10 @@ static enum xfp_status ingest_stamp(struct xfp_conversion *c, uint32_t number, e
 static enum xfp_status ingest_stage(struct xfp_conversion *c, uint32_t number, enum xfp_stamp stamp,
 				    struct xfp_error *err)
 {
-	enum xfp_stamp extended = stamp == XFP_STAMP_SURVEY ? XFP_STAMP_SCALES : xfp_step_extended(stamp);
+	enum xfp_stamp second = stamp == XFP_STAMP_SURVEY ? XFP_STAMP_SCALES : xfp_step_extended(stamp);
 	enum xfp_status status = ingest_stamp(c, number, stamp, err);
 
-	return status || extended == XFP_STAMPS ? status : ingest_stamp(c, number, extended, err);
+	return status || second == XFP_STAMPS ? status : ingest_stamp(c, number, second, err);
 }
 
 /* Ingest the inputs of a layer, which its stamp names. */

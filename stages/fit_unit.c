@@ -199,7 +199,7 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 	return status;
 }
 
-/* Report matrices that their inputs say nothing about. */
+/* Report matrices that no token reached, and those whose inputs are all zero. */
 static void report(const struct unit_fit *u)
 {
 	struct xfp_fit_note note = { .unreached = u->moments.unreached };

@@ -38,8 +38,8 @@ enum xfp_status xfp_layer_inputs_open(const struct xfp_job *job, const struct xf
 	return status ? status : xfp_inputs_read(artifact, read, err);
 }
 
-enum xfp_status xfp_layer_inputs_scale(struct xfp_job *job, struct xfp_candidate *list, uint32_t count,
-				       struct xfp_error *err)
+enum xfp_status xfp_layer_inputs_predict(struct xfp_job *job, struct xfp_candidate *list, uint32_t count,
+					 struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
 	struct xfp_layer_inputs layer;

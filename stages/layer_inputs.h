@@ -23,7 +23,7 @@ enum xfp_status xfp_layer_inputs_open(const struct xfp_job *job, const struct xf
 
 /* Replace the errors and cosines of a survey's candidates by those that its scales predict for outputs, if the unit has
  * inputs: floors apply to them. XFP_DAMAGED: there are no scales yet. */
-enum xfp_status xfp_layer_inputs_scale(struct xfp_job *job, struct xfp_candidate *list, uint32_t count,
-				       struct xfp_error *err);
+enum xfp_status xfp_layer_inputs_predict(struct xfp_job *job, struct xfp_candidate *list, uint32_t count,
+					 struct xfp_error *err);
 
 #endif

@@ -107,7 +107,7 @@ static enum xfp_status narrow_parameters(struct xfp_job *job, struct xfp_error *
 	if (!status)
 		status = xfp_surveyed_read(&artifact, surveyed, err);
 	if (!status)
-		status = xfp_layer_inputs_scale(job, surveyed->list, surveyed->count, err);
+		status = xfp_layer_inputs_predict(job, surveyed->list, surveyed->count, err);
 	if (!status)
 		xfp_narrow_to_survey(surveyed->list, surveyed->count, job->unit, &job->policy, &job->parameters);
 	job->narrowed = !status;

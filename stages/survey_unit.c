@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "schemas/surveyed.h"
+#include "stages/feedback/second_moments.h"
 #include "stages/layer_inputs.h"
 #include "stages/quantize/scan.h"
 #include "stages/quantize/survey.h"
@@ -179,7 +180,7 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	if (!status)
 		status = make_scales(job, &peaks, surveyed, key.hex, &scaled, err);
 	if (!status && scaled)
-		status = xfp_layer_inputs_scale(job, surveyed->list, surveyed->count, err);
+		status = xfp_layer_inputs_predict(job, surveyed->list, surveyed->count, err);
 	if (!status && assigned && xfp_is_assigned(&job->assignment))
 		xfp_assignment_narrow(&job->assignment, &policy, &narrowed);
 	else if (!status && narrowed.outlier_sigma == XFP_SIGMA_AUTO)

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "base/system/memory.h"
+#include "stages/feedback/second_moments.h"
 #include "stages/quantize/rows.h"
 #include "stages/quantize/survey.h"
 

@@ -21,7 +21,6 @@
 #include "schemas/outliers.h"
 #include "schemas/parameters.h"
 #include "schemas/surveyed.h"
-#include "stages/feedback/second_moments.h"
 #include "stages/quantize/rows.h"
 #include "stages/quantize/scan.h"
 
@@ -74,6 +73,7 @@ enum xfp_status xfp_survey_measure(const struct xfp_survey *survey, const struct
 				   uint32_t bits, const struct xfp_thresholds *thresholds, struct xfp_candidate *list,
 				   uint32_t *count, struct xfp_error *err);
 
+struct xfp_second_moments;
 /* Compute the scale of outputs from rows of at most XFP_TRAINED_MATRICES matrices of the sample, those with most
  * training inputs. `group`: columns of a group. */
 enum xfp_status xfp_survey_scale(const struct xfp_survey *survey, struct xfp_second_moments *moments, unsigned group,

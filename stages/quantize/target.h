@@ -8,7 +8,7 @@
  * the choice is made from these results: a survey alone never decides that a floor is met. With fixed bits, no floor
  * distinguishes thresholds: the default threshold is used, in all modes. If no candidate is likely to meet the floor,
  * the target is the one with the highest cosine. Floors of calibrated units apply to outputs: the caller replaces the
- * cosines by predicted ones (xfp_layer_inputs_scale).
+ * cosines by predicted ones (xfp_layer_inputs_predict).
  */
 #ifndef XFP_TARGET_H
 #define XFP_TARGET_H

@@ -3,6 +3,7 @@
  * Predicted errors of outputs: of white errors with any H; exact if the second moments of the inputs are I, so that
  * outputs have the errors of the weights.
  */
+#include "stages/feedback/second_moments.h"
 #include "stages/quantize/survey.h"
 
 #include <math.h>
