@@ -3,12 +3,12 @@
  * Predicted errors of outputs: of white errors with any H; exact if the second moments of the inputs are I, so that
  * outputs have the errors of the weights.
  */
-#include "stages/feedback/second_moments.h"
 #include "stages/quantize/survey.h"
 
 #include <math.h>
 
 #include "kernels/common/number.h"
+#include "stages/feedback/second_moments.h"
 #include "stages/quantize/candidates.h"
 #include "stages/quantize/scan.h"
 #include "stages/quantize/target.h"
