@@ -66,6 +66,10 @@ static const char other_keys[] = KEYS_OF("r.output <> ?");
 static const char clear_references[] = "UPDATE run_units SET outliers_key = NULL, fit_key = NULL, choice_key = NULL, "
 				       "packed_key = NULL WHERE run IN (SELECT run FROM runs WHERE output = ?)";
 static const char open_runs[] = "SELECT 1 FROM runs WHERE ended IS NULL AND output <> ? LIMIT 1";
+/* Only the latest run into an output counts: it has other settings, or resumes the ones before it. */
+static const char unfinished[] = "SELECT EXISTS (SELECT 1 FROM runs AS r WHERE (ended IS NULL OR status <> 0) "
+				 "AND output <> ? AND instr(parameters, ?) AND NOT EXISTS (SELECT 1 FROM runs AS later "
+				 "WHERE later.output = r.output AND later.run > r.run))";
 static const char other_runs[] = "SELECT 1 FROM runs WHERE run <> ? LIMIT 1";
 
 enum xfp_status xfp_manifest_output_keys(struct xfp_manifest *m, const char *output, bool others,
@@ -96,6 +100,16 @@ bool xfp_manifest_has_open_runs(struct xfp_manifest *m, const char *output)
 	if (row)
 		sqlite3_reset(row);
 	return row;
+}
+
+bool xfp_manifest_has_unfinished(struct xfp_manifest *m, const char *output, const char *tokens)
+{
+	sqlite3_stmt *row = xfp_manifest_query(m, unfinished, "tt", output, tokens);
+	bool found = !row || sqlite3_column_int(row, 0);
+
+	if (row)
+		sqlite3_reset(row);
+	return found;
 }
 
 bool xfp_manifest_has_other_runs(struct xfp_manifest *m, int64_t run)
@@ -175,7 +189,7 @@ static void remove_in(const char *folder, const char *name)
 bool xfp_store_dismantle(const struct xfp_store *store)
 {
 	static const char *const files[] = { "manifest.sqlite", "manifest.sqlite-wal", "manifest.sqlite-shm",
-					     "CACHEDIR.TAG", XFP_STORE_LOCK };
+					     "CACHEDIR.TAG",    XFP_STORE_GUARD,       XFP_STORE_LOCK };
 	char *artifacts = xfp_path(store->folder, "artifacts");
 	bool empty = artifacts && !rmdir(artifacts);
 

@@ -27,6 +27,9 @@ enum xfp_status xfp_manifest_output_keys(struct xfp_manifest *manifest, const ch
 					 struct xfp_key_list *list, struct xfp_error *err);
 /* Whether a run into another output has begun and not ended: it is running, or was killed. */
 bool xfp_manifest_has_open_runs(struct xfp_manifest *manifest, const char *output);
+/* Whether the latest run into any other output is calibrated with the tokens of this SHA-256 and has not succeeded: it
+ * is running, was interrupted or has failed. True, too, if the manifest cannot be read. */
+bool xfp_manifest_has_unfinished(struct xfp_manifest *manifest, const char *output, const char *tokens);
 /* Whether the manifest has runs with another number, ended or not. */
 bool xfp_manifest_has_other_runs(struct xfp_manifest *manifest, int64_t run);
 

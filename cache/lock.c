@@ -121,6 +121,33 @@ static void clear(int fd)
 	(void)!ftruncate(fd, 0);
 }
 
+/* Lock CACHE/lock.guard, whose holder alone may request the exclusive lock. The kernel converts a lock by releasing it
+ * first: after a failed conversion, a conversion's artifacts are unprotected until it shares the lock again, and nobody
+ * else may get it exclusively then. Waits about a second, since others hold the guard for moments. */
+static int guard(const struct xfp_store *store, int *out)
+{
+	char *path = xfp_path(store->folder, XFP_STORE_GUARD);
+	int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1, failed = path ? errno : ENOMEM;
+
+	for (int tries = 20; fd >= 0 && (failed = take(fd, LOCK_EX)) == EWOULDBLOCK && tries; tries--)
+		if (!xfp_wait_a_moment(&store->wait))
+			break;
+	if (fd >= 0 && failed)
+		close(fd);
+	*out = failed ? -1 : fd;
+	free(path);
+	return failed;
+}
+
+/* A child that was just forked may still have the descriptor, so closing it is not enough. */
+static void unguard(int fd)
+{
+	if (fd < 0)
+		return;
+	flock(fd, LOCK_UN);
+	close(fd);
+}
+
 enum xfp_status xfp_lock_shared(const struct xfp_store *store, const char *what, int *out, struct xfp_error *err)
 {
 	char *path = xfp_path(store->folder, XFP_STORE_LOCK);
@@ -157,7 +184,7 @@ enum xfp_status xfp_lock_exclusive(const struct xfp_store *store, const char *wh
 {
 	char *path = xfp_path(store->folder, XFP_STORE_LOCK);
 	enum xfp_status status = XFP_OK;
-	int fd, failed;
+	int fd, failed, guarded;
 
 	*out = -1;
 	if (!path)
@@ -166,7 +193,9 @@ enum xfp_status xfp_lock_exclusive(const struct xfp_store *store, const char *wh
 		status = xfp_store_denied(store, path, errno, err);
 		goto done;
 	}
-	failed = take(fd, LOCK_EX);
+	failed = guard(store, &guarded);
+	failed = failed ? failed : take(fd, LOCK_EX);
+	unguard(guarded);
 	status = settle(store, path, fd, failed, err);
 	if (!failed) {
 		clear(fd);
@@ -178,20 +207,37 @@ done:
 	return status;
 }
 
-bool xfp_lock_try_upgrade(int fd)
+/* Share the lock again. */
+static int share_again(const struct xfp_store *store, int fd)
 {
-	return fd >= 0 && !take(fd, LOCK_EX);
+	int failed;
+
+	for (int tries = PATIENCE_S * 20; (failed = take(fd, LOCK_SH)) == EWOULDBLOCK && tries; tries--)
+		if (!xfp_wait_a_moment(&store->wait))
+			break;
+	return failed;
 }
 
-enum xfp_status xfp_lock_downgrade(const struct xfp_store *store, int fd, struct xfp_error *err)
+bool xfp_lock_try_upgrade(const struct xfp_store *store, int fd, int *guarded)
 {
-	int failed = fd < 0 ? 0 : EWOULDBLOCK;
+	*guarded = -1;
+	if (fd < 0 || guard(store, guarded))
+		return false;
+	if (!take(fd, LOCK_EX))
+		return true;
+	share_again(store, fd);
+	unguard(*guarded);
+	*guarded = -1;
+	return false;
+}
+
+enum xfp_status xfp_lock_downgrade(const struct xfp_store *store, int fd, int guarded, struct xfp_error *err)
+{
+	int failed = fd < 0 ? 0 : share_again(store, fd);
 	char *path;
 	enum xfp_status status;
 
-	for (int tries = PATIENCE_S * 20; failed && tries; tries--)
-		if ((failed = take(fd, LOCK_SH)) != EWOULDBLOCK || !xfp_wait_a_moment(&store->wait))
-			break;
+	unguard(guarded);
 	if (failed != EWOULDBLOCK)
 		return failed ? xfp_fail_errno(err, failed, "%s: cannot lock", store->folder) : XFP_OK;
 	path = xfp_path(store->folder, XFP_STORE_LOCK);

@@ -27,6 +27,7 @@
 #define XFP_STORE_SUFFIX ".h5"
 #define XFP_STORE_MANIFEST "manifest.sqlite"
 #define XFP_STORE_LOCK "lock"
+#define XFP_STORE_GUARD "lock.guard" /* lock.h */
 
 struct xfp_store {
 	char *folder;         /* CACHE */

@@ -107,7 +107,7 @@ static bool is_transient(const char *name)
 
 static enum xfp_store_entry_kind what_in_cache(const char *name)
 {
-	if (!strcmp(name, "CACHEDIR.TAG") || !strcmp(name, XFP_STORE_LOCK))
+	if (!strcmp(name, "CACHEDIR.TAG") || !strcmp(name, XFP_STORE_LOCK) || !strcmp(name, XFP_STORE_GUARD))
 		return XFP_STORE_OWN;
 	return strncmp(name, MANIFEST, sizeof MANIFEST - 1) ? XFP_STORE_UNKNOWN : what_of_manifest(name);
 }

@@ -123,11 +123,16 @@ static void drop_key(struct xfp_conversion *c, struct xfp_dropping *d, const cha
 		xfp_store_drop_one(&c->place.store, c->place.manifest, key, &d->freed, NULL);
 }
 
-static void end(struct xfp_conversion *c)
+static bool lock(struct xfp_conversion *c)
+{
+	return xfp_lock_try_upgrade(&c->place.store, c->place.cache_lock, &c->place.cache_guard);
+}
+
+static void unlock(struct xfp_conversion *c)
 {
 	struct xfp_error err = { 0 };
 
-	if (xfp_lock_downgrade(&c->place.store, c->place.cache_lock, &err))
+	if (xfp_lock_downgrade(&c->place.store, c->place.cache_lock, c->place.cache_guard, &err))
 		XFP_NOTIFY(c, .kind = XFP_NOTICE_LOCK_FAILED, .text = err.text);
 }
 
@@ -136,12 +141,12 @@ static struct xfp_dropping *begin(struct xfp_conversion *c)
 {
 	struct xfp_dropping *d = dropping_of(c);
 
-	if (!d)
-		return NULL;
 	/* Lock first: processes that shared the cache have then recorded what they need. */
-	if (xfp_lock_try_upgrade(c->place.cache_lock) && load_needed(c, d))
+	if (!d || !lock(c))
+		return NULL;
+	if (load_needed(c, d))
 		return d;
-	end(c);
+	unlock(c);
 	return NULL;
 }
 
@@ -173,7 +178,7 @@ void xfp_drop_fits_of(struct xfp_conversion *c, uint32_t number)
 		return;
 	for (int s = XFP_STAMP_OUTLIERS; s < XFP_STAMP_CHOICE; s++)
 		drop_key(c, d, state->key[s]);
-	end(c);
+	unlock(c);
 	xfp_prepare_unit(c, number, false, NULL);
 }
 
@@ -187,11 +192,25 @@ void xfp_drop_fits(struct xfp_conversion *c)
 
 /* ---- inputs of layers ---------------------------------------------------------------------------- */
 
-/* A goal fits the units of every layer again in each round. */
+/* Whether the run may remove inputs at all. */
 static bool drops_layers(const struct xfp_conversion *c)
 {
-	return c->layers.count && !c->request->goal.kind && !c->request->dry_run && !c->place.store.read_only &&
-	       c->place.manifest && !c->events.leftovers;
+	return c->layers.count && !c->request->dry_run && !c->place.store.read_only && c->place.manifest &&
+	       !c->events.leftovers;
+}
+
+/* Whether a conversion into another output that was interrupted or has failed resumes with these inputs. */
+static bool others_need_layers(const struct xfp_conversion *c)
+{
+	return c->layers.count &&
+	       xfp_manifest_has_unfinished(c->place.manifest, c->request->out, c->layers.calibration.sha256);
+}
+
+/* Whether the run removes inputs before its end. A goal fits the units of every layer again in each round, and a survey
+ * precedes the fits. */
+static bool drops_layers_early(const struct xfp_conversion *c)
+{
+	return drops_layers(c) && !c->request->goal.kind && !c->request->survey;
 }
 
 /* Whether a unit or a later layer still needs the inputs of a layer. The next layer is computed from its artifact. */
@@ -205,31 +224,39 @@ static bool layer_needed(const struct xfp_conversion *c, uint32_t layer)
 	return false;
 }
 
-static void drop_layer(struct xfp_conversion *c, struct xfp_dropping *d, uint32_t layer)
+/* Remove the inputs of these layers, unless others need them. Requires the exclusive lock. */
+static void drop_layers(struct xfp_conversion *c, const bool *unneeded)
 {
-	struct xfp_layer_state *state = &c->layers.state[layer];
+	struct xfp_dropping *d = dropping_of(c);
 
-	/* Runs into other outputs have fitted their units: only those that share the cache now may need the inputs. */
-	if (xfp_lock_try_upgrade(c->place.cache_lock) &&
-	    !xfp_store_drop_one(&c->place.store, c->place.manifest, state->key, &d->freed, NULL)) {
+	if (!d || others_need_layers(c))
+		return;
+	for (uint32_t i = 0; i < c->layers.count; i++) {
+		struct xfp_layer_state *state = &c->layers.state[i];
+
+		if (!unneeded[i] || xfp_store_drop_one(&c->place.store, c->place.manifest, state->key, &d->freed, NULL))
+			continue;
 		state->in_store = state->needed = false;
-		xfp_stamp_remove(c->request->work, XFP_LAYER | layer, XFP_STAMP_INPUTS);
+		xfp_stamp_remove(c->request->work, XFP_LAYER | i, XFP_STAMP_INPUTS);
 	}
-	end(c);
 }
 
 void xfp_drop_layers(struct xfp_conversion *c)
 {
-	struct xfp_dropping *d = drops_layers(c) ? dropping_of(c) : NULL;
+	bool *unneeded = drops_layers_early(c) ? calloc(c->layers.count, sizeof *unneeded) : NULL, any = false;
 
-	for (uint32_t i = 0; d && i < c->layers.count; i++)
-		if (c->layers.state[i].in_store && !layer_needed(c, i))
-			drop_layer(c, d, i);
+	for (uint32_t i = 0; unneeded && i < c->layers.count; i++)
+		any |= unneeded[i] = c->layers.state[i].in_store && !layer_needed(c, i);
+	if (any && lock(c)) {
+		drop_layers(c, unneeded);
+		unlock(c);
+	}
+	free(unneeded);
 }
 
 void xfp_drop_layer_of(struct xfp_conversion *c, uint32_t unit)
 {
-	if (!drops_layers(c) || xfp_layers_of(c, unit) == XFP_NO_LAYER)
+	if (!drops_layers_early(c) || xfp_layers_of(c, unit) == XFP_NO_LAYER)
 		return;
 	if (!c->units.state[unit].done)
 		xfp_prepare_unit(c, unit, false, NULL);
@@ -260,12 +287,39 @@ void xfp_drop_moved(struct xfp_conversion *c)
 			if (c->units.state[i].receipt && !needed_later(c, i, moving.units))
 				drop_key(c, d, c->units.state[i].key[XFP_STAMP_PACKED]);
 		d->moved = moving.units;
-		end(c);
+		unlock(c);
 	}
 	xfp_moving_acknowledge(c->request->work, moving.units);
 }
 
 /* ---- after the bundle is complete ----------------------------------------------------------------- */
+
+/* Exchange the shared lock for an exclusive one. Must wait: other processes that share the cache rely on existing
+ * artifacts. */
+static enum xfp_status lock_exclusive(struct xfp_conversion *c, struct xfp_error *err)
+{
+	char *what =
+		xfp_formatted("xfp convert%s -o %s", c->request->drop_cache ? " --drop-cache" : "", c->request->out);
+	enum xfp_status status;
+
+	xfp_lock_release(c->place.cache_lock);
+	c->place.cache_lock = -1;
+	status = what ? xfp_lock_exclusive(&c->place.store, what, &c->place.cache_lock, err) : xfp_no_memory(err);
+	free(what);
+	return status;
+}
+
+void xfp_drop_layers_end(struct xfp_conversion *c)
+{
+	bool *unneeded = drops_layers(c) ? calloc(c->layers.count, sizeof *unneeded) : NULL, any = false;
+
+	for (uint32_t i = 0; unneeded && i < c->layers.count; i++)
+		any |= unneeded[i] = *c->layers.state[i].key && xfp_store_has(&c->place.store, c->layers.state[i].key);
+	/* Conversions that end at the same time must not all keep the lock shared. */
+	if (any && !lock_exclusive(c, NULL) && c->place.cache_lock >= 0)
+		drop_layers(c, unneeded);
+	free(unneeded);
+}
 
 /* Add this run's own keys, which are known even if the manifest could not be written. */
 static enum xfp_status add_own(const struct xfp_conversion *c, struct xfp_key_list *keys, struct xfp_error *err)
@@ -276,6 +330,13 @@ static enum xfp_status add_own(const struct xfp_conversion *c, struct xfp_key_li
 		for (int s = 0; !status && s < XFP_STAMPS; s++)
 			if (*c->units.state[i].key[s])
 				status = xfp_key_list_add(keys, c->units.state[i].key[s], err);
+	return status;
+}
+
+static enum xfp_status add_layers(const struct xfp_conversion *c, struct xfp_key_list *keys, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
 	for (uint32_t i = 0; !status && i < c->layers.count; i++)
 		if (*c->layers.state[i].key)
 			status = xfp_key_list_add(keys, c->layers.state[i].key, err);
@@ -305,20 +366,6 @@ static void remove_stamps(const struct xfp_conversion *c)
 	xfp_moving_remove(c->request->work);
 }
 
-/* Exchange the shared lock for an exclusive one. Must wait: other processes that share the cache rely on existing
- * artifacts. */
-static enum xfp_status lock_exclusive(struct xfp_conversion *c, struct xfp_error *err)
-{
-	char *what = xfp_formatted("xfp convert --drop-cache -o %s", c->request->out);
-	enum xfp_status status;
-
-	xfp_lock_release(c->place.cache_lock);
-	c->place.cache_lock = -1;
-	status = what ? xfp_lock_exclusive(&c->place.store, what, &c->place.cache_lock, err) : xfp_no_memory(err);
-	free(what);
-	return status;
-}
-
 enum xfp_status xfp_drop_cache(struct xfp_conversion *c, uint64_t *freed, struct xfp_error *err)
 {
 	struct xfp_key_list keys = { 0 }, needed = { 0 };
@@ -328,7 +375,8 @@ enum xfp_status xfp_drop_cache(struct xfp_conversion *c, uint64_t *freed, struct
 	*freed = 0;
 	if ((status = lock_exclusive(c, err)))
 		return status;
-	if ((status = add_own(c, &keys, err)) ||
+	if ((status = add_own(c, &keys, err)) || (status = add_layers(c, &keys, err)) ||
+	    (others_need_layers(c) && (status = add_layers(c, &needed, err))) ||
 	    (status = xfp_manifest_output_keys(c->place.manifest, c->request->out, false, &keys, err)) ||
 	    (status = xfp_manifest_output_keys(c->place.manifest, c->request->out, true, &needed, err)))
 		goto done;

@@ -4,7 +4,10 @@
  * --drop-cache all artifacts.
  *
  * A layer's inputs are removed once its units are packed and those of the next layer exist, so that two are on disk.
- * With a goal they stay: its rounds fit units again.
+ * With a goal they stay until the bundle is complete, because its rounds fit units again; a survey removes none. Inputs
+ * stay while another conversion shares the cache, and while the latest run into another output, calibrated with the
+ * same tokens, has not succeeded: it is running, or resumes with them. A run that succeeds removes at its end those
+ * that stayed, even if its bundle was up to date; of conversions that end together, the last one does.
  *
  * With --drop-cache, a unit's outliers and fits are removed once it is packed, and its packed artifact once its
  * parts are durable in the pending bundle (stages/work/moving.h). The unit's receipt then replaces them. Surveys and
@@ -41,6 +44,9 @@ void xfp_drop_fits(struct xfp_conversion *c); /* and unneeded inputs of layers *
  * packed, those of its layer. */
 void xfp_drop_layers(struct xfp_conversion *c);
 void xfp_drop_layer_of(struct xfp_conversion *c, uint32_t unit);
+/* Remove the inputs of all layers after the run was recorded as successful. Releases the cache lock, or keeps it
+ * exclusively: no stage may run afterwards. */
+void xfp_drop_layers_end(struct xfp_conversion *c);
 /* Call begin before xfp-bundle starts, and xfp_drop_moved repeatedly while it runs: removes the packed artifacts of
  * units that the pending bundle already holds. */
 enum xfp_status xfp_drop_moved_begin(struct xfp_conversion *c, struct xfp_error *err);

@@ -203,7 +203,7 @@ enum xfp_status xfp_conversion_open(struct xfp_conversion *c, struct xfp_error *
 {
 	enum xfp_status status;
 
-	c->place.lock = c->place.log = c->place.cache_lock = -1;
+	c->place.lock = c->place.log = c->place.cache_lock = c->place.cache_guard = -1;
 	if ((!c->request->out_guessed && (status = check_replaced(c->request, err))) ||
 	    (status = check_cache(c->request->cache, err)) ||
 	    (!c->request->planning && (status = check_output(c->request->out, err))) || c->request->dry_run)
@@ -282,13 +282,15 @@ static bool is_refused(const struct xfp_conversion *c)
 
 static void remove_cache(struct xfp_conversion *c)
 {
-	if (c->place.crcs_kept || !xfp_lock_try_upgrade(c->place.cache_lock) ||
-	    (c->place.manifest && xfp_manifest_has_other_runs(c->place.manifest, c->place.run)))
+	if (c->place.crcs_kept || !xfp_lock_try_upgrade(&c->place.store, c->place.cache_lock, &c->place.cache_guard))
 		return;
-	xfp_manifest_close(c->place.manifest);
-	c->place.manifest = NULL;
-	xfp_store_dismantle(&c->place.store);
-	remove_empty_parents(c->request->cache, c->place.found_cache_path);
+	if (!c->place.manifest || !xfp_manifest_has_other_runs(c->place.manifest, c->place.run)) {
+		xfp_manifest_close(c->place.manifest);
+		c->place.manifest = NULL;
+		xfp_store_dismantle(&c->place.store);
+		remove_empty_parents(c->request->cache, c->place.found_cache_path);
+	}
+	xfp_lock_downgrade(&c->place.store, c->place.cache_lock, c->place.cache_guard, NULL);
 }
 
 /* Remove the work folder of a refused run, or its log, record and lock if no ledger was written. The log's contents

@@ -277,6 +277,8 @@ int xfp_conversion_run(struct xfp_conversion *c, struct xfp_result *result, stru
 		xfp_manifest_still_verified(c->place.manifest, c->place.run, NULL);
 	if (!status && c->request->drop_cache)
 		drop(c, result);
+	else if (!status)
+		xfp_drop_layers_end(c);
 	return status;
 }
 

@@ -350,7 +350,8 @@ tests_units_replaced_SOURCES = \
 tests_units_replaced_LDFLAGS = \
 	$(AM_LDFLAGS) -Wl,--wrap=xfp_free_bytes,--wrap=xfp_prepare_unit,--wrap=xfp_receipt_make \
 	-Wl,--wrap=xfp_lock_try_upgrade,--wrap=xfp_lock_downgrade,--wrap=xfp_manifest_version \
-	-Wl,--wrap=xfp_manifest_output_keys,--wrap=xfp_store_drop_one
+	-Wl,--wrap=xfp_manifest_output_keys,--wrap=xfp_store_drop_one \
+	-Wl,--wrap=xfp_lock_exclusive,--wrap=xfp_manifest_has_unfinished,--wrap=xfp_store_has
 unit_programs = \
 	tests/units/base \
 	tests/units/schemas \

@@ -39,6 +39,7 @@ static int plan(struct xfp_conversion *c, struct xfp_error *err)
 		status = xfp_survey_units(c, err);
 	dry = *c->request;
 	dry.dry_run = true;
+	dry.survey = false; /* predict the conversion after it */
 	c->request = &dry;
 	if (!status)
 		status = (int)xfp_plan_curve(&facts, err);

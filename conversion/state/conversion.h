@@ -24,7 +24,7 @@
 /* Where a conversion works: the work folder and the cache. */
 struct xfp_conversion_place {
 	int lock, log;                    /* file descriptors, -1: none */
-	int cache_lock;                   /* cache/lock.h; -1: none */
+	int cache_lock, cache_guard;      /* cache/lock.h; -1: none */
 	bool created_work, created_cache; /* this run created the folder */
 	size_t found_path;                /* length of the part of the work folder's path that existed before */
 	size_t found_cache_path;          /* length of the part of the cache's path that existed before */

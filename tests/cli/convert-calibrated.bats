@@ -336,6 +336,63 @@ np.save("ids.npy", (np.arange(1024) * 7 % 256).astype("u4").reshape(16, 64))'
 	done
 }
 
+layers_kept() { # [CACHE]
+	query "SELECT count(*) FROM layer_inputs" "$@"
+}
+
+@test "inputs that an interrupted conversion resumes with stay, until all have succeeded" {
+	# a goal stopped by a signal, killed, or failed
+	replace_stage xfp-pack '[ ! -e "$top/stop" ] || kill -"$(cat "$top/stop")" "$(cat "$top/pid")"; sleep 5; exit 1'
+	export XFP_DATADIR=$PWD/share/xfp
+	for signal in INT KILL 0; do
+		echo $signal >stop
+		bash -c 'echo $$ >pid; exec bin/xfp convert m -o goal.xfp -q --target-bpw 30 '"${small_text[*]}" 2>/dev/null &
+		wait $! || true
+		flock -w 10 goal.xfp.work/lock true
+		[ "$(layers_kept)" = 4 ]
+		calibrated plain.xfp --bits 3
+		[ "$(layers_kept)" = 4 ]
+		calibrated dropped.xfp --bits 4 --drop-cache
+		[ "$(layers_kept)" = 4 ]
+		rm plain.xfp dropped.xfp
+	done
+	# other tokens have other inputs
+	calibrated other.xfp --calibrate-tokens 2048
+	[ "$(layers_kept)" = 4 ]
+	xfp convert m -o goal.xfp -q --target-bpw 30 "${small_text[@]}"
+	[ -z "$(layers_run goal.xfp | grep ' made')" ]
+	[ "$(layers_kept)" = 0 ]
+}
+
+@test "inputs that stayed are removed by the last of several conversions, and by the next one" {
+	for n in 1 2 3; do
+		xfp convert m -o $n.xfp -q -j1 "${small_text[@]}" "${two_bits[@]}" --floor attention=0.$n &
+	done
+	wait
+	[ -e 1.xfp ] && [ -e 2.xfp ] && [ -e 3.xfp ]
+	[ "$(layers_kept)" = 0 ]
+	# inputs stay while any process shares the cache
+	flock -s xfp-cache/lock -c 'xfp convert m -o 1.xfp -q '"${small_text[*]} ${two_bits[*]} --bits 3"
+	[ "$(layers_kept)" = 4 ]
+	xfp convert m -o 1.xfp "${small_text[@]}" "${two_bits[@]}" --bits 3 >summary
+	grep -qx "$PWD/1.xfp is up to date" summary
+	[ "$(layers_kept)" = 0 ]
+}
+
+@test "a survey removes no inputs, and the conversion after it needs them" {
+	replace_stage xfp-calibrate 'case $* in *l000003*) exit 1 ;; esac
+exec "$real" "$@"'
+	run ! bin/xfp plan --survey m -o out.xfp "${small_text[@]}" --bits 3,4 --min-cos-lazy .9
+	[ "$(layers_kept)" = 3 ]
+	export XFP_DATADIR=$PWD/share/xfp
+	xfp plan --survey m -o out.xfp "${small_text[@]}" --bits 3,4 --min-cos-lazy .9 >plan
+	grep -q '^layers   0 of 4 layers' plan
+	[ "$(layers_kept)" = 4 ]
+	xfp convert m -o out.xfp -q "${small_text[@]}" --bits 3,4 --min-cos-lazy .9
+	[ -z "$(layers_run out.xfp | grep ' made')" ]
+	[ "$(layers_kept)" = 0 ]
+}
+
 artifact_of() { # KEY
 	echo "xfp-cache/artifacts/${1:0:2}/$1.h5"
 }

@@ -20,6 +20,7 @@ static struct {
 	bool unknown;       /* the needs of others are unknown */
 	const char *needed; /* keys that others need; NULL: none */
 	int64_t version;    /* version of the manifest */
+	bool unfinished;    /* the latest run into another output has not succeeded */
 	unsigned asked;     /* number of queries for the needs of other outputs */
 	int alone;          /* number of exclusive locks, minus the number of times they were shared again */
 	char gone[256];     /* removed keys in order, each followed by a space */
@@ -44,20 +45,51 @@ enum xfp_status __wrap_xfp_receipt_make(struct xfp_conversion *c, uint32_t unit,
 	return XFP_OK;
 }
 
-bool __wrap_xfp_lock_try_upgrade(int fd);
-bool __wrap_xfp_lock_try_upgrade(int fd)
+bool __wrap_xfp_lock_try_upgrade(const struct xfp_store *store, int fd, int *guard);
+bool __wrap_xfp_lock_try_upgrade(const struct xfp_store *store, int fd, int *guard)
 {
-	(void)fd;
-	world.alone++;
+	(void)store, (void)fd;
+	*guard = -1;
+	world.alone += !world.shared;
 	return !world.shared;
 }
 
-enum xfp_status __wrap_xfp_lock_downgrade(const struct xfp_store *store, int fd, struct xfp_error *err);
-enum xfp_status __wrap_xfp_lock_downgrade(const struct xfp_store *store, int fd, struct xfp_error *err)
+enum xfp_status __wrap_xfp_lock_downgrade(const struct xfp_store *store, int fd, int guard, struct xfp_error *err);
+enum xfp_status __wrap_xfp_lock_downgrade(const struct xfp_store *store, int fd, int guard, struct xfp_error *err)
 {
-	(void)store, (void)fd, (void)err;
+	(void)store, (void)fd, (void)guard, (void)err;
 	world.alone--;
 	return XFP_OK;
+}
+
+enum xfp_status __wrap_xfp_lock_exclusive(const struct xfp_store *store, const char *what, int *fd,
+					  struct xfp_error *err);
+enum xfp_status __wrap_xfp_lock_exclusive(const struct xfp_store *store, const char *what, int *fd,
+					  struct xfp_error *err)
+{
+	(void)store;
+	assert_string_equal(what, "xfp convert -o out.xfp");
+	*fd = -1;
+	if (world.shared)
+		return xfp_fail(err, XFP_FAILED, "in use");
+	world.alone++;
+	*fd = dup(STDERR_FILENO);
+	return XFP_OK;
+}
+
+bool __wrap_xfp_store_has(const struct xfp_store *store, const char *key);
+bool __wrap_xfp_store_has(const struct xfp_store *store, const char *key)
+{
+	(void)store;
+	return *key == 'i';
+}
+
+bool __wrap_xfp_manifest_has_unfinished(struct xfp_manifest *manifest, const char *output, const char *tokens);
+bool __wrap_xfp_manifest_has_unfinished(struct xfp_manifest *manifest, const char *output, const char *tokens)
+{
+	(void)manifest, (void)output;
+	assert_string_equal(tokens, "tokens");
+	return world.unfinished;
 }
 
 int64_t __wrap_xfp_manifest_version(struct xfp_manifest *manifest);
@@ -283,19 +315,30 @@ static void packed_artifacts_go_as_units_move(void **state)
 }
 
 /* Layer 0 has units 0 and 1, layer 1 has unit 2, which is not packed. */
+static void begin_layers(struct subject *s, void **state, struct xfp_layer_state *layers)
+{
+	static const struct xfp_layer_state all[3] = { { .in_store = true, .needed = true, .key = "i0" },
+						       { .in_store = true, .needed = true, .key = "i1" },
+						       { .needed = true } };
+	static uint32_t of_unit[UNITS] = { 0, 0, 1 };
+
+	begin(s, state);
+	memcpy(layers, all, sizeof all);
+	s->c.layers.count = 3;
+	s->c.layers.state = layers;
+	s->c.layers.of_unit = of_unit;
+	strcpy(s->c.layers.calibration.sha256, "tokens");
+	s->request.drop_cache = false;
+	s->request.out = "out.xfp";
+	s->c.place.cache_lock = -1;
+}
+
 static void inputs_go_once_their_units_are_packed(void **state)
 {
-	struct xfp_layer_state layers[3] = { { .in_store = true, .needed = true, .key = "i0" },
-					     { .in_store = true, .needed = true, .key = "i1" },
-					     { .needed = true } };
-	uint32_t of_unit[UNITS] = { 0, 0, 1 };
+	struct xfp_layer_state layers[3];
 	struct subject s;
 
-	begin(&s, state);
-	s.c.layers.count = 3;
-	s.c.layers.state = layers;
-	s.c.layers.of_unit = of_unit;
-	s.request.drop_cache = false;
+	begin_layers(&s, state, layers);
 	s.states[1].done = false;
 	xfp_drop_layers(&s.c);
 	assert_string_equal(world.gone, "");
@@ -304,6 +347,10 @@ static void inputs_go_once_their_units_are_packed(void **state)
 	xfp_drop_layer_of(&s.c, 1);
 	assert_string_equal(world.gone, "");
 	world.shared = false;
+	world.unfinished = true; /* an interrupted one resumes with them */
+	xfp_drop_layer_of(&s.c, 1);
+	assert_string_equal(world.gone, "");
+	world.unfinished = false;
 	world.needed = "i0"; /* another one has fitted them */
 	xfp_drop_layer_of(&s.c, 1);
 	assert_string_equal(world.gone, "i0 ");
@@ -315,10 +362,40 @@ static void inputs_go_once_their_units_are_packed(void **state)
 	layers[2].in_store = true;
 	s.request.goal.kind = XFP_GOAL_SIZE;
 	xfp_drop_layers(&s.c);
-	assert_string_equal(world.gone, "i0 ");
 	s.request.goal.kind = XFP_GOAL_NONE;
+	s.request.survey = true;
+	xfp_drop_layers(&s.c);
+	assert_string_equal(world.gone, "i0 ");
+	s.request.survey = false;
 	xfp_drop_layers(&s.c);
 	assert_string_equal(world.gone, "i0 i1  ");
+	assert_int_equal(world.alone, 0);
+	xfp_drop_units_end(&s.c);
+}
+
+/* At the end of a run, the inputs that stayed: of a goal, or after another conversion shared the cache. */
+static void inputs_go_at_the_end(void **state)
+{
+	struct xfp_layer_state layers[3];
+	struct subject s;
+
+	begin_layers(&s, state, layers);
+	s.request.goal.kind = XFP_GOAL_SIZE;
+	s.c.place.store.read_only = true;
+	xfp_drop_layers_end(&s.c);
+	s.c.place.store.read_only = false;
+	world.shared = true;
+	xfp_drop_layers_end(&s.c);
+	world.shared = false;
+	world.unfinished = true;
+	xfp_drop_layers_end(&s.c);
+	assert_string_equal(world.gone, "");
+	world.unfinished = false;
+	world.alone = 0;
+	layers[1].in_store = false; /* made since by another conversion */
+	xfp_drop_layers_end(&s.c);
+	assert_string_equal(world.gone, "i0 i1 ");
+	close(s.c.place.cache_lock);
 	xfp_drop_units_end(&s.c);
 }
 
@@ -355,6 +432,7 @@ PROGRAM("test_dropping")
 		scratch_test(packed_artifacts_go_as_units_move),
 		scratch_test(the_outlook_says_what_stays),
 		scratch_test(inputs_go_once_their_units_are_packed),
+		scratch_test(inputs_go_at_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -183,31 +184,65 @@ static void read_only(void **state)
 static void alone_for_a_moment(void **state)
 {
 	struct xfp_store store = open_cache(state);
-	int one = share(&store, "xfp convert -o one"), two = share(&store, "xfp convert -o two"), other;
+	int one = share(&store, "xfp convert -o one"), two = share(&store, "xfp convert -o two"), other, guard;
 
 	store.wait = (struct xfp_wait){ 0 };
-	assert_false(xfp_lock_try_upgrade(one));
-	assert_int_equal(xfp_lock_downgrade(&store, one, &err), XFP_OK);
+	assert_false(xfp_lock_try_upgrade(&store, one, &guard));
+	assert_int_equal(guard, -1);
 	xfp_lock_release(two);
-	other = dup(one); /* as a child inherits it */
-	assert_true(xfp_lock_try_upgrade(one));
+	/* The failed attempt has not lost the shared lock. */
 	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &two, &err), XFP_FAILED);
-	assert_int_equal(xfp_lock_downgrade(&store, one, &err), XFP_OK);
+	other = dup(one); /* as a child inherits it */
+	assert_true(xfp_lock_try_upgrade(&store, one, &guard));
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &two, &err), XFP_FAILED);
+	assert_int_equal(xfp_lock_downgrade(&store, one, guard, &err), XFP_OK);
 	two = share(&store, "xfp convert -o two");
-	assert_false(xfp_lock_try_upgrade(-1));
-	assert_int_equal(xfp_lock_downgrade(&store, -1, &err), XFP_OK);
+	assert_false(xfp_lock_try_upgrade(&store, -1, &guard));
+	assert_int_equal(xfp_lock_downgrade(&store, -1, guard, &err), XFP_OK);
 	xfp_lock_release(two);
 	xfp_lock_release(other);
 	xfp_lock_release(one);
 	xfp_store_close(&store);
 }
 
+static bool is_over(void *context)
+{
+	(void)context;
+	return true;
+}
+
+/* While another process holds the guard, its lock may be released for a moment: nobody else gets it exclusively. */
+static void the_guard_protects_a_failed_attempt(void **state)
+{
+	struct xfp_store store = open_cache(state);
+	char *path = scratch_path(state, "cache/" XFP_STORE_GUARD);
+	int guard = open(path, O_RDWR | O_CREAT, 0666), one, fd;
+
+	assert_int_equal(flock(guard, LOCK_EX), 0);
+	store.wait = (struct xfp_wait){ is_over, NULL };
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &fd, &err), XFP_FAILED);
+	one = share(&store, "xfp convert -o one");
+	assert_false(xfp_lock_try_upgrade(&store, one, &fd));
+	close(guard);
+	assert_true(xfp_lock_try_upgrade(&store, one, &fd));
+	assert_int_equal(xfp_lock_downgrade(&store, one, fd, &err), XFP_OK);
+	xfp_lock_release(one);
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &fd, &err), XFP_OK);
+	xfp_lock_release(fd);
+	xfp_store_close(&store);
+	free(path);
+}
+
 PROGRAM("test_lock")
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(shared_or_alone), scratch_test(alone_for_a_moment),
-		scratch_test(sharing_waits),   scratch_test(made_anew_while_it_is_held),
-		scratch_test(lines_of_others), scratch_test(read_only),
+		scratch_test(shared_or_alone),
+		scratch_test(alone_for_a_moment),
+		scratch_test(sharing_waits),
+		scratch_test(made_anew_while_it_is_held),
+		scratch_test(lines_of_others),
+		scratch_test(read_only),
+		scratch_test(the_guard_protects_a_failed_attempt),
 	};
 
 	return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
