@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/printable.h"
 #include "base/text/text.h"
 #include "conversion/drop_cache.h"
 #include "conversion/progress.h"
@@ -102,28 +101,22 @@ static enum xfp_status ingest_layer_event(struct xfp_conversion *c, const struct
 	return XFP_OK;
 }
 
-/* Report a unit whose inputs are always zero, and count matrices that no token reached. */
+/* Report a unit whose inputs are always zero, and count matrices that no token reached; once, even if the unit has
+ * several fits. */
 static void ingest_note(struct xfp_conversion *c, const struct xfp_event *event)
 {
 	const struct xfp_ledger_unit *unit = &c->units.ledger->units[event->unit];
+	struct xfp_unit_state *state = &c->units.state[event->unit];
 	struct xfp_fit_note note;
-	char *text;
 
-	if (!xfp_fit_note_read(event, &note) || c->events.leftovers)
+	if (c->events.leftovers || state->noted || !xfp_fit_note_read(event, &note))
 		return;
+	state->noted = true;
 	c->events.unreached += note.unreached;
 	c->events.unreached_units += note.unreached > 0;
-	if (!note.zero || c->request->quiet)
-		return;
-	text = unit->experts > 1 ? xfp_formatted("note: %s: the inputs of %" PRIu32 " of its %" PRIu32
-						 " matrices are always zero; these are fitted as without calibration",
-						 xfp_printable(unit->name).text, note.zero, unit->experts)
-				 : xfp_formatted("note: %s: its input is always zero; it is fitted as without "
-						 "calibration",
-						 xfp_printable(unit->name).text);
-	if (text)
-		XFP_NOTIFY(c, .kind = XFP_NOTICE_MESSAGE, .text = text);
-	free(text);
+	if (note.zero)
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_ZERO_INPUTS, .name = unit->name, .count = note.zero,
+			   .total = unit->experts);
 }
 
 static enum xfp_status ingest_event(struct xfp_conversion *c, const struct xfp_event *event, struct xfp_error *err)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/system/mapped.h"
-#include "base/text/text.h"
 #include "conversion/disk_space.h"
 #include "conversion/drop_cache.h"
 #include "conversion/ingest.h"
@@ -17,6 +16,7 @@
 #include "conversion/run_calibrate.h"
 #include "conversion/run_make.h"
 #include "conversion/state/layers.h"
+#include "conversion/state/prepare_unit.h"
 #include "conversion/todo.h"
 
 #define MAX_REPETITIONS 3
@@ -36,11 +36,20 @@ static void follow_bundle(void *conversion)
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_BUNDLE);
 }
 
-static void note(const struct xfp_conversion *c, char *text)
+/* Whether a fit with the inputs of a layer exists, or existed. The inputs then existed, too. */
+static bool has_fitted(const struct xfp_conversion *c, uint32_t layer)
 {
-	if (text && !c->request->quiet)
-		XFP_NOTIFY(c, .kind = XFP_NOTICE_MESSAGE, .text = text);
-	free(text);
+	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++) {
+		struct xfp_policy policy;
+
+		if (c->layers.of_unit[u] == layer && c->units.state[u].done) {
+			const struct xfp_parameters parameters = xfp_prepare_parameters(c, u, &policy);
+
+			if (xfp_layers_key(c, u, &parameters))
+				return true;
+		}
+	}
+	return false;
 }
 
 /* Report layers that are computed although all their units are done: their inputs were removed, and a layer after them
@@ -53,20 +62,16 @@ static void report_recomputed(const struct xfp_conversion *c)
 		if (xfp_unit_needs_inputs(c, u) && xfp_layers_of(c, u) < first)
 			first = xfp_layers_of(c, u);
 	for (uint32_t i = 0; i < first && first < c->layers.count; i++)
-		again += xfp_layer_is_missing(&c->layers.state[i]);
+		again += xfp_layer_is_missing(&c->layers.state[i]) && has_fitted(c, i);
 	if (again)
-		note(c, xfp_formatted("note: the inputs of %" PRIu32 " layer%s before layer %" PRIu32
-				      " were removed when their units were done, and are computed again",
-				      again, again == 1 ? "" : "s", first));
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_LAYERS_AGAIN, .count = again, .total = first);
 }
 
 static void report_unreached(struct xfp_conversion *c)
 {
 	if (c->events.unreached)
-		note(c, xfp_formatted("note: no calibration token reached %" PRIu32 " expert matri%s of %" PRIu32
-				      " unit%s; the inputs of the other experts take their place",
-				      c->events.unreached, c->events.unreached == 1 ? "x" : "ces",
-				      c->events.unreached_units, c->events.unreached_units == 1 ? "" : "s"));
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_UNREACHED, .count = c->events.unreached,
+			   .total = c->events.unreached_units);
 	c->events.unreached = c->events.unreached_units = 0;
 }
 

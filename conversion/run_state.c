@@ -198,7 +198,8 @@ static void apply_event(struct xfp_run_state *s, const struct xfp_event *event)
 		return;
 	}
 	unit = whole ? NULL : &s->units[event->unit];
-	if (made && xfp_fit_note_read(event, &fitted)) {
+	if (made && unit && !unit->noted && xfp_fit_note_read(event, &fitted)) {
+		unit->noted = true; /* counted once, even if it has several fits */
 		s->unreached += fitted.unreached;
 		s->zero += fitted.zero;
 	}

@@ -20,6 +20,7 @@
 
 struct xfp_unit_progress {
 	bool packed;               /* finished */
+	bool noted;                /* its struct xfp_fit_note was counted */
 	double fresh, cached;      /* finished shares of its work */
 	char running[32];          /* the running stage; "": none */
 	double inside;             /* finished share of that stage */

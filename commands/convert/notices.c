@@ -25,7 +25,33 @@ static void print_crcs(const struct xfp_notice *n)
 		n->count, xfp_human((double)n->bytes, "B", size), xfp_duration_text(n->seconds, took), absent);
 }
 
-/* Whether --quiet omits the notice. */
+/* Notes of calibrated conversions. */
+static void print_calibration(const char *program, const struct xfp_notice *n)
+{
+	const char *s = n->count == 1 ? "" : "s";
+
+	if (n->kind == XFP_NOTICE_LAYERS_AGAIN)
+		xfp_screen_printf(stderr,
+				  "%s: note: the inputs of %" PRIu64 " layer%s before layer %" PRIu64
+				  " were removed when their units were done, and are computed again\n",
+				  program, n->count, s, n->total);
+	else if (n->kind == XFP_NOTICE_UNREACHED)
+		xfp_screen_printf(stderr,
+				  "%s: note: no calibration token reached %" PRIu64 " expert matri%s of %" PRIu64
+				  " unit%s; the inputs of the other experts take their place\n",
+				  program, n->count, n->count == 1 ? "x" : "ces", n->total, n->total == 1 ? "" : "s");
+	else if (n->total > 1)
+		xfp_screen_printf(stderr,
+				  "%s: note: %s: the inputs of %" PRIu64 " of its %" PRIu64
+				  " matrices are always zero; these are fitted as without calibration\n",
+				  program, xfp_printable(n->name).text, n->count, n->total);
+	else
+		xfp_screen_printf(stderr,
+				  "%s: note: %s: its input is always zero; it is fitted as without calibration\n",
+				  program, xfp_printable(n->name).text);
+}
+
+/* Notices that --quiet omits. */
 static void print_plain(struct xfp_progress *progress, const struct xfp_notice *n)
 {
 	const struct xfp_request *request = progress->c->request;
@@ -55,6 +81,11 @@ static void print_plain(struct xfp_progress *progress, const struct xfp_notice *
 		break;
 	case XFP_NOTICE_UNMATCHED_WEIGHT:
 		fprintf(stderr, "xfp: --weight %s: matches no unit\n", xfp_printable(n->name).text);
+		break;
+	case XFP_NOTICE_ZERO_INPUTS:
+	case XFP_NOTICE_UNREACHED:
+	case XFP_NOTICE_LAYERS_AGAIN:
+		print_calibration(request->program, n);
 		break;
 	case XFP_NOTICE_CRC_READING:
 		xfp_meter_draw(&progress->meter, "CRC-32 of %s: %3.0f %%", xfp_printable(n->name).text, 100 * n->share);

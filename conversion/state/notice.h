@@ -36,6 +36,9 @@ enum xfp_notice_kind {
 	XFP_NOTICE_BARE_RESERVE,     /* --reserve without a unit */
 	XFP_NOTICE_IDLE_WEIGHT,      /* --weight without a goal */
 	XFP_NOTICE_UNMATCHED_WEIGHT, /* --weight that matches no unit: name is its pattern */
+	XFP_NOTICE_ZERO_INPUTS,      /* the inputs of count of the total matrices of unit name are always zero */
+	XFP_NOTICE_UNREACHED,        /* no calibration token reached count expert matrices of total units */
+	XFP_NOTICE_LAYERS_AGAIN,     /* count layers before layer total are computed again: their inputs were removed */
 	XFP_NOTICE_CRC_READING,      /* checking the CRC-32 of file name: share that was read */
 	XFP_NOTICE_CRC_CHECKED,      /* the check is done: count members in bytes, absent without CRC-32, seconds */
 };
@@ -44,7 +47,7 @@ struct xfp_notice {
 	enum xfp_notice_kind kind;
 	const struct xfp_event *event;
 	const char *name, *text, *other;
-	uint64_t count, absent, bytes;
+	uint64_t count, total, absent, bytes;
 	double share, seconds;
 };
 

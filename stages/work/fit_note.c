@@ -6,7 +6,7 @@
 
 #include "stages/work/stages.h"
 
-#define FORMAT(number) "matrices without calibration tokens: %" number ", with inputs of zero: %" number
+#define FORMAT(number) "unreached=%" number " zero=%" number
 
 void xfp_fit_note_write(const struct xfp_fit_note *note, struct xfp_event *event)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fit_note.h - what xfp-libfit reports of a unit's inputs in the message of its event, for people.
+ * fit_note.h - what xfp-libfit reports of a unit's inputs in the message of its event: "unreached=N zero=N".
  */
 #ifndef XFP_FIT_NOTE_H
 #define XFP_FIT_NOTE_H

@@ -24,6 +24,7 @@ struct xfp_unit_state {
 	uint32_t fits;            /* bit F: its choice depends on enum xfp_fit_kind F; 0: the survey decides */
 	uint32_t in_store;        /* bit S: the current artifact of stamp S is in the store */
 	uint32_t made;            /* bit S: it was made in this run */
+	bool noted;               /* its struct xfp_fit_note was reported in this run */
 	double seconds;           /* time spent on it in this run */
 	double progress;          /* finished share of its work, for the progress bar */
 	bool working;             /* a stage is running for it, for the progress bar: */

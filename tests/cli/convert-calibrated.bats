@@ -336,6 +336,15 @@ np.save("ids.npy", (np.arange(1024) * 7 % 256).astype("u4").reshape(16, 64))'
 	done
 }
 
+@test "no note on layers that a first run computes for later ones" {
+	run -0 xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}" --override 'model.layers.0.*=keep'
+	[[ $output != *"are computed again"* ]]
+	# nor after another conversion has made the kept units
+	run -0 xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}" --override 'model.layers.0.*=keep' --bits 3 \
+		--calibrate-tokens 2048
+	[[ $output != *"are computed again"* ]]
+}
+
 layers_kept() { # [CACHE]
 	query "SELECT count(*) FROM layer_inputs" "$@"
 }
@@ -540,15 +549,19 @@ exec "$real" "$@"'
 	[[ $output == *"XFP_CALIBRATE_TEXT, XFP_CALIBRATE_IDS and XFP_CALIBRATE=self contradict one another"* ]]
 }
 
-@test "notes: experts that no token reached, and inputs that are always zero" {
-	"$PYTHON" - <<-'EOF'
-	import json, struct
+zero_tensor() { # NAME
+	"$PYTHON" - "$1" <<-'EOF'
+	import json, struct, sys
 	with open("m/model.safetensors", "r+b") as file:
 	    size = struct.unpack("<Q", file.read(8))[0]
-	    begin, end = json.loads(file.read(size))["model.layers.1.post_attention_layernorm.weight"]["data_offsets"]
+	    begin, end = json.loads(file.read(size))[sys.argv[1]]["data_offsets"]
 	    file.seek(8 + size + begin)
 	    file.write(bytes(end - begin))
 	EOF
+}
+
+@test "notes: experts that no token reached, and inputs that are always zero" {
+	zero_tensor model.layers.1.post_attention_layernorm.weight
 	run -0 xfp convert m -o out.xfp "${small_text[@]}" "${two_bits[@]}"
 	[[ $output == *"note: model.layers.1.mlp.experts"*"gate"*": the inputs of "*" matrices are always zero; these are fitted as without calibration"* ]]
 	[[ $output == *"note: no calibration token reached "*" expert matrices of 3 units; the inputs of the other experts take their place"* ]]
@@ -557,4 +570,13 @@ exec "$real" "$@"'
 status = json.load(sys.stdin)["runs"][0]
 print(status["unreached_matrices"] > 0 and status["zero_input_matrices"] > 0)')" = True ]
 	xfp verify --source m out.xfp
+}
+
+@test "a unit with two fits counts once in notes and in the status" {
+	zero_tensor model.layers.1.mlp.gate.weight # all tokens have the same experts
+	run -0 xfp convert m -o out.xfp "${small_text[@]}" --mode v2c --bits 2,3,4,5,6 --outlier-sigma 3 \
+		--min-cos-lazy 0.999999 --on-miss best
+	[ "$(grep -c "	libfit	made	.*	unreached=1 zero=0	" out.xfp.work/events)" = 6 ]
+	[[ $output == *"note: no calibration token reached 3 expert matrices of 3 units; "* ]]
+	xfp status out.xfp | grep -q "^         3 matrices of experts without tokens, 0 whose inputs are always zero"
 }
