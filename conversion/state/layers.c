@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/drop.h"
 #include "cache/key.h"
 #include "conversion/state/present.h"
 #include "conversion/state/sources.h"
@@ -273,7 +274,7 @@ static uint64_t bytes_of(const struct xfp_conversion *c, uint32_t layer)
 	return token * calibration->windows * calibration->length;
 }
 
-/* The inputs of two layers exist at a time (drop_cache.h); with a goal or a survey, those of all. */
+/* The inputs of two layers exist at a time (drop_cache.h), or of all: with a goal, in a survey, if others need them. */
 static void find_bytes(const struct xfp_conversion *c, struct xfp_conversion_layers *layers)
 {
 	uint64_t sum = 0, before = 0;
@@ -294,7 +295,9 @@ enum xfp_status xfp_layers_settle(struct xfp_conversion *c, struct xfp_error *er
 	for (uint32_t i = c->layers.count; i-- > 1;)
 		if (xfp_layer_is_missing(&c->layers.state[i]))
 			c->layers.state[i - 1].needed = true;
-	c->layers.stay = c->request->goal.kind || c->request->survey;
+	c->layers.stay = c->request->goal.kind || c->request->survey ||
+			 (c->place.manifest && xfp_manifest_has_unfinished(c->place.manifest, c->request->out,
+									   c->layers.calibration.sha256));
 	find_bytes(c, &c->layers);
 	for (uint32_t i = 0; !status && !c->request->dry_run && i < c->layers.count; i++)
 		status = stamp(c, i, err);

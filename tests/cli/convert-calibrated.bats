@@ -373,6 +373,22 @@ layers_kept() { # [CACHE]
 	[ "$(layers_kept)" = 0 ]
 }
 
+@test "a plan counts the inputs of all layers if an unfinished conversion needs them" {
+	replace_stage xfp-calibrate 'case $* in *l000001*) exit 1 ;; esac
+exec "$real" "$@"'
+	run ! bin/xfp convert m -o first.xfp -q "${small_text[@]}" "${two_bits[@]}"
+	export XFP_DATADIR=$PWD/share/xfp
+	for out in first other; do
+		xfp plan --json m -o $out.xfp "${small_text[@]}" "${two_bits[@]}" >$out
+	done
+	"$PYTHON" - <<-'EOF'
+	import json
+	first, other = (json.load(open(name))["calibration"] for name in ("first", "other"))
+	assert first["layers_missing"] == other["layers_missing"] == 3, (first, other)
+	assert first["bytes"] < other["bytes"], (first, other)
+	EOF
+}
+
 @test "inputs that stayed are removed by the last of several conversions, and by the next one" {
 	for n in 1 2 3; do
 		xfp convert m -o $n.xfp -q -j1 "${small_text[@]}" "${two_bits[@]}" --floor attention=0.$n &
