@@ -196,17 +196,26 @@ uint64_t xfp_variant_cost(const struct xfp_allocation *s, uint32_t u, const stru
 	return cost;
 }
 
-/* xfp.json, with outputs for every unit that is stored in a calibrated mode; NULL if memory runs out. */
-static char *describe(const struct xfp_conversion *c, const struct xfp_parameters *parameters,
-		      const struct xfp_stored_form *taken)
+/* Whether outputs of a unit are recorded, whatever it is stored as: by its choice, or expected if it has candidates. */
+static bool has_outputs(const struct xfp_allocation *s, uint32_t u)
+{
+	const struct xfp_unit_state *state = &s->c->units.state[u];
+
+	if (xfp_layers_of(s->c, u) == XFP_NO_LAYER || s->c->units.ledger->units[u].plan != XFP_PLAN_FIT)
+		return false;
+	return state->decided ? state->choice.calibrated : s->unit[u].variants != NULL;
+}
+
+/* xfp.json; NULL if memory runs out. */
+static char *describe(const struct xfp_allocation *s, const struct xfp_parameters *parameters)
 {
 	static const struct xfp_output_measure any;
-	const struct xfp_ledger *ledger = c->units.ledger;
+	const struct xfp_ledger *ledger = s->c->units.ledger;
 	const struct xfp_output_measure **outputs = calloc(ledger->unit_count + (size_t)1, sizeof *outputs);
 	char *json = NULL;
 
 	for (uint32_t u = 0; outputs && u < ledger->unit_count; u++)
-		outputs[u] = xfp_layers_of(c, u) != XFP_NO_LAYER && taken[u].mode == XFP_MODE_V2C ? &any : NULL;
+		outputs[u] = has_outputs(s, u) ? &any : NULL;
 	if (outputs)
 		json = xfp_describe(ledger, parameters, outputs);
 	free(outputs);
@@ -225,7 +234,7 @@ static enum xfp_status total_file(const struct xfp_allocation *s, const uint64_t
 
 	parameters.assigned = assigned;
 	parameters.assigned_count = s->count;
-	if (!assigned || !(json = describe(s->c, &parameters, taken)))
+	if (!assigned || !(json = describe(s, &parameters)))
 		status = xfp_no_memory(err);
 	else
 		sizes.json_bytes = strlen(json);

@@ -157,11 +157,51 @@ static void what_is_no_unit_is_on_gpus_too(void **unused)
 	xfp_allocation_free(&allocation);
 }
 
+/* xfp.json has outputs of each unit whose choice has them, whatever it is stored as. */
+static void outputs_are_counted(void **unused)
+{
+	static const enum xfp_mode modes[] = { XFP_MODE_V2C, XFP_MODE_FP8, XFP_MODE_KEEP };
+	struct subject s;
+	struct xfp_allocation allocation;
+	uint32_t layer[UNITS] = { 0 };
+
+	(void)unused;
+	begin(&s, XFP_GOAL_SIZE);
+	strcpy(s.c.parameters.calibration.sha256, "0");
+	s.c.layers.count = 1;
+	s.c.layers.of_unit = layer;
+	for (size_t i = 0; i < 3; i++) {
+		struct xfp_bundle_breakdown sizes[3];
+		uint64_t total;
+
+		assert_int_equal(xfp_allocation_of_headers(&s.c, XFP_HEADERS_LIKELY, &allocation, NULL), XFP_OK);
+		make_offers(&allocation);
+		for (uint32_t u = 0; u < UNITS; u++) {
+			allocation.unit[u].at = 0;
+			allocation.unit[u].source = modes[i] == XFP_MODE_KEEP;
+			allocation.unit[u].variants[0].mode = (uint8_t)modes[i];
+		}
+		for (int decided = 0; decided < 3; decided++) {
+			for (uint32_t u = 0; u < UNITS; u++) {
+				s.states[u].decided = decided > 0;
+				s.states[u].choice.calibrated = decided == 1;
+			}
+			assert_int_equal(xfp_allocation_total(&allocation, &total, &sizes[decided], NULL), XFP_OK);
+		}
+		assert_int_equal(sizes[0].index, sizes[1].index);
+		/* "0.000000,0.000000,0.000000", or "-" */
+		assert_int_equal(sizes[1].index - sizes[2].index, UNITS * 25);
+		xfp_allocation_free(&allocation);
+		memset(s.states, 0, sizeof s.states);
+	}
+}
+
 PROGRAM("test_allocation")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_beside_is_reckoned_with),
 		cmocka_unit_test(what_is_no_unit_is_on_gpus_too),
+		cmocka_unit_test(outputs_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
