@@ -66,7 +66,7 @@
 #define XFP_ALGORITHM_OUTLIERS 1
 #define XFP_ALGORITHM_FIT 4
 #define XFP_ALGORITHM_LIBRARY 2
-#define XFP_ALGORITHM_FEEDBACK 2 /* of the kernels: tests/unit/test_key.c has a digest of their results */
+#define XFP_ALGORITHM_FEEDBACK 3 /* of the kernels, too: tests/unit/test_key.c has a digest of their results */
 #define XFP_ALGORITHM_OUTPUTS 1  /* of choices of calibrated units: the floor applies to their outputs */
 #define XFP_ALGORITHM_CHOICE 1
 #define XFP_ALGORITHM_PACKED 2

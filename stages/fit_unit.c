@@ -181,7 +181,7 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 							      known->matrices * known->rows, known->cols));
 	if (!status)
 		status = xfp_fitting_init(&u->fitting, err);
-	if (!status && u->layer && xfp_candidates_fitted(measure->candidates, measure->count))
+	if (!status && u->layer && measure->count)
 		status = use_inputs(u, artifact, err);
 	/* With inputs, results are those of a matrix. */
 	held = u->fitting.training.moments ? known->rows : xfp_rows_block(&source) + XFP_MEASURE_HELD;

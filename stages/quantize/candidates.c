@@ -32,6 +32,13 @@ uint32_t xfp_candidates_fitted(const struct xfp_candidate *list, uint32_t count)
 	return count && list[count - 1].mode == XFP_MODE_FP8 ? count - 1 : count;
 }
 
+enum xfp_mode xfp_mode_to_fit(uint32_t mode, const struct xfp_parameters *parameters)
+{
+	if (mode != XFP_MODE_FP8)
+		return (enum xfp_mode)mode;
+	return *parameters->calibration.sha256 ? XFP_MODE_V2C : XFP_MODE_V2;
+}
+
 uint32_t xfp_candidates_with(bool library, const struct xfp_parameters *measured, uint32_t bits,
 			     struct xfp_candidate list[XFP_MAX_CANDIDATES])
 {

@@ -22,6 +22,10 @@ uint32_t xfp_candidates_with(bool library, const struct xfp_parameters *measured
 /* The number of candidates that need fitting: all but fp8. */
 uint32_t xfp_candidates_fitted(const struct xfp_candidate *list, uint32_t count);
 
+/* The mode whose fit measures a candidate of this mode. fp8 is measured with any fit: alone with the simplest one, or
+ * with v2c in a calibrated conversion, where outputs are measured, too. */
+enum xfp_mode xfp_mode_to_fit(uint32_t mode, const struct xfp_parameters *parameters);
+
 /* The unit as an index describes it, for xfp_unit_part_bytes and xfp_matrix_part_bytes. */
 struct xfp_idx_unit xfp_candidate_unit(const struct xfp_candidate *candidate, uint32_t matrices, uint64_t rows,
 				       uint64_t cols);

@@ -3,7 +3,8 @@
  * fit_feedback.c - encode and measure all rows of a matrix with error feedback, and store their codes.
  *
  * Rows are read once for each block of columns and each size of groups, which H and R depend on. Blocks after the first
- * complete the codes that are stored already. Measures and outputs follow the last block.
+ * complete the codes that are stored already. Measures and outputs follow the last block. fp8 has no codes: if it is
+ * the only candidate, rows are read once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -329,12 +330,16 @@ enum xfp_status xfp_fit_with_feedback(struct xfp_fitting *fitting, void *own, ui
 	const uint64_t weights = known->rows * known->cols;
 	enum xfp_status status = init(&fb, xfp_rows_block(source), err);
 
-	if (!m)
+	if (!m && reads)
 		xfp_watch_more(fitting->training.watcher, (reads - 1) * known->matrices * weights);
 	fb.rows_before = m * known->rows;
 	fb.marks_before = known->first[m];
 	if (!status)
 		status = xfp_outputs_matrix(fitting->outputs, moments->artifact, moments->inputs, &moments->of[m], err);
+	if (!status && !reads) {
+		fb.last = true;
+		status = walk(&fb, source, known->source[m], err);
+	}
 	for (size_t block = 0; !status && block < blocks; block++) {
 		for (fb.grouping = 0; !status && fb.grouping < fb.fit->grouping_count; fb.grouping++) {
 			fb.complete = block + 1 == blocks;

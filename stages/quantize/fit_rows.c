@@ -39,7 +39,7 @@ enum xfp_status xfp_fitting_begin(struct xfp_fitting *fitting, const struct xfp_
 	enum xfp_status status = XFP_OK;
 
 	fitting->methods = methods;
-	if (fitting->measure.fitted)
+	if (fitting->measure.fitted || fitting->training.moments)
 		status = methods->begin(fitting, artifact, &fitting->own, err);
 	if (!status && fitting->measure.count > fitting->measure.fitted)
 		status = xfp_fit_fp8.begin(fitting, artifact, &fitting->own_fp8, err);

@@ -118,13 +118,15 @@ enum xfp_status xfp_select(const struct xfp_select_input *input, struct xfp_choi
 	const struct xfp_parameters seen = xfp_policy_parameters(input->parameters, input->policy);
 	struct xfp_candidate keep = source_precision(unit);
 	struct choice_search search = { .policy = input->policy, .max = keep.bytes };
-	uint32_t measured = 0;
-	bool calibrated = false;
+	uint32_t measured = 0, calibrated = 0, sets = 0;
 
-	for (int i = 0; i < XFP_FIT_EXTENDED; i++) {
-		measured |= input->fits[i].count;
-		calibrated |= xfp_fit_set_is_calibrated(&input->fits[i]);
+	for (int i = 0; i < XFP_FIT_KINDS; i++) {
+		measured |= i < XFP_FIT_EXTENDED ? input->fits[i].count : 0;
+		calibrated += xfp_fit_set_is_calibrated(&input->fits[i]);
+		sets += input->fits[i].count > 0;
 	}
+	if (calibrated && calibrated < sets) /* cosines of outputs and of weights are not comparable */
+		return xfp_fail(err, XFP_FAILED, "only some of its fits have outputs");
 	if (!measured && input->parameters->on_nonfinite == XFP_NONFINITE_FAIL)
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"has NaN or infinite weights; repair the checkpoint, or keep such tensors "

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "stages/quantize/candidates.h"
+
 const struct xfp_thresholds xfp_target_thresholds = { 7, { 0, 5000, 4000, 3500, 3000, 2700, 2500 } };
 
 /* Some candidates that miss their floor in the survey would meet it; some that meet it narrowly would miss it. The
@@ -100,8 +102,7 @@ void xfp_narrow_to_survey(const struct xfp_candidate *list, uint32_t count, cons
 	measured->outlier_sigma = target ? target->sigma_milli : XFP_SIGMA_DEFAULT;
 	if (!target)
 		return;
-	/* fp8 is measured with any fit; if it is the only candidate, with the simplest one. */
-	measured->modes = 1u << (target->mode == XFP_MODE_FP8 ? XFP_MODE_V2 : target->mode);
+	measured->modes = 1u << xfp_mode_to_fit(target->mode, measured);
 	measured->group_size = target->group;
 	/* Also measure one bit more than the target, since the sample may have been favorable. */
 	more = policy->format.bits & ~XFP_FP8_BIT & ~((2u << target->k) - 1);

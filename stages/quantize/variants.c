@@ -115,8 +115,7 @@ void xfp_assignment_narrow(const struct xfp_assignment *assignment, struct xfp_p
 	policy->format.bits = 1u << assignment->k;
 	policy->measured = assignment->bits | policy->format.bits;
 	parameters->bits = policy->measured;
-	/* fp8 is measured with any fit; if it is the only candidate, with the simplest one. */
-	parameters->modes = 1u << (assignment->mode == XFP_MODE_FP8 ? XFP_MODE_V2 : assignment->mode);
+	parameters->modes = 1u << xfp_mode_to_fit(assignment->mode, parameters);
 	parameters->group_size = assignment->group;
 	parameters->outlier_sigma = assignment->sigma_milli;
 }

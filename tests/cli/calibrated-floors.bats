@@ -79,6 +79,32 @@ assert kept and all(unit["mode"] == "keep" and unit["met"] and unit["outputs"] =
                     {"cos_median": 1, "cos_p5": 1, "error": 0} for unit in kept), kept'
 }
 
+# Units stored as fp8 of a bundle, and that all units but the embedding have measured outputs.
+check_fp8() { # BUNDLE
+	xfp verify -q "$1"
+	xfp info --json "$1" | "$PYTHON" -c 'import json, sys
+units = json.load(sys.stdin)["units"]
+assert all(unit["outputs"] for unit in units if unit["class"] != "embedding"), units
+fp8 = [unit["outputs"] for unit in units if unit["mode"] == "fp8" and unit["outputs"]]
+assert fp8 and all(.99 < o["cos_median"] < 1 and o["error"] > 0 for o in fp8), fp8'
+}
+
+@test "fp8 is chosen by its outputs, whichever fit measures it" {
+	fp8=(xfp convert m -q --calibrate --calibrate-tokens 2048 --lm-head keep --on-miss best)
+	floors=(--min-cos-strict 0.9995 --min-cos-lazy 0.9995 --floor attention=0.9995)
+	# as the only candidate of the extended set
+	"${fp8[@]}" -o out.xfp "${floors[@]}" --bits 2,3,4,8 --outlier-sigma 4
+	check_fp8 out.xfp
+	# as the only candidate
+	"${fp8[@]}" -o out.xfp "${floors[@]}" --bits 2,8 --outlier-sigma auto
+	[ -n "$(query "SELECT unit FROM latest_candidates GROUP BY unit HAVING min(k) = 8")" ]
+	check_fp8 out.xfp
+	# and for a goal
+	"${fp8[@]}" -o out.xfp --bits 2,8 --min-cos-strict 0.99 --min-cos-lazy 0.99 --floor attention=0.99 \
+		--target-bpw 60
+	check_fp8 out.xfp
+}
+
 @test "verify checks the weights, and reports what was checked of outputs" {
 	calibrated out.xfp --min-cos-strict 0.98 --min-cos-lazy 0.97 --floor lm_head=0.98
 	xfp verify --source m out.xfp >report

@@ -416,6 +416,9 @@ static void test_fp8_is_offered(void **unused)
 	xfp_assignment_narrow(&assignment, &policy, &p);
 	assert_int_equal(p.bits, XFP_FP8_BIT);
 	assert_int_equal(p.modes, 1u << XFP_MODE_V2);
+	strcpy(p.calibration.sha256, "0");
+	xfp_assignment_narrow(&assignment, &policy, &p);
+	assert_int_equal(p.modes, 1u << XFP_MODE_V2C); /* whose fit measures outputs */
 }
 
 /* A candidate without outliers shows whether there is a part BALANCE; one with outliers does not. */

@@ -244,6 +244,10 @@ static void outputs_decide(void **state)
 	d.parameters.on_miss = XFP_MISS_KEEP;
 	expect(&d, 0, true, OUTLIERS);
 	assert_true(d.choice.calibrated && d.choice.output.median == 1 && d.choice.output.error == 0);
+	/* Cosines of outputs are not compared with those of weights. */
+	measure_extended(&d);
+	assert_int_equal(xfp_select(&d.input, &d.choice, &d.err), XFP_FAILED);
+	assert_string_equal(d.err.text, "only some of its fits have outputs");
 }
 
 /* For equal sizes the higher median; for equal medians the candidate measured first. */

@@ -30,6 +30,8 @@ static const struct xfp_candidate usual[] = {
 };
 #define USUAL (sizeof usual / sizeof usual[0])
 
+static bool calibrated;
+
 /* The parameters for fitting a unit with this format and this floor. */
 static struct xfp_parameters aimed(const struct xfp_candidate *list, size_t count, const struct xfp_ledger_unit *unit,
 				   const char *format, uint32_t floor)
@@ -38,6 +40,7 @@ static struct xfp_parameters aimed(const struct xfp_candidate *list, size_t coun
 	struct xfp_policy policy;
 
 	p.floor[unit->class_] = floor;
+	strcpy(p.calibration.sha256, calibrated ? "0" : "");
 	assert_true(xfp_format_parse(format, &p.format[unit->class_]));
 	policy = xfp_policy_of(&p, "x", "q", unit->class_);
 	p = xfp_policy_parameters(&p, &policy);
@@ -187,6 +190,10 @@ static void fp8(void **state)
 	expect(&p, XFP_MODE_V2, 0, 0, B(8));
 	p = aimed(list, 4, &matrix, "5,8", 999650000);
 	expect(&p, XFP_MODE_V2, 0, 0, B(8));
+	calibrated = true;
+	p = aimed(list, 4, &matrix, "5,8", 999650000);
+	expect(&p, XFP_MODE_V2C, 0, 0, B(8)); /* outputs are measured, too */
+	calibrated = false;
 	p = aimed(list, 4, &matrix, "4,5", 995000000);
 	expect(&p, XFP_MODE_V2C, 0, 16, B(4) | B(5));
 	/* If it would turn weights into zeros, it is not a candidate. */
