@@ -188,8 +188,8 @@ enum xfp_status xfp_key_scales(const char *survey, const char *inputs, struct xf
 {
 	struct xfp_text text;
 
-	add(text_begin(&text, XFP_SCALES_KIND, XFP_ALGORITHM_SCALES, XFP_SCALES_VERSION), "survey %s\ninputs %s\n",
-	    survey, inputs);
+	add(text_begin(&text, XFP_SCALES_KIND, XFP_ALGORITHM_SCALES, XFP_SCALES_VERSION),
+	    "survey %s\ninputs %s\nfeedback %u\n", survey, inputs, XFP_ALGORITHM_FEEDBACK);
 	return text_end(&text, key, err);
 }
 

@@ -30,7 +30,7 @@
  *   inputs              of a layer: key of the layer before, or "tokens" with the SHA-256 of calibration.h5; digest
  *                       of the model description; number of the layer; digest of names and digests of all tensors
  *                       that determine it (schemas/calibration.h)
- *   scales              key of the survey and of the inputs
+ *   scales              key of the survey and of the inputs; version of feedback
  *
  *   receipt             of a unit, for any result: dtype, shape, digest of every matrix; its plan in the pipeline; its
  *                       policy; all parameters except those for other units; every algorithm and layout with an effect.

@@ -38,6 +38,8 @@ enum xfp_status xfp_surveyed_read(struct xfp_artifact *a, struct xfp_surveyed *s
 
 /* ---- scales ------------------------------------------------------------------------------------ */
 
+const struct xfp_output_scale xfp_output_scale_none = { 0, 0, 1, 1, 1, 1, 1 };
+
 enum xfp_status xfp_scales_write(struct xfp_artifact *a, const struct xfp_output_scale *scale, struct xfp_error *err)
 {
 	enum xfp_status status;

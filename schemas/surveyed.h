@@ -44,6 +44,8 @@ struct xfp_output_scale {
 	double rounding; /* outputs of a candidate without feedback, per error of its weights */
 	double feedback_median, rounding_median; /* the same ratios of single rows: lower medians */
 };
+/* The scale of a unit that has no inputs: its floor applies to the weights. */
+extern const struct xfp_output_scale xfp_output_scale_none;
 
 enum xfp_status xfp_scales_write(struct xfp_artifact *a, const struct xfp_output_scale *scale, struct xfp_error *err);
 enum xfp_status xfp_scales_read(struct xfp_artifact *a, struct xfp_output_scale *scale, struct xfp_error *err);

@@ -88,7 +88,7 @@ static enum xfp_status walk_unit(void *context, uint64_t n,
 
 /* ---- inputs ------------------------------------------------------------------------------------ */
 
-/* Prepare for error feedback. A unit whose tensors the layer does not multiply by is fitted without. */
+/* Prepare for error feedback. A unit that the layer does not multiply by, or only by zeros, is fitted without. */
 static enum xfp_status use_inputs(struct unit_fit *u, struct xfp_artifact *artifact, struct xfp_error *err)
 {
 	struct xfp_fitting *fitting = &u->fitting;

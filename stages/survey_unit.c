@@ -98,7 +98,7 @@ static enum xfp_status fill_scales(void *own, struct xfp_artifact *artifact, str
 	struct xfp_artifact source = { 0 };
 	struct xfp_inputs inputs = { 0 };
 	struct xfp_second_moments moments = { 0 };
-	struct xfp_output_scale scale = { .feedback = 1, .growth = 1, .rounding = 1 };
+	struct xfp_output_scale scale = xfp_output_scale_none;
 	struct xfp_survey survey = { 0 };
 	bool found = false;
 	enum xfp_status status = xfp_layer_inputs_open(job, &making->layer, &source, &inputs, err);

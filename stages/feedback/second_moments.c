@@ -49,6 +49,28 @@ static enum xfp_status find_inputs(struct xfp_second_moments *m, const struct xf
 	return XFP_OK;
 }
 
+/* Whether some training row, or held-out row, of the unit's input has a value other than 0. */
+static enum xfp_status find_values(struct xfp_second_moments *m, bool held_out, bool *found, struct xfp_error *err)
+{
+	const struct xfp_input_rows all = { m->of[0].input, XFP_NO_EXPERT };
+	const uint64_t rows = xfp_inputs_list(m->inputs, &all, held_out, NULL), portion = xfp_second_moments_portion(m);
+	uint64_t *row = malloc((rows + 1) * sizeof *row);
+	enum xfp_status status = row ? XFP_OK : xfp_no_memory(err);
+
+	*found = false;
+	if (!status)
+		xfp_inputs_list(m->inputs, &all, held_out, row);
+	for (uint64_t first = 0; !status && !*found && first < rows; first += portion) {
+		const uint64_t count = rows - first < portion ? rows - first : portion;
+
+		status = xfp_inputs_values(m->artifact, m->inputs, all.input, row + first, count, m->x, err);
+		for (uint64_t i = 0; !status && !*found && i < count * m->cols; i++)
+			*found = m->x[i] & 0x7fff;
+	}
+	free(row);
+	return status;
+}
+
 enum xfp_status xfp_second_moments_init(struct xfp_second_moments *m, const struct xfp_artifact *artifact,
 					const struct xfp_inputs *inputs, const struct xfp_ledger *ledger,
 					const uint8_t *balance, int threads, bool *found, struct xfp_error *err)
@@ -77,8 +99,13 @@ enum xfp_status xfp_second_moments_init(struct xfp_second_moments *m, const stru
 	m->squares = malloc(m->cols * sizeof *m->squares);
 	m->own_diagonal = malloc(m->cols * sizeof *m->own_diagonal);
 	m->stack_diagonal = malloc(m->cols * sizeof *m->stack_diagonal);
-	return m->row && m->x && m->scratch && m->squares && m->own_diagonal && m->stack_diagonal ? XFP_OK
-												  : xfp_no_memory(err);
+	if (!m->row || !m->x || !m->scratch || !m->squares || !m->own_diagonal || !m->stack_diagonal)
+		return xfp_no_memory(err);
+	if (!(status = find_values(m, false, found, err)) && *found)
+		status = find_values(m, true, found, err);
+	for (uint32_t i = 0; i < m->matrices; i++)
+		m->zero[i] = !*found;
+	return status;
 }
 
 void xfp_second_moments_free(struct xfp_second_moments *m)

@@ -36,8 +36,8 @@ struct xfp_second_moments {
 	uint64_t *training_rows;   /* [matrices] their number */
 	uint64_t all;              /* number of training rows of the stack */
 	uint32_t unreached;        /* matrices without training rows */
-	bool *zero;                /* [matrices] all its inputs are zero; known once H is computed */
-	bool stacked;              /* H is blended with that of the stack */
+	bool *zero;   /* [matrices] all its inputs are zero; known once H is computed, or if none is found */
+	bool stacked; /* H is blended with that of the stack */
 
 	struct xfp_moments_of own_of, stack_of;
 	size_t values; /* of the largest triangle so far */
@@ -51,8 +51,9 @@ struct xfp_second_moments {
 	double *factoring;
 };
 
-/* Find the inputs of the ledger's only unit. *found is false if the layer does not multiply by its tensors. `artifact`,
- * `inputs`, `ledger` and `balance` are borrowed. The caller frees the struct even after a failure. */
+/* Find the inputs of the ledger's only unit. *found is false if the layer does not multiply by its tensors, or if the
+ * inputs are always zero, for training or held out, and therefore determine and measure nothing. `artifact`, `inputs`,
+ * `ledger` and `balance` are borrowed. The caller frees the struct even after a failure. */
 enum xfp_status xfp_second_moments_init(struct xfp_second_moments *moments, const struct xfp_artifact *artifact,
 					const struct xfp_inputs *inputs, const struct xfp_ledger *ledger,
 					const uint8_t *balance, int threads, bool *found, struct xfp_error *err);

@@ -105,6 +105,37 @@ assert fp8 and all(.99 < o["cos_median"] < 1 and o["error"] > 0 for o in fp8), f
 	check_fp8 out.xfp
 }
 
+@test "the floor of a unit whose inputs are always zero applies to its weights" {
+	"$PYTHON" - <<-'EOF'
+	import json, struct
+	with open("m/model.safetensors", "r+b") as file:
+	    size = struct.unpack("<Q", file.read(8))[0]
+	    begin, end = json.loads(file.read(size))["model.layers.1.self_attn.v_proj.weight"]["data_offsets"]
+	    file.seek(8 + size + begin)
+	    file.write(bytes(end - begin))
+	EOF
+	for sigma in none auto; do
+		options=(--min-cos-strict 0.98 --min-cos-lazy 0.98 --floor attention=0.98,lm_head=0.98
+			--outlier-sigma $sigma)
+		calibrated out.xfp "${options[@]}"
+		xfp verify -q out.xfp
+		xfp convert m -o plain.xfp -q --mode v2c "${options[@]}"
+		for bundle in out plain; do
+			xfp info --json $bundle.xfp >$bundle
+		done
+		"$PYTHON" - <<-'EOF'
+		import json
+		out, plain = ({unit["name"]: unit for unit in json.load(open(name))["units"]} for name in ("out", "plain"))
+		assert sum(bool(unit["outputs"]) for unit in out.values()) > 10
+		unit, same = (units["model.layers.1.self_attn.o_proj.weight"] for units in (out, plain))
+		assert unit["outputs"] is None and unit["met"] and unit["cos_median"] >= unit["floor"], unit
+		assert all(unit[name] == same[name] for name in ("mode", "k", "cos_median", "outliers")), (unit, same)
+		EOF
+	done
+	[ "$(query "SELECT count(*) FROM scales WHERE matrices = 0 AND growth = 1 AND feedback_median = 1
+		AND rounding_median = 1")" = 1 ]
+}
+
 @test "verify checks the weights, and reports what was checked of outputs" {
 	calibrated out.xfp --min-cos-strict 0.98 --min-cos-lazy 0.97 --floor lm_head=0.98
 	xfp verify --source m out.xfp >report

@@ -548,7 +548,7 @@ static void scales_of_a_survey(void **state)
 
 	(void)state;
 	OK(xfp_key_scales(BASE, OUTLIERS, &key, &err));
-	assert_string_equal(key.text, "kind scales\nalgorithm 1\nlayout 1\nsurvey " BASE "\ninputs " OUTLIERS "\n");
+	assert_non_null(strstr(key.text, "layout 1\nsurvey " BASE "\ninputs " OUTLIERS "\nfeedback 3\n"));
 	xfp_key_free(&key);
 	for (int scaled = 0; scaled < 2; scaled++) {
 		OK(xfp_key_choice(fits, OUTLIERS, scaled ? BASE : "", &policy, XFP_BF16, 1, &parameters, &key, &err));

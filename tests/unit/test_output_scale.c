@@ -61,8 +61,8 @@ static void write_inputs(const char *path, bool mixed)
 	for (uint32_t t = 0, i = 0; t < TOKENS; t++) {
 		const float common = test_gaussian(&random);
 
-		if (!xfp_inputs_held_out(&inputs, t))
-			values[t][i++] = xfp_float_to_bf16(8);
+		values[t][i] = xfp_float_to_bf16(8);
+		i += !xfp_inputs_held_out(&inputs, t);
 		for (uint32_t c = 0; mixed && c < COLS; c++)
 			values[t][c] = xfp_float_to_bf16(common * (float)(c % 5) + test_gaussian(&random));
 	}
@@ -224,6 +224,33 @@ static void white_errors_grow(void **state)
 	end(&s);
 }
 
+/* Zeros say nothing about outputs, be they the training rows or those held out. */
+static void inputs_of_zero(void **state)
+{
+	static const uint16_t zero[COLS];
+	struct subject s;
+	FILE *file;
+	bool found;
+
+	for (int held_out = 0; held_out < 2; held_out++) {
+		begin(&s, state, true);
+		assert_non_null(file = fopen(s.path, "r+b"));
+		for (uint32_t t = 0; t < TOKENS; t++)
+			if (xfp_inputs_held_out(&s.inputs, t) == held_out) {
+				assert_int_equal(fseek(file, (long)(s.inputs.offset[0] + t * sizeof zero), SEEK_SET),
+						 0);
+				assert_int_equal(fwrite(zero, sizeof zero, 1, file), 1);
+			}
+		assert_int_equal(fclose(file), 0);
+		xfp_second_moments_free(&s.moments);
+		OK(xfp_second_moments_init(&s.moments, &s.artifact, &s.inputs, &s.ledger, s.known.balance, 2, &found,
+					   &err));
+		assert_false(found);
+		assert_true(s.moments.zero[0]);
+		end(&s);
+	}
+}
+
 static void predictions(void **state)
 {
 	const struct xfp_output_scale scale = {
@@ -243,6 +270,12 @@ static void predictions(void **state)
 	assert_true(fabs(list[1].cos_median - (1 - 0.05 * 0.3 / 0.95)) < 1e-12);
 	assert_true(fabs(list[1].cos_p5 - (1 - 0.1 * 0.3 / 0.95)) < 1e-12);
 	assert_true(list[2].error == 1 && list[2].cos_median == -1);
+	/* Without inputs, nothing changes. */
+	list[0].error = list[1].error = 0.125;
+	list[0].cos_median = list[1].cos_median = 0.9375;
+	xfp_survey_scale_apply(&xfp_output_scale_none, list, 2);
+	for (int i = 0; i < 2; i++)
+		assert_true(list[i].error == 0.125 && list[i].cos_median == 0.9375);
 	/* However large the growth, a prediction is finite. */
 	list[1].error = 0.3;
 	xfp_survey_scale_apply(&(struct xfp_output_scale){ .growth = 100, .feedback = 1 }, list + 1, 1);
@@ -276,6 +309,7 @@ PROGRAM("test_output_scale")
 	const struct CMUnitTest tests[] = {
 		scratch_test(outputs_have_the_errors_of_weights),
 		scratch_test(white_errors_grow),
+		scratch_test(inputs_of_zero),
 		cmocka_unit_test(predictions),
 		scratch_test(artifacts),
 	};
