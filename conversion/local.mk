@@ -68,6 +68,8 @@ conversion_libconversion_a_SOURCES = \
 	conversion/state/notice.h \
 	conversion/state/prepare_unit.c \
 	conversion/state/prepare_unit.h \
+	conversion/state/measured.c \
+	conversion/state/measured.h \
 	conversion/state/present.c \
 	conversion/state/present.h \
 	conversion/state/receipts.c \

@@ -7,6 +7,7 @@
 #include "base/system/clock.h"
 #include "cache/key.h"
 #include "conversion/state/layers.h"
+#include "conversion/state/measured.h"
 #include "conversion/state/present.h"
 #include "conversion/state/receipts.h"
 #include "conversion/state/sources.h"
@@ -30,6 +31,7 @@ struct planning {
 	uint32_t number;
 	bool check;
 	bool targeted; /* the survey has determined the fits, or need not */
+	bool scaled;   /* by predicted outputs */
 };
 
 /* Results of the fits, as far as they exist. A missing result is XFP_WANT_EXTENDED without a message, since make will
@@ -42,64 +44,9 @@ struct finding {
 	} of[XFP_FIT_KINDS];
 };
 
-/* The candidates of an artifact, and for a fit their outputs if it is calibrated. */
-struct candidate_list {
-	struct xfp_candidate *list;
-	uint32_t *count;
-	struct xfp_output_measure *outputs;
-	bool *calibrated;
-};
-
-/* Kinds of artifacts that hold candidates, and functions to read them. */
-static enum xfp_status read_fit(void *own, struct xfp_artifact *artifact)
-{
-	const struct candidate_list *to = own;
-	struct xfp_fit fit;
-	enum xfp_status status = xfp_fit_read(artifact, &fit, NULL);
-
-	if (!status) {
-		memcpy(to->list, fit.candidates, (*to->count = fit.candidate_count) * sizeof *to->list);
-		memcpy(to->outputs, fit.outputs, fit.candidate_count * sizeof *to->outputs);
-		*to->calibrated = fit.calibrated;
-	}
-	return status;
-}
-
-static enum xfp_status read_survey(void *own, struct xfp_artifact *artifact)
-{
-	const struct candidate_list *to = own;
-
-	return xfp_candidates_read(artifact, XFP_MAX_SURVEYED, to->list, to->count, NULL);
-}
-
-static const struct measuring {
-	enum xfp_stamp stamp; /* stamp of the artifact */
-	uint32_t max;
-	enum xfp_status (*read)(void *own, struct xfp_artifact *artifact);
-} of_fit = { XFP_STAMP_FIT, XFP_MAX_CANDIDATES, read_fit },
-  of_survey = { XFP_STAMP_SURVEY, XFP_MAX_SURVEYED, read_survey };
-
 static bool have(const struct planning *p, const char *key)
 {
 	return xfp_is_present(p->c, key, p->check);
-}
-
-/* Get the candidates that a fit or a survey measured; false if it does not exist. Queries the manifest first. If the
- * manifest lacks them or cannot be trusted, reads the artifact and corrects the manifest. */
-static bool find_candidates(const struct planning *p, const struct measuring *measuring, const char *key,
-			    const struct candidate_list *to)
-{
-	const struct xfp_step *step = &xfp_steps[measuring->stamp];
-
-	if (!have(p, key))
-		return false;
-	if (xfp_manifest_get_candidates(p->c->place.manifest, key, measuring->max, to->list, to->outputs,
-					to->calibrated, to->count))
-		return true;
-	if (xfp_present_read(p->c, step->kind, step->version, key, measuring->read, (void *)to))
-		return false;
-	xfp_manifest_repair(p->c->place.manifest, &p->c->place.store, key, NULL);
-	return true;
 }
 
 /* Write the choice that xfp-autoselect would write. If the cache is not writable, that stage reports it. */
@@ -150,10 +97,10 @@ static enum xfp_status find_sampled(void *own, enum xfp_fit_kind kind, struct xf
 static enum xfp_status choice_key(const struct planning *p, const struct xfp_select_input *input, struct xfp_key *key,
 				  struct xfp_error *err)
 {
-	const char *scales = p->state->key[XFP_STAMP_SCALES];
+	char(*hex)[33] = p->state->key;
 
-	return xfp_key_choice(input->fits, p->assigned ? NULL : p->state->key[XFP_STAMP_SURVEY],
-			      p->assigned || !have(p, scales) ? NULL : scales, &p->policy, p->unit->dtype,
+	return xfp_key_choice(input->fits, p->assigned ? NULL : hex[XFP_STAMP_SURVEY],
+			      p->assigned || !p->scaled ? NULL : hex[XFP_STAMP_SCALES], &p->policy, p->unit->dtype,
 			      p->unit->experts, &p->parameters, key, err);
 }
 
@@ -183,7 +130,6 @@ static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_se
 	struct xfp_fit *fit = &((struct finding *)own)->of[kind].fit;
 	char *hex = p->state->key[xfp_fit_stamp(kind)];
 	const char *inputs = xfp_layers_key(p->c, p->number, &p->parameters);
-	const struct candidate_list list = { fit->candidates, &fit->candidate_count, fit->outputs, &fit->calibrated };
 	struct xfp_key key = { 0 };
 	enum xfp_status status =
 		xfp_key_fit_kind(kind, input->outliers, inputs ? inputs : "", &p->parameters, &key, err);
@@ -191,7 +137,7 @@ static enum xfp_status find_fit(void *own, enum xfp_fit_kind kind, struct xfp_se
 	if (status)
 		return status;
 	set_key(hex, &key);
-	if (!find_candidates(p, &of_fit, hex, &list))
+	if (!xfp_measured_fit(p->c, hex, p->check, fit))
 		return XFP_WANT_EXTENDED;
 	input->fits[kind] = xfp_fit_set_of(fit, hex);
 	return XFP_OK;
@@ -244,25 +190,52 @@ static void expect(const struct planning *p, const struct xfp_candidate *target)
 	}
 }
 
-static enum xfp_status read_scale(void *own, struct xfp_artifact *artifact)
-{
-	return xfp_scales_read(artifact, own, NULL);
-}
-
 /* Turn the survey's measurements of weights into predictions of outputs, if the unit has inputs; false if the scales do
  * not exist. A unit without candidates has no scales. */
-static bool predict_outputs(const struct planning *p, struct xfp_candidate *list, uint32_t count)
+static bool predict_outputs(struct planning *p, struct xfp_candidate *list, uint32_t count)
 {
-	const struct xfp_step *step = &xfp_steps[XFP_STAMP_SCALES];
-	const char *key = p->state->key[XFP_STAMP_SCALES];
 	struct xfp_output_scale scale;
 
-	if (!count || !xfp_layers_key(p->c, p->number, &p->surveyed))
+	p->scaled = count && xfp_layers_key(p->c, p->number, &p->surveyed);
+	if (!p->scaled)
 		return true;
-	if (!have(p, key) || xfp_present_read(p->c, step->kind, step->version, key, read_scale, &scale))
+	if (!xfp_measured_scale(p->c, p->state->key[XFP_STAMP_SCALES], p->check, &scale))
 		return false;
 	xfp_survey_scale_apply(&scale, list, count);
 	return true;
+}
+
+/* Whether the choice and the packed artifact exist that follow from the narrowed parameters. */
+static bool is_packed(struct planning *p)
+{
+	const struct xfp_key_source source = xfp_key_source_of(p->unit, p->state->source);
+	struct xfp_key key = { 0 };
+	bool found = !xfp_key_outliers(&source, &p->parameters, &key, NULL);
+
+	if (found)
+		set_key(p->state->key[XFP_STAMP_OUTLIERS], &key);
+	found = found && !choose(p, &key, NULL) && have(p, key.hex);
+	xfp_key_free(&key);
+	found = found && !xfp_key_packed(&p->state->choice, &source, &p->parameters, &key, NULL) && have(p, key.hex);
+	xfp_key_free(&key);
+	return found;
+}
+
+/* Find the target of a unit whose scales are lost, and can only be made from the inputs of its layer: the candidate
+ * that leads to an existing choice. The key of that choice contains that of the scales that it was made with. */
+static bool find_earlier_target(struct planning *p, const struct xfp_candidate *list, uint32_t count)
+{
+	const struct xfp_parameters parameters = p->parameters;
+	const struct xfp_unit_state state = *p->state;
+
+	for (uint32_t i = 0; *state.key[XFP_STAMP_SCALES] && i <= count; i++) {
+		xfp_narrow_to_target(i < count ? &list[i] : NULL, list, count, &p->policy, &p->parameters);
+		if (is_packed(p))
+			return true;
+		p->parameters = parameters;
+		*p->state = state;
+	}
+	return false;
 }
 
 /* Narrow the unit's parameters by its survey; false if it does not exist, or its scales do not. */
@@ -270,11 +243,11 @@ static bool find_target(struct planning *p, const char *key)
 {
 	struct xfp_candidate *list = calloc(XFP_MAX_SURVEYED, sizeof *list);
 	uint32_t count;
-	bool found = list &&
-		     find_candidates(p, &of_survey, key, &(struct candidate_list){ .list = list, .count = &count }) &&
-		     predict_outputs(p, list, count);
+	bool found = list && xfp_measured_survey(p->c, key, p->check, list, &count);
 
-	if (found) {
+	if (found && !predict_outputs(p, list, count)) {
+		found = find_earlier_target(p, list, count);
+	} else if (found) {
 		expect(p, xfp_target_candidate(list, count, p->unit, &p->policy));
 		xfp_narrow_to_survey(list, count, p->unit, &p->policy, &p->parameters);
 	}
@@ -489,8 +462,7 @@ enum xfp_status xfp_prepare_survey(struct xfp_conversion *c, uint32_t number, bo
 	*found = false;
 	if (status || !p.state->known || (status = survey_key(&p, err)))
 		goto done;
-	*found = find_candidates(&p, &of_survey, p.state->key[XFP_STAMP_SURVEY],
-				 &(struct candidate_list){ .list = list, .count = count });
+	*found = xfp_measured_survey(c, p.state->key[XFP_STAMP_SURVEY], check, list, count);
 	p.state->in_store = (uint32_t)*found << XFP_STAMP_SURVEY;
 	if (*found && (*found = predict_outputs(&p, list, *count)))
 		p.state->in_store |= (uint32_t)have(&p, p.state->key[XFP_STAMP_SCALES]) << XFP_STAMP_SCALES;

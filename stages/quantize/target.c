@@ -93,10 +93,9 @@ const struct xfp_candidate *xfp_target_candidate(const struct xfp_candidate *lis
 	return target ? best_paid(list, count, target, (double)weights, source, policy) : NULL;
 }
 
-void xfp_narrow_to_survey(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
+void xfp_narrow_to_target(const struct xfp_candidate *target, const struct xfp_candidate *list, uint32_t count,
 			  const struct xfp_policy *policy, struct xfp_parameters *measured)
 {
-	const struct xfp_candidate *target = xfp_target_candidate(list, count, unit, policy);
 	uint32_t more;
 
 	measured->outlier_sigma = target ? target->sigma_milli : XFP_SIGMA_DEFAULT;
@@ -107,4 +106,10 @@ void xfp_narrow_to_survey(const struct xfp_candidate *list, uint32_t count, cons
 	/* Also measure one bit more than the target, since the sample may have been favorable. */
 	more = policy->format.bits & ~XFP_FP8_BIT & ~((2u << target->k) - 1);
 	measured->bits = 1u << target->k | (more & -more) | fp8_of(list, count, policy);
+}
+
+void xfp_narrow_to_survey(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
+			  const struct xfp_policy *policy, struct xfp_parameters *measured)
+{
+	xfp_narrow_to_target(xfp_target_candidate(list, count, unit, policy), list, count, policy, measured);
 }

@@ -31,5 +31,8 @@ const struct xfp_candidate *xfp_target_candidate(const struct xfp_candidate *lis
 /* Narrow `measured`, the parameters of the unit's fits, according to its survey. */
 void xfp_narrow_to_survey(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit,
 			  const struct xfp_policy *policy, struct xfp_parameters *measured);
+/* The same for a given target: one of the list, or NULL. */
+void xfp_narrow_to_target(const struct xfp_candidate *target, const struct xfp_candidate *list, uint32_t count,
+			  const struct xfp_policy *policy, struct xfp_parameters *measured);
 
 #endif

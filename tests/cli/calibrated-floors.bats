@@ -195,6 +195,28 @@ assert any(unit["outputs"] and unit["cos_median"] < unit["floor"] < unit["output
 	[ "$(sha out.xfp)" = "$expected" ]
 }
 
+@test "lost scales do not matter for units that are packed" {
+	auto=(--outlier-sigma auto --min-cos-strict 0.99 --min-cos-lazy 0.99 --format embedding=keep --lm-head keep
+		--override model.layers.0.self_attn.q_proj.weight=4)
+	calibrated out.xfp "${auto[@]}"
+	expected=$(sha out.xfp)
+	query "SELECT key FROM artifacts WHERE kind = 'scales'" >keys
+	[ "$(wc -l <keys)" -eq 14 ]
+	while read -r key; do
+		rm "xfp-cache/artifacts/${key:0:2}/$key.h5"
+	done <keys
+	run -0 xfp convert m -o out.xfp --calibrate --calibrate-tokens 2048 --mode v2c "${auto[@]}" --force
+	[ "${lines[0]}" = "$PWD/out.xfp is up to date" ]
+	calibrated again.xfp "${auto[@]}"
+	[ "$(sha again.xfp)" = "$expected" ]
+	[ -z "$(grep '	made	' again.xfp.work/events | grep -v '	bundle	')" ]
+	# a unit that must be packed again needs its scales, and those the inputs
+	rm xfp-cache/artifacts/*/"$(query "SELECT packed_key FROM latest_units WHERE output_median NOT NULL LIMIT 1")".h5
+	calibrated again.xfp "${auto[@]}" --force
+	[ "$(sha again.xfp)" = "$expected" ]
+	grep -q 'calibrate	made' again.xfp.work/events
+}
+
 @test "a profile has floors of its own for calibration, which --like repeats" {
 	for options in "" "--profile balanced"; do
 		xfp convert m -o out.xfp -q --calibrate --calibrate-tokens 2048 $options
