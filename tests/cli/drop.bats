@@ -177,7 +177,7 @@ assert summary["weights"] == sum(c["weights"] for c in summary["classes"])' "$ou
 	grep -q 'too little, but convert would start (--force):$' plan
 	on_small_disk 128k disk xfp plan m -o disk/out.xfp --cache cache --work work --json | grep -q '"shortage": ".*--force"'
 	xfp plan m -o disk/out.xfp --json | grep -q '"shortage": null'
-	run -1 on_small_disk 128k disk xfp convert m -o out.xfp --cache disk
+	run -1 on_small_disk 200k disk xfp convert m -o out.xfp --cache disk
 	[[ $output =~ "$PWD/disk: about ".*" needed, ".*" free, for the cache (".*"); free some space, choose another location with --cache, or try anyway with --force"$ ]]
 	run -1 on_small_disk 128k disk xfp convert m -o out.xfp --cache cache --work disk
 	[[ $output =~ "$PWD/disk: about ".*", for the work folder (".*"); free some space, choose another location with --work, or" ]]
