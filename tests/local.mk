@@ -567,6 +567,7 @@ EXTRA_DIST += \
 	tests/models/calibrated.py \
 	tests/models/check_families.py \
 	tests/models/check_greedy.py \
+	tests/models/check_python.py \
 	tests/models/check_transformers.py \
 	tests/models/config_keys.py \
 	tests/models/floors.py \

@@ -82,7 +82,7 @@ python_test() { # NAME ARGUMENT...
 @test "python: models of transformers multiply packed weights" {
 	needs_transformers
 	export XFP_TEST_BUNDLES=$BATS_TEST_TMPDIR XFP_TEST_MODELS="qwen3_moe llama-tied phi3 qwen2 gemma2"
-	for name in $XFP_TEST_MODELS; do
+	for name in $XFP_TEST_MODELS bert; do
 		make_tiny "$name"
 	done
 	"$PYTHON" "$srcdir/tests/python/models.py"

@@ -6,6 +6,8 @@ tests/cli/python.bats makes NAME.xfp and NAME, its copy, for each of NAMES; test
 families.
 """
 import os
+import signal
+import threading
 import unittest
 
 import torch
@@ -13,6 +15,8 @@ import transformers
 from common import Case, path_of
 
 import xfp
+from xfp.model import class_of
+from xfp.placing import Names, Placer
 
 NAMES = os.environ.get("XFP_TEST_MODELS", "").split()
 MOST = 1e-3  # of the standard deviation of the logits
@@ -100,6 +104,104 @@ class Models(Case):
         # 2 layers of two norms of 64 elements and two of 16, 2 routers of 4 experts, and the last norm
         self.assertEqual(dense_parameters(load(path_of("qwen3_moe.xfp"))), 2 * (2 * 64 + 2 * 16 + 4 * 64) + 64)
         self.assertEqual(dense_parameters(load(path_of("llama-tied.xfp"))), 2 * 2 * 64 + 64)
+
+    def test_embeddings(self):
+        model = xfp.load(path_of("bert.xfp"), dtype=torch.float32)[0]
+        copy = type(model).from_pretrained(path_of("bert"), dtype=torch.float32)
+        ids = ids_of(model, 2, 9)
+        with torch.no_grad():
+            a, b = (one(ids).last_hidden_state for one in (model, copy))
+        self.assertLess(float((a - b).abs().max()), 1e-4)
+
+    def test_types(self):
+        model, tokenizer = xfp.load(path_of("qwen3_moe.xfp"))
+        self.assertIsNone(tokenizer)
+        ids = ids_of(model, 1, 9)
+        with torch.no_grad():
+            self.assertEqual((model.dtype, model(ids).logits.dtype), (torch.bfloat16, torch.bfloat16))
+            exact = load(path_of("qwen3_moe.xfp"))(ids).logits
+            self.assertTrue(torch.allclose(model.to(torch.float32)(ids).logits, exact, atol=0.1 * float(exact.std())))
+
+    def test_interrupted(self):
+        """Ctrl-C stops a long prompt, and the model works afterwards."""
+        model = load(path_of("llama-tied.xfp"))
+        ids = ids_of(model, 1, 9)
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        with torch.no_grad(), self.assertRaises(KeyboardInterrupt):
+            timer.start()
+            for _ in range(100000):
+                model(ids)
+        with torch.no_grad():
+            self.assertTrue(model(ids).logits.isfinite().all())
+
+
+class OwnLinear(torch.nn.Linear):
+    def forward(self, x):
+        return x @ self.weight.T
+
+
+class Refused(Case):
+    def placer(self, name, change=None, **config):
+        """A Placer of a model without weights."""
+        path = path_of(name + ".xfp")
+        found = transformers.AutoConfig.from_pretrained(path_of(name), **config)
+        with torch.device("meta"):
+            model = class_of(found)(found)
+        if change:
+            change(model)
+        opened = xfp.Bundle(path)
+        self.addCleanup(opened.close)
+        return Placer(model, opened, path, torch.float32)
+
+    def test_parameter_without_weights(self):
+        self.refused(r"llama-tied.xfp: model.layers.2.self_attn.q_proj.weight: LlamaForCausalLM has this parameter, but "
+                     "the bundle has no weights", self.placer("llama-tied", num_hidden_layers=3).place)
+
+    def test_unit_without_parameter(self):
+        self.refused(r"llama-tied.xfp: model.layers.1.self_attn.q_proj.weight: LlamaForCausalLM has no parameter model",
+                     self.placer("llama-tied", num_hidden_layers=1).place)
+
+    def test_module_that_reads_its_weight(self):
+        def change(model):
+            model.model.layers[1].mlp.up_proj.__class__ = OwnLinear
+
+        self.refused(r"layers.1.mlp.up_proj.weight: OwnLinear reads its parameter .* itself, so it cannot be packed; "
+                     "convert again with --format 'dense_mlp=keep'", self.placer("llama-tied", change).place)
+
+    def test_shapes(self):
+        self.refused(r"layers.0.mlp.gate_proj.weight: its matrices are not rows of model.layers.0.mlp.gate_proj.weight "
+                     r"\[80, 64\]", self.placer("llama-tied", intermediate_size=80).place)
+        self.refused(r"experts.\*.gate_proj.weight: 4 matrices \[96, 64\] do not fit .*gate_up_proj \[4, 160, 64\]",
+                     self.placer("qwen3_moe", moe_intermediate_size=80).place)
+
+    def test_conversions(self):
+        class Permute:
+            operations = [transformers.core_model_loading.PermuteForRope()]
+
+        placer = self.placer("llama-tied")
+        find = placer.names.find
+
+        def permuted(name):
+            key, converter, pattern = find(name)
+            return (key, Permute, "") if name.endswith("q_proj.weight") else (key, converter, pattern)
+
+        placer.names.find = permuted
+        self.refused(r"q_proj.weight: transformers changes the order of its weights \(PermuteForRope\), so it cannot be "
+                     "packed; use xfp unpack", placer.place)
+
+    def test_names(self):
+        names = Names(self.placer("qwen3_moe").model)
+        key, converter, pattern = names.find("model.layers.1.mlp.experts.0.up_proj.weight")
+        self.assertEqual((key, pattern), ("model.layers.1.mlp.experts.gate_up_proj", "mlp.experts.*.up_proj.weight"))
+        self.assertIn(pattern, converter.source_patterns)
+        self.assertEqual(names.find("layers.1.self_attn.k_norm.weight")[0], "model.layers.1.self_attn.k_norm.weight")
+
+    def test_options(self):
+        for option in ("load_in_4bit", "load_in_8bit", "quantization_config", "config", "state_dict"):
+            self.refused(f"{option} does not apply: .* leave it out", xfp.load, path_of("llama-tied.xfp"),
+                         **{option: True})
+        self.refused("dtype is torch.float64", xfp.load, path_of("llama-tied.xfp"), dtype=torch.float64)
+        self.refused("none.xfp", xfp.load, "none.xfp", kind=xfp.BadInputError)
 
 
 if __name__ == "__main__":
