@@ -21,6 +21,13 @@ class Packed(nn.Module):
         self.name = name
         self.opened = Opened(weights)
         self.numbers = [ops.register(linear) for linear in weights]
+        # while transformers loads, modules initialize the weights of their children if these lack a mark
+        self.__dict__["weight"] = torch.empty(0, device="meta")
+        self.__dict__["weight"]._is_hf_initialized = True
+
+    def loaded(self) -> None:
+        """Refuse to read the weight from now on."""
+        del self.__dict__["weight"]
 
     def __getattr__(self, name: str) -> Any:
         if name == "weight":

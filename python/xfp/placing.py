@@ -124,7 +124,11 @@ class Placer:
         key, converter, pattern = self.names.find(tensor.name)
         if len(tensor.shape) != 2 or key in pieces or key not in self.names.known or converter is not None:
             return
-        if self._kind(key) in ("linear", "embedding"):
+        kind = self._kind(key)
+        # Other embeddings, such as positions of images, are often read by their modules.
+        words = kind == "embedding" and self.model.get_submodule(key.rpartition(".")[0]) is \
+            self.model.get_input_embeddings()
+        if kind == "linear" or words:
             pieces[key].append(Piece(tensor.name, *tensor.shape, self.bundle.linear(tensor.name), None, None, None, 0))
 
     # ---- modules

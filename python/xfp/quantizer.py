@@ -65,6 +65,11 @@ class XfpQuantizer(HfQuantizer):
             Placer(model, bundle, path, self.dtype).place()
 
     def _process_model_after_weight_loading(self, model: Any, **_: Any) -> Any:
+        from .packed import Packed
+
+        for module in model.modules():
+            if isinstance(module, Packed):
+                module.loaded()
         return model.requires_grad_(False)
 
     def is_serializable(self) -> bool:

@@ -141,6 +141,8 @@ class Operators(Case):
         self.refused("row", torch.ops.xfp.rows, chosen + 1000, self.numbers[self.words], 64, torch.float32)
         self.refused("does not multiply", torch.ops.xfp.rows, chosen, self.numbers[self.words], 64, torch.int8)
         module = PackedLinear(Q, [self.q], None)
+        self.assertTrue(module.weight.is_meta)
+        module.loaded()
         with self.assertRaisesRegex(AttributeError, "q_proj.weight is packed and cannot be read"):
             module.weight
         self.assertFalse(hasattr(module, "weight"))
