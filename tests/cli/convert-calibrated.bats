@@ -525,9 +525,8 @@ exec "$real" "$@"'
 	assert abs(plan["calibration"]["bytes"] - bytes) < .04 * bytes, (plan, bytes)
 	assert plan["disk"]["cache"] > bytes
 	time, own = plan["time"], json.load(open("self"))["time"]
-	assert .01 < time["layers"] < own["layers"] and time["layers"] < time["processors"] * time["seconds"], (time, own)
-	without = json.load(open("without"))["time"]
-	assert without["layers"] == 0 and without["seconds"] < time["seconds"], (without, time)
+	assert 0 < time["layers"] < time["processors"] * time["seconds"] and own["layers"] > 0, (time, own)
+	assert json.load(open("without"))["time"]["layers"] == 0
 	EOF
 	rm -r out.xfp.work
 	xfp convert -n m -o out.xfp "${small_text[@]}" "${two_bits[@]}" >plan
