@@ -36,8 +36,7 @@ needs_wheel() {
 }
 
 needs_transformers() {
-	"$PYTHON" -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("torch") and u.find_spec("transformers")))' ||
-		skip "torch or transformers is not installed"
+	"$PYTHON" -c 'from xfp.hook import need_transformers; need_transformers()' 2>errors || skip "$(tail -n1 errors)"
 }
 
 # A tiny model of a family, as NAME.xfp, and as NAME, which is unpacked.
