@@ -10,7 +10,8 @@
         y[..., cols] = W[ids[...]].
 
 `weights` are numbers that `register` returned. Kernels are registered directly, without torch.library.custom_op, which
-costs more than most products. They run on torch.get_num_threads() threads of the default team.
+costs more than most products. They run on torch.get_num_threads() threads of the default team; if that is one, on the
+calling thread, so that several Python threads multiply at the same time.
 """
 from __future__ import annotations
 
@@ -61,9 +62,11 @@ def _find(number: int) -> Linear:
     return linear
 
 
-def _team() -> TeamHandle:
+def _team() -> TeamHandle | None:
     global _threads
     threads = torch.get_num_threads()
+    if threads == 1:
+        return None
     if threads != _threads:
         set_threads(threads)
         _threads = threads
@@ -100,11 +103,12 @@ def _linear(x: torch.Tensor, weights: Sequence[int], rows: int) -> torch.Tensor:
     kind, at = _type_of(x, x.dtype), 0
     y = x.new_empty((*x.shape[:-1], rows))
     team = _team()
+    threads = team and team.pointer
     for number in weights:
         linear = _find(number)
         inputs, outputs, error = _fill(linear, x, y, kind, at, rows)
-        _check(_library.xfp_multiply(team.pointer, linear.handle.pointer, 0, _arguments.x.count, inputs, outputs,
-                                     error), _arguments.error)
+        _check(_library.xfp_multiply(threads, linear.handle.pointer, 0, _arguments.x.count, inputs, outputs, error),
+               _arguments.error)
         at += linear.shape[0]
     return y
 
@@ -124,10 +128,11 @@ def _experts(x: torch.Tensor, expert: torch.Tensor, factor: torch.Tensor | None,
     products["weight"] = 1 if factor is None else factor.reshape(-1).float().numpy()
     y = x.new_empty((tokens * k if factor is None else tokens, rows))
     team = _team()
+    threads = team and team.pointer
     for number in weights:
         linear = _find(number)
         inputs, outputs, error = _fill(linear, x, y, kind, at, rows)
-        _check(_library.xfp_multiply_experts(team.pointer, linear.handle.pointer, products.ctypes.data, len(products),
+        _check(_library.xfp_multiply_experts(threads, linear.handle.pointer, products.ctypes.data, len(products),
                                              inputs, outputs, error), _arguments.error)
         at += linear.shape[0]
     return y

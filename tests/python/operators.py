@@ -172,6 +172,7 @@ class Operators(Case):
             for threads in (1, 2):
                 torch.set_num_threads(threads)
                 self.assertTrue(torch.equal(self.linear(x), y))
+                self.assertEqual(ops._team() is None, threads == 1)
             results = [None] * 4
 
             def multiply(i):
@@ -202,7 +203,7 @@ class Operators(Case):
                 operator(x, numbers, rows)
                 a = ops._arguments
                 ops._fill(self.q, x, out, 1, 0, rows)
-                pointers = ops._team().pointer, self.q.handle.pointer, 0, 1, *a.references
+                pointers = None, self.q.handle.pointer, 0, 1, *a.references
                 product = ops._library.xfp_multiply
 
                 def cost(function, *arguments, calls=50):
