@@ -538,6 +538,7 @@ EXTRA_DIST += \
 	tests/bench/run \
 	tests/bench/scale.py \
 	tests/bench/speed.py \
+	tests/bench/torch_call.py \
 	tests/check_products.py \
 	tests/cli/helpers.bash \
 	tests/cli/packed.bash \

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of torch, by the bundles of tests/cli/python.bats."""
 import os
-import sys
 import threading
-import time
 import unittest
 
 import torch
@@ -15,7 +13,6 @@ from xfp import ops
 from xfp.packed import PackedEmbedding, PackedExperts, PackedLinear, forward_experts
 
 UP = GATE.replace("gate", "up")
-MOST_US = 25  # of processor time on top of a product
 
 
 def tokens(*shape, seed=1):
@@ -190,38 +187,6 @@ class Operators(Case):
             self.assertEqual(os.waitpid(child, 0)[1], 0)
         finally:
             torch.set_num_threads(before)
-
-    def test_cost_of_a_call(self):
-        """Processor time of an operator on top of the product that it calls, the least of some interleaved rounds."""
-        x = tokens(1, 64)
-        out = torch.empty(1, self.q.shape[0])
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            with torch.no_grad():
-                numbers, rows, operator = [self.numbers[self.q]], self.q.shape[0], torch.ops.xfp.linear
-                operator(x, numbers, rows)
-                a = ops._arguments
-                ops._fill(self.q, x, out, 1, 0, rows)
-                pointers = None, self.q.handle.pointer, 0, 1, *a.references
-                product = ops._library.xfp_multiply
-
-                def cost(function, *arguments, calls=50):
-                    begin = time.process_time()
-                    for _ in range(calls):
-                        function(*arguments)
-                    return (time.process_time() - begin) / calls * 1e6
-
-                pairs = []
-                for _ in range(80):
-                    ops._fill(self.q, x, out, 1, 0, rows)
-                    alone = cost(product, *pointers)
-                    pairs.append((alone, cost(operator, x, numbers, rows)))
-        finally:
-            torch.set_num_threads(before)
-        alone, whole = (min(column) for column in zip(*pairs))
-        print(f"product {alone:.1f} us, operator {whole:.1f} us", file=sys.stderr)
-        self.assertLess(whole - alone, MOST_US)
 
 
 if __name__ == "__main__":
