@@ -196,7 +196,7 @@ static void calibrated_units_have_codes(void **state)
 /* The inputs of two layers at a time, while the units of the layers after them have no artifacts. */
 static void inputs_of_two_layers(void **state)
 {
-	uint64_t inputs[UNITS + 1] = { 1 << 30, 3 << 28, 1 << 30, 1 << 20 };
+	uint64_t none[UNITS + 1] = { 0 }, inputs[UNITS + 1] = { 1 << 30, 3 << 28, 1 << 30, 1 << 20 };
 	uint32_t of_unit[UNITS] = { 0, 1, 2 };
 	struct xfp_disk before, after;
 	struct subject s;
@@ -204,12 +204,13 @@ static void inputs_of_two_layers(void **state)
 
 	begin(&s, state);
 	s.c.layers.of_unit = of_unit;
+	s.c.layers.inputs = none;
+	s.c.layers.count = UNITS + 1;
 	before = disk(&s, XFP_EXPECTED);
 	s.states[2].done = true;
 	later = before.artifacts - disk(&s, XFP_EXPECTED).artifacts;
 	s.states[2].done = false;
 	s.c.layers.inputs = inputs;
-	s.c.layers.count = UNITS + 1;
 	after = disk(&s, XFP_EXPECTED);
 	/* Layers 1 and 2, without the artifacts of the unit in layer 2. */
 	assert_in_range(before.artifacts + inputs[1] + inputs[2] - after.artifacts, later - later / 16, later);
