@@ -21,8 +21,8 @@ V2 = [*USUAL, "--mode", "v2"]
 # for a size with the same surveys: one unit is then assigned v2c with outliers, three fp8.
 OPTIONS = {"same": USUAL, "floor": [*USUAL, "--min-cos-strict", "0.97"], "goal": [*USUAL, "--target-size", "116kB"],
            "v2": V2, "v2-floor": [*V2, "--min-cos-strict", "0.95", "--min-cos-lazy", "0.95"]}
-# Calibrated conversions by the same names. Those with a goal keep the inputs of layers, the others remove them. Fits
-# have codes, surveys have scales, and the head reads the stream of the only layer.
+# Calibrated conversions by the same names; they keep the inputs of layers (Scene.keep_inputs). Fits have codes, surveys
+# have scales, and the head reads the stream of the only layer.
 CALIBRATED = "calibrated"
 IDS = [*USUAL[:-2], "--calibrate-ids", "m/ids.npy"]
 BITS = [*IDS, "--mode", "v2c", "--on-miss", "best", "--bits"]

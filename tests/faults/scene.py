@@ -104,11 +104,22 @@ class Scene:
         """Convert without faults, separately: returns the bundle's digest, and every stamp."""
         shutil.rmtree(self.path("elsewhere"))
         os.mkdir(self.path("elsewhere"))
+        self.keep_inputs("elsewhere/c")
         ended = self.run(self.convert_command(name if name in OPTIONS else "same", "elsewhere/o.xfp", "elsewhere/c",
                                               model))
         if ended.status:
             raise Failed("without any fault: " + describe(ended))
         self.references[name] = (sha256(self.path("elsewhere/o.xfp")), self.stamps("elsewhere/o.xfp.work"))
+
+    def keep_inputs(self, cache):
+        """Fail into another output, with the same tokens: conversions then keep the inputs of layers for it."""
+        if self.model != CALIBRATED:
+            return
+        ended = self.run([*self.convert_command("same", "elsewhere/failed.xfp", cache)[:-2], "--on-miss", "fail",
+                          "--min-cos-strict", "1", "--min-cos-lazy", "1"])
+        if not ended.status:
+            raise Failed("no floor is missed: " + describe(ended))
+        shutil.rmtree(self.path("elsewhere/failed.xfp.work"), ignore_errors=True)
 
     def stamps(self, work="out.xfp.work"):
         found = {}
@@ -185,6 +196,7 @@ class Scene:
     def finished(self):
         """The state after conversions without faults, from which most others are made."""
         if "finished" not in self.states:
+            self.keep_inputs("cache")
             self.expect(self.convert("v2"), "v2")
             self.expect(self.convert(), "same")
             self.save("finished")
