@@ -390,8 +390,7 @@ refused() { # STATUS MESSAGE COMMAND...
 }
 
 @test "xfp's own text, and a text that is too short" {
-	make_model m --layers 1 --vocab 260
-	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+	make_text_model 1
 	begun m | tee said
 	grep -qx 'calibration: 64 windows of 512 tokens (calibration-1)' said
 	run -1 grep note said
@@ -405,8 +404,7 @@ refused() { # STATUS MESSAGE COMMAND...
 }
 
 @test "windows begin with the token of config.json if the tokenizer has none" {
-	make_model m --layers 1 --vocab 260
-	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+	make_text_model 1
 	"$PYTHON" -c 'import json
 tokenizer = json.load(open("m/tokenizer.json"))
 tokenizer["post_processor"] = None

@@ -8,8 +8,7 @@ load helpers
 setup() {
 	setup_folder
 	by_default
-	make_model m --layers 2 --vocab 260
-	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+	make_text_model 2
 }
 
 calibrated() { # OUT OPTION...

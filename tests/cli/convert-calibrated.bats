@@ -9,8 +9,7 @@ load helpers
 setup() {
 	setup_folder
 	by_default
-	make_model m --layers 3 --vocab 260
-	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+	make_text_model 3
 }
 
 small_text=(--calibrate --calibrate-tokens 4096)

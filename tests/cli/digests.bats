@@ -8,8 +8,7 @@ load helpers
 setup() {
 	setup_folder
 	unset XFP_WORK XFP_OUT
-	make_model m --vocab 260 --layers 2
-	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+	make_text_model 2
 	xfp convert m -o b.xfp -q --bits 2 --on-miss best
 	"$PYTHON" -c 'import numpy as np
 np.save("t.npy", np.arange(40).reshape(2, 20))'

@@ -27,6 +27,12 @@ make_model() { # NAME OPTION...
 	"$XFP_TEST_TOOLS/make-checkpoint" "${small[@]}" "${@:2}" "$1"
 }
 
+# A generated model m with a tokenizer.
+make_text_model() { # LAYERS
+	make_model m --layers "$1" --vocab 260
+	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+}
+
 # A generated model m of a family with a context of 64 tokens, and two sequences of token ids, t.npy.
 make_family() { # FAMILY
 	"$PYTHON" "$srcdir/tests/families.py" make "$1" m

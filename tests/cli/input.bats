@@ -9,8 +9,7 @@ load helpers
 setup() {
 	setup_folder
 	unset XFP_WORK XFP_OUT
-	make_model m --vocab 260 --layers 2
-	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+	make_text_model 2
 	printf 'How vexingly quick daft zebras jump over it all.\n' >text
 }
 

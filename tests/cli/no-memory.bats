@@ -24,16 +24,14 @@ each_allocation() { # LEAST COMMAND...
 }
 
 @test "xfp eval, of GGUF and of a bundle with its source" {
-	make_model m --layers 1 --vocab 260
-	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+	make_text_model 1
 	"$PYTHON" -c 'import numpy as np; np.save("t.npy", np.arange(40).reshape(2, 20) ** 2 % 96)'
 	xfp convert m -o m.xfp -q
 	each_allocation 40 xfp-eval --threads 1 --tokens t.npy --source m m.xfp
 }
 
 @test "xfp generate" {
-	make_model m --layers 1 --vocab 260
-	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+	make_text_model 1
 	each_allocation 40 xfp-generate --threads 1 -n 2 --prompt ab m
 }
 
