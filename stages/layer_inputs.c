@@ -10,8 +10,6 @@
 enum xfp_status xfp_layer_inputs_find(const struct xfp_job *job, struct xfp_layer_inputs *inputs, bool *found,
 				      struct xfp_error *err)
 {
-	const struct xfp_ledger *ledger = job->ledger;
-	const char *tensor = ledger->tensors[ledger->matrices[job->unit->first_matrix].tensor].name;
 	struct xfp_calibration calibration = { 0 };
 	enum xfp_status status;
 
@@ -23,7 +21,7 @@ enum xfp_status xfp_layer_inputs_find(const struct xfp_job *job, struct xfp_laye
 	if (!status && (!*found || strcmp(calibration.sha256, job->parameters.calibration.sha256)))
 		status = xfp_fail(err, XFP_DAMAGED, "%s is missing, or has other tokens; run xfp convert again",
 				  XFP_CALIBRATION_FILE);
-	if (!status && (*found = xfp_calibration_layer(&calibration, tensor, &inputs->layer)))
+	if (!status && (*found = xfp_calibration_unit(&calibration, job->ledger, 0, &inputs->layer)))
 		status = xfp_stamp_find(job->work, XFP_LAYER | inputs->layer, XFP_STAMP_INPUTS, inputs->key, err);
 	xfp_calibration_free(&calibration);
 	return status;

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "base/system/memory.h"
+#include "kernels/encode/cosine.h"
 #include "stages/feedback/second_moments.h"
 #include "stages/quantize/rows.h"
 #include "stages/quantize/survey.h"
@@ -143,23 +144,11 @@ static double quotient(double a, double b)
 	return a > 0 && b > 0 ? a / b : 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double lower_median(double *list, uint64_t count)
-{
-	qsort(list, count, sizeof *list, by_value);
-	return count ? list[(count - 1) / 2] : 0;
-}
-
 /* Weights or inputs that are all zero have no errors. */
 static void sum_up(const struct scaling_rows *s, double *list, struct xfp_output_scale *scale)
 {
 	struct scaled_row sum = { 0 };
+	double p5;
 
 	for (uint64_t r = 0; r < s->rows; r++) {
 		sum.square += s->row[r].square;
@@ -173,10 +162,10 @@ static void sum_up(const struct scaling_rows *s, double *list, struct xfp_output
 	scale->rounding = quotient(sum.square, sum.norm);
 	for (uint64_t r = 0; r < s->rows; r++)
 		list[r] = quotient(s->row[r].outputs, s->row[r].norm);
-	scale->feedback_median = lower_median(list, s->rows);
+	xfp_cosine_summary(list, s->rows, &scale->feedback_median, &p5);
 	for (uint64_t r = 0; r < s->rows; r++)
 		list[r] = quotient(s->row[r].square, s->row[r].norm);
-	scale->rounding_median = lower_median(list, s->rows);
+	xfp_cosine_summary(list, s->rows, &scale->rounding_median, &p5);
 }
 
 enum xfp_status xfp_survey_scale(const struct xfp_survey *survey, struct xfp_second_moments *moments, unsigned group,
