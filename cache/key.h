@@ -128,7 +128,8 @@ enum xfp_status xfp_key_library(const char *outliers, const char *inputs, const 
 enum xfp_status xfp_key_fit_kind(enum xfp_fit_kind kind, const char *outliers, const char *inputs,
 				 const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);
 /* `fits`: the fits that were read for the choice, indexed by enum xfp_fit_kind. `survey`: key of the unit's survey if
- * it selected the outlier threshold; otherwise NULL or "". `scales`: likewise, if the unit has inputs. */
+ * it selected the outlier threshold, and `scales`: key of its scales if the unit has inputs, too; otherwise NULL
+ * or "". */
 enum xfp_status xfp_key_choice(const struct xfp_fit_set fits[XFP_FIT_KINDS], const char *survey, const char *scales,
 			       const struct xfp_policy *policy, enum xfp_dtype dtype, uint32_t experts,
 			       const struct xfp_parameters *parameters, struct xfp_key *key, struct xfp_error *err);

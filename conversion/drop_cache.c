@@ -199,13 +199,6 @@ static bool drops_layers(const struct xfp_conversion *c)
 	       !c->events.leftovers;
 }
 
-/* Whether a conversion into another output that was interrupted or has failed resumes with these inputs. */
-static bool others_need_layers(const struct xfp_conversion *c)
-{
-	return c->layers.count &&
-	       xfp_manifest_has_unfinished(c->place.manifest, c->request->out, c->layers.calibration.sha256);
-}
-
 /* Whether the run removes inputs before its end. A goal fits the units of every layer again in each round, and a survey
  * precedes the fits. */
 static bool drops_layers_early(const struct xfp_conversion *c)
@@ -229,7 +222,7 @@ static void drop_layers(struct xfp_conversion *c, const bool *unneeded)
 {
 	struct xfp_dropping *d = dropping_of(c);
 
-	if (!d || others_need_layers(c))
+	if (!d || xfp_layers_needed_elsewhere(c))
 		return;
 	for (uint32_t i = 0; i < c->layers.count; i++) {
 		struct xfp_layer_state *state = &c->layers.state[i];
@@ -376,7 +369,7 @@ enum xfp_status xfp_drop_cache(struct xfp_conversion *c, uint64_t *freed, struct
 	if ((status = lock_exclusive(c, err)))
 		return status;
 	if ((status = add_own(c, &keys, err)) || (status = add_layers(c, &keys, err)) ||
-	    (others_need_layers(c) && (status = add_layers(c, &needed, err))) ||
+	    (xfp_layers_needed_elsewhere(c) && (status = add_layers(c, &needed, err))) ||
 	    (status = xfp_manifest_output_keys(c->place.manifest, c->request->out, false, &keys, err)) ||
 	    (status = xfp_manifest_output_keys(c->place.manifest, c->request->out, true, &needed, err)))
 		goto done;

@@ -28,10 +28,10 @@ static inline enum xfp_status xfp_child_status(int status)
 	return status == XFP_USAGE || status > XFP_UNMET ? XFP_FAILED : (enum xfp_status)status;
 }
 
-/* Run make for the units of todo.mk. */
 /* Run a program whose options come from the user, such as xfp-inspect; show its messages. XFP_USAGE is kept. */
 int xfp_run_program(struct xfp_conversion *c, const char *const *argv, struct xfp_error *err);
 
+/* Run make for the units of todo.mk. */
 int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_error *err);
 
 #endif

@@ -237,6 +237,12 @@ void xfp_layers_need(struct xfp_conversion *c, uint32_t unit)
 	c->layers.state[c->layers.of_unit[unit]].needed = true;
 }
 
+bool xfp_layers_needed_elsewhere(const struct xfp_conversion *c)
+{
+	return c->layers.count &&
+	       xfp_manifest_has_unfinished(c->place.manifest, c->request->out, c->layers.calibration.sha256);
+}
+
 static enum xfp_status stamp(const struct xfp_conversion *c, uint32_t layer, struct xfp_error *err)
 {
 	const struct xfp_layer_state *state = &c->layers.state[layer];
@@ -295,9 +301,8 @@ enum xfp_status xfp_layers_settle(struct xfp_conversion *c, struct xfp_error *er
 	for (uint32_t i = c->layers.count; i-- > 1;)
 		if (xfp_layer_is_missing(&c->layers.state[i]))
 			c->layers.state[i - 1].needed = true;
-	c->layers.stay = c->request->goal.kind || c->request->survey ||
-			 (c->place.manifest && xfp_manifest_has_unfinished(c->place.manifest, c->request->out,
-									   c->layers.calibration.sha256));
+	c->layers.stay =
+		c->request->goal.kind || c->request->survey || (c->place.manifest && xfp_layers_needed_elsewhere(c));
 	find_bytes(c, &c->layers);
 	for (uint32_t i = 0; !status && !c->request->dry_run && i < c->layers.count; i++)
 		status = stamp(c, i, err);

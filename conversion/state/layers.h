@@ -29,6 +29,8 @@ static inline uint32_t xfp_layers_of(const struct xfp_conversion *c, uint32_t un
 const char *xfp_layers_key(const struct xfp_conversion *c, uint32_t unit, const struct xfp_parameters *parameters);
 /* Note that a unit needs the inputs of its layer, which it must have. Call it after all units are prepared. */
 void xfp_layers_need(struct xfp_conversion *c, uint32_t unit);
+/* Whether a conversion into another output that runs, was interrupted or has failed needs these inputs. */
+bool xfp_layers_needed_elsewhere(const struct xfp_conversion *c);
 /* Find the layers that must be computed, and update stamps: afterwards a stamp exists if and only if its artifact
  * exists under the current key. */
 enum xfp_status xfp_layers_settle(struct xfp_conversion *c, struct xfp_error *err);
