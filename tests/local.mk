@@ -712,7 +712,8 @@ BATS_LOG_COMPILER = $(LOG_COMPILER)
 #   XFP_TEST_ROOT    the DESTDIR; XFP_TEST_BIN, _LIB and _MAN are folders below it
 #   XFP_TEST_TOOLS   the folder of the generators of input
 #   srcdir           this source tree, absolute
-# Several run at the same time, so numpy's threads would only compete.
+# Several run at the same time, so numpy's threads would only compete. LLVM's OpenMP registers each process in /dev/shm by
+# its id; if one is killed between creating and filling its file, a later process with that id aborts.
 AM_TESTS_ENVIRONMENT = \
 	unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES DESTDIR; \
 	unset XFP_CACHE XFP_FAMILIES XFP_GROUP_SIZE XFP_MIN_COS_LAZY XFP_MIN_COS_STRICT XFP_MOE_LLOYD_ITERS; \
@@ -730,6 +731,7 @@ AM_TESTS_ENVIRONMENT = \
 	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
 	OPENBLAS_NUM_THREADS=1; export OPENBLAS_NUM_THREADS; \
+	KMP_DUPLICATE_LIB_OK=TRUE; export KMP_DUPLICATE_LIB_OK; \
 	srcdir=`cd '$(abs_srcdir)' && pwd`; export srcdir;
 if SANITIZERS
 AM_TESTS_ENVIRONMENT += XFP_TEST_SANITIZERS=yes; export XFP_TEST_SANITIZERS;
