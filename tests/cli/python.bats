@@ -108,6 +108,15 @@ python_test() { # NAME ARGUMENT...
 	[ "$(wc -l <printed)" -eq 6 ]
 }
 
+@test "python: the example of README.md generates" {
+	needs_transformers
+	make_text_model 1
+	xfp convert m -o qwen3-moe-8m.xfp -q --on-miss best
+	sed -n '/^    import xfp/,/^[^ ]/s/^    //p' "$srcdir/README.md" >example.py
+	"$PYTHON" example.py >printed
+	grep -qa "^Once upon a" printed
+}
+
 @test "python: two builds of the wheel are the same bytes" {
 	needs_wheel
 	"$PYTHON" "$srcdir/python/make_wheel.py" "$XFP_LIBRARY" first
