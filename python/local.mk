@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	python/xfp/abi.py \
 	python/xfp/bundle.py \
 	python/xfp/contents.py \
+	python/xfp/cuda.py \
 	python/xfp/errors.py \
 	python/xfp/folder.py \
 	python/xfp/handles.py \

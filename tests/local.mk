@@ -605,6 +605,7 @@ EXTRA_DIST += \
 	tests/python/arrays.py \
 	tests/python/bundles.py \
 	tests/python/common.py \
+	tests/python/devices.py \
 	tests/python/folders.py \
 	tests/python/layouts.py \
 	tests/python/libraries.py \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types and functions of xfp.h, for ctypes.
+"""The types and functions of xfp.h and xfp_cuda.h, for ctypes.
 
-tests/python/layouts.py compares this file with what a C compiler makes of the header.
+tests/python/layouts.py compares this file with what a C compiler makes of the headers.
 """
 from ctypes import (
     CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_size_t, c_uint, c_uint8,
@@ -15,6 +15,8 @@ STATUS = {
     "OK": 0, "FAILED": 1, "USAGE": 2, "BAD_INPUT": 3, "UNMET": 4, "DAMAGED": 75, "WANT_EXTENDED": 76, "CHANGED": 77,
 }
 FLOAT = {"FLOAT32": 1, "FLOAT16": 2, "BFLOAT16": 3}
+CUDA_WORKSPACE = 4194304  # bytes
+CUDA_ALIGN = 256
 
 
 class Error(Structure):
@@ -84,10 +86,44 @@ class Product(Structure):
     _fields_ = [("expert", c_uint32), ("x", c_uint32), ("y", c_uint32), ("weight", c_float)]
 
 
+class CudaInfo(Structure):
+    _fields_ = [
+        ("device", c_char_p), ("major", c_int), ("minor", c_int), ("processors", c_int), ("shared_bytes", c_int),
+        ("driver", c_int), ("toolkit", c_int),
+    ]
+
+
+class CudaQueue(Structure):
+    _fields_ = [("stream", c_void_p), ("workspace", c_uint64)]
+
+
+class CudaLinearInfo(Structure):
+    _fields_ = [
+        ("experts", c_uint32), ("rows", c_uint64), ("cols", c_uint64), ("bytes", c_uint64), ("kernel", c_char * 32),
+        ("tiles", c_uint32), ("parts", c_uint32), ("shared_bytes", c_uint32), ("repacked", c_bool),
+    ]
+
+
+class CudaInput(Structure):
+    _fields_ = [("data", c_uint64), ("type", c_int), ("count", c_size_t), ("stride", c_size_t)]
+
+
+class CudaOutput(Structure):
+    _fields_ = [("data", c_uint64), ("type", c_int), ("count", c_size_t), ("stride", c_size_t)]
+
+
+class CudaPrepared(Structure):
+    _fields_ = [
+        ("memory", c_uint64), ("count", c_uint32), ("cols", c_uint32), ("planes", c_uint32), ("columns", c_uint8 * 32),
+    ]
+
+
 STRUCTS: dict[str, type[Structure]] = {
     "xfp_error": Error, "xfp_bundle_info": BundleInfo, "xfp_unit_info": UnitInfo, "xfp_matrix_info": MatrixInfo,
     "xfp_tensor_info": TensorInfo, "xfp_file_info": FileInfo, "xfp_slice": Slice, "xfp_linear_info": LinearInfo,
-    "xfp_input": Input, "xfp_output": Output, "xfp_product": Product,
+    "xfp_input": Input, "xfp_output": Output, "xfp_product": Product, "xfp_cuda_info": CudaInfo,
+    "xfp_cuda_queue": CudaQueue, "xfp_cuda_linear_info": CudaLinearInfo, "xfp_cuda_input": CudaInput,
+    "xfp_cuda_output": CudaOutput, "xfp_cuda_prepared": CudaPrepared,
 }
 
 CheckProgress = CFUNCTYPE(c_bool, c_void_p, c_uint64, c_uint64)
@@ -121,4 +157,27 @@ FUNCTIONS = {
     "xfp_rows": (c_int, (c_void_p, c_void_p, c_size_t, POINTER(Output), _ERROR)),
     "xfp_instructions": (c_char_p, ()),
     "xfp_use_instructions": (c_bool, (c_char_p,)),
+}
+
+_CUDA_BYTES = (c_void_p, c_uint32, POINTER(Slice), POINTER(c_uint64), _ERROR)
+_CUDA_OPEN = (c_void_p, c_void_p, c_uint32, POINTER(Slice), c_uint64, c_uint64, c_void_p, _HANDLE, _ERROR)
+_PREPARED, _QUEUE = POINTER(CudaPrepared), POINTER(CudaQueue)
+
+# The same of libxfp-cuda
+CUDA_FUNCTIONS = {
+    "xfp_cuda_open": (c_int, (_HANDLE, _ERROR)),
+    "xfp_cuda_close": (None, (c_void_p,)),
+    "xfp_cuda_describe": (None, (c_void_p, POINTER(CudaInfo))),
+    "xfp_cuda_queue_open": (c_int, (c_void_p, c_void_p, c_uint64, c_uint64, _QUEUE, _ERROR)),
+    "xfp_cuda_linear_bytes": (c_int, _CUDA_BYTES),
+    "xfp_cuda_linear_bytes_tensor": (c_int, _CUDA_BYTES),
+    "xfp_cuda_linear_open": (c_int, _CUDA_OPEN),
+    "xfp_cuda_linear_open_tensor": (c_int, _CUDA_OPEN),
+    "xfp_cuda_linear_close": (None, (c_void_p,)),
+    "xfp_cuda_linear_describe": (None, (c_void_p, POINTER(CudaLinearInfo))),
+    "xfp_cuda_prepared_bytes": (c_uint64, (c_void_p, c_size_t)),
+    "xfp_cuda_prepare": (c_int, (c_void_p, POINTER(CudaInput), c_uint64, c_uint64, _QUEUE, _PREPARED, _ERROR)),
+    "xfp_cuda_multiply": (c_int, (c_void_p, c_uint32, c_size_t, _PREPARED, POINTER(CudaOutput), _QUEUE, _ERROR)),
+    "xfp_cuda_multiply_experts": (c_int, (c_void_p, c_uint64, c_size_t, _PREPARED, POINTER(CudaOutput), _QUEUE,
+                                          _ERROR)),
 }

@@ -13,7 +13,7 @@ from . import abi, contents, library
 from .contents import File, Info, Matrix, Table, Tensor, Unit
 from .errors import FailedError, UsageError
 from .handles import Handle
-from .linear import Linear
+from .linear import Linear, Source
 from .vectors import FLOATS, NUMPY, known_dtype, vectors
 
 Range = slice
@@ -179,9 +179,9 @@ class Bundle:
         else:
             number = self._number(self._library.xfp_bundle_find_tensor, name, "tensor")
             opening, shape = self._library.xfp_linear_open_tensor, self.tensors[number].shape
-        part = None if slice is None else ctypes.byref(_to_slice(slice, shape, f"{self._name}: {name}"))
-        return Linear(Handle(opening, self._library.xfp_linear_close, bundle.pointer, number, part, needs=bundle),
-                      name, role)
+        part = None if slice is None else _to_slice(slice, shape, f"{self._name}: {name}")
+        handle = Handle(opening, self._library.xfp_linear_close, bundle.pointer, number, part, needs=bundle)
+        return Linear(handle, Source(bundle, opening is self._library.xfp_linear_open_tensor, number, part), name, role)
 
     def dequantize(self, name: str, role: str | None = None, *, expert: int | None = None, rows: Range | None = None,
                    out: NDArray | None = None, dtype: str | None = None) -> NDArray:

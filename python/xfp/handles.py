@@ -22,7 +22,7 @@ class Handle:
     __slots__ = ("pointer", "pid", "_close", "_needs")
 
     def __init__(self, opening: Callable[..., int], close: Callable[..., None], *arguments: Any,
-                 needs: Handle | None = None) -> None:
+                 needs: object = None) -> None:
         """Call `opening` with the arguments. `close` frees the result; `needs` lives at least as long."""
         self.pointer = ctypes.c_void_p()
         self.pid = os.getpid()
@@ -36,8 +36,8 @@ class Handle:
             self.pointer = ctypes.c_void_p()
 
 
-class TeamHandle(Handle):
-    """Threads, which a child process does not inherit: it must not end them."""
+class ProcessHandle(Handle):
+    """Threads, or objects of a GPU, which a child process does not inherit: it must not end them."""
 
     __slots__ = ()
 

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads libxfp and calls its functions.
+"""Loads libxfp and libxfp-cuda, and calls their functions.
 
-The library is the one inside the package, or the one that the environment variable XFP_LIBRARY names: a path, or a
-name such as libxfp.so.0 for an installed one. No other is searched for.
+libxfp is the one inside the package, or the one that the environment variable XFP_LIBRARY names: a path, or a name such
+as libxfp.so.0 for an installed one. libxfp-cuda is the one next to it, or the one that XFP_CUDA_LIBRARY names. No other
+is searched for.
 """
 import ctypes
 import functools
 import operator
 import os
 import threading
+from collections.abc import Mapping
 from typing import Any, Callable
 
 from . import abi
 from .errors import CLASSES, FailedError, LibraryError, UsageError
 
 VARIABLE = "XFP_LIBRARY"
+CUDA_VARIABLE = "XFP_CUDA_LIBRARY"
 INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libxfp.so")
 
 
@@ -24,7 +27,7 @@ def load() -> ctypes.CDLL:
 
     Raises LibraryError if it is missing or is not version abi.VERSION.
     """
-    path = os.environ.get(VARIABLE) or INSIDE
+    path = _path()
     if path == INSIDE and not os.path.exists(path):
         raise LibraryError(f"this copy of the package xfp contains no libxfp; install its wheel (make wheel), or set "
                            f"{VARIABLE} to a path of libxfp.so, or to libxfp.so.0 for an installed one")
@@ -34,17 +37,45 @@ def load() -> ctypes.CDLL:
         raise LibraryError(f"cannot load libxfp: {error}; set {VARIABLE} to the libxfp.so of xfp {abi.VERSION} that "
                            "was built for this machine") from error
     remedy = f"set {VARIABLE} to the libxfp.so of xfp {abi.VERSION}"
-    for name, (result, parameters) in abi.FUNCTIONS.items():
-        try:
-            function = getattr(library, name)
-        except AttributeError:
-            raise LibraryError(f"{path}: is not libxfp {abi.VERSION}, since it has no function {name}; "
-                               f"{remedy}") from None
-        function.restype, function.argtypes = result, parameters
+    _declare(library, abi.FUNCTIONS, f"{path}: is not libxfp {abi.VERSION}", remedy)
     version = library.xfp_version().decode()
     if version != abi.VERSION:
         raise LibraryError(f"{path}: is libxfp {version}, but this package needs {abi.VERSION}; {remedy}")
     return library
+
+
+@functools.cache
+def load_cuda() -> ctypes.CDLL:
+    """Return libxfp-cuda, loaded at the first call; it uses the libxfp that load returns.
+
+    Raises LibraryError if it is missing or different.
+    """
+    load()
+    folder, name = os.path.split(_path())
+    path = os.environ.get(CUDA_VARIABLE) or os.path.join(folder, name.replace("libxfp", "libxfp-cuda"))
+    remedy = (f"build xfp {abi.VERSION} with nvcc (./bootstrap --cuda), and set {CUDA_VARIABLE} to the path of "
+              "libxfp-cuda.so, or to libxfp-cuda.so.0 for an installed one")
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise LibraryError(f"cannot load libxfp-cuda, which multiplies on GPUs: {error}; {remedy}") from error
+    _declare(library, abi.CUDA_FUNCTIONS, f"{path}: is not libxfp-cuda {abi.VERSION}", remedy)
+    return library
+
+
+def _path() -> str:
+    return os.environ.get(VARIABLE) or INSIDE
+
+
+def _declare(library: ctypes.CDLL, functions: Mapping[str, tuple[Any, tuple[Any, ...]]], refusal: str,
+             remedy: str) -> None:
+    """Set the types of functions, or raise LibraryError if one is missing."""
+    for name, (result, parameters) in functions.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise LibraryError(f"{refusal}, since it has no function {name}; {remedy}") from None
+        function.restype, function.argtypes = result, parameters
 
 
 class _PerThread(threading.local):

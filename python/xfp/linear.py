@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -55,6 +55,15 @@ def to_u32(numbers: Any, what: str) -> NDArray:
     return np.asarray(found, np.uint32, order="C")
 
 
+class Source(NamedTuple):
+    """Where a linear is in its bundle; for this package."""
+
+    bundle: Handle
+    tensor: bool  # whether `number` is that of a tensor, not of a unit
+    number: int
+    slice: abi.Slice | None
+
+
 class Linear:
     """A matrix W [rows, cols], or a stack of experts, opened from a bundle (Bundle.linear).
 
@@ -65,11 +74,11 @@ class Linear:
     shape: (rows, cols) of each matrix, or of the slice.
     """
 
-    def __init__(self, handle: Handle, name: str, role: str | None) -> None:
+    def __init__(self, handle: Handle, source: Source, name: str, role: str | None) -> None:
         found = abi.LinearInfo()
         self._library = library.load()
         self._library.xfp_linear_describe(handle.pointer, ctypes.byref(found))
-        self.handle = handle
+        self.handle, self.source = handle, source
         self.name, self.role = name, role
         self.experts: int = found.experts
         self.shape: tuple[int, int] = (found.rows, found.cols)

@@ -25,7 +25,7 @@ import torch
 
 from . import abi, library
 from .errors import CLASSES, FailedError, UsageError
-from .handles import TeamHandle
+from .handles import ProcessHandle
 from .linear import PRODUCT, Linear, to_u32
 from .team import handle_of, set_threads
 
@@ -62,7 +62,7 @@ def _find(number: int) -> Linear:
     return linear
 
 
-def _team() -> TeamHandle | None:
+def _team() -> ProcessHandle | None:
     global _threads
     threads = torch.get_num_threads()
     if threads == 1:

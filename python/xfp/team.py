@@ -10,7 +10,7 @@ import threading
 
 from . import library
 from .errors import UsageError
-from .handles import TeamHandle
+from .handles import ProcessHandle
 
 
 class Team:
@@ -27,7 +27,7 @@ class Team:
         if not 0 <= threads <= 1024:
             raise UsageError(f"a team has 1 to 1024 threads, or 0 for one for each processor, not {threads}")
         lib = library.load()
-        self._handle: TeamHandle | None = TeamHandle(lib.xfp_team_start, lib.xfp_team_end, threads)
+        self._handle: ProcessHandle | None = ProcessHandle(lib.xfp_team_start, lib.xfp_team_end, threads)
 
     def close(self) -> None:
         """End the threads, after the products that run."""
@@ -39,7 +39,7 @@ class Team:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def handle(self) -> TeamHandle:
+    def handle(self) -> ProcessHandle:
         """For this package: the handle, which a caller keeps while it multiplies."""
         handle = self._handle
         if handle is None:
@@ -65,7 +65,7 @@ _default = _Default()
 os.register_at_fork(after_in_child=_default.after_fork)
 
 
-def handle_of(team: Team | None) -> TeamHandle:
+def handle_of(team: Team | None) -> ProcessHandle:
     """For this package: the handle of a team, or of the default one."""
     if team is None:
         team = _default.team

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vectors in arrays of the caller: numpy arrays and CPU torch tensors, used in place.
+"""Vectors in arrays of the caller, used in place: numpy arrays and torch tensors; on GPUs torch tensors, and arrays
+with __cuda_array_interface__, such as those of CuPy.
 
 libxfp expresses vectors of consecutive elements, each a fixed number of elements after the previous one. Any other
 layout is refused, because a hidden copy would cost more than the product. numpy has no bfloat16: an array of uint16 and
 dtype "bf16" stand for it.
 """
+import math
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,23 +56,28 @@ def known_dtype(dtype: str) -> str:
     return dtype
 
 
-def _describe_numpy(array: NDArray, what: str, dtype: str | None) -> tuple[int, str, tuple[int, ...], tuple[int, ...]]:
-    found = NUMPY_NAMES.get(array.dtype)
+Described = tuple[int, str, tuple[int, ...], tuple[int, ...]]  # address, dtype, shape, strides in elements
+
+
+def _describe_numpy(kind: np.dtype[Any], address: int, shape: tuple[int, ...], strides: tuple[int, ...], what: str,
+                    dtype: str | None) -> Described:
+    found = NUMPY_NAMES.get(kind)
     if found is None or found == "bf16" and dtype is None:
-        raise UsageError(f'{what} has dtype {array.dtype}; use float32, float16, or uint16 with dtype="bf16"')
-    size = array.dtype.itemsize
-    address = int(array.ctypes.data)
-    if any(stride % size for stride in array.strides) or address % size:
+        raise UsageError(f'{what} has dtype {kind}; use float32, float16, or uint16 with dtype="bf16"')
+    size = kind.itemsize
+    if any(stride % size for stride in strides) or address % size:
         raise UsageError(f"{what} is not aligned to its elements of {size} bytes; pass a copy of it")
-    return address, found, array.shape, tuple(stride // size for stride in array.strides)
+    return address, found, shape, tuple(stride // size for stride in strides)
 
 
-def _describe_torch(array: Any, what: str, torch: Any) -> tuple[int, str, tuple[int, ...], tuple[int, ...]]:
+def _describe_torch(array: Any, what: str, torch: Any, device: str) -> Described:
     found = next((name for name, kind in TORCH.items() if getattr(torch, kind) == array.dtype), None)
     if found is None:
         raise UsageError(f"{what} has dtype {array.dtype}; use torch.float32, torch.float16 or torch.bfloat16")
-    if array.device.type != "cpu":
-        raise UsageError(f"{what} is on device {array.device}; libxfp multiplies on the CPU: pass {what}.cpu()")
+    if str(array.device) != device:
+        reason = f"the weights are on {device}: pass {what}.to({device!r})"
+        raise UsageError(f"{what} is on device {array.device}; " +
+                         (f"libxfp multiplies on the CPU: pass {what}.cpu()" if device == "cpu" else reason))
     if array.layout != torch.strided:
         raise UsageError(f"{what} has layout {array.layout}; pass {what}.to_dense()")
     if array.requires_grad and torch.is_grad_enabled():
@@ -84,21 +91,33 @@ def is_torch(array: object) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
-def vectors(array: Any, what: str, width: int, dtype: str | None, output: bool = False) -> Vectors:
+def vectors(array: Any, what: str, width: int, dtype: str | None, output: bool = False, device: str = "cpu") -> Vectors:
     """Locate vectors of `width` elements in an array [width] or [count, width].
 
     dtype: "bf16" for numpy arrays of uint16; otherwise None, or the array's own.
+    device: "cpu", or "cuda:0" and so on.
 
     Raises UsageError, which names the array by `what`, if libxfp cannot use it in place.
     """
-    if isinstance(array, np.ndarray):
-        address, found, shape, strides = _describe_numpy(array, what, dtype)
-        if output and not array.flags.writeable:
-            raise UsageError(f"{what} is read-only; pass an array that can be written")
-    elif is_torch(array):
-        address, found, shape, strides = _describe_torch(array, what, sys.modules["torch"])
+    interface = array if device == "cpu" else getattr(array, "__cuda_array_interface__", None)
+    writeable = True
+    if is_torch(array):
+        address, found, shape, strides = _describe_torch(array, what, sys.modules["torch"], device)
+    elif isinstance(interface, np.ndarray):
+        address, found, shape, strides = _describe_numpy(array.dtype, int(array.ctypes.data), array.shape,
+                                                         array.strides, what, dtype)
+        writeable = array.flags.writeable
+    elif isinstance(interface, dict):
+        kind, shape = np.dtype(interface["typestr"]), interface["shape"]
+        strides = interface.get("strides") or tuple(kind.itemsize * math.prod(shape[i + 1:]) for i in range(len(shape)))
+        address, found, shape, strides = _describe_numpy(kind, interface["data"][0], shape, strides, what, dtype)
+        writeable = not interface["data"][1]
     else:
-        raise UsageError(f"{what} is a {type(array).__name__}; pass a numpy array or a torch tensor")
+        raise UsageError(f"{what} is a {type(array).__name__}; pass " + (
+            "a numpy array or a torch tensor" if device == "cpu" else
+            f"an array on {device}: a torch tensor, or one with __cuda_array_interface__"))
+    if output and not writeable:
+        raise UsageError(f"{what} is read-only; pass an array that can be written")
     if dtype is not None and found != known_dtype(dtype):
         raise UsageError(f"{what} has elements of {found}, not {dtype}")
     if len(shape) not in (1, 2) or shape[-1] != width:

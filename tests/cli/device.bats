@@ -17,15 +17,6 @@ setup() {
 	done
 }
 
-# Kernels of compute capability 9.0, in files that a test may change.
-stand_in() {
-	[ -e "$XFP_TEST_LIB/libxfp-cuda.so" ] || skip "libxfp-cuda is not built: $XFP_TEST_CUDA"
-	cp "$XFP_TEST_TOOLS"/../kernels/cuda/*.ptx90 "$XFP_TEST_TOOLS/../kernel-verify/cuda/measure.ptx90" .
-	STAND_IN_PTX=$(printf '%s:' "$PWD"/*.ptx90)
-	LD_LIBRARY_PATH=$XFP_TEST_TOOLS/cuda:$XFP_TEST_LIB
-	export STAND_IN_PTX=${STAND_IN_PTX%:} LD_LIBRARY_PATH
-}
-
 @test "no libxfp-cuda, no driver, no device: reported, with status 1" {
 	LD_LIBRARY_PATH=$PWD/bad run -1 xfp-kernel-verify --device cuda
 	[[ "$output" == 'xfp-kernel-verify: --device cuda: libxfp-cuda not found ('*'); build xfp with nvcc, '* ]]

@@ -119,6 +119,15 @@ replace_stage() { # STAGE SCRIPT
 	printf '#!/bin/sh\nreal="%s" top="%s"\n%s\n' "$XFP_TEST_BIN/$1" "$PWD" "$2" >"bin/$1"
 }
 
+# libxfp-cuda on the stand-in driver, with kernels of compute capability 9.0 in files that a test may change.
+stand_in() {
+	[ -e "$XFP_TEST_LIB/libxfp-cuda.so" ] || skip "libxfp-cuda is not built: $XFP_TEST_CUDA"
+	cp "$XFP_TEST_TOOLS"/../kernels/cuda/*.ptx90 "$XFP_TEST_TOOLS/../kernel-verify/cuda/measure.ptx90" .
+	STAND_IN_PTX=$(printf '%s:' "$PWD"/*.ptx90)
+	LD_LIBRARY_PATH=$XFP_TEST_TOOLS/cuda:$XFP_TEST_LIB
+	export STAND_IN_PTX=${STAND_IN_PTX%:} LD_LIBRARY_PATH
+}
+
 # Run a command with FOLDER on a file system of SIZE, or read-only.
 needs_mounts() {
 	unshare -rm true 2>/dev/null || skip "this machine does not let tests mount anything"

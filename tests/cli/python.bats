@@ -78,6 +78,11 @@ python_test() { # NAME ARGUMENT...
 	python_test libraries
 }
 
+@test "python: products on a device, uploads, errors of a machine without one" {
+	stand_in
+	python_test devices
+}
+
 @test "python: models of transformers multiply packed weights" {
 	needs_transformers
 	export XFP_TEST_BUNDLES=$BATS_TEST_TMPDIR XFP_TEST_MODELS="qwen3_moe llama-tied phi3 qwen2 gemma2"

@@ -239,8 +239,10 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 
 int cuDevicePrimaryCtxRetain(struct context **context, int device)
 {
-	if (!initialized)
-		return NOT_INITIALIZED;
+	int result = failure(__func__);
+
+	if (!initialized || result)
+		return result ? result : NOT_INITIALIZED;
 	if (no_device(device))
 		return INVALID_DEVICE;
 	if (!primary[device].alive)

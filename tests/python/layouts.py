@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compare python/xfp/abi.py with xfp.h: structs, enums and functions.
+"""Compare python/xfp/abi.py with xfp.h and xfp_cuda.h: structs, enums, constants and functions.
 
     layouts.py FOLDER
 
-FOLDER contains the installed headers. A C program, generated from them, prints the size of every struct, the offset
-and size of every member, and every enumerator; the compiler is $CC. Functions are compared with their declarations.
-Then each struct and enum gets one more member in a copy of the headers: the comparison must notice every one.
+FOLDER contains the installed headers; xfp_cuda.h, which is installed only with libxfp-cuda, is that of the source tree.
+A C program, generated from them, prints the size of every struct, the offset and size of every member, every
+enumerator and constant; the compiler is $CC. Functions are compared with their declarations. Then each struct and enum
+gets one more member in a copy of the headers: the comparison must notice every one.
 """
 import ctypes
 import os
@@ -19,18 +20,21 @@ import tempfile
 
 from xfp import abi, errors
 
-HEADERS = "xfp_error.h", "xfp.h"
+HEADERS = "xfp_error.h", "xfp.h", "xfp_cuda.h"
+CUDA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../runtime/xfp_cuda.h")
 ENUMS = {"xfp_status": {f"XFP_{name}": value for name, value in abi.STATUS.items()},
          "xfp_float": {f"XFP_{name}": value for name, value in abi.FLOAT.items()}}
 # Structs and functions that the package does not use.
 UNUSED = {"xfp_member_info", "xfp_team_borrow", "xfp_bundle_find_unit", "xfp_bundle_members", "xfp_bundle_member",
           "xfp_bundle_check_member", "xfp_bundle_check_frames", "xfp_fail", "xfp_fail_args", "xfp_fail_errno",
           "xfp_no_memory", "xfp_no_memory_for", "xfp_context"}
-SIZES = {"uint8_t": 1, "uint32_t": 4, "uint64_t": 8, "size_t": 8, "unsigned": 4, "bool": 1, "float": 4}
+CONSTANTS = {f"XFP_{name}": (getattr(abi, name),) for name in ("CUDA_WORKSPACE", "CUDA_ALIGN")}
+FUNCTIONS = abi.FUNCTIONS | abi.CUDA_FUNCTIONS
+SIZES = {"int": 4, "uint8_t": 1, "uint32_t": 4, "uint64_t": 8, "size_t": 8, "unsigned": 4, "bool": 1, "float": 4}
 
 
 def read(folder):
-    """The declarations of both headers, without comments."""
+    """The declarations of all headers, without comments."""
     text = ""
     for name in HEADERS:
         with open(os.path.join(folder, name), encoding="utf-8") as file:
@@ -51,6 +55,10 @@ def enums(text):
     return {name: re.findall(r"(\w+)\s*=", body) for name, body in re.findall(r"enum (\w+) \{(.*?)\}", text, re.S)}
 
 
+def constants(text):
+    return re.findall(r"^#define (XFP_\w+) \d+$", text, re.M)
+
+
 def functions(text):
     """{name: (result, parameters)}, each a C type without its name."""
     return {name: (result.strip(),
@@ -61,12 +69,12 @@ def functions(text):
 
 def compiled(folder, text):
     """{"struct xfp_x": size, "xfp_x.member": (offset, size), "XFP_X": value}, as the compiler says."""
-    lines = ["#include <stdio.h>", "#include <xfp.h>", "int main(void)", "{"]
+    lines = ["#include <stdio.h>", "#include <xfp_cuda.h>", "int main(void)", "{"]
     for name, members in structs(text).items():
         lines.append(f'printf("struct {name} %zu\\n", sizeof(struct {name}));')
         lines += [f'printf("{name}.{member} %zu %zu\\n", offsetof(struct {name}, {member}), '
                   f"sizeof(((struct {name} *)0)->{member}));" for member in members]
-    lines += [f'printf("{value} %d\\n", (int){value});' for values in enums(text).values() for value in values]
+    lines += [f'printf("{value} %d\\n", (int){value});' for value in constants(text) + sum(enums(text).values(), [])]
     with tempfile.TemporaryDirectory() as build:
         source, program = os.path.join(build, "layouts.c"), os.path.join(build, "layouts")
         with open(source, "w", encoding="ascii") as file:
@@ -82,7 +90,7 @@ def compiled(folder, text):
 
 def expected(text):
     """What abi.py says, in the form of `compiled`."""
-    found = {}
+    found = dict(CONSTANTS)
     for name, struct in abi.STRUCTS.items():
         found[f"struct {name}"] = (ctypes.sizeof(struct),)
         for member, *_ in struct._fields_:
@@ -117,10 +125,10 @@ def differences(folder):
         if key.removeprefix("struct ").split(".")[0] not in UNUSED and real.get(key) != ours.get(key):
             yield f"{key}: {real.get(key)} in C, {ours.get(key)} in Python"
     declared = functions(text)
-    for name in sorted(set(declared) ^ set(abi.FUNCTIONS) ^ UNUSED):
-        if name not in UNUSED or name in abi.FUNCTIONS:
+    for name in sorted(set(declared) ^ set(FUNCTIONS) ^ UNUSED):
+        if name not in UNUSED or name in FUNCTIONS:
             yield f"function {name}: {'not in Python' if name in declared else 'not in C'}"
-    for name, (result, parameters) in abi.FUNCTIONS.items():
+    for name, (result, parameters) in FUNCTIONS.items():
         if name in declared:
             real_kinds = [kind(declared[name][0])] + [kind(part) for part in declared[name][1] if part != "void"]
             our_kinds = [kind_of(result)] + [kind_of(part) for part in parameters]
@@ -139,17 +147,25 @@ def changed(folder):
                 yield f"a last member of {struct[1]}", name, text[:end] + "\nuint8_t added;" + text[end:]
                 yield (f"a first member of {struct[1]}", name,
                        text[:struct.end()] + "\nunsigned char added;" + text[struct.end():])
-        for value in re.finditer(r"(XFP_\w+) = (\d+)", text):
+        for value in re.finditer(r"(XFP_\w+(?: =)? )(\d+)(?!\w)", text):
             yield (f"another value of {value[1]}", name,
-                   text[:value.start()] + f"{value[1]} = 9{value[2]}" + text[value.end():])
-        for function in re.finditer(r"^enum xfp_status (xfp_(?:bundle|linear|multiply|rows|team)\w*)\(", text, re.M):
+                   text[:value.start()] + f"{value[1]}9{value[2]}" + text[value.end():])
+        for function in re.finditer(r"^enum xfp_status (xfp_(?:bundle|linear|multiply|rows|team|cuda)\w*)\(", text, re.M):
             if function[1] not in UNUSED:
                 yield (f"a parameter of {function[1]}", name,
                        text[:function.end()] + "unsigned added, " + text[function.end():])
                 yield f"no {function[1]}", name, text[:function.start(1)] + "xfp_renamed(" + text[function.end():]
 
 
-def main(folder):
+def with_cuda(installed, folder):
+    """Copy the headers to a folder, xfp_cuda.h with the includes that its installed copy has."""
+    for header in HEADERS[:-1]:
+        shutil.copy(os.path.join(installed, header), folder)
+    with open(CUDA, encoding="utf-8") as source, open(os.path.join(folder, HEADERS[-1]), "w", encoding="utf-8") as copy:
+        copy.write(source.read().replace('"runtime/', '"'))
+
+
+def compare(folder):
     status = 0
     for difference in differences(folder):
         print(difference)
@@ -166,8 +182,14 @@ def main(folder):
                 print(f"not noticed: {what}")
                 status = 1
         count += 1
-    print(f"{len(abi.STRUCTS)} structs and {len(abi.FUNCTIONS)} functions; {count} changes tried")
+    print(f"{len(abi.STRUCTS)} structs and {len(FUNCTIONS)} functions; {count} changes tried")
     return status if count >= 30 else 1
+
+
+def main(installed):
+    with tempfile.TemporaryDirectory() as folder:
+        with_cuda(installed, folder)
+        return compare(folder)
 
 
 if __name__ == "__main__":
