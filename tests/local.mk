@@ -440,6 +440,7 @@ long_cli_tests = \
 	tests/cli/goal.bats \
 	tests/cli/pytorch.bats \
 	tests/cli/families_published.bats \
+	tests/cli/kernel-cost.bats \
 	tests/cli/kernel-verify.bats \
 	tests/cli/gguf.bats \
 	tests/cli/packed_compressed.bats \
@@ -553,6 +554,8 @@ EXTRA_DIST += \
 	tests/feedback_reference.py \
 	tests/golden.sha256 \
 	tests/hostile_text.py \
+	tests/kernel-cost.csv \
+	tests/kernel_cost.py \
 	tests/kernels.sha256 \
 	tests/make-bad-checkpoint.py \
 	tests/make-gguf.py \
@@ -752,6 +755,12 @@ tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginc
 .PHONY: rooms
 rooms:
 	cd '$(srcdir)' && '$(PYTHON)' tests/rooms.py draw
+
+# KERNEL_COST holds options: make kernel-cost KERNEL_COST=--update after a change that costs instructions on purpose.
+#: kernel-cost   instructions and simulated cycles of the inner loops of products, compared with the committed table
+.PHONY: kernel-cost
+kernel-cost: runtime/libmultiply.la
+	@'$(PYTHON)' '$(srcdir)/tests/kernel_cost.py' $(KERNEL_COST) .
 
 # With the same installation; BENCH holds options and benchmarks: make bench BENCH="--rounds 9 speed".
 #: bench         measure speed and memory; BENCH="--help" lists what can be measured
