@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/printable.h"
 #include "base/sha256.h"
 
 #define END_BYTES (2 * (uint64_t)XFP_TAR_BLOCK)
@@ -26,6 +27,7 @@
 
 #define OF_CHECKPOINTS "; for a checkpoint, use xfp inspect or xfp convert"
 #define NO_FILE "%s: not a regular file" OF_CHECKPOINTS
+#define TRUNCATED "%s: truncated; copy or convert it again"
 
 static enum xfp_status map_file(struct xfp_bundle *bundle, struct xfp_error *err)
 {
@@ -109,7 +111,7 @@ static enum xfp_status small_member(const struct xfp_bundle *bundle, uint64_t of
 	return XFP_OK;
 }
 
-/* Find json and index. They must leave space for the tail. */
+/* Find json and index. */
 static enum xfp_status find_front(struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	uint64_t content, end;
@@ -119,14 +121,13 @@ static enum xfp_status find_front(struct xfp_bundle *bundle, struct xfp_error *e
 		return status;
 	bundle->json = (const char *)bundle->map + content;
 	end = content + xfp_align(bundle->json_bytes, XFP_TAR_BLOCK);
-	if (bundle->bytes % XFP_TAR_BLOCK || end + XFP_TAR_BLOCK + TAIL_BYTES > bundle->bytes)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: truncated; copy or convert it again", bundle->path);
+	if (end + XFP_TAR_BLOCK > bundle->bytes)
+		return xfp_fail(err, XFP_BAD_INPUT, TRUNCATED, bundle->path);
 	if ((status = small_member(bundle, end, XFP_MEMBER_IDX, &bundle->idx_offset, &bundle->idx_bytes, err)))
 		return status;
 	bundle->index = bundle->map + bundle->idx_offset;
-	if (bundle->idx_bytes % XFP_TAR_BLOCK || bundle->idx_bytes < sizeof *bundle->header ||
-	    bundle->idx_offset + bundle->idx_bytes + TAIL_BYTES > bundle->bytes)
-		return xfp_fail(err, XFP_BAD_INPUT, "%s: truncated; copy or convert it again", bundle->path);
+	if (bundle->idx_bytes % XFP_TAR_BLOCK || bundle->idx_bytes < sizeof *bundle->header)
+		return xfp_fail(err, XFP_BAD_INPUT, TRUNCATED, bundle->path);
 	return XFP_OK;
 }
 
@@ -134,6 +135,7 @@ static enum xfp_status find_front(struct xfp_bundle *bundle, struct xfp_error *e
 static enum xfp_status check_tail(const struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	uint8_t expected[TAIL_BYTES] = { 0 }, json[32], idx[32];
+	const char *missing;
 	char text[XFP_SUM_BYTES + 1];
 
 	xfp_sha256(bundle->json, bundle->json_bytes, json);
@@ -141,12 +143,17 @@ static enum xfp_status check_tail(const struct xfp_bundle *bundle, struct xfp_er
 	xfp_sum_text(json, idx, text);
 	xfp_tar_header(XFP_MEMBER_SUM, XFP_SUM_BYTES, expected);
 	memcpy(expected + XFP_TAR_BLOCK, text, XFP_SUM_BYTES);
-	if (memcmp(bundle->map + bundle->bytes - TAIL_BYTES, expected, sizeof expected))
+	if (!(bundle->bytes % XFP_TAR_BLOCK) && bundle->idx_offset + bundle->idx_bytes + TAIL_BYTES <= bundle->bytes &&
+	    !memcmp(bundle->map + bundle->bytes - TAIL_BYTES, expected, sizeof expected))
+		return XFP_OK;
+	if ((missing = xfp_bundle_first_missing(bundle)))
 		return xfp_fail(err, XFP_BAD_INPUT,
-				"%s: truncated or damaged: the digests at its end are "
-				"missing or wrong; copy or convert it again",
-				bundle->path);
-	return XFP_OK;
+				"%s: truncated: the weights from %s on are missing; copy or convert it again",
+				bundle->path, xfp_printable(missing).text);
+	return xfp_fail(err, XFP_BAD_INPUT,
+			"%s: truncated or damaged: the digests at its end are missing or wrong; "
+			"copy or convert it again",
+			bundle->path);
 }
 
 /* Check that every small file and data member is where the sizes put it: backwards from the end through the data

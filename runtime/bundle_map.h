@@ -56,9 +56,14 @@ static inline bool xfp_bundle_all_zero(const uint8_t *data, uint64_t size)
 /* Compare names for sorting; a NULL role equals every role. */
 int xfp_named_compare(const struct xfp_named *a, const struct xfp_named *b);
 
-/* Verify the header of the index and every record and string of its tables, and fill in the names. The caller checks
- * the offsets of members. */
+/* Return the name of the unit or tensor of the first part that is not completely inside the file; NULL if there is none,
+ * or if the index is invalid. Needs the header only: the index of a truncated file cannot be verified. */
+const char *xfp_bundle_first_missing(const struct xfp_bundle *bundle);
+
+/* Verify the header of the index and every record and string of its tables, and fill in the names. check_tables
+ * includes check_strings. The caller checks the offsets of members. */
 enum xfp_status xfp_bundle_check_header(struct xfp_bundle *bundle, struct xfp_error *err);
+enum xfp_status xfp_bundle_check_strings(const struct xfp_bundle *bundle, struct xfp_error *err);
 enum xfp_status xfp_bundle_check_tables(struct xfp_bundle *bundle, struct xfp_error *err);
 
 #endif

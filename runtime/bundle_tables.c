@@ -86,7 +86,7 @@ static bool check_string(const struct xfp_bundle *bundle, struct xfp_idx_string 
 	return true;
 }
 
-static enum xfp_status check_strings(const struct xfp_bundle *bundle, struct xfp_error *err)
+enum xfp_status xfp_bundle_check_strings(const struct xfp_bundle *bundle, struct xfp_error *err)
 {
 	uint32_t end = 0;
 
@@ -298,7 +298,7 @@ enum xfp_status xfp_bundle_check_tables(struct xfp_bundle *bundle, struct xfp_er
 			goto done;
 		}
 	}
-	if ((status = check_strings(bundle, err)) ||
+	if ((status = xfp_bundle_check_strings(bundle, err)) ||
 	    (status = sort_names(bundle, XFP_TABLE_UNITS, &bundle->unit_names, err)) ||
 	    (status = sort_names(bundle, XFP_TABLE_TENSORS, &bundle->tensor_names, err)) ||
 	    (status = sort_names(bundle, XFP_TABLE_FILES, &bundle->file_names, err)))

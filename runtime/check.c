@@ -49,17 +49,38 @@ static struct checked_member find_member(const struct xfp_bundle *bundle, uint32
 	return member;
 }
 
+static const char *part_owner(const struct xfp_bundle *bundle, const struct xfp_idx_part *part)
+{
+	return xfp_bundle_string(bundle, part->kind < XFP_PARTS ? bundle->units[part->number].name
+								: bundle->tensors[part->number].name);
+}
+
 /* Return the name to report for a member: of its tensor, unit or file. */
 static const char *owner(const struct xfp_bundle *bundle, uint32_t number)
 {
 	uint32_t files = xfp_bundle_count(bundle, XFP_TABLE_FILES);
-	const struct xfp_idx_part *part;
 
 	if (number < files)
 		return xfp_bundle_string(bundle, bundle->files[number].name);
-	part = &bundle->parts[number - files];
-	return xfp_bundle_string(bundle, part->kind < XFP_PARTS ? bundle->units[part->number].name
-								: bundle->tensors[part->number].name);
+	return part_owner(bundle, &bundle->parts[number - files]);
+}
+
+const char *xfp_bundle_first_missing(const struct xfp_bundle *bundle)
+{
+	struct xfp_error ignored;
+
+	if (xfp_bundle_check_strings(bundle, &ignored))
+		return NULL;
+	for (uint32_t p = 0; p < xfp_bundle_count(bundle, XFP_TABLE_PARTS); p++) {
+		const struct xfp_idx_part *part = &bundle->parts[p];
+		enum xfp_index_table table = part->kind < XFP_PARTS ? XFP_TABLE_UNITS : XFP_TABLE_TENSORS;
+
+		if (part->number >= xfp_bundle_count(bundle, table))
+			return NULL;
+		if (part->offset > bundle->bytes || part->size > bundle->bytes - part->offset)
+			return part_owner(bundle, part);
+	}
+	return NULL;
 }
 
 bool xfp_bundle_member(const struct xfp_bundle *bundle, uint32_t number, struct xfp_member_info *info)

@@ -3,6 +3,7 @@
 """The contents of bundles, how long they stay mapped, and bundles that cannot be opened."""
 import hashlib
 import os
+import re
 import tarfile
 import tempfile
 import threading
@@ -164,8 +165,20 @@ class Damage(Case):
         self.bad("bad.xfp: format version 2 is not supported .*; use another", self.data.replace(old, new))
 
     def test_truncated(self):
-        for size in (len(self.data) - 1, len(self.data) // 2, 8192, 600):
-            self.bad("bad.xfp: .*copy or convert it again", self.data[:size])
+        """The first weights that are missing are named, if the index is there."""
+        opened = bundle()
+        for member, owner in (("files/config.json", opened.units[0].name), ("u/000002.idx", Q),
+                              ("u/000008.idx", opened.units[8].name), ("t/000012.raw", opened.tensors[12].name)):
+            for size in (self.places[member][0] + 1, self.places[member][0] - 512):
+                self.bad(f"bad.xfp: truncated: the weights from {re.escape(owner)} on are missing; copy or convert it",
+                         self.data[:size])
+        for size in (len(self.data) - 1, self.places["xfp.sum"][0], self.places["xfp.idx"][0] + 600, 8192, 600):
+            self.bad("bad.xfp: .*(truncated|damaged|too short).*copy or convert it again", self.data[:size])
+        at, size = self.places["xfp.idx"]
+        for byte in range(at, at + size, 7):  # a damaged index names something else, or nothing
+            damaged = self.data[:self.places["u/000002.idx"][0]]
+            damaged[byte] ^= 255
+            self.bad("bad.xfp: ", damaged)
 
     def test_foreign(self):
         self.bad("too short", b"")
