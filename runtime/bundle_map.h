@@ -56,8 +56,8 @@ static inline bool xfp_bundle_all_zero(const uint8_t *data, uint64_t size)
 /* Compare names for sorting; a NULL role equals every role. */
 int xfp_named_compare(const struct xfp_named *a, const struct xfp_named *b);
 
-/* Return the name of the unit or tensor of the first part that is not completely inside the file; NULL if there is none,
- * or if the index is invalid. Needs the header only: the index of a truncated file cannot be verified. */
+/* Return the name of the unit or tensor of the first part that is not completely inside the file; NULL if all are, or
+ * if the index is invalid. Needs the header only: the index of a truncated file cannot be verified. */
 const char *xfp_bundle_first_missing(const struct xfp_bundle *bundle);
 
 /* Verify the header of the index and every record and string of its tables, and fill in the names. check_tables

@@ -4,7 +4,7 @@
 tests/python/layouts.py compares this file with what a C compiler makes of the headers.
 """
 from ctypes import (
-    CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_size_t, c_uint, c_uint8,
+    POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_size_t, c_uint, c_uint8,
     c_uint32, c_uint64, c_void_p,
 )
 
@@ -66,6 +66,13 @@ class FileInfo(Structure):
     _fields_ = [("name", c_char_p), ("data", c_void_p), ("bytes", c_uint64)]
 
 
+class MemberInfo(Structure):
+    _fields_ = [
+        ("file", c_uint32), ("unit", c_uint32), ("tensor", c_uint32), ("data", c_void_p), ("bytes", c_uint64),
+        ("sha256", c_void_p),
+    ]
+
+
 class Slice(Structure):
     _fields_ = [("first_row", c_uint64), ("rows", c_uint64), ("first_col", c_uint64), ("cols", c_uint64)]
 
@@ -120,13 +127,11 @@ class CudaPrepared(Structure):
 
 STRUCTS: dict[str, type[Structure]] = {
     "xfp_error": Error, "xfp_bundle_info": BundleInfo, "xfp_unit_info": UnitInfo, "xfp_matrix_info": MatrixInfo,
-    "xfp_tensor_info": TensorInfo, "xfp_file_info": FileInfo, "xfp_slice": Slice, "xfp_linear_info": LinearInfo,
-    "xfp_input": Input, "xfp_output": Output, "xfp_product": Product, "xfp_cuda_info": CudaInfo,
-    "xfp_cuda_queue": CudaQueue, "xfp_cuda_linear_info": CudaLinearInfo, "xfp_cuda_input": CudaInput,
+    "xfp_tensor_info": TensorInfo, "xfp_file_info": FileInfo, "xfp_member_info": MemberInfo, "xfp_slice": Slice,
+    "xfp_linear_info": LinearInfo, "xfp_input": Input, "xfp_output": Output, "xfp_product": Product,
+    "xfp_cuda_info": CudaInfo, "xfp_cuda_queue": CudaQueue, "xfp_cuda_linear_info": CudaLinearInfo, "xfp_cuda_input": CudaInput,
     "xfp_cuda_output": CudaOutput, "xfp_cuda_prepared": CudaPrepared,
 }
-
-CheckProgress = CFUNCTYPE(c_bool, c_void_p, c_uint64, c_uint64)
 
 _ERROR = POINTER(Error)
 _HANDLE = POINTER(c_void_p)
@@ -145,7 +150,9 @@ FUNCTIONS = {
     "xfp_bundle_find_tensor": (c_uint32, (c_void_p, c_char_p)),
     "xfp_bundle_find_file": (c_uint32, (c_void_p, c_char_p)),
     "xfp_bundle_dequantize": (c_int, (c_void_p, c_uint32, c_uint64, c_uint64, c_int, c_void_p, _ERROR)),
-    "xfp_bundle_check": (c_int, (c_void_p, CheckProgress, c_void_p, _ERROR)),
+    "xfp_bundle_members": (c_uint32, (c_void_p,)),
+    "xfp_bundle_check_member": (c_int, (c_void_p, c_uint32, _ERROR)),
+    "xfp_bundle_member": (c_bool, (c_void_p, c_uint32, POINTER(MemberInfo))),
     "xfp_team_start": (c_int, (c_uint, _HANDLE, _ERROR)),
     "xfp_team_end": (None, (c_void_p,)),
     "xfp_linear_open": (c_int, _LINEAR_OPEN),

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import abi, contents, library
 from .contents import File, Info, Matrix, Table, Tensor, Unit
-from .errors import FailedError, UsageError
+from .errors import UsageError
 from .handles import Handle
 from .linear import Linear, Source
 from .vectors import FLOATS, NUMPY, known_dtype, vectors
@@ -219,23 +219,14 @@ class Bundle:
 
         Raises BadInputError, which names the first damaged member.
         """
-        bundle = self._handle()
-        raised: list[BaseException] = []
-
-        def step(_: object, done: int, total: int) -> bool:
-            try:
-                if progress:
-                    progress(done, total)
-            except BaseException as error:  # ctypes would print and forget it
-                raised.append(error)
-            return not raised
-
-        try:
-            library.call(self._library.xfp_bundle_check, bundle.pointer, abi.CheckProgress(step), None)
-        except FailedError:
-            if raised:
-                raise raised[0] from None
-            raise
+        bundle, info, done = self._handle(), abi.MemberInfo(), 0
+        for number in range(self._library.xfp_bundle_members(bundle.pointer)):
+            # member by member: an exception in a callback of ctypes, such as Ctrl-C, would be printed and forgotten
+            library.call(self._library.xfp_bundle_check_member, bundle.pointer, number)
+            self._library.xfp_bundle_member(bundle.pointer, number, ctypes.byref(info))
+            done += info.bytes
+            if progress:
+                progress(done, self._counts.file_bytes)
 
 
 def _to_slice(ranges: Range | tuple[Range, ...], shape: tuple[int, ...], what: str) -> abi.Slice:

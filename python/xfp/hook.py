@@ -7,23 +7,30 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
+import warnings
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
 
 from .errors import LibraryError
 
-OLDEST = 5, 20
+OLDEST = {"torch": "2.6", "transformers": "5.20"}
 MODULE = "transformers.quantizers.auto"
-INSTALL = f"pip install torch 'transformers>={OLDEST[0]}.{OLDEST[1]}'"
+INSTALL = "pip install " + " ".join(f"'{name}>={version}'" for name, version in OLDEST.items())
 
 
-def version_of(transformers: Any) -> tuple[int, ...]:
-    return tuple(int(part) for part in transformers.__version__.split(".")[:2])
+def too_old(name: str) -> str | None:
+    """What is wrong if an imported package is too old."""
+    found = str(sys.modules[name].__version__)
+    oldest, version = (tuple(int(part) for part in text.split(".")[:2]) for text in (OLDEST[name], found))
+    return f"needs {name} {OLDEST[name]} or newer, not {found}: {INSTALL}" if version < oldest else None
 
 
 def _register() -> None:
-    if version_of(sys.modules["transformers"]) >= OLDEST:
+    wrong = too_old("transformers")
+    if wrong:
+        # some of them would invent the weights of a folder that names a quantization method they do not know
+        warnings.warn(f"xfp {wrong}", stacklevel=2)
+    else:
         from . import quantizer  # noqa: F401
 
 
@@ -59,9 +66,10 @@ def need_transformers() -> None:
     """Import torch and transformers, or raise LibraryError with the command that installs them."""
     try:
         import torch  # noqa: F401
-        import transformers
+        import transformers  # noqa: F401
     except ImportError as error:
         raise LibraryError(f"xfp.load needs torch and transformers ({error}): {INSTALL}") from error
-    if version_of(transformers) < OLDEST:
-        raise LibraryError(f"xfp.load needs transformers {OLDEST[0]}.{OLDEST[1]} or newer, not "
-                           f"{transformers.__version__}: {INSTALL}")
+    for name in OLDEST:
+        wrong = too_old(name)
+        if wrong:
+            raise LibraryError(f"xfp.load {wrong}")

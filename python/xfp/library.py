@@ -34,8 +34,11 @@ def load() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
-        raise LibraryError(f"cannot load libxfp: {error}; set {VARIABLE} to the libxfp.so of xfp {abi.VERSION} that "
-                           "was built for this machine") from error
+        reason = str(error)
+        if os.path.exists(path) and reason.endswith("No such file or directory"):
+            reason = f"{path}: is not for this processor ({os.uname().machine}), or needs a library that is missing"
+        raise LibraryError(f"cannot load libxfp: {reason}; build it on this machine (make wheel), or set {VARIABLE} to "
+                           f"the libxfp.so of xfp {abi.VERSION} that was built for it") from error
     remedy = f"set {VARIABLE} to the libxfp.so of xfp {abi.VERSION}"
     _declare(library, abi.FUNCTIONS, f"{path}: is not libxfp {abi.VERSION}", remedy)
     version = library.xfp_version().decode()

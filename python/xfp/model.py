@@ -46,6 +46,8 @@ def load(path: str | os.PathLike[str], *, dtype: str | torch.dtype = "auto", mod
     for option in ("quantization_config", "load_in_4bit", "load_in_8bit", "state_dict", "config"):
         if option in options:
             raise UsageError(f"{option} does not apply: the weights of a bundle are quantized; leave it out")
+    if os.path.isdir(path):
+        raise UsageError(f"{os.fspath(path)}: is a folder; name the bundle in it, or open it with from_pretrained")
     with Bundle(path) as bundle, tempfile.TemporaryDirectory() as folder:
         write_files(bundle, folder)
         config = transformers.AutoConfig.from_pretrained(folder)

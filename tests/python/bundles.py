@@ -4,9 +4,11 @@
 import hashlib
 import os
 import re
+import signal
 import tarfile
 import tempfile
 import threading
+import time
 import unittest
 
 from common import GATE, HEAD, Q, WORDS, Case, bundle, path_of, random
@@ -131,11 +133,26 @@ class Contents(Case):
         self.assertLessEqual(seen[-1][0], seen[-1][1])
         self.assertEqual({total for _, total in seen}, {opened.info.file_bytes})
 
+        self.assertLess(opened.info.file_bytes - seen[-1][0], len(seen) * 4096 + 32768)
+
         def stop(_done, _total):
             raise KeyboardInterrupt
 
         with self.assertRaises(KeyboardInterrupt):
             opened.check(stop)
+
+    def test_interrupted_check(self):
+        """Ctrl-C in the middle of a check is not lost."""
+        opened = bundle()
+        for delay in range(20):
+            timer = threading.Timer(0.001 + delay * 0.0003, os.kill, (os.getpid(), signal.SIGINT))
+            with self.assertRaises(KeyboardInterrupt):
+                timer.start()
+                end = time.monotonic() + 30
+                while time.monotonic() < end:
+                    opened.check()
+            timer.join()
+        opened.check()
 
 
 class Damage(Case):
@@ -175,7 +192,7 @@ class Damage(Case):
         for size in (len(self.data) - 1, self.places["xfp.sum"][0], self.places["xfp.idx"][0] + 600, 8192, 600):
             self.bad("bad.xfp: .*(truncated|damaged|too short).*copy or convert it again", self.data[:size])
         at, size = self.places["xfp.idx"]
-        for byte in range(at, at + size, 7):  # a damaged index names something else, or nothing
+        for byte in range(at, at + size, 61):  # a damaged index names something else, or nothing
             damaged = self.data[:self.places["u/000002.idx"][0]]
             damaged[byte] ^= 255
             self.bad("bad.xfp: ", damaged)

@@ -17,7 +17,7 @@ import urllib.request
 import torch
 from common import Case, path_of, run
 from models import ids_of, load
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
 import xfp
 from xfp.__main__ import main
@@ -68,8 +68,21 @@ class Folders(Case):
     def test_refused(self):
         main(["folder", path_of("llama-tied.xfp"), self.folder])
         self.refused("dtype is torch.float64; use torch.float32", self.opened, dtype=torch.float64)
-        os.unlink(os.path.join(self.folder, "llama-tied.xfp"))
+        # of transformers, which does not pass the first one on
+        for kind, pattern, options in (
+                (TypeError, "load_in_4bit", {"load_in_4bit": True}),
+                (ValueError, "quantized with XfpConfig", {"quantization_config": BitsAndBytesConfig(load_in_4bit=True)}),
+                (xfp.UsageError, "device_map contains 'disk'", {"device_map": {"": "disk"}, "offload_folder": "none"})):
+            self.refused(pattern, self.opened, kind=kind, **options)
+        bundle = os.path.join(self.folder, "llama-tied.xfp")
+        with open(bundle, "rb") as file:
+            data = file.read()
+        os.unlink(bundle)
         self.refused("llama-tied.xfp: the bundle of this folder is missing; put it back", self.opened,
+                     kind=xfp.BadInputError)
+        with open(bundle, "wb") as file:
+            file.write(data[:len(data) // 2])
+        self.refused("llama-tied.xfp: truncated: the weights from model.* on are missing", self.opened,
                      kind=xfp.BadInputError)
         quantizer = XfpQuantizer(XfpConfig("a.xfp"))
         for bad in ({"": "disk"}, {"a": "cpu", "b": "cuda:0"}, "cuda"):

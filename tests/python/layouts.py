@@ -25,8 +25,7 @@ CUDA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../runtime/x
 ENUMS = {"xfp_status": {f"XFP_{name}": value for name, value in abi.STATUS.items()},
          "xfp_float": {f"XFP_{name}": value for name, value in abi.FLOAT.items()}}
 # Structs and functions that the package does not use.
-UNUSED = {"xfp_member_info", "xfp_team_borrow", "xfp_bundle_find_unit", "xfp_bundle_members", "xfp_bundle_member",
-          "xfp_bundle_check_member", "xfp_bundle_check_frames", "xfp_fail", "xfp_fail_args", "xfp_fail_errno",
+UNUSED = {"xfp_team_borrow", "xfp_bundle_find_unit", "xfp_bundle_check", "xfp_bundle_check_frames", "xfp_fail", "xfp_fail_args", "xfp_fail_errno",
           "xfp_no_memory", "xfp_no_memory_for", "xfp_context"}
 CONSTANTS = {f"XFP_{name}": (getattr(abi, name),) for name in ("CUDA_WORKSPACE", "CUDA_ALIGN")}
 FUNCTIONS = abi.FUNCTIONS | abi.CUDA_FUNCTIONS
@@ -114,7 +113,7 @@ def kind_of(used):
     """The same of a ctypes type."""
     if used is None:
         return None
-    pointer = used in (ctypes.c_void_p, ctypes.c_char_p) or hasattr(used, "contents") or used is abi.CheckProgress
+    pointer = used in (ctypes.c_void_p, ctypes.c_char_p) or hasattr(used, "contents")
     return "pointer" if pointer else ctypes.sizeof(used)
 
 

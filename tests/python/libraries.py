@@ -31,9 +31,15 @@ class Libraries(Case):
         """A library with the functions of libxfp, which do nothing."""
         text = "".join(f"void {name}(void) {{}}\n" for name in abi.FUNCTIONS if name not in ("xfp_version", missing))
         text += f'const char *xfp_version(void) {{ return "{version}"; }}\n'
-        subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-shared", "-fPIC", "-x", "c", "-", "-o", self.path],
-                       input=text, text=True, check=True)
-        return self.path
+        return self.compiled(text, self.path)
+
+    def compiled(self, text, path, *options):
+        source = os.path.join(self.folder.name, "source.c")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(text)
+        subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-shared", "-fPIC", source, *options, "-o", path],
+                       check=True)
+        return path
 
     def check(self, pattern, library):
         status, output = run(OPEN, XFP_LIBRARY=library)
@@ -46,13 +52,29 @@ class Libraries(Case):
     def test_missing(self):
         self.check("this copy of the package xfp contains no libxfp; install its wheel .*set XFP_LIBRARY", None)
         self.check("this copy of the package xfp contains no libxfp", "")
-        self.check("cannot load libxfp: .*none.so.*; set XFP_LIBRARY to the libxfp.so of xfp", "/none.so")
+        self.check("cannot load libxfp: .*none.so.*; build it on this machine .*set XFP_LIBRARY to the libxfp.so of xfp",
+                   "/none.so")
         with open(self.path, "w", encoding="ascii") as file:
             file.write("text")
-        self.check("cannot load libxfp: .*; set XFP_LIBRARY", self.path)
+        self.check("cannot load libxfp: .*set XFP_LIBRARY", self.path)
+
+    def test_other_machines(self):
+        """A libxfp for a newer libc, and one for another processor."""
+        names, libc = os.path.join(self.folder.name, "names"), os.path.join(self.folder.name, "libc.so")
+        with open(names, "w", encoding="ascii") as file:
+            file.write("GLIBC_2.999 { global: xfp_newer; };")
+        self.compiled("void xfp_newer(void) {}", libc, "-nostdlib", f"-Wl,--version-script={names},-soname,libc.so.6")
+        self.compiled("void xfp_newer(void); void xfp_version(void) { xfp_newer(); }", self.path, "-nostdlib", libc)
+        self.check("cannot load libxfp: .*GLIBC_2.999. not found .*; build it on this machine .*, or set XFP_LIBRARY",
+                   self.path)
+        with open(self.path, "r+b") as file:
+            file.seek(18)  # e_machine; no processor has this one
+            file.write(b"\xee\xee")
+        self.check(f"cannot load libxfp: {self.path}: is not for this processor .*; build it on this machine", self.path)
 
     def test_different(self):
-        self.check("libc.so.6: is not libxfp .*has no function xfp_version; set XFP_LIBRARY", "libc.so.6")
+        for library in ("libc.so.6", self.compiled("int other;", self.path)):
+            self.check(f"{library}: is not libxfp .*has no function xfp_.*; set XFP_LIBRARY", library)
         self.check(f"{self.path}: is libxfp 9.8.7, but this package needs {abi.VERSION}; set XFP_LIBRARY",
                    self.built("9.8.7"))
         self.check(f"{self.path}: is not libxfp .*has no function xfp_rows;", self.built(abi.VERSION, "xfp_rows"))
@@ -60,21 +82,31 @@ class Libraries(Case):
     def test_transformers(self):
         """xfp.load names the command that installs what is missing; nothing else needs it."""
         program = "import xfp\ntry:\n    xfp.load('a.xfp')\nexcept xfp.LibraryError as error:\n    print(error)"
-        command = r"pip install torch 'transformers>=5.20'"
 
-        def check(pattern):
+        def check(pattern, torch, transformers, program=program):
+            for name, text in (("torch", torch), ("transformers", transformers)):
+                self.module(f"{name}/__init__.py", text)
             path = os.pathsep.join([self.folder.name, os.environ["PYTHONPATH"]])
             status, output = run(program, PYTHONPATH=path)
             self.assertEqual(status, 0, output)
-            self.assertRegex(output, f"^{pattern}: {command}\n$")
+            self.assertRegex(output, f"{pattern}: pip install 'torch>=2.6' 'transformers>=5.20'\n")
 
-        for name, text in (("torch", ""), ("transformers", "raise ImportError('none here')")):
-            with open(os.path.join(self.folder.name, name + ".py"), "w", encoding="ascii") as file:
-                file.write(text)
-        check(r"xfp.load needs torch and transformers \(none here\)")
-        with open(os.path.join(self.folder.name, "transformers.py"), "w", encoding="ascii") as file:
-            file.write("__version__ = '5.19.3'")
-        check("xfp.load needs transformers 5.20 or newer, not 5.19.3")
+        missing = "raise ImportError('none here')"
+        torch, transformers = "__version__ = '2.15.0+cpu'", "__version__ = '5.24'"
+        check(r"^xfp.load needs torch and transformers \(none here\)", missing, transformers)
+        check(r"^xfp.load needs torch and transformers \(none here\)", torch, missing)
+        check("^xfp.load needs transformers 5.20 or newer, not 5.19.3", torch, "__version__ = '5.19.3'")
+        check("^xfp.load needs torch 2.6 or newer, not 2.5.1", "__version__ = '2.5.1'", transformers)
+        for name in ("quantizers/__init__.py", "quantizers/auto.py"):
+            self.module("transformers/" + name, "")
+        check("UserWarning: xfp needs transformers 5.20 or newer, not 4.57.0", torch, "__version__ = '4.57.0'",
+              "import xfp, transformers.quantizers.auto")
+
+    def module(self, name, text):
+        path = os.path.join(self.folder.name, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
 
 
 if __name__ == "__main__":
