@@ -523,6 +523,7 @@ EXTRA_DIST += \
 	tests/bench/feedback.py \
 	tests/bench/generate.py \
 	tests/bench/gguf_write.py \
+	tests/bench/llama.py \
 	tests/bench/llama_text.c \
 	tests/bench/calibrated-moe.py \
 	tests/bench/make-moe.py \

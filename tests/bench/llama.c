@@ -1,53 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * llama - weights per second of llama.cpp's Q4_K, Q3_K and Q2_K, and of v2c with as many bits, in one run.
+ * llama - weights per second of products with bundles, and with llama.cpp's types of as many bits an index, in one run.
  *
- *     GGML_CPU_LIBRARY=.../libggml-cpu.so llama [--mib 192] [--rounds 15] [--threads 2] [--batch 1]
- *           [--processor-time]
+ *     GGML_CPU_LIBRARY=.../libggml-cpu.so llama [--rounds 15] [--threads 2] [--vectors 1] [--rows 0] [--seed 1]
+ *           [--only NAME] [--processor-time] BUNDLE...
  *
- * Build llama.cpp's library yourself, for your machine (GGML_NATIVE=ON). It multiplies by a graph of its own, as its
- * engine does, with weights as in a file and in every other layout that it has for this machine; the fastest result
- * counts. Times include the preparation of activations, matrices are larger than typical caches, cases are measured in
- * turn, and medians are printed. --processor-time measures the processor time of all threads, for busy machines, best
- * with one thread.
+ * Each bundle gives a case: its largest unit. `make bench BENCH=products` (llama.py) makes such bundles. Build llama.cpp's
+ * library yourself, for your machine (GGML_NATIVE=ON). It multiplies by a graph of its own, as its engine does, with
+ * weights as in a file and in every other layout that it has for this machine; the fastest result counts.
+ *
+ * Both create their threads before the first measurement, and prepare activations within it. Before each one the
+ * program sleeps, so that it does not find the processor throttled, or memory busy, by another. Every round has another
+ * order, drawn from --seed. Medians are printed. --rows multiplies only by the first rows; --only measures the cases
+ * whose name begins with NAME. --processor-time measures that of all threads, for busy machines, best with one thread.
  */
 #include <dlfcn.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "base/dtype.h"
-#include "kernel-verify/threads.h"
-#include "kernels/common/instructions.h"
-#include "kernels/multiply/matvec.h"
+#include "runtime/xfp.h"
 #include "tests/bench/bench.h"
 
-#define COLS 4096
 #define XFP_GGML_F32 0
-#define MADE_ROWS 64 /* number of different rows; they are repeated */
-#define MAX_CASES 24
+#define MADE_ROWS 64 /* number of different rows of theirs; they are repeated */
+#define MAX_CASES 64
 #define MAX_ROUNDS 99
+#define PAUSE 30000000 /* nanoseconds */
 
-static size_t mib = 192;
-static unsigned rounds = 15, threads = 2, batch = 1;
+static size_t rounds = 15, threads = 2, vectors = 1, limit, seed = 1;
+static const char *only = "";
 static clockid_t timer = CLOCK_MONOTONIC;
-static uint64_t state = 1; /* of random numbers */
+static uint64_t state; /* of random numbers */
 
 /* ---- cases --------------------------------------------------------------------------------------- */
 
 struct bench_case {
-	char name[48];
-	unsigned bits; /* bits of one weight: compare Q4_K with k = 4 */
-	bool ours;
+	char name[64];
+	unsigned bits; /* an index: Q4_K is compared with k = 4 */
 	double true_bits, weights, seconds[MAX_ROUNDS], median;
 	void (*run)(struct bench_case *c);
-	void *graph; /* theirs */
-	struct xfp_matvec w;
+	void *graph;               /* theirs */
+	struct xfp_linear *linear; /* ours */
 };
 
 static struct bench_case cases[MAX_CASES];
 static unsigned count;
+static size_t rows, cols; /* of every matrix */
+
+/* A case that is measured: the caller fills in the rest. NULL if it is not in --only. */
+static struct bench_case *add(const char *name)
+{
+	struct bench_case *c = &cases[count];
+
+	if (count == MAX_CASES || strncmp(name, only, strlen(only)))
+		return NULL;
+	snprintf(c->name, sizeof c->name, "%s", name);
+	c->weights = (double)rows * (double)cols;
+	count++;
+	return c;
+}
 
 /* ---- llama.cpp ------------------------------------------------------------------------------------- */
 
@@ -70,6 +85,9 @@ static struct {
 	void (*ggml_build_forward_expand)(void *graph, void *node);
 	void *(*ggml_backend_cpu_init)(void);
 	void (*ggml_backend_cpu_set_n_threads)(void *backend, int threads);
+	void (*ggml_backend_cpu_set_threadpool)(void *backend, void *pool);
+	void (*ggml_threadpool_params_init)(void *parameters, int threads);
+	void *(*ggml_threadpool_new)(void *parameters);
 	void *(*ggml_backend_cpu_reg)(void);
 	void *(*ggml_backend_cpu_buffer_type)(void);
 	void *(*ggml_backend_reg_dev_get)(void *registry, size_t number);
@@ -101,6 +119,9 @@ static bool load(const char *path)
 	FUNCTION(ggml_build_forward_expand);
 	FUNCTION(ggml_backend_cpu_init);
 	FUNCTION(ggml_backend_cpu_set_n_threads);
+	FUNCTION(ggml_backend_cpu_set_threadpool);
+	FUNCTION(ggml_threadpool_params_init);
+	FUNCTION(ggml_threadpool_new);
 	FUNCTION(ggml_backend_cpu_reg);
 	FUNCTION(ggml_backend_cpu_buffer_type);
 	FUNCTION(ggml_backend_reg_dev_get);
@@ -120,39 +141,47 @@ static void run_theirs(struct bench_case *c)
 		bench_die(c->name, "failed");
 }
 
-static void add_theirs(const char *name, unsigned bits, int type, void *buffer_type, const float *made,
-		       const float *vectors)
+static void fill(void *tensor, int type, size_t row, const float *made)
 {
-	struct ggml_parameters parameters = { 1 << 20, NULL, true };
-	void *weights = bench_need(ggml.ggml_init(parameters)), *rest = bench_need(ggml.ggml_init(parameters)), *w, *x,
-	     *y;
-	size_t row = ggml.ggml_row_size(type, COLS), rows = (mib << 20) / row / MADE_ROWS * MADE_ROWS;
-	struct bench_case *c = &cases[count];
-	uint8_t *some = bench_need(malloc(MADE_ROWS * row)), *all;
+	uint8_t *some = bench_need(malloc(MADE_ROWS * row));
 
-	w = ggml.ggml_new_tensor_2d(weights, type, COLS, (int64_t)rows);
-	x = ggml.ggml_new_tensor_2d(rest, XFP_GGML_F32, COLS, batch);
-	y = ggml.ggml_mul_mat(rest, w, x);
-	if (!ggml.ggml_backend_alloc_ctx_tensors_from_buft(weights, buffer_type) ||
-	    !ggml.ggml_backend_alloc_ctx_tensors_from_buft(rest, ggml.ggml_backend_cpu_buffer_type()) ||
-	    !ggml.ggml_backend_supports_op(backend, y))
-		return;
-	c->graph = bench_need(ggml.ggml_new_graph(rest));
-	ggml.ggml_build_forward_expand(c->graph, y);
-	ggml.ggml_quantize_chunk(type, made, some, 0, MADE_ROWS, COLS, NULL);
-	all = bench_need(malloc(rows * row));
+	ggml.ggml_quantize_chunk(type, made, some, 0, MADE_ROWS, (int64_t)cols, NULL);
+	if (rows % MADE_ROWS)
+		bench_die("llama", "the number of rows is not a multiple of 64");
+	/* Other layouts are converted from the whole matrix. */
+	uint8_t *all = bench_need(malloc(rows * row));
 	for (size_t r = 0; r < rows; r += MADE_ROWS)
 		memcpy(all + r * row, some, MADE_ROWS * row);
-	ggml.ggml_backend_tensor_set(w, all, 0, rows * row);
+	ggml.ggml_backend_tensor_set(tensor, all, 0, rows * row);
 	free(all);
 	free(some);
-	ggml.ggml_backend_tensor_set(x, vectors, 0, (size_t)batch * COLS * sizeof *vectors);
-	snprintf(c->name, sizeof c->name, "%s %s", name, ggml.ggml_backend_buft_name(buffer_type));
+}
+
+static void add_theirs(const char *type_name, unsigned bits, int type, void *buffer_type, const float *made,
+		       const float *x)
+{
+	struct ggml_parameters parameters = { 1 << 20, NULL, true };
+	void *weights = bench_need(ggml.ggml_init(parameters)), *rest = bench_need(ggml.ggml_init(parameters)), *w, *in,
+	     *out;
+	size_t row = ggml.ggml_row_size(type, (int64_t)cols);
+	struct bench_case *c;
+	char name[64];
+
+	snprintf(name, sizeof name, "%s %s", type_name, ggml.ggml_backend_buft_name(buffer_type));
+	w = ggml.ggml_new_tensor_2d(weights, type, (int64_t)cols, (int64_t)rows);
+	in = ggml.ggml_new_tensor_2d(rest, XFP_GGML_F32, (int64_t)cols, (int64_t)vectors);
+	out = ggml.ggml_mul_mat(rest, w, in);
+	if (!ggml.ggml_backend_alloc_ctx_tensors_from_buft(weights, buffer_type) ||
+	    !ggml.ggml_backend_alloc_ctx_tensors_from_buft(rest, ggml.ggml_backend_cpu_buffer_type()) ||
+	    !ggml.ggml_backend_supports_op(backend, out) || !(c = add(name)))
+		return;
+	c->graph = bench_need(ggml.ggml_new_graph(rest));
+	ggml.ggml_build_forward_expand(c->graph, out);
+	fill(w, type, row, made);
+	ggml.ggml_backend_tensor_set(in, x, 0, vectors * cols * sizeof *x);
 	c->bits = bits;
-	c->true_bits = 8.0 * (double)row / COLS;
-	c->weights = (double)rows * COLS;
+	c->true_bits = 8.0 * (double)row / (double)cols;
 	c->run = run_theirs;
-	count++;
 }
 
 static int type_named(const char *name)
@@ -166,200 +195,225 @@ static int type_named(const char *name)
 	bench_die(name, "is missing in the library");
 }
 
-static void add_all_theirs(const float *made, const float *vectors)
+static void add_all_theirs(const float *made, const float *x)
 {
-	static const char *const names[] = { "q4_K", "q3_K", "q2_K" };
+	static const char *const names[] = { "q2_K", "q3_K", "q4_K", "q5_K", "q6_K" };
 	void *registry = ggml.ggml_backend_cpu_reg(), *device = ggml.ggml_backend_reg_dev_get(registry, 0);
 	void **(*extra)(void *device);
 	void **others;
+	union {
+		char bytes[4096]; /* larger than its parameters of a pool */
+		max_align_t aligned;
+	} parameters;
 
 	*(void **)&extra = ggml.ggml_backend_reg_get_proc_address(registry, "ggml_backend_dev_get_extra_bufts");
 	backend = bench_need(ggml.ggml_backend_cpu_init());
 	ggml.ggml_backend_cpu_set_n_threads(backend, (int)threads);
-	for (unsigned i = 0; i < 3; i++) {
-		int type = type_named(names[i]);
+	ggml.ggml_threadpool_params_init(&parameters, (int)threads);
+	ggml.ggml_backend_cpu_set_threadpool(backend, bench_need(ggml.ggml_threadpool_new(&parameters)));
+	for (unsigned k = 2; k <= 6; k++) {
+		const char *name = names[k - 2];
+		int type = type_named(name);
 
-		add_theirs(names[i], 4 - i, type, ggml.ggml_backend_cpu_buffer_type(), made, vectors);
+		add_theirs(name, k, type, ggml.ggml_backend_cpu_buffer_type(), made, x);
 		others = extra ? extra(device) : NULL;
 		for (; others && *others; others++)
-			add_theirs(names[i], 4 - i, type, *others, made, vectors);
+			add_theirs(name, k, type, *others, made, x);
 	}
 }
 
 /* ---- ours -------------------------------------------------------------------------------------------- */
 
-static const float *our_vectors;
-static void *prepared;
-static struct xfp_matvec_x x;
-static float *y;
-
-static void multiply(const struct xfp_row_range *range)
-{
-	struct bench_case *c = range->context;
-
-	if (!xfp_matvec_rows(&c->w, &x, range->first, range->rows, false, y + range->first, c->w.rows))
-		abort();
-}
+static struct xfp_team *team;
+static struct xfp_input input;
+static struct xfp_output output;
 
 static void run_ours(struct bench_case *c)
 {
-	xfp_matvec_x_init(&x, c->w.k, COLS, batch, XFP_F32, our_vectors, COLS, NULL, prepared);
-	xfp_each_range(threads, c->w.rows, multiply, c);
+	struct xfp_error err;
+
+	if (xfp_multiply(team, c->linear, 0, vectors, &input, &output, &err))
+		bench_die(c->name, err.text);
 }
 
-/* Add this many outliers to each row, evenly over the columns. */
-static void add_outliers(struct xfp_matvec *w, uint32_t a_row)
+static struct xfp_bundle *open_bundle(const char *path, uint32_t *largest, struct xfp_unit_info *unit)
 {
-	uint32_t all = (uint32_t)w->rows * a_row, *pointer = bench_need(malloc((w->rows + 1) * sizeof *pointer));
-	uint16_t *column = bench_need(malloc(all * sizeof *column)),
-		 *residual = bench_need(malloc(all * sizeof *residual));
+	struct xfp_bundle_info all;
+	struct xfp_bundle *bundle;
+	struct xfp_unit_info info;
+	struct xfp_error err;
 
-	for (uint32_t r = 0; r <= w->rows; r++)
-		pointer[r] = r * a_row;
-	for (uint32_t i = 0; i < all; i++) {
-		column[i] = (uint16_t)(i % a_row * (COLS / a_row) + bench_random(&state) % (COLS / a_row));
-		residual[i] = (uint16_t)(0x3000 | (bench_random(&state) & 0x83ff));
-	}
-	w->outliers = (struct xfp_outlier_rows){ .row = (const uint8_t *)pointer,
-						 .column = (const uint8_t *)column,
-						 .residual = (const uint8_t *)residual,
-						 .rows = w->rows,
-						 .cols = COLS,
-						 .count = all };
+	if (xfp_bundle_open(path, &bundle, &err))
+		bench_die("llama", err.text);
+	xfp_bundle_describe(bundle, &all);
+	*unit = (struct xfp_unit_info){ .weights = 0 };
+	for (uint32_t i = 0; xfp_bundle_unit(bundle, i, &info); i++)
+		if (info.k && info.weights > unit->weights) {
+			*unit = info;
+			*largest = i;
+		}
+	if (!unit->weights)
+		bench_die(path, "has no unit with a codebook");
+	return bundle;
 }
 
-static void add_ours(unsigned k, uint32_t outliers, const uint8_t *matrix)
+static void add_ours(struct xfp_bundle *bundle, uint32_t number, const struct xfp_unit_info *unit)
 {
-	struct bench_case *c = &cases[count++];
-	size_t row = xfp_matvec_row_bytes(XFP_MATVEC_V2C, k, COLS), rows = (mib << 20) / row, groups = rows * COLS / 32;
-	uint8_t *byte = bench_need(malloc(groups + rows)),
-		*tables = bench_need(aligned_alloc(64, xfp_matvec_tables_bytes(k)));
-	uint16_t entry[8 * 16], ratio[32];
+	const struct xfp_slice slice = { .rows = rows };
+	struct bench_case *c;
+	struct xfp_error err;
+	char name[64], outliers[32] = "";
 
-	for (unsigned i = 0; i < 8u << k; i++)
-		entry[i] = (uint16_t)(0x3000 | (bench_random(&state) & 0x83ff));
-	for (unsigned i = 0; i < 32; i++)
-		ratio[i] = (uint16_t)(0x3000 | (bench_random(&state) & 0x3ff));
-	xfp_matvec_tables(k, 8, entry, ratio, tables);
-	for (size_t i = 0; i < groups; i++)
-		byte[i] = (uint8_t)(bench_random(&state) >> 20);
-	memset(byte + groups, 20, rows);
-	c->w = (struct xfp_matvec){ .mode = XFP_MATVEC_V2C,
-				    .k = k,
-				    .group = 5,
-				    .rows = rows,
-				    .cols = COLS,
-				    .unit = 1,
-				    .index = matrix,
-				    .byte = byte,
-				    .row = byte + groups,
-				    .tables = tables };
-	xfp_matvec_set_row_layout(&c->w);
-	if (outliers)
-		add_outliers(&c->w, outliers);
-	snprintf(c->name, sizeof c->name, outliers ? "v2c k=%u, %u outliers a row" : "v2c k=%u", k, outliers);
-	c->bits = k;
-	c->ours = true;
-	c->true_bits = 8.0 * ((double)row + COLS / 32 + 1 + 4.0 * outliers) / COLS;
-	c->weights = (double)rows * COLS;
+	if (unit->cols != cols || unit->rows < rows)
+		bench_die(unit->name, "has another shape than that of the first bundle");
+	if (unit->outliers)
+		snprintf(outliers, sizeof outliers, ", %.1f outliers a row",
+			 (double)unit->outliers / (double)unit->rows / unit->experts);
+	snprintf(name, sizeof name, "%s k=%u%s", unit->mode_name, unit->k, outliers);
+	if (!(c = add(name)))
+		return;
+	if (xfp_linear_open(bundle, number, &slice, &c->linear, &err))
+		bench_die(c->name, err.text);
+	c->bits = unit->k;
+	c->true_bits = 8.0 * (double)unit->bytes / (double)unit->weights;
 	c->run = run_ours;
 }
 
-static void add_all_ours(const float *vectors)
-{
-	uint64_t *matrix = bench_need(malloc((mib << 20) + 8192));
+/* ---- the program --------------------------------------------------------------------------------------- */
 
-	for (size_t i = 0; i < (mib << 20) / 8 + 1024; i++)
-		matrix[i] = bench_random(&state);
-	our_vectors = vectors;
-	prepared = bench_need(aligned_alloc(
-		64, (xfp_matvec_x_bytes(2, COLS, batch) + xfp_matvec_x_bytes(3, COLS, batch) + 63) / 64 * 64));
-	y = bench_need(malloc((mib << 20) / (COLS / 4) * batch * sizeof *y));
-	for (unsigned k = 4; k >= 2; k--) {
-		add_ours(k, 0, (const uint8_t *)matrix);
-		add_ours(k, 12, (const uint8_t *)matrix); /* 0.3 % */
-	}
+static float *random_vectors(size_t number)
+{
+	float *x = bench_need(malloc(number * cols * sizeof *x));
+
+	for (size_t i = 0; i < number * cols; i++)
+		x[i] = (float)((double)(int64_t)bench_random(&state) + (double)(int64_t)bench_random(&state) +
+			       (double)(int64_t)bench_random(&state)) *
+		       0x1p-63f;
+	return x;
 }
 
-/* ---- the program --------------------------------------------------------------------------------------- */
+static void add_cases(char **bundles, bool theirs)
+{
+	struct xfp_unit_info unit;
+	struct xfp_bundle *bundle;
+	struct xfp_error err;
+	float *x;
+
+	if (xfp_team_start((unsigned)threads, &team, &err))
+		bench_die("llama", err.text);
+	for (size_t i = 0; bundles[i]; i++) {
+		uint32_t number = 0;
+
+		bundle = open_bundle(bundles[i], &number, &unit);
+		if (!cols) {
+			cols = unit.cols;
+			rows = (limit && limit < unit.rows ? limit : unit.rows) / MADE_ROWS * MADE_ROWS;
+		}
+		add_ours(bundle, number, &unit);
+	}
+	x = random_vectors(vectors);
+	input = (struct xfp_input){ x, XFP_FLOAT32, vectors, cols };
+	output = (struct xfp_output){ bench_need(malloc(vectors * rows * sizeof(float))), XFP_FLOAT32, vectors, rows };
+	if (theirs)
+		add_all_theirs(random_vectors(MADE_ROWS), x);
+}
+
+static void measure(struct bench_case *c, size_t round)
+{
+	const struct timespec pause = { 0, PAUSE };
+	double start;
+
+	nanosleep(&pause, NULL);
+	start = bench_seconds(timer);
+	c->run(c);
+	c->seconds[round] = bench_seconds(timer) - start;
+}
+
+static void measure_all(void)
+{
+	unsigned order[MAX_CASES];
+
+	for (unsigned i = 0; i < count; i++)
+		order[i] = i;
+	for (size_t round = 0; round <= rounds; round++) { /* the first warms up */
+		for (unsigned i = count; i > 1; i--) {
+			const unsigned j = (unsigned)(bench_random(&state) % i), other = order[j];
+
+			order[j] = order[i - 1];
+			order[i - 1] = other;
+		}
+		for (unsigned i = 0; i < count; i++)
+			measure(&cases[order[i]], round ? round - 1 : 0);
+	}
+	for (unsigned i = 0; i < count; i++)
+		cases[i].median = bench_median(cases[i].seconds, rounds);
+}
 
 static double rate(const struct bench_case *c)
 {
 	return c->weights / c->median * 1e-9;
 }
 
-static void tell(void)
+static void print_all(void)
 {
-	for (unsigned i = 0; i < count; i++)
-		cases[i].median = bench_median(cases[i].seconds, rounds);
 	for (unsigned i = 0; i < count; i++) {
 		const struct bench_case *c = &cases[i], *best = NULL;
 
-		for (unsigned j = 0; c->ours && j < count; j++)
-			if (!cases[j].ours && cases[j].bits == c->bits && (!best || rate(&cases[j]) > rate(best)))
+		for (unsigned j = 0; c->linear && j < count; j++)
+			if (!cases[j].linear && cases[j].bits == c->bits && (!best || rate(&cases[j]) > rate(best)))
 				best = &cases[j];
-		printf("%-28s %5.3f bits %7.2f G weights/s %6.2f GB/s", c->name, c->true_bits, rate(c),
+		printf("%-30s %5.3f bits %8.3f G weights/s %7.2f GB/s", c->name, c->true_bits, rate(c),
 		       rate(c) * c->true_bits / 8);
 		if (best)
-			printf("   %.2f x %s", rate(c) / rate(best), best->name);
+			printf("   %.2f of %s", rate(c) / rate(best), best->name);
 		putchar('\n');
 	}
 }
 
-PROGRAM("llama")
+static bool parse(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "mib", 1, 0, 'm' },   { "rounds", 1, 0, 'r' },         { "threads", 1, 0, 't' },
-		{ "batch", 1, 0, 'b' }, { "processor-time", 0, 0, 'p' }, { 0, 0, 0, 0 }
-	};
-	const char *path = getenv("GGML_CPU_LIBRARY");
-	float *made, *vectors;
+	static const struct option options[] = { { "rounds", 1, 0, 'r' },         { "threads", 1, 0, 't' },
+						 { "vectors", 1, 0, 'v' },        { "rows", 1, 0, 'n' },
+						 { "seed", 1, 0, 's' },           { "only", 1, 0, 'o' },
+						 { "processor-time", 0, 0, 'p' }, { 0, 0, 0, 0 } };
+	static const char letters[] = "rtvns";
+	static size_t *const values[] = { &rounds, &threads, &vectors, &limit, &seed };
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		unsigned number;
+		const char *at = strchr(letters, option);
 
-		if (option == 'p') {
+		if (option == 'p')
 			timer = CLOCK_PROCESS_CPUTIME_ID;
-			continue;
-		}
-		number = option == '?' ? 0 : (unsigned)strtoul(optarg, NULL, 10);
+		else if (option == 'o')
+			only = optarg;
+		else if (!at || !(*values[at - letters] = strtoul(optarg, NULL, 10)))
+			return false;
+	}
+	return rounds <= MAX_ROUNDS && argv[optind];
+}
 
-		if (!number || (option == 'r' && number > MAX_ROUNDS) || (option == 'b' && number > XFP_MAX_BATCH)) {
-			fprintf(stderr, "llama: see the head of tests/bench/llama.c\n");
-			return 2;
-		}
-		*(option == 'r' ? &rounds : option == 't' ? &threads : &batch) = option == 'm' ? batch : number;
-		mib = option == 'm' ? number : mib;
-	}
-	if (!path || !*path) {
-		printf("llama: skipped: GGML_CPU_LIBRARY names no libggml-cpu.so\n");
-		return 0;
-	}
-	if (!load(path)) {
-		printf("llama: skipped: %s lacks what is needed of llama.cpp\n", path);
-		return 0;
-	}
-	made = bench_need(malloc(MADE_ROWS * COLS * sizeof *made));
-	vectors = bench_need(malloc((size_t)batch * COLS * sizeof *vectors));
-	for (size_t i = 0; i < MADE_ROWS * COLS; i++)
-		made[i] = (float)((double)(int64_t)bench_random(&state) + (double)(int64_t)bench_random(&state) +
-				  (double)(int64_t)bench_random(&state)) *
-			  0x1p-63f;
-	for (size_t i = 0; i < (size_t)batch * COLS; i++)
-		vectors[i] = (float)(int64_t)bench_random(&state) * 0x1p-63f;
-	add_all_theirs(made, vectors);
-	add_all_ours(vectors);
-	for (unsigned round = 0; round <= rounds; round++) /* the first warms up */
-		for (unsigned i = 0; i < count; i++) {
-			double start = bench_seconds(timer);
+PROGRAM("llama")
+{
+	const char *path = getenv("GGML_CPU_LIBRARY");
+	bool theirs = path && *path;
 
-			cases[i].run(&cases[i]);
-			cases[i].seconds[round ? round - 1 : 0] = bench_seconds(timer) - start;
-		}
-	printf("%s, %zu MiB, %d columns, M = %u, %u threads, median of %u%s\n",
-	       xfp_instruction_set_name(xfp_instruction_set()), mib, COLS, batch, threads, rounds,
-	       timer == CLOCK_MONOTONIC ? "" : ", processor time");
-	tell();
+	if (!parse(argc, argv)) {
+		fprintf(stderr, "llama: see the head of tests/bench/llama.c\n");
+		return 2;
+	}
+	if (!theirs) {
+		printf("llama.cpp is skipped: GGML_CPU_LIBRARY names no libggml-cpu.so\n");
+	} else if (!load(path)) {
+		printf("llama.cpp is skipped: %s lacks what is needed of it\n", path);
+		theirs = false;
+	}
+	state = seed;
+	add_cases(argv + optind, theirs);
+	measure_all();
+	printf("%s, %zu x %zu weights, %zu vectors, %zu threads, median of %zu%s, order of seed %zu\n",
+	       xfp_instructions(), rows, cols, vectors, threads, rounds,
+	       timer == CLOCK_MONOTONIC ? "" : ", processor time", seed);
+	print_all();
 	return 0;
 }

@@ -120,9 +120,12 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	[[ $output == *speeed* ]]
 }
 
-@test "llama.cpp's kernels are skipped, with the reason, if its library is missing" {
-	run -0 env -u GGML_CPU_LIBRARY "$XFP_TEST_TOOLS/bench/llama"
-	[ "$output" = "llama: skipped: GGML_CPU_LIBRARY names no libggml-cpu.so" ]
-	run -0 env GGML_CPU_LIBRARY=missing.so "$XFP_TEST_TOOLS/bench/llama"
-	[[ $output == *"llama: skipped: missing.so lacks what is needed of llama.cpp" ]]
+@test "run: products, and llama.cpp is skipped if its library is missing" {
+	unset GGML_CPU_LIBRARY
+	run -0 bench products
+	echo "$output"
+	[ "$(grep -c '^llama.cpp is skipped: GGML_CPU_LIBRARY names no libggml-cpu.so$' <<<"$output")" -ge 5 ]
+	[[ $output == *"v2c k=4 "*" G weights/s "* && $output == *"v2c k=4, "*" outliers a row "* ]]
+	GGML_CPU_LIBRARY=missing.so run -0 bench products
+	[[ $output == *"llama.cpp is skipped: missing.so lacks what is needed of it"* ]]
 }
