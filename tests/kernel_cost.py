@@ -14,8 +14,8 @@ without that llvm-mca only instructions and bytes. Status 77, after a line with 
 
 The loop is the one with most multiply-adds among those that contain no loop and no branch but exits. It processes whole
 chunks of 16 lanes, so that the number of its weights is that of its multiply-adds, rounded down to chunks: groups may
-need a few more for their scales. Not in the table: products of several vectors with the f32 sets, which process one slot
-of a chunk at a time, and few others with loops within the loop.
+need a few more for their scales. Not in the table: products of several vectors with the f32 sets, which process one
+slot of a chunk at a time, and few others with loops within the loop.
 """
 import argparse
 import csv
@@ -31,8 +31,8 @@ COMPILER, OPTIONS, LLVM = "gcc 12.2", "-g -O2", "19.1"
 SLACK = 1.02
 
 # For each set: its object, vectors at a time, the multiply-adds of 64 weights and one vector, their name, and the
-# processors to simulate. With bytes, a weight and an activation have two bytes each; the product of the low ones is left
-# out. With words, sums are of pairs.
+# processors to simulate. With bytes, a weight and an activation have two bytes each; the product of the low ones is
+# left out. With words, sums are of pairs.
 SETS = {
     "vbmi": ("vbmi_la-matvec_vbmi", (1, 2), 3, r"vpdpbusd", ("znver4", "icelake-server", "sapphirerapids")),
     "words": ("vbmi_la-matvec_words", (4, 8), 2, r"vpdpwssd", ("znver4", "icelake-server", "sapphirerapids")),

@@ -5,9 +5,9 @@
  *     GGML_CPU_LIBRARY=.../libggml-cpu.so llama [--rounds 15] [--threads 2] [--vectors 1] [--rows 0] [--seed 1]
  *           [--only NAME] [--processor-time] BUNDLE...
  *
- * Each bundle gives a case: its largest unit. `make bench BENCH=products` (llama.py) makes such bundles. Build llama.cpp's
- * library yourself, for your machine (GGML_NATIVE=ON). It multiplies by a graph of its own, as its engine does, with
- * weights as in a file and in every other layout that it has for this machine; the fastest result counts.
+ * Each bundle gives a case: its largest unit. `make bench BENCH=products` (llama.py) makes such bundles. Build
+ * llama.cpp's library yourself, for your machine (GGML_NATIVE=ON). It multiplies by a graph of its own, as its engine 
+ * does, with weights as in a file and in every other layout that it has for this machine; the fastest result counts.
  *
  * Both create their threads before the first measurement, and prepare activations within it. Before each one the
  * program sleeps, so that it does not find the processor throttled, or memory busy, by another. Every round has another
