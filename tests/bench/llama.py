@@ -19,8 +19,8 @@ def bundles(bench, options):
         for k in (4,) if bench.quick else range(2, 7):
             path = bench.path(f"k{k}{name}.xfp")
             bench.fresh()
-            bench.convert(model, options.jobs, "--mode", "v2c", "--bits", str(k), "--on-miss", "best", "--balance", "0",
-                          *outliers)
+            bench.convert(model, options.jobs, "--mode", "v2c", "--bits", str(k), "--group-size", "32", "--balance", "0",
+                          "--on-miss", "best", *outliers)
             os.rename(bench.path("out.xfp"), path)
             yield path
 
