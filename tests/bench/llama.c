@@ -6,8 +6,9 @@
  *           [--only NAME] [--processor-time] BUNDLE...
  *
  * Each bundle gives a case: its largest unit. `make bench BENCH=products` (llama.py) makes such bundles. Build
- * llama.cpp's library yourself, for your machine (GGML_NATIVE=ON). It multiplies by a graph of its own, as its engine 
- * does, with weights as in a file and in every other layout that it has for this machine; the fastest result counts.
+ * llama.cpp's library yourself, for your machine: GGML_NATIVE=ON, or without AMX if the system does not allow it. It
+ * multiplies by a graph of its own, as its engine does, with weights as in a file and in every other layout that it has
+ * for this machine; the fastest result counts.
  *
  * Both create their threads before the first measurement, and prepare activations within it. Before each one the
  * program sleeps, so that it does not find the processor throttled, or memory busy, by another. Every round has another

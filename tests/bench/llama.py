@@ -8,7 +8,7 @@ import os
 
 from common import note, timed
 
-OUTLIERS = {"": ["--outlier-sigma", "none"], "-outliers": ["--outlier-sigma", "3"]}
+OUTLIERS = {"": ["--outlier-sigma", "none"], "-outliers": ["--outlier-sigma", "3", "--outlier-cap", "0.003"]}
 VECTORS = {1: 0, 2: 0, 8: 0, 32: 8192, 512: 2048}  # and the rows to multiply by; 0: all
 
 
