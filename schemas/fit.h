@@ -20,6 +20,9 @@
  *   /row-NAME       uint8 [R] bytes of rows
  *   /index-NAME     uint8 [R * xfp_index_row_bytes(cols, k)] packed indices
  *   /residual-NAME  uint16 [outliers] fp16 residuals, by matrix, row and column
+ *
+ * Codes of candidates that are not chosen stay until the fit is removed (`--drop-cache`: once the unit is packed), so
+ * that another floor, or another round of a goal, chooses them without the inputs, which have been removed by then.
  */
 #ifndef XFP_FIT_H
 #define XFP_FIT_H
