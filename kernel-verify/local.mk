@@ -62,8 +62,9 @@ if CUDA
 kernel_verify_sources += kernel-verify/cuda/code.c
 device_code = kernel-verify/cuda/code.$(OBJEXT)
 $(device_code): $(measure_source:.cu=.fatbin)
+# libxfp-cuda is loaded at run time.
+xfp_kernel_verify_LDFLAGS = $(AM_LDFLAGS) -R $(libdir)
 else
 kernel_verify_sources += kernel-verify/cuda/no_code.c
 endif
 xfp_kernel_verify_LDADD = $(kernel_verify_libs)
-xfp_kernel_verify_LDFLAGS = $(AM_LDFLAGS) -R $(libdir)
