@@ -613,6 +613,7 @@ EXTRA_DIST += \
 	tests/python/folders.py \
 	tests/python/layouts.py \
 	tests/python/libraries.py \
+	tests/python/make-bundles \
 	tests/python/models.py \
 	tests/python/operators.py \
 	tests/python/products.py \

@@ -67,7 +67,7 @@ def need_transformers() -> None:
     try:
         import torch  # noqa: F401
         import transformers  # noqa: F401
-    except ImportError as error:
+    except (ImportError, OSError, ValueError) as error:  # torch raises the others where its CUDA libraries are missing
         raise LibraryError(f"xfp.load needs torch and transformers ({error}): {INSTALL}") from error
     for name in OLDEST:
         wrong = too_old(name)

@@ -1,26 +1,14 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# The Python package, with the installed libxfp. tests/python/ has the tests, here are their bundles.
+# The Python package, with the installed libxfp. tests/python/ has the tests and make-bundles.
 
 load helpers
 
 setup_file() {
 	[ "${XFP_TEST_SANITIZERS:-no}" = no ] || return 0
 	cd "$BATS_FILE_TMPDIR" || return 1
-	make_model model
-	xfp convert model -o v2.xfp -q
-	by_default
-	xfp convert model -o v2a.xfp -q --mode v2a
-	xfp convert model -o auto.xfp -q
-	xfp convert model -o kept.xfp -q --lm-head keep --format embedding=keep
-	for bundle in v2 v2a auto kept; do
-		xfp unpack $bundle.xfp -o $bundle
-	done
-	"$PYTHON" "$srcdir/tests/families.py" make llama-tied tied
-	xfp convert tied -o tied.xfp -q
-	"$PYTHON" "$srcdir/tests/families.py" make phi3 fused
-	xfp convert fused -o fused.xfp -q
+	"$srcdir/tests/python/make-bundles" "$XFP_TEST_TOOLS/make-checkpoint"
 }
 
 setup() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the tests of python/xfp. tests/cli/python.bats makes the bundles, in $XFP_TEST_BUNDLES."""
+"""Shared by the tests of python/xfp. tests/python/make-bundles makes the bundles, in $XFP_TEST_BUNDLES."""
 import os
 import subprocess
 import sys
