@@ -603,6 +603,7 @@ EXTRA_DIST += \
 	tests/older/untied.xfp.gz \
 	tests/oracle_cosine.py \
 	tests/oracle_fit.py \
+	tests/packages \
 	tests/packed_compressed.py \
 	tests/packed_exl2.py \
 	tests/packed_numbers.py \

@@ -86,8 +86,10 @@ python_test() { # NAME ARGUMENT...
 	python_test operators
 }
 
-@test "python: the package has the version of the tools, which ignore its variable" {
-	[ "$(xfp --version | sed 's/.* //;1q')" = "$("$PYTHON" -c 'import xfp; print(xfp.__version__)')" ]
+@test "python: packages have the version of the tools, which ignore the variable" {
+	version=$(xfp --version | sed 's/.* //;1q')
+	[ "$version" = "$("$PYTHON" -c 'import xfp; print(xfp.__version__)')" ]
+	[[ $(head -n1 "$srcdir/debian/changelog") == "xfp ($version) "* ]]
 	xfp info "$BATS_FILE_TMPDIR/auto.xfp" >printed 2>errors
 	[ ! -s errors ] || { cat errors; return 1; }
 }
