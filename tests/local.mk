@@ -431,6 +431,7 @@ EXTRA_DIST += \
 	tests/cuda/on_device_run.py \
 	tests/cuda/on_device_steps.py \
 	tests/cuda/on_device_table.py \
+	tests/cuda/on_device_torch.py \
 	tests/on-device
 # The longest tests first: make starts tests in this order, and a long one that began last would leave the other
 # processors idle at the end.
@@ -618,7 +619,9 @@ EXTRA_DIST += \
 	tests/python/models.py \
 	tests/python/operators.py \
 	tests/python/products.py \
+	tests/python/stand_in.py \
 	tests/python/threads.py \
+	tests/python/torch_devices.py \
 	tests/read_bundle.py \
 	tests/rooms.py \
 	tests/run-tap \

@@ -172,16 +172,18 @@ class Bundle:
         """
         bundle = self._handle()
         shape: tuple[int, ...]
+        matrices = range(0)
         if role is not None or self._roles(name):
             number = self._unit_number(name, role)
             unit = self.units[number]
             opening, role, shape = self._library.xfp_linear_open, unit.role, (unit.rows, unit.cols)
+            matrices = range(unit.first_matrix, unit.first_matrix + unit.experts)
         else:
             number = self._number(self._library.xfp_bundle_find_tensor, name, "tensor")
             opening, shape = self._library.xfp_linear_open_tensor, self.tensors[number].shape
         part = None if slice is None else _to_slice(slice, shape, f"{self._name}: {name}")
         handle = Handle(opening, self._library.xfp_linear_close, bundle.pointer, number, part, needs=bundle)
-        return Linear(handle, Source(bundle, opening is self._library.xfp_linear_open_tensor, number, part), name, role)
+        return Linear(handle, Source(bundle, not matrices, number, part, matrices), name, role)
 
     def dequantize(self, name: str, role: str | None = None, *, expert: int | None = None, rows: Range | None = None,
                    out: NDArray | None = None, dtype: str | None = None) -> NDArray:

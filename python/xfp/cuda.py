@@ -163,6 +163,7 @@ class DeviceLinear:
     name, role, experts, shape: as in Linear.
     bytes: device memory.
     kernel: name of the kernel that multiplies one vector.
+    listed: whether multiply_experts works: the indices of all experts have the same number of bits.
     """
 
     def __init__(self, source: linear.Linear, queue: Queue) -> None:
@@ -173,7 +174,7 @@ class DeviceLinear:
         """
         self._library, device = library.load_cuda(), queue.device
         self.name, self.role, self.experts, self.shape = source.name, source.role, source.experts, source.shape
-        bundle, tensor, *part = source.source
+        bundle, tensor, *part, matrices = source.source
         suffix, size, found = "_tensor" if tensor else "", ctypes.c_uint64(), abi.CudaLinearInfo()
         library.call(getattr(self._library, f"xfp_cuda_linear_bytes{suffix}"), bundle.pointer, *part,
                      ctypes.byref(size))
@@ -185,6 +186,9 @@ class DeviceLinear:
                 opened.pointer, bundle.pointer, *part, _address(memory), size, queue.stream, needs=(opened, memory))
         self.device = device
         self._library.xfp_cuda_linear_describe(self._handle.pointer, ctypes.byref(found))
+        matrix = abi.MatrixInfo()
+        self.listed = len({matrix.k for number in matrices if library.load().xfp_bundle_matrix(
+            bundle.pointer, number, ctypes.byref(matrix))}) <= 1
         self.bytes: int = found.bytes
         self.kernel: str = found.kernel.decode()
 
@@ -226,8 +230,8 @@ class DeviceLinear:
 
         Raises UsageError as prepare, or if the prepared vectors do not fit W; FailedError if the driver failed.
         """
-        outputs = self._vectors(out, "out", self.shape[0], out_dtype, output=True)
         x = x if isinstance(x, Prepared) else self.prepare(x, queue, dtype=dtype)
+        outputs = self._vectors(out, "out", self.shape[0], out_dtype, output=True)
         if outputs.count != x.struct.count:
             raise UsageError(f"out has {outputs.count} vectors, but x has {x.struct.count}")
         number = library.below(self.experts, expert, f"{self.name}: expert")
@@ -243,13 +247,13 @@ class DeviceLinear:
         products: on the device, contiguous, [count, 4] of f32: products(...).view(numpy.float32).reshape(-1, 4).
         x, out, dtype, out_dtype: as for multiply; out is [outputs, rows].
 
-        Raises as multiply; UsageError also if the experts have indices of different numbers of bits.
+        Raises as multiply; UsageError also if not `listed`: multiply by one expert at a time.
         """
         found = self._vectors(products, "products", 4, "f32")
         if found.stride != 4:
             raise UsageError("products is not contiguous; pass a copy of it")
-        outputs = self._vectors(out, "out", self.shape[0], out_dtype, output=True)
         x = x if isinstance(x, Prepared) else self.prepare(x, queue, dtype=dtype)
+        outputs = self._vectors(out, "out", self.shape[0], out_dtype, output=True)
         return self._launch("xfp_cuda_multiply_experts", found.address, found.count, x, outputs, queue, out)
 
     def _launch(self, name: str, first: int, count: int, x: Prepared, y: Vectors, queue: Queue, out: Any) -> Any:

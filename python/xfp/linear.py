@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -62,6 +63,7 @@ class Source(NamedTuple):
     tensor: bool  # whether `number` is that of a tensor, not of a unit
     number: int
     slice: abi.Slice | None
+    matrices: range  # of a unit
 
 
 class Linear:
@@ -79,6 +81,7 @@ class Linear:
         self._library = library.load()
         self._library.xfp_linear_describe(handle.pointer, ctypes.byref(found))
         self.handle, self.source = handle, source
+        self.uploads: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # by device, for torch
         self.name, self.role = name, role
         self.experts: int = found.experts
         self.shape: tuple[int, int] = (found.rows, found.cols)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 TORCH = {"BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2"}
 
 
-def load(path: str | os.PathLike[str], *, dtype: str | torch.dtype = "auto", model_class: Any = None,
-         **options: Any) -> tuple[Any, Any]:
+def load(path: str | os.PathLike[str], *, dtype: str | torch.dtype = "auto",
+         device: str | torch.device | None = None, model_class: Any = None, **options: Any) -> tuple[Any, Any]:
     """Open a bundle as a transformers model. Returns the model and its tokenizer, or None if the bundle has none.
 
         model, tokenizer = xfp.load("model.xfp")
@@ -28,19 +28,23 @@ def load(path: str | os.PathLike[str], *, dtype: str | torch.dtype = "auto", mod
         print(tokenizer.decode(model.generate(**ids, max_new_tokens=50)[0]))
 
     Matrices stay in the mapped file and are multiplied from there; everything else is as in transformers. The model
-    can be neither saved nor trained.
+    can be neither saved nor trained. On a CUDA device matrices are uploaded, but for embeddings; model.to(device) moves
+    them later.
 
     dtype: of activations and of vectors such as norms: torch.float32, float16 or bfloat16; "auto" is that of
         config.json.
+    device: "cpu" (the default), "cuda" or "cuda:1", which needs torch with CUDA and libxfp-cuda.
     model_class: a class of transformers; by default the first of `architectures` in config.json.
     options: for its from_pretrained, such as attn_implementation.
 
     Raises LibraryError if torch or transformers is missing or too old; UsageError, with the name, if the model cannot
-    multiply by the weights of a unit, or lacks some; as Bundle otherwise.
+    multiply by the weights of a unit, or lacks some; as Bundle otherwise; on a CUDA device as
+    xfp.cuda.Device.
     """
     need_transformers()
     import transformers
 
+    from .ops import device_of
     from .quantizer import XfpConfig
 
     for option in ("quantization_config", "load_in_4bit", "load_in_8bit", "state_dict", "config"):
@@ -48,6 +52,7 @@ def load(path: str | os.PathLike[str], *, dtype: str | torch.dtype = "auto", mod
             raise UsageError(f"{option} does not apply: the weights of a bundle are quantized; leave it out")
     if os.path.isdir(path):
         raise UsageError(f"{os.fspath(path)}: is a folder; name the bundle in it, or open it with from_pretrained")
+    place = None if device is None else device_of(device)
     with Bundle(path) as bundle, tempfile.TemporaryDirectory() as folder:
         write_files(bundle, folder)
         config = transformers.AutoConfig.from_pretrained(folder)
@@ -62,7 +67,7 @@ def load(path: str | os.PathLike[str], *, dtype: str | torch.dtype = "auto", mod
         tokenizer = None
         if any(file.name.startswith(("tokenizer", "vocab")) for file in bundle.files):
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    return model, tokenizer
+    return model if place is None else model.to(place), tokenizer
 
 
 def write_files(bundle: Bundle, folder: str, but: str | None = None) -> None:

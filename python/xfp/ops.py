@@ -9,13 +9,19 @@
     xfp::rows(Tensor ids, int weights, int cols, ScalarType dtype) -> Tensor
         y[..., cols] = W[ids[...]].
 
-`weights` are numbers that `register` returned. Kernels are registered directly, without torch.library.custom_op, which
+`weights` are numbers that `register` returned. On CUDA, matrices must be there (`upload`), products are launched on
+torch's current stream, with memory of torch's allocator, and products by experts that do not exist are skipped. Rows
+are looked up on the host, which waits for their numbers. A graph of products can be captured after a first product on
+its stream.
+
+Kernels are registered directly, without torch.library.custom_op, which
 costs more than most products. They run on torch.get_num_threads() threads of the default team; if that is one, on the
 calling thread, so that several Python threads multiply at the same time.
 """
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 import weakref
 from typing import Any, Sequence
@@ -24,6 +30,7 @@ import numpy as np
 import torch
 
 from . import abi, library
+from .cuda import Device, DeviceLinear, Queue
 from .errors import CLASSES, FailedError, UsageError
 from .handles import ProcessHandle
 from .linear import PRODUCT, Linear, to_u32
@@ -35,6 +42,9 @@ FLOATS = {torch.float32: abi.FLOAT["FLOAT32"], torch.float16: abi.FLOAT["FLOAT16
 _library = library.load()
 _open: weakref.WeakValueDictionary[int, Linear] = weakref.WeakValueDictionary()
 _threads = 0
+_devices: dict[int, Device] = {}
+_queues: dict[tuple[int, int], Queue] = {}
+_opening = threading.Lock()
 
 
 class _Arguments(threading.local):
@@ -151,6 +161,114 @@ def _rows(ids: torch.Tensor, weights: int, cols: int, dtype: torch.dtype) -> tor
     return y
 
 
+# ---- CUDA
+
+
+def _queue(device: torch.device) -> Queue:
+    """Torch's current stream and allocator."""
+    stream: int = torch.cuda.current_stream(device).cuda_stream
+    key = device.index, stream
+    if key not in _queues:
+        with _opening:
+            if device.index not in _devices:
+                _devices[device.index] = Device(device.index)
+            if key not in _queues:
+                allocate = functools.partial(torch.empty, dtype=torch.uint8, device=device)
+                _queues[key] = Queue(_devices[device.index], allocate, stream)
+    return _queues[key]
+
+
+def device_of(place: Any) -> torch.device:
+    """The device of a name, if xfp can multiply there.
+
+    Raises UsageError if it cannot, or torch finds no CUDA; LibraryError if libxfp-cuda is missing.
+    """
+    try:
+        device = torch.device(place)
+    except (RuntimeError, TypeError):
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise UsageError(f"the device is {str(place)!r}, but xfp multiplies on the CPU or on one CUDA device; pass "
+                         '"cpu" or "cuda"')
+    if device.type == "cuda":
+        library.load_cuda()
+        if not torch.cuda.is_available():
+            raise UsageError(f"torch {torch.__version__} finds no CUDA device; install torch for CUDA and the NVIDIA "
+                             'driver, or pass "cpu"')
+    return device
+
+
+def upload(linear: Linear, device: torch.device) -> DeviceLinear:
+    """Weights of a linear on a CUDA device, which are there as long as a caller keeps them.
+
+    Raises as DeviceLinear and Device; torch.OutOfMemoryError if memory ran out.
+    """
+    found: DeviceLinear | None = linear.uploads.get(device.index)
+    if found is None:
+        found = linear.uploads[device.index] = DeviceLinear(linear, _queue(device))
+    return found
+
+
+def _on(device: torch.device, number: int) -> DeviceLinear:
+    linear = _find(number)
+    found: DeviceLinear | None = linear.uploads.get(device.index)
+    if found is None:
+        raise UsageError(f"{linear.name}: the weights are not on {device}; move the model there: "
+                         f"model.to({str(device)!r})")
+    return found
+
+
+def _linear_cuda(x: torch.Tensor, weights: Sequence[int], rows: int) -> torch.Tensor:
+    y, queue, at = x.new_empty((*x.shape[:-1], rows)), _queue(x.device), 0
+    inputs, outputs = x.contiguous().view(-1, x.shape[-1]), y.view(-1, rows)
+    for number in weights:
+        linear = _on(x.device, number)
+        linear.multiply(inputs, outputs[:, at: at + linear.shape[0]], queue)
+        at += linear.shape[0]
+    return y
+
+
+def _experts_cuda(x: torch.Tensor, expert: torch.Tensor, factor: torch.Tensor | None, weights: Sequence[int],
+                  rows: int) -> torch.Tensor:
+    (tokens, k), queue, at = expert.shape, _queue(x.device), 0
+    if len(x) not in (tokens, tokens * k):
+        raise UsageError(f"there are {len(x)} inputs for {tokens} tokens with {k} experts each")
+    slots = torch.arange(tokens * k, dtype=torch.int32, device=x.device)
+    owners, numbers = slots // k, expert.reshape(-1).int()
+    sources, targets = owners if len(x) == tokens else slots, slots if factor is None else owners
+    scale = torch.ones_like(numbers, dtype=torch.float32) if factor is None else factor.reshape(-1).float()
+    products = torch.stack((numbers, sources, targets, scale.view(torch.int32)), 1).view(torch.float32)
+    x, y = x.contiguous(), x.new_zeros((tokens * k if factor is None else tokens, rows))
+    for number in weights:
+        linear = _on(x.device, number)
+        part = y[:, at: at + linear.shape[0]]
+        if linear.listed:
+            linear.multiply_experts(products, x, part, queue)
+        else:
+            each = _one_by_one(linear, x[sources], numbers, queue)
+            part.copy_(each if factor is None else (each * scale[:, None]).view(tokens, k, -1).sum(1))
+        at += linear.shape[0]
+    return y
+
+
+def _one_by_one(linear: DeviceLinear, x: torch.Tensor, expert: torch.Tensor, queue: Queue) -> torch.Tensor:
+    """Products of x[i] by expert[i] in f32, an expert at a time; the host waits for their numbers."""
+    order, at = expert.argsort(), 0
+    x, y = x[order], x.new_empty((len(x), linear.shape[0]), dtype=torch.float32)
+    for number, count in enumerate(expert.bincount().cpu().tolist()):
+        if count:
+            linear.multiply(x[at: at + count], y[at: at + count], queue, expert=number)
+        at += count
+    return y[order.argsort()]
+
+
+def _rows_cuda(ids: torch.Tensor, weights: int, cols: int, dtype: torch.dtype) -> torch.Tensor:
+    return ids.new_empty((*ids.shape, cols), dtype=dtype).copy_(_rows(ids.cpu(), weights, cols, dtype))
+
+
+# ---- shapes, gradients
+
+
 def _linear_shape(x: torch.Tensor, weights: Sequence[int], rows: int) -> torch.Tensor:
     return x.new_empty((*x.shape[:-1], rows))
 
@@ -178,11 +296,7 @@ class _NoGradient(torch.autograd.Function):
                          "model")
 
 
-def _on_cuda(*arguments: Any) -> Any:
-    raise UsageError("xfp multiplies tensors on the CPU; move the model and its inputs there: model.to('cpu')")
-
-
-def _define(name: str, schema: str, kernel: Any, fake: Any) -> None:
+def _define(name: str, schema: str, kernel: Any, on_cuda: Any, fake: Any) -> None:
     def with_autograd(*arguments: Any) -> Any:
         if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in arguments):
             return _NoGradient.apply(name, *arguments)
@@ -192,13 +306,13 @@ def _define(name: str, schema: str, kernel: Any, fake: Any) -> None:
     _definitions.define(f"{name}{schema}")
     operator = getattr(torch.ops.xfp, name).default
     _definitions.impl(name, kernel, "CPU")
-    _definitions.impl(name, _on_cuda, "CUDA")
+    _definitions.impl(name, on_cuda, "CUDA")
     _definitions.impl(name, with_autograd, "Autograd")
     torch.library.register_fake(f"xfp::{name}", fake, lib=_definitions)
 
 
 _definitions = torch.library.Library("xfp", "DEF")
-_define("linear", "(Tensor x, int[] weights, int rows) -> Tensor", _linear, _linear_shape)
+_define("linear", "(Tensor x, int[] weights, int rows) -> Tensor", _linear, _linear_cuda, _linear_shape)
 _define("experts", "(Tensor x, Tensor expert, Tensor? factor, int[] weights, int rows) -> Tensor", _experts,
-        _experts_shape)
-_define("rows", "(Tensor ids, int weights, int cols, ScalarType dtype) -> Tensor", _rows, _rows_shape)
+        _experts_cuda, _experts_shape)
+_define("rows", "(Tensor ids, int weights, int cols, ScalarType dtype) -> Tensor", _rows, _rows_cuda, _rows_shape)

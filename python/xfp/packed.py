@@ -8,22 +8,38 @@ import torch
 from torch import nn
 
 from . import ops
+from .errors import UsageError
 from .linear import Linear
 
 
 class Packed(nn.Module):
-    """A module whose weights are in the mapped file. `name` is the parameter that they replace."""
+    """A module whose weights are in the mapped file, and on the CUDA device to which it is moved.
+
+    `name` is the parameter that they replace.
+    """
 
     _is_hf_initialized = True  # for transformers: there is nothing to initialize
+    multiplies = True
+    like: torch.Tensor
 
     def __init__(self, name: str, weights: Sequence[Linear]) -> None:
         super().__init__()
         self.name = name
-        self.opened = Opened(weights)
+        self.opened, self.uploaded = Opened(weights), Opened()
+        self.register_buffer("like", torch.empty(0, device="cpu"), persistent=False)  # which .to(...) converts
         self.numbers = [ops.register(linear) for linear in weights]
         # while transformers loads, modules initialize the weights of their children if these lack a mark
         self.__dict__["weight"] = torch.empty(0, device="meta")
         self.__dict__["weight"]._is_hf_initialized = True
+
+    def _apply(self, *arguments: Any) -> Any:
+        super()._apply(*arguments)
+        device = self.like.device
+        if device.type not in ("cpu", "cuda", "meta"):
+            raise UsageError(f"{self.name}: xfp multiplies on the CPU and on CUDA devices, not on {device}")
+        self.uploaded = Opened(ops.upload(linear, device) for linear in self.opened
+                               if self.multiplies and device.type == "cuda")
+        return self
 
     def loaded(self) -> None:
         """Refuse to read the weight from now on."""
@@ -35,7 +51,7 @@ class Packed(nn.Module):
         return super().__getattr__(name)
 
 
-class Opened(tuple[Linear, ...]):
+class Opened(tuple[Any, ...]):
     """Open weights, which copies of a module share."""
 
     def __deepcopy__(self, _: Any) -> Opened:
@@ -60,9 +76,9 @@ class PackedLinear(Packed):
 
 
 class PackedEmbedding(Packed):
-    """nn.Embedding by one matrix; multiplied by a scale if there is one."""
+    """nn.Embedding by one matrix, which is looked up on the host; multiplied by a scale if there is one."""
 
-    like: torch.Tensor
+    multiplies = False
 
     def __init__(self, name: str, weight: Linear, module: nn.Embedding, dtype: torch.dtype) -> None:
         super().__init__(name, [weight])
@@ -71,8 +87,7 @@ class PackedEmbedding(Packed):
         # Gemma's modules round the scale to the type of the weights; it is in a buffer, too, which is not loaded yet.
         self.rounded = hasattr(module, "scalar_embed_scale")
         self.scale: float | None = getattr(module, "scalar_embed_scale", getattr(module, "embed_scale", None))
-        # an empty tensor, which .to(dtype) converts
-        self.register_buffer("like", torch.empty(0, dtype=dtype, device="cpu"), persistent=False)
+        self.like = self.like.to(dtype)
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"
@@ -84,12 +99,12 @@ class PackedEmbedding(Packed):
         return y * (torch.tensor(self.scale, dtype=y.dtype) if self.rounded else self.scale)
 
 
-class PackedExperts:
+class PackedExperts(Packed):
     """The matrices of a module of experts: first gate and up, then down."""
 
-    def __init__(self, first: Sequence[Linear], down: Linear) -> None:
-        self.opened = Opened((*first, down))
-        self.first, self.down = [ops.register(linear) for linear in first], [ops.register(down)]
+    def __init__(self, name: str, first: Sequence[Linear], down: Linear) -> None:
+        super().__init__(name, (*first, down))
+        self.first, self.down = self.numbers[:-1], self.numbers[-1:]
         self.first_rows = sum(linear.shape[0] for linear in first)
         self.down_rows = down.shape[0]
 

@@ -216,7 +216,7 @@ class Placer:
                                   "unpack")
         for leaf in (leaf, "down_proj"):
             delattr(module, leaf)
-        module.packed_experts = PackedExperts([part.linear for part in found[:-1]], found[-1].linear)
+        module.packed_experts = PackedExperts(name, [part.linear for part in found[:-1]], found[-1].linear)
         register_experts()
         module._is_hf_initialized = True
         module.config._experts_implementation_internal = "xfp"

@@ -13,7 +13,7 @@ from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from .bundle import Bundle
-from .errors import BadInputError, UsageError
+from .errors import BadInputError, UsageError, XfpError
 
 
 @register_quantization_config("xfp")
@@ -29,15 +29,31 @@ class XfpConfig(QuantizationConfigMixin):
 class XfpQuantizer(HfQuantizer):
     """Replaces modules before weights are loaded."""
 
+    device: Any = None  # of device_map
+
     def validate_environment(self, *_: Any, device_map: Any = None, **__: Any) -> None:
+        from .ops import device_of
+
         places = device_map.values() if isinstance(device_map, dict) else [device_map]
-        for place in places:
-            if str(place) not in ("None", "cpu", "auto"):
-                raise UsageError(f"device_map contains {str(place)!r}, but xfp multiplies mapped weights on the CPU; "
-                                 'leave it out, or pass device_map="cpu"')
+        devices = {device_of(place) for place in places if place not in (None, "auto")}
+        if len(devices) > 1:
+            raise UsageError(f"device_map has {len(devices)} devices, but xfp multiplies on the CPU or on one CUDA "
+                             'device; pass "cpu" or "cuda"')
 
     def update_device_map(self, device_map: Any) -> Any:
-        return {"": "cpu"} if device_map == "auto" else device_map
+        """Load on the CPU. Modules are moved when they are complete."""
+        from .ops import device_of
+
+        if device_map is None:
+            return None
+        if device_map == "auto":
+            try:
+                self.device = device_of("cuda")
+            except XfpError:
+                self.device = device_of("cpu")
+        else:
+            self.device = device_of(next(iter(device_map.values())))
+        return {"": "cpu"}
 
     def update_attn_implementation(self, config: Any) -> Any:
         # Folders name the bundle here to be refused where this package is not imported (see folder.py).
@@ -70,7 +86,8 @@ class XfpQuantizer(HfQuantizer):
         for module in model.modules():
             if isinstance(module, Packed):
                 module.loaded()
-        return model.requires_grad_(False)
+        model.requires_grad_(False)
+        return model if self.device is None else model.to(self.device)
 
     def is_serializable(self) -> bool:
         return False

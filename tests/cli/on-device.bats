@@ -90,8 +90,9 @@ fake_smi() {
 	done
 	grep -Eq '\] matvec v2c k=4 G32 +256 x 8192 .* M=512 ' on-device.txt
 	# in order of importance, one vector before many
-	[ "$(sed -n 's/^\[ *[0-9.]* s\] \([a-z]*\):$/\1/p' on-device.txt | tr '\n' ' ')" = 'contact check first bench verify sanitize ' ]
-	run -0 sed -n '/\] first:$/,/\] bench:$/p' on-device.txt
+	[ "$(sed -n 's/^\[ *[0-9.]* s\] \([a-z]*\):$/\1/p' on-device.txt | tr '\n' ' ')" = 'contact check first python bench verify sanitize ' ]
+	grep -Eq '\] python: skipped: (.* has no (numpy|torch)|torch .* finds no CUDA device)' on-device.txt
+	run -0 sed -n '/\] first:$/,/\] python:$/p' on-device.txt
 	[[ "$output" == *' M=1 '* && "$output" != *' M=2 '* ]]
 	grep -Eq '\] all is right$' on-device.txt
 	diff on-device.txt <(sed '$d' out)

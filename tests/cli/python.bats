@@ -86,6 +86,17 @@ python_test() { # NAME ARGUMENT...
 	python_test operators
 }
 
+@test "python: operators, modules and models of torch on a device" {
+	needs_transformers
+	stand_in
+	ln -s "$BATS_FILE_TMPDIR"/*.xfp .
+	export XFP_TEST_BUNDLES=$PWD XFP_TEST_MODELS="llama-tied qwen3_moe"
+	for name in $XFP_TEST_MODELS; do
+		make_tiny "$name"
+	done
+	python_test torch_devices
+}
+
 @test "python: packages have the version of the tools, which ignore the variable" {
 	version=$(xfp --version | sed 's/.* //;1q')
 	[ "$version" = "$("$PYTHON" -c 'import xfp; print(xfp.__version__)')" ]

@@ -4,6 +4,7 @@
   contact     ask the driver, open the library, launch one kernel, read the clocks
   check       four trials of every kernel against the reference in double (xfp-kernel-verify --device cuda)
   first       measure products with one vector: codebooks of 16 entries (k=4) first, then the others, then experts
+  python      operators of python/xfp on tensors of torch, if torch with CUDA is there
   compare     verify and measure variants of the build (--variant) in turn, and print a table of them
   bench       measure 1 to 512 vectors, experts and uploads, next to plain reads and to cuBLAS if it is found
   verify      all trials of every kernel

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of tests/on-device, in the order in which they run: the quickest and the most important come first."""
+import os
 import re
+import sys
 
 from on_device_machine import find, report_gpu
 from on_device_report import output_of
 from on_device_table import Comparison, op_of
 
 # Each step with its weight: it may take its share of the time that is left, among those that are still to come.
-WEIGHTS = {"contact": 1, "check": 3, "first": 4, "compare": 6, "bench": 6, "verify": 6, "sanitize": 4}
+WEIGHTS = {"contact": 1, "check": 3, "first": 4, "python": 2, "compare": 6, "bench": 6, "verify": 6, "sanitize": 4}
 TOOLS = ("memcheck", "racecheck", "initcheck")
 CONTACT = "matvec v2c k=4"  # the kernel that is launched first
 # Patterns of the bench, a process each, so that a kernel that hangs stops only the others of its pattern.
@@ -141,6 +143,12 @@ class Steps:
         """One vector, which matters most."""
         return self.bench_patterns("first", [self.options.filter] if self.options.filter else PATTERNS,
                                    ["--vectors", "1"])
+
+    def python(self):
+        """Operators of python/xfp on tensors of torch, if torch with CUDA is there."""
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "on_device_torch.py")
+        return self.judge("python", self.runner.run([sys.executable, "-B", script, self.built.path],
+                                                    self.built.environment(self.more), self.until("python")))
 
     def compare(self):
         """Variants in turn, twice, each verified before it is measured."""

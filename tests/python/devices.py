@@ -12,36 +12,13 @@ import unittest
 import numpy as np
 from common import DOWN, GATE, HEAD, Q, WORDS, Case, bundle, from_bf16, path_of, random, run, to_bf16
 from read_bundle import BALANCE, NONE, Bundle as Reader, quarter_octaves
+from stand_in import Memory, driver
 
 import xfp
 from xfp.cuda import Device, DeviceLinear, Queue
 
-driver = ctypes.CDLL("libcuda.so.1")
-
-
-def call(name, *arguments):
-    with device.context:
-        result = getattr(driver, name)(*arguments)
-    assert result == 0, f"{name} failed with error {result}"
-
-
-class Memory:
-    """Memory of the device."""
-
-    held = 0  # bytes that are allocated
-
-    def __init__(self, size):
-        self.context, self.address, self.size = device.context, ctypes.c_uint64(), size
-        call("cuMemAlloc_v2", ctypes.byref(self.address), ctypes.c_size_t(size))
-        Memory.held += size
-
-    def __del__(self):
-        Memory.held -= self.size
-        with self.context:
-            driver.cuMemFree_v2(self.address)
-
-    def data_ptr(self):
-        return self.address.value
+def allocate(size):
+    return Memory(device.context, size)
 
 
 class Array:
@@ -49,17 +26,14 @@ class Array:
 
     def __init__(self, array, **change):
         self.like = np.ascontiguousarray(array)
-        self.memory = Memory(max(self.like.nbytes, 1))
-        call("cuMemcpyHtoD_v2", self.memory.address, self.like.ctypes.data_as(ctypes.c_void_p),
-             ctypes.c_size_t(self.like.nbytes))
-        call("cuStreamSynchronize", None)
+        self.memory = allocate(self.like.nbytes)
+        self.memory.write(self.like.ctypes.data, self.like.nbytes)
         self.__cuda_array_interface__ = {"shape": self.like.shape, "typestr": self.like.dtype.str, "strides": None,
                                          "data": (self.memory.data_ptr(), False), "version": 3} | change
 
     def numpy(self):
         found = np.empty_like(self.like)
-        call("cuMemcpyDtoH_v2", found.ctypes.data_as(ctypes.c_void_p), self.memory.address,
-             ctypes.c_size_t(found.nbytes))
+        self.memory.read(found.ctypes.data, found.nbytes)
         return found
 
 
@@ -161,12 +135,13 @@ class Devices(Case):
 
     def test_streams_threads_and_lifetimes(self):
         stream = ctypes.c_void_p()
-        call("cuStreamCreate", ctypes.byref(stream), 1)
-        other = Queue(device, Memory, stream.value)
-        q, x = self.upload(Q), Array(random(2, 64))
+        x = Array(random(2, 64))
+        x.memory.call("cuStreamCreate", ctypes.byref(stream), 1)
+        other = Queue(device, allocate, stream.value)
+        q = self.upload(Q)
         y = q.multiply(x, empty(2, q.shape[0]), queue).numpy()
         found = q.multiply(x, empty(2, q.shape[0]), other)
-        call("cuStreamSynchronize", stream)
+        x.memory.call("cuStreamSynchronize", stream)
         self.assertEqual(found.numpy().tobytes(), y.tobytes())
         current = ctypes.c_void_p()
         driver.cuCtxGetCurrent(ctypes.byref(current))
@@ -180,10 +155,10 @@ class Devices(Case):
         self.refused("q_proj.weight: the weights were closed; upload them again", linear.multiply, x,
                      empty(2, q.shape[0]), queue)
         closed = Device()
-        late = Queue(closed, Memory)
+        late = Queue(closed, allocate)
         kept = DeviceLinear(bundle().linear(Q), late)
         closed.close()
-        self.refused("CUDA device 0 is closed", Queue, closed, Memory)
+        self.refused("CUDA device 0 is closed", Queue, closed, allocate)
         self.refused("CUDA device 0 is closed", DeviceLinear, bundle().linear(Q), late)
         self.assertEqual(kept.multiply(x, empty(2, q.shape[0]), late).numpy().tobytes(), y.tobytes())
         self.refused("queue is not of that device", q.multiply, x, empty(2, q.shape[0]), late)
@@ -223,7 +198,7 @@ class Devices(Case):
 
     def test_memory_of_an_allocator(self):
         def misaligned(size):
-            memory = Memory(size + 256)
+            memory = allocate(size + 256)
             address = memory.data_ptr() + 16
             memory.data_ptr = lambda: address
             return memory
@@ -232,7 +207,7 @@ class Devices(Case):
         self.refused("not a multiple of 256 bytes", Queue, device, misaligned)
         self.refused("0x7000 is not an address of device memory|0x7000, is not a multiple", Queue, device,
                      lambda size: Array([0.0], data=(0x7000, False)))
-        bad = Queue(device, Memory)
+        bad = Queue(device, allocate)
         bad.allocate = misaligned
         self.refused("q_proj.weight: the address of device memory, .* is not a multiple", DeviceLinear, linear, bad)
 
@@ -280,7 +255,7 @@ from common import Q, bundle, random
 first = devices.device = devices.Device(0)
 x = devices.Array(random(2, 64))
 second = devices.device = devices.Device(1)
-queue = devices.Queue(second, devices.Memory)
+queue = devices.Queue(second, devices.allocate)
 q = devices.DeviceLinear(bundle().linear(Q), queue)
 out = devices.empty(2, q.shape[0])
 try:
@@ -292,7 +267,7 @@ y = q.multiply(near, out, queue).numpy()
 print(second.torch_name, np.abs(y - bundle().linear(Q).multiply(random(2, 64))).max() < 1e-3)
 devices.device = first
 try:
-    q.multiply(near, out, devices.Queue(first, devices.Memory))
+    q.multiply(near, out, devices.Queue(first, devices.allocate))
 except devices.xfp.UsageError as error:
     print(error)
 """
@@ -304,5 +279,5 @@ except devices.xfp.UsageError as error:
 
 if __name__ == "__main__":
     device = Device()
-    queue = Queue(device, Memory)
+    queue = Queue(device, allocate)
     unittest.main()

@@ -85,9 +85,9 @@ class Folders(Case):
         self.refused("llama-tied.xfp: truncated: the weights from model.* on are missing", self.opened,
                      kind=xfp.BadInputError)
         quantizer = XfpQuantizer(XfpConfig("a.xfp"))
-        for bad in ({"": "disk"}, {"a": "cpu", "b": "cuda:0"}, "cuda"):
-            self.refused('but xfp multiplies mapped weights on the CPU; .*"cpu"', quantizer.validate_environment,
-                         device_map=bad)
+        for bad in ({"": "disk"}, {"": "mps"}, "balanced"):
+            self.refused('the device is .*, but xfp multiplies on the CPU or on one CUDA device; pass "cpu"',
+                         quantizer.validate_environment, device_map=bad)
         quantizer.validate_environment(device_map={"": torch.device("cpu")})
         self.refused("missing.xfp", main, ["folder", "missing.xfp", self.folder + "2"], kind=xfp.BadInputError)
         self.assertFalse(os.path.exists(self.folder + "2"))

@@ -42,7 +42,7 @@ class Model(torch.nn.Module):
         words = opened.linear(WORDS)
         self.words = PackedEmbedding(WORDS, words, torch.nn.Embedding(*words.shape, device="meta"), torch.float32)
         self.q = PackedLinear(Q, [opened.linear(Q)] * 2, None)
-        self.experts = Experts(PackedExperts([opened.linear(GATE), opened.linear(UP)], opened.linear(DOWN)))
+        self.experts = Experts(PackedExperts("experts", [opened.linear(GATE), opened.linear(UP)], opened.linear(DOWN)))
 
     def forward(self, ids):
         x = self.q(self.words(ids))[..., :64]
