@@ -18,6 +18,7 @@ EXTRA_DIST += \
 	python/xfp/hook.py \
 	python/xfp/library.py \
 	python/xfp/linear.py \
+	python/xfp/llama4.py \
 	python/xfp/model.py \
 	python/xfp/ops.py \
 	python/xfp/packed.py \

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from . import llama4
 from .bundle import Bundle
 from .contents import Tensor, Unit
 from .errors import UsageError
@@ -143,7 +144,8 @@ class Placer:
         if leaf == "weight" and isinstance(module, nn.Embedding) and (
                 forward is nn.Embedding.forward or type(module).__name__.endswith("ScaledWordEmbedding")):
             return "embedding"
-        if hasattr(module, "is_concatenated") and leaf in ("gate_up_proj", "up_proj", "down_proj"):
+        of_experts = hasattr(module, "is_concatenated") or type(module).__name__ == llama4.EXPERTS
+        if of_experts and leaf in ("gate_up_proj", "up_proj", "down_proj"):
             return "experts"
         return None
 
@@ -186,13 +188,17 @@ class Placer:
             new = PackedLinear(key, weights, module.bias)
         else:
             new = PackedEmbedding(key, weights[0], module, self.dtype)
+            if type(self.model.get_submodule(owner.rpartition(".")[0])).__name__ == llama4.MODEL:
+                llama4.show_device(new)
         self.model.set_submodule(owner, new)
         self.done.add(key)
 
     def _put_experts(self, name: str, roles: dict[str, Piece]) -> None:
         module = self.model.get_submodule(name)
-        first = ["gate", "up"] if module.has_gate else ["up"]
-        leaf = "gate_up_proj" if module.has_gate else "up_proj"
+        is_llama4 = type(module).__name__ == llama4.EXPERTS
+        has_gate, transposed = is_llama4 or module.has_gate, is_llama4 or module.is_transposed
+        first = ["gate", "up"] if has_gate else ["up"]
+        leaf = "gate_up_proj" if has_gate else "up_proj"
         parts = [roles.get(role) for role in (*first, "down")]
         found = [part for part in parts if part is not None]
         if len(found) != len(parts) or len(roles) != len(parts):
@@ -202,7 +208,7 @@ class Placer:
         for part in found:
             key = f"{name}.{'down_proj' if part is found[-1] else leaf}"
             experts, *shape = self.names.known[key].shape
-            rows, cols = shape[::-1] if module.is_transposed else shape
+            rows, cols = shape[::-1] if transposed else shape
             if (part.linear.experts, part.rows * (1 if part is found[-1] else len(first)), part.cols) != \
                     (experts, rows, cols):
                 raise self.refuse(part.name, f"{part.linear.experts} matrices {[part.rows, part.cols]} do not fit "
@@ -217,8 +223,11 @@ class Placer:
         for leaf in (leaf, "down_proj"):
             delattr(module, leaf)
         module.packed_experts = PackedExperts(name, [part.linear for part in found[:-1]], found[-1].linear)
-        register_experts()
         module._is_hf_initialized = True
+        if is_llama4:
+            llama4.replace_forward(module)
+            return
+        register_experts()
         module.config._experts_implementation_internal = "xfp"
 
     def _tie(self, pieces: dict[str, list[Piece]]) -> None:

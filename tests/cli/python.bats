@@ -73,7 +73,8 @@ python_test() { # NAME ARGUMENT...
 
 @test "python: models of transformers multiply packed weights" {
 	needs_transformers
-	export XFP_TEST_BUNDLES=$BATS_TEST_TMPDIR XFP_TEST_MODELS="qwen3_moe llama-tied phi3 qwen2 gemma2"
+	export XFP_TEST_BUNDLES=$BATS_TEST_TMPDIR
+	export XFP_TEST_MODELS="qwen3_moe llama-tied phi3 qwen2 gemma2 gpt_oss-mxfp4"
 	for name in $XFP_TEST_MODELS bert; do
 		make_tiny "$name"
 	done

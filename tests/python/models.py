@@ -67,6 +67,32 @@ def same_text(model, copy, ids, steps=STEPS):
     return first - ids.shape[1]
 
 
+def padded(model, copy):
+    """The largest difference of logits of a batch whose first sequence is padded on the left."""
+    ids = ids_of(model, 2, 21)
+    mask = torch.ones_like(ids)
+    mask[0, :8] = 0
+    with torch.no_grad():
+        a, b = (one(input_ids=ids, attention_mask=mask).logits[mask.bool()] for one in (model, copy))
+    return float((a - b).abs().max() / b.std())
+
+
+def same_choices(model, copy, steps=8):
+    """Raises AssertionError if samples with the same seed, or scores of beams, differ."""
+    ids = ids_of(model, 2, 5)
+    options = {"attention_mask": torch.ones_like(ids), "max_new_tokens": steps, "min_new_tokens": steps,
+               "pad_token_id": 0, "return_dict_in_generate": True, "output_scores": True}
+    same, found = [], []
+    for seed in range(3):  # one of three may have a near tie
+        for one in (model, copy):
+            torch.manual_seed(seed)
+            found.append(one.generate(ids, do_sample=True, top_k=0, **options).sequences)
+        same.append(torch.equal(*found[-2:]))
+    assert sum(same) >= 2, "samples differ"
+    a, b = (one.generate(ids, num_beams=3, do_sample=False, **options).sequences_scores for one in (model, copy))
+    assert (a - b).abs().max() < MOST * max(1, float(b.abs().max())), "scores of beams differ"
+
+
 def dense_parameters(model):
     return sum(parameter.numel() for parameter in model.parameters())
 
