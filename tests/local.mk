@@ -619,6 +619,7 @@ EXTRA_DIST += \
 	tests/python/models.py \
 	tests/python/operators.py \
 	tests/python/products.py \
+	tests/python/serving.py \
 	tests/python/stand_in.py \
 	tests/python/threads.py \
 	tests/python/torch_devices.py \

@@ -82,6 +82,15 @@ python_test() { # NAME ARGUMENT...
 	"$PYTHON" "$srcdir/tests/python/folders.py"
 }
 
+@test "python: transformers serve and chat answer" {
+	needs_transformers
+	"$PYTHON" -c 'import accelerate, fastapi, openai, pydantic, uvicorn' 2>errors ||
+		skip "$(tail -n1 errors): pip install 'transformers[serving]' accelerate"
+	export XFP_TEST_BUNDLES=$BATS_TEST_TMPDIR
+	make_tiny qwen3_moe
+	"$PYTHON" "$srcdir/tests/python/serving.py"
+}
+
 @test "python: operators of torch" {
 	needs_transformers
 	python_test operators

@@ -238,8 +238,8 @@ class Refused(Case):
             self.refused(f"{option} does not apply: .* leave it out", xfp.load, path_of("llama-tied.xfp"),
                          **{option: True})
         self.refused("dtype is torch.float64", xfp.load, path_of("llama-tied.xfp"), dtype=torch.float64)
-        for bad in ({"": "disk"}, {"model": "cpu", "lm_head": "disk"}, "cuda"):
-            self.refused('device_map contains .*; leave it out, or pass device_map="cpu"', xfp.load,
+        for bad in ({"": "disk"}, {"model": "cpu", "lm_head": "disk"}, {"": "mps"}):
+            self.refused('the device is .*, but xfp multiplies on the CPU or on one CUDA device; pass "cpu"', xfp.load,
                          path_of("llama-tied.xfp"), device_map=bad, offload_folder="none")
         self.refused("is a folder; name the bundle in it, or open it with from_pretrained", xfp.load, path_of("qwen2"))
 
