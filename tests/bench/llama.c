@@ -3,7 +3,7 @@
  * llama - weights per second of products with bundles, and with llama.cpp's types of as many bits an index, in one run.
  *
  *     GGML_CPU_LIBRARY=.../libggml-cpu.so llama [--rounds 15] [--threads 2] [--vectors 1] [--rows 0] [--seed 1]
- *           [--only NAME] [--processor-time] BUNDLE...
+ *           [--only NAME] [--instructions NAME] [--processor-time] BUNDLE...
  *
  * Each bundle gives a case: its largest unit. `make bench BENCH=products` (llama.py) makes such bundles. Build
  * llama.cpp's library yourself, for your machine: GGML_NATIVE=ON, or without AMX if the system does not allow it. It
@@ -13,7 +13,8 @@
  * Both create their threads before the first measurement, and prepare activations within it. Before each one the
  * program sleeps, so that it does not find the processor throttled, or memory busy, by another. Every round has another
  * order, drawn from --seed. Medians are printed. --rows multiplies only by the first rows; --only measures the cases
- * whose name begins with NAME. --processor-time measures that of all threads, for busy machines, best with one thread.
+ * whose name begins with NAME; --instructions is for libxfp only. --processor-time measures that of all threads, for
+ * busy machines, best with one thread.
  */
 #include <dlfcn.h>
 #include <getopt.h>
@@ -373,10 +374,11 @@ static void print_all(void)
 
 static bool parse(int argc, char **argv)
 {
-	static const struct option options[] = { { "rounds", 1, 0, 'r' },         { "threads", 1, 0, 't' },
-						 { "vectors", 1, 0, 'v' },        { "rows", 1, 0, 'n' },
-						 { "seed", 1, 0, 's' },           { "only", 1, 0, 'o' },
-						 { "processor-time", 0, 0, 'p' }, { 0, 0, 0, 0 } };
+	static const struct option options[] = {
+		{ "rounds", 1, 0, 'r' },         { "threads", 1, 0, 't' },      { "vectors", 1, 0, 'v' },
+		{ "rows", 1, 0, 'n' },           { "seed", 1, 0, 's' },         { "only", 1, 0, 'o' },
+		{ "processor-time", 0, 0, 'p' }, { "instructions", 1, 0, 'i' }, { 0, 0, 0, 0 }
+	};
 	static const char letters[] = "rtvns";
 	static size_t *const values[] = { &rounds, &threads, &vectors, &limit, &seed };
 	int option;
@@ -388,6 +390,8 @@ static bool parse(int argc, char **argv)
 			timer = CLOCK_PROCESS_CPUTIME_ID;
 		else if (option == 'o')
 			only = optarg;
+		else if (option == 'i' && xfp_use_instructions(optarg))
+			continue;
 		else if (!at || !(*values[at - letters] = strtoul(optarg, NULL, 10)))
 			return false;
 	}
