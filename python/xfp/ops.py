@@ -14,14 +14,18 @@ torch's current stream, with memory of torch's allocator, and products by expert
 are looked up on the host, which waits for their numbers. A graph of products can be captured after a first product on
 its stream.
 
-Kernels are registered directly, without torch.library.custom_op, which
-costs more than most products. They run on torch.get_num_threads() threads of the default team; if that is one, on the
-calling thread, so that several Python threads multiply at the same time.
+Kernels are registered directly, without torch.library.custom_op, which costs more than most products. On the CPU they
+run on torch.get_num_threads() threads of the default team; if that is one, on the calling thread, so that several
+Python threads multiply at the same time.
+
+The threads of torch spin for milliseconds after each operator that uses them, such as attention, and take processors
+from the team. So while a model processes a few tokens of a short context, torch itself runs on one thread.
 """
 from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 import threading
 import weakref
 from typing import Any, Sequence
@@ -39,20 +43,31 @@ from .team import handle_of, set_threads
 FLOATS = {torch.float32: abi.FLOAT["FLOAT32"], torch.float16: abi.FLOAT["FLOAT16"],
           torch.bfloat16: abi.FLOAT["BFLOAT16"]}
 
+FEW_TOKENS = 8
+SHORT_CONTEXT = 2048  # tokens in the KV cache, of all sequences: beyond, attention needs more threads
+
 _library = library.load()
 _open: weakref.WeakValueDictionary[int, Linear] = weakref.WeakValueDictionary()
 _threads = 0
 _devices: dict[int, Device] = {}
 _queues: dict[tuple[int, int], Queue] = {}
 _opening = threading.Lock()
+_vectors = struct.Struct("@PiNNPiNN")  # struct xfp_input and struct xfp_output
+# Unlike torch.set_num_threads, these affect only the calling thread. MKL does not follow OpenMP's number; 0 resets it.
+_torch = ctypes.CDLL(torch._C.__file__)
+_set_openmp_threads: Any = getattr(_torch, "omp_set_num_threads", None)
+_set_mkl_threads: Any = getattr(_torch, "MKL_Set_Num_Threads_Local", int)
 
 
 class _Arguments(threading.local):
     """Structs of a call, which each thread fills in again and again."""
 
     def __init__(self) -> None:
-        self.x, self.y, self.error = abi.Input(), abi.Output(), abi.Error()
+        self.vectors, self.error = bytearray(_vectors.size), abi.Error()
+        self.x = abi.Input.from_buffer(self.vectors)
+        self.y = abi.Output.from_buffer(self.vectors, ctypes.sizeof(self.x))
         self.references = ctypes.byref(self.x), ctypes.byref(self.y), ctypes.byref(self.error)
+        self.threads = 0  # of torch outside the model's forward, if torch runs on one thread in it
 
 
 _arguments = _Arguments()
@@ -74,13 +89,46 @@ def _find(number: int) -> Linear:
 
 def _team() -> ProcessHandle | None:
     global _threads
-    threads = torch.get_num_threads()
+    threads = _arguments.threads or torch.get_num_threads()
     if threads == 1:
         return None
     if threads != _threads:
         set_threads(threads)
         _threads = threads
     return handle_of(None)
+
+
+def _before_forward(_: Any, args: tuple[Any, ...], inputs: dict[str, Any]) -> None:
+    if torch.compiler.is_compiling() or torch.get_num_threads() == 1:
+        return
+    ids = inputs.get("input_ids", args[0] if args else None)
+    if not isinstance(ids, torch.Tensor) or ids.numel() > FEW_TOKENS:
+        return
+    cache = inputs.get("cache", inputs.get("past_key_values"))  # the newer name, the older one
+    length = getattr(cache, "get_seq_length", int)
+    try:
+        short = len(ids) * length() <= SHORT_CONTEXT
+    except ValueError:  # no layer has a length
+        short = True
+    if short:
+        _arguments.threads = torch.get_num_threads()
+        _set_openmp_threads(1)
+        _set_mkl_threads(1)
+
+
+def _after_forward(*_: Any) -> None:
+    if not torch.compiler.is_compiling() and _arguments.threads:
+        _set_openmp_threads(_arguments.threads)
+        _set_mkl_threads(0)
+        _arguments.threads = 0
+
+
+def share_processors(model: torch.nn.Module) -> None:
+    """Run torch on one thread while a model processes few tokens."""
+    if _set_openmp_threads is None:
+        return
+    model.register_forward_pre_hook(_before_forward, with_kwargs=True)
+    model.register_forward_hook(_after_forward, always_call=True)
 
 
 def _check(status: int, error: abi.Error) -> None:
@@ -101,24 +149,45 @@ def _fill(linear: Linear, x: torch.Tensor, y: torch.Tensor, kind: int, at: int, 
     if x.shape[-1] != cols:
         raise UsageError(f"{linear.name} has {cols} columns, but x has shape {list(x.shape)}")
     arguments = _arguments
-    inputs, outputs = arguments.x, arguments.y
-    inputs.data, inputs.type, inputs.count, inputs.stride = x.data_ptr(), kind, x.numel() // cols, cols
-    outputs.data = y.data_ptr() + at * y.element_size()
-    outputs.type, outputs.count, outputs.stride = kind, y.numel() // width, width
+    _vectors.pack_into(arguments.vectors, 0, x.data_ptr(), kind, x.numel() // cols, cols,
+                       y.data_ptr() + at * y.element_size(), kind, y.numel() // width, width)
     return arguments.references
 
 
+def _plain(x: torch.Tensor) -> bool:
+    """Whether a call of an operator by this tensor would do nothing but call the kernel for the CPU."""
+    return (not torch.compiler.is_compiling() and type(x) is torch.Tensor and x.is_cpu
+            and not (x.requires_grad and torch.is_grad_enabled()) and not torch._C._len_torch_dispatch_stack()
+            and torch._C._functorch.peek_interpreter_stack() is None)
+
+
+def linear(x: torch.Tensor, weights: Sequence[Linear], numbers: Sequence[int], rows: int) -> torch.Tensor:
+    """The operator xfp::linear, but without torch's dispatcher if it would only call the kernel.
+
+    A product streams its weights through the caches, and whatever runs next is read from memory again: in a model of
+    a billion weights the dispatcher costs three times what it does in a loop.
+    """
+    if _plain(x):
+        return _multiply(x, weights, rows)
+    y: torch.Tensor = torch.ops.xfp.linear.default(x, numbers, rows)
+    return y
+
+
 def _linear(x: torch.Tensor, weights: Sequence[int], rows: int) -> torch.Tensor:
+    return _multiply(x, [_find(number) for number in weights], rows)
+
+
+def _multiply(x: torch.Tensor, weights: Sequence[Linear], rows: int) -> torch.Tensor:
     x = x.contiguous()
-    kind, at = _type_of(x, x.dtype), 0
+    kind, at, count = _type_of(x, x.dtype), 0, x.numel() // (x.shape[-1] or 1)
     y = x.new_empty((*x.shape[:-1], rows))
     team = _team()
     threads = team and team.pointer
-    for number in weights:
-        linear = _find(number)
+    for linear in weights:
         inputs, outputs, error = _fill(linear, x, y, kind, at, rows)
-        _check(_library.xfp_multiply(threads, linear.handle.pointer, 0, _arguments.x.count, inputs, outputs, error),
-               _arguments.error)
+        status = _library.xfp_multiply(threads, linear.handle.pointer, 0, count, inputs, outputs, error)
+        if status:
+            _check(status, _arguments.error)
         at += linear.shape[0]
     return y
 

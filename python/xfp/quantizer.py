@@ -81,8 +81,10 @@ class XfpQuantizer(HfQuantizer):
             Placer(model, bundle, path, self.dtype).place()
 
     def _process_model_after_weight_loading(self, model: Any, **_: Any) -> Any:
+        from .ops import share_processors
         from .packed import Packed
 
+        share_processors(model)
         for module in model.modules():
             if isinstance(module, Packed):
                 module.loaded()

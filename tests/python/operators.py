@@ -4,9 +4,11 @@
 import os
 import threading
 import unittest
+import warnings
 
 import torch
 from common import DOWN, GATE, Q, WORDS, Case, bundle
+from torch.utils.flop_counter import FlopCounterMode
 
 import xfp
 from xfp import ops
@@ -187,6 +189,55 @@ class Operators(Case):
             self.assertEqual(os.waitpid(child, 0)[1], 0)
         finally:
             torch.set_num_threads(before)
+
+    def test_few_tokens(self):
+        """Torch runs on one thread while a model processes few tokens, and products on as many as before."""
+
+        class Counting(torch.nn.Module):
+            def forward(self, input_ids, past_key_values=None, cache=None):
+                counts.append((torch.get_num_threads(), ops._team() is not None))
+                if not input_ids.numel():
+                    raise ValueError
+
+        class Cache:
+            def __init__(self, length):
+                self.length = length
+
+            def get_seq_length(self):
+                if self.length is None:
+                    raise ValueError("no layer has a length")
+                return self.length
+
+        counts, model, before = [], Counting(), torch.get_num_threads()
+        ops.share_processors(model)
+        few, many, none = (torch.zeros(1, count, dtype=torch.int64) for count in (1, 9, 0))
+        try:
+            torch.set_num_threads(2)
+            for ids, cache in ((few, {}), (many, {}), (few, {"cache": Cache(9)}), (few, {"cache": Cache(5000)}),
+                               (few, {"past_key_values": Cache(5000)}), (few, {"cache": Cache(None)})):
+                model(ids, **cache)
+                self.assertEqual(torch.get_num_threads(), 2)
+            with self.assertRaises(ValueError):
+                model(none)
+            self.assertEqual(torch.get_num_threads(), 2)
+            torch.set_num_threads(1)
+            model(input_ids=few)
+        finally:
+            torch.set_num_threads(before)
+        self.assertEqual(counts, [(1, True), (2, True), (1, True), (2, True), (2, True), (1, True), (1, True), (1, False)])
+
+    def test_modules_call_the_kernel(self):
+        """Without the dispatcher, unless something watches."""
+        module, x = PackedLinear(Q, [self.q], None), tokens(2, 64)
+        y = self.linear(x)
+        self.assertTrue(torch.equal(module(x), y))
+        with FlopCounterMode(display=False):
+            self.assertTrue(torch.equal(module(x), y))
+        self.assertTrue(module(x.clone().requires_grad_()).requires_grad)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that torch.vmap calls the operator in a loop
+            self.assertTrue(torch.equal(torch.func.vmap(module)(x), y))
+        self.assertTrue(module(x.to("meta")).is_meta)
 
 
 if __name__ == "__main__":
