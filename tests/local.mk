@@ -535,6 +535,7 @@ EXTRA_DIST += \
 	tests/bench/packed.py \
 	tests/bench/plan.py \
 	tests/bench/plot.py \
+	tests/bench/python_text.py \
 	tests/bench/results/scale.csv \
 	tests/bench/results/scale.svg \
 	tests/bench/resume.py \
