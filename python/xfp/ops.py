@@ -165,7 +165,7 @@ def linear(x: torch.Tensor, weights: Sequence[Linear], numbers: Sequence[int], r
     """The operator xfp::linear, but without torch's dispatcher if it would only call the kernel.
 
     A product streams its weights through the caches, and whatever runs next is read from memory again: in a model of
-    a billion weights the dispatcher costs three times what it does in a loop.
+    a billion weights, a call through the dispatcher costs 65 us on top of its product, this one 20.
     """
     if _plain(x):
         return _multiply(x, weights, rows)
@@ -192,8 +192,22 @@ def _multiply(x: torch.Tensor, weights: Sequence[Linear], rows: int) -> torch.Te
     return y
 
 
+def experts(x: torch.Tensor, expert: torch.Tensor, factor: torch.Tensor | None, weights: Sequence[Linear],
+            numbers: Sequence[int], rows: int) -> torch.Tensor:
+    """The operator xfp::experts, as `linear` is xfp::linear."""
+    if _plain(x) and (factor is None or not factor.requires_grad):
+        return _multiply_experts(x, expert, factor, weights, rows)
+    y: torch.Tensor = torch.ops.xfp.experts.default(x, expert, factor, numbers, rows)
+    return y
+
+
 def _experts(x: torch.Tensor, expert: torch.Tensor, factor: torch.Tensor | None, weights: Sequence[int],
              rows: int) -> torch.Tensor:
+    return _multiply_experts(x, expert, factor, [_find(number) for number in weights], rows)
+
+
+def _multiply_experts(x: torch.Tensor, expert: torch.Tensor, factor: torch.Tensor | None, weights: Sequence[Linear],
+                      rows: int) -> torch.Tensor:
     x = x.contiguous()
     (tokens, k), kind, at = expert.shape, _type_of(x, x.dtype), 0
     slots = np.arange(tokens * k, dtype=np.uint32)
@@ -208,8 +222,7 @@ def _experts(x: torch.Tensor, expert: torch.Tensor, factor: torch.Tensor | None,
     y = x.new_empty((tokens * k if factor is None else tokens, rows))
     team = _team()
     threads = team and team.pointer
-    for number in weights:
-        linear = _find(number)
+    for linear in weights:
         inputs, outputs, error = _fill(linear, x, y, kind, at, rows)
         _check(_library.xfp_multiply_experts(threads, linear.handle.pointer, products.ctypes.data, len(products),
                                              inputs, outputs, error), _arguments.error)

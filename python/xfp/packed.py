@@ -116,7 +116,8 @@ def forward_experts(self: Any, hidden_states: torch.Tensor, top_k_index: torch.T
     if packed is None:
         plain: torch.Tensor = type(self).forward.__wrapped__(self, hidden_states, top_k_index, top_k_weights)
         return plain
-    h: torch.Tensor = torch.ops.xfp.experts(hidden_states, top_k_index, None, packed.first, packed.first_rows)
+    down = packed.opened[-1:], packed.down, packed.down_rows
+    h = ops.experts(hidden_states, top_k_index, None, packed.opened[:-1], packed.first, packed.first_rows)
     expert = top_k_index.reshape(-1)
     if self.has_gate and not self.is_concatenated:
         h = h.unflatten(-1, (2, -1)).transpose(-1, -2).flatten(-2)
@@ -124,9 +125,8 @@ def forward_experts(self: Any, hidden_states: torch.Tensor, top_k_index: torch.T
         h = h + (self.gate_up_proj_bias if self.has_gate else self.up_proj_bias)[expert]
     h = self._apply_gate(h) if self.has_gate else self.act_fn(h)
     if not self.has_bias and not self.has_post_expert_norm:
-        y: torch.Tensor = torch.ops.xfp.experts(h, top_k_index, top_k_weights, packed.down, packed.down_rows)
-        return y
-    y = torch.ops.xfp.experts(h, top_k_index, None, packed.down, packed.down_rows)
+        return ops.experts(h, top_k_index, top_k_weights, *down)
+    y = ops.experts(h, top_k_index, None, *down)
     if self.has_bias:
         y = y + self.down_proj_bias[expert]
     if self.has_post_expert_norm:
