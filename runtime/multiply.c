@@ -378,8 +378,6 @@ static enum xfp_status check_call(const struct xfp_linear *linear, const struct 
 		     check_vectors(linear, "inputs", x->data, x->type, x->count, x->stride, linear->slice.cols, err)) ||
 	    (status = check_vectors(linear, "outputs", y->data, y->type, y->count, y->stride, linear->slice.rows, err)))
 		return status;
-	if (count > UINT32_MAX)
-		return xfp_fail(err, XFP_USAGE, "%s: too many products (%zu)", xfp_printable(linear->name).text, count);
 	for (size_t i = 0; i < count; i++)
 		if (products[i].expert >= linear->experts || products[i].x >= x->count || products[i].y >= y->count)
 			return xfp_fail(err, XFP_USAGE,
@@ -411,10 +409,7 @@ static enum xfp_status run_rounds(struct round *round, const struct xfp_product 
 		round->order = malloc(round->count * sizeof *round->order);
 		round->place = malloc(round->count * sizeof *round->place);
 		round->batches = malloc(round->count * sizeof *round->batches);
-		if (round->order && round->place && round->batches)
-			status = run_round(round);
-		else
-			status = xfp_no_memory(round->err);
+		status = round->order && round->place && round->batches ? run_round(round) : xfp_no_memory(round->err);
 		free(round->order);
 		free(round->place);
 		free(round->batches);
@@ -444,47 +439,62 @@ static struct xfp_product *order_by_y(const struct xfp_product *products, size_t
 
 static bool in_order(const struct xfp_product *products, size_t count)
 {
-	for (size_t i = 1; i < count; i++)
-		if (products[i].y < products[i - 1].y)
-			return false;
-	return true;
+	size_t i = 1;
+
+	while (i < count && products[i].y >= products[i - 1].y)
+		i++;
+	return i >= count;
+}
+
+static enum xfp_status run_list(struct round *round, const struct xfp_product *products, size_t count)
+{
+	struct xfp_product *ordered = NULL;
+	bool alone = !round->team;
+	enum xfp_status status = XFP_OK;
+
+	if (!in_order(products, count) && !(ordered = order_by_y(products, count)))
+		return xfp_no_memory(round->err);
+	if (!alone || !(status = xfp_team_start(1, &round->team, round->err)))
+		status = run_rounds(round, ordered ? ordered : products, count);
+	if (alone)
+		xfp_team_end(round->team);
+	free(ordered);
+	return status;
+}
+
+/* Multiply by a copy of the list, which stays as checked, or by one expert if the list is NULL. */
+static enum xfp_status run(struct round *round, const struct xfp_product *products, uint32_t expert, size_t count)
+{
+	struct xfp_product few[XFP_MAX_BATCH], *list = few;
+	enum xfp_status status;
+
+	if (count > XFP_MAX_BATCH && !(list = malloc(count * sizeof *list)))
+		return xfp_no_memory(round->err);
+	for (size_t i = 0; i < count; i++)
+		list[i] = products ? products[i] : (struct xfp_product){ expert, (uint32_t)i, (uint32_t)i, 1 };
+	status = check_call(round->linear, list, count, round->x, round->y, round->err);
+	if (!status && count && round->linear->slice.rows)
+		status = run_list(round, list, count);
+	if (list != few)
+		free(list);
+	return status;
 }
 
 enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_linear *linear,
 				     const struct xfp_product *products, size_t count, const struct xfp_input *x,
 				     const struct xfp_output *y, struct xfp_error *err)
 {
-	struct round round = { .linear = linear, .x = x, .y = y, .team = team, .err = err };
-	struct xfp_product *ordered = NULL;
-	enum xfp_status status = check_call(linear, products, count, x, y, err);
-
-	if (status || !count || !linear->slice.rows)
-		return status;
-	if (!in_order(products, count) && !(ordered = order_by_y(products, count)))
-		return xfp_no_memory(err);
-	if (team || !(status = xfp_team_start(1, &round.team, err)))
-		status = run_rounds(&round, ordered ? ordered : products, count);
-	if (!team)
-		xfp_team_end(round.team);
-	free(ordered);
-	return status;
+	if (count > UINT32_MAX || (count && !products))
+		return xfp_fail(err, XFP_USAGE, "%s: the list of %zu products is too long, or NULL",
+				xfp_printable(linear->name).text, count);
+	return run(&(struct round){ .linear = linear, .x = x, .y = y, .team = team, .err = err }, products, 0, count);
 }
 
 enum xfp_status xfp_multiply(struct xfp_team *team, const struct xfp_linear *linear, uint32_t expert, size_t count,
 			     const struct xfp_input *x, const struct xfp_output *y, struct xfp_error *err)
 {
-	struct xfp_product few[XFP_MAX_BATCH] = { 0 }, *products = few;
-	enum xfp_status status;
-
 	if (count > x->count || count > y->count || count > UINT32_MAX)
 		return xfp_fail(err, XFP_USAGE, "%s: cannot multiply %zu vectors; there are %zu inputs and %zu outputs",
 				xfp_printable(linear->name).text, count, x->count, y->count);
-	if (count > XFP_MAX_BATCH && !(products = malloc(count * sizeof *products)))
-		return xfp_no_memory(err);
-	for (size_t m = 0; m < count; m++)
-		products[m] = (struct xfp_product){ expert, (uint32_t)m, (uint32_t)m, 1 };
-	status = xfp_multiply_experts(team, linear, products, count, x, y, err);
-	if (products != few)
-		free(products);
-	return status;
+	return run(&(struct round){ .linear = linear, .x = x, .y = y, .team = team, .err = err }, NULL, expert, count);
 }

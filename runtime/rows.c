@@ -54,11 +54,21 @@ static enum xfp_status decode(const struct window *window, uint64_t row, enum xf
 	return XFP_OK;
 }
 
+static enum xfp_status check_id(const struct xfp_linear *linear, uint32_t id, struct xfp_error *err)
+{
+	uint64_t rows = linear->experts * linear->slice.rows;
+
+	if (id >= rows)
+		return xfp_fail(err, XFP_USAGE, "%s: %s: row %" PRIu32 " does not exist; there are %" PRIu64,
+				linear->bundle->path, xfp_printable(linear->name).text, id, rows);
+	return XFP_OK;
+}
+
 static enum xfp_status check(const struct xfp_linear *linear, const uint32_t *ids, size_t count,
 			     const struct xfp_output *out, struct xfp_error *err)
 {
 	const char *path = linear->bundle->path, *name = linear->name;
-	uint64_t rows = linear->experts * linear->slice.rows;
+	enum xfp_status status = XFP_OK;
 
 	if (count && (!ids || !out || !out->data))
 		return xfp_fail(err, XFP_USAGE, "%s: %s: the list of rows, or the output, is NULL", path,
@@ -70,11 +80,9 @@ static enum xfp_status check(const struct xfp_linear *linear, const uint32_t *id
 	if (out->count < count || (count > 1 && out->stride < linear->slice.cols))
 		return xfp_fail(err, XFP_USAGE, "%s: %s: the output is too small for %zu rows of %" PRIu64 " columns",
 				path, xfp_printable(name).text, count, linear->slice.cols);
-	for (size_t i = 0; i < count; i++)
-		if (ids[i] >= rows)
-			return xfp_fail(err, XFP_USAGE, "%s: %s: row %" PRIu32 " does not exist; there are %" PRIu64,
-					path, xfp_printable(name).text, ids[i], rows);
-	return XFP_OK;
+	for (size_t i = 0; !status && i < count; i++)
+		status = check_id(linear, ids[i], err);
+	return status;
 }
 
 enum xfp_status xfp_rows(const struct xfp_linear *linear, const uint32_t *ids, size_t count,
@@ -89,9 +97,11 @@ enum xfp_status xfp_rows(const struct xfp_linear *linear, const uint32_t *ids, s
 		struct window window = { .linear = NULL };
 
 		for (size_t i = 0; !status && i < count; i++) {
-			uint32_t expert = (uint32_t)(ids[i] / slice->rows);
-			uint64_t row = slice->first_row + ids[i] % slice->rows;
+			const uint32_t id = ids[i], expert = (uint32_t)(id / slice->rows);
+			uint64_t row = slice->first_row + id % slice->rows;
 
+			if ((status = check_id(linear, id, err))) /* again: the output may overlap the list */
+				break;
 			if (!window.linear || window.expert != expert)
 				open_window(linear, expert, at, &window);
 			status = decode(&window, row, out->type,

@@ -366,7 +366,7 @@ struct xfp_output {
  * @param expert  Number of the expert; 0 if there is only one matrix.
  * @param count   Number of vectors, at most x->count and y->count.
  * @param x       Inputs, [count, cols].
- * @param y       Outputs, [count, rows]; undefined after a failure.
+ * @param y       Outputs, [count, rows]; they may not overlap x; undefined after a failure.
  *
  * @return XFP_OK         The products are in y.
  *         XFP_USAGE      The expert, a vector or a type does not exist, or a stride is too small.
@@ -396,7 +396,7 @@ struct xfp_product {
  * @param linear    The linear.
  * @param products  [count], in any order.
  * @param x         Inputs, [x->count, cols].
- * @param y         Outputs, [y->count, rows]; undefined after a failure.
+ * @param y         Outputs, [y->count, rows]; they may not overlap products or x; undefined after a failure.
  *
  * @return As xfp_multiply.
  */
@@ -412,7 +412,7 @@ enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_lin
  * @param ids    [count] row numbers within the slice, in any order, with repetitions. The rows of a stack are numbered
  *               through its experts.
  * @param count  Number of rows, at most y->count.
- * @param y      Outputs, [count, cols]; undefined after a failure.
+ * @param y      Outputs, [count, cols]; they may not overlap ids; undefined after a failure.
  *
  * @return XFP_OK         The rows are in y.
  *         XFP_USAGE      A row does not exist, or y is too small.

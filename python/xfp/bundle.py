@@ -81,8 +81,7 @@ class Bundle:
     @property
     def info(self) -> Info:
         """Sizes, the model family, and how the bundle was made."""
-        self._handle()
-        return contents.info(self._counts)
+        return contents.info(self._handle(), self._counts)
 
     @property
     def units(self) -> Table[Unit]:
@@ -131,7 +130,8 @@ class Bundle:
         return self.files[self._number(self._library.xfp_bundle_find_file, name, "file")]
 
     def _number(self, find: Callable[..., int], name: str, what: str) -> int:
-        number = find(self._handle().pointer, library.c_string(name, f"the name of a {what}"))
+        bundle = self._handle()  # in a variable, so that it outlives the call
+        number = find(bundle.pointer, library.c_string(name, f"the name of a {what}"))
         if number == abi.NOT_FOUND:
             raise UsageError(f"{self._name}: has no {what} {name}; bundle.{what}s lists them")
         return number

@@ -150,7 +150,7 @@ def _text(name: bytes) -> str:
     return name.decode(errors="surrogateescape")
 
 
-def info(struct: abi.BundleInfo) -> Info:
+def info(_: Handle, struct: abi.BundleInfo) -> Info:
     json = string_at(struct.json, struct.json_bytes).decode(errors="replace")
     return Info(**_plain(struct, Info) | {"json": json, "path": os.fsdecode(struct.path)})
 

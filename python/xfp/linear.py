@@ -12,7 +12,9 @@ from . import abi, library
 from .errors import UsageError
 from .handles import Handle
 from .team import Team, handle_of
-from .vectors import Array, Vectors, check_apart, empty_like, is_torch, known_dtype, to_input, to_output, vectors
+from .vectors import (
+    Array, Vectors, check_apart, empty_like, is_torch, known_dtype, refuse_mask, to_input, to_output, vectors,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -47,6 +49,7 @@ def products(expert: Any, x: Any, y: Any, weight: Any = 1.0) -> NDArray:
 
 def to_u32(numbers: Any, what: str) -> NDArray:
     """Numbers as uint32: four bytes each, which libxfp needs; arrays of another type are converted."""
+    refuse_mask(numbers, what)
     found = np.asarray(numbers)
     if found.dtype.kind not in "iu" and found.size:
         raise UsageError(f"{what} has dtype {found.dtype}; it must contain integers")
@@ -54,6 +57,12 @@ def to_u32(numbers: Any, what: str) -> NDArray:
         raise UsageError(f"{what} contains a number outside of 0 ... 2^32 - 2, in {int(found.min())} ... "
                          f"{int(found.max())}")
     return np.asarray(found, np.uint32, order="C")
+
+
+def _located(numbers: NDArray) -> Vectors:
+    """A contiguous array, of elements of a multiple of four bytes, as one vector."""
+    width = numbers.nbytes // 4
+    return Vectors(int(numbers.ctypes.data), "f32", min(width, 1), width, width, numbers.shape)
 
 
 class Source(NamedTuple):
@@ -131,6 +140,7 @@ class Linear:
 
         Raises as multiply; UsageError also if a product names an expert or a vector that does not exist.
         """
+        refuse_mask(products, "products")
         if not isinstance(products, np.ndarray) or products.dtype != PRODUCT or products.ndim != 1:
             raise UsageError("products must be an array [count] of xfp.PRODUCT; make it with xfp.products")
         if not products.flags.c_contiguous:
@@ -139,6 +149,7 @@ class Linear:
         count = int(products["y"].max()) + 1 if out is None and len(products) else 0
         y, outputs = self._output(x, out, (count, self.shape[0]), self.shape[0], out_dtype, zero=True)
         check_apart(inputs, outputs)
+        check_apart(_located(products), outputs, "products")
         threads = handle_of(team)
         library.call(self._library.xfp_multiply_experts, threads.pointer, self.handle.pointer, products.ctypes.data,
                      len(products), ctypes.byref(to_input(inputs)), ctypes.byref(to_output(outputs)))
@@ -169,6 +180,7 @@ class Linear:
         y, outputs = self._output(like, out, (numbers.size, self.shape[1]), self.shape[1], out_dtype)
         if outputs.count != numbers.size:
             raise UsageError(f"out has {outputs.count} vectors, but there are {numbers.size} ids")
+        check_apart(_located(numbers), outputs, "ids")
         library.call(self._library.xfp_rows, self.handle.pointer, numbers.ctypes.data, numbers.size,
                      ctypes.byref(to_output(outputs)))
         return y.reshape((*numbers.shape, self.shape[1])) if out is None else y

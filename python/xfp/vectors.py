@@ -30,7 +30,7 @@ TORCH = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 
 @dataclass
 class Vectors:
-    """Where vectors are: `count` of `width` elements, each `stride` elements after the previous one."""
+    """Location of vectors: `count` of `width` elements, each `stride` elements after the previous one."""
 
     address: int
     dtype: str
@@ -80,8 +80,10 @@ def _describe_torch(array: Any, what: str, torch: Any, device: str) -> Described
                          (f"libxfp multiplies on the CPU: pass {what}.cpu()" if device == "cpu" else reason))
     if array.layout != torch.strided:
         raise UsageError(f"{what} has layout {array.layout}; pass {what}.to_dense()")
+    if array.is_neg():
+        raise UsageError(f"{what} has torch's negative bit; pass {what}.resolve_neg()")
     if array.requires_grad and torch.is_grad_enabled():
-        raise UsageError(f"{what} requires a gradient, which products of a bundle do not have; "
+        raise UsageError(f"{what} requires a gradient, and xfp computes none; "
                          f"pass {what}.detach(), or use torch.no_grad()")
     return array.data_ptr(), found, tuple(array.shape), tuple(array.stride())
 
@@ -89,6 +91,11 @@ def _describe_torch(array: Any, what: str, torch: Any, device: str) -> Described
 def is_torch(array: object) -> bool:
     torch: Any = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)
+
+
+def refuse_mask(array: object, what: str) -> None:
+    if isinstance(array, np.ma.MaskedArray):
+        raise UsageError(f"{what} is masked; pass {what}.filled(), with the value that replaces masked elements")
 
 
 def vectors(array: Any, what: str, width: int, dtype: str | None, output: bool = False, device: str = "cpu") -> Vectors:
@@ -104,10 +111,13 @@ def vectors(array: Any, what: str, width: int, dtype: str | None, output: bool =
     if is_torch(array):
         address, found, shape, strides = _describe_torch(array, what, sys.modules["torch"], device)
     elif isinstance(interface, np.ndarray):
+        refuse_mask(array, what)
         address, found, shape, strides = _describe_numpy(array.dtype, int(array.ctypes.data), array.shape,
                                                          array.strides, what, dtype)
         writeable = array.flags.writeable
     elif isinstance(interface, dict):
+        if interface.get("mask") is not None:
+            raise UsageError(f"{what} has a mask; pass an array without one")
         kind, shape = np.dtype(interface["typestr"]), interface["shape"]
         strides = interface.get("strides") or tuple(kind.itemsize * math.prod(shape[i + 1:]) for i in range(len(shape)))
         address, found, shape, strides = _describe_numpy(kind, interface["data"][0], shape, strides, what, dtype)
@@ -132,16 +142,17 @@ def vectors(array: Any, what: str, width: int, dtype: str | None, output: bool =
     return Vectors(address, found, count, width, stride, shape)
 
 
-def check_apart(x: Vectors, y: Vectors) -> None:
+def check_apart(x: Vectors, y: Vectors, what: str = "x") -> None:
     """Refuse overlapping inputs and outputs. Columns of one array, such as a[:, :64] and a[:, 64:], do not overlap."""
     if not x.count or not y.count or x.address >= y.end or y.address >= x.end:
         return
-    step = x.stride * x.size
-    between = (y.address - x.address) % step
-    if x.count > 1 and y.count > 1 and step == y.stride * y.size:
+    steps = {one.stride * one.size for one in (x, y) if one.count > 1}
+    if len(steps) == 1:
+        step = steps.pop()
+        between = (y.address - x.address) % step
         if between >= x.width * x.size and between + y.width * y.size <= step:
             return
-    raise UsageError("out overlaps x; pass another array")
+    raise UsageError(f"out overlaps {what}; pass another array")
 
 
 def empty_like(array: Array, shape: tuple[int, ...], dtype: str, zero: bool = False) -> Array:

@@ -96,8 +96,37 @@ class Arrays(Case):
         self.refused("out overlaps x", q.multiply, long[10:394].reshape(3, 128)[:, :64], wraps)
         rows = both.reshape(6, 64)
         self.refused("out overlaps x", q.multiply, rows[:3], rows[::2])
+        wide = np.ones((4, 112), np.float32)
+        gate = self.bundle.linear(GATE)
+        gate.multiply_experts(xfp.products(0, 0, 0), wide[1:2, :64], wide[:, 64:])
+        self.assertTrue((wide[:, :64] == 1).all())
+        self.refused("out overlaps x", gate.multiply_experts, xfp.products(0, 0, 0), wide[1:2, :64], wide[:, 63:111])
+        self.refused("out overlaps x", q.multiply, wide[1:2, :64], wide[1:2, 48:])
         x = random(1, 64)
         self.assertEqual(q.multiply(x[0], flat[64:128]).tobytes(), q.multiply(x).tobytes())
+
+    def test_lists_that_overlap_outputs(self):
+        words, gate = self.bundle.linear(WORDS), self.bundle.linear(GATE)
+        buffer = np.zeros(256, np.uint32)
+        out = buffer.view(np.float32)
+        self.refused("out overlaps ids", words.rows, buffer[:2], out[:128].reshape(2, 64))
+        self.refused("out overlaps ids", words.rows, buffer[127:129], out[:128].reshape(2, 64))
+        self.assertEqual(words.rows(buffer[128:130], out[:128].reshape(2, 64)).tobytes(), words.rows([0, 0]).tobytes())
+        signed = buffer.view(np.int32)  # which is converted
+        signed[:] = 1
+        self.assertEqual(words.rows(signed[:2], out[:128].reshape(2, 64)).tobytes(), words.rows([1, 1]).tobytes())
+        out[:] = 0
+        table = out[:8].view(xfp.PRODUCT)
+        table["y"] = 0, 1
+        self.refused("out overlaps products", gate.multiply_experts, table, random(1, 64), out[:96].reshape(2, 48))
+        gate.multiply_experts(table, random(1, 64), out[96:192].reshape(2, 48))
+
+    def test_masks(self):
+        masked = np.ma.array(self.x, mask=self.x > 0)
+        self.refused(r"x is masked; pass x.filled\(\)", self.q.multiply, masked)
+        self.refused("out is masked", self.q.multiply, self.x, np.ma.zeros((3, self.rows), np.float32))
+        self.refused("ids is masked", self.bundle.linear(WORDS).rows, np.ma.array([1, 2], mask=[0, 1]))
+        self.refused("expert is masked", xfp.products, np.ma.array([1, 2], mask=[0, 1]), 0, 0)
 
     def test_experts(self):
         gate = self.bundle.linear(GATE)
@@ -146,7 +175,9 @@ class Arrays(Case):
         self.refused("x is on device meta", self.q.multiply, x.to("meta"))
         self.refused("x has layout torch.sparse_coo", self.q.multiply, x.to_sparse())
         self.refused("stride of 3 between", self.q.multiply, x.T.contiguous().T)
-        self.refused("requires a gradient", self.q.multiply, x.clone().requires_grad_())
+        self.refused(r"x has torch's negative bit; pass x.resolve_neg\(\)", self.q.multiply, torch._neg_view(x))
+        self.refused("out has torch's negative bit", self.q.multiply, x, torch._neg_view(x.clone()))
+        self.refused("requires a gradient, and xfp computes none; pass x.detach", self.q.multiply, x.clone().requires_grad_())
         with torch.no_grad():
             self.same(x.clone().requires_grad_())
         self.refused("out overlaps x", self.q.multiply, x, x)

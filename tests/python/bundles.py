@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from common import GATE, HEAD, Q, WORDS, Case, bundle, path_of, random
+from common import GATE, HEAD, Q, WORDS, Case, bundle, path_of, random, run
 from read_bundle import CLASSES, DTYPES, FATES, MODES, Bundle as Reader
 
 import xfp
@@ -210,6 +210,35 @@ class Damage(Case):
         self.data[self.places["u/000002.idx"][0]] ^= 1
         with xfp.Bundle(self.written(self.data)) as opened:
             self.refused(Q, opened.check, kind=xfp.BadInputError)
+
+    def test_closed_by_another_thread(self):
+        """Contents are read while another thread closes the bundle."""
+        program = f"""
+import sys, threading, time, xfp
+sys.setswitchinterval(1e-6)
+end, opened, wrong = time.monotonic() + 4, [xfp.Bundle({path_of("auto.xfp")!r})], []
+
+def read():
+    while time.monotonic() < end:
+        one = opened[0]
+        try:
+            if not one.info.path.endswith("auto.xfp") or one.tensor({HEAD!r}).name != {HEAD!r}:
+                wrong.append(one)
+        except xfp.UsageError as error:
+            if "is closed" not in str(error):
+                wrong.append(error)
+
+threads = [threading.Thread(target=read) for _ in range(3)]
+for thread in threads:
+    thread.start()
+while time.monotonic() < end:
+    closing, opened[0] = opened[0], xfp.Bundle({path_of("auto.xfp")!r})
+    closing.close()
+for thread in threads:
+    thread.join()
+sys.exit(len(wrong))
+"""
+        self.assertEqual(run(program), (0, ""))
 
     def test_many_threads(self):
         """Linears are opened, used and freed by several threads while the bundle closes."""

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bundles with valid digests and an invalid index.
+ * Bundles with valid digests and an invalid index, and lists of rows and products that a call overwrites.
  */
 #include "tests/unit/unit.h"
 
@@ -454,6 +454,49 @@ static void members_larger_than_the_file_are_refused(void **state)
 	fixture_free(&f);
 }
 
+/* The list is in memory that the call writes: results are undefined, but no access is out of bounds. */
+static void lists_that_overlap_outputs(void **state)
+{
+	struct fixture f;
+	struct xfp_bundle *bundle;
+	struct xfp_linear *linear;
+	struct xfp_linear_info info;
+	const size_t count = 12;
+	float *x, *y;
+
+	(void)state;
+	fixture_make_bundle(&f, 0);
+	bundle = fixture_open(f.out);
+	assert_int_equal(
+		xfp_linear_open(bundle, xfp_bundle_find_unit(bundle, "e.k_proj.weight", NULL), NULL, &linear, &err),
+		XFP_OK);
+	xfp_linear_describe(linear, &info);
+	x = calloc(count, info.cols * sizeof *x);
+	y = calloc(count, info.cols * sizeof *y + sizeof(struct xfp_product));
+	assert_true(x && y);
+	for (size_t i = 0; i < count * info.cols; i++)
+		x[i] = 1;
+	for (uint32_t i = 0; i < count; i++)
+		((struct xfp_product *)(void *)y)[i] = (struct xfp_product){ 0, i, count - 1 - i, 1 };
+	xfp_multiply_experts(NULL, linear, (struct xfp_product *)(void *)y, count,
+			     &(struct xfp_input){ x, XFP_FLOAT32, count, info.cols },
+			     &(struct xfp_output){ y, XFP_FLOAT32, count, info.rows }, &err);
+	for (uint32_t i = 0; i < count; i++)
+		((uint32_t *)(void *)y)[i] = 0;
+	assert_int_equal(xfp_rows(linear, (uint32_t *)(void *)y, count,
+				  &(struct xfp_output){ y, XFP_FLOAT32, count, info.cols }, &err),
+			 XFP_USAGE);
+	assert_non_null(strstr(err.text, "does not exist"));
+	assert_int_equal(xfp_multiply_experts(NULL, linear, NULL, 1, &(struct xfp_input){ x, XFP_FLOAT32, 1, 1 },
+					      &(struct xfp_output){ y, XFP_FLOAT32, 1, 1 }, &err),
+			 XFP_USAGE);
+	free(x);
+	free(y);
+	xfp_linear_close(linear);
+	xfp_bundle_close(bundle);
+	fixture_free(&f);
+}
+
 PROGRAM("test_bundle_hostile")
 {
 	const struct CMUnitTest tests[] = {
@@ -464,6 +507,7 @@ PROGRAM("test_bundle_hostile")
 		cmocka_unit_test(a_unit_without_weights_is_refused),
 		cmocka_unit_test(names_must_be_unique),
 		cmocka_unit_test(names_of_files_stay_in_their_folder),
+		cmocka_unit_test(lists_that_overlap_outputs),
 	};
 
 	return cmocka_run_group_tests_name("bundle_hostile", tests, NULL, NULL);
