@@ -5,6 +5,7 @@
 tests/cli/python.bats makes NAME.xfp and NAME, its copy, for each of NAMES; tests/models/check_python.py compares all
 families.
 """
+import importlib.util
 import os
 import signal
 import threading
@@ -238,10 +239,13 @@ class Refused(Case):
             self.refused(f"{option} does not apply: .* leave it out", xfp.load, path_of("llama-tied.xfp"),
                          **{option: True})
         self.refused("dtype is torch.float64", xfp.load, path_of("llama-tied.xfp"), dtype=torch.float64)
+        self.refused("is a folder; name the bundle in it, or open it with from_pretrained", xfp.load, path_of("qwen2"))
+
+    @unittest.skipUnless(importlib.util.find_spec("accelerate"), "accelerate, which device_map needs, is not installed")
+    def test_device_map(self):
         for bad in ({"": "disk"}, {"model": "cpu", "lm_head": "disk"}, {"": "mps"}):
             self.refused('the device is .*, but xfp multiplies on the CPU or on one CUDA device; pass "cpu"', xfp.load,
                          path_of("llama-tied.xfp"), device_map=bad, offload_folder="none")
-        self.refused("is a folder; name the bundle in it, or open it with from_pretrained", xfp.load, path_of("qwen2"))
 
     def test_inputs(self):
         model = load(path_of("llama-tied.xfp"))
