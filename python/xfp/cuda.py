@@ -31,7 +31,7 @@ from typing import Any, Callable
 from . import abi, library, linear
 from .errors import FailedError, UsageError
 from .handles import ProcessHandle
-from .vectors import FLOATS, Vectors, is_torch, vectors
+from .vectors import FLOATS, Vectors, is_torch, vectors, written
 
 Allocate = Callable[[int], Any]
 DEVICE_ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -261,6 +261,7 @@ class DeviceLinear:
         with self.device.context:
             library.call(getattr(self._library, name), handle.pointer, first, count, ctypes.byref(x.struct),
                          abi.CudaOutput(y.address, FLOATS[y.dtype], y.count, y.stride), ctypes.byref(queue.struct))
+        written(out)
         return out
 
     def _opened(self, queue: Queue) -> ProcessHandle:

@@ -14,6 +14,7 @@ from .handles import Handle
 from .team import Team, handle_of
 from .vectors import (
     Array, Vectors, check_apart, empty_like, is_torch, known_dtype, refuse_mask, to_input, to_output, vectors,
+    written,
 )
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class Linear:
         threads = handle_of(team)
         library.call(self._library.xfp_multiply, threads.pointer, self.handle.pointer, number, inputs.count,
                      ctypes.byref(to_input(inputs)), ctypes.byref(to_output(outputs)))
+        written(y)
         return y
 
     def multiply_experts(self, products: NDArray, x: Array, out: Array | None = None, *, dtype: str | None = None,
@@ -153,6 +155,7 @@ class Linear:
         threads = handle_of(team)
         library.call(self._library.xfp_multiply_experts, threads.pointer, self.handle.pointer, products.ctypes.data,
                      len(products), ctypes.byref(to_input(inputs)), ctypes.byref(to_output(outputs)))
+        written(y)
         return y
 
     @overload
@@ -183,6 +186,7 @@ class Linear:
         check_apart(_located(numbers), outputs, "ids")
         library.call(self._library.xfp_rows, self.handle.pointer, numbers.ctypes.data, numbers.size,
                      ctypes.byref(to_output(outputs)))
+        written(y)
         return y.reshape((*numbers.shape, self.shape[1])) if out is None else y
 
     @staticmethod

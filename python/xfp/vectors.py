@@ -155,6 +155,12 @@ def check_apart(x: Vectors, y: Vectors, what: str = "x") -> None:
     raise UsageError(f"out overlaps {what}; pass another array")
 
 
+def written(array: Any) -> None:
+    """Report to torch's autograd that an array has changed, which refuses to use it for a gradient then."""
+    if is_torch(array):
+        sys.modules["torch"].autograd.graph.increment_version(array)
+
+
 def empty_like(array: Array, shape: tuple[int, ...], dtype: str, zero: bool = False) -> Array:
     """A new array of the kind of `array`, contiguous; bf16 in numpy is uint16."""
     if isinstance(array, np.ndarray):

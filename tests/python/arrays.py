@@ -180,6 +180,11 @@ class Arrays(Case):
         self.refused("requires a gradient, and xfp computes none; pass x.detach", self.q.multiply, x.clone().requires_grad_())
         with torch.no_grad():
             self.same(x.clone().requires_grad_())
+        outs = torch.zeros(3, self.rows), torch.zeros(1, 64), torch.zeros(1, 48)
+        self.q.multiply(x, outs[0])
+        head.rows([0], outs[1])
+        bundle().linear(GATE).multiply_experts(xfp.products(0, 0, 0), x, outs[2])
+        self.assertEqual([out._version for out in outs], [1, 1, 1])  # autograd sees the changes
         self.refused("out overlaps x", self.q.multiply, x, x)
 
 
