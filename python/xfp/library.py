@@ -11,7 +11,7 @@ import operator
 import os
 import threading
 from collections.abc import Mapping
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from . import abi
 from .errors import CLASSES, FailedError, LibraryError, UsageError
@@ -94,7 +94,11 @@ def call(function: Callable[..., int], *arguments: Any) -> None:
     error = _per_thread.error
     status = function(*arguments, ctypes.byref(error))
     if status:
-        raise CLASSES.get(status, FailedError)(error.text.decode(errors="replace"))
+        raise_for(status, error)
+
+
+def raise_for(status: int, error: abi.Error) -> NoReturn:
+    raise CLASSES.get(status, FailedError)(error.text.decode(errors="replace"))
 
 
 def c_string(text: str, what: str) -> bytes:

@@ -92,6 +92,7 @@ class Linear:
         self._library.xfp_linear_describe(handle.pointer, ctypes.byref(found))
         self.handle, self.source = handle, source
         self.uploads: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # by device, for torch
+        self.number = 0  # by which operators of torch find it, if not 0
         self.name, self.role = name, role
         self.experts: int = found.experts
         self.shape: tuple[int, int] = (found.rows, found.cols)

@@ -18,7 +18,7 @@ class Packed(nn.Module):
     `name` is the parameter that they replace.
     """
 
-    _is_hf_initialized = True  # for transformers: there is nothing to initialize
+    _is_hf_initialized = True  # tells transformers not to initialize it
     multiplies = True
     like: torch.Tensor
 
@@ -27,7 +27,7 @@ class Packed(nn.Module):
         self.name = name
         self.opened, self.uploaded = Opened(weights), Opened()
         self.register_buffer("like", torch.empty(0, device="cpu"), persistent=False)  # which .to(...) converts
-        self.numbers = [ops.register(linear) for linear in weights]
+        self.numbers = ops.register(*weights)  # no buffer, which would move to a device
         # while transformers loads, modules initialize the weights of their children if these lack a mark
         self.__dict__["weight"] = torch.empty(0, device="meta")
         self.__dict__["weight"]._is_hf_initialized = True
@@ -42,8 +42,8 @@ class Packed(nn.Module):
         return self
 
     def loaded(self) -> None:
-        """Refuse to read the weight from now on."""
-        del self.__dict__["weight"]
+        """Remove the placeholder weight; reading it raises AttributeError."""
+        self.__dict__.pop("weight", None)
 
     def __getattr__(self, name: str) -> Any:
         if name == "weight":
@@ -93,7 +93,7 @@ class PackedEmbedding(Packed):
         return f"{self.num_embeddings}, {self.embedding_dim}"
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        y: torch.Tensor = torch.ops.xfp.rows(ids, self.numbers[0], self.embedding_dim, self.like.dtype)
+        y: torch.Tensor = torch.ops.xfp.rows(ids, self.numbers, self.embedding_dim, self.like.dtype)
         if self.scale is None:
             return y
         return y * (torch.tensor(self.scale, dtype=y.dtype) if self.rounded else self.scale)
@@ -104,7 +104,7 @@ class PackedExperts(Packed):
 
     def __init__(self, name: str, first: Sequence[Linear], down: Linear) -> None:
         super().__init__(name, (*first, down))
-        self.first, self.down = self.numbers[:-1], self.numbers[-1:]
+        self.first, self.down = ops.register(*first), ops.register(down)
         self.first_rows = sum(linear.shape[0] for linear in first)
         self.down_rows = down.shape[0]
 

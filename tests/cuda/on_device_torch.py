@@ -53,13 +53,13 @@ class Checks:
                 chosen = torch.stack([torch.arange(count) % linear.experts, torch.arange(1, count + 1) % linear.experts], 1)
                 more = chosen, torch.rand(count, 2)
             operator = torch.ops.xfp.experts if more else torch.ops.xfp.linear
-            y = operator(x.to(self.device), *(part.to(self.device) for part in more), [number], rows)
-            self.near(f"{linear.name}, {count} of {str(dtype)[6:]}", y, operator(x, *more, [number], rows))
+            y = operator(x.to(self.device), *(part.to(self.device) for part in more), number, rows)
+            self.near(f"{linear.name}, {count} of {str(dtype)[6:]}", y, operator(x, *more, number, rows))
         return held
 
     def streams(self, linear):
         """Another stream, another thread, and a graph."""
-        torch, number, rows = self.torch, [self.ops.register(linear)], linear.shape[0]
+        torch, number, rows = self.torch, self.ops.register(linear), linear.shape[0]
         held, x = self.ops.upload(linear, self.device), self.vectors(3, linear.shape[1])
         expected, there, stream = torch.ops.xfp.linear(x, number, rows), x.to(self.device), torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())

@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of torch, by the bundles of tests/cli/python.bats."""
 import os
+import signal
 import threading
+import time
 import unittest
 import warnings
 
 import torch
-from common import DOWN, GATE, Q, WORDS, Case, bundle
+from common import DOWN, GATE, Q, WORDS, Case, bundle, path_of, run
+from torch._dynamo.utils import counters
+from torch.autograd import forward_ad
 from torch.utils.flop_counter import FlopCounterMode
 
 import xfp
@@ -60,10 +64,11 @@ class Operators(Case):
         self.numbers = {linear: ops.register(linear) for linear in (self.q, self.words, self.gate, self.down)}
 
     def linear(self, x, rows=None, weights=None):
-        return torch.ops.xfp.linear(x, weights or [self.numbers[self.q]], rows or self.q.shape[0])
+        weights = self.numbers[self.q] if weights is None else weights
+        return torch.ops.xfp.linear(x, weights, self.q.shape[0] if rows is None else rows)
 
     def experts(self, linear, x, chosen, factor=None):
-        return torch.ops.xfp.experts(x, chosen, factor, [self.numbers[linear]], linear.shape[0])
+        return torch.ops.xfp.experts(x, chosen, factor, self.numbers[linear], linear.shape[0])
 
     def test_values(self):
         for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -79,7 +84,7 @@ class Operators(Case):
             self.assertTrue(torch.equal(rows, self.words.rows(ids, out_dtype=name)))
         self.assertTrue(torch.equal(self.linear(x.transpose(0, 1)), self.linear(x.transpose(0, 1).contiguous())))
         self.assertEqual(self.linear(tokens(0, 64)).shape, (0, self.q.shape[0]))
-        twice = self.linear(x, 2 * self.q.shape[0], 2 * [self.numbers[self.q]])
+        twice = self.linear(x, 2 * self.q.shape[0], ops.register(self.q, self.q))
         self.assertTrue(torch.equal(twice, torch.cat([self.linear(x)] * 2, -1)))
 
     def test_experts(self):
@@ -91,6 +96,10 @@ class Operators(Case):
         each = self.experts(self.down, h, chosen)
         y = self.experts(self.down, h, chosen, factor)
         self.assertLess(float((y - (each.view(2, 2, -1) * factor[..., None]).sum(1)).abs().max()), 1e-3)
+        for weights in (None, factor[:, :0]):
+            none = self.experts(self.gate, x, chosen[:, :0], weights)
+            self.assertEqual(none.shape, (0 if weights is None else 2, self.gate.shape[0]))
+            self.assertFalse(none.any())
         one = self.experts(self.gate, x, chosen[:, :1])
         self.assertLess(float((one - h[::2]).abs().max()), 1e-3)
 
@@ -103,9 +112,9 @@ class Operators(Case):
             kinds = ("test_schema", "test_autograd_registration", "test_faketensor") if gradient else \
                 ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
             for operator, arguments in (
-                    (xfp_ops.linear, (x, [q, q], 2 * self.q.shape[0])),
-                    (xfp_ops.experts, (x[0, :2], chosen, None, [gate], self.gate.shape[0])),
-                    (xfp_ops.experts, (x[0, :2], chosen, factor, [gate], self.gate.shape[0])),
+                    (xfp_ops.linear, (x, ops.register(self.q, self.q), 2 * self.q.shape[0])),
+                    (xfp_ops.experts, (x[0, :2], chosen, None, gate, self.gate.shape[0])),
+                    (xfp_ops.experts, (x[0, :2], chosen, factor, gate, self.gate.shape[0])),
                     (xfp_ops.rows, (chosen, words, 64, torch.bfloat16))):
                 torch.library.opcheck(operator.default, arguments, test_utils=kinds)
 
@@ -116,6 +125,33 @@ class Operators(Case):
             for count in (4, 7, 9):
                 ids = torch.arange(count)
                 self.assertTrue(torch.allclose(whole(ids), model(ids), rtol=1e-4, atol=1e-6))
+
+    def test_compile_shares_graphs(self):
+        """Modules of one shape are one graph, so there is no limit to their number."""
+        with torch.no_grad():
+            for make in (lambda linear: PackedLinear(Q, [linear], None),
+                         lambda linear: PackedEmbedding(Q, linear, torch.nn.Embedding(96, 64), torch.float32)):
+                torch.compiler.reset()
+                counters.clear()
+                for seed in range(10):
+                    module = make(bundle().linear(Q))
+                    x = torch.arange(4) if isinstance(module, PackedEmbedding) else tokens(2, 64)
+                    y = module(x)
+                    module.compile(backend="eager", fullgraph=True)
+                    self.assertTrue(torch.equal(module(x), y))
+                self.assertEqual(counters["stats"]["unique_graphs"], 1)
+
+    def test_no_derivative(self):
+        x, message = tokens(2, 64), "packed weights have no gradient"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that torch.autograd.forward_ad uses torch.jit.script
+            for function in (self.linear, PackedLinear(Q, [self.q], None)):
+                y = function(x)
+                self.refused(message, torch.func.jvp, function, (x,), (x,))
+                self.refused(message, torch.func.vjp, function, x)
+                with forward_ad.dual_level():
+                    self.refused(message, function, forward_ad.make_dual(x, x))
+                    self.assertTrue(torch.equal(function(x), y))
 
     def test_no_gradient(self):
         x = tokens(2, 64).requires_grad_()
@@ -129,7 +165,7 @@ class Operators(Case):
         x, chosen = tokens(2, 64), torch.tensor([[0, 2], [1, 2]])
         self.refused("does not multiply torch.float64; use torch.float32", self.linear, x.double())
         self.refused(r"q_proj.weight has 64 columns, but x has shape \[2, 63\]", self.linear, x[:, :63])
-        self.refused("there are no open weights 3", self.linear, x, weights=[3])
+        self.refused("there are no open weights 3", self.linear, x, weights=torch.tensor([3]))
         self.refused("there are 3 inputs for 2 tokens with 2 experts each", self.experts, self.gate, tokens(3, 64),
                      chosen)
         self.refused("expert", self.experts, self.gate, x, chosen + 1)
@@ -139,19 +175,73 @@ class Operators(Case):
                          torch.float32)
         self.refused("row", torch.ops.xfp.rows, chosen + 1000, self.numbers[self.words], 64, torch.float32)
         self.refused("does not multiply", torch.ops.xfp.rows, chosen, self.numbers[self.words], 64, torch.int8)
+        self.refused("is a stack of 3 experts; use xfp::experts", self.linear, x, self.gate.shape[0],
+                     self.numbers[self.gate])
+        self.refused(r"x has shape \[\]", self.linear, torch.tensor(1.))
+        self.refused(r"weights has shape \[\]", self.linear, x, weights=self.numbers[self.q][0])
+        for factor in (torch.ones(1), torch.ones(3), torch.ones(2, 1)):
+            self.refused(r"must be \[inputs, cols\], \[tokens, k\] and \[tokens, k\], not \[2, 64\], \[2, 2\], ",
+                         self.experts, self.gate, x, chosen, factor)
+        self.refused(r"not \[2, 64\], \[2\]$", self.experts, self.gate, x, chosen[0])
+        self.refused(r"not \[64\], \[2, 2\]$", self.experts, self.gate, x[0], chosen)
+        for kind in (torch.bfloat16, torch.float32, torch.bool, torch.complex64):
+            self.refused("expert has dtype", self.experts, self.gate, x, chosen.to(kind))
+            self.refused("ids has dtype", torch.ops.xfp.rows, chosen.to(kind), self.numbers[self.words], 64,
+                         torch.float32)
+        self.refused("must be one matrix with 60 columns", torch.ops.xfp.rows, chosen, self.numbers[self.words], 60,
+                     torch.float32)
         module = PackedLinear(Q, [self.q], None)
         self.assertTrue(module.weight.is_meta)
-        module.loaded()
+        for _ in range(2):
+            module.loaded()
         with self.assertRaisesRegex(AttributeError, "q_proj.weight is packed and cannot be read"):
             module.weight
         self.assertFalse(hasattr(module, "weight"))
 
+    def test_calls_within_calls(self):
+        """A signal handler multiplies while its thread prepares a product."""
+        x, other, held = tokens(8, 64), tokens(8, 64, seed=2), []
+        y, before = self.linear(x), torch.get_num_threads()
+        old = signal.signal(signal.SIGALRM, lambda *_: held.append(self.linear(other)))
+        try:
+            torch.set_num_threads(1)
+            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+            end = time.monotonic() + 1
+            while time.monotonic() < end:
+                self.assertTrue(torch.equal(self.linear(x), y))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, old)
+            torch.set_num_threads(before)
+        self.assertGreater(len(held), 10)
+        self.assertTrue(all(torch.equal(result, self.linear(other)) for result in held))
+
+    def test_rows_of_weights(self):
+        """Weights with more rows than the output would be written past its end."""
+        x, chosen = tokens(1, 64), torch.zeros(1, 1, dtype=torch.int64)
+        for weights, rows in (([self.q] * 2, 64), ([self.q], 66), ([], 4), ([self.q], 0), ([self.q], -1)):
+            self.refused("rows, but rows is", self.linear, x, rows, ops.register(*weights))
+            self.refused("rows, but rows is", torch.ops.xfp.experts, x, chosen, None, ops.register(*weights), rows)
+
+    def test_numbers_are_not_used_again(self):
+        numbers = set()
+        for _ in range(50):
+            linear = bundle().linear(Q)
+            numbers.add(ops.register(linear).item())
+            self.assertIn(ops.register(linear).item(), numbers)
+            del linear
+        self.assertEqual(len(numbers), 50)
+        program = "import xfp; from xfp import ops; print(ops.register(xfp.Bundle({!r}).linear({!r})).item())"
+        status, other = run(program.format(path_of("auto.xfp"), Q))
+        self.assertEqual(status, 0, other)
+        self.assertGreater(abs(int(other) - max(numbers)), 50)  # those of another process are others
+
     def test_numbers_end_with_their_linear(self):
         linear = bundle().linear(Q)
         number = ops.register(linear)
-        self.linear(tokens(1, 64), weights=[number])
+        self.linear(tokens(1, 64), weights=number)
         del linear
-        self.refused("there are no open weights", self.linear, tokens(1, 64), weights=[number])
+        self.refused("there are no open weights", self.linear, tokens(1, 64), weights=number)
 
     def test_modules(self):
         model = Model()
@@ -183,12 +273,22 @@ class Operators(Case):
             for worker in workers:
                 worker.join()
             self.assertTrue(all(torch.equal(result, y) for result in results))
+            teams = dict(ops._teams)
+            xfp.set_threads(1)
+            self.linear(x)
+            torch.set_num_threads(3)
+            self.linear(x)
+            torch.set_num_threads(2)
+            self.linear(x)
+            self.assertEqual({threads: ops._teams[threads] for threads in teams}, teams)
+            self.assertEqual(xfp.team._default.threads, 1)
             child = os.fork()
             if not child:
                 os._exit(not torch.equal(self.linear(x), y))
             self.assertEqual(os.waitpid(child, 0)[1], 0)
         finally:
             torch.set_num_threads(before)
+            xfp.set_threads(0)
 
     def test_few_tokens(self):
         """Torch runs on one thread while a model processes few tokens, and products on as many as before."""

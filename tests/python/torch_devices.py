@@ -127,22 +127,24 @@ class Devices(Case):
 
     def test_linear(self):
         q, rows = self.numbers[self.q], self.q.shape[0]
+        twice = ops.register(self.q, self.q)
         for dtype, limit in ((torch.float32, 1e-4), (torch.float16, 1e-3), (torch.bfloat16, 1e-2)):
-            y = self.both(torch.ops.xfp.linear, tokens(2, 3, 64).to(dtype), [q, q], 2 * rows, limit=limit)
+            y = self.both(torch.ops.xfp.linear, tokens(2, 3, 64).to(dtype), twice, 2 * rows, limit=limit)
             self.assertTrue(torch.equal(y[..., :rows].cpu(), y[..., rows:].cpu()))
-        self.both(torch.ops.xfp.linear, tokens(64), [q], rows)
-        y = torch.ops.xfp.linear(to_device(tokens(3, 2, 64)).transpose(0, 1), [q], rows)
-        self.near(y, torch.ops.xfp.linear(tokens(3, 2, 64).transpose(0, 1), [q], rows))
-        self.assertEqual(torch.ops.xfp.linear(to_device(tokens(0, 64)), [q], rows).shape, (0, rows))
+        self.both(torch.ops.xfp.linear, tokens(64), q, rows)
+        y = torch.ops.xfp.linear(to_device(tokens(3, 2, 64)).transpose(0, 1), q, rows)
+        self.near(y, torch.ops.xfp.linear(tokens(3, 2, 64).transpose(0, 1), q, rows))
+        self.assertEqual(torch.ops.xfp.linear(to_device(tokens(0, 64)), q, rows).shape, (0, rows))
         self.assertEqual(list(ops._queues), [(0, stream.value)])
 
     def test_experts(self):
         x, chosen, factor = tokens(2, 64), torch.tensor([[2, 0], [1, 2]]), torch.tensor([[.75, .25], [.5, .5]])
-        gate, down = [self.numbers[self.gate]], [self.numbers[self.down]]
+        gate, down = self.numbers[self.gate], self.numbers[self.down]
+        twice = ops.register(self.gate, self.gate)
         for listed in (True, False):
             for linear in self.held:
                 linear.listed = listed
-            h = self.both(torch.ops.xfp.experts, x, chosen, None, gate * 2, 2 * self.gate.shape[0]).cpu()
+            h = self.both(torch.ops.xfp.experts, x, chosen, None, twice, 2 * self.gate.shape[0]).cpu()
             h = h[:, :self.gate.shape[0]].contiguous()
             self.both(torch.ops.xfp.experts, h, chosen, None, down, self.down.shape[0])
             self.both(torch.ops.xfp.experts, h, chosen, factor, down, self.down.shape[0])
@@ -159,14 +161,14 @@ class Devices(Case):
                   limit=0)
 
     def test_refused(self):
-        x, chosen, q = to_device(tokens(2, 64)), torch.tensor([[0, 2], [1, 2]]), [self.numbers[self.q]]
+        x, chosen, q = to_device(tokens(2, 64)), torch.tensor([[0, 2], [1, 2]]), self.numbers[self.q]
         self.refused("x has dtype torch.float64; use", torch.ops.xfp.linear, to_device(tokens(2, 64).double()), q, 64)
         self.refused(r"x has shape \[2, 63\]", torch.ops.xfp.linear, to_device(tokens(2, 63)), q, 64)
-        self.refused("there are no open weights 3", torch.ops.xfp.linear, x, [3], 64)
+        self.refused("there are no open weights 3", torch.ops.xfp.linear, x, torch.tensor([3]), 64)
         self.refused(r"embed_tokens.weight: the weights are not on cuda:0; move the model there: model.to\('cuda:0'\)",
-                     torch.ops.xfp.linear, x, [self.numbers[self.words]], 96)
+                     torch.ops.xfp.linear, x, self.numbers[self.words], 96)
         self.refused("there are 3 inputs for 2 tokens with 2 experts each", torch.ops.xfp.experts,
-                     to_device(tokens(3, 64)), to_device(chosen), None, [self.numbers[self.gate]], 48)
+                     to_device(tokens(3, 64)), to_device(chosen), None, self.numbers[self.gate], 48)
         self.refused("x is on device cpu; the weights are on cuda:0: pass x.to", self.held[0].multiply, tokens(2, 64), x,
                      ops._queue(x.device))
         self.refused(r"x is on device cuda:0; libxfp multiplies on the CPU: pass x.cpu\(\)", self.q.multiply, x)
