@@ -251,7 +251,7 @@ class Refused(Case):
         model = load(path_of("llama-tied.xfp"))
         self.refused("embed_tokens.weight: row 128 does not exist; there are 128", model, torch.tensor([[5, 128]]))
         self.refused("ids contains a number outside", model, torch.tensor([[5, -1]]))
-        self.refused("ids has dtype float32; it must contain integers", model, torch.tensor([[5.0]]))
+        self.refused("ids has dtype torch.float32; it must contain integers", model, torch.tensor([[5.0]]))
         self.refused("does not multiply torch.float64; use torch.float32", model.to(torch.float64), torch.tensor([[5]]))
         with self.assertRaisesRegex(AttributeError, "embed_tokens.weight is packed and cannot be read"):
             model.resize_token_embeddings(200)

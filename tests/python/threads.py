@@ -54,7 +54,7 @@ class Threads(Case):
             self.assertEqual(q.multiply(x).tobytes(), y.tobytes())
 
     def test_fork(self):
-        """A child has another default team, and is told that a team of its parent is of no use."""
+        """A child has another default team; teams of the parent are refused."""
         with bundle() as opened, xfp.Team(2) as team:
             xfp.set_threads(2)
             q, x = opened.linear(Q), random(2, 64)
