@@ -9,7 +9,8 @@ from .errors import XfpError
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m xfp", description="Runs .xfp bundles in Hugging Face transformers.")
+    parser = argparse.ArgumentParser(prog="python -m xfp",
+                                     description="Runs .xfp bundles in Hugging Face transformers.")
     parser.add_argument("--version", action="version", version=f"xfp {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     folder = commands.add_parser("folder", help="write a folder that from_pretrained opens after import xfp")

@@ -129,8 +129,8 @@ STRUCTS: dict[str, type[Structure]] = {
     "xfp_error": Error, "xfp_bundle_info": BundleInfo, "xfp_unit_info": UnitInfo, "xfp_matrix_info": MatrixInfo,
     "xfp_tensor_info": TensorInfo, "xfp_file_info": FileInfo, "xfp_member_info": MemberInfo, "xfp_slice": Slice,
     "xfp_linear_info": LinearInfo, "xfp_input": Input, "xfp_output": Output, "xfp_product": Product,
-    "xfp_cuda_info": CudaInfo, "xfp_cuda_queue": CudaQueue, "xfp_cuda_linear_info": CudaLinearInfo, "xfp_cuda_input": CudaInput,
-    "xfp_cuda_output": CudaOutput, "xfp_cuda_prepared": CudaPrepared,
+    "xfp_cuda_info": CudaInfo, "xfp_cuda_queue": CudaQueue, "xfp_cuda_linear_info": CudaLinearInfo,
+    "xfp_cuda_input": CudaInput, "xfp_cuda_output": CudaOutput, "xfp_cuda_prepared": CudaPrepared,
 }
 
 _ERROR = POINTER(Error)
@@ -170,7 +170,7 @@ _CUDA_BYTES = (c_void_p, c_uint32, POINTER(Slice), POINTER(c_uint64), _ERROR)
 _CUDA_OPEN = (c_void_p, c_void_p, c_uint32, POINTER(Slice), c_uint64, c_uint64, c_void_p, _HANDLE, _ERROR)
 _PREPARED, _QUEUE = POINTER(CudaPrepared), POINTER(CudaQueue)
 
-# The same of libxfp-cuda
+# Functions of libxfp-cuda
 CUDA_FUNCTIONS = {
     "xfp_cuda_open": (c_int, (_HANDLE, _ERROR)),
     "xfp_cuda_close": (None, (c_void_p,)),

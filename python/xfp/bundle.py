@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 import os
 from typing import Any, Callable, TypeVar
 
@@ -12,9 +11,9 @@ import numpy as np
 from . import abi, contents, library
 from .contents import File, Info, Matrix, Table, Tensor, Unit
 from .errors import UsageError
-from .handles import Handle
+from .handles import Handle, refuse_pickle
 from .linear import Linear, Source
-from .vectors import FLOATS, NUMPY, known_dtype, vectors
+from .vectors import FLOATS, empty_like, known_dtype, vectors
 
 Range = slice
 Record = TypeVar("Record")
@@ -38,18 +37,15 @@ class Bundle:
         Raises BadInputError if it is missing, damaged, not a bundle, or of a version that this libxfp does not read;
         FailedError if it cannot be read or mapped; LibraryError if there is no libxfp.
         """
-        try:
-            name = os.fsencode(path)
-        except TypeError:
-            raise UsageError(f"the path of a bundle must be a str or a path, not {type(path).__name__}") from None
-        if b"\0" in name:
-            raise UsageError(f"the path of a bundle contains a NUL character: {os.fsdecode(name)!r}")
+        self._name = name_of(path)
         self._library = library.load()
-        self._name = os.fsdecode(name)
         self._numbers: dict[str, dict[str, int]] = {}
-        self._bundle: Handle | None = Handle(self._library.xfp_bundle_open, self._library.xfp_bundle_close, name)
+        self._bundle: Handle | None = Handle(self._library.xfp_bundle_open, self._library.xfp_bundle_close,
+                                             os.fsencode(self._name))
         self._counts = abi.BundleInfo()
         self._library.xfp_bundle_describe(self._bundle.pointer, ctypes.byref(self._counts))
+
+    __reduce_ex__ = refuse_pickle
 
     def __enter__(self) -> Bundle:
         self._handle()
@@ -129,11 +125,11 @@ class Bundle:
         """The file of that name. Raises UsageError if it does not exist."""
         return self.files[self._number(self._library.xfp_bundle_find_file, name, "file")]
 
-    def _number(self, find: Callable[..., int], name: str, what: str) -> int:
+    def _number(self, find: Callable[..., int], name: str, what: str, all_kinds: str = "") -> int:
         bundle = self._handle()  # in a variable, so that it outlives the call
         number = find(bundle.pointer, library.c_string(name, f"the name of a {what}"))
         if number == abi.NOT_FOUND:
-            raise UsageError(f"{self._name}: has no {what} {name}; bundle.{what}s lists them")
+            raise UsageError(f"{self._name}: has no {all_kinds or what} {name}; bundle.{what}s lists them")
         return number
 
     def _roles(self, name: str) -> dict[str, int]:
@@ -143,6 +139,7 @@ class Bundle:
             for number, unit in enumerate(self.units):
                 numbers.setdefault(unit.name, {})[unit.role] = number
             self._numbers = numbers
+        library.c_string(name, "the name of a unit or tensor")
         return self._numbers.get(name, {})
 
     def _unit_number(self, name: str, role: str | None) -> int:
@@ -150,6 +147,8 @@ class Bundle:
         roles = self._roles(name)
         if not roles:
             raise UsageError(f"{self._name}: has no unit {name}; bundle.units lists them")
+        if role is not None:
+            library.c_string(role, "a role")
         if role is None and len(roles) == 1:
             return next(iter(roles.values()))
         if role in roles:
@@ -179,7 +178,7 @@ class Bundle:
             opening, role, shape = self._library.xfp_linear_open, unit.role, (unit.rows, unit.cols)
             matrices = range(unit.first_matrix, unit.first_matrix + unit.experts)
         else:
-            number = self._number(self._library.xfp_bundle_find_tensor, name, "tensor")
+            number = self._number(self._library.xfp_bundle_find_tensor, name, "tensor", "unit or tensor")
             opening, shape = self._library.xfp_linear_open_tensor, self.tensors[number].shape
         part = None if slice is None else _to_slice(slice, shape, f"{self._name}: {name}")
         handle = Handle(opening, self._library.xfp_linear_close, bundle.pointer, number, part, needs=bundle)
@@ -202,10 +201,13 @@ class Bundle:
         if expert is None and unit.experts > 1:
             raise UsageError(f"{self._name}: {name} has {unit.experts} experts; choose one")
         number = unit.first_matrix + library.below(unit.experts, expert or 0, f"{name}: expert")
+        if not isinstance(rows, (Range, type(None))):
+            raise UsageError(f"{self._name}: {name}: rows must be a slice such as numpy.s_[0:64], not {rows!r}; all "
+                             "columns are decoded")
         part = _to_slice(rows or Range(None), (unit.rows, unit.cols), f"{self._name}: {name}")
         if out is None:
             dtype = known_dtype(dtype or "f32")
-            out = np.empty((part.rows, unit.cols), NUMPY[dtype])
+            out = empty_like(np.empty(0), (part.rows, unit.cols), dtype)
         found = vectors(out, "out", unit.cols, dtype, output=True)
         if found.count != part.rows or found.stride != unit.cols:
             raise UsageError(f"out must be contiguous, of shape {[part.rows, unit.cols]}, not {list(found.shape)} "
@@ -222,13 +224,27 @@ class Bundle:
         Raises BadInputError, which names the first damaged member.
         """
         bundle, info, done = self._handle(), abi.MemberInfo(), 0
-        for number in range(self._library.xfp_bundle_members(bundle.pointer)):
+        count, total = self._library.xfp_bundle_members(bundle.pointer), self._counts.file_bytes
+        for number in range(count):
             # member by member: an exception in a callback of ctypes, such as Ctrl-C, would be printed and forgotten
             library.call(self._library.xfp_bundle_check_member, bundle.pointer, number)
             self._library.xfp_bundle_member(bundle.pointer, number, ctypes.byref(info))
-            done += info.bytes
+            done = done + info.bytes if number < count - 1 else total  # with headers and padding
             if progress:
-                progress(done, self._counts.file_bytes)
+                progress(done, total)
+
+
+def name_of(path: str | os.PathLike[str], what: str = "bundle") -> str:
+    """A path as a str. Raises UsageError if it cannot name a file."""
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        raise UsageError(f"the path of a {what} must be a str or a path, not {type(path).__name__}") from None
+    if "\0" in name:
+        raise UsageError(f"the path of a {what} contains a NUL character: {name!r}")
+    if not name:
+        raise UsageError(f"the path of a {what} is empty")
+    return name
 
 
 def _to_slice(ranges: Range | tuple[Range, ...], shape: tuple[int, ...], what: str) -> abi.Slice:
@@ -238,8 +254,11 @@ def _to_slice(ranges: Range | tuple[Range, ...], shape: tuple[int, ...], what: s
         raise UsageError(f"{what}: a slice consists of rows and columns, numpy.s_[0:64, 0:128], not {ranges!r}")
     bounds = []
     for part, size, axis in zip((*parts, Range(None))[:2], shape, ("rows", "columns")):
-        first = 0 if part.start is None else operator.index(part.start)
-        stop = size if part.stop is None else operator.index(part.stop)
+        first = 0 if part.start is None else library.integer(part.start, f"{what}: the first of the {axis}")
+        stop = size if part.stop is None else library.integer(part.stop, f"{what}: the end of the {axis}")
+        if first < 0 or stop < 0:
+            raise UsageError(f"{what}: has {size} {axis}; bounds of a slice must not be negative, unlike those of "
+                             f"{part!r}")
         if part.step not in (None, 1) or not 0 <= first < stop <= size:
             raise UsageError(f"{what}: has {size} {axis}; the slice must be a part of them with step 1, not {part!r}")
         bounds += [first, stop - first]

@@ -19,7 +19,7 @@ Record = TypeVar("Record")
 Bytes = NDArray[np.uint8]
 Digest = bytes
 
-# Elements of checkpoints as numpy has them; others are unsigned integers of their size, and those of 4 or 6 bits bytes.
+# numpy types of checkpoint elements; others are unsigned integers of their size, and those of 4 or 6 bits bytes.
 ELEMENTS = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2",
     "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8", "I64": "<i8", "C64": "<c8",

@@ -11,9 +11,9 @@ x and y are arrays in the device's memory, used in place: torch tensors, or obje
 as arrays of CuPy and Numba. Memory and streams are the caller's:
 
 allocate: called with a number of bytes; returns device memory at a multiple of 256 bytes, as an object with data_ptr()
-    or __cuda_array_interface__ that frees it at its end. Scratch memory is dropped while launches may still use it. So
-    memory that ends must be reused only by later work of the same stream, as the allocators of torch and CuPy do, or
-    freed after the device is done, as cuMemFree does.
+    or __cuda_array_interface__ that frees it when it is garbage-collected. Scratch memory is dropped while launches
+    may still use it. So freed memory may be reused only by later work of the same stream, as the allocators of torch
+    and CuPy do, or only after the device is done, as with cuMemFree.
 stream: a CUstream or cudaStream_t as an integer; 0 is the default stream. Streams are not ordered among each other.
 
 Everything is launched in the primary context of the device, which torch, CuPy and the CUDA runtime use, too; it is made
@@ -128,7 +128,7 @@ class Device:
 
 
 class Queue:
-    """A stream of a device, its allocator, and a workspace of 4 MiB, in which the blocks of a launch add up sums.
+    """A stream of a device, its allocator, and a workspace of 4 MiB for partial sums.
 
     Any thread may use it. It must outlive graphs that contain its launches.
     """

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from typing import Any
 
-from .bundle import Bundle
+from .bundle import Bundle, name_of
 from .errors import FailedError, UsageError
 from .hook import need_transformers
 from .model import class_of, dense, remove_quantization, write_files
@@ -24,7 +24,8 @@ def write(path: str | os.PathLike[str], folder: str | os.PathLike[str], *, copy:
     Raises UsageError if the folder is not empty, or as load; FailedError if something cannot be written.
     """
     need_transformers()
-    folder = os.fspath(folder)
+    path, folder = name_of(path), name_of(folder, "folder")
+    name = os.path.basename(path)
     with Bundle(path) as bundle:
         try:
             os.makedirs(folder, exist_ok=True)
@@ -32,17 +33,19 @@ def write(path: str | os.PathLike[str], folder: str | os.PathLike[str], *, copy:
                 raise UsageError(f"{folder}: is not empty; name a new folder")
             with tempfile.TemporaryDirectory() as files:
                 write_files(bundle, files)
-                tensors, name = _dense_of(bundle, str(path), files), os.path.basename(path)
+                if os.path.exists(os.path.join(files, name)) or name == "model.safetensors":
+                    raise UsageError(f"{path}: the folder has another file of that name; rename the bundle")
+                tensors = _dense_of(bundle, path, files)
                 with open(os.path.join(files, "config.json"), encoding="utf-8") as file:
                     config = json.load(file)
-            write_files(bundle, folder, but="config.json")
+            write_files(bundle, folder, skip="config.json")
             with open(os.path.join(folder, "model.safetensors"), "wb") as output:
                 output.write(_safetensors(tensors))
             if copy:
                 shutil.copyfile(path, os.path.join(folder, name))
             else:
                 os.symlink(os.path.abspath(path), os.path.join(folder, name))
-            # config.json is last: without it, nothing takes an unfinished folder for a model
+            # config.json is last: without it, transformers does not open an unfinished folder
             with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
                 json.dump(_quantized(config, name), file, indent=2)
                 file.write("\n")
@@ -53,8 +56,8 @@ def write(path: str | os.PathLike[str], folder: str | os.PathLike[str], *, copy:
 def _quantized(config: dict[str, Any], name: str) -> dict[str, Any]:
     for part in (config, config.get("text_config", {})):
         part.pop("quantization_config", None)
-    # transformers only warns of a quantization method that it does not know, and then invents weights. It refuses
-    # weights whose name is not that of a safetensors file, and the quantizer forgets that name.
+    # transformers only warns of a quantization method that it does not know, and then initializes the weights at
+    # random. It refuses weights whose name is not that of a safetensors file; XfpQuantizer clears that name.
     return config | {"quantization_config": {"quant_method": "xfp", "bundle": name}, "transformers_weights": name}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who frees what: handles of libxfp, and arrays over mapped bytes.
+"""Ownership of libxfp handles, and of arrays over mapped bytes.
 
 A handle refers to the handles that it needs: a linear to its bundle, an array to the bundle that maps it. Closing an
 object drops its reference, so libxfp frees a handle when the last object that uses it is gone, in any order.
@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import library
+from .errors import UsageError
+
+
+def refuse_pickle(_self: object, _protocol: SupportsIndex) -> NoReturn:
+    """For __reduce_ex__ of objects that refer to an open bundle."""
+    raise UsageError("an open bundle, or what was opened from it, cannot be pickled or copied; open the bundle again")
 
 
 class Handle:
@@ -29,6 +35,8 @@ class Handle:
         self._close = close
         self._needs = needs
         library.call(opening, *arguments, ctypes.byref(self.pointer))
+
+    __reduce_ex__ = refuse_pickle
 
     def __del__(self) -> None:
         if getattr(self, "pointer", None):

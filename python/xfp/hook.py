@@ -6,6 +6,7 @@ Importing this package imports neither transformers nor torch.
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -19,16 +20,16 @@ INSTALL = "pip install " + " ".join(f"'{name}>={version}'" for name, version in 
 
 
 def too_old(name: str) -> str | None:
-    """What is wrong if an imported package is too old."""
+    """Error text if an imported package is too old, else None."""
     found = str(sys.modules[name].__version__)
-    oldest, version = (tuple(int(part) for part in text.split(".")[:2]) for text in (OLDEST[name], found))
+    oldest, version = ([int(part) for part in re.findall(r"\d+", text)[:2]] for text in (OLDEST[name], found))
     return f"needs {name} {OLDEST[name]} or newer, not {found}: {INSTALL}" if version < oldest else None
 
 
 def _register() -> None:
     wrong = too_old("transformers")
     if wrong:
-        # some of them would invent the weights of a folder that names a quantization method they do not know
+        # some versions initialize the weights of a folder at random if they do not know its quantization method
         warnings.warn(f"xfp {wrong}", stacklevel=2)
     else:
         from . import quantizer  # noqa: F401
@@ -67,7 +68,10 @@ def need_transformers() -> None:
     try:
         import torch  # noqa: F401
         import transformers  # noqa: F401
-    except (ImportError, OSError, ValueError) as error:  # torch raises the others where its CUDA libraries are missing
+    except (OSError, ValueError) as error:  # of torch, if its CUDA libraries are missing
+        raise LibraryError(f"xfp.load needs torch and transformers, but importing them failed ({error}): "
+                           f"{INSTALL}") from error
+    except ImportError as error:
         raise LibraryError(f"xfp.load needs torch and transformers ({error}): {INSTALL}") from error
     for name in OLDEST:
         wrong = too_old(name)

@@ -53,8 +53,7 @@ def load_cuda() -> ctypes.CDLL:
 
     Raises LibraryError if it is missing or different.
     """
-    load()
-    folder, name = os.path.split(_path())
+    folder, name = os.path.split(load()._name)  # the variable may have changed since
     path = os.environ.get(CUDA_VARIABLE) or os.path.join(folder, name.replace("libxfp", "libxfp-cuda"))
     remedy = (f"build xfp {abi.VERSION} with nvcc (./bootstrap --cuda), and set {CUDA_VARIABLE} to the path of "
               "libxfp-cuda.so, or to libxfp-cuda.so.0 for an installed one")
@@ -110,9 +109,17 @@ def c_string(text: str, what: str) -> bytes:
     return text.encode(errors="surrogateescape")
 
 
+def integer(number: Any, what: str) -> int:
+    """Check that a number is an integer."""
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise UsageError(f"{what} must be an integer, not {number!r}") from None
+
+
 def below(count: int, number: int, what: str) -> int:
     """Check that 0 <= number < count."""
-    number = operator.index(number)
+    number = integer(number, what)
     if not 0 <= number < count:
         raise UsageError(f"{what} {number} does not exist; there are {count}, from 0")
     return number

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import abi, library
 from .errors import UsageError
-from .handles import Handle
+from .handles import Handle, refuse_pickle
 from .team import Team, handle_of
 from .vectors import (
     Array, Vectors, check_apart, empty_like, is_torch, known_dtype, refuse_mask, to_input, to_output, vectors,
@@ -38,8 +38,11 @@ def products(expert: Any, x: Any, y: Any, weight: Any = 1.0) -> NDArray:
     Raises UsageError if a number is not an integer of 32 bits, or the shapes do not match.
     """
     numbers = [to_u32(value, what) for value, what in ((expert, "expert"), (x, "x"), (y, "y"))]
+    weight = _to_host(weight.detach().float(), "weight") if is_torch(weight) else _to_host(weight, "weight")
+    if weight.dtype.kind not in "fiub":
+        raise UsageError(f"weight has dtype {weight.dtype}; it must contain real numbers")
     try:
-        columns = np.broadcast_arrays(*numbers, np.asarray(weight, np.float32))
+        columns = np.broadcast_arrays(*numbers, weight.astype(np.float32))
     except ValueError as error:
         raise UsageError(f"expert, x, y and weight must have one shape: {error}") from None
     table = np.empty(columns[0].size, PRODUCT)
@@ -48,10 +51,22 @@ def products(expert: Any, x: Any, y: Any, weight: Any = 1.0) -> NDArray:
     return table
 
 
+def _to_host(numbers: Any, what: str) -> NDArray:
+    """Numbers as an array of numpy, not copied if they are in a numpy array or a tensor."""
+    refuse_mask(numbers, what)
+    if is_torch(numbers) and numbers.device.type != "cpu":
+        raise UsageError(f"{what} is on device {numbers.device}; pass {what}.cpu()")
+    try:
+        return np.asarray(numbers)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"{what} cannot be converted to an array of numbers: {error}") from None
+
+
 def to_u32(numbers: Any, what: str) -> NDArray:
     """Numbers as uint32: four bytes each, which libxfp needs; arrays of another type are converted."""
-    refuse_mask(numbers, what)
-    found = np.asarray(numbers)
+    found = _to_host(numbers, what)
+    if found.dtype.kind == "O" and all(isinstance(number, int) for number in found.flat):
+        raise UsageError(f"{what} contains a number outside of 0 ... 2^32 - 2")
     if found.dtype.kind not in "iu" and found.size:
         raise UsageError(f"{what} has dtype {found.dtype}; it must contain integers")
     if found.size and not (0 <= int(found.min()) and int(found.max()) < abi.NOT_FOUND):
@@ -67,7 +82,7 @@ def _located(numbers: NDArray) -> Vectors:
 
 
 class Source(NamedTuple):
-    """Where a linear is in its bundle; for this package."""
+    """Location of a linear in its bundle; for this package."""
 
     bundle: Handle
     tensor: bool  # whether `number` is that of a tensor, not of a unit
@@ -79,7 +94,8 @@ class Source(NamedTuple):
 class Linear:
     """A matrix W [rows, cols], or a stack of experts, opened from a bundle (Bundle.linear).
 
-    It keeps the bundle mapped. Any number of threads may multiply by it at once.
+    It keeps the bundle mapped. Any number of threads may multiply by it at once, each with a team of its own; products
+    of one team wait for each other.
 
     name, role: as in the bundle; role is None for a tensor that is not a unit.
     experts: number of matrices, 1 for a tensor.
@@ -96,6 +112,14 @@ class Linear:
         self.name, self.role = name, role
         self.experts: int = found.experts
         self.shape: tuple[int, int] = (found.rows, found.cols)
+
+    __reduce_ex__ = refuse_pickle
+
+    def __copy__(self) -> Linear:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Linear:
+        return self
 
     def __repr__(self) -> str:
         role = f", {self.role!r}" if self.role else ""

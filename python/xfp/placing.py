@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a bundle's matrices in the place of a transformers model's parameters.
+"""Replaces parameters of a transformers model by a bundle's packed matrices.
 
-Names of the checkpoint are renamed as transformers does. What cannot multiply by packed weights is refused by name,
-never decoded.
+Names of the checkpoint are renamed as transformers does. Weights of modules that cannot multiply by packed weights are
+refused by name, never decoded.
 """
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from .errors import UsageError
 from .linear import Linear
 from .packed import PackedEmbedding, PackedExperts, PackedLinear, register_experts
 
-EXPERTS = {"gate": "gate_up_proj", "up": "gate_up_proj", "down": "down_proj"}
 # Conversions of stacks that change neither gate, up and down nor their rows and columns
 OF_STACKS = {"MergeModulelist", "Concatenate", "Transpose"}
 
@@ -67,6 +66,19 @@ def _matches(patterns: Any, key: str) -> bool:
     return any(re.search(pattern, key) for pattern in patterns or ())
 
 
+def _explain(module: Any, name: str, leaves: tuple[str, ...]) -> None:
+    """Name the reason if packed weights of a module are read, as experts implementations other than xfp's do."""
+    kind = type(module)
+
+    def __getattr__(self: Any, leaf: str) -> Any:
+        if leaf in leaves:
+            raise AttributeError(f"{name}.{leaf} is packed and cannot be read; keep the experts implementation of xfp: "
+                                 "model.set_experts_implementation('xfp')")
+        return kind.__getattr__(self, leaf)
+
+    module.__class__ = type(kind.__name__, (kind,), {"__getattr__": __getattr__})
+
+
 class Placer:
     """Replaces the modules of one model."""
 
@@ -74,7 +86,7 @@ class Placer:
         self.model, self.bundle, self.path, self.dtype = model, bundle, path, dtype
         self.names = Names(model)
         self.tied: dict[str, str] = dict(model.all_tied_weights_keys)
-        self.done: set[str] = set()  # parameters that are packed, by their names before
+        self.done: set[str] = set()  # original names of packed parameters
 
     def refuse(self, name: str, reason: str) -> UsageError:
         return UsageError(f"{self.path}: {name}: {reason}")
@@ -101,10 +113,13 @@ class Placer:
             model._keys_to_ignore_on_load_unexpected or ())
         present = {self.names.find(tensor.name)[0] for tensor in kept} | self.done
         present |= {key for key, other in self.tied.items() if other in present}
-        for key, _ in self.model.named_parameters():
-            if key not in present and not _matches(self.model._keys_to_ignore_on_load_missing, key):
-                raise self.refuse(key, f"{type(self.model).__name__} has this parameter, but the bundle has no weights "
-                                  "for it; load the class that the bundle's config.json names")
+        buffers = dict(model.named_buffers())
+        needed = {key: "parameter" for key, _ in model.named_parameters()}
+        needed |= {key: "buffer" for key in model.state_dict() if key in buffers}  # persistent ones
+        for key, kind in needed.items():
+            if key not in present and not _matches(model._keys_to_ignore_on_load_missing, key):
+                raise self.refuse(key, f"{type(model).__name__} has this {kind}, but the bundle has no weights for it; "
+                                  "load the class that the bundle's config.json names")
         return packed
 
     # ---- what the bundle has
@@ -135,7 +150,7 @@ class Placer:
     # ---- modules
 
     def _kind(self, key: str) -> str | None:
-        """The kind of a module, if packed weights can replace this parameter."""
+        """linear, embedding or experts; None if packed weights cannot replace the parameter."""
         owner, _, leaf = key.rpartition(".")
         module = self.model.get_submodule(owner)
         forward = type(module).forward
@@ -166,7 +181,10 @@ class Placer:
         parts.sort(key=lambda part: part.first_row or 0)
         row = 0
         for part in parts:
-            if part.first_row != row or part.cols != shape[1] or part.linear.experts != 1:
+            if part.linear.experts != 1:
+                raise self.refuse(part.name, f"is a stack of {part.linear.experts} experts, but {key} is one "
+                                  "matrix, so it cannot be packed; use xfp unpack")
+            if part.first_row != row or part.cols != shape[1]:
                 raise self.refuse(part.name, f"its matrices are not rows of {key} {list(shape)}")
             row += part.rows
         if row != shape[0] or kind == "embedding" and len(parts) > 1:
@@ -220,7 +238,8 @@ class Placer:
             if order != sorted(order):
                 raise self.refuse(found[0].name, "transformers puts up before gate, so it cannot be packed; use xfp "
                                   "unpack")
-        for leaf in (leaf, "down_proj"):
+        leaves = (leaf, "down_proj")
+        for leaf in leaves:
             delattr(module, leaf)
         module.packed_experts = PackedExperts(name, [part.linear for part in found[:-1]], found[-1].linear)
         module._is_hf_initialized = True
@@ -228,6 +247,7 @@ class Placer:
             llama4.replace_forward(module)
             return
         register_experts()
+        _explain(module, name, leaves)
         module.config._experts_implementation_internal = "xfp"
 
     def _tie(self, pieces: dict[str, list[Piece]]) -> None:

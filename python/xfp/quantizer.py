@@ -57,7 +57,7 @@ class XfpQuantizer(HfQuantizer):
 
     def update_attn_implementation(self, config: Any) -> Any:
         # Folders name the bundle here to be refused where this package is not imported (see folder.py).
-        if str(getattr(config, "transformers_weights", "")).endswith(".xfp"):
+        if getattr(config, "transformers_weights", None) == self.quantization_config.bundle:
             config.transformers_weights = None
         return config
 
@@ -72,6 +72,8 @@ class XfpQuantizer(HfQuantizer):
     def _process_model_before_weight_loading(self, model: Any, checkpoint_files: Any = None, **_: Any) -> None:
         from .placing import Placer
 
+        if getattr(model.config, "distributed_config", None) is not None:
+            raise UsageError("xfp multiplies on one device; leave out tp_plan and distributed_config")
         folder = os.path.dirname(checkpoint_files[0]) if checkpoint_files else ""
         path = os.path.join(folder, self.quantization_config.bundle)
         if not os.path.exists(path):

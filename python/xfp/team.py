@@ -4,7 +4,6 @@
 The process has one default team, started at the first product. Concurrent products of one team wait for each other;
 threads that multiply at the same time use a team each.
 """
-import operator
 import os
 import threading
 
@@ -23,7 +22,7 @@ class Team:
 
         Raises UsageError if there are too many, FailedError if one cannot be started.
         """
-        threads = operator.index(threads)
+        threads = library.integer(threads, "the number of threads")
         if not 0 <= threads <= 1024:
             raise UsageError(f"a team has 1 to 1024 threads, or 0 for one for each processor, not {threads}")
         lib = library.load()
@@ -74,6 +73,8 @@ def handle_of(team: Team | None) -> ProcessHandle:
                 if _default.team is None:
                     _default.team = Team(_default.threads)
                 team = _default.team
+    elif not isinstance(team, Team):
+        raise UsageError(f"team must be an xfp.Team, not {team!r}")
     return team.handle()
 
 

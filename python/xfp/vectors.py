@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from . import abi
-from .errors import UsageError
+from .errors import FailedError, UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -51,7 +51,7 @@ class Vectors:
 
 
 def known_dtype(dtype: str) -> str:
-    if dtype not in FLOATS:
+    if not isinstance(dtype, str) or dtype not in FLOATS:
         raise UsageError(f'unknown dtype {dtype!r}; the dtypes are "f32", "f16" and "bf16"')
     return dtype
 
@@ -163,10 +163,13 @@ def written(array: Any) -> None:
 
 def empty_like(array: Array, shape: tuple[int, ...], dtype: str, zero: bool = False) -> Array:
     """A new array of the kind of `array`, contiguous; bf16 in numpy is uint16."""
-    if isinstance(array, np.ndarray):
-        return np.zeros(shape, NUMPY[dtype]) if zero else np.empty(shape, NUMPY[dtype])
-    kind = getattr(sys.modules["torch"], TORCH[dtype])
-    return array.new_zeros(shape, dtype=kind) if zero else array.new_empty(shape, dtype=kind)
+    try:
+        if isinstance(array, np.ndarray):
+            return np.zeros(shape, NUMPY[dtype]) if zero else np.empty(shape, NUMPY[dtype])
+        kind = getattr(sys.modules["torch"], TORCH[dtype])
+        return array.new_zeros(shape, dtype=kind) if zero else array.new_empty(shape, dtype=kind)
+    except (MemoryError, ValueError, RuntimeError) as error:  # numpy raises ValueError for more than the address space
+        raise FailedError(f"no memory for an array of shape {list(shape)}: {error}") from None
 
 
 def to_input(x: Vectors) -> abi.Input:

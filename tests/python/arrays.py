@@ -63,6 +63,7 @@ class Arrays(Case):
         self.refused("x has elements of f32, not bf16", q.multiply, x, dtype="bf16")
         self.refused("out has elements of f32, not f16", q.multiply, x, np.zeros((3, 64), np.float32), out_dtype="f16")
         self.refused("unknown dtype 'int8'", q.multiply, x, out_dtype="int8")
+        self.refused(r"unknown dtype \['f32'\]", q.multiply, x, out_dtype=["f32"])
         self.refused("unknown dtype 'BF16'", q.multiply, to_bf16(x), dtype="BF16")
 
     def test_shapes_and_kinds(self):
@@ -77,6 +78,8 @@ class Arrays(Case):
         self.refused("out is read-only", q.multiply, x, np.frombuffer(bytes(768), np.float32).reshape(3, 64))
         self.refused("expert 1 does not exist; there are 1", q.multiply, x, expert=1)
         self.refused("expert -1 does not exist", q.multiply, x, expert=-1)
+        self.refused("expert must be an integer, not 0.5", q.multiply, x, expert=0.5)
+        self.refused("team must be an xfp.Team, not 2", q.multiply, x, team=2)
 
     def test_overlap(self):
         q = self.q
@@ -144,6 +147,7 @@ class Arrays(Case):
         self.refused("expert contains a number outside", xfp.products, -1, 0, 0)
         self.refused("x contains a number outside", xfp.products, 0, 2**32, 0)
         self.refused("y has dtype float64", xfp.products, 0, 0, 0.5)
+        self.refused("weight has dtype complex128; it must contain real numbers", xfp.products, 0, 0, 0, 1j)
         self.refused("one shape", xfp.products, [0, 1], [0, 1, 2], 0)
         self.assertEqual(gate.multiply_experts(table[:0], x).shape, (0, 48))
 
@@ -154,6 +158,9 @@ class Arrays(Case):
             self.refused("ids contains a number outside", words.rows, bad)
         self.refused("ids has dtype float64", words.rows, [0.0])
         self.refused("ids has dtype bool", words.rows, [True])
+        self.refused("ids contains a number outside", words.rows, [2**70])
+        self.refused("ids cannot be converted to an array", words.rows, [[1], [1, 2]])
+        self.refused("no memory for", words._output, self.x, None, (2**60, 64), 64, None, kind=xfp.FailedError)
         self.refused("out has 1 vectors, but there are 2 ids", words.rows, [0, 1], np.zeros((1, 64), np.float32))
         self.refused("row 288 does not exist", bundle().linear(GATE).rows, [48 * 6])
 
@@ -175,6 +182,13 @@ class Arrays(Case):
         self.refused("x is on device meta", self.q.multiply, x.to("meta"))
         self.refused("x has layout torch.sparse_coo", self.q.multiply, x.to_sparse())
         self.refused("stride of 3 between", self.q.multiply, x.T.contiguous().T)
+        for ids in (torch.tensor([1.0]).bfloat16(), torch.tensor([1]).to_sparse()):
+            self.refused("ids cannot be converted", head.rows, ids)
+        self.refused("ids is on device meta; pass ids.cpu", head.rows, torch.tensor([1], device="meta"))
+        weight = torch.tensor([0.5, 2], dtype=torch.bfloat16, requires_grad=True)
+        self.assertEqual(xfp.products([0, 1], 0, 0, weight)["weight"].tolist(), [0.5, 2])
+        self.refused("weight is on device meta", xfp.products, 0, 0, 0, weight.to("meta"))
+        self.refused("no memory for an array", head._output, x, None, (2**60, 64), 64, None, kind=xfp.FailedError)
         self.refused(r"x has torch's negative bit; pass x.resolve_neg\(\)", self.q.multiply, torch._neg_view(x))
         self.refused("out has torch's negative bit", self.q.multiply, x, torch._neg_view(x.clone()))
         self.refused("requires a gradient, and xfp computes none; pass x.detach", self.q.multiply, x.clone().requires_grad_())

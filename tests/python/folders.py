@@ -50,6 +50,17 @@ class Folders(Case):
             self.refused("is not empty; name a new folder", main, ["folder", bundle, self.folder])
             shutil.rmtree(self.folder)
 
+    def test_other_names(self):
+        """The name of a bundle need not end in .xfp."""
+        bundle = os.path.join(os.path.dirname(self.folder), "model.bundle")
+        os.symlink(path_of("llama-tied.xfp"), bundle)
+        main(["folder", bundle, self.folder])
+        self.assertEqual(self.opened().config.model_type, "llama")
+        for name in "config.json", "model.safetensors":
+            bundle = os.path.join(os.path.dirname(self.folder), name)
+            os.symlink(path_of("llama-tied.xfp"), bundle)
+            self.refused("another file of that name; rename the bundle", main, ["folder", bundle, self.folder + "2"])
+
     def test_without_the_package(self):
         main(["folder", "--copy", path_of("llama-tied.xfp"), self.folder])
         self.assertFalse(os.path.islink(os.path.join(self.folder, "llama-tied.xfp")))

@@ -102,8 +102,9 @@ class Libraries(Case):
         check(r"^xfp.load needs torch and transformers \(none here\)", missing, transformers)
         check(r"^xfp.load needs torch and transformers \(none here\)", torch, missing)
         for error in ("OSError", "ValueError"):  # of a torch without its CUDA libraries
-            check(r"^xfp.load needs torch and transformers \(none here\)", missing.replace("ImportError", error),
-                  transformers)
+            check("^xfp.load needs torch and transformers, but importing them failed .none here.",
+                  missing.replace("ImportError", error), transformers)
+        check("^xfp.load needs transformers 5.20 or newer, not 5.dev1", torch, "__version__ = '5.dev1'")
         check("^xfp.load needs transformers 5.20 or newer, not 5.19.3", torch, "__version__ = '5.19.3'")
         check("^xfp.load needs torch 2.6 or newer, not 2.5.1", "__version__ = '2.5.1'", transformers)
         for name in ("quantizers/__init__.py", "quantizers/auto.py"):

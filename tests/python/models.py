@@ -5,6 +5,7 @@
 tests/cli/python.bats makes NAME.xfp and NAME, its copy, for each of NAMES; tests/models/check_python.py compares all
 families.
 """
+import dataclasses
 import importlib.util
 import os
 import signal
@@ -12,13 +13,15 @@ import threading
 import time
 import unittest
 
+import numpy as np
 import torch
 import transformers
 from common import Case, path_of
 
 import xfp
-from xfp.model import class_of
+from xfp.model import class_of, to_torch
 from xfp.placing import Names, Placer
+from xfp.quantizer import XfpConfig, XfpQuantizer
 
 NAMES = os.environ.get("XFP_TEST_MODELS", "").split()
 MOST = 1e-3  # of the standard deviation of the logits
@@ -195,6 +198,15 @@ class Refused(Case):
         self.refused(r"llama-tied.xfp: model.layers.2.self_attn.q_proj.weight: LlamaForCausalLM has this parameter, but "
                      "the bundle has no weights", self.placer("llama-tied", num_hidden_layers=3).place)
 
+    def test_buffer_without_weights(self):
+        """A router's correction bias, for example, which zeros would change."""
+        def change(model):
+            model.model.layers[1].mlp.register_buffer("bias", torch.zeros(4))
+            model.model.layers[1].mlp.register_buffer("computed", torch.zeros(4), persistent=False)
+
+        self.refused("llama-tied.xfp: model.layers.1.mlp.bias: LlamaForCausalLM has this buffer, but the bundle has no "
+                     "weights for it", self.placer("llama-tied", change).place)
+
     def test_unit_without_parameter(self):
         self.refused(r"llama-tied.xfp: model.layers.1.self_attn.q_proj.weight: LlamaForCausalLM has no parameter model",
                      self.placer("llama-tied", num_hidden_layers=1).place)
@@ -238,6 +250,21 @@ class Refused(Case):
         for option in ("load_in_4bit", "load_in_8bit", "quantization_config", "config", "state_dict"):
             self.refused(f"{option} does not apply: .* leave it out", xfp.load, path_of("llama-tied.xfp"),
                          **{option: True})
+        for option in "tp_plan", "tp_size", "device_mesh", "distributed_config":
+            self.refused(f"{option} does not apply: xfp multiplies on one device", xfp.load, path_of("llama-tied.xfp"),
+                         **{option: "auto"})
+        self.refused("torch_dtype does not apply: its name is dtype", xfp.load, path_of("llama-tied.xfp"),
+                     torch_dtype=torch.float32)
+        self.refused("output_loading_info does not apply", xfp.load, path_of("llama-tied.xfp"),
+                     output_loading_info=True)
+        model = xfp.load(os.fsencode(path_of("llama-tied.xfp")), trust_remote_code=True,
+                         model_class=transformers.LlamaForCausalLM)[0]
+        self.assertEqual(model.config.model_type, "llama")
+        for bad in transformers.AutoModelForCausalLM, "LlamaForCausalLM":
+            self.refused("model_class is .*, but must be the class of a model", xfp.load, path_of("llama-tied.xfp"),
+                         model_class=bad)
+        self.refused("model_class is BertModel, which needs a BertConfig, but the bundle has a LlamaConfig", xfp.load,
+                     path_of("llama-tied.xfp"), model_class=transformers.BertModel)
         self.refused("dtype is torch.float64", xfp.load, path_of("llama-tied.xfp"), dtype=torch.float64)
         self.refused("is a folder; name the bundle in it, or open it with from_pretrained", xfp.load, path_of("qwen2"))
 
@@ -246,6 +273,28 @@ class Refused(Case):
         for bad in ({"": "disk"}, {"model": "cpu", "lm_head": "disk"}, {"": "mps"}):
             self.refused('the device is .*, but xfp multiplies on the CPU or on one CUDA device; pass "cpu"', xfp.load,
                          path_of("llama-tied.xfp"), device_map=bad, offload_folder="none")
+
+    def test_distributed(self):
+        model = self.placer("llama-tied").model
+        model.config.distributed_config = object()
+        self.refused("xfp multiplies on one device; leave out tp_plan",
+                     XfpQuantizer(XfpConfig("a.xfp"))._process_model_before_weight_loading, model)
+
+    def test_types_of_kept_tensors(self):
+        data = np.arange(4, dtype=np.uint8)
+        kept = dataclasses.replace(xfp.Bundle(path_of("llama-tied.xfp")).tensors[0], dtype="F8_E8M0", data=data)
+        self.assertEqual(to_torch(kept).dtype, getattr(torch, "float8_e8m0fnu", torch.uint8))
+
+    def test_experts_of_transformers(self):
+        """They read weights, which are packed."""
+        model = load(path_of("qwen3_moe.xfp"))
+        ids = ids_of(model, 1, 3)
+        logits = model(ids).logits
+        model.set_experts_implementation("eager")
+        with self.assertRaisesRegex(AttributeError, "layers.0.mlp.experts.gate_up_proj is packed .* of xfp"):
+            model(ids)
+        model.set_experts_implementation("xfp")
+        self.assertTrue(torch.equal(model(ids).logits, logits))
 
     def test_inputs(self):
         model = load(path_of("llama-tied.xfp"))

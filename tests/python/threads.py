@@ -42,6 +42,9 @@ class Threads(Case):
         for bad in (-1, 1025):
             self.refused("a team has 1 to 1024 threads", xfp.Team, bad)
             self.refused("a team has 1 to 1024 threads", xfp.set_threads, bad)
+        for bad in ("a", 2.0):
+            self.refused("the number of threads must be an integer", xfp.Team, bad)
+            self.refused("the number of threads must be an integer", xfp.set_threads, bad)
         team = xfp.Team(2)
         with bundle() as opened:
             q, x = opened.linear(Q), random(2, 64)
