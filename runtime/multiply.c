@@ -20,7 +20,7 @@
 
 #define ROUND_PRODUCTS 256      /* minimum per round */
 #define ROUND_BYTES (64 << 20)  /* of prepared vectors per round, unless the minimum or one y needs more */
-#define DECODED_PRODUCTS 32     /* from this many of an expert on, decode rows first, unless integers are multiplied */
+#define DECODED_PRODUCTS 32     /* from this many products of an expert on, a block of rows is decoded first */
 #define DECODED_BYTES (1 << 18) /* maximum of such a block */
 #define MAX_ROWS 64             /* per block that several batches share in the cache */
 #define MAX_ROWS_ALONE 256      /* per block that is read once */
@@ -103,19 +103,12 @@ static bool same_vectors(const struct round *round, const struct batch *a, const
 	return true;
 }
 
-static bool fits_integers(const struct xfp_matvec *w)
-{
-	const struct xfp_matvec_set *set = xfp_matvec_set();
-
-	return set->weights_fit && set->weights_fit(w);
-}
-
-static void add_batch(struct round *round, uint32_t expert, size_t first, size_t count, bool many)
+static void add_batch(struct round *round, uint32_t expert, size_t first, size_t count, bool decoded)
 {
 	struct batch *batch = &round->batches[round->batch_count];
 
 	*batch = (struct batch){ .expert = expert, .first = (unsigned)first, .count = (unsigned)count };
-	batch->decoded = !xfp_linear_matrix(round->linear, expert, &batch->w) || (many && !fits_integers(&batch->w));
+	batch->decoded = !xfp_linear_matrix(round->linear, expert, &batch->w) || decoded;
 	batch->vectors = (unsigned)round->batch_count;
 	if (round->batch_count && same_vectors(round, batch - 1, batch))
 		batch->vectors = batch[-1].vectors;

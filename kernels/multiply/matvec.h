@@ -131,9 +131,6 @@ struct xfp_matvec_set {
 	xfp_matvec_outliers_fn *outliers;
 	/* Convert vectors to bytes or words; returns false if they do not fit. May be NULL. */
 	bool (*integers)(struct xfp_matvec_x *x);
-	/* Whether a matrix is multiplied by such bytes or words: then decoding rows for many vectors does not pay. May
-	 * be NULL. */
-	bool (*weights_fit)(const struct xfp_matvec *w);
 };
 
 /* The best set that this machine supports, and the set in use; see kernels/common/instructions.h. */

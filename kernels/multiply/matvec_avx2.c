@@ -3,4 +3,4 @@
 
 #include "kernels/multiply/matvec_rows.h"
 
-const struct xfp_matvec_set xfp_matvec_avx2 = { multiply_rows, xfp_matvec_outliers, NULL, NULL };
+const struct xfp_matvec_set xfp_matvec_avx2 = { multiply_rows, xfp_matvec_outliers, NULL };

@@ -122,4 +122,4 @@ bool xfp_matvec_outliers_avx512(const struct xfp_matvec *w, const struct xfp_mat
 	return true;
 }
 
-const struct xfp_matvec_set xfp_matvec_avx512 = { multiply_rows, xfp_matvec_outliers_avx512, NULL, NULL };
+const struct xfp_matvec_set xfp_matvec_avx512 = { multiply_rows, xfp_matvec_outliers_avx512, NULL };

@@ -7,4 +7,4 @@
 
 #include "kernels/multiply/matvec_rows.h"
 
-const struct xfp_matvec_set xfp_matvec_neon = { multiply_rows, xfp_matvec_outliers, NULL, NULL };
+const struct xfp_matvec_set xfp_matvec_neon = { multiply_rows, xfp_matvec_outliers, NULL };

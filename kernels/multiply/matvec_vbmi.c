@@ -266,15 +266,15 @@ COPIES_OF_K(6)
 			{ name##_5_1, name##_5_2 }, { name##_6_1, name##_6_2 },                     \
 	}
 
-static bool weights_fit(const struct xfp_matvec *w)
+static bool bytes_fit(const struct xfp_matvec *w, const struct xfp_matvec_x *x)
 {
 	switch (w->mode) {
 	case XFP_MATVEC_V2:
-		return true;
+		return x->bytes_fit;
 	case XFP_MATVEC_V2C:
-		return w->group >= 5 && xfp_tables_head(w->tables)->bytes_fit;
+		return x->bytes_fit && w->group >= 5 && xfp_tables_head(w->tables)->bytes_fit;
 	case XFP_MATVEC_V2A:
-		return w->cols % xfp_chunk_columns(w->k) == 0 && w->group == 7 && xfp_tables_head(w->tables)->bytes_fit;
+		return x->bytes_fit && x->groups && w->group == 7 && xfp_tables_head(w->tables)->bytes_fit;
 	default:
 		return false;
 	}
@@ -284,7 +284,7 @@ static void multiply_rows(ARGUMENTS)
 {
 	static xfp_matvec_fn *const in_bytes[3][5][2] = { BY_K(v2), BY_K(v2a), BY_K(v2c) };
 
-	if (!x->bytes_fit || !weights_fit(w))
+	if (!bytes_fit(w, x))
 		xfp_matvec_avx512.rows(PASSED);
 	else if (x->tile > 2)
 		xfp_matvec_words(PASSED);
@@ -292,5 +292,4 @@ static void multiply_rows(ARGUMENTS)
 		in_bytes[w->mode - XFP_MATVEC_V2][w->k - 2][x->tile - 1](PASSED);
 }
 
-const struct xfp_matvec_set xfp_matvec_vbmi = { multiply_rows, xfp_matvec_outliers_avx512, xfp_matvec_integers,
-						weights_fit };
+const struct xfp_matvec_set xfp_matvec_vbmi = { multiply_rows, xfp_matvec_outliers_avx512, xfp_matvec_integers };
