@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Folders for transformers, which python -m xfp folder writes. Bundles are those of models.py."""
+import importlib.util
 import json
 import os
 import shutil
@@ -76,8 +77,7 @@ class Folders(Case):
         # of transformers, which does not pass the first one on
         for kind, pattern, options in (
                 (TypeError, "load_in_4bit", {"load_in_4bit": True}),
-                (ValueError, "quantized with XfpConfig", {"quantization_config": BitsAndBytesConfig(load_in_4bit=True)}),
-                (xfp.UsageError, "the device is 'disk'", {"device_map": {"": "disk"}, "offload_folder": "none"})):
+                (ValueError, "quantized with XfpConfig", {"quantization_config": BitsAndBytesConfig(load_in_4bit=True)})):
             self.refused(pattern, self.opened, kind=kind, **options)
         bundle = os.path.join(self.folder, "llama-tied.xfp")
         with open(bundle, "rb") as file:
@@ -96,6 +96,11 @@ class Folders(Case):
         quantizer.validate_environment(device_map={"": torch.device("cpu")})
         self.refused("missing.xfp", main, ["folder", "missing.xfp", self.folder + "2"], kind=xfp.BadInputError)
         self.assertFalse(os.path.exists(self.folder + "2"))
+
+    @unittest.skipUnless(importlib.util.find_spec("accelerate"), "accelerate, which device_map needs, is not installed")
+    def test_device_map(self):
+        main(["folder", path_of("llama-tied.xfp"), self.folder])
+        self.refused("the device is 'disk'", self.opened, device_map={"": "disk"}, offload_folder="none")
 
     def test_command(self):
         done = subprocess.run([sys.executable, "-m", "xfp", "folder", "none.xfp", self.folder], text=True,
