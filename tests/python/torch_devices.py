@@ -77,7 +77,7 @@ class DeviceTensor(torch.Tensor):
 
 
 def to_device(x, copies=()):
-    """A tensor of the host in new memory; or, as a view of a copy, in the memory of which that is a copy."""
+    """Copy a tensor of the host to new memory; a view of a tensor that was copied shares that copy."""
     if not isinstance(x, torch.Tensor) or isinstance(x, DeviceTensor):
         return x
     storage = x.untyped_storage()
