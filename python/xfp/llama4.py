@@ -28,7 +28,6 @@ def _forward(self: Any, hidden_states: torch.Tensor) -> torch.Tensor:
     x, packed = hidden_states.reshape(-1, self.hidden_size), self.packed_experts
     rows = x.any(-1).nonzero().flatten()
     expert = (rows // (len(x) // self.num_experts))[:, None]
-    h = torch.ops.xfp.experts(x[rows], expert, None, packed.first, packed.first_rows)
-    gate, up = h.chunk(2, dim=-1)
-    y = torch.ops.xfp.experts(up * self.act_fn(gate), expert, None, packed.down, packed.down_rows)
+    gate, up = packed.multiply_first(x[rows], expert).chunk(2, dim=-1)
+    y = packed.multiply_down(up * self.act_fn(gate), expert)
     return torch.zeros_like(x).index_copy(0, rows, y)

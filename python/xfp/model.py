@@ -47,8 +47,7 @@ def load(path: str | os.PathLike[str], *, dtype: str | torch.dtype = "auto",
         experts. trust_remote_code also is for the config and the tokenizer.
 
     Raises LibraryError if torch or transformers is missing or too old; UsageError, with the name, if the model cannot
-    multiply by the weights of a unit, or lacks some; as Bundle otherwise; on a CUDA device as
-    xfp.cuda.Device.
+    multiply by the weights of a unit, or lacks some; as Bundle otherwise; on a CUDA device as xfp.cuda.Device.
     """
     need_transformers()
     import transformers

@@ -10,10 +10,9 @@
         y[..., cols] = W[ids[...]].
 
 `weights` are numbers that `register` returned, in a tensor on the CPU: torch.compile would compile a graph for each
-number that is a Python integer. On CUDA, matrices must be there (`upload`), products are launched on
-torch's current stream, with memory of torch's allocator, and products by experts that do not exist are skipped. Rows
-are looked up on the host, which waits for their numbers. A graph of products can be captured after a first product on
-its stream.
+number that is a Python integer. On CUDA, matrices must be there (`upload`), products are launched on torch's current
+stream, with memory of torch's allocator, and products by experts that do not exist are skipped. Rows are looked up on
+the host, which waits for their numbers. A graph of products can be captured after a first product on its stream.
 
 Kernels are registered directly, without torch.library.custom_op, which costs more than most products. On the CPU they
 run on torch.get_num_threads() threads of a team for that number, whatever xfp.set_threads says; if that is one, on the

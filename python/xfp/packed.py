@@ -108,6 +108,14 @@ class PackedExperts(Packed):
         self.first_rows = sum(linear.shape[0] for linear in first)
         self.down_rows = down.shape[0]
 
+    def multiply_first(self, x: torch.Tensor, expert: torch.Tensor) -> torch.Tensor:
+        """Gate and up, next to each other, for each token and expert [t, k]: [t * k, rows]."""
+        return ops.experts(x, expert, None, self.opened[:-1], self.first, self.first_rows)
+
+    def multiply_down(self, x: torch.Tensor, expert: torch.Tensor, factor: torch.Tensor | None = None) -> torch.Tensor:
+        """Outputs [t * k, rows]; with factors, their sums [t, rows]."""
+        return ops.experts(x, expert, factor, self.opened[-1:], self.down, self.down_rows)
+
 
 def forward_experts(self: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor,
                     top_k_weights: torch.Tensor) -> torch.Tensor:
@@ -116,8 +124,7 @@ def forward_experts(self: Any, hidden_states: torch.Tensor, top_k_index: torch.T
     if packed is None:
         plain: torch.Tensor = type(self).forward.__wrapped__(self, hidden_states, top_k_index, top_k_weights)
         return plain
-    down = packed.opened[-1:], packed.down, packed.down_rows
-    h = ops.experts(hidden_states, top_k_index, None, packed.opened[:-1], packed.first, packed.first_rows)
+    h = packed.multiply_first(hidden_states, top_k_index)
     expert = top_k_index.reshape(-1)
     if self.has_gate and not self.is_concatenated:
         h = h.unflatten(-1, (2, -1)).transpose(-1, -2).flatten(-2)
@@ -125,8 +132,8 @@ def forward_experts(self: Any, hidden_states: torch.Tensor, top_k_index: torch.T
         h = h + (self.gate_up_proj_bias if self.has_gate else self.up_proj_bias)[expert]
     h = self._apply_gate(h) if self.has_gate else self.act_fn(h)
     if not self.has_bias and not self.has_post_expert_norm:
-        return ops.experts(h, top_k_index, top_k_weights, *down)
-    y = ops.experts(h, top_k_index, None, *down)
+        return packed.multiply_down(h, top_k_index, top_k_weights)
+    y = packed.multiply_down(h, top_k_index)
     if self.has_bias:
         y = y + self.down_proj_bias[expert]
     if self.has_post_expert_norm:
