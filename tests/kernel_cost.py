@@ -44,11 +44,6 @@ CHUNK = {2: 256, 3: 512, 4: 128, 5: 512, 6: 256}  # columns: kernels/common/lane
 FIELDS = ("set", "mode", "k", "vectors", "instructions", "bytes")
 
 
-def unable(why):
-    print(why)
-    sys.exit(77)
-
-
 def output(*command, text=None):
     return subprocess.run(command, input=text, stdout=subprocess.PIPE, check=True, text=True).stdout
 
@@ -215,7 +210,8 @@ def main():
     found += aarch64(given.build, mca) if "neon" in sets else []
     found.sort(key=lambda row: (list(SETS).index(row["set"]), row["mode"], row["k"], row["vectors"]))
     if not found:
-        unable("nothing to compare: see above")
+        print("nothing to compare: see above")
+        return 77
     if given.update:
         write(given.table, found)
         return 0

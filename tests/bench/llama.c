@@ -5,7 +5,7 @@
  *     GGML_CPU_LIBRARY=.../libggml-cpu.so llama [--rounds 15] [--threads 2] [--vectors 1] [--rows 0] [--seed 1]
  *           [--only NAME] [--instructions NAME] [--processor-time] BUNDLE...
  *
- * Each bundle gives a case: its largest unit. `make bench BENCH=products` (llama.py) makes such bundles. Build
+ * Each bundle gives a case: its largest unit. `make bench BENCH=llama` (llama.py) makes such bundles. Build
  * llama.cpp's library yourself, for your machine: GGML_NATIVE=ON, or without AMX if the system does not allow it. It
  * multiplies by a graph of its own, as its engine does, with weights as in a file and in every other layout that it has
  * for this machine; the fastest result counts.
@@ -53,13 +53,18 @@ static struct bench_case cases[MAX_CASES];
 static unsigned count;
 static size_t rows, cols; /* of every matrix */
 
-/* A case that is measured: the caller fills in the rest. NULL if it is not in --only. */
+static bool is_selected(const char *name)
+{
+	return !strncmp(name, only, strlen(only));
+}
+
+/* The caller fills in the rest. */
 static struct bench_case *add(const char *name)
 {
 	struct bench_case *c = &cases[count];
 
-	if (count == MAX_CASES || strncmp(name, only, strlen(only)))
-		return NULL;
+	if (count == MAX_CASES)
+		bench_die("llama", "too many cases");
 	snprintf(c->name, sizeof c->name, "%s", name);
 	c->weights = (double)rows * (double)cols;
 	count++;
@@ -145,13 +150,10 @@ static void run_theirs(struct bench_case *c)
 
 static void fill(void *tensor, int type, size_t row, const float *made)
 {
-	uint8_t *some = bench_need(malloc(MADE_ROWS * row));
+	uint8_t *some = bench_need(malloc(MADE_ROWS * row)), *all = bench_need(malloc(rows * row));
 
 	ggml.ggml_quantize_chunk(type, made, some, 0, MADE_ROWS, (int64_t)cols, NULL);
-	if (rows % MADE_ROWS)
-		bench_die("llama", "the number of rows is not a multiple of 64");
 	/* Other layouts are converted from the whole matrix. */
-	uint8_t *all = bench_need(malloc(rows * row));
 	for (size_t r = 0; r < rows; r += MADE_ROWS)
 		memcpy(all + r * row, some, MADE_ROWS * row);
 	ggml.ggml_backend_tensor_set(tensor, all, 0, rows * row);
@@ -163,20 +165,24 @@ static void add_theirs(const char *type_name, unsigned bits, int type, void *buf
 		       const float *x)
 {
 	struct ggml_parameters parameters = { 1 << 20, NULL, true };
-	void *weights = bench_need(ggml.ggml_init(parameters)), *rest = bench_need(ggml.ggml_init(parameters)), *w, *in,
-	     *out;
+	void *weights, *rest, *w, *in, *out;
 	size_t row = ggml.ggml_row_size(type, (int64_t)cols);
 	struct bench_case *c;
 	char name[64];
 
 	snprintf(name, sizeof name, "%s %s", type_name, ggml.ggml_backend_buft_name(buffer_type));
+	if (!is_selected(name))
+		return;
+	weights = bench_need(ggml.ggml_init(parameters));
+	rest = bench_need(ggml.ggml_init(parameters));
 	w = ggml.ggml_new_tensor_2d(weights, type, (int64_t)cols, (int64_t)rows);
 	in = ggml.ggml_new_tensor_2d(rest, XFP_GGML_F32, (int64_t)cols, (int64_t)vectors);
 	out = ggml.ggml_mul_mat(rest, w, in);
 	if (!ggml.ggml_backend_alloc_ctx_tensors_from_buft(weights, buffer_type) ||
 	    !ggml.ggml_backend_alloc_ctx_tensors_from_buft(rest, ggml.ggml_backend_cpu_buffer_type()) ||
-	    !ggml.ggml_backend_supports_op(backend, out) || !(c = add(name)))
+	    !ggml.ggml_backend_supports_op(backend, out))
 		return;
+	c = add(name);
 	c->graph = bench_need(ggml.ggml_new_graph(rest));
 	ggml.ggml_build_forward_expand(c->graph, out);
 	fill(w, type, row, made);
@@ -272,8 +278,9 @@ static void add_ours(struct xfp_bundle *bundle, uint32_t number, const struct xf
 		snprintf(outliers, sizeof outliers, ", %.1f outliers a row",
 			 (double)unit->outliers / (double)unit->rows / unit->experts);
 	snprintf(name, sizeof name, "%s k=%u%s", unit->mode_name, unit->k, outliers);
-	if (!(c = add(name)))
+	if (!is_selected(name))
 		return;
+	c = add(name);
 	if (xfp_linear_open(bundle, number, &slice, &c->linear, &err))
 		bench_die(c->name, err.text);
 	c->bits = unit->k;

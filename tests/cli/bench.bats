@@ -120,12 +120,12 @@ print(len(units), sum(unit["weights"] for unit in units))')" = "13 $((7 * 48 * 6
 	[[ $output == *speeed* ]]
 }
 
-@test "run: products, and llama.cpp is skipped if its library is missing" {
+@test "run: llama: products, and llama.cpp is skipped if its library is missing" {
 	unset GGML_CPU_LIBRARY
-	run -0 bench products
+	run -0 bench llama
 	echo "$output"
 	[ "$(grep -c '^llama.cpp is skipped: GGML_CPU_LIBRARY names no libggml-cpu.so$' <<<"$output")" -ge 5 ]
 	[[ $output == *"v2c k=4 "*" G weights/s "* && $output == *"v2c k=4, "*" outliers a row "* ]]
-	GGML_CPU_LIBRARY=missing.so run -0 bench products
+	GGML_CPU_LIBRARY=missing.so run -0 bench llama
 	[[ $output == *"llama.cpp is skipped: missing.so lacks what is needed of it"* ]]
 }
