@@ -21,6 +21,8 @@ runtime_libruntime_la_SOURCES += \
 	runtime/slice.h
 runtime_libmultiply_la_SOURCES += \
 	runtime/multiply.c \
+	runtime/round.c \
+	runtime/round.h \
 	runtime/team.c \
 	runtime/team.h
 runtime_libruntime_la_CFLAGS = $(RUNTIME_CFLAGS) -pthread

@@ -405,6 +405,34 @@ enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_lin
 				     const struct xfp_output *y, struct xfp_error *err);
 
 /*
+ * Multiply the same vectors by several linears, in one call: y[i] = W[i] x for i < linear_count.
+ *
+ * The results have the bits of separate calls, but the vectors are prepared once for linears with the same number of
+ * bits per index and the same balance, and threads wait for each other once. For the projections q, k and v, or gate
+ * and up, of one token:
+ *
+ *     const struct xfp_linear *const qkv[] = { q, k, v };
+ *     struct xfp_output out[] = { { q_out, XFP_FLOAT32, 1, q_rows }, { k_out, XFP_FLOAT32, 1, k_rows },
+ *                                 { v_out, XFP_FLOAT32, 1, v_rows } };
+ *
+ *     status = xfp_multiply_linears(team, qkv, 3, NULL, 1, &in, out, &err);
+ *
+ * @param team          The threads; NULL: the calling thread alone.
+ * @param linears       [linear_count], whose slices have the same number of columns.
+ * @param linear_count  Number of linears and of outputs.
+ * @param products      [count], for every linear, as for xfp_multiply_experts; NULL: vectors 0 ... count - 1 by the
+ *                      first matrix, as for xfp_multiply.
+ * @param x             Inputs, [x->count, cols].
+ * @param y             [linear_count]: outputs of each linear, [y[i].count, rows]; they may not overlap each other,
+ *                      products or x; undefined after a failure.
+ *
+ * @return As xfp_multiply; XFP_USAGE also if the numbers of columns differ.
+ */
+enum xfp_status xfp_multiply_linears(struct xfp_team *team, const struct xfp_linear *const *linears,
+				     size_t linear_count, const struct xfp_product *products, size_t count,
+				     const struct xfp_input *x, const struct xfp_output *y, struct xfp_error *err);
+
+/*
  * Copy rows of W, decoded: y[i] = W[ids[i]] for i < count. This is the look-up of a token embedding.
  *
  * The values equal those of xfp_bundle_dequantize. Nothing is allocated, and any number of threads may call at once.

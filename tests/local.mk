@@ -242,6 +242,7 @@ tests_units_kernels_SOURCES = \
 	tests/unit/test_encode.c \
 	tests/unit/test_experts.c \
 	tests/unit/test_feedback.c \
+	tests/unit/test_linears.c \
 	tests/unit/test_lloyd.c \
 	tests/unit/test_matvec.c \
 	tests/unit/test_moments.c \

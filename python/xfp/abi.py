@@ -161,6 +161,8 @@ FUNCTIONS = {
     "xfp_linear_describe": (None, (c_void_p, POINTER(LinearInfo))),
     "xfp_multiply": (c_int, (c_void_p, c_void_p, c_uint32, c_size_t, POINTER(Input), POINTER(Output), _ERROR)),
     "xfp_multiply_experts": (c_int, (c_void_p, c_void_p, c_void_p, c_size_t, POINTER(Input), POINTER(Output), _ERROR)),
+    "xfp_multiply_linears": (c_int, (
+        c_void_p, POINTER(c_void_p), c_size_t, c_void_p, c_size_t, POINTER(Input), POINTER(Output), _ERROR)),
     "xfp_rows": (c_int, (c_void_p, c_void_p, c_size_t, POINTER(Output), _ERROR)),
     "xfp_instructions": (c_char_p, ()),
     "xfp_use_instructions": (c_bool, (c_char_p,)),

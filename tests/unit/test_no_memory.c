@@ -61,6 +61,7 @@ static enum xfp_status use(const char *path, float *x, float *y, struct xfp_erro
 		if (!(status = xfp_linear_open(bundle, u, NULL, &linear, err))) {
 			struct xfp_input in = { x, XFP_FLOAT32, 40, unit.cols };
 			struct xfp_output out = { y, XFP_FLOAT32, 40, unit.rows };
+			struct xfp_output outs[2] = { out, { y + 2 * unit.rows, XFP_FLOAT32, 2, unit.rows } };
 			struct xfp_product products[3] = { { 0, 0, 1, 1 },
 							   { unit.experts - 1, 1, 0, 2 },
 							   { 0, 2, 1, 1 } };
@@ -68,6 +69,10 @@ static enum xfp_status use(const char *path, float *x, float *y, struct xfp_erro
 			status = xfp_multiply(team, linear, 0, 40, &in, &out, err);
 			if (!status)
 				status = xfp_multiply_experts(NULL, linear, products, 3, &in, &out, err);
+			if (!status)
+				status =
+					xfp_multiply_linears(team, (const struct xfp_linear *const[]){ linear, linear },
+							     2, products, 3, &in, outs, err);
 		}
 		xfp_linear_close(linear);
 		for (uint64_t rows = 1; !status && rows <= unit.rows; rows += unit.rows)
