@@ -92,8 +92,7 @@ class Placer:
         return UsageError(f"{self.path}: {name}: {reason}")
 
     def place(self) -> set[str]:
-        """Replace what the bundle has, tied weights, and check that nothing is missing. Returns the names of tensors
-        and units that are packed."""
+        """Replace modules whose weights the bundle has. Returns the names of the tensors and units that are packed."""
         pieces: dict[str, list[Piece]] = defaultdict(list)
         for unit in self.bundle.units:
             self._add_unit(unit, pieces)
@@ -106,21 +105,25 @@ class Placer:
         for name, roles in experts.items():
             self._put_experts(name, roles)
         self._tie(pieces)
-        model = self.model
         packed = {part.name for key in self.done for part in pieces.get(key, ())}
         # transformers need not report that it does not load them
-        model._keys_to_ignore_on_load_unexpected = {f"^{re.escape(name)}$" for name in packed}.union(
-            model._keys_to_ignore_on_load_unexpected or ())
+        self.model._keys_to_ignore_on_load_unexpected = {f"^{re.escape(name)}$" for name in packed}.union(
+            self.model._keys_to_ignore_on_load_unexpected or ())
+        self._check_complete(kept)
+        return packed
+
+    def _check_complete(self, kept: list[Tensor]) -> None:
+        """Refuse a model with a parameter or a persistent buffer that the bundle lacks."""
+        model = self.model
         present = {self.names.find(tensor.name)[0] for tensor in kept} | self.done
         present |= {key for key, other in self.tied.items() if other in present}
         buffers = dict(model.named_buffers())
         needed = {key: "parameter" for key, _ in model.named_parameters()}
-        needed |= {key: "buffer" for key in model.state_dict() if key in buffers}  # persistent ones
+        needed |= {key: "buffer" for key in model.state_dict() if key in buffers}
         for key, kind in needed.items():
             if key not in present and not _matches(model._keys_to_ignore_on_load_missing, key):
                 raise self.refuse(key, f"{type(model).__name__} has this {kind}, but the bundle has no weights for it; "
                                   "load the class that the bundle's config.json names")
-        return packed
 
     # ---- what the bundle has
 
@@ -223,32 +226,32 @@ class Placer:
             raise self.refuse(name, f"{type(module).__name__} needs packed {', '.join((*first, 'down'))} of all "
                               f"experts, but the bundle has {', '.join(sorted(roles))}")
         self._check_converters(found, OF_STACKS)
-        for part in found:
-            key = f"{name}.{'down_proj' if part is found[-1] else leaf}"
+        keys = [f"{name}.{leaf}"] * len(first) + [f"{name}.down_proj"]
+        for part, key in zip(found, keys):
             experts, *shape = self.names.known[key].shape
             rows, cols = shape[::-1] if transposed else shape
-            if (part.linear.experts, part.rows * (1 if part is found[-1] else len(first)), part.cols) != \
-                    (experts, rows, cols):
+            if (part.linear.experts, part.rows * keys.count(key), part.cols) != (experts, rows, cols):
                 raise self.refuse(part.name, f"{part.linear.experts} matrices {[part.rows, part.cols]} do not fit "
                                   f"{key} {[experts, *shape]}")
-            self.done.add(key)
-        patterns = [part.pattern for part in found[:-1]]
-        if found[0].converter and patterns[0] != patterns[-1]:
-            order = [found[0].converter.source_patterns.index(pattern) for pattern in patterns]
-            if order != sorted(order):
-                raise self.refuse(found[0].name, "transformers puts up before gate, so it cannot be packed; use xfp "
-                                  "unpack")
-        leaves = (leaf, "down_proj")
-        for leaf in leaves:
-            delattr(module, leaf)
+        self._check_order(found[:-1])
+        for key in set(keys):
+            delattr(module, key.rpartition(".")[2])
+        self.done.update(keys)
         module.packed_experts = PackedExperts(name, [part.linear for part in found[:-1]], found[-1].linear)
         module._is_hf_initialized = True
         if is_llama4:
             llama4.replace_forward(module)
             return
         register_experts()
-        _explain(module, name, leaves)
+        _explain(module, name, (leaf, "down_proj"))
         module.config._experts_implementation_internal = "xfp"
+
+    def _check_order(self, parts: list[Piece]) -> None:
+        """Refuse gate and up if the converter of transformers puts up before gate."""
+        converter, patterns = parts[0].converter, [part.pattern for part in parts]
+        if converter and patterns[0] != patterns[-1] and \
+                converter.source_patterns.index(patterns[0]) > converter.source_patterns.index(patterns[-1]):
+            raise self.refuse(parts[0].name, "transformers puts up before gate, so it cannot be packed; use xfp unpack")
 
     def _tie(self, pieces: dict[str, list[Piece]]) -> None:
         """Open tied weights again in the module that shares them."""
