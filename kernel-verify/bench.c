@@ -316,6 +316,7 @@ static void batches(struct timed_product *p, const struct xfp_kernel_op *op, str
 			char name[64];
 
 			snprintf(name, sizeof name, "%s M=%u", op->name, p->batch);
+			xfp_kernel_use((enum xfp_kernel_set)set);
 			xfp_matvec_x_init(&p->x, k, COLS, p->batch, XFP_F32, source, COLS, NULL, buffer);
 			ns = time_case(p, name, one, report);
 			if (p->batch == 1)

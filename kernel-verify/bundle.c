@@ -175,13 +175,18 @@ static void judge(struct bundle_run *run, struct unit_tally *tally)
 	}
 }
 
+static void prepare(struct bundle_run *run, unsigned batch)
+{
+	xfp_matvec_x_init(&run->x, run->w.k, run->w.cols, batch, XFP_F32, run->source, run->w.cols, run->linear.down,
+			  run->prepared);
+}
+
 static void all_sets(struct bundle_run *run, unsigned batch)
 {
 	const struct xfp_kernel_request *request = run->report->request;
 	char name[40];
 
-	xfp_matvec_x_init(&run->x, run->w.k, run->w.cols, batch, XFP_F32, run->source, run->w.cols, run->linear.down,
-			  run->prepared);
+	prepare(run, batch);
 	name_group(name, run->w.mode, run->w.k);
 	if (batch == VECTORS)
 		xfp_each_range(request->threads, run->rows, refer, run);
@@ -190,8 +195,8 @@ static void all_sets(struct bundle_run *run, unsigned batch)
 			continue;
 		run->set = set;
 		run->signal = NULL;
-		/* Select it before threads start. */
-		xfp_kernel_rows(set, &run->w, &run->x, 0, 0, false, run->y, run->rows);
+		xfp_kernel_use((enum xfp_kernel_set)set);
+		prepare(run, batch);
 		memset(run->y, 0xff, run->rows * batch * sizeof *run->y);
 		xfp_each_range(request->threads, run->rows, multiply, run);
 		judge(run, tally_of(run, run->w.mode, run->w.k, set));

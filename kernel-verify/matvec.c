@@ -67,6 +67,7 @@ static void make_vectors(struct xfp_trial *trial, struct product *p, int dtype, 
 	for (size_t m = 0; m < p->batch; m++)
 		for (size_t c = 0; c < cols; c++)
 			natural[m * cols + c] = value_of(dtype, source, m * stride + c) * (balanced ? down[c] : 1);
+	xfp_kernel_use(trial->set);
 	xfp_matvec_x_init(&p->x, k, cols, p->batch, dtype, source, stride, balanced ? down : NULL, buffer);
 	p->natural = natural;
 }

@@ -86,7 +86,7 @@ kernels_libdecode_avx512_la_CFLAGS = $(kernels_libmatvec_avx512_la_CFLAGS)
 kernels_libdecode_avx2_la_LIBTOOLFLAGS = --tag=disable-static
 kernels_libdecode_avx512_la_LIBTOOLFLAGS = --tag=disable-static
 vector_libraries = kernels/libmatvec_avx2.la kernels/libmatvec_avx512.la kernels/libmatvec_vbmi.la
-kernels_libmatvec_avx2_la_SOURCES = kernels/multiply/matvec_avx2.c
+kernels_libmatvec_avx2_la_SOURCES = kernels/multiply/matvec_avx2.c kernels/multiply/matvec_integers_avx2.c kernels/multiply/matvec_words_avx2.c
 kernels_libmatvec_avx2_la_CFLAGS = $(RUNTIME_CFLAGS) $(KERNEL_CFLAGS) -mavx2 -mfma -mf16c
 kernels_libmatvec_avx512_la_SOURCES = kernels/multiply/matvec_avx512.c
 kernels_libmatvec_avx512_la_CFLAGS = $(RUNTIME_CFLAGS) $(KERNEL_CFLAGS) -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl
@@ -142,7 +142,8 @@ runtime_libmultiply_la_SOURCES += \
 	kernels/multiply/matvec_numbers.h \
 	kernels/multiply/matvec_plain.c \
 	kernels/multiply/matvec_prepare.c \
-	kernels/multiply/matvec_rows.h
+	kernels/multiply/matvec_rows.h \
+	kernels/multiply/matvec_words_avx2.h
 # Part of every processor of this architecture, so without flags of their own.
 if AARCH64
 kernels_libkernels_a_SOURCES += kernels/encode/encode_neon.c kernels/feedback/feedback_neon.c

@@ -249,7 +249,7 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
  *
  *     (columns / 16 + 40) 2^-24 S
  *
- * "vbmi" converts weights and activations to 16-bit integers. Its bound is larger by
+ * "avx2" and "vbmi" convert weights and activations to 16-bit integers. Their bound is larger by
  *
  *     2^-14 n e a
  *

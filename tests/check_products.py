@@ -65,12 +65,12 @@ def blocks_largest(x):
     return sum(min(BLOCK, x.shape[1] - c) * np.abs(x[:, c: c + BLOCK]).max(1) for c in range(0, x.shape[1], BLOCK))
 
 
-def bounds(bundle, number, w, x, vbmi):
+def bounds(bundle, number, w, x, integers):
     """[vectors, rows]: the error bound of each result."""
     matrix = bundle.matrices[number]
     unit = bundle.units[matrix["unit"]]
     floats = (unit["cols"] / 16 + 40) * 2.0**-24 * (np.abs(x) @ np.abs(w).T)
-    if not vbmi or MODES[matrix["mode"]] in ("keep", "fp8"):
+    if not integers or MODES[matrix["mode"]] in ("keep", "fp8"):
         return floats
     if unit[f"part{BALANCE}"] != NONE:
         balance = bundle.part_bytes(bundle.parts[unit[f"part{BALANCE}"]])
@@ -94,7 +94,7 @@ def check(library, path, sets):
                 for name in sets:
                     library.library.xfp_use_instructions(name.encode())
                     y = multiply(library, team, linear, expert, x, unit["rows"])
-                    most = bounds(bundle, number, w, x.astype(np.float64), name == "vbmi")
+                    most = bounds(bundle, number, w, x.astype(np.float64), name in ("avx2", "vbmi"))
                     off = np.abs(y - expected) / np.maximum(most, 1e-30)
                     if not off.max() <= 1:
                         sys.exit(f"{path}: {unit['name']}, expert {expert}, {name}: {off.max()} times the bound")

@@ -38,6 +38,7 @@ SETS = {
     "words": ("vbmi_la-matvec_words", (4, 8), 2, r"vpdpwssd", ("znver4", "icelake-server", "sapphirerapids")),
     "avx512": ("avx512_la-matvec_avx512", (1,), 4, r"vfn?madd\w*ps", ("znver4", "icelake-server", "sapphirerapids")),
     "avx2": ("avx2_la-matvec_avx2", (1,), 8, r"vfn?madd\w*ps", ("znver4", "alderlake")),
+    "avx2-words": ("avx2_la-matvec_words_avx2", (1, 2, 4, 8), 4, r"vpmaddwd", ("znver4", "alderlake")),
     "neon": (None, (1,), 16, r"fmla", ("neoverse-v2",)),
 }
 CHUNK = {2: 256, 3: 512, 4: 128, 5: 512, 6: 256}  # columns: kernels/common/lane_index.h

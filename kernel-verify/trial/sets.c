@@ -50,6 +50,11 @@ unsigned xfp_kernel_sets_here(void)
 	return here;
 }
 
+void xfp_kernel_use(enum xfp_kernel_set set)
+{
+	xfp_instruction_set_use(sets[set].name);
+}
+
 bool xfp_kernel_sets_parse(const char *text, unsigned *found)
 {
 	*found = 0;

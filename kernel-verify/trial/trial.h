@@ -60,6 +60,9 @@ const char *xfp_kernel_set_title(enum xfp_kernel_set set);
 unsigned xfp_kernel_sets_built(void);
 unsigned xfp_kernel_sets_here(void);
 
+/* Select a processor set: vectors are prepared for the set in use. Do not call it while other threads compute. */
+void xfp_kernel_use(enum xfp_kernel_set set);
+
 /* Parse comma-separated names of processor sets. Returns false if a name is unknown. */
 bool xfp_kernel_sets_parse(const char *text, unsigned *sets);
 

@@ -51,7 +51,13 @@ bool xfp_matvec_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x, s
 		     float *y, size_t stride)
 {
 	const struct xfp_matvec_set *set = xfp_matvec_set();
+	struct xfp_matvec_x floats;
 
+	if (x->set != set) { /* integers of another set */
+		floats = *x;
+		floats.bytes_fit = false;
+		x = &floats;
+	}
 	if (w->mode == XFP_MATVEC_V2A &&
 	    !xfp_matvec_codebooks_exist(w, xfp_tables_head(w->tables)->codebooks, first, rows))
 		return false;

@@ -9,9 +9,9 @@
  * row of |w x|, over stored weights and outliers, and x the balanced activations. Every result is within
  *
  *   (cols / 16 + 32) 2^-24 S                    of the double-precision reference, with floats;
- *   that, plus n e a 2^-14 summed over blocks   with bytes and words ("vbmi"): n columns, a the largest |x| of a
- *                                               block of 256, e the largest |entry| of the row's codebook; in v2c
- *                                               and v2a of the library (times the group's scale)
+ *   that, plus n e a 2^-14 summed over blocks   with bytes and words ("avx2", "vbmi"): n columns, a the largest |x|
+ *                                               of a block of 256, e the largest |entry| of the row's codebook; in
+ *                                               v2c and v2a of the library (times the group's scale)
  *
  * if activations and entries are finite. Bytes and words are used only if both are.
  */
@@ -79,16 +79,21 @@ struct xfp_matvec_x {
 	float *natural;       /* [count][cols], balanced */
 	float *lanes;         /* [vectors][tile][16] */
 
-	/* If the machine supports it and all activations are finite, `bytes_fit` is true. For one or two vectors: 64
-	 * columns as int16, [vectors / 4][tile][2][64], first the high bytes, then the low bytes; per block of 256
-	 * columns the value of a step, and the sum of all activations, [blocks][tile]. */
+	/* The set in use, which they were prepared for. If it has integers and all activations are finite, `bytes_fit`
+	 * is true. VBMI, one or two vectors: 64 columns as int16, [vectors / 4][tile][2][64], first the high bytes,
+	 * then the low bytes; per block of 256 columns the value of a step, and the sum of all activations,
+	 * [blocks][tile]. */
+	const struct xfp_matvec_set *set;
 	bool bytes_fit;
 	int8_t *bytes;
 	float *step;
 	double offset[XFP_MAX_BATCH];
 
-	/* For more vectors: 64 columns as words, [vectors / 4][tile][2][32]; `step` per block of 128. */
+	/* VBMI, more vectors: 64 columns as words, [vectors / 4][tile][2][32]; `step` per block of 128. AVX2: 64
+	 * columns as words, and a step eight times as f32, [vectors / 4][tile][80]; the sum of these columns, in eight
+	 * parts, [vectors / 4][tile][8]. */
 	int16_t *words;
+	float *sums;
 
 	/* The same per group of 128 columns, and the sum of x, if all chunks are complete: [tile][groups]; for words
 	 * only the sum, [groups][tile]. */

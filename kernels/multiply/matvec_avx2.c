@@ -2,5 +2,9 @@
 #include "kernels/multiply/matvec_table_avx2.h"
 
 #include "kernels/multiply/matvec_rows.h"
+#include "kernels/multiply/matvec_words_avx2.h"
 
-const struct xfp_matvec_set xfp_matvec_avx2 = { multiply_rows, xfp_matvec_outliers, NULL };
+void xfp_matvec_floats_avx2(ARGUMENTS)
+{
+	multiply_rows(PASSED);
+}

@@ -34,7 +34,9 @@ static size_t blocks_of(size_t vectors, unsigned tile)
 	return (vectors + block - 1) / block;
 }
 
-#define GROUP 128 /* columns of a v2a group in bytes */
+#define SUMS_AT 40      /* bytes of sixteen columns as integers; with AVX2, and a quarter of the step */
+#define VECTOR_BYTES 48 /* that, and a quarter of the sums */
+#define GROUP 128       /* columns of a v2a group in bytes */
 
 static size_t groups_of(unsigned k, size_t cols)
 {
@@ -47,7 +49,7 @@ size_t xfp_matvec_x_bytes(unsigned k, size_t cols, unsigned count)
 	unsigned tile = tile_of(count);
 
 	return aligned(count * cols * sizeof(float)) + aligned(vectors * tile * 16 * sizeof(float)) +
-	       aligned(vectors * tile * 32) + aligned(blocks_of(vectors, tile) * tile * sizeof(float)) +
+	       aligned(vectors * tile * VECTOR_BYTES) + aligned(blocks_of(vectors, tile) * tile * sizeof(float)) +
 	       3 * groups_of(k, cols) * tile * sizeof(float);
 }
 
@@ -76,7 +78,9 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 	size_t lane_bytes;
 	uint8_t *at = buffer;
 
-	*x = (struct xfp_matvec_x){ .cols = cols, .k = k, .count = count, .tile = tile_of(count) };
+	*x = (struct xfp_matvec_x){
+		.cols = cols, .k = k, .count = count, .tile = tile_of(count), .set = xfp_matvec_set()
+	};
 	x->vectors = vectors_of(k, cols);
 	lane_bytes = aligned(x->vectors * x->tile * 16 * sizeof(float));
 	x->natural = (float *)(void *)at;
@@ -85,7 +89,8 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 	at += lane_bytes;
 	x->bytes = (int8_t *)at;
 	x->words = (int16_t *)(void *)at;
-	at += aligned(x->vectors * x->tile * 32);
+	x->sums = (float *)(void *)(at + x->vectors * x->tile * SUMS_AT);
+	at += aligned(x->vectors * x->tile * VECTOR_BYTES);
 	x->step = (float *)(void *)at;
 	at += aligned(blocks_of(x->vectors, x->tile) * x->tile * sizeof(float));
 	x->groups = groups_of(k, cols);
@@ -102,5 +107,5 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 			natural[c] *= down[c];
 		spread(x, m, natural);
 	}
-	x->bytes_fit = k && xfp_matvec_best()->integers && xfp_matvec_best()->integers(x);
+	x->bytes_fit = k && x->set->integers && x->set->integers(x);
 }

@@ -73,7 +73,8 @@ void xfp_matvec_decode(const struct xfp_matvec *w, size_t row, float *x)
 
 size_t xfp_matvec_tables_bytes(unsigned k)
 {
-	return sizeof(struct xfp_tables_head) + XFP_TABLES_ALL * ((sizeof(float) << k) + 2 * xfp_table_bytes(k));
+	return sizeof(struct xfp_tables_head) +
+	       XFP_TABLES_ALL * ((sizeof(float) << k) + (k > 4 ? 3 : 2) * xfp_table_bytes(k));
 }
 
 #define TOO_LARGE 0x1p120f
@@ -102,6 +103,14 @@ static void tables_of(unsigned k, unsigned made, const float *value, double most
 		}
 }
 
+static void shuffled_tables(unsigned k, const uint8_t *words, uint8_t *out)
+{
+	size_t half = xfp_table_half(k);
+
+	for (size_t i = 0; i < XFP_TABLES_ALL * xfp_table_bytes(k); i++)
+		out[i] = i % half < 16 ? words[i] : words[i] ^ words[i - 16];
+}
+
 void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *buffer)
 {
 	struct xfp_tables_head *head = buffer;
@@ -127,4 +136,6 @@ void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, co
 		return;
 	tables_of(k, made, value, most, 32767, 32768, bytes);
 	tables_of(k, made, value, most, MAX_WORD, 0, bytes + XFP_TABLES_ALL * xfp_table_bytes(k));
+	if (k > 4)
+		shuffled_tables(k, xfp_tables_words(buffer, k), bytes + 2 * XFP_TABLES_ALL * xfp_table_bytes(k));
 }

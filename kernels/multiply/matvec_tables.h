@@ -66,4 +66,11 @@ static inline const uint8_t *xfp_tables_words(const void *tables, unsigned k)
 	return xfp_tables_bytes(tables, k) + XFP_TABLES_ALL * xfp_table_bytes(k);
 }
 
+/* Return the words for shuffles of 16 bytes: from k = 5 on, each 16 bytes after the first of a table's high and of its
+ * low bytes are XORed with the 16 before. */
+static inline const uint8_t *xfp_tables_shuffled(const void *tables, unsigned k)
+{
+	return xfp_tables_words(tables, k) + (k > 4 ? XFP_TABLES_ALL * xfp_table_bytes(k) : 0);
+}
+
 #endif
