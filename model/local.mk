@@ -65,6 +65,8 @@ model_libmodel_a_SOURCES = \
 	model/forward/rope.h \
 	model/forward/rope_read.c \
 	model/forward/rope_read.h \
+	model/forward/router.c \
+	model/forward/router.h \
 	model/forward/step.c \
 	model/forward/step.h \
 	model/forward/streams.c \

@@ -53,7 +53,9 @@ static void rotate_heads(const struct attention_task *task, const float *norm, c
 {
 	const struct xfp_description *d = task->forward->description;
 
-	if (norm)
+	if (norm && d->joint_norm)
+		xfp_rms_norm(head, 1, heads * d->head_dim, norm, d->epsilon, head);
+	else if (norm)
 		xfp_rms_norm(head, heads, d->head_dim, norm, d->epsilon, head);
 	for (size_t h = 0; h < heads; h++)
 		xfp_rope_rotate(&d->rope[task->rope], position, head + h * d->head_dim);
@@ -290,13 +292,18 @@ static void split_gates(const struct attention_task *task, float *gates)
 	}
 }
 
-static enum xfp_status head_norm(const struct xfp_forward *forward, uint32_t layer, const char *name, float *weight,
-				 struct xfp_error *err)
+/* Read the norms of queries and of keys. */
+static enum xfp_status head_norms(const struct xfp_forward *forward, uint32_t layer, float *query, size_t query_size,
+				  float *key, size_t key_size, struct xfp_error *err)
 {
 	char tensor[XFP_TENSOR_NAME];
+	enum xfp_status status;
 
-	xfp_layer_tensor(tensor, forward->names, layer, name);
-	return xfp_forward_norm_weights(forward, tensor, forward->description->head_dim, weight, err);
+	xfp_layer_tensor(tensor, forward->names, layer, "self_attn.q_norm.weight");
+	if ((status = xfp_forward_norm_weights(forward, tensor, query_size, query, err)))
+		return status;
+	xfp_layer_tensor(tensor, forward->names, layer, "self_attn.k_norm.weight");
+	return xfp_forward_norm_weights(forward, tensor, key_size, key, err);
 }
 
 enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
@@ -305,7 +312,8 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 	const struct xfp_description *d = forward->description;
 	size_t rows = (size_t)d->heads * d->head_dim, kv_rows = (size_t)d->kv_heads * d->head_dim;
 	size_t query_rows = d->output_gate ? 2 * rows : rows;
-	float *norms = xfp_floats(2, d->head_dim), *gates = xfp_floats(forward->tokens, d->output_gate ? rows : 0);
+	size_t norm = d->joint_norm ? rows : d->head_dim, kv_norm = d->joint_norm ? kv_rows : d->head_dim;
+	float *norms = xfp_floats(1, norm + kv_norm), *gates = xfp_floats(forward->tokens, d->output_gate ? rows : 0);
 	struct attention_task task = { .forward = forward,
 				       .window = d->layer[layer].window,
 				       .rope = d->layer[layer].rope,
@@ -326,9 +334,8 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 		status = xfp_no_memory(err);
 	if (!status && d->query_key_norm) {
 		task.query_norm = norms;
-		task.key_norm = norms + d->head_dim;
-		if (!(status = head_norm(forward, layer, "self_attn.q_norm.weight", norms, err)))
-			status = head_norm(forward, layer, "self_attn.k_norm.weight", norms + d->head_dim, err);
+		task.key_norm = norms + norm;
+		status = head_norms(forward, layer, norms, norm, norms + norm, kv_norm, err);
 	}
 	if (status || (status = project(forward, layer, 'q', 0, query_rows, x, task.queries, err)) ||
 	    (status = project(forward, layer, 'k', rows, kv_rows, x, task.keys, err)) ||

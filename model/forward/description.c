@@ -19,13 +19,13 @@ static bool listed(json_t *list, uint32_t number)
 	return false;
 }
 
-/* The first layer with a window, which may be layer 0. */
-static uint32_t first_window(struct xfp_fields *f)
+/* A count that may be 0. */
+static uint32_t count_or_zero(struct xfp_fields *f, const char *key, uint32_t otherwise)
 {
-	const char *key = "max_window_layers";
 	json_t *value = xfp_field(f->root, key);
+	bool zero = value ? json_is_integer(value) && !json_integer_value(value) : !otherwise;
 
-	return json_is_integer(value) && !json_integer_value(value) ? 0 : xfp_field_count(f, key, 28);
+	return zero ? 0 : xfp_field_count(f, key, otherwise);
 }
 
 /* Whether the family's rule gives the layer a window, if there are windows at all. */
@@ -43,7 +43,7 @@ static bool has_window(struct xfp_fields *f, const struct xfp_model_family *fami
 	if (type)
 		return !strcmp(type, "sliding_attention");
 	if (family->window == XFP_WINDOW_BY_LAYERS)
-		return layer >= first_window(f);
+		return layer >= count_or_zero(f, "max_window_layers", 28);
 	return family->window == XFP_WINDOW_BY_TYPES ||
 	       (layer + 1) % xfp_field_count(f, "sliding_window_pattern", family->pattern) != 0;
 }
@@ -100,6 +100,7 @@ static void read_layers(struct xfp_fields *f, const struct xfp_model_family *fam
 	bool typed = family->delta || (family->window != XFP_WINDOW_NEVER && family->window != XFP_WINDOW_ALWAYS &&
 				       family->window != XFP_WINDOW_IF_USED);
 	uint32_t window = window_of(f, family);
+	uint32_t leading = family->leading_dense ? count_or_zero(f, "first_k_dense_replace", family->leading) : 0;
 
 	if (typed && types && json_array_size(types) != d->layers)
 		xfp_field_wrong(f, "layer_types", "does not have an entry for each of num_hidden_layers");
@@ -109,23 +110,57 @@ static void read_layers(struct xfp_fields *f, const struct xfp_model_family *fam
 		d->layer[i].window = windowed ? window : 0;
 		d->layer[i].rope = windowed ? d->ropes - 1 : 0;
 		d->layer[i].delta = is_delta(f, family, i);
-		d->layer[i].experts =
-			family->experts && (i + 1) % step == 0 && (family->every_layer || !listed(dense, i));
+		d->layer[i].experts = family->experts && i >= leading && (i + 1) % step == 0 &&
+				      (family->every_layer || !listed(dense, i));
 	}
+}
+
+static void read_router(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
+{
+	static const struct xfp_router_rule plain = { 0 };
+	const struct xfp_router_rule *rule = family->router ? family->router : &plain;
+	struct xfp_router *router = &d->router;
+
+	router->sigmoid = rule->sigmoid;
+	router->least_sum = rule->least_sum;
+	router->renormalise = family->renormalise || xfp_field_flag(f, "norm_topk_prob", family->renormalise_unless);
+	router->scale = rule->scale > 0 ? xfp_field_number(f, f->root, "routed_scaling_factor", rule->scale) : 1;
+	router->groups = router->groups_per_token = 1;
+	if (!rule->groups)
+		return;
+	router->group_by_two = rule->group_by_two;
+	router->groups = xfp_field_count(f, "n_group", rule->groups);
+	router->groups_per_token = xfp_field_count(f, "topk_group", rule->groups_per_token);
+	if (d->experts % router->groups)
+		xfp_field_wrong(f, "n_group", "does not divide the number of experts");
+	else if (router->groups_per_token > router->groups)
+		xfp_field_wrong(f, "topk_group", "is more than there are groups");
+	else if (d->experts_per_token > d->experts / router->groups * router->groups_per_token)
+		xfp_field_wrong(f, "num_experts_per_tok", "is more than the experts of topk_group groups");
+	else if (router->group_by_two && router->groups > 1 && d->experts / router->groups < 2)
+		xfp_field_wrong(f, "n_group", "leaves groups of one expert, but two are compared");
 }
 
 static void read_experts(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
-	/* Published configs have num_experts, those of newer code num_local_experts. */
-	d->experts = xfp_field_count(f, xfp_field(f->root, "num_experts") ? "num_experts" : "num_local_experts", 0);
+	/* Published configs have num_experts or n_routed_experts, those of newer code num_local_experts. */
+	static const char *const keys[] = { "num_experts", "n_routed_experts", "num_local_experts" };
+	size_t key = 0;
+
+	while (key < 2 && !xfp_field(f->root, keys[key]))
+		key++;
+	d->experts = xfp_field_count(f, keys[key], 0);
 	d->experts_per_token = xfp_field_count(f, "num_experts_per_tok", 0);
 	d->expert_intermediate = family->dense_width ? d->intermediate : xfp_field_count(f, "moe_intermediate_size", 0);
 	if (family->experts->shared_router)
 		d->shared_intermediate = xfp_field_count(f, "shared_expert_intermediate_size", 0);
-	d->renormalise = family->renormalise || xfp_field_flag(f, "norm_topk_prob", family->renormalise_unless);
+	else if (family->experts->shared_gate)
+		d->shared_intermediate = d->expert_intermediate * xfp_field_count(f, "n_shared_experts", 1);
 	d->expert_names = family->experts;
 	if (d->experts_per_token > d->experts)
 		xfp_field_wrong(f, "num_experts_per_tok", "is more than there are experts");
+	else
+		read_router(f, family, d);
 }
 
 /* Multimodal models nest the text model under text_config, which may have a model_type of its own. */
@@ -215,7 +250,7 @@ static void read_sizes(struct xfp_fields *f, const struct xfp_model_family *fami
 	d->kv_heads = xfp_field_count(f, "num_key_value_heads", sizes->kv_heads ? sizes->kv_heads : d->heads);
 	head_dim = sizes->head_dim ? sizes->head_dim : d->hidden / d->heads;
 	d->head_dim = xfp_field_count(f, "head_dim", head_dim ? head_dim : 1);
-	if (!family->every_layer || family->dense_width)
+	if (!family->every_layer || family->dense_width || family->leading_dense)
 		d->intermediate = xfp_field_count(f, "intermediate_size", 0);
 	d->vocabulary = xfp_field_count(f, "vocab_size", sizes->vocabulary);
 	d->context = xfp_field_count(f, "max_position_embeddings", sizes->context);
@@ -228,7 +263,8 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 {
 	static const struct xfp_layer_norms two = { .attention = "input_layernorm.weight",
 						    .mlp = "post_attention_layernorm.weight" };
-	bool bias = family->bias == XFP_BIAS_BY_CONFIG && xfp_field_flag(f, "attention_bias", false);
+	bool by_config = family->bias == XFP_BIAS_BY_CONFIG || family->bias == XFP_BIAS_QKV_BY_CONFIG;
+	bool bias = by_config && xfp_field_flag(f, "attention_bias", false);
 
 	d->family = family->type;
 	read_sizes(f, family, d);
@@ -236,11 +272,14 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	d->norms = family->norms ? family->norms : &two;
 	d->fused = family->fused;
 	d->activation = activation_of(f, family);
-	d->query_key_norm = family->query_key_norm;
+	d->query_key_norm =
+		family->query_key_norm || (family->norm_by_config && xfp_field_flag(f, "use_qk_norm", false));
+	d->joint_norm = family->joint_norm;
+	d->more_layers = family->more_layers;
 	d->norm_offset = family->norm_offset;
 	d->output_gate = family->output_gate;
 	d->qkv_bias = bias || family->bias == XFP_BIAS_QKV;
-	d->output_bias = bias;
+	d->output_bias = bias && family->bias == XFP_BIAS_BY_CONFIG;
 	d->mlp_bias = family->mlp_bias && xfp_field_flag(f, "mlp_bias", false);
 	if (xfp_field(f->root, "per_layer_config"))
 		xfp_field_wrong(f, "per_layer_config", "is not supported; layers must not differ in other sizes");

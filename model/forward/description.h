@@ -31,9 +31,21 @@ struct xfp_rope {
 /* Names of a layer's experts; %u stands for the expert's number. NULL if the family has no such tensor. */
 struct xfp_expert_names {
 	const char *router, *gate, *up, *down;
+	const char *router_bias; /* added to the logits */
+	const char *correction;  /* added to the scores by which experts are selected, not to their factors */
 	const char *gate_up_stack, *down_stack; /* all experts in one tensor, [expert][rows][cols] */
-	/* The shared expert, which every token passes through, and the router that weighs it. */
+	/* The shared expert, which every token passes through, and the router that weighs it, or NULL. */
 	const char *shared_router, *shared_gate, *shared_up, *shared_down;
+};
+
+/* How a router selects experts (router.h). */
+struct xfp_router {
+	bool sigmoid;                      /* scores are sigmoids of logits, not their softmax */
+	bool renormalise;                  /* the factors of a token's experts sum to 1, */
+	double least_sum;                  /* if the sum of their scores is at least this */
+	double scale;                      /* of the factors */
+	uint32_t groups, groups_per_token; /* experts are selected in the best groups; 1: no groups */
+	bool group_by_two;                 /* a group's score is the sum of its two largest scores, not the largest */
 };
 
 /* Linear attention (gated delta rule). */
@@ -68,7 +80,8 @@ struct xfp_description {
 	double norm_offset; /* added to the weights of norms: 0 or 1 */
 	bool tied;          /* the output head is the word embedding */
 	const struct xfp_layer_norms *norms;
-	bool query_key_norm; /* normalize each head of queries and keys, before RoPE */
+	bool query_key_norm; /* normalize each head of queries and keys, before RoPE, */
+	bool joint_norm;     /* or all heads together */
 	bool fused;          /* q, k and v are one tensor, and so are gate and up */
 	double word_scale;   /* factor of word embeddings, rounded to f32 */
 	double score_scale;  /* factor of attention scores */
@@ -79,8 +92,9 @@ struct xfp_description {
 	bool qkv_bias, output_bias, mlp_bias;
 	uint32_t experts, experts_per_token, expert_intermediate,
 		shared_intermediate; /* 0: no experts, no shared expert */
-	bool renormalise;            /* the weights of a token's experts sum to 1 */
+	struct xfp_router router;
 	const struct xfp_expert_names *expert_names;
+	bool more_layers; /* the checkpoint may have layers of multi-token prediction, which are not computed */
 	uint32_t ropes;
 	struct xfp_rope rope[XFP_ROPES];
 	struct xfp_delta delta; /* of the layers with linear attention */

@@ -47,6 +47,10 @@ static void add_rope(FILE *out, const struct xfp_rope *rope)
 static void add_expert_names(FILE *out, const struct xfp_expert_names *names)
 {
 	add_name(out, "router", names->router);
+	if (names->router_bias)
+		add_name(out, "router_bias", names->router_bias);
+	if (names->correction)
+		add_name(out, "correction", names->correction);
 	add_name(out, "gate", names->gate);
 	add_name(out, "up", names->up);
 	add_name(out, "down", names->down);
@@ -56,6 +60,22 @@ static void add_expert_names(FILE *out, const struct xfp_expert_names *names)
 	add_name(out, "shared_gate", names->shared_gate);
 	add_name(out, "shared_up", names->shared_up);
 	add_name(out, "shared_down", names->shared_down);
+}
+
+/* Lines that older versions did not write are written only for routers that they did not know. */
+static void add_router(FILE *out, const struct xfp_router *router)
+{
+	if (router->sigmoid)
+		add_number(out, "sigmoid", router->sigmoid);
+	if (router->least_sum > 0)
+		add_double(out, "least_sum", router->least_sum);
+	if (router->scale != 1)
+		add_double(out, "router_scale", router->scale);
+	if (router->groups > 1) {
+		add_number(out, "groups", router->groups);
+		add_number(out, "groups_per_token", router->groups_per_token);
+		add_number(out, "group_by_two", router->group_by_two);
+	}
 }
 
 static void add_delta(FILE *out, const struct xfp_delta *delta)
@@ -104,7 +124,9 @@ static void add_computation(FILE *out, const struct xfp_description *d)
 	add_number(out, "qkv_bias", d->qkv_bias);
 	add_number(out, "output_bias", d->output_bias);
 	add_number(out, "mlp_bias", d->mlp_bias);
-	add_number(out, "renormalise", d->renormalise);
+	add_number(out, "renormalise", d->router.renormalise);
+	if (d->joint_norm)
+		add_number(out, "joint_norm", d->joint_norm);
 }
 
 char *xfp_description_text(const struct xfp_description *d)
@@ -115,8 +137,10 @@ char *xfp_description_text(const struct xfp_description *d)
 		add_name(text.stream, "family", d->family);
 		add_sizes(text.stream, d);
 		add_computation(text.stream, d);
-		if (d->expert_names)
+		if (d->expert_names) {
 			add_expert_names(text.stream, d->expert_names);
+			add_router(text.stream, &d->router);
+		}
 		for (uint32_t i = 0; i < d->ropes; i++)
 			add_rope(text.stream, &d->rope[i]);
 		add_delta(text.stream, &d->delta);

@@ -8,6 +8,7 @@
 #include "model/forward/lane_set.h"
 #include "model/forward/numbers.h"
 #include "model/forward/parts.h"
+#include "model/forward/router.h"
 #include "runtime/team.h"
 
 struct glu_tensors {
@@ -158,59 +159,6 @@ static enum xfp_status dense(const struct xfp_forward *forward, uint32_t layer, 
 }
 
 /* ---- experts ------------------------------------------------------------------------------------ */
-
-/* Top-k routing of one token: `weight` becomes 0 for the experts that are not selected. The largest probabilities are
- * selected, of equal ones the lower number; exactly d->experts_per_token of them even if they are NaN, since buffers
- * are sized by that. */
-static void select_experts(const struct xfp_description *d, float *weight, double *probability)
-{
-	double max = weight[0], sum = 0, selected = 0;
-
-	for (uint32_t e = 0; e < d->experts; e++)
-		max = weight[e] > max ? weight[e] : max;
-	for (uint32_t e = 0; e < d->experts; e++)
-		sum += probability[e] = xfp_exp(weight[e] - max);
-	for (uint32_t e = 0; e < d->experts; e++) {
-		probability[e] = (float)(probability[e] / sum);
-		weight[e] = 0;
-	}
-	for (uint32_t i = 0; i < d->experts_per_token; i++) {
-		uint32_t best = 0;
-
-		while (probability[best] == -1)
-			best++;
-		for (uint32_t e = best + 1; e < d->experts; e++) {
-			if (probability[e] > probability[best])
-				best = e;
-		}
-		weight[best] = (float)probability[best];
-		selected += probability[best];
-		probability[best] = -1;
-	}
-	for (uint32_t e = 0; d->renormalise && e < d->experts; e++) {
-		if (weight[e] != 0)
-			weight[e] = (float)(weight[e] / selected);
-	}
-}
-
-static enum xfp_status route(const struct xfp_forward *forward, uint32_t layer, const float *x, float *weights,
-			     struct xfp_error *err)
-{
-	const struct xfp_description *d = forward->description;
-	double *probability = malloc(d->experts * sizeof *probability);
-	char tensor[XFP_TENSOR_NAME];
-	struct xfp_linear_map router = {
-		.input = XFP_INPUT_MLP, .tensor = tensor, .rows = d->experts, .cols = d->hidden
-	};
-	enum xfp_status status;
-
-	xfp_layer_tensor(tensor, forward->names, layer, d->expert_names->router);
-	status = probability ? xfp_forward_map(forward, &router, x, forward->tokens, weights, err) : xfp_no_memory(err);
-	for (size_t t = 0; !status && t < forward->tokens; t++)
-		select_experts(d, weights + t * d->experts, probability);
-	free(probability);
-	return status;
-}
 
 static void expert_tensors(const struct xfp_forward *forward, uint32_t layer, uint32_t number, struct glu_tensors *g)
 {
@@ -410,7 +358,7 @@ static enum xfp_status by_stacks(const struct xfp_forward *forward, uint32_t lay
 
 /* ---- the MLP with experts -------------------------------------------------------------------------- */
 
-/* The shared expert, weighted by a sigmoid. */
+/* The shared expert, weighted by a sigmoid if it has a router. */
 static enum xfp_status add_shared(const struct xfp_forward *forward, uint32_t layer, float *weights, const float *x,
 				  float *output, float *y, struct xfp_error *err)
 {
@@ -420,15 +368,17 @@ static enum xfp_status add_shared(const struct xfp_forward *forward, uint32_t la
 	struct xfp_linear_map router = { .input = XFP_INPUT_MLP, .tensor = tensor, .rows = 1, .cols = d->hidden };
 	enum xfp_status status;
 
-	xfp_layer_tensor(tensor, forward->names, layer, d->expert_names->shared_router);
+	if (d->expert_names->shared_router)
+		xfp_layer_tensor(tensor, forward->names, layer, d->expert_names->shared_router);
 	xfp_layer_tensor(g.gate, forward->names, layer, d->expert_names->shared_gate);
 	xfp_layer_tensor(g.up, forward->names, layer, d->expert_names->shared_up);
 	xfp_layer_tensor(g.down, forward->names, layer, d->expert_names->shared_down);
-	if ((status = xfp_forward_map(forward, &router, x, forward->tokens, weights, err)) ||
+	if ((d->expert_names->shared_router &&
+	     (status = xfp_forward_map(forward, &router, x, forward->tokens, weights, err))) ||
 	    (status = glu(forward, &g, x, forward->tokens, output, err)))
 		return status;
 	for (size_t t = 0; t < forward->tokens; t++, y += d->hidden, output += d->hidden) {
-		float weight = (float)xfp_sigmoid(weights[t]);
+		float weight = d->expert_names->shared_router ? (float)xfp_sigmoid(weights[t]) : 1;
 
 		for (size_t i = 0; i < d->hidden; i++)
 			y[i] += weight * output[i];
@@ -441,14 +391,15 @@ static enum xfp_status experts(const struct xfp_forward *forward, uint32_t layer
 {
 	const struct xfp_description *d = forward->description;
 	float *weights = xfp_floats(forward->tokens, d->experts), *output = xfp_floats(forward->tokens, d->hidden);
-	enum xfp_status status = weights && output ? route(forward, layer, x, weights, err) : xfp_no_memory(err);
+	enum xfp_status status =
+		weights && output ? xfp_forward_route(forward, layer, x, weights, err) : xfp_no_memory(err);
 	bool done = false;
 
 	if (!status && forward->arithmetic == XFP_FAST && forward->tokens * d->experts_per_token <= XFP_STACK_PRODUCTS)
 		status = by_stacks(forward, layer, weights, x, y, &done, err);
 	if (!status && !done)
 		status = one_by_one(forward, layer, weights, x, output, y, err);
-	if (!status && d->expert_names->shared_router)
+	if (!status && d->expert_names->shared_gate)
 		status = add_shared(forward, layer, weights, x, output, y, err);
 	free(weights);
 	free(output);

@@ -30,6 +30,29 @@ static const struct xfp_expert_names mixtral_experts = {
 	.up = "block_sparse_moe.experts.%u.w3.weight",
 	.down = "block_sparse_moe.experts.%u.w2.weight",
 };
+static const struct xfp_expert_names glm_experts = {
+	.router = "mlp.gate.weight",
+	.correction = "mlp.gate.e_score_correction_bias",
+	.gate = "mlp.experts.%u.gate_proj.weight",
+	.up = "mlp.experts.%u.up_proj.weight",
+	.down = "mlp.experts.%u.down_proj.weight",
+	.gate_up_stack = "mlp.experts.gate_up_proj",
+	.down_stack = "mlp.experts.down_proj",
+	.shared_gate = "mlp.shared_experts.gate_proj.weight",
+	.shared_up = "mlp.shared_experts.up_proj.weight",
+	.shared_down = "mlp.shared_experts.down_proj.weight",
+};
+static const struct xfp_expert_names minimax_experts = {
+	.router = "block_sparse_moe.gate.weight",
+	.correction = "block_sparse_moe.e_score_correction_bias",
+	.gate = "block_sparse_moe.experts.%u.w1.weight",
+	.up = "block_sparse_moe.experts.%u.w3.weight",
+	.down = "block_sparse_moe.experts.%u.w2.weight",
+};
+static const struct xfp_router_rule glm_router = {
+	.sigmoid = true, .group_by_two = true, .groups = 1, .groups_per_token = 1, .scale = 1, .least_sum = 1e-20
+};
+static const struct xfp_router_rule minimax_router = { .sigmoid = true };
 static const struct xfp_layer_norms gemma_norms = {
 	.attention = "input_layernorm.weight",
 	.attention_output = "post_attention_layernorm.weight",
@@ -138,6 +161,30 @@ static const struct xfp_model_family families[] = {
 	  .theta = 1e4,
 	  .partial_rotary = 0.25,
 	  .delta = XFP_DELTA_BY_KINDS },
+	{ .type = "glm4_moe",
+	  .norm_by_config = true,
+	  .bias = XFP_BIAS_QKV_BY_CONFIG,
+	  .experts = &glm_experts,
+	  .router = &glm_router,
+	  .renormalise_unless = true,
+	  .every_layer = true,
+	  .leading_dense = true,
+	  .leading = 1,
+	  .more_layers = true,
+	  .theta = 1e4,
+	  .partial_rotary = 0.5 },
+	{ .type = "minimax_m2",
+	  .sizes = { .head_dim = 128 },
+	  .query_key_norm = true,
+	  .joint_norm = true,
+	  .experts = &minimax_experts,
+	  .router = &minimax_router,
+	  .renormalise = true,
+	  .every_layer = true,
+	  .dense_width = true,
+	  .theta = 5e6,
+	  .partial_rotary = 1,
+	  .rotary_dim = true },
 };
 
 /* Types that multimodal models give their text models. */

@@ -15,7 +15,7 @@ enum xfp_window_rule {
 	XFP_WINDOW_BY_TYPES,  /* in the layers that layer_types names; in all without layer_types */
 	XFP_WINDOW_PATTERN    /* where layer_types says; without it, in all but every sliding_window_pattern-th */
 };
-enum xfp_bias_rule { XFP_BIAS_NEVER, XFP_BIAS_BY_CONFIG, XFP_BIAS_QKV };
+enum xfp_bias_rule { XFP_BIAS_NEVER, XFP_BIAS_BY_CONFIG, XFP_BIAS_QKV, XFP_BIAS_QKV_BY_CONFIG };
 
 /* Defaults of sizes; 0: the config must have it, or it follows from others. */
 struct xfp_default_sizes {
@@ -25,11 +25,19 @@ struct xfp_default_sizes {
 /* Linear attention, and the row order of its projections. */
 enum xfp_delta_rule { XFP_DELTA_NEVER, XFP_DELTA_BY_KINDS, XFP_DELTA_BY_HEADS };
 
+struct xfp_router_rule {
+	bool sigmoid, group_by_two;
+	uint32_t groups, groups_per_token; /* defaults of n_group and topk_group; 0: no such keys */
+	double scale;                      /* default of routed_scaling_factor; 0: no such key */
+	double least_sum;
+};
+
 struct xfp_model_family {
 	const char *type; /* model_type */
 	struct xfp_default_sizes sizes;
 	const struct xfp_layer_norms *norms; /* NULL: two, as in llama */
-	bool query_key_norm;
+	bool query_key_norm, joint_norm;
+	bool norm_by_config; /* query_key_norm if use_qk_norm */
 	bool fused;
 	bool tied;                          /* default of tie_word_embeddings */
 	const char *activation_key;         /* NULL: "hidden_act", with silu as default; */
@@ -45,13 +53,18 @@ struct xfp_model_family {
 	uint32_t window_size;                   /* default of sliding_window; 0: none */
 	uint32_t pattern;                       /* default of sliding_window_pattern */
 	const struct xfp_expert_names *experts; /* NULL: none */
+	const struct xfp_router_rule *router;   /* NULL: a softmax of all experts */
 	bool renormalise;                       /* norm_topk_prob is not a key: always true */
 	bool renormalise_unless;                /* default of norm_topk_prob */
-	bool every_layer;                       /* all layers have experts */
+	bool every_layer;                       /* all layers have experts, */
+	bool leading_dense;                     /* but the first, which first_k_dense_replace counts */
+	uint32_t leading;                       /* its default */
+	bool more_layers;                       /* checkpoints have layers of multi-token prediction */
 	bool dense_width;                       /* experts have intermediate_size */
 	double theta;                           /* default of rope_theta */
 	double local_theta;                     /* its default for layers with a window; 0: the same */
 	double partial_rotary;                  /* default of partial_rotary_factor; 0: the family has no such key */
+	bool rotary_dim;                        /* rotary_dim is another form of that key */
 	double original_context;                /* default of original_max_position_embeddings; 0: the context */
 	bool only_longrope;                     /* longrope is the only scaling, which old configs call su or yarn */
 	enum xfp_delta_rule delta;

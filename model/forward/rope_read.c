@@ -101,7 +101,9 @@ static uint32_t dim_of(struct xfp_fields *f, const struct xfp_model_family *fami
 	double part = 1;
 	uint32_t dim;
 
-	if (family->partial_rotary > 0 || scaled)
+	if (family->rotary_dim && !xfp_field(holder, key) && xfp_field(f->root, "rotary_dim"))
+		part = xfp_field_count(f, key = "rotary_dim", 0) / (double)head_dim;
+	else if (family->partial_rotary > 0 || scaled)
 		part = xfp_field_number(f, holder, key, family->partial_rotary > 0 ? family->partial_rotary : 1);
 	if (family->partial_rotary <= 0 && part != 1)
 		xfp_field_wrong(f, key, "is not 1; with scaled positions this family rotates whole heads");

@@ -112,8 +112,8 @@ static void walk_attention(struct tensor_walk *walk)
 	expect_vector(walk, "self_attn.k_proj.bias", d->qkv_bias, kv_rows);
 	expect_vector(walk, "self_attn.v_proj.bias", d->qkv_bias, kv_rows);
 	expect_vector(walk, "self_attn.o_proj.bias", d->output_bias, d->hidden);
-	expect_vector(walk, "self_attn.q_norm.weight", d->query_key_norm, d->head_dim);
-	expect_vector(walk, "self_attn.k_norm.weight", d->query_key_norm, d->head_dim);
+	expect_vector(walk, "self_attn.q_norm.weight", d->query_key_norm, d->joint_norm ? rows : d->head_dim);
+	expect_vector(walk, "self_attn.k_norm.weight", d->query_key_norm, d->joint_norm ? kv_rows : d->head_dim);
 }
 
 static void walk_delta(struct tensor_walk *walk)
@@ -183,8 +183,13 @@ static void walk_experts(struct tensor_walk *walk)
 	char tensor[XFP_TENSOR_NAME];
 
 	expect_matrix(walk, names->router, d->experts, d->hidden);
-	if (names->shared_router) {
+	if (names->router_bias)
+		expect_vector(walk, names->router_bias, true, d->experts);
+	if (names->correction)
+		expect_vector(walk, names->correction, true, d->experts);
+	if (names->shared_router)
 		expect_matrix(walk, names->shared_router, 1, d->hidden);
+	if (names->shared_gate) {
 		expect_matrix(walk, names->shared_gate, d->shared_intermediate, d->hidden);
 		expect_matrix(walk, names->shared_up, d->shared_intermediate, d->hidden);
 		expect_matrix(walk, names->shared_down, d->hidden, d->shared_intermediate);
@@ -220,7 +225,8 @@ void xfp_each_tensor(const struct xfp_description *description, const struct xfp
 		(description->layer[walk.layer].delta ? walk_delta : walk_attention)(&walk);
 		(description->layer[walk.layer].experts ? walk_experts : walk_mlp)(&walk);
 	}
-	expect_vector(&walk, "input_layernorm.weight", false, 0); /* one layer too many */
+	if (!description->more_layers)
+		expect_vector(&walk, "input_layernorm.weight", false, 0); /* one layer too many */
 	xfp_body_tensor(tensor, names, "norm.weight");
 	expect(&walk, tensor, description->hidden, 0);
 	if (!description->tied)

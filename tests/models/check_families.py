@@ -73,9 +73,13 @@ MORE = [
          "long_factor": [1.5 + i / 2 for i in range(12)]}},
     {"model_type": "gemma3_text", **LONG, "num_hidden_layers": 7, "sliding_window": 100,
      "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+    {"model_type": "glm4_moe", **WIDE, "head_dim": 32, "n_routed_experts": 12, "num_experts_per_tok": 4, "n_group": 3,
+     "topk_group": 2, "moe_intermediate_size": 64, "use_qk_norm": True},
+    {"model_type": "minimax_m2", **WIDE, "head_dim": 32, "num_local_experts": 6, "num_experts_per_tok": 2,
+     "rotary_dim": 16},
 ]
 GGUF = {"llama": "llama", "mixtral": "mixtral", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
-        "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "qwen3_next": "qwen3next"}
+        "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "qwen3_next": "qwen3next", "glm4_moe": "glm4moe"}
 
 
 transformers.logging.set_verbosity_error()

@@ -31,6 +31,7 @@ DELTA = {"linear_num_key_heads": 2, "linear_num_value_heads": 6, "linear_key_hea
 WIDE = {"linear_num_key_heads": 1, "linear_num_value_heads": 3, "linear_key_head_dim": 5, "linear_value_head_dim": 35,
         "linear_conv_kernel_dim": 3}
 SHARED = {"num_experts": 5, "num_experts_per_tok": 3, "moe_intermediate_size": 9, "shared_expert_intermediate_size": 7}
+GLM = {**BASE, "head_dim": 12, "num_hidden_layers": 2, "n_routed_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 9}
 CASES = [
     {"model_type": "llama", **BASE},
     {"model_type": "llama", **BASE, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
@@ -81,6 +82,10 @@ CASES = [
      "rope_parameters": {"rope_type": "default", "rope_theta": 10000000.0, "partial_rotary_factor": 0.25,
                          "mrope_section": [1, 1, 0], "mrope_interleaved": True}},
     {"model_type": "qwen3_5_moe_text", **HYBRID, **DELTA, **SHARED},
+    {"model_type": "glm4_moe", **GLM, "use_qk_norm": True, "attention_bias": True},
+    {"model_type": "glm4_moe", **GLM, "first_k_dense_replace": 0, "n_group": 4, "topk_group": 2, "n_shared_experts": 2,
+     "norm_topk_prob": False, "routed_scaling_factor": 2.5, "partial_rotary_factor": 0.84},
+    {"model_type": "minimax_m2", **BASE, "num_local_experts": 7, "num_experts_per_tok": 3, "rotary_dim": 6},
 ]
 
 

@@ -301,6 +301,38 @@ static const struct forward_case {
 		  { 0.016389f, 1.166072f, 0.6233959f, -0.7322029f, -7.186117f, -2.450937f, -0.2664825f, -2.007398f,
 		    0.9319739f, -2.901921f, -0.2336336f, 0.1891891f, 1.4662f },
 	  } },
+	{ "{\"model_type\": \"glm4_moe\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads"
+	  "\": 6, \"num_key_value_heads\": 2, \"head_dim\": 12, \"intermediate_size\": 22, \"vocab_size\": 13,"
+	  " \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"n_routed_experts\": 8, \"num_experts"
+	  "_per_tok\": 3, \"moe_intermediate_size\": 9, \"use_qk_norm\": true, \"attention_bias\": true}",
+	  {
+		  { -2.100308f, -0.483661f, 0.556378f, -0.6030508f, -0.4281895f, 0.830828f, 2.362702f, -1.984204f,
+		    2.786583f, 2.831846f, 1.740343f, -0.5777587f, -1.002785f },
+		  { 0.1622997f, -1.032547f, -2.25269f, -0.6802036f, -0.9630522f, 0.2548671f, 0.5431392f, -2.077029f,
+		    1.754609f, -0.8932821f, 0.9812974f, -1.154166f, -2.561694f },
+	  } },
+	{ "{\"model_type\": \"glm4_moe\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads"
+	  "\": 6, \"num_key_value_heads\": 2, \"head_dim\": 12, \"intermediate_size\": 22, \"vocab_size\": 13,"
+	  " \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"n_routed_experts\": 8, \"num_experts"
+	  "_per_tok\": 3, \"moe_intermediate_size\": 9, \"first_k_dense_replace\": 0, \"n_group\": 4, \"topk_"
+	  "group\": 2, \"n_shared_experts\": 2, \"norm_topk_prob\": false, \"routed_scaling_factor\": 2.5, \""
+	  "partial_rotary_factor\": 0.84}",
+	  {
+		  { -2.66805f, -1.618716f, 2.296355f, 1.410559f, -1.841451f, 0.03717883f, 2.726278f, -0.5646978f,
+		    -0.4978542f, 1.264051f, 1.556432f, -4.022162f, 0.856639f },
+		  { 1.827453f, 2.047074f, -1.345024f, -2.741157f, 0.7096298f, -2.536847f, -1.684749f, 0.1828631f,
+		    -1.525983f, 2.098071f, -0.7455544f, 2.480688f, -1.173002f },
+	  } },
+	{ "{\"model_type\": \"minimax_m2\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_hea"
+	  "ds\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 1"
+	  "3, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"num_local_experts\": 7, \"num_expe"
+	  "rts_per_tok\": 3, \"rotary_dim\": 6}",
+	  {
+		  { -1.531484f, -0.6426474f, -0.2247266f, 1.320197f, -0.6759756f, -2.02445f, -0.3252062f, -0.4115723f,
+		    -2.742632f, 0.2960632f, -0.3972685f, 0.7510509f, 0.418702f },
+		  { -0.4669399f, -2.085248f, 1.585051f, 1.30118f, -0.2175422f, -1.246208f, 0.1866102f, -1.001508f,
+		    -0.1020481f, -1.930622f, -2.396672f, -1.444367f, -0.3446942f },
+	  } },
 };
 
 #endif
