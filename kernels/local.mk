@@ -143,10 +143,16 @@ runtime_libmultiply_la_SOURCES += \
 	kernels/multiply/matvec_plain.c \
 	kernels/multiply/matvec_prepare.c \
 	kernels/multiply/matvec_rows.h \
+	kernels/multiply/matvec_whole.h \
 	kernels/multiply/matvec_words_avx2.h
 # Part of every processor of this architecture, so without flags of their own.
 if AARCH64
 kernels_libkernels_a_SOURCES += kernels/encode/encode_neon.c kernels/feedback/feedback_neon.c
 runtime_libruntime_la_SOURCES += kernels/multiply/matvec_decode_neon.c
 runtime_libmultiply_la_SOURCES += kernels/multiply/matvec_neon.c
+kernels_libmatvec_dotprod_la_SOURCES = kernels/multiply/matvec_dotprod.c kernels/multiply/matvec_integers_dotprod.c
+kernels_libmatvec_dotprod_la_CFLAGS = $(RUNTIME_CFLAGS) $(KERNEL_CFLAGS) -march=armv8.2-a+dotprod
+kernels_libmatvec_dotprod_la_LIBTOOLFLAGS = --tag=disable-static
+noinst_LTLIBRARIES += kernels/libmatvec_dotprod.la
+runtime_libmultiply_la_LIBADD += kernels/libmatvec_dotprod.la
 endif

@@ -249,7 +249,7 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
  *
  *     (columns / 16 + 40) 2^-24 S
  *
- * "avx2" and "vbmi" convert weights and activations to 16-bit integers. Their bound is larger by
+ * "avx2", "vbmi" and "dotprod" convert weights and activations to 16-bit integers. Their bound is larger by
  *
  *     2^-14 n e a
  *
@@ -449,8 +449,8 @@ enum xfp_status xfp_multiply_linears(struct xfp_team *team, const struct xfp_lin
 enum xfp_status xfp_rows(const struct xfp_linear *linear, const uint32_t *ids, size_t count, const struct xfp_output *y,
 			 struct xfp_error *err);
 
-/* Name of the instruction set that multiplies: "plain"; "avx2", "avx512" or "vbmi" on x86; "neon" on Arm. The default
- * is the best one that the processor supports. */
+/* Name of the instruction set that multiplies: "plain"; "avx2", "avx512" or "vbmi" on x86; "neon" or "dotprod" on Arm.
+ * The default is the best one that the processor supports. */
 const char *xfp_instructions(void);
 
 /*

@@ -32,7 +32,7 @@ class Library:
         self.error = Error()
 
     def sets(self):
-        return [name for name in ("plain", "avx2", "avx512", "vbmi", "neon")
+        return [name for name in ("plain", "avx2", "avx512", "vbmi", "neon", "dotprod")
                 if self.library.xfp_use_instructions(name.encode())]
 
     def make(self, function, *arguments):
@@ -94,7 +94,7 @@ def check(library, path, sets):
                 for name in sets:
                     library.library.xfp_use_instructions(name.encode())
                     y = multiply(library, team, linear, expert, x, unit["rows"])
-                    most = bounds(bundle, number, w, x.astype(np.float64), name in ("avx2", "vbmi"))
+                    most = bounds(bundle, number, w, x.astype(np.float64), name in ("avx2", "vbmi", "dotprod"))
                     off = np.abs(y - expected) / np.maximum(most, 1e-30)
                     if not off.max() <= 1:
                         sys.exit(f"{path}: {unit['name']}, expert {expert}, {name}: {off.max()} times the bound")

@@ -40,7 +40,9 @@ SETS = {
     "avx2": ("avx2_la-matvec_avx2", (1,), 8, r"vfn?madd\w*ps", ("znver4", "alderlake")),
     "avx2-words": ("avx2_la-matvec_words_avx2", (1, 2, 4, 8), 4, r"vpmaddwd", ("znver4", "alderlake")),
     "neon": (None, (1,), 16, r"fmla", ("neoverse-v2",)),
+    "dotprod": (None, (1, 2, 4, 8), 12, r"sdot", ("neoverse-v2",)),
 }
+AARCH64 = {"neon": (), "dotprod": ("-march=armv8.2-a+dotprod", "-DXFP_AARCH64")}  # compiled here, with these options
 CHUNK = {2: 256, 3: 512, 4: 128, 5: 512, 6: 256}  # columns: kernels/common/lane_index.h
 FIELDS = ("set", "mode", "k", "vectors", "instructions", "bytes")
 
@@ -147,17 +149,18 @@ def x86(build, mca, sets):
         yield from rows(path, which, "objdump", mca)
 
 
-def aarch64(build, mca):
+def aarch64(build, mca, sets):
     compiler = "aarch64-linux-gnu-gcc"
     if version([compiler]) != COMPILER:
         return print(f"# no neon rows: {compiler} is not installed, or not {COMPILER}")
     source = os.path.join(HERE, "..")
     flags = [*OPTIONS.split(), *variable(build, "RUNTIME_CFLAGS").split(), *variable(build, "KERNEL_CFLAGS").split()]
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "neon.o")
-        subprocess.run([compiler, *flags, "-I", source, "-c", "-o", path,
-                        os.path.join(source, "kernels", "multiply", "matvec_neon.c")], check=True)
-        yield from rows(path, "neon", "aarch64-linux-gnu-objdump", mca)
+    for which in sets:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, which + ".o")
+            subprocess.run([compiler, *flags, *AARCH64[which], "-I", source, "-c", "-o", path,
+                            os.path.join(source, "kernels", "multiply", f"matvec_{which}.c")], check=True)
+            yield from rows(path, which, "aarch64-linux-gnu-objdump", mca)
 
 
 # ---- the table --------------------------------------------------------------------------------------
@@ -207,8 +210,9 @@ def main():
     given = parser.parse_args()
     mca = find_mca()
     sets = given.set or list(SETS)
-    found = [*x86(given.build, mca, [which for which in sets if which != "neon"])]
-    found += aarch64(given.build, mca) if "neon" in sets else []
+    x86_sets, arm_sets = ([which for which in sets if (which in AARCH64) == arm] for arm in (False, True))
+    found = [*(x86(given.build, mca, x86_sets) if x86_sets else []),
+             *(aarch64(given.build, mca, arm_sets) if arm_sets else [])]
     found.sort(key=lambda row: (list(SETS).index(row["set"]), row["mode"], row["k"], row["vectors"]))
     if not found:
         print("nothing to compare: see above")

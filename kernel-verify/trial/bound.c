@@ -64,7 +64,7 @@ double xfp_matvec_bound(const struct xfp_matvec_bound *bound, enum xfp_kernel_se
 	double floats = ((double)w->cols / 16 + 32) * 0x1p-24 * magnitude, bytes = 0;
 	size_t whole = w->cols / (2 * BLOCK) * (2 * BLOCK);
 
-	if ((set != XFP_SET_AVX2 && set != XFP_SET_VBMI) || w->mode < XFP_MATVEC_V2)
+	if (!(XFP_INTEGER_SETS >> set & 1) || w->mode < XFP_MATVEC_V2)
 		return floats;
 	/* The blocks of columns after the last whole chunk depend on k; here they are one block. */
 	for (size_t first = 0, end; first < w->cols; first = end) {

@@ -10,8 +10,10 @@
 static const struct {
 	const char *name, *title;
 } sets[XFP_KERNEL_SETS] = {
-	{ "plain", "plain C" }, { "avx2", "AVX2" }, { "avx512", "AVX-512" }, { "vbmi", "AVX-512 VBMI and VNNI" },
-	{ "neon", "NEON" },     { "cuda", "GPU" },
+	{ "plain", "plain C" },  { "avx2", "AVX2" },
+	{ "avx512", "AVX-512" }, { "vbmi", "AVX-512 VBMI and VNNI" },
+	{ "neon", "NEON" },      { "dotprod", "NEON with dot products" },
+	{ "cuda", "GPU" },
 };
 
 const char *xfp_kernel_set_name(enum xfp_kernel_set set)
@@ -27,9 +29,9 @@ const char *xfp_kernel_set_title(enum xfp_kernel_set set)
 unsigned xfp_kernel_sets_built(void)
 {
 #ifdef XFP_X86
-	return XFP_MATVEC_SETS & ~(1u << XFP_SET_NEON);
+	return XFP_MATVEC_SETS & ~(1u << XFP_SET_NEON | 1u << XFP_SET_DOTPROD);
 #elif defined XFP_AARCH64
-	return 1u << XFP_SET_PLAIN | 1u << XFP_SET_NEON | 1u << XFP_SET_CUDA;
+	return 1u << XFP_SET_PLAIN | 1u << XFP_SET_NEON | 1u << XFP_SET_DOTPROD | 1u << XFP_SET_CUDA;
 #else
 	return 1u << XFP_SET_PLAIN | 1u << XFP_SET_CUDA;
 #endif

@@ -15,6 +15,12 @@ static bool has_f16c(void)
 }
 #endif
 
+#ifdef XFP_AARCH64
+#include <sys/auxv.h>
+
+#define HAS_DOT_PRODUCTS (1ul << 20) /* HWCAP_ASIMDDP, which old headers lack */
+#endif
+
 static enum xfp_instruction_set find_best(void)
 {
 #ifdef XFP_X86
@@ -28,7 +34,7 @@ static enum xfp_instruction_set find_best(void)
 		return XFP_AVX512;
 	return XFP_VBMI;
 #elif defined XFP_AARCH64
-	return XFP_NEON; /* every AArch64 processor has NEON */
+	return getauxval(AT_HWCAP) & HAS_DOT_PRODUCTS ? XFP_DOTPROD : XFP_NEON; /* every AArch64 processor has NEON */
 #else
 	return XFP_PLAIN;
 #endif
@@ -36,7 +42,7 @@ static enum xfp_instruction_set find_best(void)
 
 const char *xfp_instruction_set_name(enum xfp_instruction_set set)
 {
-	static const char *const names[XFP_INSTRUCTION_SETS] = { "plain", "avx2", "avx512", "vbmi", "neon" };
+	static const char *const names[XFP_INSTRUCTION_SETS] = { "plain", "avx2", "avx512", "vbmi", "neon", "dotprod" };
 
 	return names[set];
 }
@@ -69,7 +75,8 @@ static int find_supported(const char *name)
 
 	for (int set = XFP_PLAIN; set < XFP_INSTRUCTION_SETS; set++)
 		if (!strcmp(xfp_instruction_set_name((enum xfp_instruction_set)set), name))
-			return set == XFP_PLAIN || (max == XFP_NEON ? set == XFP_NEON : set <= (int)max) ? set : -1;
+			return set == XFP_PLAIN || (set <= (int)max && (set >= XFP_NEON) == (max >= XFP_NEON)) ? set
+													       : -1;
 	return -1;
 }
 

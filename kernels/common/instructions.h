@@ -9,9 +9,9 @@
 #include <stdbool.h>
 
 /* In ascending order: a processor that runs a set also runs those of its kind before it. */
-enum xfp_instruction_set { XFP_PLAIN, XFP_AVX2, XFP_AVX512, XFP_VBMI, XFP_NEON, XFP_INSTRUCTION_SETS };
+enum xfp_instruction_set { XFP_PLAIN, XFP_AVX2, XFP_AVX512, XFP_VBMI, XFP_NEON, XFP_DOTPROD, XFP_INSTRUCTION_SETS };
 
-/* "plain", "avx2", "avx512", "vbmi", "neon". */
+/* "plain", "avx2", "avx512", "vbmi", "neon", "dotprod". */
 const char *xfp_instruction_set_name(enum xfp_instruction_set set);
 
 /* Return the best set that this machine supports, and the set in use, initially the best. */

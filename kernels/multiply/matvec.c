@@ -9,10 +9,10 @@
 static const struct xfp_matvec_set *const sets[XFP_INSTRUCTION_SETS] = {
 	[XFP_PLAIN] = &xfp_matvec_plain,
 #ifdef XFP_X86
-	[XFP_AVX2] = &xfp_matvec_avx2,   [XFP_AVX512] = &xfp_matvec_avx512, [XFP_VBMI] = &xfp_matvec_vbmi,
+	[XFP_AVX2] = &xfp_matvec_avx2,   [XFP_AVX512] = &xfp_matvec_avx512,   [XFP_VBMI] = &xfp_matvec_vbmi,
 #endif
 #ifdef XFP_AARCH64
-	[XFP_NEON] = &xfp_matvec_neon,
+	[XFP_NEON] = &xfp_matvec_neon,   [XFP_DOTPROD] = &xfp_matvec_dotprod,
 #endif
 };
 

@@ -9,9 +9,9 @@
  * row of |w x|, over stored weights and outliers, and x the balanced activations. Every result is within
  *
  *   (cols / 16 + 32) 2^-24 S                    of the double-precision reference, with floats;
- *   that, plus n e a 2^-14 summed over blocks   with bytes and words ("avx2", "vbmi"): n columns, a the largest |x|
- *                                               of a block of 256, e the largest |entry| of the row's codebook; in
- *                                               v2c and v2a of the library (times the group's scale)
+ *   that, plus n e a 2^-14 summed over blocks   with bytes and words ("avx2", "vbmi", "dotprod"): n columns, a the
+ *                                               largest |x| of a block of 256, e the largest |entry| of the row's
+ *                                               codebook; in v2c and v2a of the library (times the group's scale)
  *
  * if activations and entries are finite. Bytes and words are used only if both are.
  */
@@ -85,7 +85,7 @@ struct xfp_matvec_x {
 	 * [blocks][tile]. */
 	const struct xfp_matvec_set *set;
 	bool bytes_fit;
-	int8_t *bytes;
+	int8_t *bytes; /* dotprod: for all numbers of vectors, [vectors / 4][tile][4], 16 high bytes and 16 low bytes */
 	float *step;
 	double offset[XFP_MAX_BATCH];
 
@@ -151,8 +151,9 @@ xfp_matvec_decode_fn xfp_matvec_decode_avx2, xfp_matvec_decode_avx512;
 bool xfp_matvec_integers(struct xfp_matvec_x *x);
 #endif
 #ifdef XFP_AARCH64
-extern const struct xfp_matvec_set xfp_matvec_neon;
+extern const struct xfp_matvec_set xfp_matvec_neon, xfp_matvec_dotprod;
 xfp_matvec_decode_fn xfp_matvec_decode_neon;
+bool xfp_matvec_integers_dotprod(struct xfp_matvec_x *x);
 #endif
 
 #endif

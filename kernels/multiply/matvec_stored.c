@@ -62,7 +62,7 @@ void xfp_matvec_decode(const struct xfp_matvec *w, size_t row, float *x)
 		[XFP_VBMI] = xfp_matvec_decode_avx512,
 #endif
 #ifdef XFP_AARCH64
-		[XFP_NEON] = xfp_matvec_decode_neon,
+		[XFP_NEON] = xfp_matvec_decode_neon,   [XFP_DOTPROD] = xfp_matvec_decode_neon,
 #endif
 	};
 
@@ -79,6 +79,15 @@ size_t xfp_matvec_tables_bytes(unsigned k)
 
 #define TOO_LARGE 0x1p120f
 #define MAX_WORD 16384 /* as in matvec_integers.c */
+#ifdef XFP_AARCH64     /* as in matvec_dotprod.c: signed high and low bytes */
+#define MAX_BYTES 32512
+#define BYTES_OFFSET 128
+#define BYTES_FLIP 128
+#else
+#define MAX_BYTES 32767
+#define BYTES_OFFSET 32768
+#define BYTES_FLIP 0
+#endif
 
 /* Return the larger magnitude; TOO_LARGE if it is larger or NaN. */
 static float larger(float most, float value)
@@ -87,9 +96,9 @@ static float larger(float most, float value)
 	return !(value < TOO_LARGE) ? TOO_LARGE : value > most ? value : most;
 }
 
-/* Convert every entry to steps of `most` / `steps`, and add `offset`. */
+/* Convert every entry to steps of `most` / `steps`, and add `offset`; flip bits of the low bytes. */
 static void tables_of(unsigned k, unsigned made, const float *value, double most, double steps, int offset,
-		      uint8_t *bytes)
+		      unsigned flip, uint8_t *bytes)
 {
 	size_t half = xfp_table_half(k);
 
@@ -99,7 +108,7 @@ static void tables_of(unsigned k, unsigned made, const float *value, double most
 			unsigned q = (unsigned)(offset + (int)xfp_round_even(exact));
 
 			bytes[2 * half * t + i] = (uint8_t)(q >> 8);
-			bytes[2 * half * t + half + i] = (uint8_t)q;
+			bytes[2 * half * t + half + i] = (uint8_t)(q ^ flip);
 		}
 }
 
@@ -129,13 +138,13 @@ void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, co
 			most = larger(most, value[i]);
 	}
 	head->codebooks = codebooks;
-	head->step = most / 32767;
+	head->step = most / MAX_BYTES;
 	head->word_step = most / MAX_WORD;
 	head->bytes_fit = most < TOO_LARGE;
 	if (!head->bytes_fit)
 		return;
-	tables_of(k, made, value, most, 32767, 32768, bytes);
-	tables_of(k, made, value, most, MAX_WORD, 0, bytes + XFP_TABLES_ALL * xfp_table_bytes(k));
+	tables_of(k, made, value, most, MAX_BYTES, BYTES_OFFSET, BYTES_FLIP, bytes);
+	tables_of(k, made, value, most, MAX_WORD, 0, 0, bytes + XFP_TABLES_ALL * xfp_table_bytes(k));
 	if (k > 4)
 		shuffled_tables(k, xfp_tables_words(buffer, k), bytes + 2 * XFP_TABLES_ALL * xfp_table_bytes(k));
 }

@@ -17,7 +17,7 @@
  * is less. */
 struct xfp_tables_head {
 	bool bytes_fit; /* all entries are finite */
-	float step;     /* an entry is step * (256 high + low - 32768) */
+	float step; /* an entry is step * (256 high + low - 32768); on AArch64 step * (256 high + low), both signed */
 	uint32_t codebooks;
 	float word_step; /* as a word: word_step * (256 high + low), high signed: up to 2^14 */
 	uint8_t fill[48];

@@ -12,6 +12,7 @@
 #include "kernels/common/lane_index.h"
 #include "kernels/multiply/matvec.h"
 #include "kernels/multiply/matvec_tables.h"
+#include "kernels/multiply/matvec_whole.h"
 #include "kernels/multiply/matvec_words_avx2.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -321,39 +322,11 @@ INLINE void finish(unsigned tile, const struct shuffle_row *row, double factor, 
 		}
 }
 
-/* Return how many columns are in whole chunks and groups; 0 if words cannot be used. */
 static size_t columns_in_words(const struct xfp_matvec *w)
 {
-	size_t chunk = xfp_chunk_columns(w->k), group = (size_t)1 << w->group;
+	bool too_small = w->group < (w->mode == XFP_MATVEC_V2C ? 5 : 7);
 
-	if (w->mode < XFP_MATVEC_V2)
-		return 0;
-	if (w->mode == XFP_MATVEC_V2)
-		return w->cols / chunk * chunk;
-	if (!xfp_tables_head(w->tables)->bytes_fit || w->group < (w->mode == XFP_MATVEC_V2C ? 5 : 7))
-		return 0;
-	return chunk > group ? w->cols / chunk * chunk : w->cols / group * group;
-}
-
-/* Columns that are not in whole chunks and groups, as a matrix of their own. */
-struct rest_columns {
-	struct xfp_matvec w;
-	struct xfp_matvec_x x;
-};
-
-static void divide_rest(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t columns,
-			struct rest_columns *rest)
-{
-	rest->w = *w;
-	rest->w.index += columns / 8 * w->k;
-	rest->w.cols -= columns;
-	rest->x = *x;
-	rest->x.lanes += columns * x->tile;
-	if (w->mode == XFP_MATVEC_V2)
-		return;
-	rest->w.byte += columns >> w->group;
-	if (w->mode == XFP_MATVEC_V2A)
-		rest->w.pair = (const uint8_t *)w->pair + 4 * (columns >> w->group);
+	return w->mode > XFP_MATVEC_V2 && too_small ? 0 : whole_columns(w);
 }
 
 /* `log2` is w->group; 5 is a constant. */
@@ -365,7 +338,7 @@ INLINE void rows_in_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, 
 	struct words_call call = { .x = x };
 	struct rest_columns rest;
 
-	divide_rest(w, x, columns, &rest);
+	divide_columns(w, x, columns, &rest);
 	if (mode != XFP_MATVEC_V2) {
 		call.tables = xfp_tables_shuffled(w->tables, k);
 		call.pair = _mm_setr_ps(xfp_tables_head(w->tables)->word_step, 1, 0, 0);

@@ -126,7 +126,7 @@ def below(count: int, number: int, what: str) -> int:
 
 
 def instructions() -> str:
-    """Name of the instruction set that multiplies: "plain", "avx2", "avx512", "vbmi" or "neon"."""
+    """Name of the instruction set that multiplies: "plain", "avx2", "avx512", "vbmi", "neon" or "dotprod"."""
     name: bytes = load().xfp_instructions()
     return name.decode()
 

@@ -19,7 +19,7 @@ member() { "$PYTHON" -c 'import json, sys; print(eval("r" + sys.argv[2], {"r": j
 	head -n 1 all | grep -Eqx 'xfp-kernel-verify: seed [0-9]+, sets plain( [a-z0-9]+)*'
 	tail -n 1 all | grep -Eqx 'total: [0-9]+ groups, [0-9]+ trials, all ok'
 	# all listed kernels that the machine supports
-	xfp-kernel-verify --list | sed 's/^\(.*\): \(.*\)/\2 \1/' | awk '{ for (i = 1; $i ~ /^(plain|avx2|avx512|vbmi|neon)$/; i++) sets[i] = $i
+	xfp-kernel-verify --list | sed 's/^\(.*\): \(.*\)/\2 \1/' | awk '{ for (i = 1; $i ~ /^(plain|avx2|avx512|vbmi|neon|dotprod)$/; i++) sets[i] = $i
 		name = $i; for (j = i + 1; j <= NF; j++) name = name " " $j
 		while (--i) print name " " sets[i] }' | sort >listed
 	sed -n 's/: [0-9]* ok$//p' all | sort >ran

@@ -30,7 +30,7 @@ emulated() {
 
 @test "AArch64: NEON passes, and exact kernels give the recorded results" {
 	emulated aarch64
-	head -n 1 report | grep -q ', sets plain neon$'
+	head -n 1 report | grep -q ', sets plain neon dotprod$'
 	tail -n 1 report | grep -q 'all ok$'
 }
 
@@ -40,6 +40,7 @@ emulated() {
 		xfp convert m -o $mode.xfp -q --mode $mode --lm-head fp8 --floor attention=0.9995
 		emulated aarch64 --bundle $mode.xfp
 		grep -Eq "^bundle $mode k=[3-6] neon: [0-9]* ok$" report
+		grep -Eq "^bundle $mode k=[3-6] dotprod: [0-9]* ok$" report
 		grep -Eq '^bundle fp8 neon: 2 ok$' report
 		tail -n 1 report | grep -q 'all ok$'
 	done

@@ -48,12 +48,13 @@ static struct xfp_team *some_team(uint64_t *random)
 
 static void choose_instructions(struct trial *t)
 {
-	static const char *const names[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
+	static const char *const names[] = { "plain", "avx2", "avx512", "vbmi", "neon", "dotprod" };
 	struct xfp_matrix_info matrix;
 
-	while (!xfp_use_instructions(names[fuzz_random(&t->random) % 5]))
+	while (!xfp_use_instructions(names[fuzz_random(&t->random) % 6]))
 		;
-	t->exact = strcmp(xfp_instructions(), "avx2") && strcmp(xfp_instructions(), "vbmi");
+	t->exact = strcmp(xfp_instructions(), "avx2") && strcmp(xfp_instructions(), "vbmi") &&
+		   strcmp(xfp_instructions(), "dotprod");
 	for (uint32_t e = 0; !t->tensor && e < t->experts; e++) {
 		MUST(xfp_bundle_matrix(t->bundle, t->first_matrix + e, &matrix));
 		t->exact = t->exact && abs(matrix.exponent) <= 40 && (t->made->whole || !matrix.outliers);

@@ -23,7 +23,7 @@ struct outlier_lie {
 /* Multiplication detects a column outside the matrix with every instruction set, including the first such column. */
 static void refuse_products(const struct xfp_bundle *bundle)
 {
-	static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
+	static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon", "dotprod" };
 	const char *best = xfp_instructions();
 	float x[11] = { 0 }, y[3];
 	struct xfp_input in = { x, XFP_FLOAT32, 1, 11 };

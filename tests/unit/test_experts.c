@@ -151,7 +151,7 @@ static void decoded_and_stored(const struct xfp_bundle *bundle, uint32_t u, stru
 
 static void the_same_vectors_for_two_experts(void **state)
 {
-	static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
+	static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon", "dotprod" };
 	const char *best = xfp_instructions();
 	struct fixture f;
 	struct xfp_bundle *bundle;
@@ -189,7 +189,7 @@ static void the_same_vectors_for_two_experts(void **state)
 /* A few of the same vectors for experts with different bits per index: their stored orders differ. */
 static void the_same_vectors_for_two_sizes(void **state)
 {
-	static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
+	static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon", "dotprod" };
 	const char *best = xfp_instructions();
 	struct fixture f;
 	struct xfp_bundle *bundle;

@@ -184,7 +184,7 @@ static void logits_are_those_of_transformers(void **state)
 	}
 }
 
-static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
+static const char *const sets[] = { "plain", "avx2", "avx512", "vbmi", "neon", "dotprod" };
 
 /* All logits of all models have the same bits, for any compiler and machine, with one to four threads. */
 static void bits_are_the_same_everywhere(void **state)

@@ -20,7 +20,7 @@
 #include "kernels/multiply/matvec.h"
 #include "schemas/layout/bundle_layout.h"
 
-static const char *const set_names[] = { "plain", "avx2", "avx512", "vbmi", "neon" };
+static const char *const set_names[] = { "plain", "avx2", "avx512", "vbmi", "neon", "dotprod" };
 #define SETS (sizeof set_names / sizeof *set_names)
 
 /* ---- buffers between inaccessible pages --------------------------------------------------------- */
@@ -212,7 +212,7 @@ static double bound(const struct matrix *m, const char *set, const struct xfp_ma
 {
 	double floats = ((double)x->cols / 16 + 32) * 0x1p-24 * magnitude, largest = 0;
 
-	if ((strcmp(set, "avx2") && strcmp(set, "vbmi")) || m->w.mode < XFP_MATVEC_V2)
+	if ((strcmp(set, "avx2") && strcmp(set, "vbmi") && strcmp(set, "dotprod")) || m->w.mode < XFP_MATVEC_V2)
 		return floats;
 	for (size_t c = 0; c < x->cols; c++)
 		largest = fmax(largest, fabsf(x->natural[vector * x->cols + c]));
