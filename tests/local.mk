@@ -479,6 +479,7 @@ cli_tests = \
 	tests/cli/digests.bats \
 	tests/cli/drop.bats \
 	tests/cli/eval.bats \
+	tests/cli/eval_experts.bats \
 	tests/cli/eval_hybrid.bats \
 	tests/cli/feedback.bats \
 	tests/cli/fp8.bats \

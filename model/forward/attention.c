@@ -3,6 +3,7 @@
  * Grouped-query attention: several query heads share a head of keys and values. A position sees itself and those before
  * it, or the last of them within a sliding window.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ struct attention_task {
 	const struct xfp_forward *forward;
 	float *queries, *keys, *values, *mixed;
 	const float *query_norm, *key_norm; /* NULL: none */
+	const float *sinks;                 /* a score of each query head; NULL: none */
 	uint32_t window, rope;
 	const struct xfp_kv_cache_layer *cache; /* NULL: no cache */
 };
@@ -80,10 +82,10 @@ static void rotate_segment(void *context, unsigned thread, size_t i)
 	}
 }
 
-/* Turn the scores of a query into probabilities, in place; positions [first, last]. */
-static void softmax(double *score, size_t first, size_t last)
+/* Turn the scores of a query into probabilities, in place; positions [first, last]. The sink takes its share. */
+static void softmax(double *score, size_t first, size_t last, double sink)
 {
-	double max = score[first], sum = 0;
+	double max = sink > score[first] ? sink : score[first], sum = 0;
 
 	for (size_t j = first; j <= last; j++)
 		max = score[j] > max || score[j] != score[j] ? score[j] : max;
@@ -91,6 +93,7 @@ static void softmax(double *score, size_t first, size_t last)
 		score[j] = xfp_exp(score[j] - max);
 		sum += score[j];
 	}
+	sum += xfp_exp(sink - max);
 	for (size_t j = first; j <= last; j++)
 		score[j] /= sum;
 }
@@ -184,7 +187,7 @@ static void attend(void *context, unsigned thread, size_t item)
 			if (d->score_cap > 0)
 				score[j] = d->score_cap * xfp_tanh(score[j] / d->score_cap);
 		}
-		softmax(score, first, last);
+		softmax(score, first, last, task->sinks ? task->sinks[head] : -(double)INFINITY);
 		memset(sum, 0, size * sizeof *sum);
 		for (size_t j = first; j <= last; j++) {
 			const float *value = key_or_value(task, true, segment, kv_head, start + j);
@@ -244,7 +247,9 @@ static void attend_fast(void *context, unsigned thread, size_t item)
 			if (d->score_cap > 0)
 				score[j] = (float)(d->score_cap * xfp_tanh(score[j] / d->score_cap));
 		}
-		sum = set->softmax(score, count);
+		if (task->sinks)
+			score[count] = task->sinks[head];
+		sum = set->softmax(score, count + (task->sinks ? 1 : 0));
 		memset(mixed, 0, size * sizeof *mixed);
 		for (size_t j = first, some; j <= last; j += some) {
 			some = find_run(task, true, segment, kv_head, j, last, &from, &stride);
@@ -313,7 +318,8 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 	size_t rows = (size_t)d->heads * d->head_dim, kv_rows = (size_t)d->kv_heads * d->head_dim;
 	size_t query_rows = d->output_gate ? 2 * rows : rows;
 	size_t norm = d->joint_norm ? rows : d->head_dim, kv_norm = d->joint_norm ? kv_rows : d->head_dim;
-	float *norms = xfp_floats(1, norm + kv_norm), *gates = xfp_floats(forward->tokens, d->output_gate ? rows : 0);
+	float *norms = xfp_floats(1, norm + kv_norm + d->heads),
+	      *gates = xfp_floats(forward->tokens, d->output_gate ? rows : 0);
 	struct attention_task task = { .forward = forward,
 				       .window = d->layer[layer].window,
 				       .rope = d->layer[layer].rope,
@@ -336,6 +342,11 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 		task.query_norm = norms;
 		task.key_norm = norms + norm;
 		status = head_norms(forward, layer, norms, norm, norms + norm, kv_norm, err);
+	}
+	if (!status && d->sinks) {
+		xfp_layer_tensor(tensor, forward->names, layer, "self_attn.sinks");
+		status = xfp_forward_vector(forward, tensor, d->heads, norms + norm + kv_norm, err);
+		task.sinks = norms + norm + kv_norm;
 	}
 	if (status || (status = project(forward, layer, 'q', 0, query_rows, x, task.queries, err)) ||
 	    (status = project(forward, layer, 'k', rows, kv_rows, x, task.keys, err)) ||

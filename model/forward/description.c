@@ -264,7 +264,7 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	static const struct xfp_layer_norms two = { .attention = "input_layernorm.weight",
 						    .mlp = "post_attention_layernorm.weight" };
 	bool by_config = family->bias == XFP_BIAS_BY_CONFIG || family->bias == XFP_BIAS_QKV_BY_CONFIG;
-	bool bias = by_config && xfp_field_flag(f, "attention_bias", false);
+	bool bias = by_config && xfp_field_flag(f, "attention_bias", family->bias_unless);
 
 	d->family = family->type;
 	read_sizes(f, family, d);
@@ -272,6 +272,12 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	d->norms = family->norms ? family->norms : &two;
 	d->fused = family->fused;
 	d->activation = activation_of(f, family);
+	if (family->limit > 0) {
+		d->activation = XFP_CLAMPED_SWIGLU;
+		d->swiglu_alpha = xfp_field_number(f, f->root, "swiglu_alpha", family->alpha);
+		d->swiglu_limit = xfp_field_number(f, f->root, "swiglu_limit", family->limit);
+	}
+	d->sinks = family->sinks;
 	d->query_key_norm =
 		family->query_key_norm || (family->norm_by_config && xfp_field_flag(f, "use_qk_norm", false));
 	d->joint_norm = family->joint_norm;

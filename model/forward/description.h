@@ -33,7 +33,10 @@ struct xfp_expert_names {
 	const char *router, *gate, *up, *down;
 	const char *router_bias; /* added to the logits */
 	const char *correction;  /* added to the scores by which experts are selected, not to their factors */
-	const char *gate_up_stack, *down_stack; /* all experts in one tensor, [expert][rows][cols] */
+	const char *gate_up_stack, *down_stack; /* all experts in one tensor, [expert][rows][cols], */
+	bool transposed;                        /* or [expert][cols][rows]; */
+	bool interleaved;                       /* rows of gate and up take turns */
+	const char *gate_up_bias, *down_bias;   /* of the stacks: [expert][rows] */
 	/* The shared expert, which every token passes through, and the router that weighs it, or NULL. */
 	const char *shared_router, *shared_gate, *shared_up, *shared_down;
 };
@@ -63,8 +66,9 @@ struct xfp_layer_norms {
 	const char *attention, *attention_output, *mlp, *mlp_output;
 };
 
-/* GELU is exact (erf) or the tanh approximation. */
-enum xfp_activation { XFP_SILU, XFP_GELU, XFP_GELU_TANH };
+/* GELU is exact (erf) or the tanh approximation. XFP_CLAMPED_SWIGLU is gate sigmoid(alpha gate) (up + 1), with gate at
+ * most the limit, and up between -limit and limit. */
+enum xfp_activation { XFP_SILU, XFP_GELU, XFP_GELU_TANH, XFP_CLAMPED_SWIGLU };
 
 struct xfp_layer {
 	uint32_t rope;   /* index into the description's rope */
@@ -88,6 +92,8 @@ struct xfp_description {
 	/* Soft capping: cap tanh(x / cap). 0: none. */
 	double score_cap, logit_cap;
 	enum xfp_activation activation;
+	double swiglu_alpha, swiglu_limit;
+	bool sinks;       /* each query head has a score that takes part in the softmax, without a value */
 	bool output_gate; /* q_proj has the rows of a gate after those of each query head */
 	bool qkv_bias, output_bias, mlp_bias;
 	uint32_t experts, experts_per_token, expert_intermediate,

@@ -56,6 +56,14 @@ static void add_expert_names(FILE *out, const struct xfp_expert_names *names)
 	add_name(out, "down", names->down);
 	add_name(out, "gate_up_stack", names->gate_up_stack);
 	add_name(out, "down_stack", names->down_stack);
+	if (names->transposed)
+		add_number(out, "transposed", names->transposed);
+	if (names->interleaved)
+		add_number(out, "interleaved", names->interleaved);
+	if (names->gate_up_bias) {
+		add_name(out, "gate_up_bias", names->gate_up_bias);
+		add_name(out, "down_bias", names->down_bias);
+	}
 	add_name(out, "shared_router", names->shared_router);
 	add_name(out, "shared_gate", names->shared_gate);
 	add_name(out, "shared_up", names->shared_up);
@@ -127,6 +135,12 @@ static void add_computation(FILE *out, const struct xfp_description *d)
 	add_number(out, "renormalise", d->router.renormalise);
 	if (d->joint_norm)
 		add_number(out, "joint_norm", d->joint_norm);
+	if (d->sinks)
+		add_number(out, "sinks", d->sinks);
+	if (d->activation == XFP_CLAMPED_SWIGLU) {
+		add_double(out, "swiglu_alpha", d->swiglu_alpha);
+		add_double(out, "swiglu_limit", d->swiglu_limit);
+	}
 }
 
 char *xfp_description_text(const struct xfp_description *d)

@@ -54,17 +54,24 @@ void xfp_rms_norm(const float *x, size_t count, size_t size, const float *weight
 	}
 }
 
-enum xfp_status xfp_forward_vector(const struct xfp_forward *forward, const char *tensor, size_t size, float *out,
-				   struct xfp_error *err)
+enum xfp_status xfp_forward_row(const struct xfp_forward *forward, const char *tensor, const struct xfp_view *row,
+				float *out, struct xfp_error *err)
 {
-	struct xfp_view view = { .rows = 1, .cols = size, .row_stride = size, .col_stride = 1 };
 	struct xfp_weight_rows *rows;
-	enum xfp_status status = xfp_weight_rows_open(forward->weights, tensor, &view, &rows, err);
+	enum xfp_status status = xfp_weight_rows_open(forward->weights, tensor, row, &rows, err);
 
 	if (!status)
 		status = xfp_weight_rows_read(rows, 0, 1, out, err);
 	xfp_weight_rows_close(rows);
 	return status;
+}
+
+enum xfp_status xfp_forward_vector(const struct xfp_forward *forward, const char *tensor, size_t size, float *out,
+				   struct xfp_error *err)
+{
+	struct xfp_view all = { .rows = 1, .cols = size, .row_stride = size, .col_stride = 1 };
+
+	return xfp_forward_row(forward, tensor, &all, out, err);
 }
 
 enum xfp_status xfp_forward_norm_weights(const struct xfp_forward *forward, const char *tensor, size_t size, float *out,
@@ -103,8 +110,9 @@ static enum xfp_status add_bias(const struct xfp_forward *forward, const struct 
 				float *y, struct xfp_error *err)
 {
 	float *bias = xfp_floats(1, map->rows);
-	enum xfp_status status =
-		bias ? xfp_forward_vector(forward, map->bias, map->rows, bias, err) : xfp_no_memory(err);
+	enum xfp_status status = !bias            ? xfp_no_memory(err)
+				 : map->bias_part ? xfp_forward_row(forward, map->bias, map->bias_part, bias, err)
+						  : xfp_forward_vector(forward, map->bias, map->rows, bias, err);
 
 	for (size_t t = 0; !status && t < count; t++) {
 		for (size_t r = 0; r < map->rows; r++)

@@ -14,16 +14,17 @@
 struct glu_tensors {
 	char gate[XFP_TENSOR_NAME], up[XFP_TENSOR_NAME], down[XFP_TENSOR_NAME];
 	char gate_bias[XFP_TENSOR_NAME], up_bias[XFP_TENSOR_NAME], down_bias[XFP_TENSOR_NAME];
-	bool biases, fused; /* fused: the tensor of `gate` contains the rows of up */
-	bool stacked;       /* stacked: the tensors contain all experts */
-	uint64_t number;    /* index of this expert */
+	bool biases, fused;           /* fused: the tensor of `gate` contains the rows of up */
+	bool stacked;                 /* stacked: the tensors, and those of biases, contain all experts */
+	bool transposed, interleaved; /* how stacks contain them */
+	uint64_t number;              /* index of this expert */
 	size_t width;
 	const char *down_input;                  /* names the input of down */
 	const struct xfp_expert_vectors *expert; /* NULL: not one of the routed experts */
 };
 
 struct activation_task {
-	enum xfp_activation activation;
+	const struct xfp_description *description;
 	float *gate; /* becomes activation(gate) up */
 	const float *up;
 	size_t width;
@@ -44,6 +45,18 @@ static double activate(enum xfp_activation activation, double x)
 	}
 }
 
+/* activation(gate) up */
+static double gated(const struct xfp_description *d, double gate, double up)
+{
+	double limit = d->swiglu_limit;
+
+	if (d->activation != XFP_CLAMPED_SWIGLU)
+		return activate(d->activation, gate) * up;
+	gate = gate > limit ? limit : gate;
+	up = up > limit ? limit : up < -limit ? -limit : up;
+	return gate * xfp_sigmoid(d->swiglu_alpha * gate) * (up + 1);
+}
+
 static void activate_token(void *context, unsigned thread, size_t token)
 {
 	const struct activation_task *task = context;
@@ -52,7 +65,7 @@ static void activate_token(void *context, unsigned thread, size_t token)
 
 	(void)thread;
 	for (size_t i = 0; i < task->width; i++)
-		gate[i] = (float)(activate(task->activation, gate[i]) * up[i]);
+		gate[i] = (float)gated(task->description, gate[i], up[i]);
 }
 
 /* One work item: a run of numbers, which may cross tokens. */
@@ -64,19 +77,19 @@ static void activate_fast(void *context, unsigned thread, size_t i)
 	const float *up = task->up + first;
 
 	(void)thread;
-	if (task->activation == XFP_SILU) {
+	if (task->description->activation == XFP_SILU) {
 		xfp_lane_set()->silu(gate, up, count);
 		return;
 	}
 	for (size_t j = 0; j < count; j++)
-		gate[j] = (float)(activate(task->activation, gate[j]) * up[j]);
+		gate[j] = (float)gated(task->description, gate[j], up[j]);
 }
 
 /* a becomes activation(a) b, for `count` vectors. */
 static enum xfp_status activate_all(const struct xfp_forward *forward, float *a, const float *b, size_t width,
 				    size_t count, struct xfp_error *err)
 {
-	struct activation_task task = { forward->description->activation, a, b, width, count * width };
+	struct activation_task task = { forward->description, a, b, width, count * width };
 	enum xfp_status status = xfp_team_enter(forward->team, 0, 1, err);
 
 	if (status)
@@ -94,13 +107,34 @@ enum { GATE, UP, DOWN, MATRICES };
 
 static void glu_views(const struct glu_tensors *g, size_t hidden, struct xfp_view views[MATRICES])
 {
-	struct xfp_view wide = { .rows = g->width, .cols = hidden, .row_stride = hidden, .col_stride = 1 };
+	size_t step = g->interleaved ? 2 : 1, rows = g->fused ? 2 * g->width : g->width;
+	struct xfp_view wide = { .rows = g->width, .cols = hidden, .row_stride = step * hidden, .col_stride = 1 };
+	struct xfp_view down = { .rows = hidden, .cols = g->width, .row_stride = g->width, .col_stride = 1 };
 
+	if (g->transposed) {
+		wide.row_stride = step;
+		wide.col_stride = rows;
+		down.row_stride = 1;
+		down.col_stride = hidden;
+	}
 	views[GATE] = views[UP] = wide;
-	views[DOWN] = (struct xfp_view){ .rows = hidden, .cols = g->width, .row_stride = g->width, .col_stride = 1 };
+	views[DOWN] = down;
 	views[DOWN].base = g->number * g->width * hidden;
 	views[GATE].base = g->fused ? 2 * views[DOWN].base : 0;
-	views[UP].base = g->fused ? views[GATE].base + g->width * hidden : 0;
+	views[UP].base = g->fused ? views[GATE].base + (g->interleaved ? 1 : g->width) * wide.row_stride / step : 0;
+}
+
+/* Views of the expert's biases in their stacks. */
+static void bias_views(const struct glu_tensors *g, size_t hidden, struct xfp_view views[MATRICES])
+{
+	size_t step = g->interleaved ? 2 : 1;
+	struct xfp_view wide = { .rows = 1, .cols = g->width, .row_stride = 2 * g->width, .col_stride = step };
+
+	wide.base = 2 * g->number * g->width;
+	views[GATE] = views[UP] = wide;
+	views[UP].base += g->interleaved ? 1 : g->width;
+	views[DOWN] = (struct xfp_view){ .rows = 1, .cols = hidden, .row_stride = hidden, .col_stride = 1 };
+	views[DOWN].base = g->number * hidden;
 }
 
 static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_tensors *g, const float *x, size_t count,
@@ -116,7 +150,7 @@ static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_t
 	struct xfp_linear_map up = gate, down = gate;
 	float *a = xfp_floats(count, g->width), *b = xfp_floats(count, g->width);
 	enum xfp_status status = a && b ? XFP_OK : xfp_no_memory(err);
-	struct xfp_view views[MATRICES];
+	struct xfp_view views[MATRICES], biases[MATRICES];
 
 	up.tensor = g->up;
 	up.bias = g->biases ? g->up_bias : NULL;
@@ -126,8 +160,13 @@ static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_t
 	down.rows = hidden;
 	down.cols = g->width;
 	glu_views(g, hidden, views);
-	if (g->stacked)
+	bias_views(g, hidden, biases);
+	if (g->stacked) {
 		down.part = &views[DOWN];
+		gate.bias_part = &biases[GATE];
+		up.bias_part = &biases[UP];
+		down.bias_part = &biases[DOWN];
+	}
 	if (g->fused) {
 		gate.part = &views[GATE];
 		up.part = &views[UP];
@@ -167,14 +206,22 @@ static void expert_tensors(const struct xfp_forward *forward, uint32_t layer, ui
 	bool stacked = forward->names->stacked;
 
 	*g = (struct glu_tensors){ .width = d->expert_intermediate,
+				   .biases = names->gate_up_bias,
 				   .fused = stacked,
 				   .stacked = stacked,
+				   .transposed = names->transposed,
+				   .interleaved = names->interleaved,
 				   .down_input = XFP_INPUT_EXPERT_DOWN };
 	if (stacked) {
 		g->number = number;
 		xfp_layer_tensor(g->gate, forward->names, layer, names->gate_up_stack);
 		xfp_layer_tensor(g->up, forward->names, layer, names->gate_up_stack);
 		xfp_layer_tensor(g->down, forward->names, layer, names->down_stack);
+		if (g->biases) {
+			xfp_layer_tensor(g->gate_bias, forward->names, layer, names->gate_up_bias);
+			xfp_layer_tensor(g->up_bias, forward->names, layer, names->gate_up_bias);
+			xfp_layer_tensor(g->down_bias, forward->names, layer, names->down_bias);
+		}
 	} else {
 		xfp_expert_tensor(g->gate, forward->names, layer, names->gate, number);
 		xfp_expert_tensor(g->up, forward->names, layer, names->up, number);
@@ -328,6 +375,34 @@ static enum xfp_status multiply_stack(const struct xfp_forward *forward, const f
 	return xfp_weights_multiply_experts(forward->weights, forward->team, &p, err);
 }
 
+/* Add the biases of one of the matrices to the outputs of list_products. */
+static enum xfp_status add_stack_biases(const struct xfp_forward *forward, uint32_t layer, const float *weights,
+					unsigned matrix, float *y, struct xfp_error *err)
+{
+	const struct xfp_description *d = forward->description;
+	size_t width = matrix == DOWN ? d->hidden : d->expert_intermediate;
+	float *bias = xfp_floats(1, width);
+	enum xfp_status status = bias ? XFP_OK : xfp_no_memory(err);
+	struct xfp_view views[MATRICES];
+	struct glu_tensors g;
+
+	for (size_t i = 0; !status && d->expert_names->gate_up_bias && i < forward->tokens * d->experts; i++) {
+		float *to = matrix == DOWN ? y + i / d->experts * width : y;
+
+		if (weights[i] == 0)
+			continue;
+		expert_tensors(forward, layer, (uint32_t)(i % d->experts), &g);
+		bias_views(&g, d->hidden, views);
+		status =
+			xfp_forward_row(forward, matrix == DOWN ? g.down_bias : g.gate_bias, &views[matrix], bias, err);
+		for (size_t c = 0; !status && c < width; c++)
+			to[c] += (matrix == DOWN ? weights[i] : 1) * bias[c];
+		y += matrix == DOWN ? 0 : width;
+	}
+	free(bias);
+	return status;
+}
+
 /* Sets `done` if all selected experts are in stacks. */
 static enum xfp_status by_stacks(const struct xfp_forward *forward, uint32_t layer, const float *weights,
 				 const float *x, float *y, bool *done, struct xfp_error *err)
@@ -345,8 +420,11 @@ static enum xfp_status by_stacks(const struct xfp_forward *forward, uint32_t lay
 		memset(y, 0, forward->tokens * d->hidden * sizeof *y);
 		if (!(status = multiply_stack(forward, weights, GATE, &s, x, a, err)) &&
 		    !(status = multiply_stack(forward, weights, UP, &s, x, b, err)) &&
-		    !(status = activate_all(forward, a, b, d->expert_intermediate, s.count, err)))
-			status = multiply_stack(forward, weights, DOWN, &s, a, y, err);
+		    !(status = add_stack_biases(forward, layer, weights, GATE, a, err)) &&
+		    !(status = add_stack_biases(forward, layer, weights, UP, b, err)) &&
+		    !(status = activate_all(forward, a, b, d->expert_intermediate, s.count, err)) &&
+		    !(status = multiply_stack(forward, weights, DOWN, &s, a, y, err)))
+			status = add_stack_biases(forward, layer, weights, DOWN, y, err);
 	}
 	free(a);
 	free(b);

@@ -49,6 +49,16 @@ static const struct xfp_expert_names minimax_experts = {
 	.up = "block_sparse_moe.experts.%u.w3.weight",
 	.down = "block_sparse_moe.experts.%u.w2.weight",
 };
+static const struct xfp_expert_names gpt_oss_experts = {
+	.router = "mlp.router.weight",
+	.router_bias = "mlp.router.bias",
+	.gate_up_stack = "mlp.experts.gate_up_proj",
+	.down_stack = "mlp.experts.down_proj",
+	.transposed = true,
+	.interleaved = true,
+	.gate_up_bias = "mlp.experts.gate_up_proj_bias",
+	.down_bias = "mlp.experts.down_proj_bias",
+};
 static const struct xfp_router_rule glm_router = {
 	.sigmoid = true, .group_by_two = true, .groups = 1, .groups_per_token = 1, .scale = 1, .least_sum = 1e-20
 };
@@ -185,6 +195,22 @@ static const struct xfp_model_family families[] = {
 	  .theta = 5e6,
 	  .partial_rotary = 1,
 	  .rotary_dim = true },
+	{ .type = "gpt_oss",
+	  .sizes = { .head_dim = 64 },
+	  .alpha = 1.702,
+	  .limit = 7,
+	  .sinks = true,
+	  .bias = XFP_BIAS_BY_CONFIG,
+	  .bias_unless = true,
+	  .window = XFP_WINDOW_PATTERN,
+	  .window_size = 128,
+	  .pattern = 2,
+	  .experts = &gpt_oss_experts,
+	  .renormalise = true,
+	  .every_layer = true,
+	  .dense_width = true,
+	  .theta = 1.5e5,
+	  .needs_rope = true },
 };
 
 /* Types that multimodal models give their text models. */

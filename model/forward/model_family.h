@@ -39,9 +39,11 @@ struct xfp_model_family {
 	bool query_key_norm, joint_norm;
 	bool norm_by_config; /* query_key_norm if use_qk_norm */
 	bool fused;
-	bool tied;                          /* default of tie_word_embeddings */
-	const char *activation_key;         /* NULL: "hidden_act", with silu as default; */
-	enum xfp_activation activation;     /* otherwise this is the default */
+	bool tied;                      /* default of tie_word_embeddings */
+	const char *activation_key;     /* NULL: "hidden_act", with silu as default; */
+	enum xfp_activation activation; /* otherwise this is the default */
+	double alpha, limit;            /* defaults of swiglu_alpha and swiglu_limit; 0: no clamped SwiGLU */
+	bool sinks;
 	bool scaled;                        /* words by the square root of hidden, scores by query_pre_attn_scalar */
 	bool score_capped;                  /* attn_logit_softcapping is supported */
 	double default_cap, default_logits; /* defaults of the soft caps of scores and logits; 0: none */
@@ -49,6 +51,7 @@ struct xfp_model_family {
 	bool output_gate;
 	bool mlp_bias; /* mlp_bias is supported */
 	enum xfp_bias_rule bias;
+	bool bias_unless; /* default of attention_bias */
 	enum xfp_window_rule window;
 	uint32_t window_size;                   /* default of sliding_window; 0: none */
 	uint32_t pattern;                       /* default of sliding_window_pattern */
@@ -63,6 +66,7 @@ struct xfp_model_family {
 	bool dense_width;                       /* experts have intermediate_size */
 	double theta;                           /* default of rope_theta */
 	double local_theta;                     /* its default for layers with a window; 0: the same */
+	bool needs_rope;                        /* positions are scaled by default */
 	double partial_rotary;                  /* default of partial_rotary_factor; 0: the family has no such key */
 	bool rotary_dim;                        /* rotary_dim is another form of that key */
 	double original_context;                /* default of original_max_position_embeddings; 0: the context */
@@ -74,7 +78,7 @@ struct xfp_model_family {
 const struct xfp_model_family *xfp_model_family_find(const char *type);
 
 /* Write "llama, mistral, ... and qwen3_moe" into `text`. */
-#define XFP_MODEL_FAMILY_LIST 256
+#define XFP_MODEL_FAMILY_LIST 512
 void xfp_model_family_list(char text[XFP_MODEL_FAMILY_LIST]);
 
 #endif

@@ -41,7 +41,8 @@ struct xfp_linear_map {
 	const char *input;
 	const struct xfp_expert_vectors *expert;
 	const char *tensor, *bias;
-	const struct xfp_view *part; /* where the matrix is in a fused tensor; NULL: it is the tensor */
+	const struct xfp_view *part;      /* where the matrix is in a fused tensor; NULL: it is the tensor */
+	const struct xfp_view *bias_part; /* the same for the bias, a row */
 	size_t first, rows, cols;
 };
 enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct xfp_linear_map *map, const float *x,
@@ -50,8 +51,11 @@ enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct 
 /* Read all `size` numbers of a one-dimensional tensor. */
 enum xfp_status xfp_forward_vector(const struct xfp_forward *forward, const char *tensor, size_t size, float *out,
 				   struct xfp_error *err);
+/* Read a row of a tensor. */
+enum xfp_status xfp_forward_row(const struct xfp_forward *forward, const char *tensor, const struct xfp_view *row,
+				float *out, struct xfp_error *err);
 
-/* The same for a norm's weights, with the description's offset added. */
+/* Read the weights of a norm, with the description's offset added. */
 enum xfp_status xfp_forward_norm_weights(const struct xfp_forward *forward, const char *tensor, size_t size, float *out,
 					 struct xfp_error *err);
 

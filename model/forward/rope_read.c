@@ -188,6 +188,8 @@ void xfp_ropes_read(struct xfp_fields *f, const struct xfp_model_family *family,
 	json_t *parameters = object_of(f, f->root, "rope_parameters"), *scaling = object_of(f, f->root, "rope_scaling");
 	json_t *all = scaling ? scaling : parameters;
 
+	if (family->needs_rope && !all)
+		xfp_field_wrong(f, "rope_scaling", "is missing; use the config that belongs to the model");
 	if (family->local_theta > 0) {
 		read_both(f, family, d, parameters, scaling);
 		return;

@@ -23,6 +23,8 @@ static const struct xfp_tensor_names all_names[] = {
 static bool has_stacks(const struct xfp_description *d, const struct xfp_weights *weights,
 		       const struct xfp_tensor_names *names)
 {
+	if (d->experts && !d->expert_names->gate)
+		return true;
 	for (uint32_t i = 0; d->experts && d->expert_names->gate_up_stack && i < d->layers; i++) {
 		uint64_t shape[XFP_MAX_RANK];
 		char tensor[XFP_TENSOR_NAME];
@@ -48,7 +50,8 @@ const struct xfp_tensor_names *xfp_find_names(const struct xfp_description *desc
 		    has_stacks(description, weights, &all_names[i]) == all_names[i].stacked)
 			return &all_names[i];
 	}
-	return all_names; /* the check will report them as missing */
+	/* The check will report them as missing. */
+	return &all_names[description->experts && !description->expert_names->gate];
 }
 
 /* ---- required tensors ------------------------------------------------------------------------------ */
@@ -112,6 +115,7 @@ static void walk_attention(struct tensor_walk *walk)
 	expect_vector(walk, "self_attn.k_proj.bias", d->qkv_bias, kv_rows);
 	expect_vector(walk, "self_attn.v_proj.bias", d->qkv_bias, kv_rows);
 	expect_vector(walk, "self_attn.o_proj.bias", d->output_bias, d->hidden);
+	expect_vector(walk, "self_attn.sinks", d->sinks, d->heads);
 	expect_vector(walk, "self_attn.q_norm.weight", d->query_key_norm, d->joint_norm ? rows : d->head_dim);
 	expect_vector(walk, "self_attn.k_norm.weight", d->query_key_norm, d->joint_norm ? kv_rows : d->head_dim);
 }
@@ -174,12 +178,23 @@ static void walk_mlp(struct tensor_walk *walk)
 	expect_vector(walk, "mlp.down_proj.bias", d->mlp_bias, d->hidden);
 }
 
+static void expect_stack(struct tensor_walk *walk, const char *name, const char *bias, uint64_t rows, uint64_t cols)
+{
+	const struct xfp_description *d = walk->description;
+	bool transposed = d->expert_names->transposed;
+	uint64_t shape[] = { d->experts, transposed ? cols : rows, transposed ? rows : cols };
+	char tensor[XFP_TENSOR_NAME];
+
+	xfp_layer_tensor(tensor, walk->names, walk->layer, name);
+	report(walk, tensor, 3, shape);
+	if (bias)
+		expect_matrix(walk, bias, d->experts, rows);
+}
+
 static void walk_experts(struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
 	const struct xfp_expert_names *names = d->expert_names;
-	uint64_t gates[] = { d->experts, 2 * (uint64_t)d->expert_intermediate, d->hidden };
-	uint64_t downs[] = { d->experts, d->hidden, d->expert_intermediate };
 	char tensor[XFP_TENSOR_NAME];
 
 	expect_matrix(walk, names->router, d->experts, d->hidden);
@@ -195,10 +210,9 @@ static void walk_experts(struct tensor_walk *walk)
 		expect_matrix(walk, names->shared_down, d->hidden, d->shared_intermediate);
 	}
 	if (walk->names->stacked) {
-		xfp_layer_tensor(tensor, walk->names, walk->layer, names->gate_up_stack);
-		report(walk, tensor, 3, gates);
-		xfp_layer_tensor(tensor, walk->names, walk->layer, names->down_stack);
-		report(walk, tensor, 3, downs);
+		expect_stack(walk, names->gate_up_stack, names->gate_up_bias, 2 * (uint64_t)d->expert_intermediate,
+			     d->hidden);
+		expect_stack(walk, names->down_stack, names->down_bias, d->hidden, d->expert_intermediate);
 		return;
 	}
 	for (uint32_t e = 0; !walk->ended && e < d->experts; e++) {

@@ -369,7 +369,7 @@ make_tokenizer() { # FOLDER
 
 @test "each family: a GGUF equals the published form, and a bundle its source or its copy" {
 	tokens t.npy 'np.arange(160).reshape(2, 80) ** 2 * 7 % 96'
-	for architecture in llama mixtral qwen2 qwen3 qwen3moe qwen3next gemma2 gemma3 glm4moe phi3; do
+	for architecture in llama mixtral qwen2 qwen3 qwen3moe qwen3next gemma2 gemma3 glm4moe gpt-oss phi3; do
 		rm -rf model.gguf plain
 		"$PYTHON" "$srcdir/tests/make-gguf.py" "$architecture" model.gguf plain
 		source=$(said loss --tokens t.npy plain)

@@ -77,8 +77,11 @@ MORE = [
      "topk_group": 2, "moe_intermediate_size": 64, "use_qk_norm": True},
     {"model_type": "minimax_m2", **WIDE, "head_dim": 32, "num_local_experts": 6, "num_experts_per_tok": 2,
      "rotary_dim": 16},
+    {"model_type": "gpt_oss", **WIDE, "head_dim": 32, "num_local_experts": 6, "num_experts_per_tok": 2,
+     "sliding_window": 9, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "truncate": False,
+                                           "original_max_position_embeddings": 32}},
 ]
-GGUF = {"llama": "llama", "mixtral": "mixtral", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
+GGUF = {"gpt_oss": "gpt-oss", "llama": "llama", "mixtral": "mixtral", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
         "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "qwen3_next": "qwen3next", "glm4_moe": "glm4moe"}
 
 

@@ -31,7 +31,9 @@ DELTA = {"linear_num_key_heads": 2, "linear_num_value_heads": 6, "linear_key_hea
 WIDE = {"linear_num_key_heads": 1, "linear_num_value_heads": 3, "linear_key_head_dim": 5, "linear_value_head_dim": 35,
         "linear_conv_kernel_dim": 3}
 SHARED = {"num_experts": 5, "num_experts_per_tok": 3, "moe_intermediate_size": 9, "shared_expert_intermediate_size": 7}
-GLM = {**BASE, "head_dim": 12, "num_hidden_layers": 2, "n_routed_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 9}
+GLM = {**BASE, "head_dim": 12, "num_hidden_layers": 2, "n_routed_experts": 8, "num_experts_per_tok": 3,
+       "moe_intermediate_size": 9}
+OSS = {"model_type": "gpt_oss", **ODD, "num_local_experts": 5, "sliding_window": 7}
 CASES = [
     {"model_type": "llama", **BASE},
     {"model_type": "llama", **BASE, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
@@ -86,6 +88,11 @@ CASES = [
     {"model_type": "glm4_moe", **GLM, "first_k_dense_replace": 0, "n_group": 4, "topk_group": 2, "n_shared_experts": 2,
      "norm_topk_prob": False, "routed_scaling_factor": 2.5, "partial_rotary_factor": 0.84},
     {"model_type": "minimax_m2", **BASE, "num_local_experts": 7, "num_experts_per_tok": 3, "rotary_dim": 6},
+    {**OSS, "num_experts_per_tok": 2, "rope_scaling": {
+        "rope_type": "yarn", "factor": 4.0, "truncate": False, "original_max_position_embeddings": 8}},
+    {**OSS, "num_experts_per_tok": 3, "attention_bias": False, "swiglu_alpha": 1.2, "swiglu_limit": 0.4,
+     "layer_types": ["full_attention", "sliding_attention"],
+     "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0}},
 ]
 
 

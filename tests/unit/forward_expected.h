@@ -333,6 +333,29 @@ static const struct forward_case {
 		  { -0.4669399f, -2.085248f, 1.585051f, 1.30118f, -0.2175422f, -1.246208f, 0.1866102f, -1.001508f,
 		    -0.1020481f, -1.930622f, -2.396672f, -1.444367f, -0.3446942f },
 	  } },
+	{ "{\"model_type\": \"gpt_oss\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads\""
+	  ": 3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, "
+	  "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"num_local_experts\": 5, \"sliding_win"
+	  "dow\": 7, \"num_experts_per_tok\": 2, \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0, \"t"
+	  "runcate\": false, \"original_max_position_embeddings\": 8}}",
+	  {
+		  { 1.477567f, -0.9559489f, 0.481546f, 0.3245156f, 0.8900594f, 1.005333f, -3.429131f, 0.4376766f,
+		    -0.2803709f, 1.163542f, 0.01785126f, -0.6291574f, -0.1478339f },
+		  { 2.884819f, -2.421128f, -1.011814f, -0.05739618f, -1.289714f, 1.151198f, 0.01299111f, -0.7597659f,
+		    -0.3991326f, -0.5561947f, 0.7314019f, 3.603287f, -2.290245f },
+	  } },
+	{ "{\"model_type\": \"gpt_oss\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads\""
+	  ": 3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, "
+	  "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"num_local_experts\": 5, \"sliding_win"
+	  "dow\": 7, \"num_experts_per_tok\": 3, \"attention_bias\": false, \"swiglu_alpha\": 1.2, \"swiglu_l"
+	  "imit\": 0.4, \"layer_types\": [\"full_attention\", \"sliding_attention\"], \"rope_parameters\": {\"r"
+	  "ope_type\": \"default\", \"rope_theta\": 5000.0}}",
+	  {
+		  { -0.4296917f, -0.02945844f, -0.7539564f, 1.108062f, -0.3902652f, -0.4220473f, -1.727872f, -1.745766f,
+		    0.8648489f, 0.2321868f, -1.34569f, -0.4853093f, -3.188189f },
+		  { 0.6105357f, -0.9826775f, -0.02774409f, 0.7329769f, -0.7619541f, -0.9415812f, -0.5804861f,
+		    -0.6904357f, -0.1718181f, -1.87037f, -1.712327f, 0.1048212f, -3.48039f },
+	  } },
 };
 
 #endif

@@ -19,6 +19,7 @@ struct tiny_file {
 	const char *zeros;                    /* one that is all 0, */
 	const char *halves;                   /* and one whose weights are halved; NULL: none */
 	const struct xfp_tensor_names *names; /* NULL: the names of text models */
+	bool own_stacks;                      /* stacks have weights of their own name */
 };
 
 /* Fill in the weights of that name. */
@@ -79,7 +80,7 @@ static inline bool add(void *context, const char *tensor, uint32_t rank, const u
 		file->length += (size_t)snprintf(file->header + file->length, sizeof file->header - file->length,
 						 "%s%u", i ? "," : "", (unsigned)shape[i]);
 	}
-	if (rank == 3 && strstr(tensor, ".experts."))
+	if (rank == 3 && strstr(tensor, ".experts.") && !file->own_stacks)
 		fill_stack(file, tensor, shape);
 	else
 		fill(file, tensor, count);
@@ -91,10 +92,13 @@ static inline bool add(void *context, const char *tensor, uint32_t rank, const u
 
 static inline void write_tiny(void **state, const char *config, const struct xfp_description *d, struct tiny_file *file)
 {
-	const struct xfp_tensor_names names = { "model.", "lm_head.weight", file->names && file->names->stacked };
+	bool only_stacks = d->experts && !d->expert_names->gate;
+	const struct xfp_tensor_names names = { "model.", "lm_head.weight",
+						only_stacks || (file->names && file->names->stacked) };
 	unsigned char *all;
 	size_t bytes;
 
+	file->own_stacks = only_stacks;
 	file->header[file->length++] = '{';
 	xfp_each_tensor(d, &names, add, file);
 	file->header[file->length++] = '}';
