@@ -48,6 +48,7 @@ model_libmodel_a_SOURCES = \
 	model/forward/lane_loops.h \
 	model/forward/lane_set.h \
 	model/forward/lanes_plain.c \
+	model/forward/latent.c \
 	model/forward/linear_map.c \
 	model/forward/loss.c \
 	model/forward/loss.h \

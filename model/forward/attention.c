@@ -15,8 +15,8 @@
 #include "model/forward/rope.h"
 #include "runtime/team.h"
 
-/* Activations of all tokens: queries and weighted sums of values, [token][heads][head_dim]; keys and values, with
- * kv_heads. */
+/* Activations of all tokens: queries, [token][heads][head_dim], and weighted sums of values, with value_dim; keys and
+ * values, with kv_heads. */
 struct attention_task {
 	const struct xfp_forward *forward;
 	float *queries, *keys, *values, *mixed;
@@ -47,6 +47,23 @@ static enum xfp_status project(const struct xfp_forward *forward, uint32_t layer
 	snprintf(name, sizeof name, "self_attn.%c_proj.weight", which);
 	xfp_layer_tensor(tensor, forward->names, layer, d->fused ? "self_attn.qkv_proj.weight" : name);
 	return xfp_forward_map(forward, &map, x, forward->tokens, y, err);
+}
+
+/* Queries, keys and values. */
+static enum xfp_status project_all(const struct attention_task *task, uint32_t layer, const float *x,
+				   struct xfp_error *err)
+{
+	const struct xfp_forward *forward = task->forward;
+	const struct xfp_description *d = forward->description;
+	size_t rows = (size_t)d->heads * d->head_dim, kv_rows = (size_t)d->kv_heads * d->head_dim;
+	enum xfp_status status;
+
+	if (d->latent.kv_rank)
+		return xfp_forward_latent(forward, layer, x, task->queries, task->keys, task->values, err);
+	if ((status = project(forward, layer, 'q', 0, d->output_gate ? 2 * rows : rows, x, task->queries, err)) ||
+	    (status = project(forward, layer, 'k', rows, kv_rows, x, task->keys, err)))
+		return status;
+	return project(forward, layer, 'v', rows + kv_rows, kv_rows, x, task->values, err);
 }
 
 /* Normalize and rotate the heads of one token. */
@@ -111,14 +128,21 @@ static size_t positions_seen(const struct attention_task *task, const struct xfp
 	return segment->position + segment->count - first_seen(task, segment->position);
 }
 
-/* The cached key, or value, of a position. */
-static float *cached(const struct attention_task *task, float *all, const struct xfp_segment *segment, size_t kv_head,
-		     size_t position)
+static size_t size_of(const struct attention_task *task, bool value)
 {
 	const struct xfp_description *d = task->forward->description;
-	size_t capacity = task->cache->capacity;
 
-	return all + ((segment->sequence * d->kv_heads + kv_head) * capacity + position % capacity) * d->head_dim;
+	return value ? d->value_dim : d->head_dim;
+}
+
+/* The cached key, or value, of a position. */
+static float *cached(const struct attention_task *task, bool value, const struct xfp_segment *segment, size_t kv_head,
+		     size_t position)
+{
+	size_t capacity = task->cache->capacity, heads = task->forward->description->kv_heads;
+
+	return (value ? task->cache->values : task->cache->keys) +
+	       ((segment->sequence * heads + kv_head) * capacity + position % capacity) * size_of(task, value);
 }
 
 /* The key, or value, of a cached position or of one in the segment. */
@@ -129,8 +153,9 @@ static const float *key_or_value(const struct attention_task *task, bool value, 
 	const float *current = value ? task->values : task->keys;
 
 	if (position < segment->position)
-		return cached(task, value ? task->cache->values : task->cache->keys, segment, kv_head, position);
-	return current + ((segment->first + position - segment->position) * d->kv_heads + kv_head) * d->head_dim;
+		return cached(task, value, segment, kv_head, position);
+	return current +
+	       ((segment->first + position - segment->position) * d->kv_heads + kv_head) * size_of(task, value);
 }
 
 /* Store one head of a segment's keys and values in the cache; if they exceed the window, only the last ones. */
@@ -139,16 +164,15 @@ static void store(void *context, unsigned thread, size_t item)
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
 	const struct xfp_segment *segment = &task->forward->segments[item / d->kv_heads];
-	size_t kv_head = item % d->kv_heads, end = segment->position + segment->count,
-	       bytes = d->head_dim * sizeof(float);
+	size_t kv_head = item % d->kv_heads, end = segment->position + segment->count;
 	size_t position = segment->count > task->cache->capacity ? end - task->cache->capacity : segment->position;
 
 	(void)thread;
 	for (; position < end; position++) {
-		memcpy(cached(task, task->cache->keys, segment, kv_head, position),
-		       key_or_value(task, false, segment, kv_head, position), bytes);
-		memcpy(cached(task, task->cache->values, segment, kv_head, position),
-		       key_or_value(task, true, segment, kv_head, position), bytes);
+		for (int value = 0; value < 2; value++)
+			memcpy(cached(task, value, segment, kv_head, position),
+			       key_or_value(task, value, segment, kv_head, position),
+			       size_of(task, value) * sizeof(float));
 	}
 }
 
@@ -161,11 +185,12 @@ static void attend(void *context, unsigned thread, size_t item)
 	const struct xfp_segment *segment = &task->forward->segments[item / d->heads];
 	size_t size = d->head_dim, row = d->heads * size, head = item % d->heads,
 	       kv_head = head / (d->heads / d->kv_heads);
+	size_t value_size = d->value_dim, value_row = d->heads * value_size;
 	size_t seen = positions_seen(task, segment), start = first_seen(task, segment->position);
 	const float *query = task->queries + segment->first * row + head * size;
-	float *mixed = task->mixed + segment->first * row + head * size;
+	float *mixed = task->mixed + segment->first * value_row + head * value_size;
 	double *score = xfp_team_own(task->forward->team, thread), *sum = score + seen;
-	void *after = sum + size;
+	void *after = sum + value_size;
 	float *transposed = after;
 
 	for (size_t j = 0; j < seen; j++) {
@@ -174,7 +199,7 @@ static void attend(void *context, unsigned thread, size_t item)
 		for (size_t i = 0; i < size; i++)
 			transposed[i * seen + j] = key[i];
 	}
-	for (size_t t = 0; t < segment->count; t++, query += row, mixed += row) {
+	for (size_t t = 0; t < segment->count; t++, query += row, mixed += value_row) {
 		size_t last = segment->position + t - start, first = first_seen(task, segment->position + t) - start;
 
 		memset(score, 0, (last + 1) * sizeof *score);
@@ -188,14 +213,14 @@ static void attend(void *context, unsigned thread, size_t item)
 				score[j] = d->score_cap * xfp_tanh(score[j] / d->score_cap);
 		}
 		softmax(score, first, last, task->sinks ? task->sinks[head] : -(double)INFINITY);
-		memset(sum, 0, size * sizeof *sum);
+		memset(sum, 0, value_size * sizeof *sum);
 		for (size_t j = first; j <= last; j++) {
 			const float *value = key_or_value(task, true, segment, kv_head, start + j);
 
-			for (size_t i = 0; i < size; i++)
+			for (size_t i = 0; i < value_size; i++)
 				sum[i] += score[j] * value[i];
 		}
-		for (size_t i = 0; i < size; i++)
+		for (size_t i = 0; i < value_size; i++)
 			mixed[i] = (float)sum[i];
 	}
 }
@@ -211,10 +236,10 @@ static size_t find_run(const struct attention_task *task, bool value, const stru
 
 	*from = key_or_value(task, value, segment, kv_head, position);
 	if (position >= segment->position) {
-		*stride = (size_t)d->kv_heads * d->head_dim;
+		*stride = d->kv_heads * size_of(task, value);
 		return count;
 	}
-	*stride = d->head_dim;
+	*stride = size_of(task, value);
 	if (count > segment->position - position)
 		count = segment->position - position;
 	capacity = task->cache->capacity - position % task->cache->capacity;
@@ -229,12 +254,13 @@ static void attend_fast(void *context, unsigned thread, size_t item)
 	const struct xfp_lane_set *set = xfp_lane_set();
 	const struct xfp_segment *segment = &task->forward->segments[item / d->heads];
 	size_t size = d->head_dim, row = d->heads * size, head = item % d->heads;
+	size_t value_size = d->value_dim, value_row = d->heads * value_size;
 	size_t kv_head = head / (d->heads / d->kv_heads), stride;
 	const float *query = task->queries + segment->first * row + head * size, *from;
-	float *mixed = task->mixed + segment->first * row + head * size;
+	float *mixed = task->mixed + segment->first * value_row + head * value_size;
 	float *score = xfp_team_own(task->forward->team, thread);
 
-	for (size_t t = 0; t < segment->count; t++, query += row, mixed += row) {
+	for (size_t t = 0; t < segment->count; t++, query += row, mixed += value_row) {
 		size_t last = segment->position + t, first = first_seen(task, last), count = last + 1 - first;
 		float sum;
 
@@ -250,12 +276,12 @@ static void attend_fast(void *context, unsigned thread, size_t item)
 		if (task->sinks)
 			score[count] = task->sinks[head];
 		sum = set->softmax(score, count + (task->sinks ? 1 : 0));
-		memset(mixed, 0, size * sizeof *mixed);
+		memset(mixed, 0, value_size * sizeof *mixed);
 		for (size_t j = first, some; j <= last; j += some) {
 			some = find_run(task, true, segment, kv_head, j, last, &from, &stride);
-			set->mix(score + j - first, from, stride, some, size, mixed);
+			set->mix(score + j - first, from, stride, some, value_size, mixed);
 		}
-		for (size_t i = 0; i < size; i++)
+		for (size_t i = 0; i < value_size; i++)
 			mixed[i] /= sum;
 	}
 }
@@ -263,7 +289,8 @@ static void attend_fast(void *context, unsigned thread, size_t item)
 static enum xfp_status run(const struct attention_task *task, struct xfp_error *err)
 {
 	const struct xfp_forward *forward = task->forward;
-	size_t size = forward->description->head_dim, own = 0;
+	const struct xfp_description *d = forward->description;
+	size_t own = 0;
 	bool fast = forward->arithmetic == XFP_FAST;
 	void *context = (void *)(uintptr_t)task;
 	enum xfp_status status;
@@ -271,17 +298,16 @@ static enum xfp_status run(const struct attention_task *task, struct xfp_error *
 	for (size_t s = 0; s < forward->segment_count; s++) {
 		size_t seen = positions_seen(task, &forward->segments[s]);
 		size_t bytes = fast ? (seen + XFP_LANES) * sizeof(float)
-				    : (seen + size) * sizeof(double) + seen * size * sizeof(float);
+				    : (seen + d->value_dim) * sizeof(double) + seen * d->head_dim * sizeof(float);
 
 		own = bytes > own ? bytes : own;
 	}
 	if ((status = xfp_team_enter(forward->team, 0, own, err)))
 		return status;
 	xfp_team_run(forward->team, forward->segment_count, rotate_segment, context);
-	xfp_team_run(forward->team, forward->segment_count * forward->description->heads, fast ? attend_fast : attend,
-		     context);
+	xfp_team_run(forward->team, forward->segment_count * d->heads, fast ? attend_fast : attend, context);
 	if (task->cache)
-		xfp_team_run(forward->team, forward->segment_count * forward->description->kv_heads, store, context);
+		xfp_team_run(forward->team, forward->segment_count * d->kv_heads, store, context);
 	xfp_team_leave(forward->team);
 	return XFP_OK;
 }
@@ -316,7 +342,7 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 {
 	const struct xfp_description *d = forward->description;
 	size_t rows = (size_t)d->heads * d->head_dim, kv_rows = (size_t)d->kv_heads * d->head_dim;
-	size_t query_rows = d->output_gate ? 2 * rows : rows;
+	size_t query_rows = d->output_gate ? 2 * rows : rows, mixed = (size_t)d->heads * d->value_dim;
 	size_t norm = d->joint_norm ? rows : d->head_dim, kv_norm = d->joint_norm ? kv_rows : d->head_dim;
 	float *norms = xfp_floats(1, norm + kv_norm + d->heads),
 	      *gates = xfp_floats(forward->tokens, d->output_gate ? rows : 0);
@@ -329,13 +355,13 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 					 .tensor = tensor,
 					 .bias = d->output_bias ? bias : NULL,
 					 .rows = d->hidden,
-					 .cols = rows };
+					 .cols = mixed };
 	enum xfp_status status = XFP_OK;
 
 	task.queries = xfp_floats(forward->tokens, query_rows);
 	task.keys = xfp_floats(forward->tokens, kv_rows);
-	task.values = xfp_floats(forward->tokens, kv_rows);
-	task.mixed = xfp_floats(forward->tokens, rows);
+	task.values = xfp_floats(forward->tokens, (size_t)d->kv_heads * d->value_dim);
+	task.mixed = xfp_floats(forward->tokens, mixed);
 	if (!norms || !gates || !task.queries || !task.keys || !task.values || !task.mixed)
 		status = xfp_no_memory(err);
 	if (!status && d->query_key_norm) {
@@ -348,9 +374,7 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 		status = xfp_forward_vector(forward, tensor, d->heads, norms + norm + kv_norm, err);
 		task.sinks = norms + norm + kv_norm;
 	}
-	if (status || (status = project(forward, layer, 'q', 0, query_rows, x, task.queries, err)) ||
-	    (status = project(forward, layer, 'k', rows, kv_rows, x, task.keys, err)) ||
-	    (status = project(forward, layer, 'v', rows + kv_rows, kv_rows, x, task.values, err)))
+	if (status || (status = project_all(&task, layer, x, err)))
 		goto done;
 	if (d->output_gate)
 		split_gates(&task, gates);

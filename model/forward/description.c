@@ -92,6 +92,23 @@ static void read_delta(struct xfp_fields *f, const struct xfp_model_family *fami
 				"is not silu, the only activation of linear attention that is supported");
 }
 
+/* Layers that have no experts although the family gives them to all. */
+static bool is_dense(struct xfp_fields *f, const struct xfp_model_family *family, uint32_t layer)
+{
+	json_t *types = family->mlp_types ? xfp_field(f->root, "mlp_layer_types") : NULL;
+	const char *type = json_string_value(json_array_get(types, layer));
+
+	if (!family->leading_dense)
+		return false;
+	if (family->mlp_types && !types)
+		return layer < family->leading;
+	if (!family->mlp_types)
+		return layer < count_or_zero(f, "first_k_dense_replace", family->leading);
+	if (!type || (strcmp(type, "dense") && strcmp(type, "sparse")))
+		xfp_field_wrong(f, "mlp_layer_types", "does not name, for each layer, dense or sparse");
+	return type && !strcmp(type, "dense");
+}
+
 static void read_layers(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
 	uint32_t step = family->experts && !family->every_layer ? xfp_field_count(f, "decoder_sparse_step", 1) : 1;
@@ -100,7 +117,6 @@ static void read_layers(struct xfp_fields *f, const struct xfp_model_family *fam
 	bool typed = family->delta || (family->window != XFP_WINDOW_NEVER && family->window != XFP_WINDOW_ALWAYS &&
 				       family->window != XFP_WINDOW_IF_USED);
 	uint32_t window = window_of(f, family);
-	uint32_t leading = family->leading_dense ? count_or_zero(f, "first_k_dense_replace", family->leading) : 0;
 
 	if (typed && types && json_array_size(types) != d->layers)
 		xfp_field_wrong(f, "layer_types", "does not have an entry for each of num_hidden_layers");
@@ -110,9 +126,18 @@ static void read_layers(struct xfp_fields *f, const struct xfp_model_family *fam
 		d->layer[i].window = windowed ? window : 0;
 		d->layer[i].rope = windowed ? d->ropes - 1 : 0;
 		d->layer[i].delta = is_delta(f, family, i);
-		d->layer[i].experts = family->experts && i >= leading && (i + 1) % step == 0 &&
+		d->layer[i].experts = family->experts && !is_dense(f, family, i) && (i + 1) % step == 0 &&
 				      (family->every_layer || !listed(dense, i));
 	}
+}
+
+static bool is_grouped(struct xfp_fields *f)
+{
+	const char *method = json_string_value(xfp_field(f->root, "topk_method"));
+
+	if (method && strcmp(method, "greedy") && strcmp(method, "group_limited_greedy"))
+		xfp_field_wrong(f, "topk_method", "is not supported; greedy and group_limited_greedy are");
+	return method && !strcmp(method, "group_limited_greedy");
 }
 
 static void read_router(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
@@ -123,10 +148,11 @@ static void read_router(struct xfp_fields *f, const struct xfp_model_family *fam
 
 	router->sigmoid = rule->sigmoid;
 	router->least_sum = rule->least_sum;
-	router->renormalise = family->renormalise || xfp_field_flag(f, "norm_topk_prob", family->renormalise_unless);
+	router->renormalise = family->renormalise || (!family->never_renormalise &&
+						      xfp_field_flag(f, "norm_topk_prob", family->renormalise_unless));
 	router->scale = rule->scale > 0 ? xfp_field_number(f, f->root, "routed_scaling_factor", rule->scale) : 1;
 	router->groups = router->groups_per_token = 1;
-	if (!rule->groups)
+	if (!rule->groups && !(rule->by_method && is_grouped(f)))
 		return;
 	router->group_by_two = rule->group_by_two;
 	router->groups = xfp_field_count(f, "n_group", rule->groups);
@@ -155,7 +181,8 @@ static void read_experts(struct xfp_fields *f, const struct xfp_model_family *fa
 	if (family->experts->shared_router)
 		d->shared_intermediate = xfp_field_count(f, "shared_expert_intermediate_size", 0);
 	else if (family->experts->shared_gate)
-		d->shared_intermediate = d->expert_intermediate * xfp_field_count(f, "n_shared_experts", 1);
+		d->shared_intermediate = d->expert_intermediate *
+					 xfp_field_count(f, "n_shared_experts", family->shared ? family->shared : 1);
 	d->expert_names = family->experts;
 	if (d->experts_per_token > d->experts)
 		xfp_field_wrong(f, "num_experts_per_tok", "is more than there are experts");
@@ -240,6 +267,22 @@ static void read_scales(struct xfp_fields *f, const struct xfp_model_family *fam
 	d->logit_cap = family->scaled ? cap_of(f, "final_logit_softcapping", family->default_logits) : 0;
 }
 
+/* transformers ignores head_dim and num_key_value_heads here, but fails if the latter is not the number of heads. */
+static void read_latent(struct xfp_fields *f, struct xfp_description *d)
+{
+	struct xfp_latent *latent = &d->latent;
+
+	latent->query_rank = xfp_field(f->root, "q_lora_rank") ? xfp_field_count(f, "q_lora_rank", 0) : 0;
+	if (!json_object_get(f->root, "q_lora_rank"))
+		xfp_field_wrong(f, "q_lora_rank", "is missing; it is null if queries are projected directly");
+	latent->kv_rank = xfp_field_count(f, "kv_lora_rank", 0);
+	latent->plain_dim = xfp_field_count(f, "qk_nope_head_dim", 0);
+	d->head_dim = latent->plain_dim + xfp_field_count(f, "qk_rope_head_dim", 0);
+	d->value_dim = xfp_field_count(f, "v_head_dim", 0);
+	if (d->kv_heads != d->heads)
+		xfp_field_wrong(f, "num_key_value_heads", "is not num_attention_heads, as latent attention requires");
+}
+
 static void read_sizes(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
 	const struct xfp_default_sizes *sizes = &family->sizes;
@@ -249,7 +292,10 @@ static void read_sizes(struct xfp_fields *f, const struct xfp_model_family *fami
 	d->heads = xfp_field_count(f, "num_attention_heads", sizes->heads);
 	d->kv_heads = xfp_field_count(f, "num_key_value_heads", sizes->kv_heads ? sizes->kv_heads : d->heads);
 	head_dim = sizes->head_dim ? sizes->head_dim : d->hidden / d->heads;
-	d->head_dim = xfp_field_count(f, "head_dim", head_dim ? head_dim : 1);
+	if (family->latent)
+		read_latent(f, d);
+	else
+		d->head_dim = d->value_dim = xfp_field_count(f, "head_dim", head_dim ? head_dim : 1);
 	if (!family->every_layer || family->dense_width || family->leading_dense)
 		d->intermediate = xfp_field_count(f, "intermediate_size", 0);
 	d->vocabulary = xfp_field_count(f, "vocab_size", sizes->vocabulary);
@@ -287,6 +333,8 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	d->qkv_bias = bias || family->bias == XFP_BIAS_QKV;
 	d->output_bias = bias && family->bias == XFP_BIAS_BY_CONFIG;
 	d->mlp_bias = family->mlp_bias && xfp_field_flag(f, "mlp_bias", false);
+	if (family->latent && xfp_field_flag(f, "mlp_bias", false))
+		xfp_field_wrong(f, "mlp_bias", "is true; biases of experts are not supported in this family");
 	if (xfp_field(f->root, "per_layer_config"))
 		xfp_field_wrong(f, "per_layer_config", "is not supported; layers must not differ in other sizes");
 	if (xfp_field_flag(f, "use_bidirectional_attention", false))

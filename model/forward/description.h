@@ -18,7 +18,8 @@ enum xfp_rope_scaling { XFP_ROPE_DEFAULT, XFP_ROPE_LINEAR, XFP_ROPE_LLAMA3, XFP_
 
 struct xfp_rope {
 	enum xfp_rope_scaling scaling;
-	uint32_t dim; /* rotated elements of a head: pairs (i, i + dim / 2) */
+	uint32_t dim, first; /* rotated elements of a head: [first, first + dim), */
+	bool interleaved;    /* in pairs (2 i, 2 i + 1), not (i, i + dim / 2) */
 	double theta, factor;
 	double original_context;
 	double low_frequency, high_frequency; /* llama3 */
@@ -39,6 +40,15 @@ struct xfp_expert_names {
 	const char *gate_up_bias, *down_bias;   /* of the stacks: [expert][rows] */
 	/* The shared expert, which every token passes through, and the router that weighs it, or NULL. */
 	const char *shared_router, *shared_gate, *shared_up, *shared_down;
+};
+
+/* Multi-head latent attention: queries, and keys with values, are projections of normalized vectors of `query_rank` and
+ * `kv_rank` elements. The first `plain_dim` elements of a head are not rotated; those after them are, and all heads
+ * share those of keys. */
+struct xfp_latent {
+	uint32_t query_rank; /* 0: queries are projected directly */
+	uint32_t kv_rank;    /* 0: no latent attention */
+	uint32_t plain_dim;
 };
 
 /* How a router selects experts (router.h). */
@@ -79,11 +89,13 @@ struct xfp_layer {
 
 struct xfp_description {
 	const char *family;
-	uint32_t hidden, heads, kv_heads, head_dim, intermediate, vocabulary, context, layers;
+	uint32_t hidden, heads, kv_heads, intermediate, vocabulary, context, layers;
+	uint32_t head_dim, value_dim; /* elements of a query or a key, and of a value */
 	double epsilon;
 	double norm_offset; /* added to the weights of norms: 0 or 1 */
 	bool tied;          /* the output head is the word embedding */
 	const struct xfp_layer_norms *norms;
+	struct xfp_latent latent;
 	bool query_key_norm; /* normalize each head of queries and keys, before RoPE, */
 	bool joint_norm;     /* or all heads together */
 	bool fused;          /* q, k and v are one tensor, and so are gate and up */

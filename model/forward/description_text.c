@@ -38,6 +38,10 @@ static void add_rope(FILE *out, const struct xfp_rope *rope)
 	add_double(out, "beta_slow", rope->beta_slow);
 	add_number(out, "truncate", rope->truncate);
 	add_double(out, "attention", rope->attention);
+	if (rope->first)
+		add_number(out, "first", rope->first);
+	if (rope->interleaved)
+		add_number(out, "interleaved", rope->interleaved);
 	for (uint32_t i = 0; rope->longer && i < rope->dim / 2; i++)
 		add_double(out, "longer", rope->longer[i]);
 	for (uint32_t i = 0; rope->shorter && i < rope->dim / 2; i++)
@@ -94,6 +98,14 @@ static void add_delta(FILE *out, const struct xfp_delta *delta)
 	add_number(out, "value_dim", delta->value_dim);
 	add_number(out, "kernel", delta->kernel);
 	add_number(out, "by_heads", delta->by_heads);
+}
+
+static void add_latent(FILE *out, const struct xfp_latent *latent, uint32_t value_dim)
+{
+	add_number(out, "query_rank", latent->query_rank);
+	add_number(out, "kv_rank", latent->kv_rank);
+	add_number(out, "plain_dim", latent->plain_dim);
+	add_number(out, "value_dim", value_dim);
 }
 
 static void add_sizes(FILE *out, const struct xfp_description *d)
@@ -158,6 +170,8 @@ char *xfp_description_text(const struct xfp_description *d)
 		for (uint32_t i = 0; i < d->ropes; i++)
 			add_rope(text.stream, &d->rope[i]);
 		add_delta(text.stream, &d->delta);
+		if (d->latent.kv_rank)
+			add_latent(text.stream, &d->latent, d->value_dim);
 		for (uint32_t i = 0; i < d->layers; i++)
 			fprintf(text.stream, "layer %" PRIu32 " %" PRIu32 " %d %d\n", d->layer[i].rope,
 				d->layer[i].window, d->layer[i].delta, d->layer[i].experts);

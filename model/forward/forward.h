@@ -55,6 +55,8 @@ enum xfp_arithmetic { XFP_REPRODUCIBLE, XFP_FAST };
 
 /* Names of the inputs of a layer's matrices, and of the output head. */
 #define XFP_INPUT_ATTENTION "attention"               /* normalized; of attention or linear attention */
+#define XFP_INPUT_QUERY_LATENT "query-latent"         /* compressed and normalized, of multi-head latent attention */
+#define XFP_INPUT_KV_LATENT "kv-latent"               /* the same of keys and values */
 #define XFP_INPUT_ATTENTION_OUTPUT "attention-output" /* of its output projection */
 #define XFP_INPUT_MLP "mlp"                           /* normalized; of gate and up, all experts' too, and routers */
 #define XFP_INPUT_DOWN "down"

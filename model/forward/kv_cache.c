@@ -21,10 +21,11 @@ static struct xfp_kv_cache_layer layer_sizes(const struct xfp_description *d, ui
 	return (struct xfp_kv_cache_layer){ .capacity = window && window < context ? window : context };
 }
 
-/* Floats of the keys, or of the values, of all sequences. */
-static uint64_t keys_size(const struct xfp_description *d, const struct xfp_kv_cache_layer *layer, size_t sequences)
+/* Floats of the keys, or of the values, of all sequences; `size` is that of one. */
+static uint64_t floats_of(const struct xfp_description *d, const struct xfp_kv_cache_layer *layer, size_t sequences,
+			  uint32_t size)
 {
-	return xfp_mul_sat(xfp_mul_sat(layer->capacity, sequences), (uint64_t)d->kv_heads * d->head_dim);
+	return xfp_mul_sat(xfp_mul_sat(layer->capacity, sequences), (uint64_t)d->kv_heads * size);
 }
 
 uint64_t xfp_kv_cache_bytes(const struct xfp_description *description, size_t sequences, size_t context)
@@ -34,7 +35,8 @@ uint64_t xfp_kv_cache_bytes(const struct xfp_description *description, size_t se
 	for (uint32_t i = 0; i < description->layers; i++) {
 		struct xfp_kv_cache_layer layer = layer_sizes(description, i, context);
 
-		floats = xfp_add_sat(floats, xfp_mul_sat(2, keys_size(description, &layer, sequences)));
+		floats = xfp_add_sat(floats, floats_of(description, &layer, sequences, description->head_dim));
+		floats = xfp_add_sat(floats, floats_of(description, &layer, sequences, description->value_dim));
 		floats = xfp_add_sat(floats, xfp_mul_sat(sequences, layer.inputs_size));
 		doubles = xfp_add_sat(doubles, xfp_mul_sat(sequences, layer.state_size));
 	}
@@ -50,12 +52,14 @@ static void *zeros(uint64_t count, size_t size)
 /* A part of size 0 is NULL. */
 static bool open_layer(const struct xfp_kv_cache *cache, struct xfp_kv_cache_layer *layer)
 {
-	uint64_t keys = keys_size(cache->description, layer, cache->sequences);
+	const struct xfp_description *d = cache->description;
+	uint64_t keys = floats_of(d, layer, cache->sequences, d->head_dim);
+	uint64_t values = floats_of(d, layer, cache->sequences, d->value_dim);
 	uint64_t inputs = xfp_mul_sat(cache->sequences, layer->inputs_size);
 	uint64_t state = xfp_mul_sat(cache->sequences, layer->state_size);
 
 	return (!keys || ((layer->keys = zeros(keys, sizeof *layer->keys)) &&
-			  (layer->values = zeros(keys, sizeof *layer->values)))) &&
+			  (layer->values = zeros(values, sizeof *layer->values)))) &&
 	       (!inputs || (layer->inputs = zeros(inputs, sizeof *layer->inputs))) &&
 	       (!state || (layer->state = zeros(state, sizeof *layer->state)));
 }

@@ -15,8 +15,8 @@
 
 /* One layer. Sizes are 0 and pointers NULL for parts that its kind of attention lacks. */
 struct xfp_kv_cache_layer {
-	/* Keys, after norms and RoPE, and values: [sequence][kv_heads][capacity][head_dim], position p at p % capacity.
-	 * With a sliding window, the capacity is at most the window. */
+	/* Keys, after norms and RoPE, [sequence][kv_heads][capacity][head_dim], and values, with value_dim; position p
+	 * is at p % capacity. With a sliding window, the capacity is at most the window. */
 	size_t capacity;
 	float *keys, *values;
 

@@ -19,12 +19,25 @@ struct half_widths {
 	uint64_t floats, cols;
 };
 
+/* Compressed vectors of multi-head latent attention, and what they are expanded to. */
+static uint64_t latent_floats(const struct xfp_description *d)
+{
+	const struct xfp_latent *latent = &d->latent;
+
+	if (!latent->kv_rank)
+		return 0;
+	return (uint64_t)latent->kv_rank + (d->head_dim - latent->plain_dim) +
+	       larger(latent->query_rank, d->heads * ((uint64_t)latent->plain_dim + d->value_dim));
+}
+
 /* Queries with their gates, keys, values, weighted sums of values, and the gates once more. */
 static struct half_widths attention_widths(const struct xfp_description *d)
 {
 	uint64_t rows = (uint64_t)d->heads * d->head_dim, kv_rows = (uint64_t)d->kv_heads * d->head_dim;
+	uint64_t mixed = (uint64_t)d->heads * d->value_dim, values = (uint64_t)d->kv_heads * d->value_dim;
 
-	return (struct half_widths){ (d->output_gate ? 4 : 2) * rows + 2 * kv_rows, larger(d->hidden, rows) };
+	return (struct half_widths){ (d->output_gate ? 3 : 1) * rows + mixed + kv_rows + values + latent_floats(d),
+				     larger(larger(d->hidden, mixed), d->latent.query_rank) };
 }
 
 /* Channels of the convolution, gates, beta and decay. The output of a fused projection is copied. */
@@ -83,7 +96,7 @@ static uint64_t thread_bytes(const struct xfp_description *d, const struct xfp_f
 
 	if (batch->arithmetic == XFP_FAST)
 		return xfp_mul_sat(xfp_add_sat(batch->positions, XFP_LANES), sizeof(float));
-	scores = xfp_add_sat(xfp_mul_sat(xfp_add_sat(batch->positions, d->head_dim), sizeof(double)),
+	scores = xfp_add_sat(xfp_mul_sat(xfp_add_sat(batch->positions, d->value_dim), sizeof(double)),
 			     xfp_mul_sat(xfp_mul_sat(batch->positions, d->head_dim), sizeof(float)));
 	return larger(scores, XFP_PRODUCT_SCRATCH * sizeof(double));
 }

@@ -63,6 +63,24 @@ static const struct xfp_router_rule glm_router = {
 	.sigmoid = true, .group_by_two = true, .groups = 1, .groups_per_token = 1, .scale = 1, .least_sum = 1e-20
 };
 static const struct xfp_router_rule minimax_router = { .sigmoid = true };
+static const struct xfp_router_rule deepseek_v3_router = {
+	.sigmoid = true, .group_by_two = true, .groups = 8, .groups_per_token = 4, .scale = 2.5, .least_sum = 1e-20
+};
+static const struct xfp_router_rule glm_lite_router = {
+	.sigmoid = true, .group_by_two = true, .groups = 1, .groups_per_token = 1, .scale = 1.8, .least_sum = 1e-20
+};
+static const struct xfp_router_rule deepseek_v2_router = { .by_method = true, .scale = 1 };
+static const struct xfp_expert_names deepseek_v2_experts = {
+	.router = "mlp.gate.weight",
+	.gate = "mlp.experts.%u.gate_proj.weight",
+	.up = "mlp.experts.%u.up_proj.weight",
+	.down = "mlp.experts.%u.down_proj.weight",
+	.gate_up_stack = "mlp.experts.gate_up_proj",
+	.down_stack = "mlp.experts.down_proj",
+	.shared_gate = "mlp.shared_experts.gate_proj.weight",
+	.shared_up = "mlp.shared_experts.up_proj.weight",
+	.shared_down = "mlp.shared_experts.down_proj.weight",
+};
 static const struct xfp_layer_norms gemma_norms = {
 	.attention = "input_layernorm.weight",
 	.attention_output = "post_attention_layernorm.weight",
@@ -211,14 +229,49 @@ static const struct xfp_model_family families[] = {
 	  .dense_width = true,
 	  .theta = 1.5e5,
 	  .needs_rope = true },
+	{ .type = "deepseek_v2",
+	  .latent = true,
+	  .bias = XFP_BIAS_BY_CONFIG,
+	  .experts = &deepseek_v2_experts,
+	  .router = &deepseek_v2_router,
+	  .shared = 2,
+	  .never_renormalise = true,
+	  .every_layer = true,
+	  .leading_dense = true,
+	  .more_layers = true,
+	  .theta = 1e4 },
+	{ .type = "deepseek_v3",
+	  .latent = true,
+	  .bias = XFP_BIAS_BY_CONFIG,
+	  .experts = &glm_experts,
+	  .router = &deepseek_v3_router,
+	  .renormalise_unless = true,
+	  .every_layer = true,
+	  .leading_dense = true,
+	  .leading = 3,
+	  .more_layers = true,
+	  .theta = 1e4 },
+	{ .type = "glm4_moe_lite",
+	  .latent = true,
+	  .bias = XFP_BIAS_BY_CONFIG,
+	  .experts = &glm_experts,
+	  .router = &glm_lite_router,
+	  .renormalise_unless = true,
+	  .every_layer = true,
+	  .leading_dense = true,
+	  .leading = 1,
+	  .mlp_types = true,
+	  .more_layers = true,
+	  .theta = 1e4 },
 };
 
-/* Types that multimodal models give their text models. */
+/* Other types of the same models: those that multimodal models give their text models, and Kimi's. */
 static const struct {
 	const char *type, *family;
 } text_types[] = {
 	{ "qwen3_5_text", "qwen3_5" },
 	{ "qwen3_5_moe_text", "qwen3_5_moe" },
+	{ "kimi_k2", "deepseek_v3" },
 };
 #define FAMILIES (sizeof families / sizeof *families)
 

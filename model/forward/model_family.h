@@ -27,7 +27,8 @@ enum xfp_delta_rule { XFP_DELTA_NEVER, XFP_DELTA_BY_KINDS, XFP_DELTA_BY_HEADS };
 
 struct xfp_router_rule {
 	bool sigmoid, group_by_two;
-	uint32_t groups, groups_per_token; /* defaults of n_group and topk_group; 0: no such keys */
+	uint32_t groups, groups_per_token; /* defaults of n_group and topk_group; 0: no such keys, unless */
+	bool by_method;                    /* topk_method asks for groups, whose scores are then the largest */
 	double scale;                      /* default of routed_scaling_factor; 0: no such key */
 	double least_sum;
 };
@@ -58,10 +59,13 @@ struct xfp_model_family {
 	const struct xfp_expert_names *experts; /* NULL: none */
 	const struct xfp_router_rule *router;   /* NULL: a softmax of all experts */
 	bool renormalise;                       /* norm_topk_prob is not a key: always true */
-	bool renormalise_unless;                /* default of norm_topk_prob */
+	bool renormalise_unless;                /* default of norm_topk_prob, */
+	bool never_renormalise;                 /* which is ignored */
+	uint32_t shared;                        /* default of n_shared_experts; 0: 1 */
 	bool every_layer;                       /* all layers have experts, */
-	bool leading_dense;                     /* but the first, which first_k_dense_replace counts */
-	uint32_t leading;                       /* its default */
+	bool leading_dense;                     /* but the first, which first_k_dense_replace counts, */
+	uint32_t leading;                       /* or this many, */
+	bool mlp_types;                         /* or those that mlp_layer_types, not that key, names dense */
 	bool more_layers;                       /* checkpoints have layers of multi-token prediction */
 	bool dense_width;                       /* experts have intermediate_size */
 	double theta;                           /* default of rope_theta */
@@ -69,8 +73,9 @@ struct xfp_model_family {
 	bool needs_rope;                        /* positions are scaled by default */
 	double partial_rotary;                  /* default of partial_rotary_factor; 0: the family has no such key */
 	bool rotary_dim;                        /* rotary_dim is another form of that key */
-	double original_context;                /* default of original_max_position_embeddings; 0: the context */
-	bool only_longrope;                     /* longrope is the only scaling, which old configs call su or yarn */
+	bool latent;             /* multi-head latent attention, with the ranks and sizes of the config */
+	double original_context; /* default of original_max_position_embeddings; 0: the context */
+	bool only_longrope;      /* longrope is the only scaling, which old configs call su or yarn */
 	enum xfp_delta_rule delta;
 };
 

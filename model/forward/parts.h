@@ -65,6 +65,10 @@ void xfp_rms_norm(const float *x, size_t count, size_t size, const float *weight
 /* Attention, linear attention and MLP of a layer: y[token][hidden] from normalized activations x. */
 enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
 				      struct xfp_error *err);
+/* Queries and keys, [token][heads][head_dim], not yet rotated, and values, [token][heads][value_dim], of multi-head
+ * latent attention. */
+enum xfp_status xfp_forward_latent(const struct xfp_forward *forward, uint32_t layer, const float *x, float *queries,
+				   float *keys, float *values, struct xfp_error *err);
 enum xfp_status xfp_forward_delta(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
 				  struct xfp_error *err);
 enum xfp_status xfp_forward_mlp(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,

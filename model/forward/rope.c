@@ -85,12 +85,13 @@ void xfp_rope_table(const struct xfp_rope *rope, size_t count, bool is_long, flo
 
 void xfp_rope_rotate(const struct xfp_rope *rope, const float *position, float *head)
 {
-	uint32_t pairs = rope->dim / 2;
+	uint32_t pairs = rope->dim / 2, step = rope->interleaved ? 2 : 1, other = rope->interleaved ? 1 : pairs;
 
-	for (uint32_t i = 0; i < pairs; i++) {
-		float a = head[i], b = head[i + pairs], cosine = position[2 * i], sine = position[2 * i + 1];
+	head += rope->first;
+	for (uint32_t i = 0; i < pairs; i++, head += step) {
+		float a = head[0], b = head[other], cosine = position[2 * i], sine = position[2 * i + 1];
 
-		head[i] = a * cosine - b * sine;
-		head[i + pairs] = b * cosine + a * sine;
+		head[0] = a * cosine - b * sine;
+		head[other] = b * cosine + a * sine;
 	}
 }

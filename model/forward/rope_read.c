@@ -128,13 +128,39 @@ static double original_context(struct xfp_fields *f, const struct xfp_model_fami
 	return xfp_field_number(f, object, key, context);
 }
 
+/* Sizes and order of rotated elements. */
+static void read_rotated(struct xfp_fields *f, const struct xfp_model_family *family, const struct xfp_description *d,
+			 json_t *object, struct xfp_rope *rope)
+{
+	if (!family->latent) {
+		rope->dim = dim_of(f, family, object, d->head_dim, rope->scaling != XFP_ROPE_DEFAULT);
+		return;
+	}
+	rope->first = d->latent.plain_dim;
+	rope->dim = d->head_dim - rope->first;
+	rope->interleaved = xfp_field_flag(f, "rope_interleave", true);
+	if (rope->dim % 2)
+		xfp_field_wrong(f, "qk_rope_head_dim", "is odd");
+}
+
+/* yarn's temperature of latent attention, for each of query and key. */
+static void scale_scores(struct xfp_fields *f, json_t *object, struct xfp_description *d)
+{
+	double m = json_number_value(xfp_field(object, "mscale_all_dim"));
+
+	if (d->rope[0].scaling == XFP_ROPE_DEFAULT || m == 0)
+		return;
+	m = yarn_scale(xfp_field_number(f, object, "factor", 0), m);
+	d->score_scale *= m * m;
+}
+
 static void read_rope(struct xfp_fields *f, const struct xfp_model_family *family, const struct xfp_description *d,
 		      json_t *object, const char *theta_key, double theta, struct xfp_rope *rope)
 {
 	bool own_theta = xfp_field(object, "rope_theta");
 
 	rope->scaling = scaling_of(f, family, object);
-	rope->dim = dim_of(f, family, object, d->head_dim, rope->scaling != XFP_ROPE_DEFAULT);
+	read_rotated(f, family, d, object, rope);
 	rope->attention = 1;
 	rope->theta = xfp_field_number(f, own_theta ? object : f->root, own_theta ? "rope_theta" : theta_key, theta);
 	if (rope->scaling == XFP_ROPE_DEFAULT)
@@ -199,4 +225,6 @@ void xfp_ropes_read(struct xfp_fields *f, const struct xfp_model_family *family,
 				"differs by kind of layer, which it does not in this family");
 	read_rope(f, family, d, all, "rope_theta", family->theta, &d->rope[0]);
 	d->ropes = 1;
+	if (family->latent)
+		scale_scores(f, all, d);
 }

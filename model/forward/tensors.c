@@ -120,6 +120,29 @@ static void walk_attention(struct tensor_walk *walk)
 	expect_vector(walk, "self_attn.k_norm.weight", d->query_key_norm, d->joint_norm ? kv_rows : d->head_dim);
 }
 
+static void walk_latent(struct tensor_walk *walk)
+{
+	const struct xfp_description *d = walk->description;
+	const struct xfp_latent *latent = &d->latent;
+	uint64_t rows = (uint64_t)d->heads * d->head_dim, rotated = d->head_dim - latent->plain_dim;
+
+	if (latent->query_rank) {
+		expect_matrix(walk, "self_attn.q_a_proj.weight", latent->query_rank, d->hidden);
+		expect_vector(walk, "self_attn.q_a_layernorm.weight", true, latent->query_rank);
+		expect_matrix(walk, "self_attn.q_b_proj.weight", rows, latent->query_rank);
+	} else {
+		expect_matrix(walk, "self_attn.q_proj.weight", rows, d->hidden);
+	}
+	expect_vector(walk, "self_attn.q_a_proj.bias", latent->query_rank && d->qkv_bias, latent->query_rank);
+	expect_matrix(walk, "self_attn.kv_a_proj_with_mqa.weight", latent->kv_rank + rotated, d->hidden);
+	expect_vector(walk, "self_attn.kv_a_proj_with_mqa.bias", d->qkv_bias, latent->kv_rank + rotated);
+	expect_vector(walk, "self_attn.kv_a_layernorm.weight", true, latent->kv_rank);
+	expect_matrix(walk, "self_attn.kv_b_proj.weight", d->heads * ((uint64_t)latent->plain_dim + d->value_dim),
+		      latent->kv_rank);
+	expect_matrix(walk, "self_attn.o_proj.weight", d->hidden, (uint64_t)d->heads * d->value_dim);
+	expect_vector(walk, "self_attn.o_proj.bias", d->output_bias, d->hidden);
+}
+
 static void walk_delta(struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
@@ -236,7 +259,9 @@ void xfp_each_tensor(const struct xfp_description *description, const struct xfp
 	expect(&walk, tensor, description->vocabulary, description->hidden);
 	for (; !walk.ended && walk.layer < description->layers; walk.layer++) {
 		walk_norms(&walk);
-		(description->layer[walk.layer].delta ? walk_delta : walk_attention)(&walk);
+		(description->layer[walk.layer].delta ? walk_delta
+		 : description->latent.kv_rank        ? walk_latent
+						      : walk_attention)(&walk);
 		(description->layer[walk.layer].experts ? walk_experts : walk_mlp)(&walk);
 	}
 	if (!description->more_layers)

@@ -216,7 +216,8 @@ enum xfp_status xfp_capture_end(struct xfp_capture *c, struct xfp_artifact *arti
 uint64_t xfp_capture_bytes(const struct xfp_description *d, uint32_t layer)
 {
 	const struct xfp_layer *l = &d->layer[layer];
-	uint64_t attention = l->delta ? d->delta.value_heads * d->delta.value_dim : (uint64_t)d->heads * d->head_dim;
+	uint64_t attention = l->delta ? d->delta.value_heads * d->delta.value_dim
+				      : (uint64_t)d->heads * d->value_dim + d->latent.query_rank + d->latent.kv_rank;
 	uint64_t mlp = l->experts ? (uint64_t)d->experts_per_token * d->expert_intermediate + d->shared_intermediate
 				  : d->intermediate;
 

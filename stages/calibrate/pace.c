@@ -80,16 +80,29 @@ struct pace {
 	double product, mixing; /* seconds of one */
 };
 
+static double latent_weights(const struct xfp_description *d)
+{
+	const struct xfp_latent *latent = &d->latent;
+	const double heads = d->heads, query = heads * d->head_dim, rank = latent->query_rank;
+	const double compressed = (double)latent->kv_rank + d->head_dim - latent->plain_dim;
+
+	return (rank > 0 ? rank * (d->hidden + query) : d->hidden * query) + d->hidden * compressed +
+	       latent->kv_rank * heads * ((double)latent->plain_dim + d->value_dim) + heads * d->value_dim * d->hidden;
+}
+
 static struct work attention_work(const struct xfp_description *d, const struct xfp_layer *layer, uint64_t length)
 {
 	const double heads = (double)d->heads * d->head_dim, others = 2.0 * d->kv_heads * d->head_dim;
+	const double values = (double)d->heads * d->value_dim;
 	/* The positions that a token sees, on average. */
 	const double all = (double)length / 2, seen = layer->window && layer->window < all ? layer->window : all;
-	struct work work = { .weights = d->hidden * (heads * (d->output_gate ? 3 : 2) + others) };
+	struct work work = { .weights = d->hidden * (heads * (d->output_gate ? 2 : 1) + values + others) };
 
+	if (d->latent.kv_rank)
+		work.weights = latent_weights(d);
 	work.products = work.weights;
-	work.values = 3.0 * d->hidden + heads;
-	work.mixing = 2 * heads * seen;
+	work.values = 3.0 * d->hidden + values + d->latent.query_rank + d->latent.kv_rank;
+	work.mixing = (heads + values) * seen;
 	return work;
 }
 

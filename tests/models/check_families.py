@@ -37,6 +37,10 @@ WIDE = {**BASE, "hidden_size": 96, "num_attention_heads": 3, "num_key_value_head
 LONG = {**WIDE, "head_dim": 64, "max_position_embeddings": 512}
 VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
           "image_size": 28, "patch_size": 14, "head_dim": 8}
+DEEP = {**WIDE, "num_key_value_heads": 3, "n_routed_experts": 12, "num_experts_per_tok": 4, "n_group": 3, "topk_group": 2,
+        "moe_intermediate_size": 64, "q_lora_rank": 40, "kv_lora_rank": 48, "qk_rope_head_dim": 16,
+        "qk_nope_head_dim": 32, "v_head_dim": 24, "first_k_dense_replace": 1, "routed_scaling_factor": 2.5}
+del DEEP["head_dim"]
 # Sequences longer than the 64 tokens that transformers processes as one chunk of linear attention.
 HYBRID = {"hidden_size": 60, "num_hidden_layers": 5, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 16,
           "vocab_size": 131, "max_position_embeddings": 256, "rms_norm_eps": 1e-06, "linear_num_key_heads": 2,
@@ -80,8 +84,14 @@ MORE = [
     {"model_type": "gpt_oss", **WIDE, "head_dim": 32, "num_local_experts": 6, "num_experts_per_tok": 2,
      "sliding_window": 9, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "truncate": False,
                                            "original_max_position_embeddings": 32}},
+    {"model_type": "deepseek_v2", **DEEP, "q_lora_rank": None, "topk_method": "group_limited_greedy"},
+    {"model_type": "deepseek_v3", **DEEP, "rope_scaling": {
+        "type": "yarn", "factor": 40, "original_max_position_embeddings": 16, "beta_fast": 32, "beta_slow": 1,
+        "mscale": 1.0, "mscale_all_dim": 1.0}},
+    {"model_type": "glm4_moe_lite", **DEEP},
 ]
-GGUF = {"gpt_oss": "gpt-oss", "llama": "llama", "mixtral": "mixtral", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
+GGUF = {"gpt_oss": "gpt-oss", "llama": "llama", "mixtral": "mixtral", "qwen2": "qwen2", "qwen3": "qwen3",
+        "qwen3_moe": "qwen3moe",
         "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "qwen3_next": "qwen3next", "glm4_moe": "glm4moe"}
 
 

@@ -34,6 +34,9 @@ SHARED = {"num_experts": 5, "num_experts_per_tok": 3, "moe_intermediate_size": 9
 GLM = {**BASE, "head_dim": 12, "num_hidden_layers": 2, "n_routed_experts": 8, "num_experts_per_tok": 3,
        "moe_intermediate_size": 9}
 OSS = {"model_type": "gpt_oss", **ODD, "num_local_experts": 5, "sliding_window": 7}
+LATENT = {**GLM, "num_attention_heads": 3, "num_key_value_heads": 3, "q_lora_rank": 7, "kv_lora_rank": 10,
+          "qk_rope_head_dim": 6, "qk_nope_head_dim": 4, "v_head_dim": 9}
+del LATENT["head_dim"]
 CASES = [
     {"model_type": "llama", **BASE},
     {"model_type": "llama", **BASE, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
@@ -93,6 +96,15 @@ CASES = [
     {**OSS, "num_experts_per_tok": 3, "attention_bias": False, "swiglu_alpha": 1.2, "swiglu_limit": 0.4,
      "layer_types": ["full_attention", "sliding_attention"],
      "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0}},
+    {"model_type": "deepseek_v2", **LATENT, "q_lora_rank": None, "attention_bias": True, "first_k_dense_replace": 1},
+    {"model_type": "deepseek_v2", **LATENT, "topk_method": "group_limited_greedy", "n_group": 4, "topk_group": 2,
+     "routed_scaling_factor": 4.0, "first_k_dense_replace": 1, "rope_scaling": {
+         **YARN, "mscale": 0.707, "mscale_all_dim": 0.707}},
+    {"model_type": "deepseek_v3", **LATENT, "n_group": 4, "topk_group": 2, "first_k_dense_replace": 1,
+     "rope_scaling": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}},
+    {"model_type": "deepseek_v3", **LATENT, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 0,
+     "rope_interleave": False, "attention_bias": True, "rope_scaling": {**YARN, "mscale": 1.0, "mscale_all_dim": 0.5}},
+    {"model_type": "glm4_moe_lite", **LATENT, "mlp_layer_types": ["sparse", "dense"]},
 ]
 
 

@@ -356,6 +356,70 @@ static const struct forward_case {
 		  { 0.6105357f, -0.9826775f, -0.02774409f, 0.7329769f, -0.7619541f, -0.9415812f, -0.5804861f,
 		    -0.6904357f, -0.1718181f, -1.87037f, -1.712327f, 0.1048212f, -3.48039f },
 	  } },
+	{ "{\"model_type\": \"deepseek_v2\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_he"
+	  "ads\": 3, \"num_key_value_heads\": 3, \"intermediate_size\": 22, \"vocab_size\": 13, \"max_positio"
+	  "n_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"n_routed_experts\": 8, \"num_experts_per_tok\": 3,"
+	  " \"moe_intermediate_size\": 9, \"q_lora_rank\": null, \"kv_lora_rank\": 10, \"qk_rope_head_dim\": "
+	  "6, \"qk_nope_head_dim\": 4, \"v_head_dim\": 9, \"attention_bias\": true, \"first_k_dense_replace\""
+	  ": 1}",
+	  {
+		  { 1.7109f, 0.6974721f, -1.539316f, -1.679623f, -0.851716f, -0.0824762f, -1.906368f, -0.125036f,
+		    0.6993527f, -1.266104f, -0.1596739f, 0.698841f, -1.523849f },
+		  { -2.754065f, -0.7973494f, 1.137342f, 2.270307f, -0.8087061f, 2.334749f, -1.174608f, 3.429034f,
+		    2.426297f, -0.1600283f, 1.064555f, -1.498212f, -0.6164373f },
+	  } },
+	{ "{\"model_type\": \"deepseek_v2\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_he"
+	  "ads\": 3, \"num_key_value_heads\": 3, \"intermediate_size\": 22, \"vocab_size\": 13, \"max_positio"
+	  "n_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"n_routed_experts\": 8, \"num_experts_per_tok\": 3,"
+	  " \"moe_intermediate_size\": 9, \"q_lora_rank\": 7, \"kv_lora_rank\": 10, \"qk_rope_head_dim\": 6, "
+	  "\"qk_nope_head_dim\": 4, \"v_head_dim\": 9, \"topk_method\": \"group_limited_greedy\", \"n_group\": "
+	  "4, \"topk_group\": 2, \"routed_scaling_factor\": 4.0, \"first_k_dense_replace\": 1, \"rope_scalin"
+	  "g\": {\"rope_type\": \"yarn\", \"rope_theta\": 10000.0, \"factor\": 4.0, \"original_max_position_emb"
+	  "eddings\": 8, \"mscale\": 0.707, \"mscale_all_dim\": 0.707}}",
+	  {
+		  { 1.661372f, 0.393892f, -0.3075639f, -0.4162731f, -0.8562725f, 1.129775f, -2.619135f, 0.7203664f,
+		    0.8233302f, 0.1070443f, 0.5032452f, 0.342313f, -1.482778f },
+		  { 1.569708f, 0.2451365f, -1.640015f, -0.8445042f, -0.7365237f, 0.404767f, -1.922118f, 0.6463662f,
+		    1.653416f, -2.644208f, -0.732024f, -0.6929601f, -1.524088f },
+	  } },
+	{ "{\"model_type\": \"deepseek_v3\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_he"
+	  "ads\": 3, \"num_key_value_heads\": 3, \"intermediate_size\": 22, \"vocab_size\": 13, \"max_positio"
+	  "n_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"n_routed_experts\": 8, \"num_experts_per_tok\": 3,"
+	  " \"moe_intermediate_size\": 9, \"q_lora_rank\": 7, \"kv_lora_rank\": 10, \"qk_rope_head_dim\": 6, "
+	  "\"qk_nope_head_dim\": 4, \"v_head_dim\": 9, \"n_group\": 4, \"topk_group\": 2, \"first_k_dense_repl"
+	  "ace\": 1, \"rope_scaling\": {\"rope_type\": \"yarn\", \"rope_theta\": 10000.0, \"factor\": 4.0, \"orig"
+	  "inal_max_position_embeddings\": 8, \"mscale\": 1.0, \"mscale_all_dim\": 1.0}}",
+	  {
+		  { 2.370874f, -0.1231151f, -0.8563401f, -0.6609759f, -0.9157019f, 1.645299f, -1.325648f, 0.4445945f,
+		    0.539767f, -1.020891f, 0.8025552f, 0.5393321f, -0.4972354f },
+		  { 2.517644f, -0.05992037f, -0.918798f, -0.7345634f, -0.6101484f, 0.9538553f, -2.233412f, 0.6680616f,
+		    1.282296f, -2.625593f, -0.4390945f, -0.1039749f, -1.663045f },
+	  } },
+	{ "{\"model_type\": \"deepseek_v3\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_he"
+	  "ads\": 3, \"num_key_value_heads\": 3, \"intermediate_size\": 22, \"vocab_size\": 13, \"max_positio"
+	  "n_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"n_routed_experts\": 8, \"num_experts_per_tok\": 3,"
+	  " \"moe_intermediate_size\": 9, \"q_lora_rank\": 7, \"kv_lora_rank\": 10, \"qk_rope_head_dim\": 6, "
+	  "\"qk_nope_head_dim\": 4, \"v_head_dim\": 9, \"n_group\": 1, \"topk_group\": 1, \"first_k_dense_repl"
+	  "ace\": 0, \"rope_interleave\": false, \"attention_bias\": true, \"rope_scaling\": {\"rope_type\": \""
+	  "yarn\", \"rope_theta\": 10000.0, \"factor\": 4.0, \"original_max_position_embeddings\": 8, \"mscal"
+	  "e\": 1.0, \"mscale_all_dim\": 0.5}}",
+	  {
+		  { -3.322459f, 2.21572f, -0.8256347f, 0.5546011f, 0.4372039f, -1.812595f, 0.2765586f, -2.881187f,
+		    1.417388f, 2.000938f, -1.202076f, -0.9265807f, -0.04501679f },
+		  { -3.490074f, 1.838027f, -0.8309103f, -0.3771625f, -0.2173545f, -2.715779f, 0.08858779f, -2.805752f,
+		    1.192697f, 3.221781f, -0.9508387f, -1.145548f, 0.6269188f },
+	  } },
+	{ "{\"model_type\": \"glm4_moe_lite\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_"
+	  "heads\": 3, \"num_key_value_heads\": 3, \"intermediate_size\": 22, \"vocab_size\": 13, \"max_posit"
+	  "ion_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"n_routed_experts\": 8, \"num_experts_per_tok\": "
+	  "3, \"moe_intermediate_size\": 9, \"q_lora_rank\": 7, \"kv_lora_rank\": 10, \"qk_rope_head_dim\": 6"
+	  ", \"qk_nope_head_dim\": 4, \"v_head_dim\": 9, \"mlp_layer_types\": [\"sparse\", \"dense\"]}",
+	  {
+		  { -4.087238f, 1.632422f, -0.3679264f, 1.770724f, 0.9977064f, -0.4638081f, 0.3615445f, -2.394919f,
+		    1.733289f, 0.8006305f, -0.9617907f, -1.327878f, 0.1937607f },
+		  { -3.865788f, 1.738275f, -1.063823f, 0.6945865f, 0.01880596f, -2.168795f, -0.3790587f, -2.959433f,
+		    1.369909f, 3.498207f, -0.442888f, -0.7426917f, -0.1372648f },
+	  } },
 };
 
 #endif
