@@ -23,7 +23,8 @@
 #endif
 
 #define MAX_PARTS 4 /* registers of 16 entries of a table, maximum */
-#define PREFETCH_AHEAD 4096
+#define PREFETCH_AHEAD 2048
+#define GROUPS_AHEAD 1024
 
 /* ---- indices ----------------------------------------------------------------------------------- */
 
@@ -305,6 +306,8 @@ INLINE void begin_row(enum xfp_matvec_mode mode, unsigned k, unsigned tile, cons
 	row->step = mode == XFP_MATVEC_V2C ? xfp_tables_head(w->tables)->word_step * xfp_row_scale(w->row[r]) : 1;
 	row->fit = mode != XFP_MATVEC_V2 ||
 		   make_table(k, (const uint8_t *)w->code + (r << (k + 1)), &row->table, &row->step);
+	for (size_t i = 0; mode != XFP_MATVEC_V2 && i < w->row_groups; i += 64)
+		_mm_prefetch((const char *)row->byte + i + GROUPS_AHEAD, _MM_HINT_T0);
 	UNROLL
 	for (unsigned m = 0; m < tile; m++)
 		row->all[m] = _mm256_setzero_ps();
