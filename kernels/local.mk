@@ -140,6 +140,8 @@ runtime_libmultiply_la_SOURCES += \
 	kernels/multiply/matvec_bytes.h \
 	kernels/multiply/matvec_lookup.h \
 	kernels/multiply/matvec_numbers.h \
+	kernels/multiply/matvec_outlier_lanes.h \
+	kernels/multiply/matvec_outliers.h \
 	kernels/multiply/matvec_plain.c \
 	kernels/multiply/matvec_prepare.c \
 	kernels/multiply/matvec_rows.h \

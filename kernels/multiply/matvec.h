@@ -153,6 +153,7 @@ bool xfp_matvec_integers(struct xfp_matvec_x *x);
 #ifdef XFP_AARCH64
 extern const struct xfp_matvec_set xfp_matvec_neon, xfp_matvec_dotprod;
 xfp_matvec_decode_fn xfp_matvec_decode_neon;
+xfp_matvec_outliers_fn xfp_matvec_outliers_neon;
 bool xfp_matvec_integers_dotprod(struct xfp_matvec_x *x);
 #endif
 

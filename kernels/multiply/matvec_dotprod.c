@@ -58,9 +58,9 @@ INLINE uint8x16_t slot(unsigned k, const uint8x16_t *w, unsigned i)
 {
 	switch (k) {
 	case 2:
-		return i == 0   ? bits(w[0], 15)
-		       : i == 1 ? bits(vshrq_n_u8(w[0], 2), 15)
-				: vshrq_n_u8(w[0], i == 2 ? 4 : 6);
+		if (i < 2)
+			return bits(i ? vshrq_n_u8(w[0], 2) : w[0], 15);
+		return i == 2 ? vshrq_n_u8(w[0], 4) : vshrq_n_u8(w[0], 6);
 	case 3:
 		if (i < 6)
 			return bits(i % 2 ? vshrq_n_u8(w[i / 2], 3) : w[i / 2], 15);
@@ -427,4 +427,5 @@ static void multiply_rows(ARGUMENTS)
 		xfp_matvec_neon.rows(PASSED);
 }
 
-const struct xfp_matvec_set xfp_matvec_dotprod = { multiply_rows, xfp_matvec_outliers, xfp_matvec_integers_dotprod };
+const struct xfp_matvec_set xfp_matvec_dotprod = { multiply_rows, xfp_matvec_outliers_neon,
+						   xfp_matvec_integers_dotprod };

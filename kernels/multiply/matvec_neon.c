@@ -5,6 +5,13 @@
 #endif
 #include "kernels/multiply/matvec_table_neon.h"
 
+#include "kernels/multiply/matvec_outlier_lanes.h"
 #include "kernels/multiply/matvec_rows.h"
 
-const struct xfp_matvec_set xfp_matvec_neon = { multiply_rows, xfp_matvec_outliers, NULL };
+bool xfp_matvec_outliers_neon(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows,
+			      float *y, size_t stride)
+{
+	return add_outliers(w, x, first, rows, y, stride);
+}
+
+const struct xfp_matvec_set xfp_matvec_neon = { multiply_rows, xfp_matvec_outliers_neon, NULL };

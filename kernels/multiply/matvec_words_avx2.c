@@ -421,4 +421,4 @@ static void multiply_rows(ARGUMENTS)
 		xfp_matvec_floats_avx2(PASSED);
 }
 
-const struct xfp_matvec_set xfp_matvec_avx2 = { multiply_rows, xfp_matvec_outliers, xfp_matvec_integers_avx2 };
+const struct xfp_matvec_set xfp_matvec_avx2 = { multiply_rows, xfp_matvec_outliers_avx2, xfp_matvec_integers_avx2 };

@@ -17,5 +17,6 @@ bool xfp_matvec_integers_avx2(struct xfp_matvec_x *x);
 
 /* Multiply in f32. */
 xfp_matvec_fn xfp_matvec_floats_avx2;
+xfp_matvec_outliers_fn xfp_matvec_outliers_avx2;
 
 #endif
