@@ -12,6 +12,7 @@
 
 #define ROUND_PRODUCTS 256     /* minimum per round */
 #define ROUND_BYTES (64 << 20) /* of prepared vectors per round, unless the minimum or one y needs more */
+#define TOGETHER 64            /* products in rounds of several linears; fewer than the minimum */
 
 static enum xfp_status check_vectors(const struct xfp_linear *linear, const char *what, const void *data,
 				     enum xfp_float type, size_t count, size_t stride, uint64_t elements,
@@ -53,19 +54,13 @@ static enum xfp_status check_call(const struct xfp_multiplication *call, size_t 
 	return XFP_OK;
 }
 
-/* Return the products of a round whose vectors fit into its memory. */
-static size_t max_products(const struct xfp_linear *linear)
-{
-	size_t some = ROUND_BYTES / ((linear->slice.cols + 1024) * 12);
-
-	return some > ROUND_PRODUCTS ? some : ROUND_PRODUCTS;
-}
-
 /* Return the products of the next round: enough for a round, plus all others with the y of the last one. */
 static size_t round_products(const struct xfp_linear *linear, const struct xfp_product *products, size_t count)
 {
-	size_t max = max_products(linear), end = count < max ? count : max;
+	size_t some = ROUND_BYTES / ((linear->slice.cols + 1024) * 12), end;
 
+	some = some > ROUND_PRODUCTS ? some : ROUND_PRODUCTS;
+	end = count < some ? count : some;
 	while (end < count && products[end].y == products[end - 1].y)
 		end++;
 	return end;
@@ -83,14 +78,14 @@ static enum xfp_status run_rounds(const struct xfp_multiplication *call, const s
 	return status;
 }
 
-/* Multiply all linears in the same rounds, or one after the other if their vectors could exceed a round's memory. */
+/* Multiply all linears in one round, or one after the other if threads have work enough, to save memory for vectors. */
 static enum xfp_status run_linears(const struct xfp_multiplication *call, const struct xfp_product *products,
 				   size_t count)
 {
 	enum xfp_status status = XFP_OK;
 
-	if (count <= max_products(call->linears[0]) / call->linear_count)
-		return run_rounds(call, products, count);
+	if (count * call->linear_count <= TOGETHER)
+		return xfp_round_run(call, products, count);
 	for (size_t i = 0; !status && i < call->linear_count; i++) {
 		struct xfp_multiplication one = *call;
 

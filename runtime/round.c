@@ -101,6 +101,15 @@ static const float *factors_of(const struct batch *batch)
 	return batch->linear->down ? batch->linear->down + batch->w.first_column : NULL;
 }
 
+/* The weights of other matrices have replaced the factors in the caches since they were last used. */
+static void prefetch_factors(const struct batch *batch)
+{
+	const float *factors = factors_of(batch);
+
+	for (size_t c = 0; factors && c < batch->w.cols; c += 16)
+		__builtin_prefetch(factors + c);
+}
+
 /* Return the columns before the slice that the batch's matrix has. */
 static size_t columns_before(const struct batch *batch)
 {
@@ -137,6 +146,7 @@ static void find_vectors(struct round *round, struct batch *batch)
 		}
 	batch->vectors = round->vectors_count++;
 	round->vectors[batch->vectors].batch = batch;
+	prefetch_factors(batch);
 }
 
 static void add_batch(struct round *round, uint32_t expert, size_t first, size_t count, bool decoded)
@@ -173,6 +183,20 @@ static void make_batches(struct round *round)
 
 /* ---- vectors ----------------------------------------------------------------------------------- */
 
+/* Return the address of the batch's vectors, if they are at equal distances and need no zeros around them. */
+static const uint8_t *in_place(const struct round *round, const struct batch *batch)
+{
+	const struct xfp_input *x = round->call->x;
+	size_t first = vector_of(round, batch, 0);
+
+	for (unsigned m = 1; m < batch->count; m++)
+		if (vector_of(round, batch, m) != first + m)
+			return NULL;
+	return batch->w.cols == batch->linear->slice.cols
+		       ? (const uint8_t *)x->data + first * x->stride * xfp_float_bytes(x->type)
+		       : NULL;
+}
+
 /* Copy the batch's vectors one after the other, with zeros for columns outside the slice. */
 static const void *gather(const struct round *round, const struct batch *batch, uint8_t *to)
 {
@@ -194,9 +218,11 @@ static void prepare(void *context, unsigned thread, size_t number)
 	struct vectors *vectors = &round->vectors[number];
 	const struct batch *batch = vectors->batch;
 	uint8_t *own = xfp_team_own(round->call->team, thread);
+	const void *x = in_place(round, batch);
+	size_t stride = x ? round->call->x->stride : batch->w.cols;
 
 	xfp_matvec_x_init(&vectors->x, layout_of(batch), batch->w.cols, batch->count, (int)round->call->x->type,
-			  gather(round, batch, own + round->gathered_at), batch->w.cols, factors_of(batch),
+			  x ? x : gather(round, batch, own + round->gathered_at), stride, factors_of(batch),
 			  vectors->buffer);
 }
 

@@ -77,7 +77,7 @@ struct xfp_matvec_x {
 	unsigned count, tile; /* number of vectors, and of those that kernels take at once: 1, 2, 4 or 8 */
 	size_t vectors;       /* 16-column vectors per activation vector, zero-padded to whole chunks */
 	float *natural;       /* [count][cols], balanced */
-	float *lanes;         /* [vectors][tile][16] */
+	float *lanes;         /* [vectors][tile][16]; may be `natural` */
 
 	/* The set in use, which they were prepared for. If it has integers and all activations are finite, `bytes_fit`
 	 * is true. VBMI, one or two vectors: 64 columns as int16, [vectors / 4][tile][2][64], first the high bytes,

@@ -53,22 +53,37 @@ size_t xfp_matvec_x_bytes(unsigned k, size_t cols, unsigned count)
 	       3 * groups_of(k, cols) * tile * sizeof(float);
 }
 
+/* Whether lane order is natural order: one vector, all of whose chunks have sixteen lanes. */
+static bool lanes_are_natural(const struct xfp_matvec_x *x)
+{
+	return x->tile == 1 && x->vectors * 16 == x->cols;
+}
+
 /* Convert a vector from natural order to lane order. */
 static void spread(const struct xfp_matvec_x *x, unsigned m, const float *from)
 {
-	size_t chunk = x->k ? xfp_chunk_columns(x->k) : 16, vector = 0;
+	size_t chunk = x->k ? xfp_chunk_columns(x->k) : 16, vector = 0, left = x->cols;
 
-	for (size_t left = x->cols; left; vector += chunk / 16) {
-		size_t lanes = x->k ? xfp_chunk_lanes(x->k, left) : 16, count = left < chunk ? left : chunk;
+	for (; left >= chunk; left -= chunk)
+		for (size_t end = vector + chunk / 16; vector < end; vector++, from += 16)
+			memcpy(x->lanes + (vector * x->tile + m) * 16, from, 16 * sizeof *from);
+	for (size_t v = 0, lanes = x->k ? xfp_chunk_lanes(x->k, left) : 16; v < chunk / 16 && left; v++) {
+		size_t at = v * lanes, here = at >= left ? 0 : left - at < lanes ? left - at : lanes;
 
-		for (size_t v = 0; v < chunk / 16; v++) {
-			size_t at = v * lanes, here = at >= count ? 0 : count - at < lanes ? count - at : lanes;
-
-			memcpy(x->lanes + ((vector + v) * x->tile + m) * 16, from + at, here * sizeof *from);
-		}
-		from += count;
-		left -= count;
+		memcpy(x->lanes + ((vector + v) * x->tile + m) * 16, from + at, here * sizeof *from);
 	}
+}
+
+/* x *= down */
+static void balance(float *restrict x, const float *restrict down, size_t cols)
+{
+	size_t c = 0;
+
+	for (; c + 16 <= cols; c += 16)
+		for (size_t i = 0; i < 16; i++)
+			x[c + i] *= down[c + i];
+	for (; c < cols; c++)
+		x[c] *= down[c];
 }
 
 void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned count, int dtype, const void *source,
@@ -98,14 +113,18 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 	x->group_offset = x->group_step + x->groups * x->tile;
 	x->group_sum = x->group_offset + x->groups * x->tile;
 	memset(at, 0, 3 * x->groups * x->tile * sizeof(float));
-	memset(x->lanes, 0, lane_bytes);
+	if (lanes_are_natural(x))
+		x->lanes = x->natural;
+	else
+		memset(x->lanes, 0, lane_bytes);
 	for (unsigned m = 0; m < count; m++) {
 		float *natural = x->natural + m * cols;
 
 		xfp_to_float(dtype, (const uint8_t *)source + m * stride * size, cols, natural);
-		for (size_t c = 0; down && c < cols; c++)
-			natural[c] *= down[c];
-		spread(x, m, natural);
+		if (down)
+			balance(natural, down, cols);
+		if (x->lanes != x->natural)
+			spread(x, m, natural);
 	}
 	x->bytes_fit = k && x->set->integers && x->set->integers(x);
 }

@@ -26,44 +26,50 @@ struct attention_task {
 	const struct xfp_kv_cache_layer *cache; /* NULL: no cache */
 };
 
-/* Project by q_proj, k_proj or v_proj. In a fused tensor, the projection starts at row `before`. */
-static enum xfp_status project(const struct xfp_forward *forward, uint32_t layer, char which, size_t before,
-			       size_t rows, const float *x, float *y, struct xfp_error *err)
+/* A projection by q_proj, k_proj or v_proj. */
+struct projection {
+	char tensor[XFP_TENSOR_NAME], bias[XFP_TENSOR_NAME];
+	struct xfp_view part;
+};
+
+/* In a fused tensor, the projection starts at row `before`. */
+static struct xfp_linear_map describe(const struct xfp_forward *forward, uint32_t layer, char which, size_t before,
+				      size_t rows, struct projection *p)
 {
 	const struct xfp_description *d = forward->description;
-	char name[32], tensor[XFP_TENSOR_NAME], bias[XFP_TENSOR_NAME];
-	struct xfp_view part = {
+	char name[32];
+
+	p->part = (struct xfp_view){
 		.base = before * d->hidden, .rows = rows, .cols = d->hidden, .row_stride = d->hidden, .col_stride = 1
 	};
-	struct xfp_linear_map map = { .input = XFP_INPUT_ATTENTION,
-				      .tensor = tensor,
-				      .bias = d->qkv_bias ? bias : NULL,
-				      .part = d->fused ? &part : NULL,
-				      .rows = rows,
-				      .cols = d->hidden };
-
 	snprintf(name, sizeof name, "self_attn.%c_proj.bias", which);
-	xfp_layer_tensor(bias, forward->names, layer, name);
+	xfp_layer_tensor(p->bias, forward->names, layer, name);
 	snprintf(name, sizeof name, "self_attn.%c_proj.weight", which);
-	xfp_layer_tensor(tensor, forward->names, layer, d->fused ? "self_attn.qkv_proj.weight" : name);
-	return xfp_forward_map(forward, &map, x, forward->tokens, y, err);
+	xfp_layer_tensor(p->tensor, forward->names, layer, d->fused ? "self_attn.qkv_proj.weight" : name);
+	return (struct xfp_linear_map){ .input = XFP_INPUT_ATTENTION,
+					.tensor = p->tensor,
+					.bias = d->qkv_bias ? p->bias : NULL,
+					.part = d->fused ? &p->part : NULL,
+					.rows = rows,
+					.cols = d->hidden };
 }
 
 /* Queries, keys and values. */
-static enum xfp_status project_all(const struct attention_task *task, uint32_t layer, const float *x,
-				   struct xfp_error *err)
+static enum xfp_status project(const struct attention_task *task, uint32_t layer, const float *x, struct xfp_error *err)
 {
 	const struct xfp_forward *forward = task->forward;
 	const struct xfp_description *d = forward->description;
 	size_t rows = (size_t)d->heads * d->head_dim, kv_rows = (size_t)d->kv_heads * d->head_dim;
-	enum xfp_status status;
+	float *const outputs[] = { task->queries, task->keys, task->values };
+	struct projection p[3];
+	struct xfp_linear_map maps[3];
 
 	if (d->latent.kv_rank)
 		return xfp_forward_latent(forward, layer, x, task->queries, task->keys, task->values, err);
-	if ((status = project(forward, layer, 'q', 0, d->output_gate ? 2 * rows : rows, x, task->queries, err)) ||
-	    (status = project(forward, layer, 'k', rows, kv_rows, x, task->keys, err)))
-		return status;
-	return project(forward, layer, 'v', rows + kv_rows, kv_rows, x, task->values, err);
+	maps[0] = describe(forward, layer, 'q', 0, d->output_gate ? 2 * rows : rows, &p[0]);
+	maps[1] = describe(forward, layer, 'k', rows, kv_rows, &p[1]);
+	maps[2] = describe(forward, layer, 'v', rows + kv_rows, kv_rows, &p[2]);
+	return xfp_forward_maps(forward, maps, outputs, 3, x, forward->tokens, err);
 }
 
 /* Normalize and rotate the heads of one token. */
@@ -246,43 +252,64 @@ static size_t find_run(const struct attention_task *task, bool value, const stru
 	return count < capacity ? count : capacity;
 }
 
-/* The same as attend; the thread's memory holds the scores of one query. */
+/* Query heads that share a head of keys and values are multiplied together, some at a time. */
+static size_t query_groups(const struct xfp_description *d)
+{
+	return (d->heads / d->kv_heads + XFP_QUERIES - 1) / XFP_QUERIES;
+}
+
+/* The scores of a query, and the sink, are padded for softmax. */
+static size_t score_stride(size_t seen)
+{
+	return seen / XFP_LANES * XFP_LANES + XFP_LANES;
+}
+
+static float scaled_softmax(const struct attention_task *task, size_t head, float *score, size_t count)
+{
+	const struct xfp_description *d = task->forward->description;
+
+	for (size_t j = 0; j < count; j++) {
+		score[j] *= (float)d->score_scale;
+		if (d->score_cap > 0)
+			score[j] = (float)(d->score_cap * xfp_tanh(score[j] / d->score_cap));
+	}
+	if (task->sinks)
+		score[count++] = task->sinks[head];
+	return xfp_lane_set()->softmax(score, count);
+}
+
+/* The same as attend, for some query heads; the thread's memory holds the scores of one query of each. */
 static void attend_fast(void *context, unsigned thread, size_t item)
 {
 	const struct attention_task *task = context;
 	const struct xfp_description *d = task->forward->description;
 	const struct xfp_lane_set *set = xfp_lane_set();
-	const struct xfp_segment *segment = &task->forward->segments[item / d->heads];
-	size_t size = d->head_dim, row = d->heads * size, head = item % d->heads;
-	size_t value_size = d->value_dim, value_row = d->heads * value_size;
-	size_t kv_head = head / (d->heads / d->kv_heads), stride;
+	size_t groups = query_groups(d), shared = d->heads / d->kv_heads, kv_head = item / groups % d->kv_heads;
+	const struct xfp_segment *segment = &task->forward->segments[item / groups / d->kv_heads];
+	size_t begin = item % groups * XFP_QUERIES, head = kv_head * shared + begin, stride;
+	size_t queries = shared - begin < XFP_QUERIES ? shared - begin : XFP_QUERIES;
+	size_t size = d->head_dim, row = d->heads * size, value_size = d->value_dim, value_row = d->heads * value_size;
+	size_t padded = score_stride(positions_seen(task, segment));
 	const float *query = task->queries + segment->first * row + head * size, *from;
 	float *mixed = task->mixed + segment->first * value_row + head * value_size;
-	float *score = xfp_team_own(task->forward->team, thread);
+	float *score = xfp_team_own(task->forward->team, thread), sum[XFP_QUERIES];
 
 	for (size_t t = 0; t < segment->count; t++, query += row, mixed += value_row) {
 		size_t last = segment->position + t, first = first_seen(task, last), count = last + 1 - first;
-		float sum;
 
 		for (size_t j = first, some; j <= last; j += some) {
 			some = find_run(task, false, segment, kv_head, j, last, &from, &stride);
-			set->scores(query, from, stride, some, size, score + j - first);
+			set->scores(query, queries, from, stride, some, size, score + j - first, padded);
 		}
-		for (size_t j = 0; j < count; j++) {
-			score[j] *= (float)d->score_scale;
-			if (d->score_cap > 0)
-				score[j] = (float)(d->score_cap * xfp_tanh(score[j] / d->score_cap));
-		}
-		if (task->sinks)
-			score[count] = task->sinks[head];
-		sum = set->softmax(score, count + (task->sinks ? 1 : 0));
-		memset(mixed, 0, value_size * sizeof *mixed);
+		for (size_t q = 0; q < queries; q++)
+			sum[q] = scaled_softmax(task, head + q, score + q * padded, count);
+		memset(mixed, 0, queries * value_size * sizeof *mixed);
 		for (size_t j = first, some; j <= last; j += some) {
 			some = find_run(task, true, segment, kv_head, j, last, &from, &stride);
-			set->mix(score + j - first, from, stride, some, value_size, mixed);
+			set->mix(score + j - first, padded, queries, from, stride, some, value_size, mixed);
 		}
-		for (size_t i = 0; i < value_size; i++)
-			mixed[i] /= sum;
+		for (size_t i = 0; i < queries * value_size; i++)
+			mixed[i] /= sum[i / value_size];
 	}
 }
 
@@ -290,14 +317,14 @@ static enum xfp_status run(const struct attention_task *task, struct xfp_error *
 {
 	const struct xfp_forward *forward = task->forward;
 	const struct xfp_description *d = forward->description;
-	size_t own = 0;
+	size_t kv_items = forward->segment_count * d->kv_heads, own = 0;
 	bool fast = forward->arithmetic == XFP_FAST;
 	void *context = (void *)(uintptr_t)task;
 	enum xfp_status status;
 
 	for (size_t s = 0; s < forward->segment_count; s++) {
 		size_t seen = positions_seen(task, &forward->segments[s]);
-		size_t bytes = fast ? (seen + XFP_LANES) * sizeof(float)
+		size_t bytes = fast ? XFP_QUERIES * score_stride(seen) * sizeof(float)
 				    : (seen + d->value_dim) * sizeof(double) + seen * d->head_dim * sizeof(float);
 
 		own = bytes > own ? bytes : own;
@@ -305,9 +332,12 @@ static enum xfp_status run(const struct attention_task *task, struct xfp_error *
 	if ((status = xfp_team_enter(forward->team, 0, own, err)))
 		return status;
 	xfp_team_run(forward->team, forward->segment_count, rotate_segment, context);
-	xfp_team_run(forward->team, forward->segment_count * d->heads, fast ? attend_fast : attend, context);
+	if (fast)
+		xfp_team_run(forward->team, kv_items * query_groups(d), attend_fast, context);
+	else
+		xfp_team_run(forward->team, forward->segment_count * d->heads, attend, context);
 	if (task->cache)
-		xfp_team_run(forward->team, forward->segment_count * d->kv_heads, store, context);
+		xfp_team_run(forward->team, kv_items, store, context);
 	xfp_team_leave(forward->team);
 	return XFP_OK;
 }
@@ -374,7 +404,7 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 		status = xfp_forward_vector(forward, tensor, d->heads, norms + norm + kv_norm, err);
 		task.sinks = norms + norm + kv_norm;
 	}
-	if (status || (status = project_all(&task, layer, x, err)))
+	if (status || (status = project(&task, layer, x, err)))
 		goto done;
 	if (d->output_gate)
 		split_gates(&task, gates);

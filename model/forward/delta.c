@@ -258,16 +258,24 @@ done:
 
 static enum xfp_status project_all(const struct delta_task *task, uint32_t layer, const float *x, struct xfp_error *err)
 {
-	size_t heads = task->delta->value_heads;
-	enum xfp_status status;
+	static const char *const names[] = { "linear_attn.in_proj_qkv.weight", "linear_attn.in_proj_z.weight",
+					     "linear_attn.in_proj_b.weight", "linear_attn.in_proj_a.weight" };
+	const struct xfp_forward *forward = task->forward;
+	size_t heads = task->delta->value_heads, rows[] = { task->channels, task->values, heads, heads };
+	float *const outputs[] = { task->mixed, task->gates, task->beta, task->decay };
+	char tensors[4][XFP_TENSOR_NAME];
+	struct xfp_linear_map maps[4];
 
 	if (task->delta->by_heads)
 		return project_by_heads(task, layer, x, err);
-	if ((status = project(task, layer, "linear_attn.in_proj_qkv.weight", task->channels, x, task->mixed, err)) ||
-	    (status = project(task, layer, "linear_attn.in_proj_z.weight", task->values, x, task->gates, err)) ||
-	    (status = project(task, layer, "linear_attn.in_proj_b.weight", heads, x, task->beta, err)))
-		return status;
-	return project(task, layer, "linear_attn.in_proj_a.weight", heads, x, task->decay, err);
+	for (size_t i = 0; i < 4; i++) {
+		xfp_layer_tensor(tensors[i], forward->names, layer, names[i]);
+		maps[i] = (struct xfp_linear_map){ .input = XFP_INPUT_ATTENTION,
+						   .tensor = tensors[i],
+						   .rows = rows[i],
+						   .cols = forward->description->hidden };
+	}
+	return xfp_forward_maps(forward, maps, outputs, 4, x, forward->tokens, err);
 }
 
 /* ---- the layer ---------------------------------------------------------------------------------- */

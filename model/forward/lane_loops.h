@@ -3,6 +3,7 @@
  * lane_loops.h - the loops of lane_set.h, on the lanes of the kernels/lanes/ header included before it. The including
  * file defines XFP_LANE_SET, the name of the set.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "model/forward/lane_set.h"
@@ -13,15 +14,21 @@
 /* `count` numbers, sixteen at most, padded with zeros. */
 LANES_INLINE vf load_first(const float *from, size_t count)
 {
-	return vf_from_bits(vi_load_first(from, count < XFP_LANES ? (unsigned)count : XFP_LANES));
+	if (count >= XFP_LANES)
+		return vf_load(from);
+	return vf_from_bits(vi_load_first(from, (unsigned)count));
 }
 
 LANES_INLINE void store_first(float *to, vf a, size_t count)
 {
 	float lanes[XFP_LANES];
 
+	if (count >= XFP_LANES) {
+		vf_store(to, a);
+		return;
+	}
 	vf_store(lanes, a);
-	memcpy(to, lanes, (count < XFP_LANES ? count : XFP_LANES) * sizeof *to);
+	memcpy(to, lanes, count * sizeof *to);
 }
 
 /* Rows of a matrix are lanes. Sums of some vectors are in registers, for some columns at a time. */
@@ -149,20 +156,50 @@ LANES_INLINE vf exponential(vf x)
 	return vf_mul(sum, vf_from_bits(vi_left(vi_add(power, vi_all(127)), 23)));
 }
 
-static void scores(const float *query, const float *keys, size_t stride, size_t count, size_t size, float *score)
+#define EACH_QUERY _Pragma("GCC unroll 4") for (unsigned q = 0; q < queries; q++)
+#define KEYS_AHEAD 16 /* weights have replaced the keys and values of earlier tokens in the caches */
+
+/* Prefetch the vector some vectors after this one. */
+LANES_INLINE void prefetch_vector(const float *vector, size_t stride, size_t size)
+{
+	for (size_t i = 0; i < size; i += XFP_LANES)
+		__builtin_prefetch(vector + KEYS_AHEAD * stride + i);
+}
+
+LANES_INLINE void scores_of(const float *query, unsigned queries, const float *keys, size_t stride, size_t count,
+			    size_t size, float *score, size_t score_stride)
 {
 	size_t whole = size / XFP_LANES * XFP_LANES;
 
 	for (size_t j = 0; j < count; j++, keys += stride) {
-		vf sum = vf_all(0);
+		vf sum[XFP_QUERIES];
 
-		for (size_t i = 0; i < whole; i += XFP_LANES)
-			sum = add_product(sum, vf_load(query + i), vf_load(keys + i));
-		if (whole < size)
-			sum = add_product(sum, load_first(query + whole, size - whole),
-					  load_first(keys + whole, size - whole));
-		score[j] = vf_total(sum);
+		EACH_QUERY sum[q] = vf_all(0);
+		prefetch_vector(keys, stride, size);
+		for (size_t i = 0; i < whole; i += XFP_LANES) {
+			const vf key = vf_load(keys + i);
+
+			EACH_QUERY sum[q] = add_product(sum[q], vf_load(query + q * size + i), key);
+		}
+		if (whole < size) {
+			const vf key = load_first(keys + whole, size - whole);
+
+			EACH_QUERY sum[q] =
+				add_product(sum[q], load_first(query + q * size + whole, size - whole), key);
+		}
+		EACH_QUERY score[q * score_stride + j] = vf_total(sum[q]);
 	}
+}
+
+static void scores(const float *query, size_t queries, const float *keys, size_t stride, size_t count, size_t size,
+		   float *score, size_t score_stride)
+{
+	if (queries == XFP_QUERIES) {
+		scores_of(query, XFP_QUERIES, keys, stride, count, size, score, score_stride);
+		return;
+	}
+	for (; queries; queries--, query += size, score += score_stride)
+		scores_of(query, 1, keys, stride, count, size, score, score_stride);
 }
 
 static float softmax(float *score, size_t count)
@@ -183,29 +220,43 @@ static float softmax(float *score, size_t count)
 	return vf_total(sum);
 }
 
-static void mix(const float *score, const float *values, size_t stride, size_t count, size_t size, float *sum)
+/* Sixteen elements of sums, or the last `left` ones. */
+LANES_INLINE void mix_lanes(const float *score, size_t score_stride, unsigned queries, const float *values,
+			    size_t stride, size_t count, size_t size, size_t left, bool prefetch, float *sum)
+{
+	vf s[XFP_QUERIES];
+
+	EACH_QUERY s[q] = load_first(sum + q * size, left);
+	for (size_t j = 0; j < count; j++, values += stride) {
+		const vf value = load_first(values, left);
+
+		if (prefetch)
+			prefetch_vector(values, stride, size);
+		EACH_QUERY s[q] = add_product(s[q], vf_all(score[q * score_stride + j]), value);
+	}
+	EACH_QUERY store_first(sum + q * size, s[q], left);
+}
+
+LANES_INLINE void mix_of(const float *score, size_t score_stride, unsigned queries, const float *values, size_t stride,
+			 size_t count, size_t size, float *sum)
 {
 	size_t i = 0;
 
-	for (; i + 2 * XFP_LANES <= size; i += 2 * XFP_LANES) {
-		vf a = vf_load(sum + i), b = vf_load(sum + i + XFP_LANES);
-		const float *value = values + i;
+	for (; i + XFP_LANES <= size; i += XFP_LANES)
+		mix_lanes(score, score_stride, queries, values + i, stride, count, size, XFP_LANES, !i, sum + i);
+	if (i < size)
+		mix_lanes(score, score_stride, queries, values + i, stride, count, size, size - i, false, sum + i);
+}
 
-		for (size_t j = 0; j < count; j++, value += stride) {
-			a = add_product(a, vf_all(score[j]), vf_load(value));
-			b = add_product(b, vf_all(score[j]), vf_load(value + XFP_LANES));
-		}
-		vf_store(sum + i, a);
-		vf_store(sum + i + XFP_LANES, b);
+static void mix(const float *score, size_t score_stride, size_t queries, const float *values, size_t stride,
+		size_t count, size_t size, float *sum)
+{
+	if (queries == XFP_QUERIES) {
+		mix_of(score, score_stride, XFP_QUERIES, values, stride, count, size, sum);
+		return;
 	}
-	for (; i < size; i += XFP_LANES) {
-		vf a = load_first(sum + i, size - i);
-		const float *value = values + i;
-
-		for (size_t j = 0; j < count; j++, value += stride)
-			a = add_product(a, vf_all(score[j]), load_first(value, size - i));
-		store_first(sum + i, a, size - i);
-	}
+	for (; queries; queries--, score += score_stride, sum += size)
+		mix_of(score, score_stride, 1, values, stride, count, size, sum);
 }
 
 static void silu(float *gate, const float *up, size_t count)

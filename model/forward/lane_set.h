@@ -10,17 +10,22 @@
 
 #include "kernels/lanes/lanes.h"
 
+#define XFP_QUERIES 4 /* queries that are multiplied by the same keys and values at a time */
+
 struct xfp_lane_set {
 	/* xfp_product_rows of product.h: the same bits in any set. */
 	void (*product_rows)(const float *w, size_t rows, size_t cols, const float *panels, size_t count,
 			     double *scratch, float *y, size_t stride);
 
-	/* For XFP_FAST. Vectors have `size` elements, and are `stride` apart. */
-	void (*scores)(const float *query, const float *keys, size_t stride, size_t count, size_t size, float *score);
+	/* For XFP_FAST. Vectors have `size` elements; keys and values are `stride` apart. Queries, up to XFP_QUERIES of
+	 * them, and their sums are consecutive; their scores are score_stride apart. */
+	void (*scores)(const float *query, size_t queries, const float *keys, size_t stride, size_t count, size_t size,
+		       float *score, size_t score_stride);
 	/* score = e^(score - maximum); returns the sum. `score` is padded to a multiple of XFP_LANES. */
 	float (*softmax)(float *score, size_t count);
 	/* sum += score[j] value[j] */
-	void (*mix)(const float *score, const float *values, size_t stride, size_t count, size_t size, float *sum);
+	void (*mix)(const float *score, size_t score_stride, size_t queries, const float *values, size_t stride,
+		    size_t count, size_t size, float *sum);
 	/* gate = silu(gate) up */
 	void (*silu)(float *gate, const float *up, size_t count);
 };

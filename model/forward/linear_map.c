@@ -195,35 +195,54 @@ static enum xfp_status observe(const struct xfp_forward *forward, const struct x
 	return forward->observer->observe(forward->observer->context, &product, err);
 }
 
-enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct xfp_linear_map *map, const float *x,
-				size_t count, float *y, struct xfp_error *err)
+/* Only some rows may be needed, but the matrix is opened with all of them. */
+static struct xfp_view view_of(const struct xfp_forward *forward, const struct xfp_linear_map *map)
 {
-	struct xfp_weight_product product = {
-		.tensor = map->tensor,
-		.view = { .rows = map->first + map->rows, .cols = map->cols, .row_stride = map->cols, .col_stride = 1 },
-		.first = map->first,
-		.rows = map->rows,
-		.x = x,
-		.count = count,
-		.y = y,
-		.stride = map->rows
+	struct xfp_view view = {
+		.rows = map->first + map->rows, .cols = map->cols, .row_stride = map->cols, .col_stride = 1
 	};
-	enum xfp_status status = observe(forward, map, x, count, err);
 	uint64_t shape[XFP_MAX_RANK];
 	uint32_t rank;
 
-	if (status || !count)
-		return status;
-	/* Only some rows may be needed, but the matrix is opened with all of them. */
 	if (map->part)
-		product.view = *map->part;
-	else if (xfp_weights_shape(forward->weights, map->tensor, &rank, shape) && rank == 2)
-		product.view.rows = shape[0];
-	if (forward->arithmetic == XFP_FAST)
-		status = xfp_weights_multiply(forward->weights, forward->team, &product, err);
-	else
-		status = multiply_exactly(forward, map, &product.view, x, count, y, err);
-	if (!status && map->bias)
-		status = add_bias(forward, map, count, y, err);
+		return *map->part;
+	if (xfp_weights_shape(forward->weights, map->tensor, &rank, shape) && rank == 2)
+		view.rows = shape[0];
+	return view;
+}
+
+enum xfp_status xfp_forward_maps(const struct xfp_forward *forward, const struct xfp_linear_map *maps,
+				 float *const *outputs, size_t map_count, const float *x, size_t count,
+				 struct xfp_error *err)
+{
+	struct xfp_weight_product products[XFP_WEIGHT_PRODUCTS];
+	enum xfp_status status = XFP_OK;
+
+	for (size_t i = 0; !status && i < map_count; i++) {
+		const struct xfp_linear_map *map = &maps[i];
+
+		products[i] = (struct xfp_weight_product){ .tensor = map->tensor,
+							   .view = view_of(forward, map),
+							   .first = map->first,
+							   .rows = map->rows,
+							   .x = x,
+							   .count = count,
+							   .y = outputs[i],
+							   .stride = map->rows };
+		status = observe(forward, map, x, count, err);
+		if (!status && count && forward->arithmetic != XFP_FAST)
+			status = multiply_exactly(forward, map, &products[i].view, x, count, outputs[i], err);
+	}
+	if (!status && count && forward->arithmetic == XFP_FAST)
+		status = xfp_weights_multiply(forward->weights, forward->team, products, map_count, err);
+	for (size_t i = 0; !status && count && i < map_count; i++)
+		if (maps[i].bias)
+			status = add_bias(forward, &maps[i], count, outputs[i], err);
 	return status;
+}
+
+enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct xfp_linear_map *map, const float *x,
+				size_t count, float *y, struct xfp_error *err)
+{
+	return xfp_forward_maps(forward, map, &y, 1, x, count, err);
 }

@@ -89,13 +89,14 @@ static uint64_t block_bytes(const struct xfp_forward_batch *batch, uint64_t cols
 	return 2 * larger(XFP_BLOCK_BYTES, xfp_mul_sat(XFP_PRODUCT_ROWS * sizeof(float), cols));
 }
 
-/* Per thread: the scores of a query and, for XFP_REPRODUCIBLE, transposed keys, or the doubles of a product. */
+/* Per thread: the scores of a query, or of some; for XFP_REPRODUCIBLE also transposed keys, or the doubles of a
+ * product. */
 static uint64_t thread_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch)
 {
 	uint64_t scores;
 
 	if (batch->arithmetic == XFP_FAST)
-		return xfp_mul_sat(xfp_add_sat(batch->positions, XFP_LANES), sizeof(float));
+		return xfp_mul_sat(xfp_add_sat(batch->positions, XFP_LANES), XFP_QUERIES * sizeof(float));
 	scores = xfp_add_sat(xfp_mul_sat(xfp_add_sat(batch->positions, d->value_dim), sizeof(double)),
 			     xfp_mul_sat(xfp_mul_sat(batch->positions, d->head_dim), sizeof(float)));
 	return larger(scores, XFP_PRODUCT_SCRATCH * sizeof(double));

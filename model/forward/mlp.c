@@ -141,42 +141,33 @@ static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_t
 			   float *y, struct xfp_error *err)
 {
 	size_t hidden = forward->description->hidden;
-	struct xfp_linear_map gate = { .input = XFP_INPUT_MLP,
-				       .expert = g->expert,
-				       .tensor = g->gate,
-				       .bias = g->biases ? g->gate_bias : NULL,
-				       .rows = g->width,
-				       .cols = hidden };
-	struct xfp_linear_map up = gate, down = gate;
-	float *a = xfp_floats(count, g->width), *b = xfp_floats(count, g->width);
-	enum xfp_status status = a && b ? XFP_OK : xfp_no_memory(err);
 	struct xfp_view views[MATRICES], biases[MATRICES];
+	struct xfp_linear_map wide = { .input = XFP_INPUT_MLP, .expert = g->expert, .rows = g->width, .cols = hidden };
+	struct xfp_linear_map maps[MATRICES] = { wide, wide, wide };
+	float *outputs[] = { xfp_floats(count, g->width), xfp_floats(count, g->width) };
+	enum xfp_status status = outputs[GATE] && outputs[UP] ? XFP_OK : xfp_no_memory(err);
 
-	up.tensor = g->up;
-	up.bias = g->biases ? g->up_bias : NULL;
-	down.input = g->down_input;
-	down.tensor = g->down;
-	down.bias = g->biases ? g->down_bias : NULL;
-	down.rows = hidden;
-	down.cols = g->width;
 	glu_views(g, hidden, views);
 	bias_views(g, hidden, biases);
-	if (g->stacked) {
-		down.part = &views[DOWN];
-		gate.bias_part = &biases[GATE];
-		up.bias_part = &biases[UP];
-		down.bias_part = &biases[DOWN];
-	}
-	if (g->fused) {
-		gate.part = &views[GATE];
-		up.part = &views[UP];
-	}
-	if (!status && !(status = xfp_forward_map(forward, &gate, x, count, a, err)) &&
-	    !(status = xfp_forward_map(forward, &up, x, count, b, err)) &&
-	    !(status = activate_all(forward, a, b, g->width, count, err)))
-		status = xfp_forward_map(forward, &down, a, count, y, err);
-	free(a);
-	free(b);
+	maps[GATE].tensor = g->gate;
+	maps[GATE].bias = g->biases ? g->gate_bias : NULL;
+	maps[GATE].part = g->fused ? &views[GATE] : NULL;
+	maps[UP].tensor = g->up;
+	maps[UP].bias = g->biases ? g->up_bias : NULL;
+	maps[UP].part = g->fused ? &views[UP] : NULL;
+	maps[DOWN].input = g->down_input;
+	maps[DOWN].tensor = g->down;
+	maps[DOWN].bias = g->biases ? g->down_bias : NULL;
+	maps[DOWN].part = g->stacked ? &views[DOWN] : NULL;
+	maps[DOWN].rows = hidden;
+	maps[DOWN].cols = g->width;
+	for (unsigned i = 0; g->stacked && i < MATRICES; i++)
+		maps[i].bias_part = &biases[i];
+	if (!status && !(status = xfp_forward_maps(forward, maps, outputs, DOWN, x, count, err)) &&
+	    !(status = activate_all(forward, outputs[GATE], outputs[UP], g->width, count, err)))
+		status = xfp_forward_map(forward, &maps[DOWN], outputs[GATE], count, y, err);
+	free(outputs[GATE]);
+	free(outputs[UP]);
 	return status;
 }
 

@@ -2,7 +2,7 @@
 /*
  * parts.h - the parts of a layer. Private to model/forward/.
  *
- * All products of weights and activations are computed by xfp_forward_map, except those of stacked experts with
+ * All products of weights and activations are computed by xfp_forward_maps, except those of stacked experts with
  * XFP_FAST (by_stacks in mlp.c).
  */
 #ifndef XFP_FORWARD_PARTS_H
@@ -47,6 +47,10 @@ struct xfp_linear_map {
 };
 enum xfp_status xfp_forward_map(const struct xfp_forward *forward, const struct xfp_linear_map *map, const float *x,
 				size_t count, float *y, struct xfp_error *err);
+/* Up to XFP_WEIGHT_PRODUCTS maps of the same x, in one product with XFP_FAST. */
+enum xfp_status xfp_forward_maps(const struct xfp_forward *forward, const struct xfp_linear_map *maps,
+				 float *const *outputs, size_t map_count, const float *x, size_t count,
+				 struct xfp_error *err);
 
 /* Read all `size` numbers of a one-dimensional tensor. */
 enum xfp_status xfp_forward_vector(const struct xfp_forward *forward, const char *tensor, size_t size, float *out,

@@ -39,10 +39,31 @@ static uint64_t bytes_of(const struct xfp_matrix_info *info)
 	return info->index_bytes + info->code_bytes + info->group_bytes + info->balance_bytes + info->outlier_bytes;
 }
 
-/* Multiply some rows of a matrix by all vectors, which share the decoded rows. */
+/* Whole matrices that are multiplied in one call. */
+struct whole_matrices {
+	const struct xfp_linear *linears[XFP_WEIGHT_PRODUCTS];
+	struct xfp_output y[XFP_WEIGHT_PRODUCTS];
+	uint32_t matrices[XFP_WEIGHT_PRODUCTS];
+	size_t count;
+};
+
+static enum xfp_status multiply_whole(const struct xfp_bundle_source *s, struct xfp_team *team,
+				      const struct xfp_weight_product *p, const struct whole_matrices *whole,
+				      struct xfp_error *err)
+{
+	struct xfp_input in = { p->x, XFP_FLOAT32, p->count, p->view.cols };
+	enum xfp_status status =
+		xfp_multiply_linears(team, whole->linears, whole->count, NULL, p->count, &in, whole->y, err);
+
+	for (size_t i = 0; i < whole->count; i++)
+		xfp_bundle_release_pages(s, whole->matrices[i]);
+	return status;
+}
+
+/* Multiply some rows of a matrix by all vectors, which share the decoded rows, or add the matrix to `whole`. */
 static enum xfp_status multiply_part(struct xfp_bundle_source *s, struct xfp_team *team,
 				     const struct xfp_bundle_part *part, const struct xfp_weight_product *p, float *y,
-				     uint64_t *bytes, struct xfp_error *err)
+				     struct whole_matrices *whole, uint64_t *bytes, struct xfp_error *err)
 {
 	struct xfp_input in = { p->x, XFP_FLOAT32, p->count, p->view.cols };
 	struct xfp_output out = { y, XFP_FLOAT32, p->count, p->stride };
@@ -53,15 +74,21 @@ static enum xfp_status multiply_part(struct xfp_bundle_source *s, struct xfp_tea
 
 	if (!xfp_bundle_matrix(s->bundle, part->matrix, &info))
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: has no such matrix", s->info.path);
+	*bytes += bytes_of(&info) * part->count / info.rows;
 	if (part->count == info.rows)
 		status = find_linear(s, info.unit, &linear, err);
 	else if (!(status = xfp_linear_open(s->bundle, info.unit, &slice, &own, err)))
 		linear = own;
+	if (!status && !own && !info.expert && whole->count < XFP_WEIGHT_PRODUCTS) {
+		whole->linears[whole->count] = linear;
+		whole->y[whole->count] = out;
+		whole->matrices[whole->count++] = part->matrix;
+		return XFP_OK;
+	}
 	if (!status)
 		status = xfp_multiply(team, linear, info.expert, p->count, &in, &out, err);
 	xfp_linear_close(own);
 	xfp_bundle_release_pages(s, part->matrix);
-	*bytes += bytes_of(&info) * part->count / info.rows;
 	return status;
 }
 
@@ -81,10 +108,10 @@ static enum xfp_status multiply_kept(struct xfp_team *team, const struct xfp_ten
 				p->count, p->y, p->stride, err);
 }
 
-enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *p,
-				    uint64_t *bytes, struct xfp_error *err)
+static enum xfp_status multiply_tensor(struct xfp_bundle_source *s, struct xfp_team *team,
+				       const struct xfp_weight_product *p, struct whole_matrices *whole,
+				       uint64_t *bytes, struct xfp_error *err)
 {
-	struct xfp_bundle_source *s = source;
 	struct xfp_tensor_info tensor;
 	enum xfp_status status = XFP_OK;
 	struct xfp_bundle_part part;
@@ -110,10 +137,21 @@ enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const s
 			return XFP_OK;
 		if (part.count > p->rows - row)
 			part.count = p->rows - row;
-		if ((status = multiply_part(s, team, &part, p, p->y + row, bytes, err)))
+		if ((status = multiply_part(s, team, &part, p, p->y + row, whole, bytes, err)))
 			break;
 	}
 	return status;
+}
+
+enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *products,
+				    size_t count, uint64_t *bytes, struct xfp_error *err)
+{
+	struct whole_matrices whole = { .count = 0 };
+	enum xfp_status status = XFP_OK;
+
+	for (size_t i = 0; !status && i < count; i++)
+		status = multiply_tensor(source, team, &products[i], &whole, &bytes[i], err);
+	return status || !whole.count ? status : multiply_whole(source, team, products, &whole, err);
 }
 
 bool xfp_bundle_stacked(const void *source, const char *tensor, const struct xfp_view *view, uint32_t *stack,

@@ -52,8 +52,8 @@ bool xfp_view_is_within(uint64_t elements, const struct xfp_view *view);
 void xfp_bundle_release_pages(const struct xfp_bundle_source *source, uint32_t matrix);
 
 /* bundle_products.c: members of struct xfp_weights_source. */
-enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *p,
-				    uint64_t *bytes, struct xfp_error *err);
+enum xfp_status xfp_bundle_multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *products,
+				    size_t count, uint64_t *bytes, struct xfp_error *err);
 bool xfp_bundle_stacked(const void *source, const char *tensor, const struct xfp_view *view, uint32_t *stack,
 			uint32_t *expert);
 enum xfp_status xfp_bundle_multiply_experts(void *source, struct xfp_team *team, const struct xfp_stack_products *p,

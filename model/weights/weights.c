@@ -200,20 +200,26 @@ static enum xfp_status multiply_rows(const struct xfp_weights *weights, struct x
 }
 
 enum xfp_status xfp_weights_multiply(const struct xfp_weights *weights, struct xfp_team *team,
-				     const struct xfp_weight_product *product, struct xfp_error *err)
+				     const struct xfp_weight_product *products, size_t count, struct xfp_error *err)
 {
-	uint64_t bytes = 0;
-	enum xfp_status status;
+	uint64_t bytes[XFP_WEIGHT_PRODUCTS] = { 0 }, numbers = 0;
+	enum xfp_status status = XFP_OK;
 
-	if (weights->watch && !weights->watch(weights->watch_context, product->rows * product->view.cols))
+	for (size_t i = 0; i < count; i++)
+		numbers += products[i].rows * products[i].view.cols;
+	if (weights->watch && !weights->watch(weights->watch_context, numbers))
 		return xfp_fail(err, XFP_FAILED, "%s: reading was interrupted", weights->path);
-	if (!(status = check_tensor(weights, product->tensor, err)))
-		status = weights->kind->multiply(weights->source, team, product, &bytes, err);
-	if (!status && !bytes) {
-		bytes = product->rows * product->view.cols * sizeof(float);
-		status = multiply_rows(weights, team, product, err);
+	for (size_t i = 0; !status && i < count; i++)
+		status = check_tensor(weights, products[i].tensor, err);
+	if (!status)
+		status = weights->kind->multiply(weights->source, team, products, count, bytes, err);
+	for (size_t i = 0; !status && i < count; i++) {
+		if (!bytes[i]) {
+			bytes[i] = products[i].rows * products[i].view.cols * sizeof(float);
+			status = multiply_rows(weights, team, &products[i], err);
+		}
+		*weights->bytes += bytes[i];
 	}
-	*weights->bytes += bytes;
 	return status;
 }
 

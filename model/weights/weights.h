@@ -73,10 +73,13 @@ struct xfp_weight_product {
 	size_t stride;
 };
 
-/* Multiply with the kernels of libxfp, from the stored bytes, with the rounding of xfp_multiply (xfp.h). One thread at
- * a time. */
+#define XFP_WEIGHT_PRODUCTS 4
+
+/* Multiply with the kernels of libxfp, from the stored bytes, with the rounding of xfp_multiply (xfp.h). Up to
+ * XFP_WEIGHT_PRODUCTS products with the same vectors are faster in one call, and have the same bits. One thread at a
+ * time. */
 enum xfp_status xfp_weights_multiply(const struct xfp_weights *weights, struct xfp_team *team,
-				     const struct xfp_weight_product *product, struct xfp_error *err);
+				     const struct xfp_weight_product *products, size_t count, struct xfp_error *err);
 
 /* Whether a bundle stores W in a stack (the experts of a layer): which stack, and which of its matrices. Products with
  * several of them are faster in one call. */
@@ -115,10 +118,10 @@ struct xfp_weights_source {
 	enum xfp_status (*identify)(const void *source, struct xfp_sha256 *sha, struct xfp_error *err);
 	enum xfp_status (*file)(const void *source, const char *name, char **bytes, size_t *size,
 				struct xfp_error *err);
-	/* Sets `bytes` to the number of bytes read; 0 if it cannot multiply, so that rows must be read and
-	 * multiplied. */
-	enum xfp_status (*multiply)(void *source, struct xfp_team *team, const struct xfp_weight_product *product,
-				    uint64_t *bytes, struct xfp_error *err);
+	/* Sets the `bytes` of each product to the number of bytes read; they stay 0 if it cannot multiply, so that rows
+	 * must be read and multiplied. */
+	enum xfp_status (*multiply)(void *source, struct xfp_team *team, const struct xfp_weight_product *products,
+				    size_t count, uint64_t *bytes, struct xfp_error *err);
 	/* NULL: no digests. `watch` may be NULL. */
 	enum xfp_status (*check)(void *source, const char *tensor, bool (*watch)(void *context, uint64_t numbers),
 				 void *context, struct xfp_error *err);

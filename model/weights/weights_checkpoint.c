@@ -96,8 +96,8 @@ static enum xfp_status read_rows(void *matrix, uint64_t first, uint64_t count, f
 }
 
 /* Multiply rows in their stored type, some at a time, if there are kernels for it. */
-static enum xfp_status multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *p,
-				uint64_t *bytes, struct xfp_error *err)
+static enum xfp_status multiply_one(void *source, struct xfp_team *team, const struct xfp_weight_product *p,
+				    uint64_t *bytes, struct xfp_error *err)
 {
 	struct checkpoint_rows *rows;
 	void *opened = NULL;
@@ -122,6 +122,16 @@ static enum xfp_status multiply(void *source, struct xfp_team *team, const struc
 		}
 	}
 	close_rows(rows);
+	return status;
+}
+
+static enum xfp_status multiply(void *source, struct xfp_team *team, const struct xfp_weight_product *products,
+				size_t count, uint64_t *bytes, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	for (size_t i = 0; !status && i < count; i++)
+		status = multiply_one(source, team, &products[i], &bytes[i], err);
 	return status;
 }
 

@@ -167,9 +167,9 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	refused 3 "prompt 1 has 1201 tokens, and the model's context is 1024" --prompt "$(printf '%01200d' 0)" m
 	refused 1 'MB of memory besides the weights, 66.0 kB of it for the KV cache; --memory allows 10.0 kB' \
 		--prompt a --memory 10kB m
-	# Each thread has the scores of a query, and 16 more.
+	# Each thread has the scores of four queries, and 16 more of each.
 	one=$(said 'r["memory"]' --prompt a -n 2 --context 1000 --threads 1 m)
-	[ "$(said 'r["memory"]' --prompt a -n 2 --context 1000 --threads 5 m)" = $((one + 4 * (1000 + 16) * 4)) ]
+	[ "$(said 'r["memory"]' --prompt a -n 2 --context 1000 --threads 5 m)" = $((one + 4 * 4 * (1000 + 16) * 4)) ]
 	# A config that contradicts the tensors is refused before memory of its sizes is allocated.
 	cp -r m large
 	sed -i -E 's/"num_(attention|key_value)_heads": [0-9]+/"num_\1_heads": 16777216/' large/config.json

@@ -65,10 +65,11 @@ static void close_units(struct linears *l)
 	}
 }
 
-/* Units of every mode, with different bits and balances. The last count exceeds the memory of a round. */
+/* Units of every mode, with different bits and balances. 32 vectors, for which rows are decoded first, are multiplied
+ * by few units in one round; more are multiplied by one unit after the other. */
 static void same_bits(void **state)
 {
-	static const size_t counts[] = { 1, 2, 9, 40, 700 };
+	static const size_t counts[] = { 1, 2, 4, 32, 700 };
 	float *x = test_vectors(700 * COLS);
 	struct xfp_team *teams[2] = { NULL };
 
@@ -89,9 +90,12 @@ static void same_bits(void **state)
 				assert_int_equal(
 					xfp_multiply(teams[1], l.all[i], 0, counts[c], &in, &l.separate[i], &err),
 					XFP_OK);
-			assert_int_equal(
-				xfp_multiply_linears(teams[c % 2], l.all, l.count, NULL, counts[c], &in, l.y, &err),
-				XFP_OK);
+			for (size_t i = 0, some; i < l.count; i += some) {
+				some = counts[c] == 32 && i + 2 <= l.count ? 2 : l.count - i;
+				assert_int_equal(xfp_multiply_linears(teams[c % 2], l.all + i, some, NULL, counts[c],
+								      &in, l.y + i, &err),
+						 XFP_OK);
+			}
 			close_units(&l);
 		}
 		xfp_bundle_close(bundle);
