@@ -162,7 +162,8 @@ def sizes(s, **more):
     """Keys of every config.json."""
     return {"hidden_size": s["H"], "num_attention_heads": s["Q"] // s["D"], "num_key_value_heads": s["KV"] // s["D"],
             "head_dim": s["D"], "intermediate_size": s["I"], "num_hidden_layers": 2, "vocab_size": s["V"],
-            "rms_norm_eps": 1e-06, "hidden_act": "silu", "torch_dtype": "bfloat16", "tie_word_embeddings": False,
+            "max_position_embeddings": 4096, "rms_norm_eps": 1e-06, "hidden_act": "silu", "torch_dtype": "bfloat16",
+            "tie_word_embeddings": False,
             **more}
 
 
@@ -186,7 +187,8 @@ def qwen3():
          base.at("model", common, base.MLP), Blocks(r"_proj\.weight$"))
     real = {"H": 4096, "Q": 8192, "KV": 512, "D": 128, "I": 1536, "V": 151936, "E": 128}
     both("qwen3_moe-fp8", "qwen3_moe", real,
-         lambda s: {**named("qwen3_moe", "Qwen3MoeForCausalLM", s, num_experts=s["E"], moe_intermediate_size=s["I"]),
+         lambda s: {**named("qwen3_moe", "Qwen3MoeForCausalLM", s, num_experts=s["E"], num_experts_per_tok=2,
+                            moe_intermediate_size=s["I"]),
                     "quantization_config": fine_grained(modules_to_not_convert=["lm_head"] + [
                         f"model.layers.{i}.{name}" for i in range(2)
                         for name in ("input_layernorm", "mlp.gate", "post_attention_layernorm")])},
@@ -254,8 +256,8 @@ def deepseek():
         def of(s):
             text = named(model_type, architecture, s, intermediate_size=s["DI"], moe_intermediate_size=s["I"],
                          q_lora_rank=s["QR"], kv_lora_rank=s["KVR"], qk_rope_head_dim=s["D"], qk_nope_head_dim=s["ND"],
-                         v_head_dim=s["ND"], n_routed_experts=s["E"], n_shared_experts=1, first_k_dense_replace=1,
-                         num_nextn_predict_layers=last)
+                         v_head_dim=s["ND"], n_routed_experts=s["E"], num_experts_per_tok=2, n_group=1, topk_group=1,
+                         n_shared_experts=1, first_k_dense_replace=1, num_nextn_predict_layers=last)
             text["quantization_config"] = quantization
             return {key: value for key, value in text.items() if key != "head_dim"}
         return of
@@ -292,7 +294,8 @@ def gpt_oss():
     real = {"H": 2880, "Q": 4096, "KV": 512, "D": 64, "I": 2880, "V": 201088, "E": 32}
     both("gpt_oss-mxfp4", "gpt_oss", real, lambda s: {
         **named("gpt_oss", "GptOssForCausalLM", s, num_local_experts=s["E"], num_experts_per_tok=4,
-                attention_bias=True),
+                attention_bias=True, rope_scaling={"rope_type": "yarn", "factor": 32.0, "truncate": False,
+                                                   "original_max_position_embeddings": 4096}),
         "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": [
             "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}},
          base.at("model", re.sub(r"(sinks +)4", r"\1Q//D", base.OSS_REST), """
@@ -349,8 +352,8 @@ def glm4_moe():
 
     def config(s, normed=True):
         return named("glm4_moe", "Glm4MoeForCausalLM", s, intermediate_size=s["DI"], moe_intermediate_size=s["I"],
-                     n_routed_experts=s["E"], n_shared_experts=1, first_k_dense_replace=1, num_nextn_predict_layers=1,
-                     attention_bias=True, use_qk_norm=normed, partial_rotary_factor=0.5)
+                     n_routed_experts=s["E"], num_experts_per_tok=2, n_shared_experts=1, first_k_dense_replace=1,
+                     num_nextn_predict_layers=1, attention_bias=True, use_qk_norm=normed, partial_rotary_factor=0.5)
 
     both("glm4_moe-air", "glm4_moe", air, lambda s: config(s, False),
          with_experts(attention, base.MLA_MOE, "model") + base.HEAD)
