@@ -185,6 +185,8 @@ INLINE void add_products(unsigned tile, int8x16_t high, int8x16_t low, const int
 		s->high[m] = vdotq_s32(s->high[m], high, h);
 		s->middle[m] = vdotq_s32(s->middle[m], high, l);
 		s->middle[m] = vdotq_s32(s->middle[m], low, h);
+		/* Sum in this order: gcc would sum all of `high` first, and load activations again. */
+		__asm__("" : "+w"(s->high[m]), "+w"(s->middle[m]));
 	}
 }
 
