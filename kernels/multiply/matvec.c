@@ -16,11 +16,6 @@ static const struct xfp_matvec_set *const sets[XFP_INSTRUCTION_SETS] = {
 #endif
 };
 
-const struct xfp_matvec_set *xfp_matvec_best(void)
-{
-	return sets[xfp_best_instruction_set()];
-}
-
 const struct xfp_matvec_set *xfp_matvec_set(void)
 {
 	return sets[xfp_instruction_set()];

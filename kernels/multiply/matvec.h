@@ -138,8 +138,7 @@ struct xfp_matvec_set {
 	bool (*integers)(struct xfp_matvec_x *x);
 };
 
-/* The best set that this machine supports, and the set in use; see kernels/common/instructions.h. */
-const struct xfp_matvec_set *xfp_matvec_best(void);
+/* The set in use; see kernels/common/instructions.h. */
 const struct xfp_matvec_set *xfp_matvec_set(void);
 
 extern const struct xfp_matvec_set xfp_matvec_plain;

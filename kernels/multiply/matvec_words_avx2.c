@@ -414,7 +414,6 @@ COPIES(6)
 static void multiply_rows(ARGUMENTS)
 {
 	static xfp_matvec_fn *const in_words[3][5][4] = { BY_K(v2), BY_K(v2a), BY_K(v2c) };
-
 	size_t columns = columns_in_words(w);
 	/* f32 is nearly as fast, and a row in two parts costs more than that. */
 	bool in_floats = x->tile == 1 && w->k < 4 && (w->cols - columns) * 16 > w->cols;
