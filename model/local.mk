@@ -116,49 +116,62 @@ noinst_LIBRARIES += model/libtokenizer.a
 model_libtokenizer_a_SOURCES = \
 	model/tokenizer/added.c \
 	model/tokenizer/added.h \
+	model/tokenizer/bert_content.c \
 	model/tokenizer/bpe.c \
 	model/tokenizer/bpe.h \
 	model/tokenizer/bpe_tables.c \
 	model/tokenizer/bpe_tables.h \
-	model/tokenizer/bytes_alphabet.h \
-	model/tokenizer/category_table.h \
-	model/tokenizer/characters.c \
-	model/tokenizer/characters.h \
-	model/tokenizer/compatible_table.h \
-	model/tokenizer/compatible_text.h \
+	model/tokenizer/content.c \
+	model/tokenizer/content.h \
 	model/tokenizer/decoder.c \
 	model/tokenizer/decoder.h \
+	model/tokenizer/decoder_chain.c \
+	model/tokenizer/decoder_chain.h \
 	model/tokenizer/defects.c \
 	model/tokenizer/defects.h \
 	model/tokenizer/expression.c \
 	model/tokenizer/expression.h \
-	model/tokenizer/fold_table.h \
-	model/tokenizer/growable.c \
-	model/tokenizer/growable.h \
+	model/tokenizer/files.c \
+	model/tokenizer/files.h \
 	model/tokenizer/matcher.c \
 	model/tokenizer/member.c \
 	model/tokenizer/member.h \
-	model/tokenizer/normal_form.c \
-	model/tokenizer/normal_table.h \
 	model/tokenizer/normalizer.c \
 	model/tokenizer/normalizer.h \
 	model/tokenizer/pattern.c \
 	model/tokenizer/pattern.h \
 	model/tokenizer/program.c \
 	model/tokenizer/program.h \
-	model/tokenizer/property_table.h \
 	model/tokenizer/repetition.c \
-	model/tokenizer/script_table.h \
 	model/tokenizer/splitter.c \
 	model/tokenizer/splitter.h \
-	model/tokenizer/stable_table.h \
 	model/tokenizer/template.c \
 	model/tokenizer/template.h \
+	model/tokenizer/tiktoken_content.c \
 	model/tokenizer/token_ids.h \
 	model/tokenizer/tokenizer.c \
 	model/tokenizer/tokenizer.h \
-	model/tokenizer/unicode.c \
-	model/tokenizer/unicode.h
+	model/tokenizer/vocabulary.c \
+	model/tokenizer/vocabulary.h \
+	model/tokenizer/wordpiece.c \
+	model/tokenizer/wordpiece.h \
+	model/tokenizer/unicode/bytes_alphabet.h \
+	model/tokenizer/unicode/category_table.h \
+	model/tokenizer/unicode/characters.c \
+	model/tokenizer/unicode/characters.h \
+	model/tokenizer/unicode/compatible_table.h \
+	model/tokenizer/unicode/compatible_text.h \
+	model/tokenizer/unicode/fold_table.h \
+	model/tokenizer/unicode/growable.c \
+	model/tokenizer/unicode/growable.h \
+	model/tokenizer/unicode/lower_table.h \
+	model/tokenizer/unicode/normal_form.c \
+	model/tokenizer/unicode/normal_table.h \
+	model/tokenizer/unicode/property_table.h \
+	model/tokenizer/unicode/script_table.h \
+	model/tokenizer/unicode/stable_table.h \
+	model/tokenizer/unicode/unicode.c \
+	model/tokenizer/unicode/unicode.h
 
 # Writes the committed Unicode tables, with the Python package `tokenizers`.
-EXTRA_DIST += model/tokenizer/make-tables.py
+EXTRA_DIST += model/tokenizer/unicode/make-tables.py

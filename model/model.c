@@ -5,8 +5,7 @@
 
 #include "base/system/file.h"
 #include "checkpoints/hub.h"
-
-#define TOKENIZER "tokenizer.json"
+#include "model/tokenizer/files.h"
 
 enum xfp_status xfp_model_open(const char *name, struct xfp_model *model, struct xfp_error *err)
 {
@@ -26,19 +25,14 @@ void xfp_model_close(struct xfp_model *model)
 	free(model->path);
 }
 
+static enum xfp_status read_file(void *weights, const char *name, char **bytes, size_t *size, struct xfp_error *err)
+{
+	return xfp_weights_file(weights, name, bytes, size, err);
+}
+
 enum xfp_status xfp_model_tokenizer(const struct xfp_model *model, struct xfp_tokenizer **out, struct xfp_error *err)
 {
-	const char *path = xfp_weights_path(model->weights);
-	char *json, *where;
-	size_t size;
-	enum xfp_status status = xfp_weights_file(model->weights, TOKENIZER, &json, &size, err);
+	const struct xfp_tokenizer_files files = { read_file, model->weights, xfp_weights_path(model->weights) };
 
-	*out = NULL;
-	if (status || !json)
-		return status;
-	where = xfp_formatted("%s: " TOKENIZER, path);
-	status = where ? xfp_tokenizer_open(json, size, where, out, err) : xfp_no_memory(err);
-	free(where);
-	free(json);
-	return status;
+	return xfp_tokenizer_open_files(&files, out, err);
 }

@@ -2,7 +2,6 @@
 #include "model/special_tokens.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 
 #include "checkpoints/config_json.h"
 
@@ -10,15 +9,10 @@ static enum xfp_status add(struct xfp_token_ids *ids, json_t *value, const char 
 			   struct xfp_error *err)
 {
 	json_int_t id = json_integer_value(value);
-	uint32_t *grown;
 
 	if (!json_is_integer(value) || id < 0 || id > UINT32_MAX)
 		return xfp_fail(err, XFP_BAD_INPUT, "%s: %s is neither a token nor a list of tokens", where, member);
-	if (!(grown = realloc(ids->id, (ids->count + 1) * sizeof *grown)))
-		return xfp_no_memory(err);
-	grown[ids->count++] = (uint32_t)id;
-	ids->id = grown;
-	return XFP_OK;
+	return xfp_ids_add(ids, (uint32_t)id) ? XFP_OK : xfp_no_memory(err);
 }
 
 enum xfp_status xfp_special_tokens(const char *config, const char *where, const char *member, struct xfp_token_ids *ids,

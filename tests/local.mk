@@ -311,6 +311,7 @@ tests_units_tokenizer_SOURCES = \
 	tests/fuzz/test_tokenizers.c \
 	tests/unit/test_defects.c \
 	tests/unit/test_tokenizer.c \
+	tests/unit/test_tokenizer_files.c \
 	tests/unit/test_tokenizer_memory.c \
 	tests/unit/test_tokenizer_unicode.c
 tests_units_tokenizer_LDADD = $(fixtures) $(TOKENIZER_LIBS) $(CMOCKA_LIBS)
@@ -685,6 +686,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/peers.h \
 	tests/unit/scratch.h \
 	tests/unit/tiny_model.h \
+	tests/unit/tokenizer_families.h \
 	tests/unit/watching.h \
 	tests/unit/sealed_lie.h \
 	tests/unit/unit.h \

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tokenize [--decode] [--alone] TOKENIZER.json FILE - print the ids of each line of a file, one line each; or decode
- * lines of ids to texts, token by token and at once, and compare. --alone: without the tokens around a text, or without
- * special tokens. If the file contains NULs, texts end with NUL instead of a newline.
+ * tokenize [--decode] [--alone] FOLDER FILE - print the ids of each line of a file, one line each, by the tokenizer
+ * among the files of a folder; or decode lines of ids to texts, token by token and at once, and compare. --alone:
+ * without the tokens around a text, or without special tokens. If the file contains NULs, texts end with NUL instead of
+ * a newline.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/system/file.h"
-#include "model/tokenizer/tokenizer.h"
+#include "model/tokenizer/files.h"
 
 struct text {
 	char *bytes;
@@ -87,15 +89,25 @@ static enum xfp_status decode(const struct xfp_tokenizer *t, struct text line, b
 	return status;
 }
 
-static enum xfp_status all(const char *tokenizer, const char *file, bool decoding, bool alone, struct xfp_error *err)
+static enum xfp_status read_file(void *folder, const char *name, char **bytes, size_t *size, struct xfp_error *err)
 {
-	struct text json = { 0 }, texts = { 0 };
+	char path[4096];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/%s", (const char *)folder, name);
+	*bytes = NULL;
+	return stat(path, &st) ? XFP_OK : xfp_slurp(path, SIZE_MAX / 2, bytes, size, err);
+}
+
+static enum xfp_status all(char *folder, const char *file, bool decoding, bool alone, struct xfp_error *err)
+{
+	const struct xfp_tokenizer_files files = { read_file, folder, folder };
+	struct text texts = { 0 };
 	struct xfp_tokenizer *t = NULL;
 	enum xfp_status status;
 	char end;
 
-	if ((status = xfp_slurp(tokenizer, SIZE_MAX / 2, &json.bytes, &json.size, err)) ||
-	    (status = xfp_tokenizer_open(json.bytes, json.size, tokenizer, &t, err)) ||
+	if ((status = xfp_tokenizer_open_files(&files, &t, err)) ||
 	    (status = xfp_slurp(file, SIZE_MAX / 2, &texts.bytes, &texts.size, err)))
 		goto done;
 	end = memchr(texts.bytes, '\0', texts.size) ? '\0' : '\n';
@@ -109,7 +121,6 @@ static enum xfp_status all(const char *tokenizer, const char *file, bool decodin
 	}
 done:
 	xfp_tokenizer_free(t);
-	free(json.bytes);
 	free(texts.bytes);
 	return status;
 }
@@ -126,7 +137,7 @@ int main(int count, char **words)
 		alone = alone || !strcmp(words[i], "--alone");
 	}
 	if (i + 2 != count) {
-		fputs("usage: tokenize [--decode] [--alone] TOKENIZER.json FILE\n", stderr);
+		fputs("usage: tokenize [--decode] [--alone] FOLDER FILE\n", stderr);
 		return XFP_USAGE;
 	}
 	status = all(words[i], words[i + 1], decoding, alone, &err);

@@ -4,9 +4,10 @@ tokenizer_families.py --compare TOKENIZE [LINES]
 
 Tokenizers as model families configure them, trained small, by the package `tokenizers`, which make check does without.
 The first form writes tests/tokenizer_families.json: what tests/unit/test_tokenizer.c reads, with the ids and texts that the
-package gives. The second compares tests/tokenize with the package on generated lines: all ids, and all texts of them
-and of random ids; it exits 1 where one differs."""
+package gives; for files of other formats, the packages `transformers` and `tiktoken`. The second compares tests/tokenize
+with the packages on generated lines: all ids, and all texts of them and of random ids; it exits 1 where one differs."""
 
+import base64
 import json
 import os
 import random
@@ -35,6 +36,10 @@ DEEPSEEK3 = (
     r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"""
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+KIMI_UPPER, KIMI_LOWER = (r"[\p{L%s}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]" % kind for kind in (r"u}\p{Lt", "l"))
+KIMI = (
+    rf"[\p{{Han}}]+|[^\r\n\p{{L}}\p{{N}}]?{KIMI_UPPER}*{KIMI_LOWER}+{SHORT}?|[^\r\n\p{{L}}\p{{N}}]?{KIMI_UPPER}+{KIMI_LOWER}*"
+    rf"{SHORT}?|\p{{N}}{{1,3}}{REST.replace('/', '')}")
 
 
 def cut(expression, behavior="isolated", invert=False):
@@ -83,6 +88,12 @@ def all_kinds():
         normalizer=normalizers.NFKC())
 
 
+def wordpiece(normalizer, pieces, decoder, **model):
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]", **model))
+    t.normalizer, t.pre_tokenizer, t.decoder = normalizer, pieces, decoder
+    return t
+
+
 FAMILIES = {
     "qwen2": lambda: byte_level(cut(QWEN2), level(), normalizer=normalizers.NFC()),
     "qwen3.5": lambda: byte_level(cut(QWEN35), level(), normalizer=normalizers.NFC()),
@@ -110,6 +121,19 @@ FAMILIES = {
     "no-decoder": lambda: fallback(
         normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(r"\s{2,}"), " ")]),
         pre_tokenizers.Metaspace(BAR, "never", True), None, fuse=False),
+    "falcon": lambda: byte_level(
+        pre_tokenizers.Punctuation("contiguous"), level(True), pre_tokenizers.Digits(False), cut("[0-9][0-9][0-9]")),
+    "all-forms": lambda: byte_level(
+        cut(r"[\p{L}&&[^a-z[\p{Greek}]]&&\p{Lu}]"), level(),
+        normalizer=normalizers.Sequence([normalizers.NFKD(), normalizers.Lowercase(), normalizers.NFD()])),
+    "bert-uncased": lambda: wordpiece(
+        normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()),
+    "bert-cased": lambda: wordpiece(
+        normalizers.BertNormalizer(lowercase=False), pre_tokenizers.BertPreTokenizer(), decoders.WordPiece(cleanup=False)),
+    "bert-rare": lambda: wordpiece(
+        normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=False),
+        pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("merged_with_previous")]),
+        decoders.WordPiece("@", True), max_input_chars_per_word=9, continuing_subword_prefix="@"),
 }
 
 SCRIPTS = [(0x20, 0x7E)] * 4 + [
@@ -145,9 +169,98 @@ def lines(count):
                 random.choice(BLANKS) for _ in range(random.randint(0, 14))) for _ in range(count)]
 
 
-def train(make, tokens, of_lines, index):
+class Case:
+    """The files of a tokenizer, and what a package makes of texts and ids with them."""
+
+    def __init__(self, tokenizer, merges=None):
+        saved = json.loads(tokenizer.to_str())
+        if merges:
+            saved["model"]["merges"] = json.loads(merges)
+        self.files, self.tokenizer, self.count = {"tokenizer.json": saved}, tokenizer, tokenizer.get_vocab_size()
+
+    def ids(self, texts, alone=False):
+        return [one.ids for one in self.tokenizer.encode_batch(texts, add_special_tokens=not alone)]
+
+    def texts(self, ids, alone=False):
+        return self.tokenizer.decode_batch(ids, skip_special_tokens=alone)
+
+    def save(self, folder):
+        for name, content in self.files.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8", newline="") as out:
+                out.write(content if isinstance(content, str) else json.dumps(content))
+
+
+class VocabTxt(Case):
+    """A BERT folder without tokenizer.json, as transformers reads it."""
+
+    def __init__(self, tokenizer):
+        from transformers import BertTokenizer
+        vocabulary = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+        config = {"tokenizer_class": "BertTokenizerFast", "do_lower_case": False, "strip_accents": True, "mask_token": "<extra>",
+                  "sep_token": {"__type": "AddedToken", "content": "[SEP]"}}
+        self.files = {"vocab.txt": "".join(token + "\n" for token, _ in vocabulary), "tokenizer_config.json": config}
+        with tempfile.TemporaryDirectory() as folder:
+            self.save(folder)
+            self.tokenizer = BertTokenizer.from_pretrained(folder)._tokenizer
+        self.count = len(vocabulary)
+
+
+class TikToken(Case):
+    """A Kimi folder, whose Python code runs tiktoken."""
+
+    def __init__(self, tokenizer):
+        import tiktoken
+        alphabet = {c: b for b, c in enumerate(bytes_alphabet())}
+        ranks = {bytes(alphabet[c] for c in token): rank
+                 for token, rank in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])}
+        listed = {len(ranks) + i: {"content": content, "special": special} for i, content, special in (
+            (0, "<|start|>", True), (1, "<|end|>", True), (5, "<extra>", False))}
+        names = {i: f"<|reserved_token_{i}|>" for i in range(len(ranks), len(ranks) + 258)}
+        names.update((i, token["content"]) for i, token in listed.items())
+        self.encoding = tiktoken.Encoding(
+            "kimi", pat_str=KIMI, mergeable_ranks=ranks, special_tokens={name: i for i, name in names.items()})
+        self.ordinary = {i for i, token in listed.items() if not token["special"]} | set(ranks.values())
+        self.files = {
+            "tiktoken.model": "".join(f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in ranks.items()),
+            "tokenizer_config.json": {
+                "added_tokens_decoder": listed, "tokenizer_class": "TikTokenTokenizer",
+                "auto_map": {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer", None]}}}
+        self.count = len(ranks) + 258
+
+    def ids(self, texts, alone=False):
+        return [self.encoding.encode(text, allowed_special="all") for text in texts]
+
+    def texts(self, ids, alone=False):
+        return [self.encoding.decode([i for i in row if i < self.count and (not alone or i in self.ordinary)])
+                for row in ids]
+
+
+def bytes_alphabet():
+    """The characters of the 256 bytes, in the order of the bytes."""
+    printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = iter(range(0x100, 0x200))
+    return [chr(b if b in printed else next(others)) for b in range(256)]
+
+
+def train_wordpiece(name, t, tokens, of_lines):
+    """With a template, or one of the processors with fixed places."""
+    t.train_from_iterator(of_lines, trainers.WordPieceTrainer(
+        vocab_size=tokens, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "<extra>"], limit_alphabet=200,
+        show_progress=False, continuing_subword_prefix=t.model.continuing_subword_prefix))
+    t.post_processor = {
+        "bert-uncased": processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]),
+        "bert-cased": processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)),
+        "bert-rare": processors.RobertaProcessing(("[SEP]", 3), ("[CLS]", 2))}[name]
+    return t
+
+
+def train(name, make, tokens, of_lines, index):
     """With merges spelled in either way, and added tokens of each kind."""
     t = make()
+    if isinstance(t.model, models.WordPiece):
+        train_wordpiece(name, t, tokens, of_lines).add_tokens([AddedToken("Café", normalized=True)])
+        return Case(t)
     has_bytes = t.model.byte_fallback
     first = ["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)] if has_bytes else []
     t.train_from_iterator(of_lines, trainers.BpeTrainer(
@@ -176,25 +289,32 @@ def train(make, tokens, of_lines, index):
             processors.ByteLevel(trim_offsets=False),
             processors.TemplateProcessing(
                 single="<|start|> $A", pair="$A $B", special_tokens=[("<|start|>", start)])])
-    return t, json.dumps(file["model"]["merges"])
+    return Case(t, json.dumps(file["model"]["merges"]))
+
+
+def cases(tokens, of_lines):
+    """Each family, and each format other than tokenizer.json, trained on lines."""
+    for index, (name, make) in enumerate(FAMILIES.items()):
+        yield name, train(name, make, tokens, of_lines(), index)
+    yield "vocab.txt", VocabTxt(train_wordpiece("bert-cased", FAMILIES["bert-cased"](), tokens, of_lines()))
+    t = byte_level(cut(KIMI), level())
+    t.train_from_iterator(of_lines(), trainers.BpeTrainer(
+        vocab_size=tokens, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    yield "tiktoken.model", TikToken(t)
 
 
 def write(path):
-    cases = []
-    for index, (name, make) in enumerate(FAMILIES.items()):
-        t, merges = train(make, 320, lines(200), index)
-        file = json.loads(t.to_str())
-        file["model"]["merges"] = json.loads(merges)
+    rows = []
+    for name, case in cases(320, lambda: lines(200)):
         texts = []
         for text in lines(10) + ["", " ", "   a  b\n\n c\t", "Don't  WE'LL 12345678\r\n"]:
-            ids = t.encode(text).ids
-            texts.append([text, ids, t.encode(text, add_special_tokens=False).ids,
-                          t.decode(ids, skip_special_tokens=False), t.decode(ids)])
-        mixed = [i for i in (random.randrange(t.get_vocab_size()) for _ in range(60)) if "\0" not in t.decode([i])]
-        cases.append({"name": name, "tokenizer": file, "texts": texts,
-                      "ids": [mixed, t.decode(mixed, skip_special_tokens=False), t.decode(mixed)]})
+            ids, alone = case.ids([text])[0], case.ids([text], True)[0]
+            texts.append([text, ids, alone, case.texts([ids])[0], case.texts([ids], True)[0]])
+        mixed = [i for i in (random.randrange(case.count) for _ in range(60)) if "\0" not in case.texts([[i]], True)[0]]
+        rows.append({"name": name, "files": case.files, "texts": texts,
+                     "ids": [mixed, case.texts([mixed])[0], case.texts([mixed], True)[0]]})
     with open(path, "w", encoding="utf-8") as out:
-        out.write("[\n" + ",\n".join(json.dumps(case, separators=(",", ":"), ensure_ascii=False) for case in cases) + "\n]\n")
+        out.write("[\n" + ",\n".join(json.dumps(row, separators=(",", ":"), ensure_ascii=False) for row in rows) + "\n]\n")
 
 
 def run(tool, *words):
@@ -203,30 +323,25 @@ def run(tool, *words):
 
 def compare(tool, count):
     texts, differ = lines(count), 0
-    with tempfile.TemporaryDirectory() as folder:
-        file, given = os.path.join(folder, "tokenizer.json"), os.path.join(folder, "given")
-        for index, (name, make) in enumerate(FAMILIES.items()):
-            t, merges = train(make, 1500, lines(3000), index)
-            saved = json.loads(t.to_str())
-            saved["model"]["merges"] = json.loads(merges)
-            with open(file, "w", encoding="utf-8") as out:
-                json.dump(saved, out)
-            rows = [[random.randrange(t.get_vocab_size() + 3) for _ in range(random.randint(1, 30))]
-                    for _ in range(count // 3)]
-            wrong = 0
+    for name, case in cases(1500, lambda: lines(3000)):
+        wrong = 0
+        rows = [[random.randrange(case.count + 3) for _ in range(random.randint(1, 30))] for _ in range(count // 3)]
+        with tempfile.TemporaryDirectory() as folder:
+            given = os.path.join(folder, "given")
+            case.save(folder)
             for alone in (False, True):
                 words = ["--alone"] * alone
                 with open(given, "wb") as out:
                     out.write(b"".join(text.encode() + b"\0" for text in texts))
-                got = run(tool, *words, file, given).decode().split("\n")[:-1]
-                ids = [one.ids for one in t.encode_batch(texts, add_special_tokens=not alone)]
+                got = run(tool, *words, folder, given).decode().split("\n")[:-1]
+                ids = case.ids(texts, alone)
                 wrong += sum(g != " ".join(map(str, i)) for g, i in zip(got, ids, strict=True))
                 with open(given, "wb") as out:
                     out.write(b"".join((" ".join(map(str, these)) + "\0").encode() for these in ids + rows))
-                decoded = t.decode_batch(ids + rows, skip_special_tokens=alone)
-                wrong += run(tool, "--decode", *words, file, given) != b"".join(d.encode() + b"\0" for d in decoded)
-            print(f"{name}: {wrong} of {count} lines differ", flush=True)
-            differ += wrong
+                decoded = case.texts(ids + rows, alone)
+                wrong += run(tool, "--decode", *words, folder, given) != b"".join(d.encode() + b"\0" for d in decoded)
+        print(f"{name}: {wrong} of {count} lines differ", flush=True)
+        differ += wrong
     return differ != 0
 
 

@@ -7,38 +7,42 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
-#include "model/tokenizer/tokenizer.h"
+#include "model/tokenizer/files.h"
 
-#define TOKENIZER "tokenizer.json"
 #define LARGEST ((size_t)256 << 20) /* largest file copied into a bundle */
 
-/* The path of the tokenizer.json that goes into the bundle; NULL if there is none. The caller frees it. */
-static char *find_tokenizer(const struct xfp_ledger *ledger)
+/* Read a file that goes into the bundle. */
+static enum xfp_status read_extra(void *context, const char *name, char **bytes, size_t *size, struct xfp_error *err)
 {
+	const struct xfp_ledger *ledger = context;
+	enum xfp_status status = XFP_OK;
+
+	*bytes = NULL;
 	for (uint32_t i = 0; i < ledger->extra_count; i++)
-		if (!strcmp(ledger->extras[i], TOKENIZER))
-			return xfp_ledger_extra_path(ledger, i);
-	return NULL;
+		if (!strcmp(ledger->extras[i], name)) {
+			char *path = xfp_ledger_extra_path(ledger, i);
+
+			status = path ? xfp_slurp(path, LARGEST, bytes, size, err) : xfp_no_memory(err);
+			free(path);
+			break;
+		}
+	return status;
 }
 
 void xfp_note_tokenizer(const char *program, const char *model, const struct xfp_ledger *ledger)
 {
+	struct xfp_printable shown = xfp_printable(model);
+	const struct xfp_tokenizer_files files = { read_extra, (void *)ledger, shown.text };
 	struct xfp_tokenizer *tokenizer = NULL;
-	char *path = find_tokenizer(ledger), *json = NULL;
 	struct xfp_error err = { .text = "" };
-	size_t size;
 
-	if (!path)
-		fprintf(stderr,
-			"%s: note: %s: has no " TOKENIZER
-			", so xfp generate and xfp eval --text will not work with the bundle\n",
-			program, xfp_printable(model).text);
-	else if (xfp_slurp(path, LARGEST, &json, &size, &err) || xfp_tokenizer_open(json, size, path, &tokenizer, &err))
-		fprintf(stderr,
-			"%s: note: %s; xfp generate and xfp eval --text will not work with the bundle: only byte-level "
-			"BPE and its relatives are supported\n",
+	if (xfp_tokenizer_open_files(&files, &tokenizer, &err))
+		fprintf(stderr, "%s: note: %s; xfp generate and xfp eval --text will not work with the bundle\n",
 			program, err.text);
+	else if (!tokenizer)
+		fprintf(stderr,
+			"%s: note: %s: has no tokenizer.json, so xfp generate and xfp eval --text will not work with "
+			"the bundle\n",
+			program, shown.text);
 	xfp_tokenizer_free(tokenizer);
-	free(json);
-	free(path);
 }

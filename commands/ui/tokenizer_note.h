@@ -4,7 +4,7 @@
 
 #include "schemas/ledger.h"
 
-/* Print a note if the bundle gets no tokenizer.json, or one that xfp eval and xfp generate cannot use. */
+/* Print a note if the bundle gets no tokenizer, or one that xfp eval and xfp generate cannot use. */
 void xfp_note_tokenizer(const char *program, const char *model, const struct xfp_ledger *ledger);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/printable.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 struct added_token {
 	char *text;                 /* as in the file */
@@ -47,9 +47,9 @@ static int by_bytes(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static void read_token(struct xfp_part_reader *r, const json_t *value, size_t index, const struct xfp_bpe *bpe,
-		       const struct xfp_normalizer *normalizer, struct xfp_pattern_budget *budget,
-		       struct added_token *token)
+static void read_token(struct xfp_part_reader *r, const json_t *value, size_t index,
+		       const struct xfp_vocabulary *vocabulary, const struct xfp_normalizer *normalizer,
+		       struct xfp_pattern_budget *budget, struct added_token *token)
 {
 	static const char *const names[] = { "id",     "content",    "single_word", "lstrip",
 					     "rstrip", "normalized", "special",     NULL };
@@ -68,7 +68,7 @@ static void read_token(struct xfp_part_reader *r, const json_t *value, size_t in
 	token->normalized = xfp_part_bool(r, where, value, "normalized", !token->special);
 	if (r->status)
 		return;
-	id = xfp_bpe_find(bpe, text, strlen(text));
+	id = xfp_vocabulary_find(vocabulary, text, strlen(text));
 	if (id >= 0 && id != token->id)
 		xfp_part_refuse(r, where, "\"%s\" has the id %u here, and %u in the vocabulary",
 				xfp_printable(text).text, token->id, (unsigned)id);
@@ -95,7 +95,7 @@ static void fill(struct xfp_part_reader *r, const struct xfp_added *added, bool 
 	qsort(finder->token, finder->count, sizeof *finder->token, by_bytes);
 }
 
-struct xfp_added *xfp_added_open(struct xfp_part_reader *r, const json_t *list, const struct xfp_bpe *bpe,
+struct xfp_added *xfp_added_open(struct xfp_part_reader *r, const json_t *list, const struct xfp_vocabulary *vocabulary,
 				 const struct xfp_normalizer *normalizer)
 {
 	struct xfp_added *added = r->status ? NULL : calloc(1, sizeof *added);
@@ -108,7 +108,8 @@ struct xfp_added *xfp_added_open(struct xfp_part_reader *r, const json_t *list, 
 	if (!added || !(added->token = calloc(json_array_size(list) + 1, sizeof *added->token)))
 		r->status = xfp_no_memory_for(r->err, r->file);
 	for (size_t i = 0; !r->status && i < json_array_size(list); i++)
-		read_token(r, json_array_get(list, i), i, bpe, normalizer, &budget, &added->token[added->count++]);
+		read_token(r, json_array_get(list, i), i, vocabulary, normalizer, &budget,
+			   &added->token[added->count++]);
 	if (!r->status) {
 		qsort(added->token, added->count, sizeof *added->token, by_id);
 		for (size_t i = 1; i < added->count; i++)

@@ -5,13 +5,13 @@
 #ifndef XFP_TOKENIZER_ADDED_H
 #define XFP_TOKENIZER_ADDED_H
 
-#include "model/tokenizer/bpe.h"
 #include "model/tokenizer/normalizer.h"
+#include "model/tokenizer/vocabulary.h"
 
 struct xfp_added;
 
 /* Parse "added_tokens" of the file. NULL after a failure. */
-struct xfp_added *xfp_added_open(struct xfp_part_reader *r, const json_t *list, const struct xfp_bpe *bpe,
+struct xfp_added *xfp_added_open(struct xfp_part_reader *r, const json_t *list, const struct xfp_vocabulary *vocabulary,
 				 const struct xfp_normalizer *normalizer);
 void xfp_added_free(struct xfp_added *added);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "model/tokenizer/bpe_tables.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 /* A symbol of the piece: a list, from which merged symbols disappear. */
 struct bpe_symbol {
@@ -73,11 +73,11 @@ static int64_t character_id(const struct xfp_bpe *bpe, const char *text, size_t 
 	char some[BPE_LONGEST_AFFIXES + 4];
 
 	if (!prefix && !suffix)
-		return xfp_bpe_find(bpe, text, size);
+		return xfp_vocabulary_find(bpe->vocabulary, text, size);
 	memcpy(some, bpe->prefix, prefix);
 	memcpy(some + prefix, text, size);
 	memcpy(some + prefix + size, bpe->suffix, suffix);
-	return xfp_bpe_find(bpe, some, prefix + size + suffix);
+	return xfp_vocabulary_find(bpe->vocabulary, some, prefix + size + suffix);
 }
 
 static bool has_bytes(const struct xfp_bpe *bpe, const char *text, size_t size)
@@ -118,9 +118,10 @@ static bool begin(const struct xfp_bpe *bpe, const char *text, size_t size, stru
 
 static bool consider(const struct xfp_bpe *bpe, struct xfp_bpe_work *w, uint32_t at)
 {
-	const struct bpe_merge *merge = bpe_merge_of(bpe, w->symbol[at].id, w->symbol[w->symbol[at].next].id);
+	struct bpe_merge merge;
 
-	return !merge || push(w, (struct bpe_pair){ merge->rank, at, merge->id });
+	return !bpe_merge_of(bpe, w->symbol[at].id, w->symbol[w->symbol[at].next].id, &merge) ||
+	       push(w, (struct bpe_pair){ merge.rank, at, merge.id });
 }
 
 /* Merge by priority, of equal ones from left to right. A stale pair counts if its present neighbours merge to the same
@@ -135,13 +136,12 @@ static bool merge_all(const struct xfp_bpe *bpe, struct xfp_bpe_work *w)
 	while (w->heaped) {
 		struct bpe_pair pair = pop(w);
 		struct bpe_symbol *left = &w->symbol[pair.at], *right;
-		const struct bpe_merge *merge;
+		struct bpe_merge merge;
 
 		if (left->id == BPE_NONE || left->next == count)
 			continue;
 		right = &w->symbol[left->next];
-		merge = bpe_merge_of(bpe, left->id, right->id);
-		if (!merge || merge->id != pair.id)
+		if (!bpe_merge_of(bpe, left->id, right->id, &merge) || merge.id != pair.id)
 			continue;
 		left->id = pair.id;
 		right->id = BPE_NONE;
@@ -158,7 +158,7 @@ static bool merge_all(const struct xfp_bpe *bpe, struct xfp_bpe_work *w)
 enum xfp_status xfp_bpe_encode(const struct xfp_bpe *bpe, const char *text, size_t size, struct xfp_bpe_work *w,
 			       struct xfp_token_ids *ids, struct xfp_error *err)
 {
-	int64_t whole = bpe->ignore_merges ? xfp_bpe_find(bpe, text, size) : -1;
+	int64_t whole = bpe->ignore_merges ? xfp_vocabulary_find(bpe->vocabulary, text, size) : -1;
 
 	if (whole >= 0)
 		return xfp_ids_add(ids, (uint32_t)whole) ? XFP_OK : xfp_no_memory(err);

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bpe_tables.h - tokens by text and by id, and merges by pair.
+ * bpe_tables.h - merges by pair.
  */
 #ifndef XFP_TOKENIZER_BPE_TABLES_H
 #define XFP_TOKENIZER_BPE_TABLES_H
 
 #include "model/tokenizer/bpe.h"
-
-struct bpe_token {
-	size_t at; /* in texts */
-	uint32_t size, id;
-};
 
 struct bpe_merge {
 	uint32_t left, right, rank, id; /* the pair, its priority, and the merged token */
@@ -20,12 +15,8 @@ struct bpe_merge {
 #define BPE_LONGEST_AFFIXES 56
 
 struct xfp_bpe {
-	struct xfp_growable texts;
-	struct bpe_token *token; /* by id */
-	uint32_t tokens;
-	uint32_t *by_text; /* open addressing: indices of tokens, or BPE_NONE */
-	size_t text_mask;
-	struct bpe_merge *merge; /* open addressing, too; rank BPE_NONE: empty */
+	const struct xfp_vocabulary *vocabulary;
+	struct bpe_merge *merge; /* NULL: pairs merge to tokens, by id; open addressing; rank BPE_NONE: empty */
 	size_t merge_mask;
 	char *prefix, *suffix; /* prefix of tokens that continue a piece, suffix of those that end it; "" */
 	uint32_t unknown;      /* unknown token; BPE_NONE: none */
@@ -33,7 +24,7 @@ struct xfp_bpe {
 	bool fuse_unknown, byte_fallback, ignore_merges;
 };
 
-/* The merge of a pair; NULL if it does not merge. */
-const struct bpe_merge *bpe_merge_of(const struct xfp_bpe *bpe, uint32_t left, uint32_t right);
+/* The merge of a pair. False if it does not merge. */
+bool bpe_merge_of(const struct xfp_bpe *bpe, uint32_t left, uint32_t right, struct bpe_merge *merge);
 
 #endif

@@ -1,31 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/tokenizer/decoder.h"
+#include "model/tokenizer/decoder_chain.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "base/printable.h"
-#include "model/tokenizer/bytes_alphabet.h"
-#include "model/tokenizer/pattern.h"
-#include "model/tokenizer/splitter.h"
-#include "model/tokenizer/unicode.h"
-
-#define MAX_LINKS 64 /* each calls the next */
-
-enum link_kind { BYTE_LEVEL, BYTE_FALLBACK, FUSE, STRIP, REPLACE, METASPACE, BLANKS };
-
-struct decoder_link {
-	enum link_kind kind;
-	char *text;    /* to search for, or to strip */
-	char *content; /* replacement */
-	uint32_t start, stop;
-	bool drop_first; /* remove replacements at the start of the first token */
-};
-
-struct xfp_decoder_chain {
-	struct decoder_link *link;
-	size_t count, capacity;
-};
+#include "model/tokenizer/unicode/bytes_alphabet.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 /* State of a link. */
 struct link_state {
@@ -42,128 +21,6 @@ struct xfp_decoder_run {
 	struct xfp_growable *out;
 	struct link_state state[];
 };
-
-static void append(struct xfp_part_reader *r, struct xfp_decoder_chain *chain, struct decoder_link link,
-		   const char *text, const char *content)
-{
-	if (chain->count == MAX_LINKS)
-		xfp_part_refuse(r, "decoder", "more than %d parts", MAX_LINKS);
-	if (r->status)
-		return;
-	link.text = strdup(text);
-	link.content = strdup(content);
-	if (link.text && link.content && xfp_grow(&chain->link, sizeof link, chain->count, 1, &chain->capacity)) {
-		chain->link[chain->count++] = link;
-		return;
-	}
-	free(link.text);
-	free(link.content);
-	r->status = xfp_no_memory_for(r->err, r->file);
-}
-
-static void add_replace(struct xfp_part_reader *r, const char *where, const json_t *value,
-			struct xfp_decoder_chain *chain)
-{
-	static const char *const names[] = { "type", "pattern", "content", NULL };
-	struct xfp_pattern *pattern;
-
-	xfp_part_only(r, where, value, names);
-	if (!(pattern = xfp_pattern_open(r, where, json_object_get(value, "pattern"))))
-		return;
-	if (!xfp_pattern_string(pattern))
-		xfp_part_refuse(r, where, "Replace of a Regex is not supported in a decoder; Replace of a String is");
-	else
-		append(r, chain, (struct decoder_link){ .kind = REPLACE }, xfp_pattern_string(pattern),
-		       xfp_part_text(r, where, value, "content", NULL));
-	xfp_pattern_free(pattern);
-}
-
-static void add_strip(struct xfp_part_reader *r, const char *where, const json_t *value,
-		      struct xfp_decoder_chain *chain)
-{
-	static const char *const names[] = { "type", "content", "start", "stop", NULL };
-	const char *text = xfp_part_text(r, where, value, "content", NULL);
-	uint32_t character;
-
-	xfp_part_only(r, where, value, names);
-	if (!r->status && (!*text || text[xfp_utf8_decode(text, &character)]))
-		xfp_part_refuse(r, where, "content is not one character");
-	append(r, chain,
-	       (struct decoder_link){ .kind = STRIP,
-				      .start = xfp_part_number(r, where, value, "start"),
-				      .stop = xfp_part_number(r, where, value, "stop") },
-	       text, "");
-}
-
-static void add_metaspace(struct xfp_part_reader *r, const char *where, const json_t *value,
-			  struct xfp_decoder_chain *chain)
-{
-	static const char *const names[] = { "type",    "replacement", "prepend_scheme", "add_prefix_space", "split",
-					     "str_rep", NULL };
-	bool never = xfp_metaspace_scheme(r, where, value) == XFP_METASPACE_NEVER;
-
-	xfp_part_only(r, where, value, names);
-	append(r, chain, (struct decoder_link){ .kind = METASPACE, .drop_first = !never },
-	       xfp_metaspace_replacement(r, where, value), " ");
-}
-
-static void add(struct xfp_part_reader *r, const char *where, const json_t *value, void *to, int depth)
-{
-	static const char *const alone[] = { "type", NULL }, *const level[] = { "type", "add_prefix_space",
-										"trim_offsets", "use_regex", NULL };
-	const char *type = xfp_part_type(r, where, value);
-	struct xfp_decoder_chain *chain = to;
-
-	if (!strcmp(type, "Sequence")) {
-		xfp_part_sequence(r, where, value, "decoders", add, chain, depth);
-	} else if (!strcmp(type, "ByteLevel")) {
-		xfp_part_only(r, where, value, level);
-		append(r, chain, (struct decoder_link){ .kind = BYTE_LEVEL }, "", "");
-	} else if (!strcmp(type, "ByteFallback") || !strcmp(type, "Fuse")) {
-		xfp_part_only(r, where, value, alone);
-		append(r, chain, (struct decoder_link){ .kind = *type == 'B' ? BYTE_FALLBACK : FUSE }, "", "");
-	} else if (!strcmp(type, "Strip")) {
-		add_strip(r, where, value, chain);
-	} else if (!strcmp(type, "Replace")) {
-		add_replace(r, where, value, chain);
-	} else if (!strcmp(type, "Metaspace")) {
-		add_metaspace(r, where, value, chain);
-	} else {
-		xfp_part_refuse(r, where,
-				"%s is not supported: ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace and "
-				"Sequence are",
-				xfp_printable(type).text);
-	}
-}
-
-struct xfp_decoder_chain *xfp_decoder_chain_open(struct xfp_part_reader *r, const json_t *value)
-{
-	struct xfp_decoder_chain *chain = r->status ? NULL : calloc(1, sizeof *chain);
-
-	if (r->status)
-		return NULL;
-	if (!chain)
-		r->status = xfp_no_memory_for(r->err, r->file);
-	else if (value && !json_is_null(value))
-		add(r, "decoder", value, chain, 0);
-	else
-		append(r, chain, (struct decoder_link){ .kind = BLANKS }, "", "");
-	if (!r->status)
-		return chain;
-	xfp_decoder_chain_free(chain);
-	return NULL;
-}
-
-void xfp_decoder_chain_free(struct xfp_decoder_chain *chain)
-{
-	for (size_t i = 0; chain && i < chain->count; i++) {
-		free(chain->link[i].text);
-		free(chain->link[i].content);
-	}
-	if (chain)
-		free(chain->link);
-	free(chain);
-}
 
 struct xfp_decoder_run *xfp_decoder_run_begin(const struct xfp_decoder_chain *chain)
 {
@@ -371,6 +228,7 @@ static bool take(struct xfp_decoder_run *run, size_t index, const char *text, si
 	switch (run->chain->link[index].kind) {
 	case BYTE_LEVEL:
 	case BYTE_FALLBACK:
+	case WORDPIECE:
 		return xfp_growable_add(&run->state[index].held, text, size);
 	case STRIP:
 		return strip(run, index, text, size);
@@ -402,6 +260,24 @@ static bool end_fallback(struct xfp_decoder_run *run, size_t index)
 	return made;
 }
 
+/* The first token is unchanged. Others continue it without their prefix, or follow a blank. */
+static bool end_wordpiece(struct xfp_decoder_run *run, size_t index)
+{
+	const char *prefix = run->chain->link[index].text;
+	struct link_state *s = &run->state[index];
+	size_t skipped = 0;
+	bool made = true;
+
+	if (s->tokens > 1 && s->held.size >= strlen(prefix) && !memcmp(s->held.bytes, prefix, strlen(prefix)))
+		skipped = strlen(prefix);
+	else if (s->tokens > 1)
+		made = take(run, index + 1, " ", 1);
+	made = made &&
+	       (s->held.size == skipped || take(run, index + 1, s->held.bytes + skipped, s->held.size - skipped));
+	s->held.size = 0;
+	return made && end_token(run, index + 1);
+}
+
 static bool end_token(struct xfp_decoder_run *run, size_t index)
 {
 	struct link_state *s = &run->state[index];
@@ -417,6 +293,8 @@ static bool end_token(struct xfp_decoder_run *run, size_t index)
 		return made;
 	case BYTE_FALLBACK:
 		return end_fallback(run, index);
+	case WORDPIECE:
+		return end_wordpiece(run, index);
 	case FUSE:
 		return true;
 	case STRIP:

@@ -8,8 +8,8 @@
 #ifndef XFP_TOKENIZER_DECODER_H
 #define XFP_TOKENIZER_DECODER_H
 
-#include "model/tokenizer/growable.h"
 #include "model/tokenizer/member.h"
+#include "model/tokenizer/unicode/growable.h"
 
 struct xfp_decoder_chain;
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 #define INVALID_SHARE 1000 /* one invalid byte in that many is tolerated */
 

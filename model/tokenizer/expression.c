@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 #define MAX_DEPTH 100
 #define MAX_INSTRUCTIONS 20000
@@ -171,10 +171,8 @@ static bool member(struct xfp_expression_parser *p, struct xfp_characters *set, 
 	}
 	if (!*p->at)
 		p->problem = "a set of characters without an end";
-	else if (*p->at == '[')
-		p->problem = "a set of characters within another";
-	else if (p->at[0] == '&' && p->at[1] == '&')
-		p->problem = "an intersection of sets of characters";
+	else if (*p->at == '[' || !strncmp(p->at, "&&", 2))
+		p->problem = "a range of characters that begins or ends with a class";
 	else
 		p->at += xfp_utf8_decode(p->at, character);
 	return true;
@@ -200,37 +198,100 @@ static void fold(struct xfp_expression_parser *p, struct xfp_characters *set, bo
 		p->problem = "";
 }
 
-static void set_of_characters(struct xfp_expression_parser *p)
+/* Replace a sorted set by its intersection with another, which is freed: the complement of the union of complements. */
+static void intersect(struct xfp_expression_parser *p, struct xfp_characters *set, struct xfp_characters *with)
 {
-	struct xfp_characters set = { 0 };
+	bool made = !p->problem && xfp_characters_invert(set) && xfp_characters_invert(with) &&
+		    xfp_characters_add_all(set, with);
+
+	xfp_characters_sort(set);
+	if (!p->problem && !(made && xfp_characters_invert(set)))
+		p->problem = "";
+	free(with->range);
+}
+
+static void read_set(struct xfp_expression_parser *p, struct xfp_characters *set);
+
+/* Add a set within a set. */
+static void nested_set(struct xfp_expression_parser *p, struct xfp_characters *set)
+{
+	struct xfp_characters nested = { 0 };
+
+	if (p->caseless)
+		p->problem = "a set of characters within another in (?i:";
+	else if (++p->depth > MAX_DEPTH)
+		p->problem = "sets of characters nested too deeply";
+	if (p->problem)
+		return;
+	read_set(p, &nested);
+	if (!p->problem && !xfp_characters_add_all(set, &nested))
+		p->problem = "";
+	free(nested.range);
+	p->depth--;
+}
+
+/* Add a character, a class or a range. */
+static void member_or_range(struct xfp_expression_parser *p, struct xfp_characters *set)
+{
+	uint32_t first, last;
+	bool character = member(p, set, &first);
+
+	if (p->problem)
+		return;
+	if (*p->at != '-' || p->at[1] == ']') {
+		if (character)
+			add_range(p, set, first, first);
+		return;
+	}
+	p->at++;
+	if (!character || !member(p, set, &last))
+		p->problem = "a range of characters that begins or ends with a class";
+	else if (!p->problem && last < first)
+		p->problem = "a range of characters that ends before it begins";
+	else
+		add_range(p, set, first, last);
+}
+
+/* Parse members side by side, up to ] or &&. The result is sorted. */
+static void read_operand(struct xfp_expression_parser *p, struct xfp_characters *set)
+{
+	if (*p->at == ']' || !strncmp(p->at, "&&", 2))
+		p->problem = "an empty set of characters";
+	while (!p->problem && *p->at != ']' && strncmp(p->at, "&&", 2)) {
+		if (*p->at == '[')
+			nested_set(p, set);
+		else
+			member_or_range(p, set);
+	}
+	xfp_characters_sort(set);
+}
+
+static void read_set(struct xfp_expression_parser *p, struct xfp_characters *set)
+{
 	bool inverted = *++p->at == '^';
 
 	p->at += inverted;
-	if (*p->at == ']')
-		p->problem = "an empty set of characters";
-	while (!p->problem && *p->at != ']') {
-		uint32_t first, last;
-		bool character = member(p, &set, &first);
+	read_operand(p, set);
+	while (!p->problem && *p->at == '&') {
+		struct xfp_characters operand = { 0 };
 
-		if (p->problem)
-			break;
-		if (*p->at != '-' || p->at[1] == ']') {
-			if (character)
-				add_range(p, &set, first, first);
-			continue;
-		}
-		p->at++;
-		if (!character || !member(p, &set, &last))
-			p->problem = "a range of characters that begins or ends with a class";
-		else if (!p->problem && last < first)
-			p->problem = "a range of characters that ends before it begins";
-		else
-			add_range(p, &set, first, last);
+		p->at += 2;
+		read_operand(p, &operand);
+		if (p->caseless)
+			p->problem = "an intersection of sets of characters in (?i:";
+		intersect(p, set, &operand);
 	}
 	p->at += !p->problem;
-	fold(p, &set, inverted);
-	if (!p->problem && inverted && !xfp_characters_invert(&set))
+	fold(p, set, inverted);
+	if (!p->problem && inverted && !xfp_characters_invert(set))
 		p->problem = "";
+}
+
+static void set_of_characters(struct xfp_expression_parser *p)
+{
+	struct xfp_characters set = { 0 };
+
+	read_set(p, &set);
 	append_set(p, &set);
 	p->previous = 0;
 }

@@ -5,8 +5,8 @@
 #ifndef XFP_TOKENIZER_NORMALIZER_H
 #define XFP_TOKENIZER_NORMALIZER_H
 
-#include "model/tokenizer/growable.h"
 #include "model/tokenizer/member.h"
+#include "model/tokenizer/unicode/growable.h"
 
 struct xfp_normalizer; /* NULL is a normalizer that changes nothing */
 

@@ -6,7 +6,7 @@
 
 #include "base/printable.h"
 #include "model/tokenizer/program.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 struct xfp_pattern {
 	char *string; /* NULL: a regular expression */

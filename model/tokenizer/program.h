@@ -9,9 +9,9 @@
 #define XFP_TOKENIZER_PROGRAM_H
 
 #include "base/xfp_error.h"
-#include "model/tokenizer/characters.h"
-#include "model/tokenizer/growable.h"
 #include "model/tokenizer/member.h"
+#include "model/tokenizer/unicode/characters.h"
+#include "model/tokenizer/unicode/growable.h"
 
 #define XFP_KINDS 256
 

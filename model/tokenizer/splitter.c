@@ -5,14 +5,14 @@
 #include <stdlib.h>
 
 #include "base/printable.h"
-#include "model/tokenizer/bytes_alphabet.h"
 #include "model/tokenizer/pattern.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/bytes_alphabet.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 /* GPT-2's expression, which is built into ByteLevel. */
 #define WORDS "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-enum splitter_kind { CUT, DIGITS, EACH_DIGIT, METASPACE, BLANK_BEFORE, BYTES };
+enum splitter_kind { CUT, METASPACE, BLANK_BEFORE, BYTES };
 /* What happens to matches of a pattern. */
 enum behaviour { ISOLATED, REMOVED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS };
 
@@ -23,6 +23,7 @@ struct xfp_splitter {
 	enum xfp_metaspace scheme;
 	char replacement[8];
 	struct xfp_pattern *pattern;
+	bool (*is_match)(uint32_t character); /* for CUT; with a pattern, NULL */
 	struct xfp_splitter *next;
 };
 
@@ -54,14 +55,15 @@ const char *xfp_metaspace_replacement(struct xfp_part_reader *r, const char *whe
 	return r->status ? "" : text;
 }
 
-static enum behaviour behaviour_of(struct xfp_part_reader *r, const char *where, const json_t *value)
+static enum behaviour behaviour_of(struct xfp_part_reader *r, const char *where, const json_t *value,
+				   const char *missing)
 {
 	static const char *const names[] = { [ISOLATED] = "Isolated",
 					     [REMOVED] = "Removed",
 					     [MERGED_WITH_PREVIOUS] = "MergedWithPrevious",
 					     [MERGED_WITH_NEXT] = "MergedWithNext",
 					     [CONTIGUOUS] = "Contiguous" };
-	const char *name = xfp_part_text(r, where, value, "behavior", NULL);
+	const char *name = xfp_part_text(r, where, value, "behavior", missing);
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (!strcmp(name, names[i]))
@@ -121,9 +123,9 @@ static void add_metaspace(struct xfp_part_reader *r, const char *where, const js
 
 static void add(struct xfp_part_reader *r, const char *where, const json_t *value, void *to, int depth)
 {
-	static const char *const split[] = { "type", "pattern", "behavior", "invert", NULL }, *const digits[] = {
-		"type", "individual_digits", NULL
-	};
+	static const char *const split[] = { "type", "pattern", "behavior", "invert", NULL },
+				 *const digits[] = { "type", "individual_digits", NULL },
+				 *const punctuation[] = { "type", "behavior", NULL }, *const alone[] = { "type", NULL };
 	const char *type = xfp_part_type(r, where, value);
 	struct xfp_splitter ***end = to, s = { 0 };
 
@@ -135,16 +137,30 @@ static void add(struct xfp_part_reader *r, const char *where, const json_t *valu
 		add_metaspace(r, where, value, end);
 	} else if (!strcmp(type, "Digits")) {
 		xfp_part_only(r, where, value, digits);
-		s.kind = xfp_part_bool(r, where, value, "individual_digits", false) ? EACH_DIGIT : DIGITS;
+		s.is_match = xfp_is_numeric;
+		if (!xfp_part_bool(r, where, value, "individual_digits", false))
+			s.behaviour = CONTIGUOUS;
+		append(r, s, end);
+	} else if (!strcmp(type, "BertPreTokenizer") || !strcmp(type, "WhitespaceSplit")) {
+		xfp_part_only(r, where, value, alone);
+		append(r, (struct xfp_splitter){ .behaviour = REMOVED, .is_match = xfp_is_white }, end);
+		if (*type == 'B')
+			append(r, (struct xfp_splitter){ .is_match = xfp_is_punctuation }, end);
+	} else if (!strcmp(type, "Punctuation")) {
+		xfp_part_only(r, where, value, punctuation);
+		s.is_match = xfp_is_punctuation;
+		s.behaviour = behaviour_of(r, where, value, "Isolated");
 		append(r, s, end);
 	} else if (!strcmp(type, "Split")) {
 		xfp_part_only(r, where, value, split);
-		s.behaviour = behaviour_of(r, where, value);
+		s.behaviour = behaviour_of(r, where, value, NULL);
 		s.invert = xfp_part_bool(r, where, value, "invert", false);
 		s.pattern = xfp_pattern_open(r, where, json_object_get(value, "pattern"));
 		append(r, s, end);
 	} else {
-		xfp_part_refuse(r, where, "%s is not supported: ByteLevel, Split, Digits, Metaspace and Sequence are",
+		xfp_part_refuse(r, where,
+				"%s is not supported: ByteLevel, Split, Digits, Metaspace, BertPreTokenizer, "
+				"WhitespaceSplit, Punctuation and Sequence are",
 				xfp_printable(type).text);
 	}
 }
@@ -173,25 +189,26 @@ void xfp_splitter_free(struct xfp_splitter *s)
 	}
 }
 
-/* Find digits, in the form of a pattern's matches. */
-static bool find_digits(const char *text, size_t size, struct xfp_spans *spans)
+/* Find characters, in the form of a pattern's matches. */
+static bool find_characters(bool (*is_match)(uint32_t character), const char *text, size_t size,
+			    struct xfp_spans *spans)
 {
 	size_t length;
 
 	spans->count = 0;
 	for (size_t at = 0; at < size; at += length) {
 		uint32_t character;
-		bool digit;
+		bool match;
 
 		length = xfp_utf8_decode(text + at, &character);
-		digit = xfp_is_numeric(character);
-		if (!digit && spans->count && !spans->span[spans->count - 1].match) {
+		match = is_match(character);
+		if (!match && spans->count && !spans->span[spans->count - 1].match) {
 			spans->span[spans->count - 1].end += length;
 			continue;
 		}
 		if (!xfp_grow(&spans->span, sizeof *spans->span, spans->count, 1, &spans->capacity))
 			return false;
-		spans->span[spans->count++] = (struct xfp_span){ at, at + length, digit };
+		spans->span[spans->count++] = (struct xfp_span){ at, at + length, match };
 	}
 	return true;
 }
@@ -230,29 +247,22 @@ static void join(struct xfp_spans *spans, enum behaviour behaviour)
 	spans->count = count;
 }
 
-static bool is_expression_or_digits(enum splitter_kind kind)
-{
-	return kind == CUT || kind == DIGITS || kind == EACH_DIGIT;
-}
-
 /* Split the pieces; the text stays the same. */
 static enum xfp_status cut(const struct xfp_splitter *s, struct xfp_text_piece whole, struct xfp_pieces *out,
 			   const char *text, struct xfp_pattern_budget *budget, struct xfp_spans *spans,
 			   struct xfp_error *err)
 {
-	enum behaviour behaviour = s->kind == DIGITS ? CONTIGUOUS : s->behaviour;
-
-	if (s->kind == CUT) {
+	if (s->pattern) {
 		enum xfp_status status = xfp_pattern_find(s->pattern, text + whole.at, whole.size, budget, spans, err);
 
 		if (status)
 			return status;
-	} else if (!find_digits(text + whole.at, whole.size, spans)) {
+	} else if (!find_characters(s->is_match, text + whole.at, whole.size, spans)) {
 		return xfp_no_memory(err);
 	}
 	for (size_t i = 0; s->invert && i < spans->count; i++)
 		spans->span[i].match = !spans->span[i].match;
-	join(spans, behaviour);
+	join(spans, s->behaviour);
 	for (size_t i = 0; i < spans->count; i++) {
 		const struct xfp_span *at = &spans->span[i];
 
@@ -311,11 +321,11 @@ static enum xfp_status split_once(const struct xfp_splitter *s, const struct xfp
 			status = xfp_fail(err, XFP_FAILED, "interrupted");
 			break;
 		}
-		if (piece.id < 0 && is_expression_or_digits(s->kind)) {
+		if (piece.id < 0 && s->kind == CUT) {
 			status = cut(s, piece, out, text, budget, &spans, err);
 			continue;
 		}
-		if (!is_expression_or_digits(s->kind)) {
+		if (s->kind != CUT) {
 			if (!(piece.id < 0 ? rewrite(s, piece, text + piece.at, &out->text)
 					   : xfp_growable_add(&out->text, text + piece.at, piece.size)))
 				status = xfp_no_memory(err);
@@ -337,7 +347,7 @@ enum xfp_status xfp_split(const struct xfp_splitter *s, const struct xfp_tokeniz
 	for (; s && !status; s = s->next) {
 		struct xfp_pieces out = { 0 };
 
-		if (!(status = split_once(s, watch, budget, pieces, &out, err)) && is_expression_or_digits(s->kind)) {
+		if (!(status = split_once(s, watch, budget, pieces, &out, err)) && s->kind == CUT) {
 			out.text = pieces->text;
 			pieces->text = (struct xfp_growable){ 0 };
 		}

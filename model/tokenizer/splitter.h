@@ -5,8 +5,8 @@
 #ifndef XFP_TOKENIZER_SPLITTER_H
 #define XFP_TOKENIZER_SPLITTER_H
 
-#include "model/tokenizer/growable.h"
 #include "model/tokenizer/member.h"
+#include "model/tokenizer/unicode/growable.h"
 
 struct xfp_splitter; /* NULL is a splitter that does not split */
 

@@ -6,6 +6,17 @@
 
 #include "base/printable.h"
 
+static void add_id(struct xfp_part_reader *r, const char *where, const char *name, const json_t *id,
+		   struct xfp_token_ids *to)
+{
+	json_int_t number = json_is_integer(id) ? json_integer_value(id) : -1;
+
+	if (number < 0 || number >= INT32_MAX)
+		xfp_part_refuse(r, where, "%s has an invalid id", xfp_printable(name).text);
+	else if (!r->status && !xfp_ids_add(to, (uint32_t)number))
+		r->status = xfp_no_memory_for(r->err, r->file);
+}
+
 /* The ids of a special token, from a separate member. */
 static void add_special(struct xfp_part_reader *r, const char *where, const json_t *tokens, const json_t *piece,
 			struct xfp_token_ids *to)
@@ -15,18 +26,20 @@ static void add_special(struct xfp_part_reader *r, const char *where, const json
 
 	if (!r->status && !json_array_size(ids))
 		xfp_part_refuse(r, where, "special_tokens has no ids of %s", xfp_printable(name).text);
-	for (size_t i = 0; !r->status && i < json_array_size(ids); i++) {
-		const json_t *id = json_array_get(ids, i);
-		json_int_t number = json_is_integer(id) ? json_integer_value(id) : -1;
-
-		if (number < 0 || number >= INT32_MAX)
-			xfp_part_refuse(r, where, "%s has an invalid id", xfp_printable(name).text);
-		else if (!xfp_ids_add(to, (uint32_t)number))
-			r->status = xfp_no_memory_for(r->err, r->file);
-	}
+	for (size_t i = 0; !r->status && i < json_array_size(ids); i++)
+		add_id(r, where, name, json_array_get(ids, i), to);
 }
 
-/* Tokens before a text precede those of other templates, and tokens after it follow them. */
+/* Tokens before a text precede those of other processors. Takes ownership of `before`. */
+static void put_before(struct xfp_part_reader *r, struct xfp_template *around, struct xfp_token_ids before)
+{
+	for (size_t i = 0; !r->status && i < around->before.count; i++)
+		if (!xfp_ids_add(&before, around->before.id[i]))
+			r->status = xfp_no_memory_for(r->err, r->file);
+	free(around->before.id);
+	around->before = before;
+}
+
 static void add_template(struct xfp_part_reader *r, const char *where, const json_t *value, struct xfp_template *around)
 {
 	static const char *const names[] = { "type", "single", "pair", "special_tokens", NULL };
@@ -51,11 +64,19 @@ static void add_template(struct xfp_part_reader *r, const char *where, const jso
 	}
 	if (!r->status && !text)
 		xfp_part_refuse(r, where, "single does not contain the text");
-	for (size_t i = 0; !r->status && i < around->before.count; i++)
-		if (!xfp_ids_add(&before, around->before.id[i]))
-			r->status = xfp_no_memory_for(r->err, r->file);
-	free(around->before.id);
-	around->before = before;
+	put_before(r, around, before);
+}
+
+/* One token on each side, as ["[SEP]", 102]. */
+static void add_pair(struct xfp_part_reader *r, const char *where, const json_t *value, struct xfp_template *around)
+{
+	static const char *const names[] = { "type", "sep", "cls", "trim_offsets", "add_prefix_space", NULL };
+	struct xfp_token_ids before = { 0 };
+
+	xfp_part_only(r, where, value, names);
+	add_id(r, where, "cls", json_array_get(json_object_get(value, "cls"), 1), &before);
+	add_id(r, where, "sep", json_array_get(json_object_get(value, "sep"), 1), &around->after);
+	put_before(r, around, before);
 }
 
 static void add(struct xfp_part_reader *r, const char *where, const json_t *value, void *around, int depth)
@@ -70,8 +91,12 @@ static void add(struct xfp_part_reader *r, const char *where, const json_t *valu
 		xfp_part_only(r, where, value, level);
 	} else if (!strcmp(type, "TemplateProcessing")) {
 		add_template(r, where, value, around);
+	} else if (!strcmp(type, "BertProcessing") || !strcmp(type, "RobertaProcessing")) {
+		add_pair(r, where, value, around);
 	} else {
-		xfp_part_refuse(r, where, "%s is not supported: TemplateProcessing, ByteLevel and Sequence are",
+		xfp_part_refuse(r, where,
+				"%s is not supported: TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel "
+				"and Sequence are",
 				xfp_printable(type).text);
 	}
 }

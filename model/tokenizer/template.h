@@ -5,7 +5,8 @@
 #ifndef XFP_TOKENIZER_TEMPLATE_H
 #define XFP_TOKENIZER_TEMPLATE_H
 
-#include "model/tokenizer/bpe.h"
+#include "model/tokenizer/member.h"
+#include "model/tokenizer/token_ids.h"
 
 /* Zeroed, it adds nothing; its owner frees both. */
 struct xfp_template {

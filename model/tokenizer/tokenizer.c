@@ -6,52 +6,68 @@
 #include "base/printable.h"
 #include "model/tokenizer/added.h"
 #include "model/tokenizer/bpe.h"
+#include "model/tokenizer/content.h"
 #include "model/tokenizer/decoder.h"
 #include "model/tokenizer/normalizer.h"
 #include "model/tokenizer/splitter.h"
 #include "model/tokenizer/template.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/unicode.h"
+#include "model/tokenizer/wordpiece.h"
 
 struct xfp_tokenizer {
 	struct xfp_normalizer *normalizer;
 	struct xfp_splitter *splitter;
-	struct xfp_bpe *bpe;
+	struct xfp_vocabulary *vocabulary;
+	struct xfp_bpe *bpe; /* NULL: WordPiece */
+	struct xfp_wordpiece *wordpiece;
 	struct xfp_added *added;
 	struct xfp_template around;
 	struct xfp_decoder_chain *decoder;
 	struct xfp_tokenizer_watch watch; /* patterns point to it */
 };
 
-enum xfp_status xfp_tokenizer_open(const char *json, size_t size, const char *shown, struct xfp_tokenizer **tokenizer,
-				   struct xfp_error *err)
+static void open_model(struct xfp_part_reader *r, struct xfp_tokenizer *t, const json_t *model)
+{
+	/* In files without a type, the members show it. */
+	const char *type = xfp_part_text(r, "model", model, "type",
+					 json_object_get(model, "merges")                     ? "BPE"
+					 : json_object_get(model, "max_input_chars_per_word") ? "WordPiece"
+											      : "");
+	bool wordpiece = !strcmp(type, "WordPiece");
+
+	if (!wordpiece && strcmp(type, "BPE"))
+		xfp_part_refuse(r, "model", "%s is not supported: BPE and WordPiece are",
+				*type ? xfp_printable(type).text : "a model without a type");
+	t->vocabulary = xfp_vocabulary_open(r, json_object_get(model, "vocab"));
+	if (wordpiece)
+		t->wordpiece = xfp_wordpiece_open(r, model, t->vocabulary);
+	else
+		t->bpe = xfp_bpe_open(r, model, t->vocabulary);
+}
+
+enum xfp_status xfp_tokenizer_open_content(xfp_content_reader *read, const char *bytes, size_t size, const char *shown,
+					   const json_t *config, struct xfp_tokenizer **tokenizer,
+					   struct xfp_error *err)
 {
 	/* truncation and padding are for callers that make batches. */
 	static const char *const names[] = { "version",       "truncation",     "padding", "added_tokens", "normalizer",
 					     "pre_tokenizer", "post_processor", "decoder", "model",        NULL };
 	struct xfp_tokenizer *t = calloc(1, sizeof *t);
 	struct xfp_part_reader r = { .file = shown, .err = err, .watch = t ? &t->watch : NULL };
-	json_error_t problem;
-	json_t *root = NULL;
+	json_t *root;
 
 	if (!t)
 		return xfp_no_memory_for(err, shown);
-	if (!(root = json_loadb(json, size, 0, &problem))) {
-		r.status = json_error_code(&problem) == json_error_out_of_memory
-				   ? xfp_no_memory_for(err, shown)
-				   : xfp_fail(err, XFP_BAD_INPUT, "%s: not JSON: line %d: %s", shown, problem.line,
-					      xfp_printable(problem.text).text);
-		goto done;
-	}
+	root = read(&r, bytes, size, config);
 	xfp_part_only(&r, "the file", root, names);
 	if (!r.status && !json_is_object(json_object_get(root, "model")))
 		xfp_part_refuse(&r, "model", "missing; this is not a tokenizer.json");
-	t->bpe = xfp_bpe_open(&r, json_object_get(root, "model"));
+	open_model(&r, t, json_object_get(root, "model"));
 	t->normalizer = xfp_normalizer_open(&r, json_object_get(root, "normalizer"));
 	t->splitter = xfp_splitter_open(&r, json_object_get(root, "pre_tokenizer"));
-	t->added = xfp_added_open(&r, json_object_get(root, "added_tokens"), t->bpe, t->normalizer);
+	t->added = xfp_added_open(&r, json_object_get(root, "added_tokens"), t->vocabulary, t->normalizer);
 	xfp_template_read(&r, json_object_get(root, "post_processor"), &t->around);
 	t->decoder = xfp_decoder_chain_open(&r, json_object_get(root, "decoder"));
-done:
 	json_decref(root);
 	if (r.status)
 		xfp_tokenizer_free(t);
@@ -60,13 +76,21 @@ done:
 	return r.status;
 }
 
+enum xfp_status xfp_tokenizer_open(const char *json, size_t size, const char *shown, struct xfp_tokenizer **tokenizer,
+				   struct xfp_error *err)
+{
+	return xfp_tokenizer_open_content(xfp_json_content, json, size, shown, NULL, tokenizer, err);
+}
+
 void xfp_tokenizer_free(struct xfp_tokenizer *t)
 {
 	if (!t)
 		return;
 	xfp_normalizer_free(t->normalizer);
 	xfp_splitter_free(t->splitter);
+	xfp_vocabulary_free(t->vocabulary);
 	xfp_bpe_free(t->bpe);
+	xfp_wordpiece_free(t->wordpiece);
 	xfp_added_free(t->added);
 	free(t->around.before.id);
 	free(t->around.after.id);
@@ -81,7 +105,7 @@ void xfp_tokenizer_watch(struct xfp_tokenizer *t, bool (*should_continue)(void *
 
 uint32_t xfp_tokenizer_ids(const struct xfp_tokenizer *t)
 {
-	uint32_t model = xfp_bpe_ids(t->bpe), added = xfp_added_ids(t->added);
+	uint32_t model = xfp_vocabulary_ids(t->vocabulary), added = xfp_added_ids(t->added);
 
 	return model > added ? model : added;
 }
@@ -91,7 +115,7 @@ bool xfp_tokenizer_find(const struct xfp_tokenizer *t, const char *token, uint32
 	int64_t found = xfp_added_find(t->added, token);
 
 	if (found < 0)
-		found = xfp_bpe_find(t->bpe, token, strlen(token));
+		found = xfp_vocabulary_find(t->vocabulary, token, strlen(token));
 	if (found >= 0)
 		*id = (uint32_t)found;
 	return found >= 0;
@@ -113,13 +137,16 @@ static enum xfp_status encode_pieces(const struct xfp_tokenizer *t, const struct
 
 	for (size_t i = 0; !status && i < pieces->count; i++) {
 		const struct xfp_text_piece *piece = &pieces->piece[i];
+		const char *text = pieces->text.bytes + piece->at;
 
 		if (xfp_tokenizer_stopped(&t->watch, i))
 			status = xfp_fail(err, XFP_FAILED, "interrupted");
-		else if (piece->id < 0)
-			status = xfp_bpe_encode(t->bpe, pieces->text.bytes + piece->at, piece->size, &work, ids, err);
-		else if (!xfp_ids_add(ids, (uint32_t)piece->id))
-			status = xfp_no_memory(err);
+		else if (piece->id >= 0)
+			status = xfp_ids_add(ids, (uint32_t)piece->id) ? XFP_OK : xfp_no_memory(err);
+		else if (t->bpe)
+			status = xfp_bpe_encode(t->bpe, text, piece->size, &work, ids, err);
+		else
+			status = xfp_wordpiece_encode(t->wordpiece, text, piece->size, ids, err);
 	}
 	xfp_bpe_work_free(&work);
 	return status;
@@ -192,7 +219,7 @@ static bool add_token(struct xfp_decoding *d, uint32_t id)
 	const char *token = xfp_added_text(d->tokenizer->added, id, &size, &special);
 
 	if (!token)
-		token = xfp_bpe_text(d->tokenizer->bpe, id, &size);
+		token = xfp_vocabulary_text(d->tokenizer->vocabulary, id, &size);
 	return !token || (special && d->plain) || xfp_decoder_run_add(d->run, token, size, &d->text);
 }
 

@@ -2,8 +2,8 @@
 /*
  * tokenizer.h - text to token ids and back, by a tokenizer.json.
  *
- * Byte-level BPE, and BPE with byte fallback. Whatever the file asks for and this code does not support is refused by
- * name: with ids that are almost right, every measurement would be almost right, too.
+ * Byte-level BPE, BPE with byte fallback, and WordPiece. Whatever the file asks for and this code does not support is
+ * refused by name: with ids that are almost right, every measurement would be almost right, too.
  *
  * An open tokenizer does not change, so threads may share it.
  */

@@ -56,6 +56,16 @@ static const char *const parts[] = {
 	("{\"type\":\"TemplateProcessing\",\"single\":["
 	 "{\"SpecialToken\":{\"id\":\"s\"}},{\"Sequence\":{\"id\":\"A\"}}],"
 	 "\"special_tokens\":{\"s\":{\"ids\":[7]}}}"),
+	("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0,\"b\":1,\"##b\":2,\"ab\":3,\"##\u00c3\":4,"
+	 "\"\u00e9\":5,\"<unk>\":6,\".\":7},\"unk_token\":\"<unk>\",\"continuing_subword_prefix\":\"##\","
+	 "\"max_input_chars_per_word\":9}"),
+	"{\"type\":\"BertNormalizer\"}",
+	"{\"type\":\"BertNormalizer\",\"lowercase\":false}",
+	"{\"type\":\"NFKD\"}",
+	"{\"type\":\"BertPreTokenizer\"}",
+	"{\"type\":\"WordPiece\"}",
+	"{\"type\":\"BertProcessing\",\"sep\":[\"a\",0],\"cls\":[\"b\",1]}",
+	"[\\\\p{L}&&[^a]]",
 };
 #define PARTS (sizeof parts / sizeof *parts)
 

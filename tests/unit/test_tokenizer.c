@@ -3,58 +3,22 @@
  * Tokenizers of tests/tokenizer_families.json, compared with the stored ids and texts; invalid UTF-8; refusals;
  * splitting; and words of a million letters.
  */
-#include "tests/unit/unit.h"
+#include "tests/unit/tokenizer_families.h"
 
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "model/tokenizer/pattern.h"
-#include "model/tokenizer/tokenizer.h"
-
-static json_t *families;
-
-static int read_families(void **state)
-{
-	char path[4096];
-
-	(void)state;
-	snprintf(path, sizeof path, "%s/tests/tokenizer_families.json", getenv("srcdir"));
-	families = json_load_file(path, 0, NULL);
-	return !families;
-}
-
-static int drop_families(void **state)
-{
-	(void)state;
-	json_decref(families);
-	return 0;
-}
 
 static enum xfp_status open_text(const char *text, struct xfp_tokenizer **t, struct xfp_error *err)
 {
 	return xfp_tokenizer_open(text, strlen(text), "t.json", t, err);
 }
 
-static struct xfp_tokenizer *opened(const json_t *file)
-{
-	struct xfp_error err = { 0 };
-	struct xfp_tokenizer *t = NULL;
-	char *text = json_dumps(file, 0);
-
-	if (open_text(text, &t, &err))
-		fail_msg("%s", err.text);
-	free(text);
-	return t;
-}
-
 static struct xfp_tokenizer *family(const char *name)
 {
 	for (size_t i = 0; i < json_array_size(families); i++)
 		if (!strcmp(json_string_value(json_object_get(json_array_get(families, i), "name")), name))
-			return opened(json_object_get(json_array_get(families, i), "tokenizer"));
+			return opened(json_object_get(json_array_get(families, i), "files"));
 	fail_msg("there is no %s", name);
 	return NULL;
 }
@@ -105,7 +69,7 @@ static void stored(void **state)
 	assert_true(json_array_size(families) > 10);
 	json_array_foreach(families, index, one)
 	{
-		struct xfp_tokenizer *t = opened(json_object_get(one, "tokenizer"));
+		struct xfp_tokenizer *t = opened(json_object_get(one, "files"));
 		const char *name = json_string_value(json_object_get(one, "name"));
 		json_t *mixed = json_object_get(one, "ids");
 		struct xfp_token_ids ids = { 0 };
@@ -199,7 +163,15 @@ static void refused(void **state)
 		{ "[]", "not an object" },
 		{ "{}", "not a tokenizer.json" },
 		{ "{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", "Unigram is not supported" },
-		{ "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{}}}", "WordPiece is not supported" },
+		{ "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{}}}", "model: unk_token is missing" },
+		{ "{\"model\":{\"vocab\":{},\"max_input_chars_per_word\":1,\"unk_token\":\"u\","
+		  "\"continuing_subword_prefix\":\"\"}}",
+		  "unk_token u is not in vocab" },
+		{ "{\"model\":{\"vocab\":{},\"max_input_chars_per_word\":1,\"unk_token\":\"u\"}}",
+		  "continuing_subword_prefix is missing" },
+		{ "{\"model\":{\"vocab\":{\"u\":0},\"max_input_chars_per_word\":1,\"unk_token\":\"u\","
+		  "\"continuing_subword_prefix\":\"\",\"merges_\":[]}}",
+		  "member \"merges_\"" },
 		{ "{" MODEL ",\"chat\":1}", "member \"chat\" is not known" },
 		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"new\":1}}", "model: member \"new\"" },
 		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"dropout\":0.1}}", "dropout" },
@@ -212,25 +184,36 @@ static void refused(void **state)
 		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"unk_token\":\"u\"}}", "unk_token u" },
 		{ "{\"model\":{\"type\":5}}", "type is not a text" },
 		{ "{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"dropout\":\"some\"}}", "dropout" },
-		{ "{" MODEL ",\"normalizer\":{\"type\":\"Lowercase\"}}", "normalizer: Lowercase is not supported" },
-		{ "{" MODEL ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"}]}}",
-		  "normalizer[0]: NFD is not supported" },
+		{ "{" MODEL ",\"normalizer\":{\"type\":\"Nmt\"}}", "normalizer: Nmt is not supported" },
+		{ "{" MODEL ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFX\"}]}}",
+		  "normalizer[0]: NFX is not supported" },
 		{ "{" MODEL ",\"normalizer\":{\"type\":\"NFC\",\"strict\":true}}", "member \"strict\"" },
 		{ "{" MODEL ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"\"}}",
 		  "pattern is empty" },
-		{ "{" MODEL ",\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}}",
-		  "BertPreTokenizer is not supported" },
+		{ "{" MODEL ",\"pre_tokenizer\":{\"type\":\"UnicodeScripts\"}}", "UnicodeScripts is not supported" },
 		{ "{" MODEL ",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"__\"}}",
 		  "not one character" },
-		{ "{" MODEL ",\"post_processor\":{\"type\":\"BertProcessing\"}}", "BertProcessing is not supported" },
-		{ "{" MODEL ",\"decoder\":{\"type\":\"WordPiece\"}}", "decoder: WordPiece is not supported" },
+		{ "{" MODEL ",\"post_processor\":{\"type\":\"BertProcessing\"}}",
+		  "post_processor: cls has an invalid id" },
+		{ "{" MODEL ",\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"c\",1],\"sep\":[\"s\"]}}",
+		  "post_processor: sep has an invalid id" },
+		{ "{" MODEL ",\"post_processor\":{\"type\":\"Processing\"}}", "Processing is not supported" },
+		{ "{" MODEL ",\"decoder\":{\"type\":\"CTC\"}}", "decoder: CTC is not supported" },
 		{ "{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"a\"}]}", "7 here, and 0 in the vocabulary" },
 		{ "{" MODEL ",\"added_tokens\":[{\"id\":7,\"content\":\"x\"},{\"id\":7,\"content\":\"y\"}]}",
 		  "the id 7" },
 		{ SPLIT("\\\\bx"), "an escape other than" },
 		{ SPLIT("(?<name>x)"), "a group of another kind" },
-		{ SPLIT("[a&&b]"), "an intersection" },
-		{ SPLIT("[a[b]]"), "within another" },
+		{ SPLIT("(?i:[a&&b])"), "an intersection" },
+		{ SPLIT("(?i:[a[b]])"), "within another" },
+		{ SPLIT("[a&&]"), "an empty set" },
+		{ SPLIT("[&&a]"), "an empty set" },
+		{ SPLIT("[a&&&&a]"), "an empty set" },
+		{ SPLIT("[a[]]"), "an empty set" },
+		{ SPLIT("[a&&b"), "without an end" },
+		{ SPLIT("[a[b]"), "without an end" },
+		{ SPLIT("[!-&&a]"), "begins or ends with a class" },
+		{ SPLIT("[!-[a]]"), "begins or ends with a class" },
 		{ SPLIT("(x"), "a ( without a )" },
 		{ SPLIT("+"), "a repetition of nothing" },
 		{ SPLIT("[z-a]"), "ends before it begins" },
@@ -324,6 +307,13 @@ static void corners(void **state)
 		{ "{\"model\":{" UNKNOWN "}}", "abxyazcxx", "4 1 ", NULL },
 		/* a pair whose second half was merged into another */
 		{ "{\"model\":{" THREE ",\"merges\":[\"b c\",\"a b\",\"a bc\"]}}", "abc", "5 ", NULL },
+		/* WordPiece without a type; a word has three characters at most */
+		{ "{\"model\":{\"vocab\":{\"<u>\":0,\"a\":1,\"-b\":2,\"-bb\":3,\"\xc3\xa9\":4,\"-\xc3\xa9\":5},"
+		  "\"unk_token\":\"<u>\",\"continuing_subword_prefix\":\"-\",\"max_input_chars_per_word\":3},"
+		  "\"pre_tokenizer\":" WORDS ",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"-\"}}",
+		  "ab abb abbb aba b \xc3\xa9\xc3\xa9\xc3\xa9 -b", "1 2 1 3 0 0 0 4 5 5 2 ",
+		  "ab abb <u> <u> <u> \xc3\xa9\xc3\xa9\xc3\xa9"
+		  "b" },
 		{ "{\"model\":{" THREE ",\"merges\":[\"#version: 0.2\",\"a b\"]}}", "abc", "4 2 ", NULL },
 		{ "{\"model\":{" AFFIXES ",\"merges\":[\"a ##b\"]},\"pre_tokenizer\":" WORDS "}", "ab a aba abb bab",
 		  "0 2 7 5 9 5 2 8 3 2 ", NULL },
@@ -417,7 +407,7 @@ static void long_words(void **state)
 	free(text);
 }
 
-/* As in model/tokenizer/bpe_tables.c. */
+/* As in model/tokenizer/vocabulary.c and bpe_tables.c. */
 static uint64_t hash_of_text(const char *text)
 {
 	uint64_t h = 0xcbf29ce484222325;

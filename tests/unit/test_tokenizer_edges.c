@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "model/tokenizer/tokenizer.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 static enum xfp_status open_text(const char *text, struct xfp_tokenizer **t, struct xfp_error *err)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "model/tokenizer/tokenizer.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 #define LINES 10000
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 bool xfp_utf8_replace(const char *text, size_t size, struct xfp_growable *out)
 {

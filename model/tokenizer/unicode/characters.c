@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/tokenizer/characters.h"
+#include "model/tokenizer/unicode/characters.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/tokenizer/category_table.h"
-#include "model/tokenizer/fold_table.h"
-#include "model/tokenizer/growable.h"
-#include "model/tokenizer/property_table.h"
-#include "model/tokenizer/script_table.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/category_table.h"
+#include "model/tokenizer/unicode/fold_table.h"
+#include "model/tokenizer/unicode/growable.h"
+#include "model/tokenizer/unicode/property_table.h"
+#include "model/tokenizer/unicode/script_table.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
@@ -266,4 +266,24 @@ bool xfp_is_numeric(uint32_t c)
 bool xfp_is_word(uint32_t c)
 {
 	return has(WORD_PROPERTY, c);
+}
+
+bool xfp_is_control(uint32_t c)
+{
+	return has(CONTROL_PROPERTY, c);
+}
+
+bool xfp_is_accent(uint32_t c)
+{
+	return has(ACCENT_PROPERTY, c);
+}
+
+bool xfp_is_chinese(uint32_t c)
+{
+	return has(CHINESE_PROPERTY, c);
+}
+
+bool xfp_is_punctuation(uint32_t c)
+{
+	return has(PUNCTUATION_PROPERTY, c);
 }

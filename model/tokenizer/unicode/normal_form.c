@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NFC and NFKC. Most characters are stable: no context changes them. Only a stable character followed by unstable ones
- * is decomposed, sorted and composed.
+ * Normal forms, and lower case. Most characters are stable in NFC and NFKC: no context changes them. Only a stable
+ * character followed by unstable ones is decomposed, sorted and composed. In NFD and NFKD, only the characters before
+ * U+00A0 count as stable.
  */
 #include <stdlib.h>
 
-#include "model/tokenizer/compatible_table.h"
-#include "model/tokenizer/compatible_text.h"
-#include "model/tokenizer/normal_table.h"
-#include "model/tokenizer/stable_table.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/unicode/compatible_table.h"
+#include "model/tokenizer/unicode/compatible_text.h"
+#include "model/tokenizer/unicode/lower_table.h"
+#include "model/tokenizer/unicode/normal_table.h"
+#include "model/tokenizer/unicode/stable_table.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
@@ -185,7 +187,8 @@ static bool is_stable(struct stability *s, uint32_t c)
 	return s->stable;
 }
 
-static bool add_part(struct xfp_growable *out, const char *text, size_t size, bool compatible, struct characters *work)
+static bool add_part(struct xfp_growable *out, const char *text, size_t size, enum xfp_unicode_form form,
+		     struct characters *work)
 {
 	uint32_t character;
 	bool made = true;
@@ -194,22 +197,29 @@ static bool add_part(struct xfp_growable *out, const char *text, size_t size, bo
 	work->count = 0;
 	for (size_t at = 0; made && at < size;) {
 		at += xfp_utf8_decode(text + at, &character);
-		made = decompose(work, character, compatible);
+		made = decompose(work, character, form == XFP_NFKC || form == XFP_NFKD);
 	}
 	if (!made)
 		return false;
 	sort(work);
-	compose(work);
+	if (form == XFP_NFC || form == XFP_NFKC)
+		compose(work);
 	for (size_t i = 0; made && i < work->count; i++)
 		made = xfp_growable_add(out, bytes, xfp_utf8_put(work->item[i].code, bytes));
 	return made;
 }
 
-enum xfp_status xfp_normal_form(const char *text, size_t size, bool compatible, struct xfp_growable *out,
+enum xfp_status xfp_normal_form(const char *text, size_t size, enum xfp_unicode_form form, struct xfp_growable *out,
 				struct xfp_error *err)
 {
-	struct stability s = { compatible ? compatible_unstable_change : unstable_change,
-			       compatible ? COUNT(compatible_unstable_change) : COUNT(unstable_change), 1, 0, false };
+	static const uint32_t decomposed_unstable_change[] = { 0xa0 };
+	static const struct stability stabilities[] = {
+		[XFP_NFC] = { unstable_change, COUNT(unstable_change), 1, 0, false },
+		[XFP_NFKC] = { compatible_unstable_change, COUNT(compatible_unstable_change), 1, 0, false },
+		[XFP_NFD] = { decomposed_unstable_change, 1, 1, 0, false },
+		[XFP_NFKD] = { decomposed_unstable_change, 1, 1, 0, false }
+	};
+	struct stability s = stabilities[form];
 	size_t done = 0, last = 0; /* last: offset of the latest stable character */
 	struct characters work = { 0 };
 	bool unstable = false, made = true;
@@ -224,7 +234,7 @@ enum xfp_status xfp_normal_form(const char *text, size_t size, bool compatible, 
 		}
 		if (unstable) {
 			made = xfp_growable_add(out, text + done, last - done) &&
-			       add_part(out, text + last, at - last, compatible, &work);
+			       add_part(out, text + last, at - last, form, &work);
 			done = at;
 		}
 		unstable = false;
@@ -234,4 +244,20 @@ enum xfp_status xfp_normal_form(const char *text, size_t size, bool compatible, 
 		made = xfp_growable_add(out, text + done, size - done);
 	free(work.item);
 	return made ? XFP_OK : xfp_no_memory(err);
+}
+
+bool xfp_lower(uint32_t character, struct xfp_growable *out)
+{
+	size_t row = row_of(lower_run, COUNT(lower_run), 4, 0, character);
+	char bytes[4];
+
+	if (character == 0x130)
+		return xfp_growable_add(out, "i\xcc\x87", 3);
+	if (row != SIZE_MAX) {
+		uint32_t away = character - lower_run[row];
+
+		if (away % lower_run[row + 2] == 0 && away / lower_run[row + 2] < lower_run[row + 1])
+			character = lower_run[row + 3] + away;
+	}
+	return xfp_growable_add(out, bytes, xfp_utf8_put(character, bytes));
 }

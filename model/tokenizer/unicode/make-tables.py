@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """make-tables.py FOLDER - write the Unicode tables of the tokenizer: category_table.h, property_table.h,
-script_table.h, fold_table.h, normal_table.h, compatible_table.h, compatible_text.h and stable_table.h.
+script_table.h, fold_table.h, lower_table.h, normal_table.h, compatible_table.h, compatible_text.h and stable_table.h.
 
 The tables reproduce the Python package `tokenizers`, version 0.23, whose parts use different Unicode versions. Each table is
 therefore derived from the package's results for every code point. Only a developer needs the package."""
@@ -122,17 +122,35 @@ def single_word():
     return {c for c in CODES if not t.encode(chr(c) + "++").ids}
 
 
+def bert(**options):
+    """A BertNormalizer with these options only."""
+    every = dict.fromkeys(("clean_text", "handle_chinese_chars", "strip_accents", "lowercase"), False)
+    return normalizers.BertNormalizer(**{**every, **options}).normalize_str
+
+
+def bert_properties():
+    """The characters that BERT's tokenizer removes as controls or accents, surrounds by blanks, or splits at."""
+    clean, chinese, accents = bert(clean_text=True), bert(handle_chinese_chars=True), bert(strip_accents=True)
+    punctuation = pre_tokenizers.Punctuation("isolated").pre_tokenize_str
+    nfd = normalizers.NFD().normalize_str
+    between = {c: f"a{chr(c)}a" for c in CODES}
+    return ({c for c in CODES if clean(between[c]) == "aa"},
+            {ord(m) for c in CODES for m in nfd(chr(c)) if m not in accents(chr(c))},
+            {c for c in CODES if " " in chinese(between[c]) and c != ord(" ")},
+            {c for c in CODES if len(punctuation(between[c])) == 3})
+
+
 def properties(folder, category):
     sizes = [0] * len(CATEGORIES)
     for c in CODES:
         sizes[category[c]] += 1
     rows, toggles = [], []
 
-    def add(names, codes):
+    def add(names, codes, by_category=True):
         inside = [0] * len(CATEGORIES)
         for c in codes:
             inside[category[c]] += 1
-        mask = sum(1 << i for i, n in enumerate(inside) if 2 * n > sizes[i])
+        mask = sum(1 << i for i, n in enumerate(inside) if by_category and 2 * n > sizes[i])
         bounds = runs({c for c in CODES if (c in codes) != (mask >> category[c] & 1)})
         rows.append(f'\t{{ "{plain(names)}", {mask:#x}, {len(toggles)}, {len(bounds)} }},\n')
         toggles.extend(bounds)
@@ -145,12 +163,16 @@ def properties(folder, category):
         add(names, matched("[\\w]" if names == "[word]" else "\\" + names[-1]))
     add("\\numeric", numeric())
     add("\\word", single_word())
+    for name, codes in zip(("control", "accent", "chinese", "punctuation"), bert_properties()):
+        add("\\" + name, codes, name != "chinese")
     write(folder, "property_table.h", "Properties of characters. Names with a backslash: escapes of regular "
-          "expressions ([word] is \\w in a set), digits of the pre-tokenizer Digits, word characters next to single_word tokens.",
+          "expressions ([word] is \\w in a set), digits of the pre-tokenizer Digits, word characters next to single_word tokens, "
+          "and what BERT's tokenizer removes, isolates or splits at.",
           "/* Names, a bit mask of the categories that have the property, and the range of exception_change with the exceptions. */\n"
           "static const struct {\n\tconst char *names;\n\tuint32_t categories;\n\tuint16_t first, count;\n"
           "} property[] = {\n" + "".join(rows) + "};\n",
-          f"enum {{ NUMERIC_PROPERTY = {len(rows) - 2}, WORD_PROPERTY = {len(rows) - 1} }};\n",
+          f"enum {{\n\tNUMERIC_PROPERTY = {len(rows) - 6},\n\tWORD_PROPERTY,\n\tCONTROL_PROPERTY,\n\tACCENT_PROPERTY,\n"
+          "\tCHINESE_PROPERTY,\n\tPUNCTUATION_PROPERTY\n};\n",
           array("uint32_t", "exception_change", toggles))
 
 
@@ -183,12 +205,8 @@ def cased(category):
     return "".join(map(chr, sorted(found)))
 
 
-def folds(folder, category):
-    text, of, several = "\0".join(cased(category)), {}, []
-    for c in map(ord, text.replace("\0", "")):
-        equal = matched(f"(?i:\\x{{{c:x}}})", text)
-        lower = chr(min(equal)).lower()
-        of[c] = ord(lower) if len(lower) == 1 and ord(lower) in equal else max(equal)
+def mapping_runs(of):
+    """A mapping of characters as runs: first, count, step, distance to the result."""
     rows = []
     for c, to in sorted(of.items()):
         if c == to:
@@ -200,6 +218,26 @@ def folds(folder, category):
                 rows[-1] = (first, count + 1, c - last, delta)
                 continue
         rows.append((c, 1, 1, to - c))
+    return rows
+
+
+def lower(folder):
+    lowered = bert(lowercase=True)
+    of = {c: lowered(chr(c)) for c in CODES}
+    assert [c for c in CODES if len(of[c]) > 1] == [0x130] and of[0x130] == "i\u0307"
+    rows = mapping_runs({c: ord(to) for c, to in of.items() if len(to) == 1})
+    write(folder, "lower_table.h", "Lower case of characters, other than U+0130, which becomes i and U+0307.",
+          "/* First of a run, count, step, and the result of the first; the others are as far away. */\n" +
+          array("uint32_t", "lower_run", [v for f, n, s, d in rows for v in (f, n, s, f + d)]))
+
+
+def folds(folder, category):
+    text, of, several = "\0".join(cased(category)), {}, []
+    for c in map(ord, text.replace("\0", "")):
+        equal = matched(f"(?i:\\x{{{c:x}}})", text)
+        lower = chr(min(equal)).lower()
+        of[c] = ord(lower) if len(lower) == 1 and ord(lower) in equal else max(equal)
+    rows = mapping_runs(of)
     for c in of:
         letters = chr(c).casefold()
         if len(letters) > 1 and pre_tokenizers.Split(
@@ -263,7 +301,7 @@ def normal_forms(folder):
     write(folder, "normal_table.h", "Canonical normal forms.",
           "/* Code point * 256 + combining class, at each change of the class. */\n" +
           array("uint32_t", "class_change", [c << 8 | v for c, v in changes(class_of)]),
-          "/* Characters that decompose to one character, and that. */\n" + array("uint32_t", "single", [v for row in singles for v in row]),
+          "/* Characters that decompose to one character, each followed by that character. */\n" + array("uint32_t", "single", [v for row in singles for v in row]),
           "/* Code point * 2 + (1 if the pair composes); first and second. */\n" +
           array("uint32_t", "pair", [v for row in pairs for v in row]),
           "/* Indices of the composing rows of `pair`, sorted by first and second. */\n" +
@@ -292,6 +330,7 @@ def main(folder):
     properties(folder, category)
     scripts(folder, assigned)
     folds(folder, category)
+    lower(folder)
     normal_forms(folder)
 
 

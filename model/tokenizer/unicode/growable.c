@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/tokenizer/growable.h"
+#include "model/tokenizer/unicode/growable.h"
 
 #include <stdlib.h>
 
