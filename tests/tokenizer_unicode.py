@@ -10,7 +10,7 @@ import random
 import sys
 import unicodedata
 
-from tokenizer_families import CL100K, DEEPSEEK3, LLAMA3, O200K, QWEN2, QWEN35, TEKKEN
+from tokenizer_families import CL100K, DEEPSEEK3, KIMI, LLAMA3, O200K, QWEN2, QWEN35, TEKKEN
 from tokenizers import Tokenizer
 
 BAR = "\u2581"
@@ -25,6 +25,11 @@ WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)
 def cut(*expressions, behavior="Isolated", invert=False):
     return {"type": "Sequence", "pretokenizers": [
         {"type": "Split", "pattern": {"Regex": e}, "behavior": behavior, "invert": invert} for e in expressions] + [META]}
+
+
+def bert(pieces=({"type": "BertPreTokenizer"}, META), **options):
+    every = dict.fromkeys(("clean_text", "handle_chinese_chars", "strip_accents", "lowercase"), False)
+    return {"type": "BertNormalizer", **every, **options}, {"type": "Sequence", "pretokenizers": list(pieces)}
 
 
 CASES = {
@@ -47,8 +52,17 @@ CASES = {
                           r"\p{Greek}|\p{Arabic}|\p{Todhri}", r"\p{Common}")),
     "case": (None, cut(r"(?i:[a-g])", r"(?i:k)", r"(?i:s)", r"(?i:[^\p{Lu}\P{Cyrillic}])", r"(?i:[\x{1c5}\x{10a0}-\x{10c5}])",
                        r"(?i:[\x{10400}-\x{10427}\x{a7cb}])")),
+    "kimi": (None, cut(KIMI)),
+    "NFD": ("NFD", META),
+    "NFKD": ("NFKD", META),
+    "bert": bert(clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True),
+    "clean_text": bert([META], clean_text=True),
+    "handle_chinese_chars": bert([META], handle_chinese_chars=True),
+    "strip_accents": bert([META], strip_accents=True),
+    "lowercase": bert([META], lowercase=True),
 }
 
+SETS = (r"[\p{L}&&[^a-k]] [a-k[A-C]&&[^b]] [^\p{Lu}&&\w] [^\s[.']] [\w&&\p{Lu}&&[^B]] [[^\p{L}]&&[\S\n]] [^[^a]b] [ac&&\p{L}]").split()
 CLASSES = (r"\s \S \w \W \d \D \p{L} \p{N} \p{Lu} \P{Ll} \p{^L} \p{Han} \p{P} \p{M} . [a-c] [^a\s] [\p{L}\d] [^\p{L}\p{N}] [bB\n]"
            r" \n [\r\n] [\p{Lu}\p{Lt}] [^\W\d] \x{e9} é [à-ü] [a-]").split()
 REPEATS = "* + ? *? +? ?? *+ ++ ?+ {2} {1,2} {,2} {2,} {1,3}? {1,2}+ {2,}+ {2}+".split()
@@ -83,7 +97,7 @@ def unsupported(tried):
 
 
 def file(normalizer, pre_tokenizer):
-    return {"normalizer": {"type": normalizer} if normalizer else None, "pre_tokenizer": pre_tokenizer}
+    return {"normalizer": {"type": normalizer} if isinstance(normalizer, str) else normalizer, "pre_tokenizer": pre_tokenizer}
 
 
 def opened(parts):
@@ -124,8 +138,8 @@ def main(path):
     for name, parts in CASES.items():
         ids = [one.ids for one in opened(file(*parts)).encode_batch(texts)]
         cases.append({"name": name, **file(*parts), "digest": digest(ids)})
-    while len(found) < 250:
-        tried = expression(2)
+    while len(found) < 300:
+        tried = expression(2) if len(found) < 250 else random.choice(SETS) + repeated() + random.choice(SETS)
         if unsupported(tried):
             continue
         some = ["".join(random.choice("aaabbbcccAB11  ''.sSkKé\n\n\r漢あΣσ\u017f\u212aÉ²\u0301½") for _ in range(random.randint(1, 14)))

@@ -177,7 +177,7 @@ struct xfp_bpe *xfp_bpe_open(struct xfp_part_reader *r, const json_t *model, con
 	bpe->byte_fallback = xfp_part_bool(r, "model", model, "byte_fallback", false);
 	bpe->ignore_merges = xfp_part_bool(r, "model", model, "ignore_merges", false);
 	if (bpe->prefix && bpe->suffix) {
-		if (!r->merges_by_id)
+		if (!r->tiktoken)
 			read_merges(r, bpe, model);
 		read_unknown(r, bpe, model);
 		read_bytes(bpe);

@@ -27,6 +27,9 @@ struct xfp_content_lines {
 };
 bool xfp_content_line(struct xfp_part_reader *r, struct xfp_content_lines *lines);
 
+/* The size of the first part of a text, as Kimi's tokenizer divides texts before anything else. `done` begins as 0. */
+size_t xfp_tiktoken_part(const char *text, size_t size, uint32_t *done);
+
 /* Open a tokenizer from content. */
 enum xfp_status xfp_tokenizer_open_content(xfp_content_reader *read, const char *bytes, size_t size, const char *shown,
 					   const json_t *config, struct xfp_tokenizer **tokenizer,

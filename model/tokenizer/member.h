@@ -43,7 +43,7 @@ struct xfp_part_reader {
 	struct xfp_error *err;
 	const struct xfp_tokenizer_watch *watch; /* for patterns; may be NULL */
 	unsigned classes;                        /* classes and caseless sets of the regular expressions so far */
-	bool merges_by_id;                       /* BPE merges two tokens if their text is a token, smallest id first */
+	bool tiktoken; /* BPE merges two tokens whose text is a token, smallest id first; texts are encoded in parts */
 };
 
 /* Fail with XFP_BAD_INPUT in a part of the file. */

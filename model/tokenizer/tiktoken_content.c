@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/utf8.h"
 #include "model/tokenizer/content.h"
 #include "model/tokenizer/unicode/bytes_alphabet.h"
+#include "model/tokenizer/unicode/unicode.h"
 
 #define CONFIG "tokenizer_config.json"
+#define LONGEST_PART 400000 /* characters; as in Kimi's Python code */
+#define LONGEST_RUN 25000   /* of blanks, or of other characters */
 
 #define KIMI_UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]"
 #define KIMI_LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]"
@@ -177,6 +179,29 @@ static json_t *name_reserved(struct xfp_part_reader *r, const json_t *config, si
 	return added;
 }
 
+size_t xfp_tiktoken_part(const char *text, size_t size, uint32_t *done)
+{
+	uint32_t run = 0;
+	size_t at = 0;
+	bool blank = false;
+
+	while (at < size && *done < LONGEST_PART) {
+		uint32_t c;
+		size_t length = xfp_utf8_decode(text + at, &c);
+		bool is_blank = xfp_is_white(c) || (c >= 0x1c && c <= 0x1f);
+
+		run = run && is_blank == blank ? run + 1 : 1;
+		if (run > LONGEST_RUN)
+			return at;
+		blank = is_blank;
+		at += length;
+		++*done;
+	}
+	if (*done == LONGEST_PART)
+		*done = 0;
+	return at;
+}
+
 json_t *xfp_tiktoken_content(struct xfp_part_reader *r, const char *bytes, size_t size, const json_t *config)
 {
 	const struct tiktoken_class *class = find_class(r, config);
@@ -191,7 +216,7 @@ json_t *xfp_tiktoken_content(struct xfp_part_reader *r, const char *bytes, size_
 			       "pattern", "Regex", class->expression, "behavior", "Isolated", "type", "ByteLevel",
 			       "add_prefix_space", 0, "use_regex", 0, "decoder", "type", "ByteLevel")))
 		r->status = xfp_no_memory_for(r->err, r->file);
-	r->merges_by_id = true;
+	r->tiktoken = true;
 	json_decref(vocabulary);
 	json_decref(added);
 	return root;

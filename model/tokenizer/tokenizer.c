@@ -24,6 +24,7 @@ struct xfp_tokenizer {
 	struct xfp_template around;
 	struct xfp_decoder_chain *decoder;
 	struct xfp_tokenizer_watch watch; /* patterns point to it */
+	bool in_parts;                    /* texts are encoded in parts */
 };
 
 static void open_model(struct xfp_part_reader *r, struct xfp_tokenizer *t, const json_t *model)
@@ -69,6 +70,7 @@ enum xfp_status xfp_tokenizer_open_content(xfp_content_reader *read, const char 
 	xfp_template_read(&r, json_object_get(root, "post_processor"), &t->around);
 	t->decoder = xfp_decoder_chain_open(&r, json_object_get(root, "decoder"));
 	json_decref(root);
+	t->in_parts = r.tiktoken;
 	if (r.status)
 		xfp_tokenizer_free(t);
 	else
@@ -152,29 +154,44 @@ static enum xfp_status encode_pieces(const struct xfp_tokenizer *t, const struct
 	return status;
 }
 
+static enum xfp_status encode_part(const struct xfp_tokenizer *t, const struct xfp_growable *text,
+				   struct xfp_pattern_budget *budget, struct xfp_token_ids *ids, struct xfp_error *err)
+{
+	struct xfp_pieces pieces = { 0 };
+	enum xfp_status status = xfp_added_split(t->added, t->normalizer, budget, text, &pieces, err);
+
+	if (!status)
+		status = xfp_split(t->splitter, &t->watch, budget, &pieces, err);
+	if (!status)
+		status = encode_pieces(t, &pieces, ids, err);
+	xfp_pieces_free(&pieces);
+	return status;
+}
+
 enum xfp_status xfp_tokenizer_encode(const struct xfp_tokenizer *t, const char *text, size_t size, bool whole,
 				     struct xfp_token_ids *ids, struct xfp_error *err)
 {
 	struct xfp_pattern_budget budget = XFP_PATTERN_BUDGET;
-	struct xfp_pieces pieces = { 0 };
 	struct xfp_growable sound = { 0 };
 	enum xfp_status status = XFP_OK;
 	size_t before = ids->count;
+	uint32_t done = 0;
 
 	if (whole)
 		status = add_ids(ids, &t->around.before, err);
 	if (!status && !xfp_utf8_replace(text, size, &sound))
 		status = xfp_no_memory(err);
-	if (!status)
-		status = xfp_added_split(t->added, t->normalizer, &budget, &sound, &pieces, err);
+	for (size_t at = 0; !status && at < sound.size;) {
+		struct xfp_growable part = { .bytes = sound.bytes + at, .size = sound.size - at };
+
+		if (t->in_parts)
+			part.size = xfp_tiktoken_part(part.bytes, part.size, &done);
+		status = encode_part(t, &part, &budget, ids, err);
+		at += part.size;
+	}
 	free(sound.bytes);
-	if (!status)
-		status = xfp_split(t->splitter, &t->watch, &budget, &pieces, err);
-	if (!status)
-		status = encode_pieces(t, &pieces, ids, err);
 	if (!status && whole)
 		status = add_ids(ids, &t->around.after, err);
-	xfp_pieces_free(&pieces);
 	if (status)
 		ids->count = before;
 	return status;

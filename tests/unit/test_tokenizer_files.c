@@ -4,6 +4,8 @@
  */
 #include "tests/unit/tokenizer_families.h"
 
+#include "model/tokenizer/content.h"
+
 /* The stored files of a family, with one text in one of them replaced; NULL: the file is missing. */
 static json_t *changed(const char *name, const char *file, const char *from, const char *to)
 {
@@ -104,11 +106,19 @@ static void vocabulary_alone(void **state)
 	json_t *files = json_pack("{ss}", "vocab.txt", vocab);
 	struct xfp_tokenizer *t = opened(files);
 	struct xfp_token_ids ids = { 0 };
+	char word[101];
 
 	(void)state;
 	assert_int_equal(xfp_tokenizer_encode(t, "CAF\xc3\x89S\xe4\xb8\xad[MASK]x", 16, true, &ids, NULL), XFP_OK);
 	assert_int_equal(ids.count, 7);
 	assert_memory_equal(ids.id, wanted, sizeof wanted);
+	memset(word, 's', sizeof word);
+	memcpy(word, "cafe", 4);
+	for (size_t size = 100; size <= sizeof word; size++) {
+		ids.count = 0;
+		assert_int_equal(xfp_tokenizer_encode(t, word, size, false, &ids, NULL), XFP_OK);
+		assert_int_equal(ids.count, size > 100 ? 1 : 97);
+	}
 	xfp_tokenizer_free(t);
 	json_object_set_new(files, "tiktoken.model", json_string("x"));
 	t = NULL;
@@ -123,11 +133,61 @@ static void vocabulary_alone(void **state)
 	free(ids.id);
 }
 
+/* Texts are cut after 400,000 characters, and within 25,001 blanks or 25,001 other characters. */
+static void long_texts(void **state)
+{
+	static const struct {
+		const char *begin, *middle, *end;
+		size_t repeated, cuts;
+	} all[] = { { "", "e", "", 25000, 0 },    { "", "e", "", 25001, 1 },          { " ", "e", "", 25001, 1 },
+		    { "", "e", "x", 24999, 0 },   { "", "\x1f ", "", 12500, 0 },      { "", "\x1f ", "", 12501, 1 },
+		    { "", "e\n", "", 200001, 1 }, { "", "\xc3\xa9 ", "", 199999, 0 }, { "", "e ", "x", 400000, 2 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		uint32_t done = 0;
+		size_t size = strlen(all[i].middle) * all[i].repeated, cuts = 0;
+		char *text = malloc(size + 8), *at = text + sprintf(text, "%s", all[i].begin);
+
+		for (size_t k = 0; k < all[i].repeated; k++)
+			at += sprintf(at, "%s", all[i].middle);
+		at += sprintf(at, "%s", all[i].end);
+		for (const char *from = text; from < at; cuts++)
+			from += xfp_tiktoken_part(from, (size_t)(at - from), &done);
+		if (cuts != all[i].cuts + 1)
+			fail_msg("%d: %d parts", (int)i, (int)cuts);
+		free(text);
+	}
+}
+
+/* A token that a cut divides, in a word of 25,001 letters. */
+static void divided_token(void **state)
+{
+	json_t *files = changed("tiktoken.model", CONFIG, "{", "{");
+	struct xfp_tokenizer *t = opened(files);
+	struct xfp_token_ids ids = { 0 };
+	static char text[25001];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof text; i++)
+		text[i] = "xar"[i ? 2 - i % 2 : 0];
+	assert_int_equal(xfp_tokenizer_encode(t, text, 24999, true, &ids, NULL), XFP_OK);
+	assert_int_equal(ids.count, 12500);
+	ids.count = 0;
+	assert_int_equal(xfp_tokenizer_encode(t, text, 25001, true, &ids, NULL), XFP_OK);
+	assert_int_equal(ids.count, 12502);
+	xfp_tokenizer_free(t);
+	json_decref(files);
+	free(ids.id);
+}
+
 PROGRAM("test_tokenizer_files")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refused_files),
 		cmocka_unit_test(vocabulary_alone),
+		cmocka_unit_test(long_texts),
+		cmocka_unit_test(divided_token),
 	};
 
 	return cmocka_run_group_tests_name("tokenizer files", tests, read_families, drop_families);
