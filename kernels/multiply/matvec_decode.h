@@ -21,58 +21,82 @@ INLINE void put_numbers(vf number, unsigned lanes, size_t left, float *to)
 	memcpy(to, all, (left < lanes ? left : lanes) * sizeof *all);
 }
 
+/* The last chunk: of fewer lanes, or not all of its columns. */
+INLINE void last_v2_numbers(unsigned k, const struct table *table, const uint8_t *packed, size_t left, float *x)
+{
+	unsigned lanes = xfp_chunk_lanes(k, left);
+	vi index[MAX_VECTORS];
+
+	unpack_lanes(k, packed, lanes, index);
+	for (size_t v = 0, at = 0; v < xfp_lane_columns(k) && at < left; v++, at += lanes)
+		put_numbers(table_lookup(k, table, index[v]), lanes, left - at, x + at);
+}
+
 INLINE void v2_numbers(unsigned k, const struct xfp_matvec *w, size_t row, float *x)
 {
 	const uint8_t *packed = w->index + row * w->row_bytes;
-	size_t chunk = xfp_chunk_columns(k);
+	size_t chunk = xfp_chunk_columns(k), left = w->cols;
 	struct table table;
-	vi index[MAX_VECTORS];
 
 	table_of_halves(k, (const uint8_t *)w->code + (row << (k + 1)), &table);
-	for (size_t c = 0; c < w->cols; c += chunk, packed += 4 * k * chunk / 32) {
-		unsigned lanes = xfp_chunk_lanes(k, w->cols - c);
+	for (; left >= chunk; left -= chunk, x += chunk, packed += 4 * k * chunk / 32) {
+		vi words[XFP_MAX_WORDS];
 
-		unpack_lanes(k, packed, lanes, index);
-		for (size_t v = 0, at = c; v < xfp_lane_columns(k) && at < w->cols; v++, at += lanes)
-			put_numbers(table_lookup(k, &table, index[v]), lanes, w->cols - at, x + at);
+		load_words(k, packed, 16, words);
+		UNROLL
+		for (unsigned v = 0; v < xfp_lane_columns(k); v++)
+			vf_store(x + (size_t)16 * v, table_lookup(k, &table, slot(k, words, v / 4, v % 4)));
+	}
+	if (left)
+		last_v2_numbers(k, &table, packed, left, x);
+}
+
+INLINE void last_group_numbers(unsigned k, bool scaled, const struct groups *g, size_t first, size_t cols, vf scale,
+			       const uint8_t *packed, float *x)
+{
+	unsigned lanes = xfp_chunk_lanes(k, cols - first);
+	vi index[MAX_VECTORS];
+
+	unpack_lanes(k, packed, lanes, index);
+	for (size_t v = 0, at = first; v < xfp_lane_columns(k) && at < cols; v++, at += lanes) {
+		size_t left = cols - at;
+		vf number = group_lookup(k, scaled, g, at, left < lanes ? (unsigned)left : lanes, index[v]);
+
+		put_numbers(scaled ? number : vf_mul(number, scale), lanes, left, x + at);
 	}
 }
 
-/* In a whole chunk, a vector is within one group. */
-INLINE void group_numbers(unsigned k, bool scaled, const struct xfp_matvec *w, size_t row, float *x)
+/* A table serves `run` vectors, or more if `run` is 0. */
+INLINE void group_numbers(unsigned k, bool scaled, unsigned run, const struct xfp_matvec *w, size_t row, float *x)
 {
 	struct groups g = { .entry = xfp_tables_entry(w->tables),
 			    .byte = w->byte + row * w->row_groups,
 			    .group = w->group };
 	const uint8_t *packed = w->index + row * w->row_bytes;
-	size_t chunk = xfp_chunk_columns(k), within = ((size_t)1 << w->group) - 1;
-	_Alignas(64) float scale[16];
-	struct table table;
-	vi index[MAX_VECTORS];
+	size_t chunk = xfp_chunk_columns(k), within = ((size_t)1 << w->group) - 1, c = 0;
+	vf scale = vf_all(scaled ? 1 : xfp_row_scale(w->row[row]));
 
 	if (scaled)
 		g.pair = (const uint8_t *)w->pair + row * w->row_groups * 4;
-	for (unsigned i = 0; i < 16; i++)
-		scale[i] = scaled ? 1 : xfp_row_scale(w->row[row]);
-	for (size_t c = 0; c < w->cols; c += chunk, packed += 4 * k * chunk / 32) {
-		unsigned lanes = xfp_chunk_lanes(k, w->cols - c);
+	for (; c + chunk <= w->cols; c += chunk, packed += 4 * k * chunk / 32) {
+		vi words[XFP_MAX_WORDS];
+		struct table table;
 
-		unpack_lanes(k, packed, lanes, index);
-		for (size_t v = 0, at = c; v < xfp_lane_columns(k) && at < w->cols; v++, at += lanes) {
-			size_t left = w->cols - at;
+		load_words(k, packed, 16, words);
+		UNROLL
+		for (unsigned v = 0; v < xfp_lane_columns(k); v++) {
+			size_t at = c + (size_t)16 * v;
+
 			vf number;
 
-			if (lanes == 16) {
-				if (v == 0 || (at & within) == 0)
-					group_table(k, scaled, &g, at >> w->group, &table);
-				number = table_lookup(k, &table, index[v]);
-			} else {
-				number = group_lookup(k, scaled, &g, at, left < lanes ? (unsigned)left : lanes,
-						      index[v]);
-			}
-			put_numbers(scaled ? number : vf_mul(number, vf_load(scale)), lanes, left, x + at);
+			if (run ? v % run == 0 : v == 0 || (at & within) == 0)
+				group_table(k, scaled, &g, at >> g.group, &table);
+			number = table_lookup(k, &table, slot(k, words, v / 4, v % 4));
+			vf_store(x + at, scaled ? number : vf_mul(number, scale));
 		}
 	}
+	if (c < w->cols)
+		last_group_numbers(k, scaled, &g, c, w->cols, scale, packed, x);
 }
 
 INLINE void plain_numbers(enum xfp_matvec_mode mode, const struct xfp_matvec *w, size_t row, float *x)
@@ -87,6 +111,7 @@ INLINE void plain_numbers(enum xfp_matvec_mode mode, const struct xfp_matvec *w,
 	put_numbers(stored_numbers(mode, last), 16, w->cols - c, x + c);
 }
 
+/* Unrolled for groups of 32 columns in v2c. */
 #define NUMBERS_OF_K(k)                                                               \
 	static void v2_numbers_##k(const struct xfp_matvec *w, size_t row, float *x)  \
 	{                                                                             \
@@ -94,11 +119,14 @@ INLINE void plain_numbers(enum xfp_matvec_mode mode, const struct xfp_matvec *w,
 	}                                                                             \
 	static void v2a_numbers_##k(const struct xfp_matvec *w, size_t row, float *x) \
 	{                                                                             \
-		group_numbers(k, true, w, row, x);                                    \
+		group_numbers(k, true, 0, w, row, x);                                 \
 	}                                                                             \
 	static void v2c_numbers_##k(const struct xfp_matvec *w, size_t row, float *x) \
 	{                                                                             \
-		group_numbers(k, false, w, row, x);                                   \
+		if (w->group == 5)                                                    \
+			group_numbers(k, false, 2, w, row, x);                        \
+		else                                                                  \
+			group_numbers(k, false, 0, w, row, x);                        \
 	}
 NUMBERS_OF_K(2)
 NUMBERS_OF_K(3)
