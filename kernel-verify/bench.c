@@ -12,13 +12,14 @@
 #include "base/system/output.h"
 #include "kernel-verify/kernel_verify.h"
 #include "kernel-verify/threads.h"
+#include "kernels/multiply/panel.h"
 
 #define COLS 4096
 #define ROUNDS 7
 #define LONG_SECONDS 0.2 /* per round */
 #define MULTIPLY_STEPS 1000000
-#define CACHED_ROWS 24 /* of f32, per thread */
-#define CACHED_TIMES 64
+#define PANEL_VECTORS 128
+#define PANEL_ROWS 96 /* per thread */
 
 /* ---- output ------------------------------------------------------------------------------------------------ */
 
@@ -108,7 +109,7 @@ struct timed_product {
 	double bytes;
 	uint8_t *matrix;
 	size_t matrix_bytes;
-	float *y;
+	float *y, *tile, *panel;
 	uint64_t sums; /* of the bytes read, so that the reads are not optimized away */
 	uint64_t random;
 	unsigned batch, times; /* repetitions per row */
@@ -241,7 +242,8 @@ static void shorten(struct timed_product *p, double seconds)
 }
 
 /* Returns nanoseconds per weight. `one`: those for one vector, or 0. */
-static double time_case(struct timed_product *p, const char *op, double one, struct xfp_kernel_report *report)
+static double time_case(struct timed_product *p, const char *op, double one,
+			void (*part)(const struct xfp_row_range *range), struct xfp_kernel_report *report)
 {
 	double seconds[ROUNDS], read[ROUNDS], multiplied[ROUNDS], weights;
 	struct timing m = { .op = op, .set = p->set };
@@ -250,8 +252,8 @@ static double time_case(struct timed_product *p, const char *op, double one, str
 	/* Select the instruction set before threads start. An eighth of the rows warms up and estimates the time for
 	 * all. */
 	p->w.rows = (p->w.rows + 7) / 8;
-	xfp_kernel_rows(p->set, &p->w, &p->x, 0, 0, false, p->y, p->w.rows);
-	m.ns = seconds_of(p, p->w.rows, multiply_part) * 8;
+	xfp_kernel_panel(p->set);
+	m.ns = seconds_of(p, p->w.rows, part) * 8;
 	p->w.rows = whole.w.rows;
 	shorten(p, m.ns);
 	weights = (double)p->w.rows * COLS * p->times;
@@ -262,7 +264,7 @@ static double time_case(struct timed_product *p, const char *op, double one, str
 		peak = seconds_of(p, p->request->threads, multiply_and_add);
 		flops = (double)p->flops;
 		reading = seconds_of(p, p->matrix_bytes / 512, read_part);
-		seconds[round] = seconds_of(p, p->w.rows, multiply_part);
+		seconds[round] = seconds_of(p, p->w.rows, part);
 		read[round] = p->bytes / seconds[round] / ((double)p->matrix_bytes / reading);
 		multiplied[round] = flops > 0 ? 2 * weights * p->batch / seconds[round] / (flops / peak) : 0;
 	}
@@ -276,21 +278,6 @@ static double time_case(struct timed_product *p, const char *op, double one, str
 	p->bytes = whole.bytes;
 	print_timing(report, &m);
 	return m.ns;
-}
-
-/* Rows of f32 that stay in the L2 cache, as when decoded matrices are multiplied. */
-static void time_cached(struct timed_product *p, const char *op, struct xfp_kernel_report *report)
-{
-	struct timed_product whole = *p;
-	size_t rows = (size_t)CACHED_ROWS * p->request->threads;
-	char name[64];
-
-	snprintf(name, sizeof name, "%s cached M=%u", op, p->batch);
-	p->w.rows = rows < p->w.rows ? rows : p->w.rows;
-	p->times = CACHED_TIMES;
-	p->bytes = 0;
-	time_case(p, name, 0, report);
-	*p = whole;
 }
 
 static void batches(struct timed_product *p, const struct xfp_kernel_op *op, struct xfp_kernel_report *report)
@@ -318,15 +305,56 @@ static void batches(struct timed_product *p, const struct xfp_kernel_op *op, str
 			snprintf(name, sizeof name, "%s M=%u", op->name, p->batch);
 			xfp_kernel_use((enum xfp_kernel_set)set);
 			xfp_matvec_x_init(&p->x, k, COLS, p->batch, XFP_F32, source, COLS, NULL, buffer);
-			ns = time_case(p, name, one, report);
+			ns = time_case(p, name, one, multiply_part, report);
 			if (p->batch == 1)
 				one = ns;
-			if (p->batch == XFP_MAX_BATCH && op->kind == XFP_MATVEC_F32)
-				time_cached(p, op->name, report);
 		}
 	}
 	munmap(source, XFP_MAX_BATCH * COLS * sizeof *source);
 	munmap(buffer, xfp_matvec_x_bytes(k, COLS, XFP_MAX_BATCH));
+}
+
+/* ---- panels ----------------------------------------------------------------------------------------------------- */
+
+/* Multiply a decoded tile, in turn for all columns, by panels of PANEL_VECTORS. */
+static void panel_part(const struct xfp_row_range *range)
+{
+	struct timed_product *p = range->context;
+	const struct xfp_matvec_set *set = xfp_matvec_set();
+	size_t vectors = set->panel_width * XFP_PANEL_LANES;
+
+	for (size_t c = 0; c < COLS; c += XFP_TILE_COLUMNS)
+		for (size_t m = 0; m < PANEL_VECTORS; m += vectors)
+			set->panel(p->tile, range->rows, XFP_TILE_COLUMNS, xfp_panel_part(COLS),
+				   p->panel + m * COLS + c * vectors, set->panel_width, c > 0,
+				   p->y + (range->first * PANEL_VECTORS + m), PANEL_VECTORS);
+}
+
+static void panels(const struct xfp_kernel_op *op, struct xfp_kernel_report *report)
+{
+	const struct xfp_kernel_request *request = report->request;
+	struct timed_product p = { .request = request, .random = 1, .times = 1, .batch = PANEL_VECTORS };
+	size_t rows = (size_t)PANEL_ROWS * request->threads;
+
+	p.matrix_bytes = 1 << 20;
+	p.matrix = pages(p.matrix_bytes);
+	p.tile = pages(PANEL_ROWS * XFP_TILE_STRIDE * sizeof *p.tile);
+	p.panel = pages(PANEL_VECTORS * COLS * sizeof *p.panel);
+	p.y = pages((rows + XFP_TILE_ROWS) * PANEL_VECTORS * sizeof *p.y);
+	for (size_t i = 0; i < PANEL_ROWS * XFP_TILE_STRIDE; i++)
+		p.tile[i] = (float)(int64_t)next(&p.random) * 0x1p-63f;
+	for (size_t i = 0; i < PANEL_VECTORS * COLS; i++)
+		p.panel[i] = (float)(int64_t)next(&p.random) * 0x1p-63f;
+	for (unsigned set = 0; set < XFP_KERNEL_SETS; set++) {
+		char name[64];
+
+		if (!((op->sets & request->sets) >> set & 1) || !xfp_kernel_wanted(request, op->name, set))
+			continue;
+		p.set = set;
+		p.w = (struct xfp_matvec){ .rows = rows };
+		snprintf(name, sizeof name, "%s M=%u", op->name, p.batch);
+		time_case(&p, name, 0, panel_part, report);
+	}
 }
 
 static void begin_products(struct timed_product *p)
@@ -347,6 +375,10 @@ void xfp_kernel_bench(const struct xfp_kernel_ops *ops, struct xfp_kernel_report
 	for (unsigned i = 0; i < ops->count; i++) {
 		if (ops->op[i].exact) {
 			in_cache(&ops->op[i], report);
+			continue;
+		}
+		if (ops->op[i].kind == XFP_KIND_PANEL) {
+			panels(&ops->op[i], report);
 			continue;
 		}
 		if (!p.matrix)

@@ -39,6 +39,7 @@ static struct xfp_kernel_ops *all_ops(void)
 	xfp_kernel_ops_scaled(ops);
 	xfp_kernel_ops_feedback(ops);
 	xfp_kernel_ops_matvec(ops);
+	xfp_kernel_ops_panel(ops);
 	xfp_kernel_ops_device(ops);
 	return ops;
 }

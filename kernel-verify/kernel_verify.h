@@ -14,6 +14,7 @@ void xfp_kernel_ops_compact(struct xfp_kernel_ops *ops);
 void xfp_kernel_ops_feedback(struct xfp_kernel_ops *ops);
 void xfp_kernel_ops_scaled(struct xfp_kernel_ops *ops);
 void xfp_kernel_ops_matvec(struct xfp_kernel_ops *ops);
+void xfp_kernel_ops_panel(struct xfp_kernel_ops *ops);
 
 void xfp_kernel_verify_ops(const struct xfp_kernel_ops *ops, struct xfp_kernel_report *report);
 void xfp_kernel_golden(const struct xfp_kernel_ops *ops, const struct xfp_kernel_request *request);

@@ -37,6 +37,7 @@ kernel_verify_sources = \
 	kernel-verify/kernel_verify.c \
 	kernel-verify/kernel_verify.h \
 	kernel-verify/matvec.c \
+	kernel-verify/panel.c \
 	kernel-verify/rows.c \
 	kernel-verify/run.c \
 	kernel-verify/scaled.c \

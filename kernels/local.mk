@@ -146,7 +146,10 @@ runtime_libmultiply_la_SOURCES += \
 	kernels/multiply/matvec_prepare.c \
 	kernels/multiply/matvec_rows.h \
 	kernels/multiply/matvec_whole.h \
-	kernels/multiply/matvec_words_avx2.h
+	kernels/multiply/matvec_words_avx2.h \
+	kernels/multiply/panel.c \
+	kernels/multiply/panel.h \
+	kernels/multiply/panel_rows.h
 # Part of every processor of this architecture, so without flags of their own.
 if AARCH64
 kernels_libkernels_a_SOURCES += kernels/encode/encode_neon.c kernels/feedback/feedback_neon.c

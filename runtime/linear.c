@@ -176,22 +176,30 @@ static void set_outliers(const struct xfp_matrix_info *matrix, struct xfp_outlie
 	o->residual = o->column + xfp_align((uint64_t)o->count * (o->wide ? 4 : 2), 4);
 }
 
-/* Skip columns outside the slice, as far as the layout allows. */
-static void slice_columns(const struct xfp_linear *linear, struct xfp_matvec *w)
+void xfp_linear_cut(const struct xfp_linear *linear, struct xfp_matvec *w, uint64_t first, uint64_t cols)
 {
-	uint64_t first = linear->slice.first_col, end = first + linear->slice.cols;
 	uint64_t element = linear->cols ? w->row_bytes / linear->cols : 0;
-	uint64_t chunk = w->k ? xfp_chunk_columns(w->k) : 1, group = UINT64_C(1) << w->group;
 
-	first -= first % (chunk > group ? chunk : group);
-	end = xfp_align(end, chunk);
 	w->index += w->k ? first / 32 * 4 * w->k : first * element;
 	if (w->byte)
 		w->byte += first >> w->group;
 	if (w->pair)
 		w->pair = (const uint8_t *)w->pair + (first >> w->group) * 4;
-	w->first_column = first;
-	w->cols = (end < linear->cols ? end : linear->cols) - first;
+	while (first & ((UINT64_C(1) << w->group) - 1)) /* the columns are a part of one group */
+		w->group--;
+	w->first_column += first;
+	w->cols = cols;
+}
+
+/* Skip columns outside the slice, as far as the layout allows. */
+static void slice_columns(const struct xfp_linear *linear, struct xfp_matvec *w)
+{
+	uint64_t first = linear->slice.first_col, end = first + linear->slice.cols;
+	uint64_t chunk = w->k ? xfp_chunk_columns(w->k) : 1, group = UINT64_C(1) << w->group;
+
+	first -= first % (chunk > group ? chunk : group);
+	end = xfp_align(end, chunk);
+	xfp_linear_cut(linear, w, first, (end < linear->cols ? end : linear->cols) - first);
 }
 
 static enum xfp_matvec_mode mode_of(unsigned mode, unsigned dtype)
@@ -269,6 +277,14 @@ static void decode_row(const struct xfp_linear *linear, const struct xfp_matvec 
 		xfp_matvec_decode(w, r, x);
 }
 
+enum xfp_status xfp_linear_damaged(const struct xfp_linear *linear, uint32_t expert, uint64_t row, const char *what,
+				   struct xfp_error *err)
+{
+	return xfp_fail(err, XFP_BAD_INPUT,
+			"%s: damaged: unit %s, expert %" PRIu32 ", row %" PRIu64 ": %s; copy or convert it again",
+			linear->bundle->path, xfp_printable(linear->name).text, expert, row, what);
+}
+
 enum xfp_status xfp_linear_decode(const struct xfp_linear *linear, uint32_t expert, const struct xfp_matvec *w,
 				  uint64_t first, uint64_t rows, float *x, size_t stride, struct xfp_error *err)
 {
@@ -286,12 +302,9 @@ enum xfp_status xfp_linear_decode(const struct xfp_linear *linear, uint32_t expe
 		if (!wrong &&
 		    (!xfp_outlier_rows_next(o, r, &at) || !xfp_outlier_rows_add(o, &at, x, w->first_column, w->cols) ||
 		     (r + 1 == first + rows && !xfp_outlier_rows_end(o, first + rows, &at))))
-			wrong = "outliers outside the matrix or out of order";
+			wrong = XFP_BAD_OUTLIERS;
 		if (wrong)
-			return xfp_fail(err, XFP_BAD_INPUT,
-					"%s: damaged: unit %s, expert %" PRIu32 ", row %" PRIu64
-					": %s; copy or convert it again",
-					linear->bundle->path, xfp_printable(linear->name).text, expert, r, wrong);
+			return xfp_linear_damaged(linear, expert, r, wrong, err);
 	}
 	return XFP_OK;
 }

@@ -34,6 +34,15 @@ void xfp_linear_release(struct xfp_linear *linear);
  * w->first_column. Returns false for f64, whose rows can only be decoded. */
 bool xfp_linear_matrix(const struct xfp_linear *linear, uint32_t expert, struct xfp_matvec *w);
 
+/* Restrict such a matrix to columns [first, first + cols), which begin a chunk, and end one or the row; they begin a
+ * group, or are within one. */
+void xfp_linear_cut(const struct xfp_linear *linear, struct xfp_matvec *w, uint64_t first, uint64_t cols);
+
+/* Report damage of a row: XFP_BAD_INPUT. */
+#define XFP_BAD_OUTLIERS "outliers outside the matrix or out of order"
+enum xfp_status xfp_linear_damaged(const struct xfp_linear *linear, uint32_t expert, uint64_t row, const char *what,
+				   struct xfp_error *err);
+
 /* Decode rows [first, first + rows) of such a matrix to scaled weights x', outliers added, `stride` elements apart;
  * without codebooks, to weights. XFP_BAD_INPUT names the damaged row. */
 enum xfp_status xfp_linear_decode(const struct xfp_linear *linear, uint32_t expert, const struct xfp_matvec *w,

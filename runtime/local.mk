@@ -24,7 +24,9 @@ runtime_libmultiply_la_SOURCES += \
 	runtime/round.c \
 	runtime/round.h \
 	runtime/team.c \
-	runtime/team.h
+	runtime/team.h \
+	runtime/tile.c \
+	runtime/tile.h
 runtime_libruntime_la_CFLAGS = $(RUNTIME_CFLAGS) -pthread
 runtime_libruntime_la_LDFLAGS = $(XFP_LDFLAGS) -pthread
 runtime_libruntime_la_LIBTOOLFLAGS = --tag=disable-static

@@ -2,10 +2,11 @@
 /*
  * round.c - a round of products: they form batches, which are processed by blocks of rows.
  *
- * Products of the same expert form batches of as many vectors as kernels take at once; all linears of a call have the
- * same batches. First all threads prepare the vectors. Then each thread takes a block of a linear's rows, multiplies it
- * by all batches while it is in the cache, and sums the results in the order of the list. So results depend neither on
- * the division of work among threads nor on the other linears.
+ * Products of the same expert form batches: of as many vectors as kernels take at once, to be multiplied by stored
+ * rows; or, if there are many, panels, to be multiplied by rows that are decoded tile by tile (see panel.h). All
+ * linears of a call have the same batches. First all threads prepare the vectors. Then each thread takes a block of a
+ * linear's rows, multiplies it by all batches while it is in the cache, and sums the results in the order of the list.
+ * So results depend neither on the division of work among threads nor on the other linears.
  */
 #include "runtime/round.h"
 
@@ -17,11 +18,11 @@
 #include "base/printable.h"
 #include "kernels/common/number.h"
 #include "runtime/team.h"
+#include "runtime/tile.h"
 
-#define DECODED_PRODUCTS 32     /* from this many products of an expert on, a block of rows is decoded first */
-#define DECODED_BYTES (1 << 18) /* maximum of such a block */
-#define MAX_ROWS 64             /* per block that several batches share in the cache */
-#define MAX_ROWS_ALONE 256      /* per block that is read once */
+#define DECODED_PRODUCTS 32 /* from this many products of an expert on, rows are decoded first */
+#define MAX_ROWS 64         /* per block that several batches share in the cache */
+#define MAX_ROWS_ALONE 256  /* per block that is read once */
 #define MIN_ROWS 8
 
 /* Products of one expert of a linear: numbers [first, first + count) in expert order. */
@@ -37,8 +38,8 @@ struct batch {
 /* Vectors that are prepared once, for the first batch that needs them and for others like it. */
 struct vectors {
 	const struct batch *batch;
-	struct xfp_matvec_x x;
-	void *buffer;
+	struct xfp_matvec_x x; /* if not decoded */
+	void *buffer;          /* of x, or the panel */
 };
 
 struct round {
@@ -51,10 +52,11 @@ struct round {
 	size_t batch_count;    /* per linear */
 	struct vectors *vectors;
 	size_t vectors_count;
-	size_t block; /* rows per block */
+	size_t block;        /* rows per block */
+	size_t panel_stride; /* floats from row to row of panels' sums */
 
 	/* Offsets in each thread's own memory. */
-	size_t sums_at, decoded_at, gathered_at;
+	size_t sums_at, tile_at, panel_sums_at, gathered_at;
 	int failed; /* set by the first thread that fails, which alone writes the message */
 	enum xfp_status status;
 };
@@ -90,11 +92,6 @@ static uint32_t vector_of(const struct round *round, const struct batch *batch, 
 	return round->products[round->order[batch->first + m]].x;
 }
 
-static unsigned layout_of(const struct batch *batch)
-{
-	return batch->decoded ? 0 : batch->w.k;
-}
-
 /* Return the factors of a batch's columns; NULL if not balanced. */
 static const float *factors_of(const struct batch *batch)
 {
@@ -121,8 +118,8 @@ static bool same_vectors(const struct round *round, const struct batch *a, const
 {
 	const float *factors = factors_of(a), *others = factors_of(b);
 
-	if (a->count != b->count || layout_of(a) != layout_of(b) || a->w.cols != b->w.cols ||
-	    columns_before(a) != columns_before(b))
+	if (a->count != b->count || a->decoded != b->decoded || (!a->decoded && a->w.k != b->w.k) ||
+	    a->w.cols != b->w.cols || columns_before(a) != columns_before(b))
 		return false;
 	for (unsigned m = 0; m < a->count; m++)
 		if (vector_of(round, a, m) != vector_of(round, b, m))
@@ -165,8 +162,10 @@ static void make_batches(struct round *round)
 		for (end = first; end < round->count && round->products[round->order[end]].expert == expert;)
 			end++;
 		for (size_t at = first, some; at < end; at += some) {
-			some = min(end - at, XFP_MAX_BATCH);
-			add_batch(round, expert, at, some, end - first >= DECODED_PRODUCTS);
+			bool decoded = end - first >= DECODED_PRODUCTS;
+
+			some = decoded ? xfp_panel_vectors(end - at) : min(end - at, XFP_MAX_BATCH);
+			add_batch(round, expert, at, some, decoded);
 		}
 	}
 	/* The first linear's batches are the pattern, so they are completed last. */
@@ -183,47 +182,79 @@ static void make_batches(struct round *round)
 
 /* ---- vectors ----------------------------------------------------------------------------------- */
 
+static const uint8_t *data_of(const struct round *round, const struct batch *batch, unsigned m)
+{
+	const struct xfp_input *x = round->call->x;
+
+	return (const uint8_t *)x->data + vector_of(round, batch, m) * x->stride * xfp_float_bytes(x->type);
+}
+
 /* Return the address of the batch's vectors, if they are at equal distances and need no zeros around them. */
 static const uint8_t *in_place(const struct round *round, const struct batch *batch)
 {
-	const struct xfp_input *x = round->call->x;
-	size_t first = vector_of(round, batch, 0);
-
 	for (unsigned m = 1; m < batch->count; m++)
-		if (vector_of(round, batch, m) != first + m)
+		if (vector_of(round, batch, m) != vector_of(round, batch, 0) + m)
 			return NULL;
-	return batch->w.cols == batch->linear->slice.cols
-		       ? (const uint8_t *)x->data + first * x->stride * xfp_float_bytes(x->type)
-		       : NULL;
+	return batch->w.cols == batch->linear->slice.cols ? data_of(round, batch, 0) : NULL;
 }
 
 /* Copy the batch's vectors one after the other, with zeros for columns outside the slice. */
 static const void *gather(const struct round *round, const struct batch *batch, uint8_t *to)
 {
-	const struct xfp_input *x = round->call->x;
-	size_t element = xfp_float_bytes(x->type), row = batch->w.cols * element;
+	size_t element = xfp_float_bytes(round->call->x->type), row = batch->w.cols * element;
 	size_t before = columns_before(batch) * element, bytes = batch->linear->slice.cols * element;
 
 	for (unsigned m = 0; m < batch->count; m++, to += row) {
 		memset(to, 0, before);
-		memcpy(to + before, (const uint8_t *)x->data + vector_of(round, batch, m) * x->stride * element, bytes);
+		memcpy(to + before, data_of(round, batch, m), bytes);
 		memset(to + before + bytes, 0, row - before - bytes);
 	}
 	return to - batch->count * row;
 }
 
+/* Return the vectors of a batch's panel, including those that are zero. */
+static size_t lanes_of(const struct batch *batch)
+{
+	return (size_t)xfp_panel_width(batch->count) * XFP_PANEL_LANES;
+}
+
+/* Pack sixteen vectors of a panel, from number `first` on, with zeros for columns outside the slice. */
+static void pack(const struct round *round, const struct batch *batch, unsigned first, float *panel)
+{
+	const struct xfp_slice *slice = &batch->linear->slice;
+	size_t lanes = lanes_of(batch), before = columns_before(batch), after = before + slice->cols;
+	unsigned count = (unsigned)min(batch->count - first, XFP_PANEL_LANES);
+	const void *source[XFP_PANEL_LANES];
+
+	for (unsigned m = 0; m < count; m++)
+		source[m] = data_of(round, batch, first + m);
+	for (size_t c = 0; c < batch->w.cols; c++)
+		if (c < before || c >= after)
+			memset(panel + c * lanes + first, 0, XFP_PANEL_LANES * sizeof *panel);
+	xfp_panel_pack((int)round->call->x->type, source, count, slice->cols,
+		       batch->linear->down ? batch->linear->down + slice->first_col : NULL,
+		       panel + before * lanes + first, xfp_panel_width(batch->count));
+}
+
+/* Several threads may pack a panel: `number` counts sixteen vectors. */
 static void prepare(void *context, unsigned thread, size_t number)
 {
 	struct round *round = context;
-	struct vectors *vectors = &round->vectors[number];
+	struct vectors *vectors = &round->vectors[number / XFP_PANEL_WIDTH];
 	const struct batch *batch = vectors->batch;
+	unsigned first = number % XFP_PANEL_WIDTH * XFP_PANEL_LANES;
 	uint8_t *own = xfp_team_own(round->call->team, thread);
-	const void *x = in_place(round, batch);
-	size_t stride = x ? round->call->x->stride : batch->w.cols;
+	const void *x;
 
-	xfp_matvec_x_init(&vectors->x, layout_of(batch), batch->w.cols, batch->count, (int)round->call->x->type,
-			  x ? x : gather(round, batch, own + round->gathered_at), stride, factors_of(batch),
-			  vectors->buffer);
+	if (batch->decoded) {
+		if (first < batch->count)
+			pack(round, batch, first, vectors->buffer);
+	} else if (!first) {
+		x = in_place(round, batch);
+		xfp_matvec_x_init(&vectors->x, batch->w.k, batch->w.cols, batch->count, (int)round->call->x->type,
+				  x ? x : gather(round, batch, own + round->gathered_at),
+				  x ? round->call->x->stride : batch->w.cols, factors_of(batch), vectors->buffer);
+	}
 }
 
 /* ---- rows -------------------------------------------------------------------------------------- */
@@ -239,55 +270,87 @@ static void fail(struct round *round, enum xfp_status status, const struct xfp_e
 		*round->call->err = *why;
 }
 
-/* Decode rows of a matrix to a matrix of f32. */
-static bool decode(struct round *round, const struct batch *batch, size_t first, size_t rows, float *to,
-		   struct xfp_matvec *w)
+/* A thread's memory for a block of rows. */
+struct row_block {
+	size_t first, rows;
+	float *sums; /* [place][rows] */
+	float *tile;
+	float *panel_sums; /* [rows][panel_stride], of all panels of an expert */
+	size_t panel_stride;
+};
+
+/* Copy the sums of a panel. */
+static void put_panel(const struct batch *batch, const struct row_block *block, const float *from)
 {
+	float *to = block->sums + batch->first * block->rows;
+
+	for (size_t m = 0; m < batch->count; m++, to += block->rows)
+		for (size_t r = 0; r < block->rows; r++)
+			to[r] = (float)(from[r * block->panel_stride + m] * batch->w.unit);
+}
+
+/* Multiply a block of rows by `count` panels of one expert. */
+static bool multiply_decoded(struct round *round, const struct batch *batch, size_t count,
+			     const struct row_block *block)
+{
+	xfp_panel_fn *multiply = xfp_matvec_set()->panel;
+	size_t cols = batch->w.cols, part = xfp_panel_part(cols);
+	struct xfp_tile_rows rows;
 	struct xfp_error err = { XFP_OK, "" };
 	enum xfp_status status =
-		xfp_linear_decode(batch->linear, batch->expert, &batch->w, first, rows, to, batch->w.cols, &err);
+		xfp_tile_begin(&rows, batch->linear, batch->expert, &batch->w, block->first, block->rows, &err);
+	float *sums;
 
-	*w = (struct xfp_matvec){ .mode = XFP_MATVEC_F32,
-				  .rows = rows,
-				  .cols = batch->w.cols,
-				  .unit = batch->w.unit,
-				  .index = (const uint8_t *)to };
-	xfp_matvec_set_row_layout(w);
+	for (size_t c = 0, some; !status && c < cols; c += some) {
+		some = min(cols - c, XFP_TILE_COLUMNS);
+		status = xfp_tile_decode(&rows, c, some, block->tile, &err);
+		sums = block->panel_sums;
+		for (size_t b = 0; !status && b < count; sums += lanes_of(&batch[b++])) {
+			const float *panel = round->vectors[batch[b].vectors].buffer;
+
+			multiply(block->tile, block->rows, some, part, panel + c * lanes_of(&batch[b]),
+				 xfp_panel_width(batch[b].count), c > 0, sums, block->panel_stride);
+		}
+	}
 	if (status)
 		fail(round, status, &err);
+	sums = block->panel_sums;
+	for (size_t b = 0; !status && b < count; sums += lanes_of(&batch[b++]))
+		put_panel(&batch[b], block, sums);
 	return !status;
 }
 
-/* Multiply rows [first, first + rows) of a linear by all its batches: sums[place][rows]. */
-static bool multiply_block(struct round *round, const struct batch *batches, size_t first, size_t rows, float *sums,
-			   float *decoded)
+static bool multiply_stored(struct round *round, const struct batch *batch, const struct row_block *block)
 {
-	struct xfp_matvec tile = { 0 };
 	struct xfp_error err;
 
-	for (size_t b = 0; b < round->batch_count; b++) {
-		const struct batch *batch = &batches[b];
-		const struct xfp_matvec_x *x = &round->vectors[batch->vectors].x;
-		float *y = sums + batch->first * rows;
+	if (xfp_matvec_rows(&batch->w, &round->vectors[batch->vectors].x, block->first, block->rows, false,
+			    block->sums + batch->first * block->rows, block->rows))
+		return true;
+	fail(round,
+	     xfp_fail(&err, XFP_BAD_INPUT,
+		      "%s: damaged: unit %s, expert %" PRIu32 ", rows %zu to %zu: outliers outside the matrix, "
+		      "or an invalid codebook number; copy or convert it again",
+		      batch->linear->bundle->path, xfp_printable(batch->linear->name).text, batch->expert, block->first,
+		      block->first + block->rows - 1),
+	     &err);
+	return false;
+}
 
-		if (batch->decoded) {
-			if ((!b || batch[-1].expert != batch->expert) &&
-			    !decode(round, batch, first, rows, decoded, &tile))
-				return false;
-			xfp_matvec_rows(&tile, x, 0, rows, false, y, rows);
-		} else if (!xfp_matvec_rows(&batch->w, x, first, rows, false, y, rows)) {
-			fail(round,
-			     xfp_fail(&err, XFP_BAD_INPUT,
-				      "%s: damaged: unit %s, expert %" PRIu32
-				      ", rows %zu to %zu: outliers outside the matrix, "
-				      "or an invalid codebook number; copy or convert it again",
-				      batch->linear->bundle->path, xfp_printable(batch->linear->name).text,
-				      batch->expert, first, first + rows - 1),
-			     &err);
-			return false;
-		}
+/* Multiply a block of a linear's rows by all its batches. */
+static bool multiply_block(struct round *round, const struct batch *batches, const struct row_block *block)
+{
+	bool good = true;
+
+	for (size_t b = 0, end; good && b < round->batch_count; b = end) {
+		const struct batch *batch = &batches[b];
+
+		for (end = b + 1; batch->decoded && end < round->batch_count && batches[end].expert == batch->expert;)
+			end++;
+		good = batch->decoded ? multiply_decoded(round, batch, end - b, block)
+				      : multiply_stored(round, batch, block);
 	}
-	return true;
+	return good;
 }
 
 /* Store the results of a block; products with the same y are summed at the first of them. */
@@ -322,19 +385,22 @@ static void multiply_rows(void *context, unsigned thread, size_t number)
 {
 	struct round *round = context;
 	uint8_t *own = xfp_team_own(round->call->team, thread);
-	float *sums = (float *)(void *)(own + round->sums_at), *decoded = (float *)(void *)(own + round->decoded_at);
+	struct row_block block = { .sums = (float *)(void *)(own + round->sums_at),
+				   .tile = (float *)(void *)(own + round->tile_at),
+				   .panel_sums = (float *)(void *)(own + round->panel_sums_at),
+				   .panel_stride = round->panel_stride };
 	const struct xfp_slice *slice;
-	size_t linear = 0, first, rows;
+	size_t linear = 0, first;
 
 	for (; number >= blocks_of(round, linear); linear++)
 		number -= blocks_of(round, linear);
 	slice = &round->call->linears[linear]->slice;
 	first = number * round->block;
-	rows = min(round->block, slice->rows - first);
+	block.first = slice->first_row + first;
+	block.rows = min(round->block, slice->rows - first);
 	if (!__atomic_load_n(&round->failed, __ATOMIC_RELAXED) &&
-	    multiply_block(round, round->batches + linear * round->batch_count, slice->first_row + first, rows, sums,
-			   decoded))
-		put(round, &round->call->y[linear], first, rows, sums);
+	    multiply_block(round, round->batches + linear * round->batch_count, &block))
+		put(round, &round->call->y[linear], first, block.rows, block.sums);
 }
 
 /* ---- a round ----------------------------------------------------------------------------------- */
@@ -349,50 +415,57 @@ static bool shares_rows(const struct round *round)
 }
 
 /* Return the rows per block: few enough that all threads stay busy until the end. */
-static size_t block_rows(const struct round *round)
+static size_t block_rows(const struct round *round, bool decoded)
 {
-	size_t rows = 0, max = shares_rows(round) ? MAX_ROWS : MAX_ROWS_ALONE;
+	size_t max = decoded ? XFP_TILE_MAX_ROWS : shares_rows(round) ? MAX_ROWS : MAX_ROWS_ALONE;
+	size_t rows = 0, unit = decoded ? XFP_TILE_ROWS : MIN_ROWS;
 
 	for (size_t i = 0; i < round->call->linear_count; i++)
 		rows += round->call->linears[i]->slice.rows;
 	rows /= xfp_team_threads(round->call->team) * (size_t)4;
-	rows = rows > max ? max : rows / MIN_ROWS * MIN_ROWS;
-	return rows < MIN_ROWS ? MIN_ROWS : rows;
+	rows = rows > max ? max : rows / unit * unit;
+	return rows < unit ? unit : rows;
 }
 
 static size_t buffer_bytes(const struct vectors *vectors)
 {
 	const struct batch *batch = vectors->batch;
 
-	return xfp_align(xfp_matvec_x_bytes(layout_of(batch), batch->w.cols, batch->count), 64);
+	return xfp_align(batch->decoded ? batch->w.cols * lanes_of(batch) * sizeof(float)
+					: xfp_matvec_x_bytes(batch->w.k, batch->w.cols, batch->count),
+			 64);
 }
 
 /* Compute the memory that the round needs, and its layout. */
 static void lay_out(struct round *round, size_t *shared, size_t *own)
 {
-	size_t gathered = 0, decoded = 0;
+	size_t gathered = 0, lanes = 0, tile = 0;
 
 	*shared = 0;
-	round->block = block_rows(round);
 	for (size_t b = 0; b < round->call->linear_count * round->batch_count; b++) {
-		size_t row = round->batches[b].w.cols * sizeof(float);
+		const struct batch *batch = &round->batches[b];
 
-		if (!round->batches[b].decoded)
+		if (!batch->decoded)
 			continue;
-		round->block = min(round->block, DECODED_BYTES / row + 1);
-		decoded = decoded > row ? decoded : row;
+		lanes = b % round->batch_count && batch[-1].expert == batch->expert ? lanes : 0;
+		lanes += lanes_of(batch);
+		tile = XFP_TILE_FLOATS * sizeof(float);
+		if (lanes >= round->panel_stride)
+			round->panel_stride = lanes + XFP_PANEL_LANES; /* for the reason of XFP_TILE_STRIDE */
 	}
 	for (size_t v = 0; v < round->vectors_count; v++) {
 		const struct batch *batch = round->vectors[v].batch;
-		size_t bytes = batch->count * batch->w.cols * sizeof(float);
+		size_t bytes = batch->decoded ? 0 : batch->count * batch->w.cols * sizeof(float);
 
 		*shared += buffer_bytes(&round->vectors[v]);
 		gathered = gathered > bytes ? gathered : bytes;
 	}
+	round->block = block_rows(round, tile);
 	round->sums_at = 0;
-	round->decoded_at = xfp_align(round->count * round->block * sizeof(float), 64);
+	round->tile_at = xfp_align(round->count * round->block * sizeof(float), 64);
+	round->panel_sums_at = round->tile_at + tile;
 	round->gathered_at = 0; /* used before the sums are written */
-	*own = round->decoded_at + decoded * round->block;
+	*own = round->panel_sums_at + round->block * round->panel_stride * sizeof(float);
 	*own = *own > gathered ? *own : gathered;
 }
 
@@ -419,7 +492,7 @@ static enum xfp_status run(struct round *round)
 	assign_buffers(round);
 	for (size_t i = 0; i < round->call->linear_count; i++)
 		blocks += blocks_of(round, i);
-	xfp_team_run(team, round->vectors_count, prepare, round);
+	xfp_team_run(team, round->vectors_count * XFP_PANEL_WIDTH, prepare, round);
 	xfp_team_run(team, blocks, multiply_rows, round);
 	xfp_team_leave(team);
 	return round->status;

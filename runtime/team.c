@@ -11,11 +11,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 
 #define ALIGN 64
+#define HUGE_PAGE ((size_t)2 << 20)
 #define MAX_THREADS 1024
 #define AWAKE 4000 /* spins before sleeping, about 100 us */
 
@@ -190,6 +192,19 @@ void xfp_team_run(struct xfp_team *team, size_t items, void (*item)(void *contex
 
 /* ---- memory -------------------------------------------------------------------------------------- */
 
+/* Large memory is in huge pages if the system allows it: products of many vectors are up to a tenth faster. */
+static void *allocate(size_t bytes)
+{
+	size_t align = bytes < 2 * HUGE_PAGE ? ALIGN : HUGE_PAGE;
+	void *memory = aligned_alloc(align, xfp_align(bytes, align));
+
+#ifdef MADV_HUGEPAGE
+	if (memory && align == HUGE_PAGE)
+		madvise(memory, bytes, MADV_HUGEPAGE); /* may fail */
+#endif
+	return memory;
+}
+
 enum xfp_status xfp_team_enter(struct xfp_team *team, size_t shared, size_t own, struct xfp_error *err)
 {
 	size_t bytes;
@@ -203,7 +218,7 @@ enum xfp_status xfp_team_enter(struct xfp_team *team, size_t shared, size_t own,
 	if (bytes > team->memory_bytes) {
 		free(team->memory);
 		team->memory_bytes = 0;
-		if (!(team->memory = aligned_alloc(ALIGN, bytes))) {
+		if (!(team->memory = allocate(bytes))) {
 			pthread_mutex_unlock(&team->call);
 			return xfp_no_memory(err);
 		}

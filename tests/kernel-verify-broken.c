@@ -67,6 +67,21 @@ void xfp_kernel_decode(enum xfp_kernel_set set, const struct xfp_matvec *w, size
 	xfp_matvec_decode(w, row, x);
 }
 
+static xfp_panel_fn *panel_of_set;
+
+static void short_panel(const float *tile, size_t rows, size_t columns, size_t part, const float *panel, unsigned width,
+			bool add, float *sum, size_t stride)
+{
+	panel_of_set(tile, rows, columns - (columns > part), part, panel, width, add, sum, stride);
+}
+
+xfp_panel_fn *xfp_kernel_panel(enum xfp_kernel_set set)
+{
+	xfp_instruction_set_use(xfp_kernel_set_name(set));
+	panel_of_set = xfp_matvec_set()->panel;
+	return set == XFP_SET_PLAIN ? short_panel : panel_of_set;
+}
+
 bool xfp_kernel_rows(enum xfp_kernel_set set, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
 		     size_t rows, bool add, float *y, size_t stride)
 {

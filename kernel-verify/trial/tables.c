@@ -19,6 +19,12 @@ void xfp_kernel_decode(enum xfp_kernel_set set, const struct xfp_matvec *w, size
 	xfp_matvec_decode(w, row, x);
 }
 
+xfp_panel_fn *xfp_kernel_panel(enum xfp_kernel_set set)
+{
+	xfp_instruction_set_use(xfp_kernel_set_name(set));
+	return xfp_matvec_set()->panel;
+}
+
 bool xfp_kernel_rows(enum xfp_kernel_set set, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
 		     size_t rows, bool add, float *y, size_t stride)
 {

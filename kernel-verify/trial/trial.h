@@ -73,8 +73,11 @@ const struct xfp_encoder *xfp_kernel_encoder(enum xfp_kernel_set set);
 bool xfp_kernel_rows(enum xfp_kernel_set set, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
 		     size_t rows, bool add, float *y, size_t stride);
 void xfp_kernel_decode(enum xfp_kernel_set set, const struct xfp_matvec *w, size_t row, float *x);
+xfp_panel_fn *xfp_kernel_panel(enum xfp_kernel_set set);
 
 /* ---- ops ------------------------------------------------------------------------------------------ */
+
+#define XFP_KIND_PANEL (XFP_MATVEC_V2C + 1)
 
 struct xfp_trial;
 typedef void xfp_trial_fn(struct xfp_trial *trial);
@@ -83,7 +86,7 @@ struct xfp_kernel_op {
 	char name[40];
 	xfp_trial_fn *run;
 	unsigned k;
-	int kind; /* dtype, mode or log2 of a group, depending on the function */
+	int kind; /* dtype, mode, XFP_KIND_PANEL or log2 of a group, depending on the function */
 	unsigned sets;
 	unsigned trials;
 	unsigned large; /* further trials of a device, if all are run: large matrices (matrix.h) */

@@ -131,11 +131,18 @@ typedef bool xfp_matvec_outliers_fn(const struct xfp_matvec *w, const struct xfp
 				    float *y, size_t stride);
 xfp_matvec_outliers_fn xfp_matvec_outliers;
 
+/* Multiply `rows` rows of a tile, rounded up to XFP_TILE_ROWS, by a panel of `width` times sixteen vectors, from the
+ * tile's first column on: sum[r * stride + m], or add to it. See panel.h. */
+typedef void xfp_panel_fn(const float *tile, size_t rows, size_t columns, size_t part, const float *panel,
+			  unsigned width, bool add, float *sum, size_t stride);
+
 struct xfp_matvec_set {
 	xfp_matvec_fn *rows;
 	xfp_matvec_outliers_fn *outliers;
 	/* Convert vectors to bytes or words; returns false if they do not fit. May be NULL. */
 	bool (*integers)(struct xfp_matvec_x *x);
+	xfp_panel_fn *panel;
+	unsigned panel_width; /* maximum */
 };
 
 /* The set in use; see kernels/common/instructions.h. */
@@ -146,11 +153,16 @@ xfp_matvec_decode_fn xfp_matvec_decode_plain;
 #ifdef XFP_X86
 extern const struct xfp_matvec_set xfp_matvec_avx2, xfp_matvec_avx512, xfp_matvec_vbmi;
 xfp_matvec_outliers_fn xfp_matvec_outliers_avx512;
+xfp_panel_fn xfp_panel_avx2, xfp_panel_avx512;
+#define XFP_AVX2_PANEL_WIDTH 1
+#define XFP_AVX512_PANEL_WIDTH 4
 xfp_matvec_decode_fn xfp_matvec_decode_avx2, xfp_matvec_decode_avx512;
 bool xfp_matvec_integers(struct xfp_matvec_x *x);
 #endif
 #ifdef XFP_AARCH64
 extern const struct xfp_matvec_set xfp_matvec_neon, xfp_matvec_dotprod;
+xfp_panel_fn xfp_panel_neon;
+#define XFP_NEON_PANEL_WIDTH 1
 xfp_matvec_decode_fn xfp_matvec_decode_neon;
 xfp_matvec_outliers_fn xfp_matvec_outliers_neon;
 bool xfp_matvec_integers_dotprod(struct xfp_matvec_x *x);

@@ -2,6 +2,7 @@
 #include "kernels/multiply/matvec_table_avx512.h"
 
 #include "kernels/multiply/matvec_rows.h"
+#include "kernels/multiply/panel_rows.h"
 
 #define OUTLIERS_AHEAD 512 /* bytes */
 
@@ -57,4 +58,10 @@ bool xfp_matvec_outliers_avx512(const struct xfp_matvec *w, const struct xfp_mat
 	return grouped_outliers(w, x, first, rows, y, stride);
 }
 
-const struct xfp_matvec_set xfp_matvec_avx512 = { multiply_rows, xfp_matvec_outliers_avx512, NULL };
+void xfp_panel_avx512(PANEL_ARGUMENTS)
+{
+	multiply_panel(PANEL_PASSED);
+}
+
+const struct xfp_matvec_set xfp_matvec_avx512 = { multiply_rows, xfp_matvec_outliers_avx512, NULL, xfp_panel_avx512,
+						  PANEL_WIDTH };

@@ -429,5 +429,5 @@ static void multiply_rows(ARGUMENTS)
 		xfp_matvec_neon.rows(PASSED);
 }
 
-const struct xfp_matvec_set xfp_matvec_dotprod = { multiply_rows, xfp_matvec_outliers_neon,
-						   xfp_matvec_integers_dotprod };
+const struct xfp_matvec_set xfp_matvec_dotprod = { multiply_rows, xfp_matvec_outliers_neon, xfp_matvec_integers_dotprod,
+						   xfp_panel_neon, XFP_NEON_PANEL_WIDTH };

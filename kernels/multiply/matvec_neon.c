@@ -7,6 +7,7 @@
 
 #include "kernels/multiply/matvec_outlier_lanes.h"
 #include "kernels/multiply/matvec_rows.h"
+#include "kernels/multiply/panel_rows.h"
 
 bool xfp_matvec_outliers_neon(const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows,
 			      float *y, size_t stride)
@@ -14,4 +15,10 @@ bool xfp_matvec_outliers_neon(const struct xfp_matvec *w, const struct xfp_matve
 	return add_outliers(w, x, first, rows, y, stride);
 }
 
-const struct xfp_matvec_set xfp_matvec_neon = { multiply_rows, xfp_matvec_outliers_neon, NULL };
+void xfp_panel_neon(PANEL_ARGUMENTS)
+{
+	multiply_panel(PANEL_PASSED);
+}
+
+const struct xfp_matvec_set xfp_matvec_neon = { multiply_rows, xfp_matvec_outliers_neon, NULL, xfp_panel_neon,
+						PANEL_WIDTH };

@@ -16,6 +16,8 @@ struct table {
 };
 
 #define ROWS_AT_ONCE 3 /* times eight vectors: 24 of the 32 registers */
+#define PANEL_WIDTH XFP_AVX512_PANEL_WIDTH
+#define PANEL_ROWS(width) (24 / (width))
 #define PREFETCH_AHEAD 2048
 
 /* A macro, because gcc 12 removes calls of a function that only prefetches. */

@@ -14,6 +14,9 @@
 #include "kernels/lanes/plain.h"
 #include "kernels/multiply/matvec.h"
 
+#define PANEL_WIDTH 1
+#define PANEL_ROWS(width) 2
+
 struct table {
 	float entry[64];
 };

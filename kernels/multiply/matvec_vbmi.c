@@ -292,4 +292,5 @@ static void multiply_rows(ARGUMENTS)
 		in_bytes[w->mode - XFP_MATVEC_V2][w->k - 2][x->tile - 1](PASSED);
 }
 
-const struct xfp_matvec_set xfp_matvec_vbmi = { multiply_rows, xfp_matvec_outliers_avx512, xfp_matvec_integers };
+const struct xfp_matvec_set xfp_matvec_vbmi = { multiply_rows, xfp_matvec_outliers_avx512, xfp_matvec_integers,
+						xfp_panel_avx512, XFP_AVX512_PANEL_WIDTH };

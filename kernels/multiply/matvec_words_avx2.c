@@ -424,4 +424,5 @@ static void multiply_rows(ARGUMENTS)
 		xfp_matvec_floats_avx2(PASSED);
 }
 
-const struct xfp_matvec_set xfp_matvec_avx2 = { multiply_rows, xfp_matvec_outliers_avx2, xfp_matvec_integers_avx2 };
+const struct xfp_matvec_set xfp_matvec_avx2 = { multiply_rows, xfp_matvec_outliers_avx2, xfp_matvec_integers_avx2,
+						xfp_panel_avx2, XFP_AVX2_PANEL_WIDTH };

@@ -43,7 +43,7 @@ void xfp_outlier_rows_begin(const struct xfp_outlier_rows *o, size_t row, struct
 	at->first = at->end = o->listed && row ? listed_before(o, row) : 0;
 }
 
-static bool ascending(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at)
+bool xfp_outlier_rows_ascend(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at)
 {
 	for (uint32_t i = at->first; i < at->end; i++)
 		if (xfp_outlier_column(o, i) >= o->cols ||
@@ -77,7 +77,7 @@ uint32_t xfp_outlier_column(const struct xfp_outlier_rows *o, uint32_t number)
 bool xfp_outlier_rows_add(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, float *x, size_t first,
 			  size_t cols)
 {
-	if (!ascending(o, at))
+	if (!xfp_outlier_rows_ascend(o, at))
 		return false;
 	for (uint32_t i = at->first; i < at->end; i++) {
 		size_t c = xfp_outlier_column(o, i) - first; /* wraps to a value beyond the last column */
@@ -86,6 +86,19 @@ bool xfp_outlier_rows_add(const struct xfp_outlier_rows *o, const struct xfp_out
 			x[c] += xfp_half_to_float(load16(o->residual, i));
 	}
 	return true;
+}
+
+void xfp_outlier_rows_add_next(const struct xfp_outlier_rows *o, struct xfp_outlier_row *at, float *x, size_t first,
+			       size_t cols)
+{
+	for (; at->first < at->end; at->first++) {
+		size_t c = xfp_outlier_column(o, at->first);
+
+		if (c >= first + cols)
+			break;
+		if (c >= first)
+			x[c - first] += xfp_half_to_float(load16(o->residual, at->first));
+	}
 }
 
 bool xfp_outlier_rows_dot(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, const float *vectors,

@@ -50,10 +50,18 @@ bool xfp_outlier_rows_end(const struct xfp_outlier_rows *o, size_t end, const st
 
 uint32_t xfp_outlier_column(const struct xfp_outlier_rows *o, uint32_t number);
 
+/* Return whether the columns of a row's outliers are within the matrix and ascending. */
+bool xfp_outlier_rows_ascend(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at);
+
 /* Add the outliers of a row to its scaled weights, in f32, for columns [first, first + cols). Returns false, and
  * changes nothing, if columns are outside the matrix or not ascending. */
 bool xfp_outlier_rows_add(const struct xfp_outlier_rows *o, const struct xfp_outlier_row *at, float *x, size_t first,
 			  size_t cols);
+
+/* The same for columns that are decoded from left to right, if xfp_outlier_rows_ascend was true: those added, and those
+ * before `first`, are removed from `at`. */
+void xfp_outlier_rows_add_next(const struct xfp_outlier_rows *o, struct xfp_outlier_row *at, float *x, size_t first,
+			       size_t cols);
 
 /* Add a row's outliers times vector m to sum[m]. Vectors are `cols` elements apart and begin at column `first` of the
  * matrix; outliers in other columns are skipped. Returns false if columns are outside the matrix. */

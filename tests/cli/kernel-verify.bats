@@ -54,7 +54,8 @@ member() { "$PYTHON" -c 'import json, sys; print(eval("r" + sys.argv[2], {"r": j
 	status=0
 	"$XFP_TEST_TOOLS/kernel-verify-broken" --seed 1 >broken 2>errors || status=$?
 	[ "$status" -eq 4 ]
-	expected='matvec v2 k=4 plain'
+	expected='matvec v2 k=4 plain
+panel plain'
 	if here avx2; then
 		expected+='
 encode norm avx2
@@ -121,8 +122,8 @@ encode largest avx512'
 	[ "$(member json '["total"]["groups"] == len(r["groups"]) > 10')" = True ]
 	[ "$(member json '["groups"][0]["op"]')" = 'index pack k=4' ]
 	[ "$(member json '["bench"][0]["ns"] > 0 and [b for b in r["bench"] if "of_one_vector" in b][-1]["of_reading"] > 0')" = True ]
-	xfp-kernel-verify --seed 3 --filter 'matvec f32' --bench --mib 1 --threads 2 --processor-time >text
-	grep -Eq '^matvec f32 cached M=8 +plain +[0-9.]+ ns per weight' text
+	xfp-kernel-verify --seed 3 --filter panel --bench --threads 2 --processor-time >text
+	grep -Eq '^panel M=128 +plain +[0-9.]+ ns per weight' text
 	status=0
 	"$XFP_TEST_TOOLS/kernel-verify-broken" --seed 1 --filter 'matvec v2 k=4' --json --bench >json 2>errors || status=$?
 	[ "$status" -eq 4 ]
