@@ -54,13 +54,21 @@ static enum xfp_status check_call(const struct xfp_multiplication *call, size_t 
 	return XFP_OK;
 }
 
-/* Return the products of the next round: enough for a round, plus all others with the y of the last one. */
-static size_t round_products(const struct xfp_linear *linear, const struct xfp_product *products, size_t count)
+/* Return the products of a round whose vectors fit into its memory. With many products per expert on average, those of
+ * an expert should be in one round; experts with few of them may then take three times the memory. */
+static size_t max_products(const struct xfp_linear *linear, size_t count)
 {
-	size_t some = ROUND_BYTES / ((linear->slice.cols + 1024) * 12), end;
+	size_t many = (size_t)linear->experts * XFP_DECODED_PRODUCTS;
+	size_t some = ROUND_BYTES / ((linear->slice.cols + 1024) * (count >= many ? 4 : 12));
 
-	some = some > ROUND_PRODUCTS ? some : ROUND_PRODUCTS;
-	end = count < some ? count : some;
+	return some > ROUND_PRODUCTS ? some : ROUND_PRODUCTS;
+}
+
+/* Return the products of the next round: at most `max`, plus all others with the y of the last one. */
+static size_t round_products(size_t max, const struct xfp_product *products, size_t count)
+{
+	size_t end = count < max ? count : max;
+
 	while (end < count && products[end].y == products[end - 1].y)
 		end++;
 	return end;
@@ -69,10 +77,11 @@ static size_t round_products(const struct xfp_linear *linear, const struct xfp_p
 static enum xfp_status run_rounds(const struct xfp_multiplication *call, const struct xfp_product *products,
 				  size_t count)
 {
+	size_t max = max_products(call->linears[0], count);
 	enum xfp_status status = XFP_OK;
 
 	for (size_t done = 0, some; !status && done < count; done += some) {
-		some = round_products(call->linears[0], products + done, count - done);
+		some = round_products(max, products + done, count - done);
 		status = xfp_round_run(call, products + done, some);
 	}
 	return status;

@@ -20,9 +20,8 @@
 #include "runtime/team.h"
 #include "runtime/tile.h"
 
-#define DECODED_PRODUCTS 32 /* from this many products of an expert on, rows are decoded first */
-#define MAX_ROWS 64         /* per block that several batches share in the cache */
-#define MAX_ROWS_ALONE 256  /* per block that is read once */
+#define MAX_ROWS 64        /* per block that several batches share in the cache */
+#define MAX_ROWS_ALONE 256 /* per block that is read once */
 #define MIN_ROWS 8
 
 /* Products of one expert of a linear: numbers [first, first + count) in expert order. */
@@ -162,7 +161,7 @@ static void make_batches(struct round *round)
 		for (end = first; end < round->count && round->products[round->order[end]].expert == expert;)
 			end++;
 		for (size_t at = first, some; at < end; at += some) {
-			bool decoded = end - first >= DECODED_PRODUCTS;
+			bool decoded = end - first >= XFP_DECODED_PRODUCTS;
 
 			some = decoded ? xfp_panel_vectors(end - at) : min(end - at, XFP_MAX_BATCH);
 			add_batch(round, expert, at, some, decoded);

@@ -7,6 +7,9 @@
 
 #include "runtime/linear.h"
 
+/* From this many products of an expert on, rows are decoded first, and vectors take a third of the memory. */
+#define XFP_DECODED_PRODUCTS 32
+
 /* A call: the vectors of `x`, multiplied by every linear. All slices have the same number of columns. */
 struct xfp_multiplication {
 	struct xfp_team *team;
