@@ -109,10 +109,28 @@ static bool is_dense(struct xfp_fields *f, const struct xfp_model_family *family
 	return type && !strcmp(type, "dense");
 }
 
+static bool has_experts(struct xfp_fields *f, const struct xfp_model_family *family, uint32_t layer)
+{
+	const struct xfp_expert_keys *keys = family->expert_keys;
+
+	if (!family->experts)
+		return false;
+	if (keys && keys->interval) {
+		json_t *last = xfp_field(f->root, keys->last_layer);
+		bool to_end = !last || (json_is_integer(last) && json_integer_value(last) == -1);
+
+		return layer >= count_or_zero(f, keys->first_layer, 1) &&
+		       (to_end || layer <= count_or_zero(f, keys->last_layer, 0)) &&
+		       (layer + 1) % xfp_field_count(f, keys->interval, 1) == 0;
+	}
+	if (family->every_layer)
+		return !is_dense(f, family, layer);
+	return (layer + 1) % xfp_field_count(f, "decoder_sparse_step", 1) == 0 &&
+	       !listed(xfp_field(f->root, "mlp_only_layers"), layer);
+}
+
 static void read_layers(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
-	uint32_t step = family->experts && !family->every_layer ? xfp_field_count(f, "decoder_sparse_step", 1) : 1;
-	json_t *dense = xfp_field(f->root, "mlp_only_layers");
 	json_t *types = xfp_field(f->root, "layer_types");
 	bool typed = family->delta || (family->window != XFP_WINDOW_NEVER && family->window != XFP_WINDOW_ALWAYS &&
 				       family->window != XFP_WINDOW_IF_USED);
@@ -126,8 +144,7 @@ static void read_layers(struct xfp_fields *f, const struct xfp_model_family *fam
 		d->layer[i].window = windowed ? window : 0;
 		d->layer[i].rope = windowed ? d->ropes - 1 : 0;
 		d->layer[i].delta = is_delta(f, family, i);
-		d->layer[i].experts = family->experts && !is_dense(f, family, i) && (i + 1) % step == 0 &&
-				      (family->every_layer || !listed(dense, i));
+		d->layer[i].experts = has_experts(f, family, i);
 	}
 }
 
@@ -148,6 +165,8 @@ static void read_router(struct xfp_fields *f, const struct xfp_model_family *fam
 
 	router->sigmoid = rule->sigmoid;
 	router->least_sum = rule->least_sum;
+	if (rule->least_sum_key)
+		router->least_sum = xfp_field_number(f, f->root, rule->least_sum_key, rule->least_sum);
 	router->renormalise = family->renormalise || (!family->never_renormalise &&
 						      xfp_field_flag(f, "norm_topk_prob", family->renormalise_unless));
 	router->scale = rule->scale > 0 ? xfp_field_number(f, f->root, "routed_scaling_factor", rule->scale) : 1;
@@ -170,22 +189,25 @@ static void read_router(struct xfp_fields *f, const struct xfp_model_family *fam
 static void read_experts(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
 	/* Published configs have num_experts or n_routed_experts, those of newer code num_local_experts. */
-	static const char *const keys[] = { "num_experts", "n_routed_experts", "num_local_experts" };
+	static const char *const experts[] = { "num_experts", "n_routed_experts", "num_local_experts" };
+	static const struct xfp_expert_keys usual = { .per_token = "num_experts_per_tok",
+						      .shared = "n_shared_experts" };
+	const struct xfp_expert_keys *keys = family->expert_keys ? family->expert_keys : &usual;
 	size_t key = 0;
 
-	while (key < 2 && !xfp_field(f->root, keys[key]))
+	while (key < 2 && !xfp_field(f->root, experts[key]))
 		key++;
-	d->experts = xfp_field_count(f, keys[key], 0);
-	d->experts_per_token = xfp_field_count(f, "num_experts_per_tok", 0);
+	d->experts = xfp_field_count(f, keys->experts ? keys->experts : experts[key], 0);
+	d->experts_per_token = xfp_field_count(f, keys->per_token, 0);
 	d->expert_intermediate = family->dense_width ? d->intermediate : xfp_field_count(f, "moe_intermediate_size", 0);
 	if (family->experts->shared_router)
 		d->shared_intermediate = xfp_field_count(f, "shared_expert_intermediate_size", 0);
 	else if (family->experts->shared_gate)
-		d->shared_intermediate = d->expert_intermediate *
-					 xfp_field_count(f, "n_shared_experts", family->shared ? family->shared : 1);
+		d->shared_intermediate =
+			d->expert_intermediate * count_or_zero(f, keys->shared, family->shared ? family->shared : 1);
 	d->expert_names = family->experts;
 	if (d->experts_per_token > d->experts)
-		xfp_field_wrong(f, "num_experts_per_tok", "is more than there are experts");
+		xfp_field_wrong(f, keys->per_token, "is more than there are experts");
 	else
 		read_router(f, family, d);
 }
@@ -310,7 +332,8 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	static const struct xfp_layer_norms two = { .attention = "input_layernorm.weight",
 						    .mlp = "post_attention_layernorm.weight" };
 	bool by_config = family->bias == XFP_BIAS_BY_CONFIG || family->bias == XFP_BIAS_QKV_BY_CONFIG;
-	bool bias = by_config && xfp_field_flag(f, "attention_bias", family->bias_unless);
+	const char *bias_key = family->bias_key ? family->bias_key : "attention_bias";
+	bool bias = by_config && xfp_field_flag(f, bias_key, family->bias_unless);
 
 	d->family = family->type;
 	read_sizes(f, family, d);
@@ -332,7 +355,9 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	d->output_gate = family->output_gate;
 	d->qkv_bias = bias || family->bias == XFP_BIAS_QKV;
 	d->output_bias = bias && family->bias == XFP_BIAS_BY_CONFIG;
-	d->mlp_bias = family->mlp_bias && xfp_field_flag(f, "mlp_bias", false);
+	d->mlp_bias = family->mlp_bias && xfp_field_flag(f, family->bias_key ? bias_key : "mlp_bias", false);
+	if (bias && family->bias_key && family->experts)
+		xfp_field_wrong(f, bias_key, "is true, which is not supported with experts");
 	if (family->latent && xfp_field_flag(f, "mlp_bias", false))
 		xfp_field_wrong(f, "mlp_bias", "is true; biases of experts are not supported in this family");
 	if (xfp_field(f->root, "per_layer_config"))

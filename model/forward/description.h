@@ -33,7 +33,8 @@ struct xfp_rope {
 struct xfp_expert_names {
 	const char *router, *gate, *up, *down;
 	const char *router_bias; /* added to the logits */
-	const char *correction;  /* added to the scores by which experts are selected, not to their factors */
+	const char *correction;  /* added to the scores by which experts are selected, not to their factors, */
+	bool correction_row;     /* [1][experts] */
 	const char *gate_up_stack, *down_stack; /* all experts in one tensor, [expert][rows][cols], */
 	bool transposed;                        /* or [expert][cols][rows]; */
 	bool interleaved;                       /* rows of gate and up take turns */

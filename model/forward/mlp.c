@@ -468,7 +468,7 @@ static enum xfp_status experts(const struct xfp_forward *forward, uint32_t layer
 		status = by_stacks(forward, layer, weights, x, y, &done, err);
 	if (!status && !done)
 		status = one_by_one(forward, layer, weights, x, output, y, err);
-	if (!status && d->expert_names->shared_gate)
+	if (!status && d->shared_intermediate)
 		status = add_shared(forward, layer, weights, x, output, y, err);
 	free(weights);
 	free(output);

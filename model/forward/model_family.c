@@ -59,6 +59,28 @@ static const struct xfp_expert_names gpt_oss_experts = {
 	.gate_up_bias = "mlp.experts.gate_up_proj_bias",
 	.down_bias = "mlp.experts.down_proj_bias",
 };
+static const struct xfp_expert_names ernie_experts = {
+	.router = "mlp.gate.weight",
+	.correction = "mlp.moe_statics.e_score_correction_bias",
+	.correction_row = true,
+	.gate = "mlp.experts.%u.gate_proj.weight",
+	.up = "mlp.experts.%u.up_proj.weight",
+	.down = "mlp.experts.%u.down_proj.weight",
+	.gate_up_stack = "mlp.experts.gate_up_proj",
+	.down_stack = "mlp.experts.down_proj",
+	.shared_gate = "mlp.shared_experts.gate_proj.weight",
+	.shared_up = "mlp.shared_experts.up_proj.weight",
+	.shared_down = "mlp.shared_experts.down_proj.weight",
+};
+static const struct xfp_expert_keys ernie_keys = {
+	.experts = "moe_num_experts",
+	.per_token = "moe_k",
+	.shared = "moe_num_shared_experts",
+	.first_layer = "moe_layer_start_index",
+	.last_layer = "moe_layer_end_index",
+	.interval = "moe_layer_interval",
+};
+static const struct xfp_router_rule ernie_router = { .least_sum = 1e-12, .least_sum_key = "moe_norm_min" };
 static const struct xfp_router_rule glm_router = {
 	.sigmoid = true, .group_by_two = true, .groups = 1, .groups_per_token = 1, .scale = 1, .least_sum = 1e-20
 };
@@ -263,6 +285,25 @@ static const struct xfp_model_family families[] = {
 	  .mlp_types = true,
 	  .more_layers = true,
 	  .theta = 1e4 },
+	{ .type = "ernie4_5",
+	  .sizes = { .head_dim = 128 },
+	  .tied = true,
+	  .bias = XFP_BIAS_BY_CONFIG,
+	  .bias_key = "use_bias",
+	  .mlp_bias = true,
+	  .theta = 5e5,
+	  .interleaved = true },
+	{ .type = "ernie4_5_moe",
+	  .tied = true,
+	  .bias = XFP_BIAS_BY_CONFIG,
+	  .bias_key = "use_bias",
+	  .experts = &ernie_experts,
+	  .expert_keys = &ernie_keys,
+	  .shared = 2,
+	  .router = &ernie_router,
+	  .renormalise = true,
+	  .theta = 5e5,
+	  .interleaved = true },
 };
 
 /* Other types of the same models: those that multimodal models give their text models, and Kimi's. */

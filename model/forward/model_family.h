@@ -31,6 +31,13 @@ struct xfp_router_rule {
 	bool by_method;                    /* topk_method asks for groups, whose scores are then the largest */
 	double scale;                      /* default of routed_scaling_factor; 0: no such key */
 	double least_sum;
+	const char *least_sum_key; /* NULL: there is no key */
+};
+
+/* Keys of counts of experts, if they are not the usual ones. */
+struct xfp_expert_keys {
+	const char *experts, *per_token, *shared;
+	const char *first_layer, *last_layer, *interval; /* of the layers with experts */
 };
 
 struct xfp_model_family {
@@ -52,27 +59,30 @@ struct xfp_model_family {
 	bool output_gate;
 	bool mlp_bias; /* mlp_bias is supported */
 	enum xfp_bias_rule bias;
-	bool bias_unless; /* default of attention_bias */
+	const char *bias_key; /* NULL: attention_bias and mlp_bias; otherwise one key for both */
+	bool bias_unless;     /* default of attention_bias */
 	enum xfp_window_rule window;
-	uint32_t window_size;                   /* default of sliding_window; 0: none */
-	uint32_t pattern;                       /* default of sliding_window_pattern */
-	const struct xfp_expert_names *experts; /* NULL: none */
-	const struct xfp_router_rule *router;   /* NULL: a softmax of all experts */
-	bool renormalise;                       /* norm_topk_prob is not a key: always true */
-	bool renormalise_unless;                /* default of norm_topk_prob, */
-	bool never_renormalise;                 /* which is ignored */
-	uint32_t shared;                        /* default of n_shared_experts; 0: 1 */
-	bool every_layer;                       /* all layers have experts, */
-	bool leading_dense;                     /* but the first, which first_k_dense_replace counts, */
-	uint32_t leading;                       /* or this many, */
-	bool mlp_types;                         /* or those that mlp_layer_types, not that key, names dense */
-	bool more_layers;                       /* checkpoints have layers of multi-token prediction */
-	bool dense_width;                       /* experts have intermediate_size */
-	double theta;                           /* default of rope_theta */
-	double local_theta;                     /* its default for layers with a window; 0: the same */
-	bool needs_rope;                        /* positions are scaled by default */
-	double partial_rotary;                  /* default of partial_rotary_factor; 0: the family has no such key */
-	bool rotary_dim;                        /* rotary_dim is another form of that key */
+	uint32_t window_size;                      /* default of sliding_window; 0: none */
+	uint32_t pattern;                          /* default of sliding_window_pattern */
+	const struct xfp_expert_names *experts;    /* NULL: none */
+	const struct xfp_expert_keys *expert_keys; /* NULL: the usual ones */
+	const struct xfp_router_rule *router;      /* NULL: a softmax of all experts */
+	bool renormalise;                          /* norm_topk_prob is not a key: always true */
+	bool renormalise_unless;                   /* default of norm_topk_prob, */
+	bool never_renormalise;                    /* which is ignored */
+	uint32_t shared;                           /* default of n_shared_experts; 0: 1 */
+	bool every_layer;                          /* all layers have experts, */
+	bool leading_dense;                        /* but the first, which first_k_dense_replace counts, */
+	uint32_t leading;                          /* or this many, */
+	bool mlp_types;                            /* or those that mlp_layer_types, not that key, names dense */
+	bool more_layers;                          /* checkpoints have layers of multi-token prediction */
+	bool dense_width;                          /* experts have intermediate_size */
+	double theta;                              /* default of rope_theta */
+	double local_theta;                        /* its default for layers with a window; 0: the same */
+	bool needs_rope;                           /* positions are scaled by default */
+	bool interleaved;                          /* neighbours are rotated */
+	double partial_rotary;                     /* default of partial_rotary_factor; 0: the family has no such key */
+	bool rotary_dim;                           /* rotary_dim is another form of that key */
 	bool latent;             /* multi-head latent attention, with the ranks and sizes of the config */
 	double original_context; /* default of original_max_position_embeddings; 0: the context */
 	bool only_longrope;      /* longrope is the only scaling, which old configs call su or yarn */

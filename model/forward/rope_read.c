@@ -134,6 +134,7 @@ static void read_rotated(struct xfp_fields *f, const struct xfp_model_family *fa
 {
 	if (!family->latent) {
 		rope->dim = dim_of(f, family, object, d->head_dim, rope->scaling != XFP_ROPE_DEFAULT);
+		rope->interleaved = family->interleaved;
 		return;
 	}
 	rope->first = d->latent.plain_dim;

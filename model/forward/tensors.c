@@ -223,11 +223,13 @@ static void walk_experts(struct tensor_walk *walk)
 	expect_matrix(walk, names->router, d->experts, d->hidden);
 	if (names->router_bias)
 		expect_vector(walk, names->router_bias, true, d->experts);
-	if (names->correction)
+	if (names->correction && names->correction_row)
+		expect_matrix(walk, names->correction, 1, d->experts);
+	else if (names->correction)
 		expect_vector(walk, names->correction, true, d->experts);
 	if (names->shared_router)
 		expect_matrix(walk, names->shared_router, 1, d->hidden);
-	if (names->shared_gate) {
+	if (d->shared_intermediate) {
 		expect_matrix(walk, names->shared_gate, d->shared_intermediate, d->hidden);
 		expect_matrix(walk, names->shared_up, d->shared_intermediate, d->hidden);
 		expect_matrix(walk, names->shared_down, d->hidden, d->shared_intermediate);

@@ -89,6 +89,9 @@ MORE = [
         "type": "yarn", "factor": 40, "original_max_position_embeddings": 16, "beta_fast": 32, "beta_slow": 1,
         "mscale": 1.0, "mscale_all_dim": 1.0}},
     {"model_type": "glm4_moe_lite", **DEEP},
+    {"model_type": "ernie4_5", **WIDE, "head_dim": 32},
+    {"model_type": "ernie4_5_moe", **WIDE, "head_dim": 32, "moe_num_experts": 6, "moe_k": 2,
+     "moe_intermediate_size": 64},
 ]
 GGUF = {"gpt_oss": "gpt-oss", "llama": "llama", "mixtral": "mixtral", "qwen2": "qwen2", "qwen3": "qwen3",
         "qwen3_moe": "qwen3moe",

@@ -37,6 +37,7 @@ OSS = {"model_type": "gpt_oss", **ODD, "num_local_experts": 5, "sliding_window":
 LATENT = {**GLM, "num_attention_heads": 3, "num_key_value_heads": 3, "q_lora_rank": 7, "kv_lora_rank": 10,
           "qk_rope_head_dim": 6, "qk_nope_head_dim": 4, "v_head_dim": 9}
 del LATENT["head_dim"]
+ERNIE = {"model_type": "ernie4_5_moe", **BASE, "moe_num_experts": 7, "moe_k": 3, "moe_intermediate_size": 9}
 CASES = [
     {"model_type": "llama", **BASE},
     {"model_type": "llama", **BASE, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
@@ -105,6 +106,10 @@ CASES = [
     {"model_type": "deepseek_v3", **LATENT, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 0,
      "rope_interleave": False, "attention_bias": True, "rope_scaling": {**YARN, "mscale": 1.0, "mscale_all_dim": 0.5}},
     {"model_type": "glm4_moe_lite", **LATENT, "mlp_layer_types": ["sparse", "dense"]},
+    {"model_type": "ernie4_5", **BASE, "use_bias": True, "rope_parameters": YARN},
+    ERNIE,
+    {**ERNIE, "moe_num_shared_experts": 0, "moe_layer_start_index": 0, "moe_layer_end_index": 1,
+     "moe_layer_interval": 2, "moe_norm_min": 0.9, "tie_word_embeddings": False},
 ]
 
 

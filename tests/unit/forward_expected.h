@@ -420,6 +420,39 @@ static const struct forward_case {
 		  { -3.865788f, 1.738275f, -1.063823f, 0.6945865f, 0.01880596f, -2.168795f, -0.3790587f, -2.959433f,
 		    1.369909f, 3.498207f, -0.442888f, -0.7426917f, -0.1372648f },
 	  } },
+	{ "{\"model_type\": \"ernie4_5\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_heads"
+	  "\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13,"
+	  " \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"use_bias\": true, \"rope_parameters\""
+	  ": {\"rope_type\": \"yarn\", \"rope_theta\": 10000.0, \"factor\": 4.0, \"original_max_position_embed"
+	  "dings\": 8}}",
+	  {
+		  { 0.6865584f, 1.686755f, -0.1411814f, -0.3672974f, 0.2794021f, -1.570426f, -1.023973f, -0.5635107f,
+		    -1.249725f, 1.868975f, 0.09471976f, 1.230518f, 0.1979212f },
+		  { 0.6061719f, 0.4565069f, -0.9970128f, 0.2968227f, -0.8249686f, 1.396788f, -1.976095f, 1.539673f,
+		    0.467438f, 0.4639137f, -0.8620576f, 0.8765627f, -1.2711f },
+	  } },
+	{ "{\"model_type\": \"ernie4_5_moe\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_h"
+	  "eads\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\":"
+	  " 13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"moe_num_experts\": 7, \"moe_k\": "
+	  "3, \"moe_intermediate_size\": 9}",
+	  {
+		  { 1.346116f, 0.7582158f, -0.485477f, 1.495293f, 0.4561809f, 0.6217024f, 0.6981266f, 0.8065066f,
+		    2.119158f, 1.607291f, -2.006756f, -1.328503f, -1.054161f },
+		  { 1.243969f, -0.2666782f, -0.01015936f, 1.923194f, 1.377757f, 1.743762f, -1.364537f, 1.115248f,
+		    2.200518f, 0.7911113f, -1.926642f, 0.7914663f, -3.874857f },
+	  } },
+	{ "{\"model_type\": \"ernie4_5_moe\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_h"
+	  "eads\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\":"
+	  " 13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"moe_num_experts\": 7, \"moe_k\": "
+	  "3, \"moe_intermediate_size\": 9, \"moe_num_shared_experts\": 0, \"moe_layer_start_index\": 0, \"m"
+	  "oe_layer_end_index\": 1, \"moe_layer_interval\": 2, \"moe_norm_min\": 0.9, \"tie_word_embeddings"
+	  "\": false}",
+	  {
+		  { 1.305458f, -1.9646f, 2.171093f, -0.3522384f, 0.9244976f, -2.070887f, 0.9463673f, 0.2609052f,
+		    -0.7028022f, -2.094768f, -1.93434f, 0.3563943f, 0.2599639f },
+		  { 0.7128496f, -1.880903f, 2.005651f, 1.401095f, -0.2388721f, 0.9706957f, -0.01956251f, -0.3127072f,
+		    0.8685563f, 1.424311f, -0.696182f, -1.358047f, -0.6439001f },
+	  } },
 };
 
 #endif
