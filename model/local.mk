@@ -33,6 +33,7 @@ model_generate_libgenerate_a_SOURCES = \
 model_cflags = $(AM_CFLAGS) $(KERNEL_CFLAGS) -Wno-psabi
 model_libmodel_a_CFLAGS = $(model_cflags)
 model_libmodel_a_SOURCES = \
+	model/forward/activation.c \
 	model/forward/attention.c \
 	model/forward/delta.c \
 	model/forward/description.c \

@@ -84,6 +84,18 @@ static void rotate_heads(const struct attention_task *task, const float *norm, c
 		xfp_rms_norm(head, heads, d->head_dim, norm, d->epsilon, head);
 	for (size_t h = 0; h < heads; h++)
 		xfp_rope_rotate(&d->rope[task->rope], position, head + h * d->head_dim);
+	if (d->rotated_norm && d->rope[task->rope].dim)
+		xfp_rms_norm(head, heads, d->head_dim, NULL, d->epsilon, head);
+}
+
+static void scale_query(const struct attention_task *task, size_t position, float *query)
+{
+	const struct xfp_description *d = task->forward->description;
+	double steps = floor((double)(position + 1) / d->temperature_floor);
+	float scale = (float)(1 + d->temperature * xfp_log(1 + steps));
+
+	for (size_t i = 0; i < (size_t)d->heads * d->head_dim; i++)
+		query[i] *= scale;
 }
 
 /* All tokens of a segment. */
@@ -102,6 +114,8 @@ static void rotate_segment(void *context, unsigned thread, size_t i)
 	for (size_t t = segment->first; t < end; t++, position += rope->dim) {
 		rotate_heads(task, task->query_norm, position, d->heads, task->queries + t * row);
 		rotate_heads(task, task->key_norm, position, d->kv_heads, task->keys + t * kv_row);
+		if (d->temperature > 0 && !rope->dim)
+			scale_query(task, segment->position + t - segment->first, task->queries + t * row);
 	}
 }
 
@@ -126,7 +140,9 @@ static void softmax(double *score, size_t first, size_t last, double sink)
 /* The first position that this one attends to. */
 static size_t first_seen(const struct attention_task *task, size_t position)
 {
-	return task->window && position >= task->window ? position - task->window + 1 : 0;
+	if (!task->window || position < task->window)
+		return 0;
+	return task->forward->description->chunked ? position - position % task->window : position - task->window + 1;
 }
 
 static size_t positions_seen(const struct attention_task *task, const struct xfp_segment *segment)

@@ -28,20 +28,40 @@ static uint32_t count_or_zero(struct xfp_fields *f, const char *key, uint32_t ot
 	return zero ? 0 : xfp_field_count(f, key, otherwise);
 }
 
+/* Whether the layer ignores positions: it is 0 in no_rope_layers, or every no_rope_layer_interval-th. */
+static bool has_no_rope(struct xfp_fields *f, const struct xfp_model_family *family, uint32_t layer)
+{
+	json_t *list = xfp_field(f->root, "no_rope_layers");
+
+	if (!family->no_rope)
+		return false;
+	if (!json_array_size(list))
+		return (layer + 1) % xfp_field_count(f, "no_rope_layer_interval", family->no_rope) == 0;
+	if (!json_is_integer(json_array_get(list, layer)))
+		xfp_field_wrong(f, "no_rope_layers", "does not have 0 or 1 for each layer");
+	return !json_integer_value(json_array_get(list, layer));
+}
+
 /* Whether the family's rule gives the layer a window, if there are windows at all. */
 static bool has_window(struct xfp_fields *f, const struct xfp_model_family *family, uint32_t layer)
 {
 	json_t *types = xfp_field(f->root, "layer_types");
 	const char *type = json_string_value(json_array_get(types, layer));
+	const char *local = family->window == XFP_WINDOW_CHUNKS ? "chunked_attention" : "sliding_attention";
 
 	if (family->window == XFP_WINDOW_NEVER)
 		return false;
 	if (family->window == XFP_WINDOW_ALWAYS || family->window == XFP_WINDOW_IF_USED)
 		return true;
-	if (types && (!type || (strcmp(type, "sliding_attention") && strcmp(type, "full_attention"))))
-		xfp_field_wrong(f, "layer_types", "does not name, for each layer, sliding_attention or full_attention");
+	if (types && (!type || (strcmp(type, local) && strcmp(type, "full_attention"))))
+		xfp_field_wrong(f, "layer_types",
+				family->window == XFP_WINDOW_CHUNKS
+					? "does not name, for each layer, chunked_attention or full_attention"
+					: "does not name, for each layer, sliding_attention or full_attention");
 	if (type)
-		return !strcmp(type, "sliding_attention");
+		return !strcmp(type, local);
+	if (family->window == XFP_WINDOW_CHUNKS)
+		return !has_no_rope(f, family, layer);
 	if (family->window == XFP_WINDOW_BY_LAYERS)
 		return layer >= count_or_zero(f, "max_window_layers", 28);
 	return family->window == XFP_WINDOW_BY_TYPES ||
@@ -51,13 +71,14 @@ static bool has_window(struct xfp_fields *f, const struct xfp_model_family *fami
 /* null disables the window, also if the family has a default. */
 static uint32_t window_of(struct xfp_fields *f, const struct xfp_model_family *family)
 {
+	const char *key = family->window == XFP_WINDOW_CHUNKS ? "attention_chunk_size" : "sliding_window";
 	bool asked = family->window == XFP_WINDOW_IF_USED || family->window == XFP_WINDOW_BY_LAYERS;
 
 	if (asked && !xfp_field_flag(f, "use_sliding_window", false))
 		return 0;
-	if (!json_object_get(f->root, "sliding_window"))
+	if (!json_object_get(f->root, key))
 		return family->window_size;
-	return xfp_field(f->root, "sliding_window") ? xfp_field_count(f, "sliding_window", 0) : 0;
+	return xfp_field(f->root, key) ? xfp_field_count(f, key, 0) : 0;
 }
 
 /* Without layer_types, every full_attention_interval-th layer has full attention. */
@@ -115,11 +136,13 @@ static bool has_experts(struct xfp_fields *f, const struct xfp_model_family *fam
 
 	if (!family->experts)
 		return false;
+	if (keys && keys->layers && xfp_field(f->root, keys->layers))
+		return listed(xfp_field(f->root, keys->layers), layer);
 	if (keys && keys->interval) {
-		json_t *last = xfp_field(f->root, keys->last_layer);
+		json_t *last = keys->last_layer ? xfp_field(f->root, keys->last_layer) : NULL;
 		bool to_end = !last || (json_is_integer(last) && json_integer_value(last) == -1);
 
-		return layer >= count_or_zero(f, keys->first_layer, 1) &&
+		return (!keys->first_layer || layer >= count_or_zero(f, keys->first_layer, 1)) &&
 		       (to_end || layer <= count_or_zero(f, keys->last_layer, 0)) &&
 		       (layer + 1) % xfp_field_count(f, keys->interval, 1) == 0;
 	}
@@ -142,7 +165,7 @@ static void read_layers(struct xfp_fields *f, const struct xfp_model_family *fam
 		bool windowed = has_window(f, family, i);
 
 		d->layer[i].window = windowed ? window : 0;
-		d->layer[i].rope = windowed ? d->ropes - 1 : 0;
+		d->layer[i].rope = (family->no_rope ? has_no_rope(f, family, i) : windowed) ? d->ropes - 1 : 0;
 		d->layer[i].delta = is_delta(f, family, i);
 		d->layer[i].experts = has_experts(f, family, i);
 	}
@@ -164,6 +187,7 @@ static void read_router(struct xfp_fields *f, const struct xfp_model_family *fam
 	struct xfp_router *router = &d->router;
 
 	router->sigmoid = rule->sigmoid;
+	router->input = rule->input;
 	router->least_sum = rule->least_sum;
 	if (rule->least_sum_key)
 		router->least_sum = xfp_field_number(f, f->root, rule->least_sum_key, rule->least_sum);
@@ -199,12 +223,15 @@ static void read_experts(struct xfp_fields *f, const struct xfp_model_family *fa
 		key++;
 	d->experts = xfp_field_count(f, keys->experts ? keys->experts : experts[key], 0);
 	d->experts_per_token = xfp_field_count(f, keys->per_token, 0);
-	d->expert_intermediate = family->dense_width ? d->intermediate : xfp_field_count(f, "moe_intermediate_size", 0);
+	d->expert_intermediate = family->dense_width
+					 ? d->intermediate
+					 : xfp_field_count(f, keys->width ? keys->width : "moe_intermediate_size", 0);
 	if (family->experts->shared_router)
 		d->shared_intermediate = xfp_field_count(f, "shared_expert_intermediate_size", 0);
 	else if (family->experts->shared_gate)
 		d->shared_intermediate =
-			d->expert_intermediate * count_or_zero(f, keys->shared, family->shared ? family->shared : 1);
+			d->expert_intermediate *
+			(keys->shared ? count_or_zero(f, keys->shared, family->shared ? family->shared : 1) : 1);
 	d->expert_names = family->experts;
 	if (d->experts_per_token > d->experts)
 		xfp_field_wrong(f, keys->per_token, "is more than there are experts");
@@ -319,12 +346,21 @@ static void read_sizes(struct xfp_fields *f, const struct xfp_model_family *fami
 	else
 		d->head_dim = d->value_dim = xfp_field_count(f, "head_dim", head_dim ? head_dim : 1);
 	if (!family->every_layer || family->dense_width || family->leading_dense)
-		d->intermediate = xfp_field_count(f, "intermediate_size", 0);
+		d->intermediate = xfp_field_count(f, family->width ? family->width : "intermediate_size", 0);
 	d->vocabulary = xfp_field_count(f, "vocab_size", sizes->vocabulary);
 	d->context = xfp_field_count(f, "max_position_embeddings", sizes->context);
 	d->epsilon = xfp_field_number(f, f->root, "rms_norm_eps", sizes->epsilon);
 	if (d->heads % d->kv_heads)
 		xfp_field_wrong(f, "num_attention_heads", "is not a multiple of num_key_value_heads");
+}
+
+/* Published configs have 4 for true. */
+static bool tunes_temperature(struct xfp_fields *f)
+{
+	json_t *value = xfp_field(f->root, "attn_temperature_tuning");
+
+	return json_is_integer(value) ? json_integer_value(value) != 0
+				      : xfp_field_flag(f, "attn_temperature_tuning", true);
 }
 
 static void read_all(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
@@ -350,6 +386,13 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	d->query_key_norm =
 		family->query_key_norm || (family->norm_by_config && xfp_field_flag(f, "use_qk_norm", false));
 	d->joint_norm = family->joint_norm;
+	d->rotated_norm = family->rotated_norm && xfp_field_flag(f, "use_qk_norm", true);
+	d->chunked = family->window == XFP_WINDOW_CHUNKS;
+	d->mlp = family->mlp ? family->mlp : "mlp";
+	if (family->temperature && tunes_temperature(f)) {
+		d->temperature = xfp_field_number(f, f->root, "attn_scale", 0.1);
+		d->temperature_floor = xfp_field_number(f, f->root, "floor_scale", 8192);
+	}
 	d->more_layers = family->more_layers;
 	d->norm_offset = family->norm_offset;
 	d->output_gate = family->output_gate;

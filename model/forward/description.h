@@ -18,7 +18,7 @@ enum xfp_rope_scaling { XFP_ROPE_DEFAULT, XFP_ROPE_LINEAR, XFP_ROPE_LLAMA3, XFP_
 
 struct xfp_rope {
 	enum xfp_rope_scaling scaling;
-	uint32_t dim, first; /* rotated elements of a head: [first, first + dim), */
+	uint32_t dim, first; /* rotated elements of a head: [first, first + dim); dim 0: no positions */
 	bool interleaved;    /* in pairs (2 i, 2 i + 1), not (i, i + dim / 2) */
 	double theta, factor;
 	double original_context;
@@ -59,6 +59,7 @@ struct xfp_router {
 	double least_sum;                  /* if the sum of their scores is at least this */
 	double scale;                      /* of the factors */
 	uint32_t groups, groups_per_token; /* experts are selected in the best groups; 1: no groups */
+	bool input;                        /* factors scale the inputs of experts, not their outputs */
 	bool group_by_two;                 /* a group's score is the sum of its two largest scores, not the largest */
 };
 
@@ -83,7 +84,8 @@ enum xfp_activation { XFP_SILU, XFP_GELU, XFP_GELU_TANH, XFP_CLAMPED_SWIGLU };
 
 struct xfp_layer {
 	uint32_t rope;   /* index into the description's rope */
-	uint32_t window; /* sliding window: positions that a position sees, including itself; 0: no window */
+	uint32_t window; /* sliding window: positions that a position sees, including itself; 0: no window. If windows
+			  * are chunks, it sees its own chunk of that many positions */
 	bool delta;      /* linear attention */
 	bool experts;
 };
@@ -99,9 +101,15 @@ struct xfp_description {
 	struct xfp_latent latent;
 	bool query_key_norm; /* normalize each head of queries and keys, before RoPE, */
 	bool joint_norm;     /* or all heads together */
-	bool fused;          /* q, k and v are one tensor, and so are gate and up */
-	double word_scale;   /* factor of word embeddings, rounded to f32 */
-	double score_scale;  /* factor of attention scores */
+	bool rotated_norm;   /* normalize each head after RoPE, without weights */
+	bool chunked;        /* windows are chunks */
+	const char *mlp;     /* names the MLP of a layer: "mlp" */
+	/* In layers without positions, queries are scaled by 1 + temperature log(1 + floor((position + 1) / floor));
+	 * 0: they are not. */
+	double temperature, temperature_floor;
+	bool fused;         /* q, k and v are one tensor, and so are gate and up */
+	double word_scale;  /* factor of word embeddings, rounded to f32 */
+	double score_scale; /* factor of attention scores */
 	/* Soft capping: cap tanh(x / cap). 0: none. */
 	double score_cap, logit_cap;
 	enum xfp_activation activation;

@@ -79,6 +79,8 @@ static void add_router(FILE *out, const struct xfp_router *router)
 {
 	if (router->sigmoid)
 		add_number(out, "sigmoid", router->sigmoid);
+	if (router->input)
+		add_number(out, "router_input", router->input);
 	if (router->least_sum > 0)
 		add_double(out, "least_sum", router->least_sum);
 	if (router->scale != 1)
@@ -147,6 +149,16 @@ static void add_computation(FILE *out, const struct xfp_description *d)
 	add_number(out, "renormalise", d->router.renormalise);
 	if (d->joint_norm)
 		add_number(out, "joint_norm", d->joint_norm);
+	if (d->rotated_norm)
+		add_number(out, "rotated_norm", d->rotated_norm);
+	if (d->chunked)
+		add_number(out, "chunked", d->chunked);
+	if (strcmp(d->mlp, "mlp"))
+		add_name(out, "mlp", d->mlp);
+	if (d->temperature > 0) {
+		add_double(out, "temperature", d->temperature);
+		add_double(out, "temperature_floor", d->temperature_floor);
+	}
 	if (d->sinks)
 		add_number(out, "sinks", d->sinks);
 	if (d->activation == XFP_CLAMPED_SWIGLU) {

@@ -32,6 +32,12 @@ void xfp_layer_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names 
 	snprintf(text, XFP_TENSOR_NAME, "%slayers.%u.%s", names->body, (unsigned)layer, name);
 }
 
+void xfp_mlp_tensor(char text[XFP_TENSOR_NAME], const struct xfp_description *description,
+		    const struct xfp_tensor_names *names, uint32_t layer, const char *name)
+{
+	snprintf(text, XFP_TENSOR_NAME, "%slayers.%u.%s.%s", names->body, (unsigned)layer, description->mlp, name);
+}
+
 void xfp_expert_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, uint32_t layer,
 		       const char *name, uint32_t expert)
 {
@@ -50,7 +56,7 @@ void xfp_rms_norm(const float *x, size_t count, size_t size, const float *weight
 			sum += (double)x[i] * x[i];
 		scale = 1 / sqrt(sum / (double)size + epsilon);
 		for (size_t i = 0; i < size; i++)
-			y[i] = (float)(x[i] * scale * weight[i]);
+			y[i] = (float)(x[i] * scale * (weight ? weight[i] : 1));
 	}
 }
 

@@ -61,7 +61,9 @@ static struct half_widths expert_widths(const struct xfp_description *d)
 {
 	uint64_t width = larger(d->expert_intermediate, d->shared_intermediate);
 
-	return (struct half_widths){ d->experts + 2 * (uint64_t)d->hidden + 2 * width, larger(d->hidden, width) };
+	/* And factors of the gathered tokens. */
+	return (struct half_widths){ d->experts + 2 * (uint64_t)d->hidden + 2 * width + d->router.input,
+				     larger(d->hidden, width) };
 }
 
 /* Floats per token of a product's input: panels, or vectors prepared for the kernels of libxfp. */

@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/forward/lane_set.h"
 #include "model/forward/numbers.h"
 #include "model/forward/parts.h"
 #include "model/forward/router.h"
-#include "runtime/team.h"
 
 struct glu_tensors {
 	char gate[XFP_TENSOR_NAME], up[XFP_TENSOR_NAME], down[XFP_TENSOR_NAME];
@@ -19,88 +17,10 @@ struct glu_tensors {
 	bool transposed, interleaved; /* how stacks contain them */
 	uint64_t number;              /* index of this expert */
 	size_t width;
+	const float *factors;                    /* of gate and up, by vector; NULL: 1 */
 	const char *down_input;                  /* names the input of down */
 	const struct xfp_expert_vectors *expert; /* NULL: not one of the routed experts */
 };
-
-struct activation_task {
-	const struct xfp_description *description;
-	float *gate; /* becomes activation(gate) up */
-	const float *up;
-	size_t width;
-	size_t count; /* for XFP_FAST: of all tokens */
-};
-
-#define ACTIVATED 1024 /* numbers per work item */
-
-static double activate(enum xfp_activation activation, double x)
-{
-	switch (activation) {
-	case XFP_GELU:
-		return x * 0.5 * (1 + xfp_erf(x * 0.70710678118654752440));
-	case XFP_GELU_TANH:
-		return x * 0.5 * (1 + xfp_tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
-	default:
-		return x / (1 + xfp_exp(-x));
-	}
-}
-
-/* activation(gate) up */
-static double gated(const struct xfp_description *d, double gate, double up)
-{
-	double limit = d->swiglu_limit;
-
-	if (d->activation != XFP_CLAMPED_SWIGLU)
-		return activate(d->activation, gate) * up;
-	gate = gate > limit ? limit : gate;
-	up = up > limit ? limit : up < -limit ? -limit : up;
-	return gate * xfp_sigmoid(d->swiglu_alpha * gate) * (up + 1);
-}
-
-static void activate_token(void *context, unsigned thread, size_t token)
-{
-	const struct activation_task *task = context;
-	float *gate = task->gate + token * task->width;
-	const float *up = task->up + token * task->width;
-
-	(void)thread;
-	for (size_t i = 0; i < task->width; i++)
-		gate[i] = (float)gated(task->description, gate[i], up[i]);
-}
-
-/* One work item: a run of numbers, which may cross tokens. */
-static void activate_fast(void *context, unsigned thread, size_t i)
-{
-	const struct activation_task *task = context;
-	size_t first = i * ACTIVATED, count = task->count - first < ACTIVATED ? task->count - first : ACTIVATED;
-	float *gate = task->gate + first;
-	const float *up = task->up + first;
-
-	(void)thread;
-	if (task->description->activation == XFP_SILU) {
-		xfp_lane_set()->silu(gate, up, count);
-		return;
-	}
-	for (size_t j = 0; j < count; j++)
-		gate[j] = (float)gated(task->description, gate[j], up[j]);
-}
-
-/* a becomes activation(a) b, for `count` vectors. */
-static enum xfp_status activate_all(const struct xfp_forward *forward, float *a, const float *b, size_t width,
-				    size_t count, struct xfp_error *err)
-{
-	struct activation_task task = { forward->description, a, b, width, count * width };
-	enum xfp_status status = xfp_team_enter(forward->team, 0, 1, err);
-
-	if (status)
-		return status;
-	if (forward->arithmetic == XFP_FAST)
-		xfp_team_run(forward->team, (task.count + ACTIVATED - 1) / ACTIVATED, activate_fast, &task);
-	else
-		xfp_team_run(forward->team, count, activate_token, &task);
-	xfp_team_leave(forward->team);
-	return XFP_OK;
-}
 
 /* Views of the three matrices in their tensors. */
 enum { GATE, UP, DOWN, MATRICES };
@@ -137,6 +57,12 @@ static void bias_views(const struct glu_tensors *g, size_t hidden, struct xfp_vi
 	views[DOWN].base = g->number * hidden;
 }
 
+static void scale_vectors(const float *factors, float *a, size_t width, size_t count)
+{
+	for (size_t i = 0; factors && i < count * width; i++)
+		a[i] *= factors[i / width];
+}
+
 static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_tensors *g, const float *x, size_t count,
 			   float *y, struct xfp_error *err)
 {
@@ -163,9 +89,12 @@ static enum xfp_status glu(const struct xfp_forward *forward, const struct glu_t
 	maps[DOWN].cols = g->width;
 	for (unsigned i = 0; g->stacked && i < MATRICES; i++)
 		maps[i].bias_part = &biases[i];
-	if (!status && !(status = xfp_forward_maps(forward, maps, outputs, DOWN, x, count, err)) &&
-	    !(status = activate_all(forward, outputs[GATE], outputs[UP], g->width, count, err)))
-		status = xfp_forward_map(forward, &maps[DOWN], outputs[GATE], count, y, err);
+	if (!status && !(status = xfp_forward_maps(forward, maps, outputs, DOWN, x, count, err))) {
+		scale_vectors(g->factors, outputs[GATE], g->width, count);
+		scale_vectors(g->factors, outputs[UP], g->width, count);
+		if (!(status = xfp_forward_activate(forward, outputs[GATE], outputs[UP], g->width, count, err)))
+			status = xfp_forward_map(forward, &maps[DOWN], outputs[GATE], count, y, err);
+	}
 	free(outputs[GATE]);
 	free(outputs[UP]);
 	return status;
@@ -179,12 +108,12 @@ static enum xfp_status dense(const struct xfp_forward *forward, uint32_t layer, 
 		.biases = d->mlp_bias, .fused = d->fused, .width = d->intermediate, .down_input = XFP_INPUT_DOWN
 	};
 
-	xfp_layer_tensor(g.gate, forward->names, layer, d->fused ? "mlp.gate_up_proj.weight" : "mlp.gate_proj.weight");
-	xfp_layer_tensor(g.up, forward->names, layer, d->fused ? "mlp.gate_up_proj.weight" : "mlp.up_proj.weight");
-	xfp_layer_tensor(g.down, forward->names, layer, "mlp.down_proj.weight");
-	xfp_layer_tensor(g.gate_bias, forward->names, layer, "mlp.gate_proj.bias");
-	xfp_layer_tensor(g.up_bias, forward->names, layer, "mlp.up_proj.bias");
-	xfp_layer_tensor(g.down_bias, forward->names, layer, "mlp.down_proj.bias");
+	xfp_mlp_tensor(g.gate, d, forward->names, layer, d->fused ? "gate_up_proj.weight" : "gate_proj.weight");
+	xfp_mlp_tensor(g.up, d, forward->names, layer, d->fused ? "gate_up_proj.weight" : "up_proj.weight");
+	xfp_mlp_tensor(g.down, d, forward->names, layer, "down_proj.weight");
+	xfp_mlp_tensor(g.gate_bias, d, forward->names, layer, "gate_proj.bias");
+	xfp_mlp_tensor(g.up_bias, d, forward->names, layer, "up_proj.bias");
+	xfp_mlp_tensor(g.down_bias, d, forward->names, layer, "down_proj.bias");
 	return glu(forward, &g, x, forward->tokens, y, err);
 }
 
@@ -220,11 +149,11 @@ static void expert_tensors(const struct xfp_forward *forward, uint32_t layer, ui
 	}
 }
 
-/* One expert: gather the tokens that selected it, compute, and add the outputs with their weights. `tokens` is memory
- * for their numbers, or NULL. */
+/* One expert: gather the tokens that selected it, compute, and add the outputs with their weights. `factors` is memory
+ * for the weights, if they scale inputs, and `tokens` for the numbers of the tokens; NULL: not needed. */
 static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t layer, uint32_t number,
-				  const float *weights, const float *x, float *gathered, uint32_t *tokens,
-				  float *output, float *y, struct xfp_error *err)
+				  const float *weights, const float *x, float *gathered, float *factors,
+				  uint32_t *tokens, float *output, float *y, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
 	struct xfp_expert_vectors vectors = { number, forward->names->stacked, tokens };
@@ -237,12 +166,15 @@ static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t la
 			continue;
 		if (tokens)
 			tokens[count] = (uint32_t)t;
+		if (factors)
+			factors[count] = weights[t * d->experts + number];
 		memcpy(gathered + count++ * d->hidden, x + t * d->hidden, d->hidden * sizeof *x);
 	}
 	if (!count && !forward->observer)
 		return XFP_OK;
 	expert_tensors(forward, layer, number, &g);
 	g.expert = &vectors;
+	g.factors = factors;
 	if ((status = glu(forward, &g, gathered, count, output, err)))
 		return status;
 	for (size_t t = 0; t < forward->tokens; t++) {
@@ -251,7 +183,7 @@ static enum xfp_status add_expert(const struct xfp_forward *forward, uint32_t la
 		if (weight == 0)
 			continue;
 		for (size_t i = 0; i < d->hidden; i++)
-			y[t * d->hidden + i] += weight * output[i];
+			y[t * d->hidden + i] += (factors ? 1 : weight) * output[i];
 		output += d->hidden;
 	}
 	return XFP_OK;
@@ -262,13 +194,17 @@ static enum xfp_status one_by_one(const struct xfp_forward *forward, uint32_t la
 {
 	const struct xfp_description *d = forward->description;
 	float *gathered = xfp_floats(forward->tokens, d->hidden);
+	float *factors = d->router.input ? xfp_floats(forward->tokens, 1) : NULL;
 	uint32_t *tokens = forward->observer ? malloc(forward->tokens * sizeof *tokens) : NULL;
-	enum xfp_status status = gathered && (tokens || !forward->observer) ? XFP_OK : xfp_no_memory(err);
+	enum xfp_status status = gathered && (factors || !d->router.input) && (tokens || !forward->observer)
+					 ? XFP_OK
+					 : xfp_no_memory(err);
 
 	memset(y, 0, forward->tokens * d->hidden * sizeof *y);
 	for (uint32_t e = 0; !status && e < d->experts; e++)
-		status = add_expert(forward, layer, e, weights, x, gathered, tokens, output, y, err);
+		status = add_expert(forward, layer, e, weights, x, gathered, factors, tokens, output, y, err);
 	free(gathered);
+	free(factors);
 	free(tokens);
 	return status;
 }
@@ -338,8 +274,9 @@ static void list_products(const struct xfp_forward *forward, const float *weight
 			if (weight == 0)
 				continue;
 			s->products[s->count++] =
-				matrix == DOWN ? (struct xfp_product){ place[s->numbers[e]], output, token, weight }
-					       : (struct xfp_product){ place[s->numbers[e]], token, output, 1 };
+				(struct xfp_product){ place[s->numbers[e]], matrix == DOWN ? output : token,
+						      matrix == DOWN ? token : output,
+						      (matrix == DOWN) != d->router.input ? weight : 1 };
 		}
 	}
 }
@@ -413,7 +350,7 @@ static enum xfp_status by_stacks(const struct xfp_forward *forward, uint32_t lay
 		    !(status = multiply_stack(forward, weights, UP, &s, x, b, err)) &&
 		    !(status = add_stack_biases(forward, layer, weights, GATE, a, err)) &&
 		    !(status = add_stack_biases(forward, layer, weights, UP, b, err)) &&
-		    !(status = activate_all(forward, a, b, d->expert_intermediate, s.count, err)) &&
+		    !(status = xfp_forward_activate(forward, a, b, d->expert_intermediate, s.count, err)) &&
 		    !(status = multiply_stack(forward, weights, DOWN, &s, a, y, err)))
 			status = add_stack_biases(forward, layer, weights, DOWN, y, err);
 	}

@@ -80,6 +80,23 @@ static const struct xfp_expert_keys ernie_keys = {
 	.last_layer = "moe_layer_end_index",
 	.interval = "moe_layer_interval",
 };
+static const struct xfp_expert_names llama4_experts = {
+	.router = "feed_forward.router.weight",
+	.gate_up_stack = "feed_forward.experts.gate_up_proj",
+	.down_stack = "feed_forward.experts.down_proj",
+	.transposed = true,
+	.shared_gate = "feed_forward.shared_expert.gate_proj.weight",
+	.shared_up = "feed_forward.shared_expert.up_proj.weight",
+	.shared_down = "feed_forward.shared_expert.down_proj.weight",
+};
+static const struct xfp_expert_keys llama4_keys = {
+	.experts = "num_local_experts",
+	.per_token = "num_experts_per_tok",
+	.width = "intermediate_size",
+	.layers = "moe_layers",
+	.interval = "interleave_moe_layer_step",
+};
+static const struct xfp_router_rule llama4_router = { .sigmoid = true, .input = true };
 static const struct xfp_router_rule ernie_router = { .least_sum = 1e-12, .least_sum_key = "moe_norm_min" };
 static const struct xfp_router_rule glm_router = {
 	.sigmoid = true, .group_by_two = true, .groups = 1, .groups_per_token = 1, .scale = 1, .least_sum = 1e-20
@@ -303,6 +320,21 @@ static const struct xfp_model_family families[] = {
 	  .router = &ernie_router,
 	  .renormalise = true,
 	  .theta = 5e5,
+	  .interleaved = true },
+	{ .type = "llama4_text",
+	  .sizes = { .head_dim = 128 },
+	  .rotated_norm = true,
+	  .temperature = true,
+	  .mlp = "feed_forward",
+	  .width = "intermediate_size_mlp",
+	  .bias = XFP_BIAS_BY_CONFIG,
+	  .window = XFP_WINDOW_CHUNKS,
+	  .window_size = 8192,
+	  .experts = &llama4_experts,
+	  .expert_keys = &llama4_keys,
+	  .router = &llama4_router,
+	  .theta = 5e5,
+	  .no_rope = 4,
 	  .interleaved = true },
 };
 

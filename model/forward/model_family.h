@@ -13,6 +13,7 @@ enum xfp_window_rule {
 	XFP_WINDOW_IF_USED,   /* the same, if use_sliding_window */
 	XFP_WINDOW_BY_LAYERS, /* if use_sliding_window, in the layers that layer_types or max_window_layers names */
 	XFP_WINDOW_BY_TYPES,  /* in the layers that layer_types names; in all without layer_types */
+	XFP_WINDOW_CHUNKS,    /* attention_chunk_size, where layer_types says; without it, in layers with positions */
 	XFP_WINDOW_PATTERN    /* where layer_types says; without it, in all but every sliding_window_pattern-th */
 };
 enum xfp_bias_rule { XFP_BIAS_NEVER, XFP_BIAS_BY_CONFIG, XFP_BIAS_QKV, XFP_BIAS_QKV_BY_CONFIG };
@@ -26,7 +27,7 @@ struct xfp_default_sizes {
 enum xfp_delta_rule { XFP_DELTA_NEVER, XFP_DELTA_BY_KINDS, XFP_DELTA_BY_HEADS };
 
 struct xfp_router_rule {
-	bool sigmoid, group_by_two;
+	bool sigmoid, group_by_two, input;
 	uint32_t groups, groups_per_token; /* defaults of n_group and topk_group; 0: no such keys, unless */
 	bool by_method;                    /* topk_method asks for groups, whose scores are then the largest */
 	double scale;                      /* default of routed_scaling_factor; 0: no such key */
@@ -37,7 +38,8 @@ struct xfp_router_rule {
 /* Keys of counts of experts, if they are not the usual ones. */
 struct xfp_expert_keys {
 	const char *experts, *per_token, *shared;
-	const char *first_layer, *last_layer, *interval; /* of the layers with experts */
+	const char *width;                                        /* NULL: moe_intermediate_size */
+	const char *layers, *first_layer, *last_layer, *interval; /* which layers have experts; NULL: no such key */
 };
 
 struct xfp_model_family {
@@ -45,6 +47,10 @@ struct xfp_model_family {
 	struct xfp_default_sizes sizes;
 	const struct xfp_layer_norms *norms; /* NULL: two, as in llama */
 	bool query_key_norm, joint_norm;
+	bool rotated_norm;   /* if use_qk_norm, which is the default */
+	bool temperature;    /* attn_temperature_tuning is supported, and is the default */
+	const char *mlp;     /* NULL: "mlp" */
+	const char *width;   /* of the MLP; NULL: intermediate_size */
 	bool norm_by_config; /* query_key_norm if use_qk_norm */
 	bool fused;
 	bool tied;                      /* default of tie_word_embeddings */
@@ -80,6 +86,7 @@ struct xfp_model_family {
 	double theta;                              /* default of rope_theta */
 	double local_theta;                        /* its default for layers with a window; 0: the same */
 	bool needs_rope;                           /* positions are scaled by default */
+	uint32_t no_rope;                          /* default of no_rope_layer_interval; 0: all layers have positions */
 	bool interleaved;                          /* neighbours are rotated */
 	double partial_rotary;                     /* default of partial_rotary_factor; 0: the family has no such key */
 	bool rotary_dim;                           /* rotary_dim is another form of that key */

@@ -23,7 +23,10 @@ void xfp_body_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *
 /* Write "model.layers.LAYER.NAME", with the prefix of the model's tensors. */
 void xfp_layer_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, uint32_t layer,
 		      const char *name);
-/* The same, with the expert's number for %u. */
+/* Write "model.layers.LAYER.mlp.NAME", with the name of the layer's MLP. */
+void xfp_mlp_tensor(char text[XFP_TENSOR_NAME], const struct xfp_description *description,
+		    const struct xfp_tensor_names *names, uint32_t layer, const char *name);
+/* The name of a layer's tensor, with the expert's number for %u. */
 void xfp_expert_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, uint32_t layer,
 		       const char *name, uint32_t expert);
 
@@ -63,8 +66,12 @@ enum xfp_status xfp_forward_row(const struct xfp_forward *forward, const char *t
 enum xfp_status xfp_forward_norm_weights(const struct xfp_forward *forward, const char *tensor, size_t size, float *out,
 					 struct xfp_error *err);
 
-/* y = weight x / sqrt(mean of x^2 + epsilon), for `count` vectors of `size`; y may be x. */
+/* y = weight x / sqrt(mean of x^2 + epsilon), for `count` vectors of `size`; y may be x. NULL: the weights are 1. */
 void xfp_rms_norm(const float *x, size_t count, size_t size, const float *weight, double epsilon, float *y);
+
+/* a becomes activation(a) b, for `count` vectors. */
+enum xfp_status xfp_forward_activate(const struct xfp_forward *forward, float *a, const float *b, size_t width,
+				     size_t count, struct xfp_error *err);
 
 /* Attention, linear attention and MLP of a layer: y[token][hidden] from normalized activations x. */
 enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,

@@ -225,7 +225,7 @@ void xfp_ropes_read(struct xfp_fields *f, const struct xfp_model_family *family,
 		xfp_field_wrong(f, scaling ? "rope_scaling" : "rope_parameters",
 				"differs by kind of layer, which it does not in this family");
 	read_rope(f, family, d, all, "rope_theta", family->theta, &d->rope[0]);
-	d->ropes = 1;
+	d->ropes = family->no_rope ? 2 : 1; /* the second has no rotated elements */
 	if (family->latent)
 		scale_scores(f, all, d);
 }

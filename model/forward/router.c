@@ -85,9 +85,12 @@ static void select_experts(const struct xfp_description *d, struct selection *se
 	if (!router->sigmoid)
 		softmax(weight, d->experts);
 	for (uint32_t e = 0; e < d->experts; e++) {
+		/* Sigmoids of large logits are equal. */
+		selection->score[e] = weight[e];
 		if (router->sigmoid)
 			weight[e] = (float)xfp_sigmoid(weight[e]);
-		selection->score[e] = selection->correction ? weight[e] + selection->correction[e] : weight[e];
+		if (selection->correction)
+			selection->score[e] = weight[e] + selection->correction[e];
 	}
 	if (router->groups > 1)
 		exclude_groups(router, selection, selection->score + d->experts, d->experts);

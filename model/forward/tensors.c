@@ -185,20 +185,30 @@ static void walk_norms(struct tensor_walk *walk)
 	}
 }
 
+/* A matrix of the layer's MLP; `cols` 0: a bias, which must exist or must not. */
+static void expect_mlp(struct tensor_walk *walk, const char *name, uint64_t rows, uint64_t cols)
+{
+	char tensor[XFP_TENSOR_NAME];
+	uint64_t shape[] = { rows, cols };
+
+	xfp_mlp_tensor(tensor, walk->description, walk->names, walk->layer, name);
+	report(walk, tensor, cols ? 2 : walk->description->mlp_bias, shape);
+}
+
 static void walk_mlp(struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
 
 	if (d->fused) {
-		expect_matrix(walk, "mlp.gate_up_proj.weight", 2 * (uint64_t)d->intermediate, d->hidden);
+		expect_mlp(walk, "gate_up_proj.weight", 2 * (uint64_t)d->intermediate, d->hidden);
 	} else {
-		expect_matrix(walk, "mlp.gate_proj.weight", d->intermediate, d->hidden);
-		expect_matrix(walk, "mlp.up_proj.weight", d->intermediate, d->hidden);
+		expect_mlp(walk, "gate_proj.weight", d->intermediate, d->hidden);
+		expect_mlp(walk, "up_proj.weight", d->intermediate, d->hidden);
 	}
-	expect_matrix(walk, "mlp.down_proj.weight", d->hidden, d->intermediate);
-	expect_vector(walk, "mlp.gate_proj.bias", d->mlp_bias, d->intermediate);
-	expect_vector(walk, "mlp.up_proj.bias", d->mlp_bias, d->intermediate);
-	expect_vector(walk, "mlp.down_proj.bias", d->mlp_bias, d->hidden);
+	expect_mlp(walk, "down_proj.weight", d->hidden, d->intermediate);
+	expect_mlp(walk, "gate_proj.bias", d->intermediate, 0);
+	expect_mlp(walk, "up_proj.bias", d->intermediate, 0);
+	expect_mlp(walk, "down_proj.bias", d->hidden, 0);
 }
 
 static void expect_stack(struct tensor_walk *walk, const char *name, const char *bias, uint64_t rows, uint64_t cols)

@@ -92,6 +92,8 @@ MORE = [
     {"model_type": "ernie4_5", **WIDE, "head_dim": 32},
     {"model_type": "ernie4_5_moe", **WIDE, "head_dim": 32, "moe_num_experts": 6, "moe_k": 2,
      "moe_intermediate_size": 64},
+    {"model_type": "llama4_text", **WIDE, "head_dim": 32, "num_local_experts": 6, "num_hidden_layers": 4,
+     "interleave_moe_layer_step": 2, "intermediate_size_mlp": 128, "attention_chunk_size": 12, "floor_scale": 5},
 ]
 GGUF = {"gpt_oss": "gpt-oss", "llama": "llama", "mixtral": "mixtral", "qwen2": "qwen2", "qwen3": "qwen3",
         "qwen3_moe": "qwen3moe",

@@ -38,6 +38,8 @@ LATENT = {**GLM, "num_attention_heads": 3, "num_key_value_heads": 3, "q_lora_ran
           "qk_rope_head_dim": 6, "qk_nope_head_dim": 4, "v_head_dim": 9}
 del LATENT["head_dim"]
 ERNIE = {"model_type": "ernie4_5_moe", **BASE, "moe_num_experts": 7, "moe_k": 3, "moe_intermediate_size": 9}
+LLAMA4 = {"model_type": "llama4_text", **BASE, "num_hidden_layers": 4, "intermediate_size_mlp": 17,
+          "num_local_experts": 5, "num_experts_per_tok": 1, "attention_chunk_size": 8, "floor_scale": 3}
 CASES = [
     {"model_type": "llama", **BASE},
     {"model_type": "llama", **BASE, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
@@ -110,6 +112,13 @@ CASES = [
     ERNIE,
     {**ERNIE, "moe_num_shared_experts": 0, "moe_layer_start_index": 0, "moe_layer_end_index": 1,
      "moe_layer_interval": 2, "moe_norm_min": 0.9, "tie_word_embeddings": False},
+    {**LLAMA4, "interleave_moe_layer_step": 2},
+    {**LLAMA4, "num_experts_per_tok": 2, "no_rope_layers": [0, 1, 0, 1], "use_qk_norm": False, "attention_bias": True,
+     "layer_types": ["full_attention", "full_attention", "chunked_attention", "chunked_attention"],
+     "moe_layers": [0, 3], "attn_scale": 0.7},
+    {**LLAMA4, "attn_temperature_tuning": False, "num_hidden_layers": 3, "no_rope_layer_interval": 2,
+     "rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
+                         "high_freq_factor": 4.0, "original_max_position_embeddings": 16}},
 ]
 
 

@@ -453,6 +453,43 @@ static const struct forward_case {
 		  { 0.7128496f, -1.880903f, 2.005651f, 1.401095f, -0.2388721f, 0.9706957f, -0.01956251f, -0.3127072f,
 		    0.8685563f, 1.424311f, -0.696182f, -1.358047f, -0.6439001f },
 	  } },
+	{ "{\"model_type\": \"llama4_text\", \"hidden_size\": 30, \"num_hidden_layers\": 4, \"num_attention_he"
+	  "ads\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": "
+	  "13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"intermediate_size_mlp\": 17, \"nu"
+	  "m_local_experts\": 5, \"num_experts_per_tok\": 1, \"attention_chunk_size\": 8, \"floor_scale\": 3"
+	  ", \"interleave_moe_layer_step\": 2}",
+	  {
+		  { 0.3447387f, 1.10571f, -1.208378f, 1.787052f, 0.1537416f, -4.426161f, -4.097262f, -0.7431253f,
+		    -0.1133553f, 1.281034f, 0.3530142f, -0.3333966f, -1.306534f },
+		  { 0.227314f, 1.592891f, -2.514518f, -0.2177144f, 0.4773912f, -3.486163f, -0.8580732f, -2.12689f,
+		    -0.9575186f, -3.511533f, -1.209588f, 2.3331f, 0.7289826f },
+	  } },
+	{ "{\"model_type\": \"llama4_text\", \"hidden_size\": 30, \"num_hidden_layers\": 4, \"num_attention_he"
+	  "ads\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": "
+	  "13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"intermediate_size_mlp\": 17, \"nu"
+	  "m_local_experts\": 5, \"num_experts_per_tok\": 2, \"attention_chunk_size\": 8, \"floor_scale\": 3"
+	  ", \"no_rope_layers\": [0, 1, 0, 1], \"use_qk_norm\": false, \"attention_bias\": true, \"layer_typ"
+	  "es\": [\"full_attention\", \"full_attention\", \"chunked_attention\", \"chunked_attention\"], \"moe_"
+	  "layers\": [0, 3], \"attn_scale\": 0.7}",
+	  {
+		  { -0.2491394f, -0.5076714f, 0.1256207f, -0.2474941f, 0.562992f, -3.155546f, -2.909722f, 0.01522478f,
+		    -2.472937f, -1.943464f, -2.45119f, -0.9921002f, -0.3950032f },
+		  { -0.8476555f, 1.29947f, 1.602183f, -1.613033f, 1.320482f, -2.34653f, -0.7150252f, 0.3723642f,
+		    -0.87702f, 1.251365f, -1.085814f, -0.8079517f, -0.6187559f },
+	  } },
+	{ "{\"model_type\": \"llama4_text\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_he"
+	  "ads\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": "
+	  "13, \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"intermediate_size_mlp\": 17, \"nu"
+	  "m_local_experts\": 5, \"num_experts_per_tok\": 1, \"attention_chunk_size\": 8, \"floor_scale\": 3"
+	  ", \"attn_temperature_tuning\": false, \"no_rope_layer_interval\": 2, \"rope_parameters\": {\"rope"
+	  "_type\": \"llama3\", \"rope_theta\": 500000.0, \"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_fre"
+	  "q_factor\": 4.0, \"original_max_position_embeddings\": 16}}",
+	  {
+		  { 0.8833657f, 1.831034f, -0.3046439f, 0.95801f, 0.1665215f, -1.166372f, -0.9147112f, 0.1628154f,
+		    1.460864f, 0.03002813f, -0.8948789f, -0.2114983f, 0.04692753f },
+		  { 2.501151f, -1.602325f, 0.4913797f, 0.3391356f, -0.1844383f, 0.08469644f, 0.05830206f, -0.02743492f,
+		    -0.9717148f, -0.7461994f, -1.319774f, 2.196173f, -0.8917124f },
+	  } },
 };
 
 #endif
