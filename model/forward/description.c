@@ -310,8 +310,15 @@ static void read_scales(struct xfp_fields *f, const struct xfp_model_family *fam
 {
 	double scores = family->scaled ? xfp_field_number(f, f->root, "query_pre_attn_scalar", 256) : d->head_dim;
 
-	d->word_scale = family->scaled ? (float)sqrt((double)d->hidden) : 1;
+	d->word_scale = family->scaled || family->words_scaled ? (float)sqrt((double)d->hidden) : 1;
 	d->score_scale = 1 / sqrt(scores);
+	d->residual_scale = d->logit_divisor = 1;
+	if (family->multiplied) {
+		d->word_scale = (float)xfp_field_number(f, f->root, "embedding_multiplier", 1);
+		d->score_scale = xfp_field_number(f, f->root, "attention_multiplier", 1);
+		d->residual_scale = xfp_field_number(f, f->root, "residual_multiplier", 1);
+		d->logit_divisor = xfp_field_number(f, f->root, "logits_scaling", 1);
+	}
 	d->score_cap = family->score_capped ? cap_of(f, "attn_logit_softcapping", family->default_cap) : 0;
 	d->logit_cap = family->scaled ? cap_of(f, "final_logit_softcapping", family->default_logits) : 0;
 }
@@ -397,12 +404,15 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 	d->norm_offset = family->norm_offset;
 	d->output_gate = family->output_gate;
 	d->qkv_bias = bias || family->bias == XFP_BIAS_QKV;
-	d->output_bias = bias && family->bias == XFP_BIAS_BY_CONFIG;
+	d->output_bias = family->output_bias_key ? xfp_field_flag(f, family->output_bias_key, false)
+						 : bias && family->bias == XFP_BIAS_BY_CONFIG;
 	d->mlp_bias = family->mlp_bias && xfp_field_flag(f, family->bias_key ? bias_key : "mlp_bias", false);
-	if (bias && family->bias_key && family->experts)
+	if (d->output_bias && family->bias_key && family->experts)
 		xfp_field_wrong(f, bias_key, "is true, which is not supported with experts");
 	if (family->latent && xfp_field_flag(f, "mlp_bias", false))
 		xfp_field_wrong(f, "mlp_bias", "is true; biases of experts are not supported in this family");
+	if (family->never_window && xfp_field_flag(f, "use_sliding_window", false))
+		xfp_field_wrong(f, "use_sliding_window", "is true, which is not supported in this family");
 	if (xfp_field(f->root, "per_layer_config"))
 		xfp_field_wrong(f, "per_layer_config", "is not supported; layers must not differ in other sizes");
 	if (xfp_field_flag(f, "use_bidirectional_attention", false))

@@ -73,7 +73,7 @@ struct xfp_delta {
 
 #define XFP_ROPES 2 /* at most, per model */
 
-/* Norms of a layer: of the inputs of attention and MLP and, unless NULL, of their outputs. */
+/* Norms of a layer: of the inputs and the outputs of attention and MLP; NULL: none. */
 struct xfp_layer_norms {
 	const char *attention, *attention_output, *mlp, *mlp_output;
 };
@@ -107,9 +107,11 @@ struct xfp_description {
 	/* In layers without positions, queries are scaled by 1 + temperature log(1 + floor((position + 1) / floor));
 	 * 0: they are not. */
 	double temperature, temperature_floor;
-	bool fused;         /* q, k and v are one tensor, and so are gate and up */
-	double word_scale;  /* factor of word embeddings, rounded to f32 */
-	double score_scale; /* factor of attention scores */
+	bool fused;            /* q, k and v are one tensor, and so are gate and up */
+	double word_scale;     /* factor of word embeddings, rounded to f32 */
+	double score_scale;    /* factor of attention scores */
+	double residual_scale; /* factor of what attention and MLP add */
+	double logit_divisor;
 	/* Soft capping: cap tanh(x / cap). 0: none. */
 	double score_cap, logit_cap;
 	enum xfp_activation activation;

@@ -159,6 +159,10 @@ static void add_computation(FILE *out, const struct xfp_description *d)
 		add_double(out, "temperature", d->temperature);
 		add_double(out, "temperature_floor", d->temperature_floor);
 	}
+	if (d->residual_scale != 1)
+		add_double(out, "residual_scale", d->residual_scale);
+	if (d->logit_divisor != 1)
+		add_double(out, "logit_divisor", d->logit_divisor);
 	if (d->sinks)
 		add_number(out, "sinks", d->sinks);
 	if (d->activation == XFP_CLAMPED_SWIGLU) {

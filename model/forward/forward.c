@@ -210,28 +210,32 @@ static enum xfp_status norm(const struct xfp_forward *forward, const char *tenso
 	return status;
 }
 
-/* x += half(norm(x)), with a norm of its output, too, unless `output_norm` is NULL. */
+/* x += scale norm(half(norm(x))); a norm that is NULL is left out. */
 static enum xfp_status
 add_half(const struct xfp_forward *forward, uint32_t layer, const char *input_norm, const char *output_norm,
 	 enum xfp_status (*half)(const struct xfp_forward *, uint32_t, const float *, float *, struct xfp_error *),
 	 float *x, struct xfp_error *err)
 {
 	size_t size = forward->tokens * forward->description->hidden;
+	float scale = (float)forward->description->residual_scale;
 	float *normed = xfp_floats(forward->tokens, forward->description->hidden);
 	float *y = xfp_floats(forward->tokens, forward->description->hidden);
 	char name[XFP_TENSOR_NAME];
 	enum xfp_status status;
 
-	xfp_layer_tensor(name, forward->names, layer, input_norm);
-	status = normed && y ? norm(forward, name, x, normed, err) : xfp_no_memory(err);
+	status = normed && y ? XFP_OK : xfp_no_memory(err);
+	if (!status && input_norm) {
+		xfp_layer_tensor(name, forward->names, layer, input_norm);
+		status = norm(forward, name, x, normed, err);
+	}
 	if (!status)
-		status = half(forward, layer, normed, y, err);
+		status = half(forward, layer, input_norm ? normed : x, y, err);
 	if (!status && output_norm) {
 		xfp_layer_tensor(name, forward->names, layer, output_norm);
 		status = norm(forward, name, y, y, err);
 	}
 	for (size_t i = 0; !status && i < size; i++)
-		x[i] += y[i];
+		x[i] += scale * y[i];
 	free(normed);
 	free(y);
 	return status;
@@ -288,6 +292,8 @@ enum xfp_status xfp_forward_logits(const struct xfp_forward *forward, const floa
 
 	xfp_body_tensor(embedding, forward->names, XFP_EMBEDDING);
 	status = xfp_forward_map(forward, &head, x, forward->tokens, logits, err);
+	for (size_t i = 0; !status && d->logit_divisor != 1 && i < forward->tokens * count; i++)
+		logits[i] = (float)(logits[i] / d->logit_divisor);
 	if (status || !d->logit_cap || (status = xfp_team_enter(forward->team, 0, 1, err)))
 		return status;
 	xfp_team_run(forward->team, forward->tokens, cap_token, &task);

@@ -61,12 +61,16 @@ struct xfp_model_family {
 	bool scaled;                        /* words by the square root of hidden, scores by query_pre_attn_scalar */
 	bool score_capped;                  /* attn_logit_softcapping is supported */
 	double default_cap, default_logits; /* defaults of the soft caps of scores and logits; 0: none */
+	bool words_scaled;                  /* only words, by the square root of hidden */
+	bool multiplied;                    /* embedding_multiplier and others are factors, 1 by default */
 	double norm_offset;
 	bool output_gate;
 	bool mlp_bias; /* mlp_bias is supported */
 	enum xfp_bias_rule bias;
-	const char *bias_key; /* NULL: attention_bias and mlp_bias; otherwise one key for both */
-	bool bias_unless;     /* default of attention_bias */
+	const char *bias_key;        /* NULL: attention_bias and mlp_bias; otherwise one key for both */
+	const char *output_bias_key; /* NULL: o_proj has a bias if the others have, by the rule */
+	bool never_window;           /* use_sliding_window is refused */
+	bool bias_unless;            /* default of attention_bias */
 	enum xfp_window_rule window;
 	uint32_t window_size;                      /* default of sliding_window; 0: none */
 	uint32_t pattern;                          /* default of sliding_window_pattern */

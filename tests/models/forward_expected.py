@@ -119,6 +119,17 @@ CASES = [
     {**LLAMA4, "attn_temperature_tuning": False, "num_hidden_layers": 3, "no_rope_layer_interval": 2,
      "rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
                          "high_freq_factor": 4.0, "original_max_position_embeddings": 16}},
+    {"model_type": "qwen2_moe", **MOE, "shared_expert_intermediate_size": 7, "decoder_sparse_step": 2},
+    {"model_type": "qwen2_moe", **MOE, "shared_expert_intermediate_size": 7, "qkv_bias": False, "norm_topk_prob": True,
+     "mlp_only_layers": [1]},
+    {"model_type": "gemma", **ODD, "attention_bias": True},
+    {"model_type": "granite", **ODD, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "mlp_bias": True,
+     "residual_multiplier": 0.3, "logits_scaling": 1.7},
+    {"model_type": "smollm3", **{**BASE, "num_hidden_layers": 4, "hidden_size": 60}, "attention_bias": True,
+     "no_rope_layers": [1, 0, 0, 1], "pad_token_id": 0},
+    {"model_type": "seed_oss", **ODD},
+    {"model_type": "seed_oss", **ODD, "attention_bias": False, "attention_out_bias": True, "mlp_bias": True},
+    {"model_type": "olmo2", **{**BASE, "hidden_size": 60}},
 ]
 
 

@@ -490,6 +490,85 @@ static const struct forward_case {
 		  { 2.501151f, -1.602325f, 0.4913797f, 0.3391356f, -0.1844383f, 0.08469644f, 0.05830206f, -0.02743492f,
 		    -0.9717148f, -0.7461994f, -1.319774f, 2.196173f, -0.8917124f },
 	  } },
+	{ "{\"model_type\": \"qwen2_moe\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_head"
+	  "s\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13"
+	  ", \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"num_experts\": 7, \"num_experts_per"
+	  "_tok\": 3, \"moe_intermediate_size\": 9, \"shared_expert_intermediate_size\": 7, \"decoder_spars"
+	  "e_step\": 2}",
+	  {
+		  { 2.051833f, -0.5472562f, -0.7305593f, -1.974325f, -1.053425f, -2.745589f, 0.3229508f, 1.299961f,
+		    -3.14226f, -1.926646f, -0.3621664f, 2.474138f, 0.7340671f },
+		  { 1.967175f, -2.658861f, 1.075373f, 0.8139437f, -0.2627309f, 0.9653089f, 0.1430845f, -0.002054021f,
+		    0.1327578f, -1.019295f, -0.8227426f, 0.9977688f, -0.337788f },
+	  } },
+	{ "{\"model_type\": \"qwen2_moe\", \"hidden_size\": 30, \"num_hidden_layers\": 3, \"num_attention_head"
+	  "s\": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13"
+	  ", \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"num_experts\": 7, \"num_experts_per"
+	  "_tok\": 3, \"moe_intermediate_size\": 9, \"shared_expert_intermediate_size\": 7, \"qkv_bias\": fa"
+	  "lse, \"norm_topk_prob\": true, \"mlp_only_layers\": [1]}",
+	  {
+		  { -1.099144f, 0.09823592f, -0.8898007f, 1.244328f, 0.2234573f, -3.247577f, -0.4367256f, 1.129576f,
+		    -1.998696f, -1.238137f, -0.3233478f, 0.3700388f, 0.3946459f },
+		  { -2.898046f, 0.0982835f, -0.6062566f, 1.686578f, 0.132347f, -2.649048f, 0.08599916f, -1.216642f,
+		    0.7406207f, 0.6021454f, -2.001386f, 0.01780239f, -0.555764f },
+	  } },
+	{ "{\"model_type\": \"gemma\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads\": "
+	  "3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"m"
+	  "ax_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"attention_bias\": true}",
+	  {
+		  { 1.267478f, 2.713803f, -3.698898f, -2.063292f, 0.1345797f, 1.608352f, 3.893826f, -0.2844704f,
+		    -3.461477f, -2.794613f, 3.234482f, -3.249943f, 5.911399f },
+		  { -1.250194f, -3.697378f, 3.762065f, 0.3548211f, 0.4828664f, -2.17904f, 3.175677f, -2.567744f,
+		    0.5900054f, 4.9807f, 0.6371309f, 3.772357f, -3.46309f },
+	  } },
+	{ "{\"model_type\": \"granite\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads\""
+	  ": 3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, "
+	  "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"embedding_multiplier\": 3.0, \"attent"
+	  "ion_multiplier\": 0.2, \"mlp_bias\": true, \"residual_multiplier\": 0.3, \"logits_scaling\": 1.7}",
+	  {
+		  { -0.02636467f, 0.8812602f, -1.082233f, 1.632945f, -0.2975325f, 0.637944f, -2.660334f, -0.2761011f,
+		    -0.142612f, -0.9112013f, -0.1703083f, -0.7895814f, -0.6498277f },
+		  { -0.2037507f, 0.06461949f, -1.189918f, 0.1422686f, -0.6195811f, 1.314253f, 0.4354502f, 0.477611f,
+		    0.6446733f, -1.149825f, 0.6341975f, -0.3075628f, -1.661951f },
+	  } },
+	{ "{\"model_type\": \"smollm3\", \"hidden_size\": 60, \"num_hidden_layers\": 4, \"num_attention_heads\""
+	  ": 6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, "
+	  "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"attention_bias\": true, \"no_rope_lay"
+	  "ers\": [1, 0, 0, 1], \"pad_token_id\": 0}",
+	  {
+		  { -0.2106916f, 2.88875f, 3.083984f, -0.5023757f, -3.358738f, -0.6863383f, -0.3619121f, 2.558308f,
+		    -0.3802991f, -2.768306f, -1.212317f, 1.479594f, -4.549935f },
+		  { 2.726457f, 0.6783755f, 2.012204f, 2.69105f, 1.016409f, -4.839514f, 1.36357f, 2.073364f, -1.380646f,
+		    0.5991839f, 2.298627f, 1.554647f, -0.903533f },
+	  } },
+	{ "{\"model_type\": \"seed_oss\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads"
+	  "\": 3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13,"
+	  " \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05}",
+	  {
+		  { -1.972474f, 1.983258f, -0.6968442f, 1.988242f, -0.6894799f, -0.8877911f, -0.6419668f, -0.3917061f,
+		    1.255844f, 1.981379f, 0.6479286f, 0.7416513f, -1.416223f },
+		  { 0.07574381f, -0.2727891f, 0.1095746f, 0.6498663f, -2.347318f, 1.43851f, -1.047543f, 1.30236f,
+		    -0.4334767f, -1.269046f, -0.5527666f, 0.7777256f, -2.77157f },
+	  } },
+	{ "{\"model_type\": \"seed_oss\", \"hidden_size\": 30, \"num_hidden_layers\": 2, \"num_attention_heads"
+	  "\": 3, \"num_key_value_heads\": 1, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13,"
+	  " \"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-05, \"attention_bias\": false, \"attention"
+	  "_out_bias\": true, \"mlp_bias\": true}",
+	  {
+		  { -0.2337194f, 1.259605f, 0.1327451f, 0.4880454f, 0.4285462f, 0.3550622f, -0.7330684f, 1.386154f,
+		    0.3161262f, 3.066353f, 1.252122f, 1.829161f, -0.03834443f },
+		  { -0.6895651f, 0.3984177f, -0.2075076f, -0.4648199f, -1.867332f, 0.9171157f, -1.670063f, 1.633807f,
+		    -0.8053103f, -1.302346f, -1.166391f, 0.4381226f, -3.050881f },
+	  } },
+	{ "{\"model_type\": \"olmo2\", \"hidden_size\": 60, \"num_hidden_layers\": 3, \"num_attention_heads\": "
+	  "6, \"num_key_value_heads\": 2, \"head_dim\": 10, \"intermediate_size\": 22, \"vocab_size\": 13, \"m"
+	  "ax_position_embeddings\": 32, \"rms_norm_eps\": 1e-05}",
+	  {
+		  { -2.646214f, 0.03021668f, 1.596317f, -1.918596f, 0.2755004f, 3.840934f, 0.8900363f, 0.2544048f,
+		    0.4990517f, 4.013722f, 1.42685f, 3.447647f, -3.83517f },
+		  { -4.399014f, -0.3790361f, 2.799972f, 0.1468105f, -0.9384547f, -2.434972f, -0.2094562f, -0.5349973f,
+		    2.688568f, -1.077799f, 1.99062f, -2.305228f, -1.006054f },
+	  } },
 };
 
 #endif
