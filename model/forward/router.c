@@ -76,8 +76,9 @@ static void exclude_groups(const struct xfp_router *router, struct selection *se
 	}
 }
 
-/* Replace the logits of one token by factors. */
-static void select_experts(const struct xfp_description *d, struct selection *selection, float *weight)
+/* Replace the logits of one token by factors. Returns false if scores are not finite; but one logit of a softmax makes
+ * all factors, and the activations, NaN. */
+static bool select_experts(const struct xfp_description *d, struct selection *selection, float *weight)
 {
 	const struct xfp_router *router = &d->router;
 	double sum = 0, scale = router->scale;
@@ -91,6 +92,8 @@ static void select_experts(const struct xfp_description *d, struct selection *se
 			weight[e] = (float)xfp_sigmoid(weight[e]);
 		if (selection->correction)
 			selection->score[e] = weight[e] + selection->correction[e];
+		if ((router->sigmoid || selection->correction) && !isfinite(selection->score[e]))
+			return false;
 	}
 	if (router->groups > 1)
 		exclude_groups(router, selection, selection->score + d->experts, d->experts);
@@ -104,6 +107,7 @@ static void select_experts(const struct xfp_description *d, struct selection *se
 		else if (weight[e] != 0)
 			weight[e] = (float)((router->renormalise ? (float)(weight[e] / sum) : weight[e]) * scale);
 	}
+	return true;
 }
 
 enum xfp_status xfp_forward_route(const struct xfp_forward *forward, uint32_t layer, const float *x, float *weights,
@@ -131,7 +135,9 @@ enum xfp_status xfp_forward_route(const struct xfp_forward *forward, uint32_t la
 	if (!status)
 		status = xfp_forward_map(forward, &router, x, forward->tokens, weights, err);
 	for (size_t t = 0; !status && t < forward->tokens; t++)
-		select_experts(d, &selection, weights + t * d->experts);
+		if (!select_experts(d, &selection, weights + t * d->experts))
+			status = xfp_fail(err, XFP_BAD_INPUT, "%s: router scores of layer %u are not finite",
+					  xfp_weights_path(forward->weights), (unsigned)layer);
 	free(selection.score);
 	free(selection.taken);
 	free(numbers);

@@ -16,7 +16,8 @@
  * lower number: with correction, the largest sums of score and correction; with groups, only in the groups with the
  * largest group scores. Factors are the scores, which sum to 1 if they are normalized, times the router's scale.
  *
- * XFP_BAD_INPUT if a tensor is damaged, XFP_FAILED if memory ran out. */
+ * XFP_BAD_INPUT if a tensor is damaged, or if scores are not finite, except those of a softmax without a correction,
+ * XFP_FAILED if memory ran out. */
 enum xfp_status xfp_forward_route(const struct xfp_forward *forward, uint32_t layer, const float *x, float *weights,
 				  struct xfp_error *err);
 

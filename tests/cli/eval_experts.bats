@@ -64,3 +64,37 @@ gpt_oss() {
 	sed -i 's/"gpt_oss"/"llama"/; s/"intermediate_size"/"attention_bias": true, &/' plain/config.json
 	refused 'has model.layers.0.self_attn.sinks, which its config does not describe' plain
 }
+
+@test "scores of a router that are not finite, of which others would be selected" {
+	"$PYTHON" "$srcdir/tests/make-gguf.py" glm4moe model.gguf plain
+	"$PYTHON" - <<-'EOF'
+	import json, struct
+	import numpy as np
+	with open("plain/model.safetensors", "r+b") as file:
+	    size = struct.unpack("<Q", file.read(8))[0]
+	    tensors = json.loads(file.read(size))
+	    tensor = tensors["model.layers.1.mlp.gate.e_score_correction_bias"]
+	    file.seek(8 + size + tensor["data_offsets"][0])
+	    file.write(struct.pack("<f", float("nan")))
+	np.save("t.npy", np.arange(60).reshape(2, 30) ** 2 % 96)
+	EOF
+	refused 'plain: router scores of layer 1 are not finite' plain
+}
+
+@test "configs that ask for what is not computed are refused by name" {
+	"$PYTHON" "$srcdir/tests/make-gguf.py" llama model.gguf plain
+	"$PYTHON" -c 'import numpy as np; np.save("t.npy", np.arange(60).reshape(2, 30) % 96)'
+	few='"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8, "shared_expert_intermediate_size": 8'
+	for case in 'smollm3 "use_sliding_window": true' "qwen2_moe \"use_sliding_window\": true, $few" \
+		'ernie4_5_moe "use_bias": true, "moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": 8' \
+		'ernie4_5_moe "moe_k": 5, "moe_num_experts": 4, "moe_intermediate_size": 8' \
+		"llama4_text \"no_rope_layers\": [1, \"x\"], \"num_local_experts\": 4, \"intermediate_size_mlp\": 8, $few"; do
+		rm -rf m
+		cp -r plain m
+		sed -i "s/\"llama\"/\"${case%% *}\"/" m/config.json
+		tr -d '\n' <m/config.json | sed "s/^{/{${case#* },/" >changed
+		mv changed m/config.json
+		key=${case#*\"}
+		refused "${key%%\"*} " m
+	done
+}
