@@ -74,7 +74,7 @@ static uint32_t window_of(struct xfp_fields *f, const struct xfp_model_family *f
 	const char *key = family->window == XFP_WINDOW_CHUNKS ? "attention_chunk_size" : "sliding_window";
 	bool asked = family->window == XFP_WINDOW_IF_USED || family->window == XFP_WINDOW_BY_LAYERS;
 
-	if (asked && !xfp_field_flag(f, "use_sliding_window", false))
+	if (family->window == XFP_WINDOW_NEVER || (asked && !xfp_field_flag(f, "use_sliding_window", false)))
 		return 0;
 	if (!json_object_get(f->root, key))
 		return family->window_size;

@@ -328,6 +328,8 @@ static void old_configs_are_understood(void **state)
 		{ "{\"model_type\": \"gemma3\", \"text_config\": {" GEMMA ", " SMALL
 		  ", \"tie_word_embeddings\": false}}",
 		  "{\"model_type\": \"gemma3\", \"text_config\": {" GEMMA ", " SMALL "}}" },
+		{ "{\"model_type\": \"llama\", " LAYERS ", \"sliding_window\": 0}",
+		  "{\"model_type\": \"llama\", " LAYERS "}" },
 		{ "{\"model_type\": \"llama\", " LAYERS ", \"partial_rotary_factor\": 0.5}",
 		  "{\"model_type\": \"llama\", " LAYERS "}" },
 	};
