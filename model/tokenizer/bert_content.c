@@ -50,7 +50,7 @@ static json_t *read_vocabulary(struct xfp_part_reader *r, const char *bytes, siz
 	while (xfp_content_line(r, &lines)) {
 		const char *token = lines.line.bytes;
 
-		if (strlen(token) != lines.line.size || !xfp_utf8_valid(token, lines.line.size))
+		if (!xfp_utf8_valid(token, lines.line.size))
 			xfp_part_refuse(r, "vocab", "line %zu is not UTF-8; download the file again", lines.number + 1);
 		else if (json_object_get(vocabulary, token))
 			xfp_part_refuse(r, "vocab", "line %zu repeats the token %s; download the file again",

@@ -307,6 +307,9 @@ static void corners(void **state)
 		{ "{\"model\":{" UNKNOWN "}}", "abxyazcxx", "4 1 ", NULL },
 		/* a pair whose second half was merged into another */
 		{ "{\"model\":{" THREE ",\"merges\":[\"b c\",\"a b\",\"a bc\"]}}", "abc", "5 ", NULL },
+		{ "{\"model\":{\"vocab\":{\"a\":0,\"<u>\":1,\"-a\":2},\"unk_token\":\"<u>\","
+		  "\"continuing_subword_prefix\":\"-\",\"max_input_chars_per_word\":3},\"pre_tokenizer\":" WORDS "}",
+		  "aa a b", "0 2 0 1 ", NULL },
 		/* WordPiece without a type; a word has three characters at most */
 		{ "{\"model\":{\"vocab\":{\"<u>\":0,\"a\":1,\"-b\":2,\"-bb\":3,\"\xc3\xa9\":4,\"-\xc3\xa9\":5},"
 		  "\"unk_token\":\"<u>\",\"continuing_subword_prefix\":\"-\",\"max_input_chars_per_word\":3},"

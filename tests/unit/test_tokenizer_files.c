@@ -98,6 +98,21 @@ static void refused_files(void **state)
 	}
 }
 
+static void not_utf8(void **state)
+{
+	static const char *const vocabs[] = { "[UNK]\na\xff\n", "[UNK]\na\0b\n" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof vocabs / sizeof *vocabs; i++) {
+		struct xfp_tokenizer *t = NULL;
+		struct xfp_error err = { 0 };
+
+		assert_int_equal(xfp_tokenizer_open_content(xfp_bert_content, vocabs[i], 9, "v", NULL, &t, &err),
+				 XFP_BAD_INPUT);
+		assert_string_equal(err.text, "v: vocab: line 2 is not UTF-8; download the file again");
+	}
+}
+
 /* The defaults of transformers for a vocab.txt alone; lines that end in CR LF; the order of the formats. */
 static void vocabulary_alone(void **state)
 {
@@ -184,10 +199,8 @@ static void divided_token(void **state)
 PROGRAM("test_tokenizer_files")
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refused_files),
-		cmocka_unit_test(vocabulary_alone),
-		cmocka_unit_test(long_texts),
-		cmocka_unit_test(divided_token),
+		cmocka_unit_test(refused_files), cmocka_unit_test(not_utf8),      cmocka_unit_test(vocabulary_alone),
+		cmocka_unit_test(long_texts),    cmocka_unit_test(divided_token),
 	};
 
 	return cmocka_run_group_tests_name("tokenizer files", tests, read_families, drop_families);
