@@ -58,13 +58,17 @@ class Recorder:
 
     def experts(self, layer):
         """Tokens, selected experts, and for each expert the inputs of its down projection."""
-        name = next(n for (at, n) in self.inputs if at == layer and n.endswith("experts"))
+        name = next(n for (at, n) in self.inputs if at == layer and n.endswith(".experts"))
         module, given = self.modules[layer, name], self.inputs[layer, name]
         x = given[0].reshape(-1, given[0].shape[-1])
         chosen = next(g for g in given[1:] if not g.is_floating_point())
         inner = []
         for expert in range(len(module.gate_up_proj)):
             own = x[(chosen == expert).any(-1)]
+            if hasattr(module, "gate_up_proj_bias"):  # gpt_oss, whose stacks are transposed
+                both = own @ module.gate_up_proj[expert] + module.gate_up_proj_bias[expert]
+                inner.append(module._apply_gate(both).numpy())
+                continue
             gate, up = torch.nn.functional.linear(own, module.gate_up_proj[expert]).chunk(2, -1)
             inner.append((module.act_fn(gate) * up).numpy())
         return x.numpy(), np.sort(chosen.numpy(), -1), inner
@@ -110,7 +114,8 @@ def missing(recorder, layers, seen):
     """Modules with matrices whose inputs are not stored."""
     return [key for key, module in recorder.modules.items()
             if 0 <= key[0] < layers and key not in seen and key in recorder.inputs and
-            any(w.dim() in (2, 3) for n, w in module.named_parameters(recurse=False)) and "conv1d" not in key[1]]
+            any(w.dim() in (2, 3) for n, w in module.named_parameters(recurse=False))
+            and not re.search("conv1d|moe_statics", key[1])]
 
 
 def judge(case, folder):
