@@ -15,6 +15,8 @@ model_evaluate_libevaluate_a_SOURCES = \
 	model/evaluate/evaluation.h \
 	model/evaluate/layers.c \
 	model/evaluate/layers.h \
+	model/evaluate/single.c \
+	model/evaluate/single.h \
 	model/evaluate/state.c \
 	model/evaluate/state.h \
 	model/evaluate/text.c \

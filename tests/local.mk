@@ -482,6 +482,7 @@ cli_tests = \
 	tests/cli/eval.bats \
 	tests/cli/eval_experts.bats \
 	tests/cli/eval_hybrid.bats \
+	tests/cli/eval_single.bats \
 	tests/cli/feedback.bats \
 	tests/cli/fp8.bats \
 	tests/cli/generate.bats \

@@ -159,12 +159,15 @@ int xfp_main_eval(int argc, char **argv)
 		  .text = "compute in f32 with the fastest instructions: several times\nas fast, but bits differ "
 			  "between machines",
 		  .set = &request.fast },
+		{ .name = "single",
+		  .text = "with --fast: compute one token at a time, as xfp generate\ndoes; much slower",
+		  .set = &request.single },
 		{ .name = "json", .text = "print one JSON object", .set = &json },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp eval [--source MODEL] --tokens FILE|--text FILE [--length N] [--memory SIZE] "
-			 "[--state FILE] [--threads N] [--fast] [--json] BUNDLE|MODEL",
+			 "[--state FILE] [--threads N] [--fast [--single]] [--json] BUNDLE|MODEL",
 		.operand = "BUNDLE|MODEL",
 		.summary =
 			"Measures the perplexity of a bundle or a checkpoint on a text: how well the model predicts\n"
@@ -187,6 +190,10 @@ int xfp_main_eval(int argc, char **argv)
 		return xfp_command_line_refuse(&line, "%s",
 					       "--length applies to --text; sequences of --tokens have "
 					       "a length of their own");
+	if (request.single && !request.fast)
+		return xfp_command_line_refuse(&line, "%s",
+					       "--single applies to --fast; other results do not depend on how many "
+					       "tokens are computed together");
 	request.model = line.arguments[0];
 	/* Return freed memory to the system: memory that malloc keeps is not part of the estimate. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/text/size.h"
 #include "model/batching.h"
+#include "model/evaluate/single.h"
 #include "model/forward/memory.h"
 #include "runtime/team.h"
 
@@ -26,7 +27,9 @@ static uint64_t layer_bytes(const struct xfp_evaluation *e, const struct xfp_eva
 {
 	const struct xfp_forward_batch batch = { .arithmetic = e->request.fast ? XFP_FAST : XFP_REPRODUCIBLE,
 						 .positions = e->tokens.length,
-						 .tokens = xfp_mul_sat(sequences, e->tokens.length),
+						 .tokens = e->request.single && model == &e->evaluated
+								   ? 1
+								   : xfp_mul_sat(sequences, e->tokens.length),
 						 .threads = xfp_team_threads(e->team) };
 
 	return xfp_forward_bytes(model->model.description, &batch);
@@ -48,7 +51,8 @@ static uint64_t needed(void *context, uint64_t sequences)
 enum xfp_status xfp_evaluation_batching(struct xfp_evaluation *e, struct xfp_error *err)
 {
 	uint64_t always = xfp_resident_bytes() + RESERVE +
-			  xfp_evaluation_tokens(e) * (sizeof(struct xfp_token_loss) + sizeof(double));
+			  xfp_evaluation_tokens(e) * (sizeof(struct xfp_token_loss) + sizeof(double)) +
+			  (e->request.single ? xfp_single_bytes(e) : 0);
 	uint64_t memory = e->request.memory ? e->request.memory : xfp_default_memory(),
 		 copies = xfp_evaluation_has_source(e) ? 2 : 1;
 	uint64_t streams = activations(e, copies, e->tokens.sequences), all = xfp_add_sat(always, needed(e, 1)), left;

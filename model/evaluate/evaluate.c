@@ -9,6 +9,7 @@
 #include "base/system/file.h"
 #include "model/evaluate/batching.h"
 #include "model/evaluate/layers.h"
+#include "model/evaluate/single.h"
 #include "model/evaluate/state.h"
 #include "model/evaluate/text.h"
 #include "model/npy.h"
@@ -28,7 +29,9 @@ static enum xfp_status open_model(const struct xfp_evaluation *e, const char *na
 	if (xfp_weights_has_crcs(model->model.weights))
 		xfp_evaluation_warn(e, "%s: the CRC-32 of its members is not checked here; xfp convert checks it",
 				    xfp_printable(name).text);
-	xfp_weights_release_pages(model->model.weights);
+	/* One token at a time needs the pages again and again. */
+	if (!e->request.single || model != &e->evaluated)
+		xfp_weights_release_pages(model->model.weights);
 	return XFP_OK;
 }
 
@@ -214,10 +217,11 @@ enum xfp_status xfp_evaluation_run(struct xfp_evaluation *e, struct xfp_error *e
 
 	if ((status = xfp_team_start(e->request.threads, &e->team, err)) || (status = begin(e, &e->evaluated, err)) ||
 	    (xfp_evaluation_has_source(e) && (status = begin(e, &e->source, err))) ||
-	    (status = xfp_evaluation_batching(e, err)))
+	    (status = xfp_evaluation_batching(e, err)) || (e->request.single && (status = xfp_single_open(e, err))))
 		goto done;
 	status = compute(e, err);
 done:
+	xfp_single_close(e);
 	end(&e->evaluated);
 	end(&e->source);
 	xfp_team_end(e->team);

@@ -3,7 +3,8 @@
  * evaluation.h - an evaluation: what the caller asks for, its state while it runs, and its results.
  *
  * evaluate.c opens the models and runs the evaluation: text.c cuts token ids of a text, batching.c decides how many
- * sequences pass through a layer together, layers.c computes, state.c saves finished layers.
+ * sequences pass through a layer together, layers.c computes, single.c one token at a time, state.c saves finished
+ * layers.
  */
 #ifndef XFP_EVALUATION_H
 #define XFP_EVALUATION_H
@@ -23,6 +24,7 @@ struct xfp_evaluation_request {
 	const char *state_path;              /* NULL: next to a bundle; none for a checkpoint */
 	unsigned threads;                    /* 0: one for each processor */
 	bool fast;                           /* XFP_FAST instead of XFP_REPRODUCIBLE */
+	bool single;                         /* with `fast`: the model, but not the source, one token at a time */
 };
 
 struct xfp_evaluation;
@@ -49,6 +51,9 @@ struct xfp_evaluated {
 	struct xfp_model model; /* its name is NULL if there is no source */
 	struct xfp_forward *forward;
 	struct xfp_stream *stream; /* activations between two layers */
+	/* With `single`: a forward with a KV cache of one sequence. */
+	struct xfp_forward *single;
+	struct xfp_kv_cache *cache;
 };
 
 /* Means over all tokens of |difference|^2 / |source's activation|^2; until the last layer is done, sums over tokens. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/system/clock.h"
+#include "model/evaluate/single.h"
 #include "model/evaluate/state.h"
 
 /* A batch of sequences: activations of the model, outputs of the model's layer for the source's activations, and
@@ -83,7 +84,11 @@ static enum xfp_status layer_of_model(const struct xfp_evaluation *e, uint32_t l
 	enum xfp_status status =
 		xfp_stream_read(e->evaluated.stream, batch->first, batch->tokens, batch->evaluated, err);
 
-	if (!status && !(status = xfp_forward_layer(&forward, layer, batch->evaluated, err)))
+	if (!status)
+		status = e->request.single
+				 ? xfp_single_layer(e, layer, copies * batch->sequences, batch->evaluated, err)
+				 : xfp_forward_layer(&forward, layer, batch->evaluated, err);
+	if (!status)
 		status = check_finite(&e->evaluated, batch->evaluated, copies * batch->size, layer, err);
 	return status;
 }
@@ -128,7 +133,8 @@ static enum xfp_status losses_of_batch(struct xfp_evaluation *e, const struct se
 				       struct xfp_token_loss *losses, struct xfp_error *err)
 {
 	struct xfp_forward forward = xfp_forward_view(e->evaluated.forward, batch->sequences), of_source;
-	struct xfp_last_activations evaluated = { &forward, batch->evaluated }, source = { &of_source, batch->source };
+	struct xfp_last_activations evaluated = { &forward, batch->evaluated, e->request.single },
+				    source = { &of_source, batch->source, false };
 	enum xfp_status status =
 		xfp_stream_read(e->evaluated.stream, batch->first, batch->tokens, batch->evaluated, err);
 

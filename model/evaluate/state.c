@@ -65,6 +65,8 @@ static enum xfp_status make_key(struct xfp_evaluation *e, struct xfp_error *err)
 	xfp_sha256_update(&sha, counts, sizeof counts);
 	if (e->request.fast)
 		xfp_sha256_update(&sha, xfp_instructions(), strlen(xfp_instructions()));
+	if (e->request.single)
+		xfp_sha256_update(&sha, "single", sizeof "single");
 	xfp_sha256_update(&sha, e->tokens.ids, xfp_evaluation_tokens(e) * sizeof *e->tokens.ids);
 	if ((status = xfp_weights_identify(e->evaluated.model.weights, &sha, err)) ||
 	    (xfp_evaluation_has_source(e) && (status = xfp_weights_identify(e->source.model.weights, &sha, err))))

@@ -101,6 +101,21 @@ static enum xfp_status compute_losses(const struct tally_task *task, const struc
 	return XFP_OK;
 }
 
+static enum xfp_status logits_of(const struct xfp_last_activations *last, uint32_t first, uint32_t count, float *logits,
+				 struct xfp_error *err)
+{
+	struct xfp_forward one = *last->forward;
+	enum xfp_status status = XFP_OK;
+
+	if (!last->single)
+		return xfp_forward_logits(last->forward, last->x, first, count, logits, err);
+	one.tokens = 1;
+	for (size_t t = 0; !status && t < last->forward->tokens; t++)
+		status = xfp_forward_logits(&one, last->x + t * one.description->hidden, first, count,
+					    logits + t * count, err);
+	return status;
+}
+
 /* The whole vocabulary, for all tokens. */
 static enum xfp_status tally(const struct xfp_last_activations *model, const struct xfp_last_activations *source,
 			     uint32_t part, struct tally_task *task, float *logits, float *source_logits,
@@ -116,9 +131,8 @@ static enum xfp_status tally(const struct xfp_last_activations *model, const str
 	task->source_logits = source_logits;
 	for (task->first = 0; !status && task->first < vocabulary; task->first += part) {
 		task->count = vocabulary - task->first < part ? vocabulary - task->first : part;
-		if ((status = xfp_forward_logits(forward, model->x, task->first, task->count, logits, err)) ||
-		    (source && (status = xfp_forward_logits(source->forward, source->x, task->first, task->count,
-							    source_logits, err))) ||
+		if ((status = logits_of(model, task->first, task->count, logits, err)) ||
+		    (source && (status = logits_of(source, task->first, task->count, source_logits, err))) ||
 		    (status = xfp_team_enter(forward->team, 0, 1, err)))
 			break;
 		xfp_team_run(forward->team, forward->tokens, tally_token, task);

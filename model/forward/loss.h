@@ -20,6 +20,7 @@ struct xfp_token_loss {
 struct xfp_last_activations {
 	const struct xfp_forward *forward;
 	float *x;
+	bool single; /* multiply one token at a time by the output head */
 };
 
 /* Compute losses[tokens] from the output head, by parts of the vocabulary: each model has at most `logits_bytes` of

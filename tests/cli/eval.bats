@@ -483,6 +483,7 @@ open('ends.npy', 'wb').write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'lit
 	refused 2 '--tokens or --text is missing' m
 	refused 2 'expected a number of threads' --tokens t.npy --threads 0 m
 	refused 3 'nothere' --tokens t.npy nothere
+	refused 2 '--single applies to --fast' --single --tokens t.npy m
 	sed -i 's/"num_key_value_heads": 2/"num_key_value_heads": 4/' m/config.json
 	refused 3 'k_proj.weight is not [' --tokens t.npy m
 	rm m/config.json
