@@ -162,6 +162,9 @@ static void judge(struct bundle_run *run, struct unit_tally *tally)
 					      magnitude) +
 			     4 * 0x1p-24 * magnitude + 1e-30;
 
+		if (xfp_matvec_is_narrow(run->set, &run->w, &run->x))
+			max += xfp_matvec_bound_of_rounding(&run->bound, &run->w, r, run->x.natural + m * run->w.cols);
+
 		failed = isfinite(expected)
 				 ? xfp_matvec_bound_holds(&run->w, r) && !(fabs((double)got - expected) <= max)
 				 : isfinite(got);

@@ -90,7 +90,7 @@ kernels_libmatvec_avx2_la_SOURCES = kernels/multiply/matvec_avx2.c kernels/multi
 kernels_libmatvec_avx2_la_CFLAGS = $(RUNTIME_CFLAGS) $(KERNEL_CFLAGS) -mavx2 -mfma -mf16c
 kernels_libmatvec_avx512_la_SOURCES = kernels/multiply/matvec_avx512.c
 kernels_libmatvec_avx512_la_CFLAGS = $(RUNTIME_CFLAGS) $(KERNEL_CFLAGS) -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl
-kernels_libmatvec_vbmi_la_SOURCES = kernels/multiply/matvec_vbmi.c kernels/multiply/matvec_integers.c kernels/multiply/matvec_words.c
+kernels_libmatvec_vbmi_la_SOURCES = kernels/multiply/matvec_vbmi.c kernels/multiply/matvec_integers.c kernels/multiply/matvec_narrow.c kernels/multiply/matvec_words.c
 kernels_libmatvec_vbmi_la_CFLAGS = $(kernels_libmatvec_avx512_la_CFLAGS) -mavx512vbmi -mavx512vnni
 kernels_libmatvec_avx2_la_LIBTOOLFLAGS = --tag=disable-static
 kernels_libmatvec_avx512_la_LIBTOOLFLAGS = --tag=disable-static

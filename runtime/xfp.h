@@ -255,7 +255,15 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
  *
  * summed over blocks of n = 256 columns: e is the largest |entry| of the row's codebook (v2a, v2c: of the library,
  * times the largest scale of the row), and a the largest |x| of the block, both after balancing. This is about 1e-4 of
- * a typical result, far below the quantization error; the other instruction sets are near 1e-7. 16-bit output types
+ * a typical result, far below the quantization error; the other instruction sets are near 1e-7.
+ *
+ * With one or two vectors per expert, "vbmi" also rounds the entries of v2a and v2c to 8 bits, up to k = 4, if that
+ * adds at most about 1 % to the mean square of the quantization error. The library alone decides, so that a unit is
+ * rounded on every machine with "vbmi", or on none. The bound of such units is larger by
+ *
+ *     e / 254 times the sum over all columns of |x|, after balancing.
+ *
+ * 16-bit output types
  * round once more, and f16 can overflow to infinity. If weights or activations are not finite, the result is not
  * finite. The bounds ignore underflow.
  */

@@ -32,9 +32,10 @@ SLACK = 1.02
 
 # For each set: its object, vectors at a time, the multiply-adds of 64 weights and one vector, their name, and the
 # processors to simulate. With bytes, a weight and an activation have two bytes each; the product of the low ones is
-# left out. With words, sums are of pairs.
+# left out. `narrow` has weights of one byte. With words, sums are of pairs.
 SETS = {
     "vbmi": ("vbmi_la-matvec_vbmi", (1, 2), 3, r"vpdpbusd", ("znver4", "icelake-server", "sapphirerapids")),
+    "narrow": ("vbmi_la-matvec_narrow", (1, 2), 2, r"vpdpbusd", ("znver4", "icelake-server", "sapphirerapids")),
     "words": ("vbmi_la-matvec_words", (4, 8), 2, r"vpdpwssd", ("znver4", "icelake-server", "sapphirerapids")),
     "avx512": ("avx512_la-matvec_avx512", (1,), 4, r"vfn?madd\w*ps", ("znver4", "icelake-server", "sapphirerapids")),
     "avx2": ("avx2_la-matvec_avx2", (1,), 8, r"vfn?madd\w*ps", ("znver4", "alderlake")),

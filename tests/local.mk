@@ -247,6 +247,7 @@ tests_units_kernels_SOURCES = \
 	tests/unit/test_matvec.c \
 	tests/unit/test_moments.c \
 	tests/unit/test_multiply.c \
+	tests/unit/test_narrow.c \
 	tests/unit/test_optimal.c \
 	tests/unit/test_peer_floats.c \
 	tests/unit/test_peers.c \

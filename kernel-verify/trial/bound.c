@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "kernels/common/number.h"
+#include "kernels/common/round.h"
 #include "kernels/common/scale.h"
 #include "kernels/multiply/matvec_tables.h"
 
-#define BLOCK 256 /* columns per step; a multiple of the chunks of every k */
+#define BLOCK 256  /* columns per step; a multiple of the chunks of every k */
+#define NARROW 127 /* the largest 8-bit entry */
 
 void xfp_matvec_bound_init(struct xfp_matvec_bound *bound, const struct xfp_matvec *w)
 {
@@ -76,4 +78,32 @@ double xfp_matvec_bound(const struct xfp_matvec_bound *bound, enum xfp_kernel_se
 		bytes += (double)(end - first) * largest_weight(bound, w, row, first, end) * max * 0x1p-14;
 	}
 	return floats + bytes * w->unit;
+}
+
+bool xfp_matvec_is_narrow(enum xfp_kernel_set set, const struct xfp_matvec *w, const struct xfp_matvec_x *x)
+{
+	if (set != XFP_SET_VBMI || w->mode < XFP_MATVEC_V2A || !x->bytes_fit || x->tile > 2)
+		return false;
+	return (w->mode == XFP_MATVEC_V2C ? w->group >= 5 : w->group == 7 && x->groups) &&
+	       xfp_tables_head(w->tables)->narrow_fit;
+}
+
+void xfp_matvec_round_entries(const struct xfp_matvec_bound *bound, unsigned k, void *tables)
+{
+	float *entry = (float *)(void *)((uint8_t *)tables + sizeof(struct xfp_tables_head));
+	double step = (double)bound->largest / NARROW;
+
+	for (size_t i = 0; step > 0 && i < (size_t)XFP_TABLES_ALL << k; i++)
+		if (isfinite(entry[i])) /* not the NaN of an absent codebook */
+			entry[i] = (float)(step * (double)xfp_round_even(entry[i] / step));
+}
+
+double xfp_matvec_bound_of_rounding(const struct xfp_matvec_bound *bound, const struct xfp_matvec *w, size_t row,
+				    const float *natural)
+{
+	double sum = 0;
+
+	for (size_t c = 0; c < w->cols; c++)
+		sum += fabs((double)natural[c]);
+	return largest_weight(bound, w, row, 0, w->cols) / (2 * NARROW) * sum * w->unit;
 }

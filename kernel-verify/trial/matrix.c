@@ -72,6 +72,21 @@ static void make_library(struct xfp_trial *trial, struct xfp_trial_matrix *matri
 		codebooks = 16;
 	entry = xfp_trial_buffer(trial, "entries", (size_t)codebooks * 2 << matrix->w.k, 2);
 	xfp_trial_halves(trial, entry, (size_t)codebooks << matrix->w.k, 1);
+	/* Products, with one and with two vectors: libraries that 8 bits do not suit, of one sign, and of zeros. */
+	for (size_t i = 0; !trial->op->exact && i < (size_t)codebooks << matrix->w.k; i++)
+		switch (trial->number / 8 % 6) {
+		case 2:
+			entry[i] = i ? entry[i] : xfp_float_to_half(1000);
+			break;
+		case 3:
+			entry[i] &= 0x7fff;
+			break;
+		case 4:
+			entry[i] = 0;
+			break;
+		default:
+			break;
+		}
 	memset(matrix->ratio, 0, sizeof matrix->ratio);
 	for (unsigned i = 1; compact && i < 256 / codebooks; i++)
 		matrix->ratio[i] = xfp_float_to_half((float)i / 31);
@@ -205,10 +220,12 @@ void xfp_make_matrix(struct xfp_trial *trial, struct xfp_trial_matrix *matrix, b
 	struct xfp_matvec *w = &matrix->w;
 	unsigned group;
 
-	/* include widths that are multiples of a group */
+	/* include widths that are multiples of a group; for products, of the chunks of every k */
 	if (trial->number % 3 == 0)
-		cols = (cols + 127) / 128 * 128;
+		cols = trial->op->exact ? (cols + 127) / 128 * 128 : (cols + 511) / 512 * 512;
 	group = !library ? 0 : trial->number % 2 ? 7 : 4 + (unsigned)xfp_trial_random_below(trial, 7);
+	if (mode == XFP_MATVEC_V2A && !trial->op->exact && trial->number % 8 == 0)
+		group = 7;
 	rows = 1 + xfp_trial_random_below(trial, 20);
 	*matrix = (struct xfp_trial_matrix){ .w = { .mode = mode,
 						    .k = trial->op->k,

@@ -13,7 +13,9 @@
  *                                               largest |x| of a block of 256, e the largest |entry| of the row's
  *                                               codebook; in v2c and v2a of the library (times the group's scale)
  *
- * if activations and entries are finite. Bytes and words are used only if both are.
+ * if activations and entries are finite. Bytes and words are used only if both are. With 8-bit entries ("vbmi", one or
+ * two vectors, if the library's narrow_fit; matvec_tables.h) the reference has these entries: multiples of 1/127 of the
+ * largest. So the result is e / 254 times the sum of |x| further off, at most, from that of the stored entries.
  */
 #ifndef XFP_MATVEC_H
 #define XFP_MATVEC_H
@@ -81,13 +83,13 @@ struct xfp_matvec_x {
 
 	/* The set in use, which they were prepared for. If it has integers and all activations are finite, `bytes_fit`
 	 * is true. VBMI, one or two vectors: 64 columns as int16, [vectors / 4][tile][2][64], first the high bytes,
-	 * then the low bytes; per block of 256 columns the value of a step, and the sum of all activations,
-	 * [blocks][tile]. */
+	 * then the low bytes; per block of 256 columns the value of a step, [blocks][tile]; and what the offsets
+	 * of 16-bit and of 8-bit entries add. */
 	const struct xfp_matvec_set *set;
 	bool bytes_fit;
 	int8_t *bytes; /* dotprod: for all numbers of vectors, [vectors / 4][tile][4], 16 high bytes and 16 low bytes */
 	float *step;
-	double offset[XFP_MAX_BATCH];
+	double offset[XFP_MAX_BATCH], narrow_offset[XFP_MAX_BATCH];
 
 	/* VBMI, more vectors: 64 columns as words, [vectors / 4][tile][2][32]; `step` per block of 128. AVX2: 64
 	 * columns as words, and a step eight times as f32, [vectors / 4][tile][80]; the sum of these columns, in eight
@@ -98,7 +100,7 @@ struct xfp_matvec_x {
 	/* The same per group of 128 columns, and the sum of x, if all chunks are complete: [tile][groups]; for words
 	 * only the sum, [groups][tile]. */
 	size_t groups; /* a multiple of 16; 0 if a chunk is incomplete */
-	float *group_step, *group_offset, *group_sum;
+	float *group_step, *group_offset, *narrow_group_offset, *group_sum;
 };
 
 /* Prepare `count` vectors, up to XFP_MAX_BATCH, of a dtype of base/dtype.h (F32, F16 or BF16), `stride` elements apart.

@@ -66,9 +66,14 @@ static __m512i to_byte(__m512i value, unsigned number)
 	return _mm512_slli_epi32(_mm512_and_si512(value, _mm512_set1_epi32(255)), 8 * number);
 }
 
-/* Convert four vectors to bytes; the columns of one are every fourth. Returns the correction for the weights' offset of
- * 32768 and for the dropped products of low bytes: 32768 times each activation, less 128 times its low byte. */
-static int64_t four_vectors(const struct xfp_matvec_x *x, unsigned m, size_t first, __m512 per_step)
+/* Sums of activations as integers, and of their low bytes. */
+struct integer_sums {
+	int64_t all, low;
+};
+
+/* Convert four vectors to bytes; the columns of one are every fourth. */
+static void four_vectors(const struct xfp_matvec_x *x, unsigned m, size_t first, __m512 per_step,
+			 struct integer_sums *sums)
 {
 	int8_t *to = x->bytes + (first / 4 * x->tile + m) * 128;
 	__m512i high = _mm512_setzero_si512(), low = high, sum = high, low_sum = high;
@@ -85,7 +90,8 @@ static int64_t four_vectors(const struct xfp_matvec_x *x, unsigned m, size_t fir
 	}
 	_mm512_store_si512(to, high);
 	_mm512_store_si512(to + 64, low);
-	return 32768 * (int64_t)_mm512_reduce_add_epi32(sum) - 128 * (int64_t)_mm512_reduce_add_epi32(low_sum);
+	sums->all += _mm512_reduce_add_epi32(sum);
+	sums->low += _mm512_reduce_add_epi32(low_sum);
 }
 
 static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
@@ -103,13 +109,22 @@ static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
 		per_step = _mm512_set1_ps(most > 0 ? MAX_BYTES / most : 0);
 		for (size_t half = first; half < end; half += GROUP_VECTORS) {
 			size_t group = half / GROUP_VECTORS;
-			int64_t sum = four_vectors(x, m, half, per_step) + four_vectors(x, m, half + 4, per_step);
+			struct integer_sums sums = { 0 };
+			double offset, narrow;
 
-			x->offset[m] += (double)step * (double)sum;
+			/* The weights' offset of 32768 times each activation; less 128 times its low byte for the
+			 * products of low bytes, which kernels with 16-bit entries drop. */
+			four_vectors(x, m, half, per_step, &sums);
+			four_vectors(x, m, half + 4, per_step, &sums);
+			narrow = (double)step * (double)(32768 * sums.all);
+			offset = (double)step * (double)(32768 * sums.all - 128 * sums.low);
+			x->narrow_offset[m] += narrow;
+			x->offset[m] += offset;
 			if (!x->groups)
 				continue;
 			x->group_step[m * x->groups + group] = step * 0x1p8f;
-			x->group_offset[m * x->groups + group] = (float)((double)step * (double)sum);
+			x->group_offset[m * x->groups + group] = (float)offset;
+			x->narrow_group_offset[m * x->groups + group] = (float)narrow;
 			x->group_sum[m * x->groups + group] = sum_of_group(x, m, half);
 		}
 		x->step[block * x->tile + m] = step * 0x1p8f;

@@ -215,4 +215,7 @@ INLINE void look_up_rest(unsigned k, const uint8_t *tables, const struct part *p
 /* Multiply rows of any mode with codebooks by more than two vectors, if bytes_fit (matvec_words.c). */
 xfp_matvec_fn xfp_matvec_words;
 
+/* Multiply rows of v2a or v2c by one or two vectors, if the library has 8-bit entries (matvec_narrow.c). */
+xfp_matvec_fn xfp_matvec_narrow;
+
 #endif

@@ -50,7 +50,7 @@ size_t xfp_matvec_x_bytes(unsigned k, size_t cols, unsigned count)
 
 	return aligned(count * cols * sizeof(float)) + aligned(vectors * tile * 16 * sizeof(float)) +
 	       aligned(vectors * tile * VECTOR_BYTES) + aligned(blocks_of(vectors, tile) * tile * sizeof(float)) +
-	       3 * groups_of(k, cols) * tile * sizeof(float);
+	       4 * groups_of(k, cols) * tile * sizeof(float);
 }
 
 /* Whether lane order is natural order: one vector, all of whose chunks have sixteen lanes. */
@@ -111,8 +111,9 @@ void xfp_matvec_x_init(struct xfp_matvec_x *x, unsigned k, size_t cols, unsigned
 	x->groups = groups_of(k, cols);
 	x->group_step = (float *)(void *)at;
 	x->group_offset = x->group_step + x->groups * x->tile;
-	x->group_sum = x->group_offset + x->groups * x->tile;
-	memset(at, 0, 3 * x->groups * x->tile * sizeof(float));
+	x->narrow_group_offset = x->group_offset + x->groups * x->tile;
+	x->group_sum = x->narrow_group_offset + x->groups * x->tile;
+	memset(at, 0, 4 * x->groups * x->tile * sizeof(float));
 	if (lanes_are_natural(x))
 		x->lanes = x->natural;
 	else

@@ -73,8 +73,10 @@ void xfp_matvec_decode(const struct xfp_matvec *w, size_t row, float *x)
 
 size_t xfp_matvec_tables_bytes(unsigned k)
 {
+	size_t third = k > XFP_MAX_NARROW_K ? xfp_table_bytes(k) : XFP_NARROW_BYTES;
+
 	return sizeof(struct xfp_tables_head) +
-	       XFP_TABLES_ALL * ((sizeof(float) << k) + (k > 4 ? 3 : 2) * xfp_table_bytes(k));
+	       XFP_TABLES_ALL * ((sizeof(float) << k) + 2 * xfp_table_bytes(k) + third);
 }
 
 #define TOO_LARGE 0x1p120f
@@ -120,6 +122,54 @@ static void shuffled_tables(unsigned k, const uint8_t *words, uint8_t *out)
 		out[i] = i % half < 16 ? words[i] : words[i] ^ words[i - 16];
 }
 
+#define MAX_NARROW 127
+#define MAX_ROUNDING .01 /* of the quantization error */
+
+static void sort(double *value, unsigned count)
+{
+	for (unsigned i = 1; i < count; i++) {
+		double next = value[i];
+		unsigned at = i;
+
+		for (; at && value[at - 1] > next; at--)
+			value[at] = value[at - 1];
+		value[at] = next;
+	}
+}
+
+/* Return the mean of gap^2 / 12 over the gaps between adjacent entries of a table: the error of a weight that is
+ * uniformly distributed in its gap. */
+static double step_energy(unsigned k, const float *value)
+{
+	double sorted[1 << XFP_MAX_NARROW_K], sum = 0;
+
+	for (unsigned i = 0; i < 1u << k; i++)
+		sorted[i] = value[i];
+	sort(sorted, 1u << k);
+	for (unsigned i = 1; i < 1u << k; i++)
+		sum += (sorted[i] - sorted[i - 1]) * (sorted[i] - sorted[i - 1]);
+	return sum / 12 / ((1u << k) - 1);
+}
+
+/* Round every entry to 8 bits. Returns whether that is accurate enough; see struct xfp_tables_head. */
+static bool narrow_tables(unsigned k, unsigned made, const float *value, double most, uint8_t *bytes)
+{
+	double step = most / MAX_NARROW, own[XFP_TABLES_ALL], added = 0;
+
+	for (unsigned t = 0; t < made; t++, value += 1u << k) {
+		for (unsigned i = 0; i < XFP_NARROW_BYTES; i++) {
+			double entry = value[i % (1u << k)];
+			int64_t q = most > 0 ? xfp_round_even(entry / step) : 0;
+
+			*bytes++ = (uint8_t)(128 + q);
+			added += (entry - step * (double)q) * (entry - step * (double)q);
+		}
+		own[t] = step_energy(k, value);
+	}
+	sort(own, made);
+	return added / made / XFP_NARROW_BYTES <= MAX_ROUNDING * own[made / 2];
+}
+
 void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *buffer)
 {
 	struct xfp_tables_head *head = buffer;
@@ -145,6 +195,11 @@ void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, co
 		return;
 	tables_of(k, made, value, most, MAX_BYTES, BYTES_OFFSET, BYTES_FLIP, bytes);
 	tables_of(k, made, value, most, MAX_WORD, 0, 0, bytes + XFP_TABLES_ALL * xfp_table_bytes(k));
-	if (k > 4)
-		shuffled_tables(k, xfp_tables_words(buffer, k), bytes + 2 * XFP_TABLES_ALL * xfp_table_bytes(k));
+	bytes += 2 * XFP_TABLES_ALL * xfp_table_bytes(k);
+	if (k > XFP_MAX_NARROW_K) {
+		shuffled_tables(k, xfp_tables_words(buffer, k), bytes);
+		return;
+	}
+	head->narrow_step = most / MAX_NARROW / 256;
+	head->narrow_fit = narrow_tables(k, made, value, most, bytes);
 }

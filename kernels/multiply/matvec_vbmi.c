@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_vbmi.c - modes v2a and v2c on the bytes of matvec_bytes.h.
+ * matvec_vbmi.c - v2c with 16-bit entries, on the bytes of matvec_bytes.h; and the choice of a kernel.
  */
 #include "kernels/multiply/matvec_bytes.h"
 
@@ -22,7 +22,7 @@ INLINE void v2c_rest(unsigned k, unsigned tile, const uint8_t *tables, const str
 			begin_block(tile, s);
 		add_products(tile, high, low, bytes + (size_t)128 * tile * i, s);
 		if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == slots)
-			end_block(tile, step + (size_t)i / BLOCK_SLOTS * tile, s);
+			end_block(tile, false, step + (size_t)i / BLOCK_SLOTS * tile, s);
 	}
 }
 
@@ -82,7 +82,7 @@ INLINE void v2c_chunks(unsigned k, unsigned tile, unsigned group, unsigned at_on
 			of[r] >>= 16;
 			add_products(tile, high, low, bytes + (size_t)128 * tile * i, &row[r].sums);
 			if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == chunks * slots)
-				end_block(tile, step + (size_t)i / BLOCK_SLOTS * tile, &row[r].sums);
+				end_block(tile, false, step + (size_t)i / BLOCK_SLOTS * tile, &row[r].sums);
 		}
 	}
 	UNROLL
@@ -130,7 +130,7 @@ INLINE void v2c_some(unsigned k, unsigned tile, unsigned group, unsigned at_once
 			if (rest->lanes)
 				v2c_rest(k, tile, tables, rest, row[r].byte, row[r].packed, x->bytes + 2 * whole * tile,
 					 x->step + whole / 256 * tile, &row[r].sums);
-			finish(tile, row[r].sums.all, w->unit * scale, x, add, y + r, stride);
+			finish(tile, row[r].sums.all, w->unit * scale, x->offset, x, add, y + r, stride);
 		}
 }
 
@@ -144,87 +144,6 @@ INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp
 	divide_rest(k, w->group, whole, w->cols, &rest);
 	for (size_t r = 0; r < rows; r += at_once)
 		v2c_some(k, tile, group, at_once, w, x, &rest, first + r, rows - r, add, y + r, stride);
-}
-
-/* ---- v2a --------------------------------------------------------------------------------------- */
-
-/* Groups of 128 columns, and whole chunks. A weight is scale * entry + midpoint, so a group's share is the scale times
- * the sum over entries, plus the midpoint times the sum of x; sixteen groups at a time. */
-#define GROUP 128
-#define SEGMENT 16
-
-INLINE void v2a_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first,
-		     size_t rows, bool add, float *y, size_t stride)
-{
-	size_t chunk = xfp_chunk_columns(k), groups = w->cols / GROUP;
-	const uint8_t *tables = xfp_tables_bytes(w->tables, k);
-	double entry_step = xfp_tables_head(w->tables)->step;
-	unsigned slots = xfp_lane_columns(k) / 4;
-
-	for (size_t r = first; r < first + rows; r++) {
-		const uint8_t *packed = w->index + r * w->row_bytes, *byte = w->byte + r * w->row_groups;
-		const uint8_t *pair = (const uint8_t *)w->pair + r * w->row_groups * 4;
-		const int8_t *bytes = x->bytes;
-		__m512 offset[XFP_MAX_BATCH], middle[XFP_MAX_BATCH];
-		struct byte_sums s;
-
-		UNROLL
-		for (unsigned m = 0; m < tile; m++)
-			s.all[m] = offset[m] = middle[m] = _mm512_setzero_ps();
-		for (size_t from = 0; from < groups; from += SEGMENT) {
-			size_t count = groups - from < SEGMENT ? groups - from : SEGMENT, end = (from + count) * GROUP;
-			__m512i pairs = _mm512_maskz_loadu_epi32((__mmask16)((1u << count) - 1), pair + 4 * from);
-			__m512 scale = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(pairs));
-			__m512 midpoint = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(pairs, 16)));
-			float step[XFP_MAX_BATCH][SEGMENT];
-
-			UNROLL
-			for (unsigned m = 0; m < tile; m++) {
-				size_t at = m * x->groups + from;
-
-				_mm512_storeu_ps(step[m], _mm512_mul_ps(scale, _mm512_loadu_ps(x->group_step + at)));
-				offset[m] = _mm512_fmadd_ps(scale, _mm512_loadu_ps(x->group_offset + at), offset[m]);
-				middle[m] = _mm512_fmadd_ps(midpoint, _mm512_loadu_ps(x->group_sum + at), middle[m]);
-			}
-			for (size_t c = from * GROUP; c < end; c += chunk, packed += 4 * k * chunk / 32) {
-				__m512i word[XFP_MAX_WORDS], high, low;
-
-				load_words(k, packed, 16, PREFETCH_AHEAD, word);
-				UNROLL
-				for (unsigned i = 0; i < slots; i++, bytes += 128 * tile) {
-					size_t g = c / GROUP + i / 2;
-					__m512i index = slot(k, word, i);
-
-					if (i % 2 == 0) {
-						const uint8_t *table = tables + xfp_table_bytes(k) * byte[g];
-
-						high = load_repeated(k, table);
-						low = load_repeated(k, table + xfp_table_half(k));
-						begin_block(tile, &s);
-					}
-					add_products(tile, _mm512_permutexvar_epi8(index, high),
-						     _mm512_permutexvar_epi8(index, low), bytes, &s);
-					if (i % 2) {
-						float at[XFP_MAX_BATCH];
-
-						UNROLL
-						for (unsigned m = 0; m < tile; m++)
-							at[m] = step[m][g - from];
-						end_block(tile, at, &s);
-					}
-				}
-			}
-		}
-		UNROLL
-		for (unsigned m = 0; m < tile; m++)
-			if (m < x->count) {
-				double entries = _mm512_reduce_add_ps(_mm512_sub_ps(s.all[m], offset[m]));
-				double value = entries * entry_step + _mm512_reduce_add_ps(middle[m]);
-				float *to = y + m * stride + (r - first);
-
-				*to = (float)(value * w->unit) + (add ? *to : 0);
-			}
-	}
 }
 
 /* ---- instances --------------------------------------------------------------------------------- */
@@ -247,10 +166,10 @@ INLINE void v2a_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, cons
 		else                                  \
 			v2c_rows(k, tile, 0, PASSED); \
 	}
-#define COPY_V2A(k, tile)                       \
-	static void v2a_##k##_##tile(ARGUMENTS) \
-	{                                       \
-		v2a_rows(k, tile, PASSED);      \
+#define COPY_V2A(k, tile)                         \
+	static void v2a_##k##_##tile(ARGUMENTS)   \
+	{                                         \
+		v2a_rows(k, tile, false, PASSED); \
 	}
 #define COPIES(k, tile) COPY(k, tile) COPY_V2C(k, tile) COPY_V2A(k, tile)
 #define COPIES_OF_K(k) COPIES(k, 1) COPIES(k, 2)
@@ -280,6 +199,11 @@ static bool bytes_fit(const struct xfp_matvec *w, const struct xfp_matvec_x *x)
 	}
 }
 
+static bool narrow_fit(const struct xfp_matvec *w)
+{
+	return w->mode != XFP_MATVEC_V2 && xfp_tables_head(w->tables)->narrow_fit;
+}
+
 static void multiply_rows(ARGUMENTS)
 {
 	static xfp_matvec_fn *const in_bytes[3][5][2] = { BY_K(v2), BY_K(v2a), BY_K(v2c) };
@@ -288,6 +212,8 @@ static void multiply_rows(ARGUMENTS)
 		xfp_matvec_avx512.rows(PASSED);
 	else if (x->tile > 2)
 		xfp_matvec_words(PASSED);
+	else if (narrow_fit(w))
+		xfp_matvec_narrow(PASSED);
 	else
 		in_bytes[w->mode - XFP_MATVEC_V2][w->k - 2][x->tile - 1](PASSED);
 }

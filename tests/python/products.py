@@ -28,7 +28,9 @@ class Products(Case):
         """Check y = W x within the bound of xfp.h, plus `limit` of each result for rounding to 16 bits."""
         w = reader.matrix(number).astype(np.float64)
         x = x.astype(np.float64)
-        most = bounds(reader, number, w, x, xfp.instructions() in ("avx2", "vbmi", "dotprod")) + limit * np.abs(x @ w.T)
+        name = xfp.instructions()
+        most = bounds(reader, number, w, x, name in ("avx2", "vbmi", "dotprod"), name == "vbmi" and len(x) <= 2)
+        most += limit * np.abs(x @ w.T)
         self.assertLessEqual(np.max(np.abs(y - x @ w.T) / np.maximum(most, 1e-30)), 1)
 
     def test_every_unit(self):
