@@ -212,6 +212,8 @@ enum xfp_status xfp_multiply_linears(struct xfp_team *team, const struct xfp_lin
 {
 	enum xfp_status status = XFP_OK;
 
+	if (!linear_count)
+		return XFP_OK;
 	for (size_t i = 0; !status && i < linear_count; i++) {
 		status = products ? check_list(linears[i], products, count, err)
 				  : check_count(linears[i], count, x, &y[i], err);

@@ -415,9 +415,10 @@ enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_lin
 /*
  * Multiply the same vectors by several linears, in one call: y[i] = W[i] x for i < linear_count.
  *
- * The results have the bits of separate calls, but the vectors are prepared once for linears with the same number of
- * bits per index and the same balance, and threads wait for each other once. For the projections q, k and v, or gate
- * and up, of one token:
+ * The results have the bits of separate calls, but for few vectors, up to 64 products in all, the vectors are prepared
+ * once for linears with the same number of bits per index and the same balance, and threads wait for each other once.
+ * The linears may come from different bundles, and one may appear twice. For the projections q, k and v, or gate and
+ * up, of one token:
  *
  *     const struct xfp_linear *const qkv[] = { q, k, v };
  *     struct xfp_output out[] = { { q_out, XFP_FLOAT32, 1, q_rows }, { k_out, XFP_FLOAT32, 1, k_rows },
@@ -427,7 +428,7 @@ enum xfp_status xfp_multiply_experts(struct xfp_team *team, const struct xfp_lin
  *
  * @param team          The threads; NULL: the calling thread alone.
  * @param linears       [linear_count], whose slices have the same number of columns.
- * @param linear_count  Number of linears and of outputs.
+ * @param linear_count  Number of linears and of outputs; 0 does nothing.
  * @param products      [count], for every linear, as for xfp_multiply_experts; NULL: vectors 0 ... count - 1 by the
  *                      first matrix, as for xfp_multiply.
  * @param x             Inputs, [x->count, cols].

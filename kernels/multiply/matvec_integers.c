@@ -10,9 +10,9 @@
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
 #define MAX_BYTES 32512 /* 127 * 256, the low byte of the largest is 0, even if all are equal */
 #define PAIR_VECTORS (XFP_WORDS_BLOCK / 16)
-#define MAX_WORD 16384  /* eight sums of two products are at most 2^31 */
-#define GROUP_VECTORS 8 /* vectors per v2a group of 128 columns */
-#define TOO_LARGE 0x1p120f
+#define MAX_WORD 16384      /* eight sums of two products are at most 2^31 */
+#define GROUP_VECTORS 8     /* vectors per v2a group of 128 columns */
+#define TOO_LARGE 0x1p96f   /* sums of products in steps stay finite up to this */
 #define TOO_SMALL 0x1p-100f /* below this, steps are not finite */
 
 static __m512 load(const struct xfp_matvec_x *x, unsigned m, size_t vector)

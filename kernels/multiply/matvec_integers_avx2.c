@@ -6,7 +6,7 @@
 
 #include "kernels/multiply/matvec_words_avx2.h"
 
-#define TOO_LARGE 0x1p120f
+#define TOO_LARGE 0x1p96f   /* sums of products in steps stay finite up to this */
 #define TOO_SMALL 0x1p-100f /* below this, steps are not finite */
 
 static __m256i in_steps(const float *from, __m256 per_step)

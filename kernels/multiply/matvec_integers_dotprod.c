@@ -7,9 +7,9 @@
 #include "kernels/multiply/matvec.h"
 
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
-#define GROUP 128        /* columns of a v2a group */
-#define MAX_NUMBER 32512 /* 127 * 256 */
-#define TOO_LARGE 0x1p120f
+#define GROUP 128           /* columns of a v2a group */
+#define MAX_NUMBER 32512    /* 127 * 256 */
+#define TOO_LARGE 0x1p96f   /* sums of products in steps stay finite up to this */
 #define TOO_SMALL 0x1p-100f /* below this, steps are not finite */
 
 static const float *lanes_of(const struct xfp_matvec_x *x, unsigned m, size_t vector)

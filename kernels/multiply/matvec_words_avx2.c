@@ -301,7 +301,8 @@ INLINE void begin_row(enum xfp_matvec_mode mode, unsigned k, unsigned tile, cons
 		      struct shuffle_row *row)
 {
 	row->packed = w->index + r * w->row_bytes;
-	row->byte = mode == XFP_MATVEC_V2 ? NULL : w->byte + r * w->row_groups;
+	/* v2 has no bytes; the pointer is advanced all the same. */
+	row->byte = mode == XFP_MATVEC_V2 ? row->packed : w->byte + r * w->row_groups;
 	row->pair = mode != XFP_MATVEC_V2A ? NULL : (const uint8_t *)w->pair + r * w->row_groups * 4;
 	row->step = mode == XFP_MATVEC_V2C ? xfp_tables_head(w->tables)->word_step * xfp_row_scale(w->row[r]) : 1;
 	row->fit = mode != XFP_MATVEC_V2 ||

@@ -3,21 +3,27 @@
  * Products with a bundle's matrices, by libxfp.
  */
 #include "model/weights/bundle_source.h"
+
+#include <string.h>
+
 #include "model/weights/fast_product.h"
 #include "model/weights/pages.h"
 
 #define MIN_ROWS 16 /* of a matrix that is part of a tensor, to be multiplied separately */
 
-/* Units of earlier layers are not needed again. */
-static void close_oldest(struct xfp_bundle_source *s, uint32_t unit)
+/* Make an open unit the newest. If it is not listed, close the oldest: units of earlier layers are not needed again. */
+static void make_newest(struct xfp_bundle_source *s, uint32_t unit)
 {
-	uint32_t *oldest = &s->open[s->next_open++ % XFP_MAX_OPEN];
+	size_t at = 0;
 
-	if (*oldest != XFP_NOT_FOUND) {
-		xfp_linear_close(s->linears[*oldest]);
-		s->linears[*oldest] = NULL;
+	while (at < XFP_MAX_OPEN - 1 && s->open[at] != unit)
+		at++;
+	if (s->open[at] != unit && s->open[at] != XFP_NOT_FOUND) {
+		xfp_linear_close(s->linears[s->open[at]]);
+		s->linears[s->open[at]] = NULL;
 	}
-	*oldest = unit;
+	memmove(s->open + 1, s->open, at * sizeof *s->open);
+	s->open[0] = unit;
 }
 
 static enum xfp_status find_linear(struct xfp_bundle_source *s, uint32_t unit, struct xfp_linear **linear,
@@ -25,11 +31,10 @@ static enum xfp_status find_linear(struct xfp_bundle_source *s, uint32_t unit, s
 {
 	enum xfp_status status = XFP_OK;
 
-	if (!s->linears[unit]) {
+	if (!s->linears[unit])
 		status = xfp_linear_open(s->bundle, unit, NULL, &s->linears[unit], err);
-		if (!status && s->releases_pages)
-			close_oldest(s, unit);
-	}
+	if (!status && s->releases_pages)
+		make_newest(s, unit);
 	*linear = s->linears[unit];
 	return status;
 }
@@ -39,7 +44,7 @@ static uint64_t bytes_of(const struct xfp_matrix_info *info)
 	return info->index_bytes + info->code_bytes + info->group_bytes + info->balance_bytes + info->outlier_bytes;
 }
 
-/* Whole matrices that are multiplied in one call. */
+/* Whole matrices that are multiplied in one call. Fewer than XFP_MAX_OPEN, so that none is closed before. */
 struct whole_matrices {
 	const struct xfp_linear *linears[XFP_WEIGHT_PRODUCTS];
 	struct xfp_output y[XFP_WEIGHT_PRODUCTS];
@@ -48,7 +53,7 @@ struct whole_matrices {
 };
 
 static enum xfp_status multiply_whole(const struct xfp_bundle_source *s, struct xfp_team *team,
-				      const struct xfp_weight_product *p, const struct whole_matrices *whole,
+				      const struct xfp_weight_product *p, struct whole_matrices *whole,
 				      struct xfp_error *err)
 {
 	struct xfp_input in = { p->x, XFP_FLOAT32, p->count, p->view.cols };
@@ -57,6 +62,7 @@ static enum xfp_status multiply_whole(const struct xfp_bundle_source *s, struct 
 
 	for (size_t i = 0; i < whole->count; i++)
 		xfp_bundle_release_pages(s, whole->matrices[i]);
+	whole->count = 0;
 	return status;
 }
 
@@ -79,7 +85,9 @@ static enum xfp_status multiply_part(struct xfp_bundle_source *s, struct xfp_tea
 		status = find_linear(s, info.unit, &linear, err);
 	else if (!(status = xfp_linear_open(s->bundle, info.unit, &slice, &own, err)))
 		linear = own;
-	if (!status && !own && !info.expert && whole->count < XFP_WEIGHT_PRODUCTS) {
+	if (!status && !own && !info.expert) {
+		if (whole->count == XFP_WEIGHT_PRODUCTS && (status = multiply_whole(s, team, p, whole, err)))
+			return status;
 		whole->linears[whole->count] = linear;
 		whole->y[whole->count] = out;
 		whole->matrices[whole->count++] = part->matrix;

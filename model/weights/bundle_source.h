@@ -24,8 +24,7 @@ struct xfp_bundle_source {
 	bool *sound;                     /* [tensors]: the digests of its bytes match */
 	struct xfp_bundle_place *places; /* sorted */
 	struct xfp_linear **linears;     /* [units], opened by the first product */
-	uint32_t open[XFP_MAX_OPEN];     /* open units if pages are released; XFP_NOT_FOUND: none */
-	uint32_t next_open;              /* index of the oldest */
+	uint32_t open[XFP_MAX_OPEN];     /* open units if pages are released, newest first; XFP_NOT_FOUND: none */
 	bool releases_pages;
 };
 

@@ -146,7 +146,7 @@ static void refusals(void **state)
 	fixture_make_bundle(&f, 0);
 	bundle = fixture_open(f.out);
 	open_units(bundle, 0, 1, 1, &l);
-	assert_int_equal(xfp_multiply_linears(NULL, NULL, 0, NULL, 1, &in, NULL, &err), XFP_OK);
+	assert_int_equal(xfp_multiply_linears(NULL, NULL, 0, NULL, SIZE_MAX, &in, NULL, &err), XFP_OK);
 	assert_int_equal(xfp_multiply_linears(NULL, l.all, l.count, NULL, 2, &in, l.y, &err), XFP_USAGE);
 	assert_int_equal(xfp_multiply_linears(NULL, l.all, 1, &list, 1, &in, l.y, &err), XFP_USAGE); /* one matrix */
 	assert_int_equal(xfp_multiply_linears(NULL, l.all, 1, &list, SIZE_MAX, &in, l.y, &err), XFP_USAGE);
