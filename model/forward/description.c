@@ -210,6 +210,18 @@ static void read_router(struct xfp_fields *f, const struct xfp_model_family *fam
 		xfp_field_wrong(f, "n_group", "leaves groups of one expert, but two are compared");
 }
 
+/* Shared experts are stored as one. */
+static uint32_t read_shared_width(struct xfp_fields *f, const struct xfp_model_family *family,
+				  const struct xfp_expert_keys *keys, uint32_t expert_width)
+{
+	uint64_t count = keys->shared ? count_or_zero(f, keys->shared, family->shared ? family->shared : 1) : 1;
+
+	if (count * expert_width <= INT32_MAX)
+		return (uint32_t)(count * expert_width);
+	xfp_field_wrong(f, keys->shared, "is too large for the width of the experts");
+	return 1;
+}
+
 static void read_experts(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
 	/* Published configs have num_experts or n_routed_experts, those of newer code num_local_experts. */
@@ -229,9 +241,7 @@ static void read_experts(struct xfp_fields *f, const struct xfp_model_family *fa
 	if (family->experts->shared_router)
 		d->shared_intermediate = xfp_field_count(f, "shared_expert_intermediate_size", 0);
 	else if (family->experts->shared_gate)
-		d->shared_intermediate =
-			d->expert_intermediate *
-			(keys->shared ? count_or_zero(f, keys->shared, family->shared ? family->shared : 1) : 1);
+		d->shared_intermediate = read_shared_width(f, family, keys, d->expert_intermediate);
 	d->expert_names = family->experts;
 	if (d->experts_per_token > d->experts)
 		xfp_field_wrong(f, keys->per_token, "is more than there are experts");

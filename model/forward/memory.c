@@ -26,8 +26,8 @@ static uint64_t latent_floats(const struct xfp_description *d)
 
 	if (!latent->kv_rank)
 		return 0;
-	return (uint64_t)latent->kv_rank + (d->head_dim - latent->plain_dim) +
-	       larger(latent->query_rank, d->heads * ((uint64_t)latent->plain_dim + d->value_dim));
+	return (uint64_t)latent->query_rank + latent->kv_rank + (d->head_dim - latent->plain_dim) +
+	       d->heads * ((uint64_t)latent->plain_dim + d->value_dim);
 }
 
 /* Queries with their gates, keys, values, weighted sums of values, and the gates once more. */
@@ -37,7 +37,8 @@ static struct half_widths attention_widths(const struct xfp_description *d)
 	uint64_t mixed = (uint64_t)d->heads * d->value_dim, values = (uint64_t)d->kv_heads * d->value_dim;
 
 	return (struct half_widths){ (d->output_gate ? 3 : 1) * rows + mixed + kv_rows + values + latent_floats(d),
-				     larger(larger(d->hidden, mixed), d->latent.query_rank) };
+				     larger(larger(d->hidden, mixed),
+					    larger(d->latent.query_rank, d->latent.kv_rank)) };
 }
 
 /* Channels of the convolution, gates, beta and decay. The output of a fused projection is copied. */

@@ -139,7 +139,7 @@ static void read_rotated(struct xfp_fields *f, const struct xfp_model_family *fa
 	}
 	rope->first = d->latent.plain_dim;
 	rope->dim = d->head_dim - rope->first;
-	rope->interleaved = xfp_field_flag(f, "rope_interleave", true);
+	rope->interleaved = family->interleaved || xfp_field_flag(f, "rope_interleave", true);
 	if (rope->dim % 2)
 		xfp_field_wrong(f, "qk_rope_head_dim", "is odd");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/forward/tensors.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "model/forward/parts.h"
@@ -95,6 +96,15 @@ static void expect_matrix(struct tensor_walk *walk, const char *name, uint64_t r
 	expect(walk, tensor, rows, cols);
 }
 
+/* The bias of a weight "....weight" of the layer, which must not exist. */
+static void expect_no_bias(struct tensor_walk *walk, const char *weight)
+{
+	char bias[XFP_TENSOR_NAME];
+
+	snprintf(bias, sizeof bias, "%.*sbias", (int)(strlen(weight) - strlen("weight")), weight);
+	expect_vector(walk, bias, false, 0);
+}
+
 static void walk_attention(struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
@@ -133,6 +143,12 @@ static void walk_latent(struct tensor_walk *walk)
 	} else {
 		expect_matrix(walk, "self_attn.q_proj.weight", rows, d->hidden);
 	}
+	expect_no_bias(walk, "self_attn.q_proj.weight");
+	expect_no_bias(walk, "self_attn.q_b_proj.weight");
+	expect_no_bias(walk, "self_attn.kv_b_proj.weight");
+	expect_vector(walk, "self_attn.sinks", false, 0);
+	expect_vector(walk, "self_attn.q_norm.weight", false, 0);
+	expect_vector(walk, "self_attn.k_norm.weight", false, 0);
 	expect_vector(walk, "self_attn.q_a_proj.bias", latent->query_rank && d->qkv_bias, latent->query_rank);
 	expect_matrix(walk, "self_attn.kv_a_proj_with_mqa.weight", latent->kv_rank + rotated, d->hidden);
 	expect_vector(walk, "self_attn.kv_a_proj_with_mqa.bias", d->qkv_bias, latent->kv_rank + rotated);
@@ -224,6 +240,27 @@ static void expect_stack(struct tensor_walk *walk, const char *name, const char 
 		expect_matrix(walk, bias, d->experts, rows);
 }
 
+/* The shared expert. If the config has none, its tensors must not exist. */
+static void walk_shared(struct tensor_walk *walk)
+{
+	const struct xfp_description *d = walk->description;
+	const struct xfp_expert_names *names = d->expert_names;
+	const char *const all[] = { names->shared_gate, names->shared_up, names->shared_down };
+
+	if (names->shared_router)
+		expect_matrix(walk, names->shared_router, 1, d->hidden);
+	for (size_t i = 0; i < 3; i++) {
+		bool down = i == 2;
+
+		expect_no_bias(walk, all[i]);
+		if (d->shared_intermediate)
+			expect_matrix(walk, all[i], down ? d->hidden : d->shared_intermediate,
+				      down ? d->shared_intermediate : d->hidden);
+		else
+			expect_vector(walk, all[i], false, 0);
+	}
+}
+
 static void walk_experts(struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
@@ -233,17 +270,15 @@ static void walk_experts(struct tensor_walk *walk)
 	expect_matrix(walk, names->router, d->experts, d->hidden);
 	if (names->router_bias)
 		expect_vector(walk, names->router_bias, true, d->experts);
+	else
+		expect_no_bias(walk, names->router);
 	if (names->correction && names->correction_row)
 		expect_matrix(walk, names->correction, 1, d->experts);
-	else if (names->correction)
-		expect_vector(walk, names->correction, true, d->experts);
-	if (names->shared_router)
-		expect_matrix(walk, names->shared_router, 1, d->hidden);
-	if (d->shared_intermediate) {
-		expect_matrix(walk, names->shared_gate, d->shared_intermediate, d->hidden);
-		expect_matrix(walk, names->shared_up, d->shared_intermediate, d->hidden);
-		expect_matrix(walk, names->shared_down, d->hidden, d->shared_intermediate);
-	}
+	else
+		expect_vector(walk, names->correction ? names->correction : "mlp.gate.e_score_correction_bias",
+			      names->correction, d->experts);
+	if (names->shared_gate)
+		walk_shared(walk);
 	if (walk->names->stacked) {
 		expect_stack(walk, names->gate_up_stack, names->gate_up_bias, 2 * (uint64_t)d->expert_intermediate,
 			     d->hidden);
@@ -320,11 +355,37 @@ static bool check_tensor(void *context, const char *tensor, uint32_t wanted, con
 	return !check->status;
 }
 
+static bool has_layer_tensor(const struct tensor_check *check, const struct xfp_tensor_names *names, uint32_t layer,
+			     const char *name)
+{
+	uint64_t shape[XFP_MAX_RANK];
+	char tensor[XFP_TENSOR_NAME];
+	uint32_t rank;
+
+	xfp_layer_tensor(tensor, names, layer, name);
+	return xfp_weights_shape(check->weights, tensor, &rank, shape);
+}
+
+/* A layer after the last must be one of multi-token prediction, which has eh_proj. */
+static void check_next_layer(struct tensor_check *check, const struct xfp_description *d,
+			     const struct xfp_tensor_names *names)
+{
+	if (has_layer_tensor(check, names, d->layers, "input_layernorm.weight") &&
+	    !has_layer_tensor(check, names, d->layers, "eh_proj.weight"))
+		check->status =
+			xfp_fail(check->err, XFP_BAD_INPUT,
+				 "%s: has a layer %u, but its config has num_hidden_layers %u; it may belong to "
+				 "another model",
+				 xfp_weights_path(check->weights), (unsigned)d->layers, (unsigned)d->layers);
+}
+
 enum xfp_status xfp_check_tensors(const struct xfp_description *description, const struct xfp_weights *weights,
 				  const struct xfp_tensor_names *names, struct xfp_error *err)
 {
 	struct tensor_check check = { .weights = weights, .err = err };
 
 	xfp_each_tensor(description, names, check_tensor, &check);
+	if (!check.status && description->more_layers)
+		check_next_layer(&check, description, names);
 	return check.status;
 }

@@ -55,7 +55,7 @@ is_converted() { # MODEL
 
 @test "every model of the tables is tested here, and every family has one" {
 	families list | while read -r model; do
-		grep -Eq "is_(read|converted|published) $model( |;)|^[[:space:]]+$model |make $model " \
+		grep -Eq "is_(read|converted|published|computed) $model( |;)|^[[:space:]]+$model |make $model " \
 			"$srcdir"/tests/cli/families{,_published}.bats || { echo "$model is not"; return 1; }
 	done
 	families list | grep -v -e '-real$' | while read -r model; do

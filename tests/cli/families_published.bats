@@ -63,6 +63,22 @@ assert losses[0] == losses[1] > 1, losses'
 @test "ERNIE 4.5 MoE: a tied head, multi-token prediction in a block of its own" { is_published ernie4_5_moe no; }
 @test "ERNIE 4.5, dense" { is_published ernie4_5 no; }
 
+@test "configs that contradict the tensors of DeepSeek-V3" {
+	families make deepseek_v3-fp8 m plain
+	"$PYTHON" -c 'import numpy; numpy.save("t.npy", numpy.arange(40).reshape(1, 40))'
+	xfp convert m -o m.xfp -q
+	xfp eval --json --tokens t.npy m.xfp >m.json # multi-token prediction is not computed
+	sed -i.old 's/"num_hidden_layers": 2/"num_hidden_layers": 1/' plain/config.json
+	run -3 --separate-stderr xfp eval --tokens t.npy plain
+	[[ $stderr == *"has a layer 1, but its config has num_hidden_layers 1"* ]]
+	for shared in 0 16777216; do
+		sed 's/"n_shared_experts": 1/"n_shared_experts": '$shared/ plain/config.json.old >plain/config.json
+		run -3 --separate-stderr xfp eval --tokens t.npy plain
+		[[ $stderr == *"shared_experts.gate_proj.weight, which its config does not describe"* ]] ||
+			[[ $stderr == *"n_shared_experts is too large"* ]]
+	done
+}
+
 @test "real sizes, a layer of each kind: every tensor is known, and each stack of experts is one unit" {
 	while read -r model packed tensors units experts; do
 		families make "$model" "$model"
