@@ -138,6 +138,7 @@ runtime_libmultiply_la_SOURCES += \
 	kernels/multiply/matvec.c \
 	kernels/multiply/matvec.h \
 	kernels/multiply/matvec_bytes.h \
+	kernels/multiply/matvec_instances.h \
 	kernels/multiply/matvec_lookup.h \
 	kernels/multiply/matvec_numbers.h \
 	kernels/multiply/matvec_outlier_lanes.h \

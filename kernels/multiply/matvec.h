@@ -72,6 +72,11 @@ void xfp_matvec_set_row_layout(struct xfp_matvec *w);
 size_t xfp_matvec_tables_bytes(unsigned k);
 void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *buffer);
 
+/* Activations become integers only if the largest magnitude of every block is 0 or in this range: steps are finite, and
+ * sums of products in steps, too. */
+#define XFP_X_TOO_SMALL 0x1p-100f
+#define XFP_X_TOO_LARGE 0x1p96f
+
 /* Prepared activations. */
 struct xfp_matvec_x {
 	size_t cols;

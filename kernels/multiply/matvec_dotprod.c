@@ -383,42 +383,7 @@ INLINE void rows_in_bytes(enum xfp_matvec_mode mode, unsigned k, unsigned tile, 
 
 /* ---- instances --------------------------------------------------------------------------------- */
 
-#define ARGUMENTS                                                                                                \
-	const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, \
-		size_t stride
-#define PASSED w, x, first, rows, add, y, stride
-
-#define COPY(k, tile)                                                             \
-	static void v2_##k##_##tile(ARGUMENTS)                                    \
-	{                                                                         \
-		rows_in_bytes(XFP_MATVEC_V2, k, tile, 0, PASSED);                 \
-	}                                                                         \
-	static void v2a_##k##_##tile(ARGUMENTS)                                   \
-	{                                                                         \
-		rows_in_bytes(XFP_MATVEC_V2A, k, tile, w->group, PASSED);         \
-	}                                                                         \
-	static void v2c_##k##_##tile(ARGUMENTS)                                   \
-	{                                                                         \
-		if (tile <= 2 && w->group == 5)                                   \
-			rows_in_bytes(XFP_MATVEC_V2C, k, tile, 5, PASSED);        \
-		else                                                              \
-			rows_in_bytes(XFP_MATVEC_V2C, k, tile, w->group, PASSED); \
-	}
-#define COPIES(k) COPY(k, 1) COPY(k, 2) COPY(k, 4) COPY(k, 8)
-COPIES(2)
-COPIES(3)
-COPIES(4)
-COPIES(5)
-COPIES(6)
-
-#define BY_TILE(name)                                  \
-	{                                              \
-		name##_1, name##_2, name##_4, name##_8 \
-	}
-#define BY_K(name)                                                                                            \
-	{                                                                                                     \
-		BY_TILE(name##_2), BY_TILE(name##_3), BY_TILE(name##_4), BY_TILE(name##_5), BY_TILE(name##_6) \
-	}
+COPIES(rows_in_bytes)
 
 static void multiply_rows(ARGUMENTS)
 {

@@ -10,17 +10,15 @@
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
 #define MAX_BYTES 32512 /* 127 * 256, the low byte of the largest is 0, even if all are equal */
 #define PAIR_VECTORS (XFP_WORDS_BLOCK / 16)
-#define MAX_WORD 16384      /* eight sums of two products are at most 2^31 */
-#define GROUP_VECTORS 8     /* vectors per v2a group of 128 columns */
-#define TOO_LARGE 0x1p96f   /* sums of products in steps stay finite up to this */
-#define TOO_SMALL 0x1p-100f /* below this, steps are not finite */
+#define MAX_WORD 16384  /* eight sums of two products are at most 2^31 */
+#define GROUP_VECTORS 8 /* vectors per v2a group of 128 columns */
 
 static __m512 load(const struct xfp_matvec_x *x, unsigned m, size_t vector)
 {
 	return _mm512_load_ps(x->lanes + (vector * x->tile + m) * 16);
 }
 
-/* Return the largest magnitude of some vectors; TOO_LARGE if one is larger or NaN. */
+/* Return the largest magnitude of some vectors; XFP_X_TOO_LARGE if one is larger or NaN. */
 static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, size_t end)
 {
 	__m512 most = _mm512_setzero_ps();
@@ -29,15 +27,15 @@ static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, siz
 	for (size_t v = first; v < end; v++) {
 		__m512 size = _mm512_abs_ps(load(x, m, v));
 
-		wrong |= _mm512_cmp_ps_mask(size, _mm512_set1_ps(TOO_LARGE), _CMP_NLT_UQ);
+		wrong |= _mm512_cmp_ps_mask(size, _mm512_set1_ps(XFP_X_TOO_LARGE), _CMP_NLT_UQ);
 		most = _mm512_max_ps(most, size);
 	}
-	return wrong ? TOO_LARGE : _mm512_reduce_max_ps(most);
+	return wrong ? XFP_X_TOO_LARGE : _mm512_reduce_max_ps(most);
 }
 
 static bool fits(float most)
 {
-	return most == 0 || (most >= TOO_SMALL && most < TOO_LARGE);
+	return most == 0 || (most >= XFP_X_TOO_SMALL && most < XFP_X_TOO_LARGE);
 }
 
 static __m512i in_steps(const struct xfp_matvec_x *x, unsigned m, size_t vector, __m512 per_step)

@@ -6,9 +6,6 @@
 
 #include "kernels/multiply/matvec_words_avx2.h"
 
-#define TOO_LARGE 0x1p96f   /* sums of products in steps stay finite up to this */
-#define TOO_SMALL 0x1p-100f /* below this, steps are not finite */
-
 static __m256i in_steps(const float *from, __m256 per_step)
 {
 	return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_load_ps(from), per_step));
@@ -29,14 +26,14 @@ static bool block_words(const float *lanes, size_t distance, int16_t *words, flo
 		__m256 value = _mm256_load_ps(lanes + v / 2 * distance + v % 2 * 8),
 		       size = _mm256_andnot_ps(sign, value);
 
-		wrong = _mm256_or_ps(wrong, _mm256_cmp_ps(size, _mm256_set1_ps(TOO_LARGE), _CMP_NLT_UQ));
+		wrong = _mm256_or_ps(wrong, _mm256_cmp_ps(size, _mm256_set1_ps(XFP_X_TOO_LARGE), _CMP_NLT_UQ));
 		most = _mm256_max_ps(most, size);
 		sum = _mm256_add_ps(sum, value);
 	}
 	four = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
 	four = _mm_max_ps(four, _mm_movehl_ps(four, four));
 	max = _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
-	if (_mm256_movemask_ps(wrong) || (max > 0 && max < TOO_SMALL))
+	if (_mm256_movemask_ps(wrong) || (max > 0 && max < XFP_X_TOO_SMALL))
 		return false;
 	per_step = _mm256_set1_ps(max > 0 ? MAX_X / max : 0);
 	for (unsigned h = 0; h < 2; h++, lanes += 2 * distance, words += 32) {

@@ -7,17 +7,15 @@
 #include "kernels/multiply/matvec.h"
 
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
-#define GROUP 128           /* columns of a v2a group */
-#define MAX_NUMBER 32512    /* 127 * 256 */
-#define TOO_LARGE 0x1p96f   /* sums of products in steps stay finite up to this */
-#define TOO_SMALL 0x1p-100f /* below this, steps are not finite */
+#define GROUP 128        /* columns of a v2a group */
+#define MAX_NUMBER 32512 /* 127 * 256 */
 
 static const float *lanes_of(const struct xfp_matvec_x *x, unsigned m, size_t vector)
 {
 	return x->lanes + (vector * x->tile + m) * 16;
 }
 
-/* Return the largest magnitude of some vectors; TOO_LARGE if one is larger or NaN. */
+/* Return the largest magnitude of some vectors; XFP_X_TOO_LARGE if one is larger or NaN. */
 static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, size_t end)
 {
 	float32x4_t most = vdupq_n_f32(0);
@@ -27,10 +25,10 @@ static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, siz
 		for (unsigned i = 0; i < 4; i++) {
 			float32x4_t size = vabsq_f32(vld1q_f32(lanes_of(x, m, v) + 4 * i));
 
-			fit = vandq_u32(fit, vcltq_f32(size, vdupq_n_f32(TOO_LARGE)));
+			fit = vandq_u32(fit, vcltq_f32(size, vdupq_n_f32(XFP_X_TOO_LARGE)));
 			most = vmaxq_f32(most, size);
 		}
-	return vminvq_u32(fit) ? vmaxvq_f32(most) : TOO_LARGE;
+	return vminvq_u32(fit) ? vmaxvq_f32(most) : XFP_X_TOO_LARGE;
 }
 
 static float sum_of_group(const struct xfp_matvec_x *x, unsigned m, size_t first)
@@ -88,7 +86,7 @@ bool xfp_matvec_integers_dotprod(struct xfp_matvec_x *x)
 		for (unsigned m = 0; m < x->tile; m++) {
 			float most = largest(x, m, first, end);
 
-			if (most >= TOO_LARGE || (most > 0 && most < TOO_SMALL))
+			if (most >= XFP_X_TOO_LARGE || (most > 0 && most < XFP_X_TOO_SMALL))
 				return false;
 			for (size_t v = first; v < end; v += 4)
 				four_vectors(x, m, v, most > 0 ? MAX_NUMBER / most : 0);

@@ -6,6 +6,7 @@
  * A register contains the tables of four groups of 32 columns. Their addresses are computed for many columns at once.
  */
 #include "kernels/multiply/matvec_bytes.h"
+#include "kernels/multiply/matvec_instances.h"
 
 /* Rows that share the loads of the vectors. With a sanitizer, compiling that much unrolled code takes minutes. */
 #ifdef __SANITIZE_ADDRESS__
@@ -180,11 +181,6 @@ INLINE void v2c_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, cons
 }
 
 /* ---- instances --------------------------------------------------------------------------------- */
-
-#define ARGUMENTS                                                                                                \
-	const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, \
-		size_t stride
-#define PASSED w, x, first, rows, add, y, stride
 
 #define COPY(k, tile)                            \
 	static void v2a_##k##_##tile(ARGUMENTS)  \

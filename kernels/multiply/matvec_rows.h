@@ -10,6 +10,7 @@
 #ifndef XFP_MATVEC_ROWS_H
 #define XFP_MATVEC_ROWS_H
 
+#include "kernels/multiply/matvec_instances.h"
 #include "kernels/multiply/matvec_lanes.h"
 
 /* Independent sums: enough that an addition does not wait for the previous one. */
@@ -184,11 +185,6 @@ INLINE void group_rows(unsigned k, unsigned tile, bool scaled, unsigned run, con
 #include "kernels/multiply/matvec_numbers.h"
 
 /* ---- instances --------------------------------------------------------------------------------- */
-
-#define ARGUMENTS                                                                                                \
-	const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, \
-		size_t stride
-#define PASSED w, x, first, rows, add, y, stride
 
 /* Unrolled for groups of 32 columns, and for 128 in v2a. */
 #define COPIES_OF_K(k, tile)                                                   \

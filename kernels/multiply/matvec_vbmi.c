@@ -3,6 +3,7 @@
  * matvec_vbmi.c - v2c with 16-bit entries, on the bytes of matvec_bytes.h; and the choice of a kernel.
  */
 #include "kernels/multiply/matvec_bytes.h"
+#include "kernels/multiply/matvec_instances.h"
 
 /* ---- v2c --------------------------------------------------------------------------------------- */
 
@@ -147,11 +148,6 @@ INLINE void v2c_rows(unsigned k, unsigned tile, unsigned group, const struct xfp
 }
 
 /* ---- instances --------------------------------------------------------------------------------- */
-
-#define ARGUMENTS                                                                                                \
-	const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, \
-		size_t stride
-#define PASSED w, x, first, rows, add, y, stride
 
 #define COPY(k, tile)                          \
 	static void v2_##k##_##tile(ARGUMENTS) \

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matvec_whole.h - divide a matrix with codebooks into columns for kernels that multiply only whole chunks and groups,
- * and the rest.
+ * matvec_whole.h - for kernels that multiply only whole chunks and groups of columns: the division of a matrix with
+ * codebooks into those columns and the rest, and the copies of a kernel.
  */
 #ifndef XFP_MATVEC_WHOLE_H
 #define XFP_MATVEC_WHOLE_H
 
 #include "kernels/common/lane_index.h"
 #include "kernels/multiply/matvec.h"
+#include "kernels/multiply/matvec_instances.h"
 #include "kernels/multiply/matvec_tables.h"
 
 /* Return how many columns are in whole chunks and groups; 0 without codebooks, or if their entries are not finite. */
@@ -41,5 +42,41 @@ static inline void divide_columns(const struct xfp_matvec *w, const struct xfp_m
 	if (w->mode == XFP_MATVEC_V2A)
 		rest->w.pair = (const uint8_t *)w->pair + 4 * (columns >> w->group);
 }
+
+/* ---- instances --------------------------------------------------------------------------------- */
+
+/* Copies of a function for each mode and k, and for 1, 2, 4 and 8 vectors. `log2` is w->group, or the constant 5. */
+#define COPY(multiply, k, tile)                                              \
+	static void v2_##k##_##tile(ARGUMENTS)                               \
+	{                                                                    \
+		multiply(XFP_MATVEC_V2, k, tile, 0, PASSED);                 \
+	}                                                                    \
+	static void v2a_##k##_##tile(ARGUMENTS)                              \
+	{                                                                    \
+		multiply(XFP_MATVEC_V2A, k, tile, w->group, PASSED);         \
+	}                                                                    \
+	static void v2c_##k##_##tile(ARGUMENTS)                              \
+	{                                                                    \
+		if (tile <= 2 && w->group == 5)                              \
+			multiply(XFP_MATVEC_V2C, k, tile, 5, PASSED);        \
+		else                                                         \
+			multiply(XFP_MATVEC_V2C, k, tile, w->group, PASSED); \
+	}
+#define COPIES_OF_K(multiply, k) COPY(multiply, k, 1) COPY(multiply, k, 2) COPY(multiply, k, 4) COPY(multiply, k, 8)
+#define COPIES(multiply)         \
+	COPIES_OF_K(multiply, 2) \
+	COPIES_OF_K(multiply, 3) \
+	COPIES_OF_K(multiply, 4) \
+	COPIES_OF_K(multiply, 5) \
+	COPIES_OF_K(multiply, 6)
+
+#define BY_TILE(name)                                  \
+	{                                              \
+		name##_1, name##_2, name##_4, name##_8 \
+	}
+#define BY_K(name)                                                                                            \
+	{                                                                                                     \
+		BY_TILE(name##_2), BY_TILE(name##_3), BY_TILE(name##_4), BY_TILE(name##_5), BY_TILE(name##_6) \
+	}
 
 #endif

@@ -6,6 +6,7 @@
  * which need three instructions, 21. The cost of combining bytes into words is shared by the vectors; with fewer
  * vectors bytes are faster. Eight products per 32-bit lane are summed before conversion to float: 128 columns.
  */
+#include "kernels/multiply/matvec_instances.h"
 #include "kernels/multiply/matvec_lookup.h"
 
 /* Columns of all vectors that stay in the L1 cache while a batch of rows is multiplied by them; a multiple of the
@@ -211,11 +212,6 @@ INLINE void rows_in_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, 
 }
 
 /* ---- instances --------------------------------------------------------------------------------- */
-
-#define ARGUMENTS                                                                                                \
-	const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, \
-		size_t stride
-#define PASSED w, x, first, rows, add, y, stride
 
 #define COPY(k, tile)                                           \
 	static void v2_##k##_##tile(ARGUMENTS)                  \
