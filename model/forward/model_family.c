@@ -4,50 +4,42 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MLP_EXPERTS                                                                                                    \
+	.router = "mlp.gate.weight", .gate = "mlp.experts.%u.gate_proj.weight", .up = "mlp.experts.%u.up_proj.weight", \
+	.down = "mlp.experts.%u.down_proj.weight", .gate_up_stack = "mlp.experts.gate_up_proj",                        \
+	.down_stack = "mlp.experts.down_proj"
+#define SHARED_EXPERTS                                                                                          \
+	.shared_gate = "mlp.shared_experts.gate_proj.weight", .shared_up = "mlp.shared_experts.up_proj.weight", \
+	.shared_down = "mlp.shared_experts.down_proj.weight"
+#define SPARSE_MOE_EXPERTS                                                                         \
+	.router = "block_sparse_moe.gate.weight", .gate = "block_sparse_moe.experts.%u.w1.weight", \
+	.up = "block_sparse_moe.experts.%u.w3.weight", .down = "block_sparse_moe.experts.%u.w2.weight"
+
 static const struct xfp_expert_names qwen_experts = {
-	.router = "mlp.gate.weight",
-	.gate = "mlp.experts.%u.gate_proj.weight",
-	.up = "mlp.experts.%u.up_proj.weight",
-	.down = "mlp.experts.%u.down_proj.weight",
-	.gate_up_stack = "mlp.experts.gate_up_proj",
-	.down_stack = "mlp.experts.down_proj",
+	MLP_EXPERTS,
 };
 static const struct xfp_expert_names qwen_shared_experts = {
-	.router = "mlp.gate.weight",
-	.gate = "mlp.experts.%u.gate_proj.weight",
-	.up = "mlp.experts.%u.up_proj.weight",
-	.down = "mlp.experts.%u.down_proj.weight",
-	.gate_up_stack = "mlp.experts.gate_up_proj",
-	.down_stack = "mlp.experts.down_proj",
+	MLP_EXPERTS,
 	.shared_router = "mlp.shared_expert_gate.weight",
 	.shared_gate = "mlp.shared_expert.gate_proj.weight",
 	.shared_up = "mlp.shared_expert.up_proj.weight",
 	.shared_down = "mlp.shared_expert.down_proj.weight",
 };
 static const struct xfp_expert_names mixtral_experts = {
-	.router = "block_sparse_moe.gate.weight",
-	.gate = "block_sparse_moe.experts.%u.w1.weight",
-	.up = "block_sparse_moe.experts.%u.w3.weight",
-	.down = "block_sparse_moe.experts.%u.w2.weight",
+	SPARSE_MOE_EXPERTS,
 };
 static const struct xfp_expert_names glm_experts = {
-	.router = "mlp.gate.weight",
 	.correction = "mlp.gate.e_score_correction_bias",
-	.gate = "mlp.experts.%u.gate_proj.weight",
-	.up = "mlp.experts.%u.up_proj.weight",
-	.down = "mlp.experts.%u.down_proj.weight",
-	.gate_up_stack = "mlp.experts.gate_up_proj",
-	.down_stack = "mlp.experts.down_proj",
-	.shared_gate = "mlp.shared_experts.gate_proj.weight",
-	.shared_up = "mlp.shared_experts.up_proj.weight",
-	.shared_down = "mlp.shared_experts.down_proj.weight",
+	MLP_EXPERTS,
+	SHARED_EXPERTS,
+};
+static const struct xfp_expert_names deepseek_v2_experts = {
+	MLP_EXPERTS,
+	SHARED_EXPERTS,
 };
 static const struct xfp_expert_names minimax_experts = {
-	.router = "block_sparse_moe.gate.weight",
 	.correction = "block_sparse_moe.e_score_correction_bias",
-	.gate = "block_sparse_moe.experts.%u.w1.weight",
-	.up = "block_sparse_moe.experts.%u.w3.weight",
-	.down = "block_sparse_moe.experts.%u.w2.weight",
+	SPARSE_MOE_EXPERTS,
 };
 static const struct xfp_expert_names gpt_oss_experts = {
 	.router = "mlp.router.weight",
@@ -60,17 +52,10 @@ static const struct xfp_expert_names gpt_oss_experts = {
 	.down_bias = "mlp.experts.down_proj_bias",
 };
 static const struct xfp_expert_names ernie_experts = {
-	.router = "mlp.gate.weight",
 	.correction = "mlp.moe_statics.e_score_correction_bias",
 	.correction_row = true,
-	.gate = "mlp.experts.%u.gate_proj.weight",
-	.up = "mlp.experts.%u.up_proj.weight",
-	.down = "mlp.experts.%u.down_proj.weight",
-	.gate_up_stack = "mlp.experts.gate_up_proj",
-	.down_stack = "mlp.experts.down_proj",
-	.shared_gate = "mlp.shared_experts.gate_proj.weight",
-	.shared_up = "mlp.shared_experts.up_proj.weight",
-	.shared_down = "mlp.shared_experts.down_proj.weight",
+	MLP_EXPERTS,
+	SHARED_EXPERTS,
 };
 static const struct xfp_expert_keys ernie_keys = {
 	.experts = "moe_num_experts",
@@ -109,17 +94,6 @@ static const struct xfp_router_rule glm_lite_router = {
 	.sigmoid = true, .group_by_two = true, .groups = 1, .groups_per_token = 1, .scale = 1.8, .least_sum = 1e-20
 };
 static const struct xfp_router_rule deepseek_v2_router = { .by_method = true, .scale = 1 };
-static const struct xfp_expert_names deepseek_v2_experts = {
-	.router = "mlp.gate.weight",
-	.gate = "mlp.experts.%u.gate_proj.weight",
-	.up = "mlp.experts.%u.up_proj.weight",
-	.down = "mlp.experts.%u.down_proj.weight",
-	.gate_up_stack = "mlp.experts.gate_up_proj",
-	.down_stack = "mlp.experts.down_proj",
-	.shared_gate = "mlp.shared_experts.gate_proj.weight",
-	.shared_up = "mlp.shared_experts.up_proj.weight",
-	.shared_down = "mlp.shared_experts.down_proj.weight",
-};
 static const struct xfp_layer_norms output_norms = {
 	.attention_output = "post_attention_layernorm.weight",
 	.mlp_output = "post_feedforward_layernorm.weight",

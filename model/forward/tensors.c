@@ -21,19 +21,25 @@ static const struct xfp_tensor_names all_names[] = {
 	NAMES("language_model.", "lm_head.weight"),
 };
 
+static bool has_layer_tensor(const struct xfp_weights *weights, const struct xfp_tensor_names *names, uint32_t layer,
+			     const char *name)
+{
+	uint64_t shape[XFP_MAX_RANK];
+	char tensor[XFP_TENSOR_NAME];
+	uint32_t rank;
+
+	xfp_layer_tensor(tensor, names, layer, name);
+	return xfp_weights_shape(weights, tensor, &rank, shape);
+}
+
 static bool has_stacks(const struct xfp_description *d, const struct xfp_weights *weights,
 		       const struct xfp_tensor_names *names)
 {
 	if (d->experts && !d->expert_names->gate)
 		return true;
 	for (uint32_t i = 0; d->experts && d->expert_names->gate_up_stack && i < d->layers; i++) {
-		uint64_t shape[XFP_MAX_RANK];
-		char tensor[XFP_TENSOR_NAME];
-		uint32_t rank;
-
-		xfp_layer_tensor(tensor, names, i, d->expert_names->gate_up_stack);
 		if (d->layer[i].experts)
-			return xfp_weights_shape(weights, tensor, &rank, shape);
+			return has_layer_tensor(weights, names, i, d->expert_names->gate_up_stack);
 	}
 	return false;
 }
@@ -355,23 +361,12 @@ static bool check_tensor(void *context, const char *tensor, uint32_t wanted, con
 	return !check->status;
 }
 
-static bool has_layer_tensor(const struct tensor_check *check, const struct xfp_tensor_names *names, uint32_t layer,
-			     const char *name)
-{
-	uint64_t shape[XFP_MAX_RANK];
-	char tensor[XFP_TENSOR_NAME];
-	uint32_t rank;
-
-	xfp_layer_tensor(tensor, names, layer, name);
-	return xfp_weights_shape(check->weights, tensor, &rank, shape);
-}
-
 /* A layer after the last must be one of multi-token prediction, which has eh_proj. */
 static void check_next_layer(struct tensor_check *check, const struct xfp_description *d,
 			     const struct xfp_tensor_names *names)
 {
-	if (has_layer_tensor(check, names, d->layers, "input_layernorm.weight") &&
-	    !has_layer_tensor(check, names, d->layers, "eh_proj.weight"))
+	if (has_layer_tensor(check->weights, names, d->layers, "input_layernorm.weight") &&
+	    !has_layer_tensor(check->weights, names, d->layers, "eh_proj.weight"))
 		check->status =
 			xfp_fail(check->err, XFP_BAD_INPUT,
 				 "%s: has a layer %u, but its config has num_hidden_layers %u; it may belong to "
