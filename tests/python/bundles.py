@@ -171,8 +171,7 @@ class Contents(Case):
     def test_interrupted_check(self):
         """Ctrl-C in the middle of a check is not lost."""
         opened = bundle()
-        # a shell's background command, and its children, ignore SIGINT
-        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+        self.raise_on_interrupt()
         for delay in range(20):
             timer = threading.Timer(0.001 + delay * 0.0003, os.kill, (os.getpid(), signal.SIGINT))
             with self.assertRaises(KeyboardInterrupt):

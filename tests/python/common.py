@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared by the tests of python/xfp. tests/python/make-bundles makes the bundles, in $XFP_TEST_BUNDLES."""
 import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -48,6 +49,10 @@ def run(program, **environment):
 
 
 class Case(unittest.TestCase):
+    def raise_on_interrupt(self):
+        """Raise KeyboardInterrupt at SIGINT until the test ends. A shell's background commands ignore the signal."""
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+
     def refused(self, pattern, function, *arguments, kind=xfp.UsageError, **named):
         """Check that a call raises `kind`, with a message that matches."""
         with self.assertRaisesRegex(kind, pattern):

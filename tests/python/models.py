@@ -155,8 +155,7 @@ class Models(Case):
 
     def test_interrupted(self):
         """Ctrl-C stops a long prompt before its end, and the model computes the same afterwards."""
-        # a shell's background command, and its children, ignore SIGINT
-        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+        self.raise_on_interrupt()
         model = load(path_of("qwen3_moe.xfp"))
         ids, begin = ids_of(model, 1, 1200), time.monotonic()
         with torch.no_grad():
