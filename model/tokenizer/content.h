@@ -8,8 +8,8 @@
 #include "model/tokenizer/member.h"
 #include "model/tokenizer/tokenizer.h"
 
-/* Convert a file. `config` is the content of tokenizer_config.json; NULL if there is none. NULL after a failure; the
- * caller owns the result. */
+/* Convert a file. `config` is the content of tokenizer_config.json, or NULL if that file does not exist. Returns NULL
+ * after a failure; the caller owns the result. */
 typedef json_t *xfp_content_reader(struct xfp_part_reader *r, const char *bytes, size_t size, const json_t *config);
 
 xfp_content_reader xfp_json_content;     /* JSON, unchanged */

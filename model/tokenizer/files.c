@@ -19,7 +19,7 @@ static char *shown_file(const struct xfp_tokenizer_files *files, const char *nam
 	return shown;
 }
 
-/* Read tokenizer_config.json; *config is NULL if there is none. */
+/* Read tokenizer_config.json; *config is NULL if the file does not exist. */
 static enum xfp_status read_config(const struct xfp_tokenizer_files *files, json_t **config, struct xfp_error *err)
 {
 	struct xfp_part_reader r = { .err = err };

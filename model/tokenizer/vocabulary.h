@@ -16,10 +16,10 @@ void xfp_vocabulary_free(struct xfp_vocabulary *vocabulary);
 
 /* -1 if no token has this text. */
 int64_t xfp_vocabulary_find(const struct xfp_vocabulary *vocabulary, const char *text, size_t size);
-/* The token that consists of two tokens; -1 if there is none. */
+/* Return the token that consists of two tokens; -1 if no token does. */
 int64_t xfp_vocabulary_joined(const struct xfp_vocabulary *vocabulary, uint32_t first, uint32_t second);
-/* The longest token that consists of `prefix` and a start of the text of at least one character. Returns its size
- * without the prefix; 0 if there is none. */
+/* Find the longest token that consists of `prefix` and a start of the text of at least one character. Returns its size
+ * without the prefix; 0 if no token does. */
 size_t xfp_vocabulary_longest(const struct xfp_vocabulary *vocabulary, const char *prefix, const char *text,
 			      size_t size, uint32_t *id);
 /* NULL if no token has this id. */
