@@ -19,6 +19,8 @@ model_evaluate_libevaluate_a_SOURCES = \
 	model/evaluate/single.h \
 	model/evaluate/state.c \
 	model/evaluate/state.h \
+	model/evaluate/streams.c \
+	model/evaluate/streams.h \
 	model/evaluate/text.c \
 	model/evaluate/text.h
 model_generate_libgenerate_a_SOURCES = \
@@ -42,6 +44,8 @@ model_libmodel_a_SOURCES = \
 	model/forward/description.h \
 	model/forward/description_text.c \
 	model/forward/description_text.h \
+	model/forward/encoder.c \
+	model/forward/encoder_read.c \
 	model/forward/fields.c \
 	model/forward/fields.h \
 	model/forward/forward.c \
@@ -73,8 +77,6 @@ model_libmodel_a_SOURCES = \
 	model/forward/router.h \
 	model/forward/step.c \
 	model/forward/step.h \
-	model/forward/streams.c \
-	model/forward/streams.h \
 	model/forward/tensors.c \
 	model/forward/tensors.h \
 	model/batching.c \

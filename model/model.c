@@ -25,6 +25,14 @@ void xfp_model_close(struct xfp_model *model)
 	free(model->path);
 }
 
+enum xfp_status xfp_model_check_decoder(const struct xfp_model *model, struct xfp_error *err)
+{
+	if (!model->description->encoder)
+		return XFP_OK;
+	return xfp_fail(err, XFP_BAD_INPUT, "%s: is an encoder (%s), which does not generate text", model->name,
+			model->description->family);
+}
+
 static enum xfp_status read_file(void *weights, const char *name, char **bytes, size_t *size, struct xfp_error *err)
 {
 	return xfp_weights_file(weights, name, bytes, size, err);

@@ -28,6 +28,8 @@ struct xfp_model {
  * not found, is damaged, or has an unsupported config. After a failure `model` may still be closed. */
 enum xfp_status xfp_model_open(const char *name, struct xfp_model *model, struct xfp_error *err);
 void xfp_model_close(struct xfp_model *model); /* no-op if zeroed */
+/* XFP_BAD_INPUT if the model is an encoder, which cannot predict tokens. */
+enum xfp_status xfp_model_check_decoder(const struct xfp_model *model, struct xfp_error *err);
 
 /* Read the model's tokenizer.json, for the caller to free. *out is NULL if the model has none. */
 enum xfp_status xfp_model_tokenizer(const struct xfp_model *model, struct xfp_tokenizer **out, struct xfp_error *err);

@@ -302,6 +302,7 @@ tests_units_commands_SOURCES = \
 tests_units_model_SOURCES = \
 	tests/unit/test_config_keys.c \
 	tests/unit/test_description.c \
+	tests/unit/test_encoder.c \
 	tests/unit/test_forward.c \
 	tests/unit/test_npy.c \
 	tests/unit/test_numbers.c \
@@ -585,6 +586,7 @@ EXTRA_DIST += \
 	tests/models/floors.py \
 	tests/models/ggml.py \
 	tests/models/gguf_io.py \
+	tests/models/encoder_expected.py \
 	tests/models/forward_expected.py \
 	tests/models/layer_inputs.py \
 	tests/models/longrope.py \
@@ -682,6 +684,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/many_members.c \
 	tests/unit/many_members.h \
 	tests/unit/config_keys.json \
+	tests/unit/encoder_expected.h \
 	tests/unit/forward_expected.h \
 	tests/unit/model.h \
 	tests/unit/named_shapes.h \

@@ -23,7 +23,7 @@ static enum xfp_status open_model(const struct xfp_evaluation *e, const char *na
 {
 	enum xfp_status status = xfp_model_open(name, &model->model, err);
 
-	if (status)
+	if (status || (status = xfp_model_check_decoder(&model->model, err)))
 		return status;
 	/* Reading weights layer by layer does not check the CRC-32 of an archive's members. */
 	if (xfp_weights_has_crcs(model->model.weights))

@@ -9,8 +9,8 @@
 #ifndef XFP_EVALUATION_H
 #define XFP_EVALUATION_H
 
+#include "model/evaluate/streams.h"
 #include "model/forward/loss.h"
-#include "model/forward/streams.h"
 #include "model/model.h"
 #include "model/tokens.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The activation of an MLP: silu(gate) up, or the same with GELU, or a clamped SwiGLU.
+ * The activation of an MLP: silu(gate) up, or the same with GELU, or a clamped SwiGLU. An MLP without a gate has no
+ * factor `up`.
  */
 #include "model/forward/lane_set.h"
 #include "model/forward/numbers.h"
@@ -9,8 +10,8 @@
 
 struct activation_task {
 	const struct xfp_description *description;
-	float *gate; /* becomes activation(gate) up */
-	const float *up;
+	float *gate;     /* becomes activation(gate) up */
+	const float *up; /* NULL: 1 */
 	size_t width;
 	size_t count; /* for XFP_FAST: of all tokens */
 };
@@ -45,11 +46,11 @@ static void activate_token(void *context, unsigned thread, size_t token)
 {
 	const struct activation_task *task = context;
 	float *gate = task->gate + token * task->width;
-	const float *up = task->up + token * task->width;
+	const float *up = task->up ? task->up + token * task->width : NULL;
 
 	(void)thread;
 	for (size_t i = 0; i < task->width; i++)
-		gate[i] = (float)gated(task->description, gate[i], up[i]);
+		gate[i] = (float)gated(task->description, gate[i], up ? up[i] : 1);
 }
 
 /* One work item: a run of numbers, which may cross tokens. */
@@ -58,15 +59,15 @@ static void activate_fast(void *context, unsigned thread, size_t i)
 	const struct activation_task *task = context;
 	size_t first = i * ACTIVATED, count = task->count - first < ACTIVATED ? task->count - first : ACTIVATED;
 	float *gate = task->gate + first;
-	const float *up = task->up + first;
+	const float *up = task->up ? task->up + first : NULL;
 
 	(void)thread;
-	if (task->description->activation == XFP_SILU) {
+	if (up && task->description->activation == XFP_SILU) {
 		xfp_lane_set()->silu(gate, up, count);
 		return;
 	}
 	for (size_t j = 0; j < count; j++)
-		gate[j] = (float)gated(task->description, gate[j], up[j]);
+		gate[j] = (float)gated(task->description, gate[j], up ? up[j] : 1);
 }
 
 enum xfp_status xfp_forward_activate(const struct xfp_forward *forward, float *a, const float *b, size_t width,

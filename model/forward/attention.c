@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Grouped-query attention: several query heads share a head of keys and values. A position sees itself and those before
- * it, or the last of them within a sliding window.
+ * it, or the last of them within a sliding window; in encoders it sees all positions.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,25 +26,26 @@ struct attention_task {
 	const struct xfp_kv_cache_layer *cache; /* NULL: no cache */
 };
 
-/* A projection by q_proj, k_proj or v_proj. */
+/* A projection by q_proj, k_proj or v_proj; in encoders by query, key or value. */
 struct projection {
 	char tensor[XFP_TENSOR_NAME], bias[XFP_TENSOR_NAME];
 	struct xfp_view part;
 };
 
 /* In a fused tensor, the projection starts at row `before`. */
-static struct xfp_linear_map describe(const struct xfp_forward *forward, uint32_t layer, char which, size_t before,
-				      size_t rows, struct projection *p)
+static struct xfp_linear_map describe(const struct xfp_forward *forward, uint32_t layer, const char *which,
+				      size_t before, size_t rows, struct projection *p)
 {
 	const struct xfp_description *d = forward->description;
-	char name[32];
+	const char *format = d->encoder ? "attention.self.%s.%s" : "self_attn.%.1s_proj.%s";
+	char name[40];
 
 	p->part = (struct xfp_view){
 		.base = before * d->hidden, .rows = rows, .cols = d->hidden, .row_stride = d->hidden, .col_stride = 1
 	};
-	snprintf(name, sizeof name, "self_attn.%c_proj.bias", which);
+	snprintf(name, sizeof name, format, which, "bias");
 	xfp_layer_tensor(p->bias, forward->names, layer, name);
-	snprintf(name, sizeof name, "self_attn.%c_proj.weight", which);
+	snprintf(name, sizeof name, format, which, "weight");
 	xfp_layer_tensor(p->tensor, forward->names, layer, d->fused ? "self_attn.qkv_proj.weight" : name);
 	return (struct xfp_linear_map){ .input = XFP_INPUT_ATTENTION,
 					.tensor = p->tensor,
@@ -66,9 +67,9 @@ static enum xfp_status project(const struct attention_task *task, uint32_t layer
 
 	if (d->latent.kv_rank)
 		return xfp_forward_latent(forward, layer, x, task->queries, task->keys, task->values, err);
-	maps[0] = describe(forward, layer, 'q', 0, d->output_gate ? 2 * rows : rows, &p[0]);
-	maps[1] = describe(forward, layer, 'k', rows, kv_rows, &p[1]);
-	maps[2] = describe(forward, layer, 'v', rows + kv_rows, kv_rows, &p[2]);
+	maps[0] = describe(forward, layer, "query", 0, d->output_gate ? 2 * rows : rows, &p[0]);
+	maps[1] = describe(forward, layer, "key", rows, kv_rows, &p[1]);
+	maps[2] = describe(forward, layer, "value", rows + kv_rows, kv_rows, &p[2]);
 	return xfp_forward_maps(forward, maps, outputs, 3, x, forward->tokens, err);
 }
 
@@ -143,6 +144,12 @@ static size_t first_seen(const struct attention_task *task, size_t position)
 	if (!task->window || position < task->window)
 		return 0;
 	return task->forward->description->chunked ? position - position % task->window : position - task->window + 1;
+}
+
+/* The last position that token `t` of a segment attends to. */
+static size_t last_seen(const struct attention_task *task, const struct xfp_segment *segment, size_t t)
+{
+	return segment->position + (task->forward->description->encoder ? segment->count - 1 : t);
 }
 
 static size_t positions_seen(const struct attention_task *task, const struct xfp_segment *segment)
@@ -222,7 +229,8 @@ static void attend(void *context, unsigned thread, size_t item)
 			transposed[i * seen + j] = key[i];
 	}
 	for (size_t t = 0; t < segment->count; t++, query += row, mixed += value_row) {
-		size_t last = segment->position + t - start, first = first_seen(task, segment->position + t) - start;
+		size_t last = last_seen(task, segment, t) - start,
+		       first = first_seen(task, segment->position + t) - start;
 
 		memset(score, 0, (last + 1) * sizeof *score);
 		for (size_t i = 0; i < size; i++) {
@@ -311,7 +319,8 @@ static void attend_fast(void *context, unsigned thread, size_t item)
 	float *score = xfp_team_own(task->forward->team, thread), sum[XFP_QUERIES];
 
 	for (size_t t = 0; t < segment->count; t++, query += row, mixed += value_row) {
-		size_t last = segment->position + t, first = first_seen(task, last), count = last + 1 - first;
+		size_t last = last_seen(task, segment, t), first = first_seen(task, segment->position + t);
+		size_t count = last + 1 - first;
 
 		for (size_t j = first, some; j <= last; j += some) {
 			some = find_run(task, false, segment, kv_head, j, last, &from, &stride);
@@ -428,8 +437,10 @@ enum xfp_status xfp_forward_attention(const struct xfp_forward *forward, uint32_
 		goto done;
 	for (size_t i = 0; d->output_gate && i < forward->tokens * rows; i++)
 		task.mixed[i] = (float)(task.mixed[i] * xfp_sigmoid(gates[i]));
-	xfp_layer_tensor(tensor, forward->names, layer, "self_attn.o_proj.weight");
-	xfp_layer_tensor(bias, forward->names, layer, "self_attn.o_proj.bias");
+	xfp_layer_tensor(tensor, forward->names, layer,
+			 d->encoder ? "attention.output.dense.weight" : "self_attn.o_proj.weight");
+	xfp_layer_tensor(bias, forward->names, layer,
+			 d->encoder ? "attention.output.dense.bias" : "self_attn.o_proj.bias");
 	status = xfp_forward_map(forward, &output, task.mixed, forward->tokens, y, err);
 done:
 	free(norms);

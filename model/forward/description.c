@@ -457,7 +457,10 @@ enum xfp_status xfp_description_read(const char *config, const char *where, stru
 		f.status = xfp_no_memory_for(err, where);
 		goto done;
 	}
-	read_all(&f, family, d);
+	if (family->encoder)
+		xfp_encoder_read(&f, family, activation_of(&f, family), d);
+	else
+		read_all(&f, family, d);
 done:
 	json_decref(f.outer);
 	if (f.status)

@@ -92,6 +92,7 @@ struct xfp_layer {
 
 struct xfp_description {
 	const char *family;
+	bool encoder; /* embeds texts, as BERT does, and predicts no tokens (encoder.c) */
 	uint32_t hidden, heads, kv_heads, intermediate, vocabulary, context, layers;
 	uint32_t head_dim, value_dim; /* elements of a query or a key, and of a value */
 	double epsilon;
@@ -127,6 +128,7 @@ struct xfp_description {
 	uint32_t ropes;
 	struct xfp_rope rope[XFP_ROPES];
 	struct xfp_delta delta; /* of the layers with linear attention */
+	uint32_t token_types;   /* rows of an encoder's embedding of token types */
 	struct xfp_layer *layer;
 };
 

@@ -188,6 +188,8 @@ char *xfp_description_text(const struct xfp_description *d)
 		add_delta(text.stream, &d->delta);
 		if (d->latent.kv_rank)
 			add_latent(text.stream, &d->latent, d->value_dim);
+		if (d->encoder)
+			add_number(text.stream, "token_types", d->token_types);
 		for (uint32_t i = 0; i < d->layers; i++)
 			fprintf(text.stream, "layer %" PRIu32 " %" PRIu32 " %d %d\n", d->layer[i].rope,
 				d->layer[i].window, d->layer[i].delta, d->layer[i].experts);

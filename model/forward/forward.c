@@ -130,23 +130,24 @@ enum xfp_status xfp_forward_begin(struct xfp_forward *forward, const struct xfp_
 				  struct xfp_error *err)
 {
 	const struct xfp_kv_cache *cache = forward->cache;
+	size_t context = cache ? cache->context : forward->description->context;
 
 	forward->tokens = 0;
 	forward->segment_count = count;
 	for (size_t i = 0; i < count; i++) {
 		struct xfp_segment segment = segments[i];
 
-		segment.position = cache->count[segment.sequence];
+		segment.position = cache ? cache->count[segment.sequence] : 0;
 		segment.first = forward->tokens;
 		if (segment.length < segment.position + segment.count)
 			segment.length = segment.position + segment.count;
 		forward->segments[i] = segment;
 		forward->tokens += segment.count;
-		if (segment.count > cache->context - segment.position)
+		if (segment.count > context - segment.position)
 			return xfp_fail(err, XFP_BAD_INPUT,
 					"sequence %zu has %zu tokens, and %zu more exceed the context of %zu",
-					segment.sequence, segment.position, segment.count, cache->context);
-		if (xfp_kv_cache_is_stale(cache, segment.sequence, segment.length))
+					segment.sequence, segment.position, segment.count, context);
+		if (cache && xfp_kv_cache_is_stale(cache, segment.sequence, segment.length))
 			return xfp_fail(
 				err, XFP_BAD_INPUT,
 				"sequence %zu exceeds the original context; reset it, and begin with all its tokens",
@@ -174,7 +175,7 @@ enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint3
 	char tensor[XFP_TENSOR_NAME];
 	enum xfp_status status;
 
-	xfp_body_tensor(tensor, forward->names, XFP_EMBEDDING);
+	xfp_embedding_tensor(tensor, forward->names);
 	status = xfp_weight_rows_open(forward->weights, tensor, &view, &rows, err);
 	for (size_t s = 0; !status && s < forward->segment_count; s++) {
 		const struct xfp_segment *segment = &forward->segments[s];
@@ -192,7 +193,7 @@ enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint3
 	for (size_t i = 0; !status && d->word_scale != 1 && i < forward->tokens * d->hidden; i++)
 		x[i] *= (float)d->word_scale;
 	xfp_weight_rows_close(rows);
-	return status;
+	return status || !d->encoder ? status : xfp_encoder_embed(forward, x, err);
 }
 
 /* y = x, normalized with a tensor's weights. */
@@ -245,9 +246,12 @@ enum xfp_status xfp_forward_layer(const struct xfp_forward *forward, uint32_t la
 {
 	const struct xfp_layer_norms *norms = forward->description->norms;
 	bool delta = forward->description->layer[layer].delta;
-	enum xfp_status status = add_half(forward, layer, norms->attention, norms->attention_output,
-					  delta ? xfp_forward_delta : xfp_forward_attention, x, err);
+	enum xfp_status status;
 
+	if (forward->description->encoder)
+		return xfp_encoder_layer(forward, layer, x, err);
+	status = add_half(forward, layer, norms->attention, norms->attention_output,
+			  delta ? xfp_forward_delta : xfp_forward_attention, x, err);
 	if (!status)
 		status = add_half(forward, layer, norms->mlp, norms->mlp_output, xfp_forward_mlp, x, err);
 	return status;
@@ -257,6 +261,8 @@ enum xfp_status xfp_forward_norm(const struct xfp_forward *forward, float *x, st
 {
 	char tensor[XFP_TENSOR_NAME];
 
+	if (forward->description->encoder)
+		return XFP_OK;
 	xfp_body_tensor(tensor, forward->names, "norm.weight");
 	return norm(forward, tensor, x, x, err);
 }
@@ -290,7 +296,7 @@ enum xfp_status xfp_forward_logits(const struct xfp_forward *forward, const floa
 				       .rows = count,
 				       .cols = d->hidden };
 
-	xfp_body_tensor(embedding, forward->names, XFP_EMBEDDING);
+	xfp_embedding_tensor(embedding, forward->names);
 	status = xfp_forward_map(forward, &head, x, forward->tokens, logits, err);
 	for (size_t i = 0; !status && d->logit_divisor != 1 && i < forward->tokens * count; i++)
 		logits[i] = (float)(logits[i] / d->logit_divisor);

@@ -39,6 +39,8 @@
 struct xfp_tensor_names {
 	const char *body, *head;
 	bool stacked; /* each layer has all its experts in one tensor */
+	bool encoder; /* names of BERT: "encoder.layer.0", not "layers.0" */
+	bool gamma;   /* norms of encoders have gamma and beta, not weight and bias */
 };
 
 /* A segment: `count` consecutive tokens of one sequence, from `position` on; in the activations they begin at token
@@ -117,8 +119,9 @@ enum xfp_status xfp_forward_check(const struct xfp_description *description, con
 enum xfp_status xfp_forward_open_cached(const struct xfp_description *description, const struct xfp_weights *weights,
 					struct xfp_team *team, struct xfp_kv_cache *cache, struct xfp_forward **out,
 					struct xfp_error *err);
-/* Set the next tokens: `sequence`, `count` and `length` of each segment, at most one of each sequence. XFP_BAD_INPUT if
- * a sequence would exceed the cache's context, or its keys are stale (xfp_kv_cache_is_stale). */
+/* Set the next tokens: `sequence`, `count` and `length` of each segment, at most one of each sequence. Without a KV
+ * cache, segments are complete sequences. XFP_BAD_INPUT if a sequence would exceed the cache's or the model's context,
+ * or its keys are stale (xfp_kv_cache_is_stale). */
 enum xfp_status xfp_forward_begin(struct xfp_forward *forward, const struct xfp_segment *segments, size_t count,
 				  struct xfp_error *err);
 /* Commit the segments to the cache after they went through all layers. If a layer failed instead, reset the sequences
@@ -129,7 +132,7 @@ void xfp_forward_commit(struct xfp_forward *forward);
 enum xfp_status xfp_forward_embed(const struct xfp_forward *forward, const uint32_t *ids, float *x,
 				  struct xfp_error *err);
 enum xfp_status xfp_forward_layer(const struct xfp_forward *forward, uint32_t layer, float *x, struct xfp_error *err);
-/* The final norm. */
+/* The final norm. Encoders have none. */
 enum xfp_status xfp_forward_norm(const struct xfp_forward *forward, float *x, struct xfp_error *err);
 /* Rows [first, first + count) of the output head: logits[token][count]. */
 enum xfp_status xfp_forward_logits(const struct xfp_forward *forward, const float *x, uint32_t first, uint32_t count,

@@ -26,10 +26,16 @@ void xfp_body_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *
 	snprintf(text, XFP_TENSOR_NAME, "%s%s", names->body, name);
 }
 
+void xfp_embedding_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names)
+{
+	xfp_body_tensor(text, names, names->encoder ? "embeddings.word_embeddings.weight" : "embed_tokens.weight");
+}
+
 void xfp_layer_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, uint32_t layer,
 		      const char *name)
 {
-	snprintf(text, XFP_TENSOR_NAME, "%slayers.%u.%s", names->body, (unsigned)layer, name);
+	snprintf(text, XFP_TENSOR_NAME, "%s%s.%u.%s", names->body, names->encoder ? "encoder.layer" : "layers",
+		 (unsigned)layer, name);
 }
 
 void xfp_mlp_tensor(char text[XFP_TENSOR_NAME], const struct xfp_description *description,

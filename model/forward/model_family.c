@@ -351,6 +351,7 @@ static const struct xfp_model_family families[] = {
 	  .joint_norm = true,
 	  .bias = XFP_BIAS_BY_CONFIG,
 	  .theta = 1e4 },
+	{ .type = "bert", .encoder = true, .sizes = { .epsilon = 1e-12 }, .activation = XFP_GELU },
 };
 
 /* Other types of the same models: those that multimodal models give their text models, and Kimi's. */

@@ -44,6 +44,7 @@ struct xfp_expert_keys {
 
 struct xfp_model_family {
 	const char *type; /* model_type */
+	bool encoder;     /* BERT's keys (encoder_read.c); only `sizes` and `activation` count */
 	struct xfp_default_sizes sizes;
 	const struct xfp_layer_norms *norms; /* NULL: two, as in llama */
 	bool query_key_norm, joint_norm;
@@ -102,6 +103,11 @@ struct xfp_model_family {
 
 /* NULL if no family has that model_type. */
 const struct xfp_model_family *xfp_model_family_find(const char *type);
+
+struct xfp_fields;
+/* Set everything but `layers` of an encoder's description. */
+void xfp_encoder_read(struct xfp_fields *f, const struct xfp_model_family *family, enum xfp_activation activation,
+		      struct xfp_description *d);
 
 /* Write "llama, mistral, ... and qwen3_moe" into `text`. */
 #define XFP_MODEL_FAMILY_LIST 512

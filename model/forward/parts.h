@@ -13,13 +13,14 @@
 #define XFP_TENSOR_NAME 160
 #define XFP_BLOCK_BYTES 0x400000 /* rows of a matrix that are read at a time, as floats */
 #define XFP_STACK_PRODUCTS 256   /* of stacked experts, up to which those of all tokens are multiplied together */
-#define XFP_EMBEDDING "embed_tokens.weight" /* the word embedding, after the prefix */
 
 /* Allocate tokens * width floats; NULL if out of memory, or on overflow. */
 float *xfp_floats(size_t tokens, size_t width);
 
 /* Write "model.NAME", with the prefix of the model's tensors. */
 void xfp_body_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, const char *name);
+/* Write the name of the word embedding. */
+void xfp_embedding_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names);
 /* Write "model.layers.LAYER.NAME", with the prefix of the model's tensors. */
 void xfp_layer_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, uint32_t layer,
 		      const char *name);
@@ -69,7 +70,7 @@ enum xfp_status xfp_forward_norm_weights(const struct xfp_forward *forward, cons
 /* y = weight x / sqrt(mean of x^2 + epsilon), for `count` vectors of `size`; y may be x. NULL: the weights are 1. */
 void xfp_rms_norm(const float *x, size_t count, size_t size, const float *weight, double epsilon, float *y);
 
-/* a becomes activation(a) b, for `count` vectors. */
+/* a becomes activation(a) b, for `count` vectors. b is NULL if the MLP has no gate. */
 enum xfp_status xfp_forward_activate(const struct xfp_forward *forward, float *a, const float *b, size_t width,
 				     size_t count, struct xfp_error *err);
 
@@ -84,5 +85,14 @@ enum xfp_status xfp_forward_delta(const struct xfp_forward *forward, uint32_t la
 				  struct xfp_error *err);
 enum xfp_status xfp_forward_mlp(const struct xfp_forward *forward, uint32_t layer, const float *x, float *y,
 				struct xfp_error *err);
+
+/* ---- encoders (encoder.c) -------------------------------------------------------------------------- */
+
+/* Write the name of the weights, or the bias, of a LayerNorm. */
+void xfp_layer_norm_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, const char *norm,
+			   bool bias);
+/* x[token][hidden] are embeddings of words, and become the input of the first layer. */
+enum xfp_status xfp_encoder_embed(const struct xfp_forward *forward, float *x, struct xfp_error *err);
+enum xfp_status xfp_encoder_layer(const struct xfp_forward *forward, uint32_t layer, float *x, struct xfp_error *err);
 
 #endif

@@ -7,10 +7,16 @@
 #include "model/forward/parts.h"
 
 /* With experts one by one, and stacked. */
-#define NAMES(body, head)        \
-	{ body, head, false },   \
-	{                        \
-		body, head, true \
+#define NAMES(body, head)                      \
+	{ body, head, false, false, false },   \
+	{                                      \
+		body, head, true, false, false \
+	}
+/* With new and old names of norms. */
+#define ENCODER_NAMES(body)                 \
+	{ body, "", false, true, false },   \
+	{                                   \
+		body, "", false, true, true \
 	}
 
 static const struct xfp_tensor_names all_names[] = {
@@ -19,7 +25,10 @@ static const struct xfp_tensor_names all_names[] = {
 	NAMES("language_model.model.", "language_model.lm_head.weight"),
 	NAMES("", "lm_head.weight"),
 	NAMES("language_model.", "lm_head.weight"),
+	ENCODER_NAMES(""),
+	ENCODER_NAMES("bert."),
 };
+#define FIRST_ENCODER (sizeof all_names / sizeof *all_names - 4)
 
 static bool has_layer_tensor(const struct xfp_weights *weights, const struct xfp_tensor_names *names, uint32_t layer,
 			     const char *name)
@@ -44,6 +53,16 @@ static bool has_stacks(const struct xfp_description *d, const struct xfp_weights
 	return false;
 }
 
+static bool has_old_norms(const struct xfp_weights *weights, const struct xfp_tensor_names *names)
+{
+	uint64_t shape[XFP_MAX_RANK];
+	char tensor[XFP_TENSOR_NAME];
+	uint32_t rank;
+
+	xfp_body_tensor(tensor, names, "embeddings.LayerNorm.gamma");
+	return names->encoder && xfp_weights_shape(weights, tensor, &rank, shape);
+}
+
 const struct xfp_tensor_names *xfp_find_names(const struct xfp_description *description,
 					      const struct xfp_weights *weights)
 {
@@ -52,13 +71,17 @@ const struct xfp_tensor_names *xfp_find_names(const struct xfp_description *desc
 		char tensor[XFP_TENSOR_NAME];
 		uint32_t rank;
 
-		xfp_body_tensor(tensor, &all_names[i], XFP_EMBEDDING);
+		if (all_names[i].encoder != description->encoder)
+			continue;
+		xfp_embedding_tensor(tensor, &all_names[i]);
 		if (xfp_weights_shape(weights, tensor, &rank, shape) &&
-		    has_stacks(description, weights, &all_names[i]) == all_names[i].stacked)
+		    has_stacks(description, weights, &all_names[i]) == all_names[i].stacked &&
+		    has_old_norms(weights, &all_names[i]) == all_names[i].gamma)
 			return &all_names[i];
 	}
 	/* The check will report them as missing. */
-	return &all_names[description->experts && !description->expert_names->gate];
+	return &all_names[description->encoder ? FIRST_ENCODER
+					       : description->experts && !description->expert_names->gate];
 }
 
 /* ---- required tensors ------------------------------------------------------------------------------ */
@@ -301,6 +324,58 @@ static void walk_experts(struct tensor_walk *walk)
 	}
 }
 
+/* A matrix or an embedding, NAME.weight, of an encoder's layer, with its bias. */
+static void expect_dense(struct tensor_walk *walk, const char *name, uint64_t rows, uint64_t cols)
+{
+	char part[64];
+
+	snprintf(part, sizeof part, "%s.weight", name);
+	expect_matrix(walk, part, rows, cols);
+	snprintf(part, sizeof part, "%s.bias", name);
+	expect_vector(walk, part, true, rows);
+}
+
+/* `norm` is the tensors' name without "weight" and "bias". */
+static void expect_layer_norm(struct tensor_walk *walk, const char *norm)
+{
+	char tensor[XFP_TENSOR_NAME];
+
+	for (int bias = 0; bias < 2; bias++) {
+		xfp_layer_norm_tensor(tensor, walk->names, norm, bias);
+		expect(walk, tensor, walk->description->hidden, 0);
+	}
+}
+
+static void walk_encoder(struct tensor_walk *walk)
+{
+	static const char *const embedded[] = { "word", "position", "token_type" };
+	const struct xfp_description *d = walk->description;
+	const uint32_t rows[] = { d->vocabulary, d->context, d->token_types };
+	char tensor[XFP_TENSOR_NAME], name[64];
+
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(name, sizeof name, "embeddings.%s_embeddings.weight", embedded[i]);
+		xfp_body_tensor(tensor, walk->names, name);
+		expect(walk, tensor, rows[i], d->hidden);
+	}
+	xfp_body_tensor(tensor, walk->names, "embeddings.LayerNorm");
+	expect_layer_norm(walk, tensor);
+	for (; !walk->ended && walk->layer < d->layers; walk->layer++) {
+		expect_dense(walk, "attention.self.query", d->hidden, d->hidden);
+		expect_dense(walk, "attention.self.key", d->hidden, d->hidden);
+		expect_dense(walk, "attention.self.value", d->hidden, d->hidden);
+		expect_dense(walk, "attention.output.dense", d->hidden, d->hidden);
+		xfp_layer_tensor(tensor, walk->names, walk->layer, "attention.output.LayerNorm");
+		expect_layer_norm(walk, tensor);
+		expect_dense(walk, "intermediate.dense", d->intermediate, d->hidden);
+		expect_dense(walk, "output.dense", d->hidden, d->intermediate);
+		xfp_layer_tensor(tensor, walk->names, walk->layer, "output.LayerNorm");
+		expect_layer_norm(walk, tensor);
+		expect_vector(walk, "crossattention.self.query.weight", false, 0);
+	}
+	expect_vector(walk, "output.dense.bias", false, 0); /* one layer too many */
+}
+
 void xfp_each_tensor(const struct xfp_description *description, const struct xfp_tensor_names *names,
 		     bool (*each)(void *context, const char *tensor, uint32_t rank, const uint64_t *shape),
 		     void *context)
@@ -308,7 +383,11 @@ void xfp_each_tensor(const struct xfp_description *description, const struct xfp
 	struct tensor_walk walk = { description, names, each, context, 0, false };
 	char tensor[XFP_TENSOR_NAME];
 
-	xfp_body_tensor(tensor, names, XFP_EMBEDDING);
+	if (description->encoder) {
+		walk_encoder(&walk);
+		return;
+	}
+	xfp_embedding_tensor(tensor, names);
 	expect(&walk, tensor, description->vocabulary, description->hidden);
 	for (; !walk.ended && walk.layer < description->layers; walk.layer++) {
 		walk_norms(&walk);

@@ -342,7 +342,8 @@ static enum xfp_status open_model(struct xfp_generation *g, struct xfp_error *er
 	char *message;
 	enum xfp_status status = xfp_model_open(g->request.model, &g->model, err);
 
-	if (status || (status = xfp_model_tokenizer(&g->model, &g->tokenizer, err)))
+	if (status || (status = xfp_model_check_decoder(&g->model, err)) ||
+	    (status = xfp_model_tokenizer(&g->model, &g->tokenizer, err)))
 		return status;
 	if (!g->tokenizer)
 		return xfp_fail(err, XFP_BAD_INPUT,

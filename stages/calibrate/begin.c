@@ -311,6 +311,8 @@ static enum xfp_status open_model(struct beginning *b, const char *name, struct 
 
 	if (!status && xfp_weights_is_bundle(b->model.weights))
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is a bundle; calibration needs the checkpoint", name);
+	if (!status)
+		status = xfp_model_check_decoder(&b->model, err);
 	return status ? status : xfp_forward_check(b->model.description, b->model.weights, err);
 }
 

@@ -44,7 +44,7 @@ static double mean_loss(const struct xfp_forward *forward, uint32_t vocabulary, 
 /* NAN, with a message in `err`, if the model is refused. */
 static double loss_of(void **state, struct xfp_team *team, const char *config, struct xfp_error *err)
 {
-	static const struct xfp_tensor_names nested = { "model.language_model.", "lm_head.weight", false };
+	static const struct xfp_tensor_names nested = { .body = "model.language_model.", .head = "lm_head.weight" };
 	struct tiny_file *file = new_file();
 	struct xfp_description *d = NULL;
 	struct xfp_weights *weights = NULL;

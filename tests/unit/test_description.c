@@ -166,7 +166,7 @@ static bool first_alone(void *context, const char *tensor, uint32_t rank, const 
 /* Numbers of a config may be large although the file is small: a loop over all of them would take days. */
 static void all_ends_with_the_first_that_is_missing(void **state)
 {
-	static const struct xfp_tensor_names names = { "model.", "lm_head.weight", false };
+	static const struct xfp_tensor_names names = { .body = "model.", .head = "lm_head.weight" };
 	char config[CONFIG], larger[CONFIG];
 	struct xfp_description *d;
 	size_t told = 0;

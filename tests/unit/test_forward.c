@@ -256,10 +256,10 @@ static void expect_same(void **state, const char *config, struct tiny_file *file
 static void text_parts_are_computed(void **state)
 {
 	static const struct xfp_tensor_names names[] = {
-		{ "model.language_model.", "lm_head.weight", false },
-		{ "language_model.model.", "language_model.lm_head.weight", false },
-		{ "", "lm_head.weight", false },
-		{ "language_model.", "lm_head.weight", false },
+		{ .body = "model.language_model.", .head = "lm_head.weight" },
+		{ .body = "language_model.model.", .head = "language_model.lm_head.weight" },
+		{ .body = "", .head = "lm_head.weight" },
+		{ .body = "language_model.", .head = "lm_head.weight" },
 	};
 	const char *config = forward_cases[0].config;
 	struct tiny_run alone, tied;
@@ -341,7 +341,7 @@ static void old_configs_are_understood(void **state)
 /* Experts in one tensor, and one by one. */
 static void stacks_hold_the_same_experts(void **state)
 {
-	static const struct xfp_tensor_names names = { "model.", "lm_head.weight", true };
+	static const struct xfp_tensor_names names = { .body = "model.", .head = "lm_head.weight", .stacked = true };
 	unsigned found = 0;
 
 	for (size_t i = 0; i < sizeof forward_cases / sizeof *forward_cases; i++) {

@@ -93,8 +93,10 @@ static inline bool add(void *context, const char *tensor, uint32_t rank, const u
 static inline void write_tiny(void **state, const char *config, const struct xfp_description *d, struct tiny_file *file)
 {
 	bool only_stacks = d->experts && !d->expert_names->gate;
-	const struct xfp_tensor_names names = { "model.", "lm_head.weight",
-						only_stacks || (file->names && file->names->stacked) };
+	const struct xfp_tensor_names names = { .body = d->encoder ? "" : "model.",
+						.encoder = d->encoder,
+						.head = "lm_head.weight",
+						.stacked = only_stacks || (file->names && file->names->stacked) };
 	unsigned char *all;
 	size_t bytes;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/forward/streams.h"
+#include "model/evaluate/streams.h"
 
 #include <errno.h>
 #include <fcntl.h>
