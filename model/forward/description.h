@@ -35,10 +35,11 @@ struct xfp_expert_names {
 	const char *router_bias; /* added to the logits */
 	const char *correction;  /* added to the scores by which experts are selected, not to their factors, */
 	bool correction_row;     /* [1][experts] */
-	const char *gate_up_stack, *down_stack; /* all experts in one tensor, [expert][rows][cols], */
-	bool transposed;                        /* or [expert][cols][rows]; */
-	bool interleaved;                       /* rows of gate and up take turns */
-	const char *gate_up_bias, *down_bias;   /* of the stacks: [expert][rows] */
+	const char *gate_up_stack, *down_stack;      /* all experts in one tensor, [expert][rows][cols], */
+	bool transposed;                             /* or [expert][cols][rows]; */
+	bool interleaved;                            /* rows of gate and up take turns */
+	const char *stack_router, *stack_correction; /* next to stacks, if named differently there */
+	const char *gate_up_bias, *down_bias;        /* of the stacks: [expert][rows] */
 	/* The shared expert, which every token passes through, and the router that weighs it, or NULL. */
 	const char *shared_router, *shared_gate, *shared_up, *shared_down;
 };

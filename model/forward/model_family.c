@@ -40,6 +40,10 @@ static const struct xfp_expert_names deepseek_v2_experts = {
 static const struct xfp_expert_names minimax_experts = {
 	.correction = "block_sparse_moe.e_score_correction_bias",
 	SPARSE_MOE_EXPERTS,
+	.gate_up_stack = "mlp.experts.gate_up_proj",
+	.down_stack = "mlp.experts.down_proj",
+	.stack_router = "mlp.gate.weight",
+	.stack_correction = "mlp.e_score_correction_bias",
 };
 static const struct xfp_expert_names gpt_oss_experts = {
 	.router = "mlp.router.weight",

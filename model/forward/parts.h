@@ -31,6 +31,17 @@ void xfp_mlp_tensor(char text[XFP_TENSOR_NAME], const struct xfp_description *de
 void xfp_expert_tensor(char text[XFP_TENSOR_NAME], const struct xfp_tensor_names *names, uint32_t layer,
 		       const char *name, uint32_t expert);
 
+/* Names of the router's tensors in a layer. */
+static inline const char *xfp_router_name(const struct xfp_expert_names *names, bool stacked)
+{
+	return stacked && names->stack_router ? names->stack_router : names->router;
+}
+
+static inline const char *xfp_correction_name(const struct xfp_expert_names *names, bool stacked)
+{
+	return stacked && names->stack_correction ? names->stack_correction : names->correction;
+}
+
 /* The vectors that a matrix of an expert multiplies, for observers. */
 struct xfp_expert_vectors {
 	uint32_t expert;

@@ -114,6 +114,7 @@ enum xfp_status xfp_forward_route(const struct xfp_forward *forward, uint32_t la
 				  struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
+	const char *correction_name = xfp_correction_name(d->expert_names, forward->names->stacked);
 	char tensor[XFP_TENSOR_NAME], bias[XFP_TENSOR_NAME], correction[XFP_TENSOR_NAME];
 	struct xfp_linear_map router = { .input = XFP_INPUT_MLP,
 					 .tensor = tensor,
@@ -125,11 +126,11 @@ enum xfp_status xfp_forward_route(const struct xfp_forward *forward, uint32_t la
 	float *numbers = xfp_floats(1, d->experts);
 	enum xfp_status status = selection.score && selection.taken && numbers ? XFP_OK : xfp_no_memory(err);
 
-	xfp_layer_tensor(tensor, forward->names, layer, d->expert_names->router);
+	xfp_layer_tensor(tensor, forward->names, layer, xfp_router_name(d->expert_names, forward->names->stacked));
 	if (d->expert_names->router_bias)
 		xfp_layer_tensor(bias, forward->names, layer, d->expert_names->router_bias);
-	if (!status && d->expert_names->correction) {
-		xfp_layer_tensor(correction, forward->names, layer, d->expert_names->correction);
+	if (!status && correction_name) {
+		xfp_layer_tensor(correction, forward->names, layer, correction_name);
 		status = xfp_forward_vector(forward, correction, d->experts, selection.correction = numbers, err);
 	}
 	if (!status)

@@ -294,18 +294,20 @@ static void walk_experts(struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
 	const struct xfp_expert_names *names = d->expert_names;
+	const char *router = xfp_router_name(names, walk->names->stacked);
+	const char *correction = xfp_correction_name(names, walk->names->stacked);
 	char tensor[XFP_TENSOR_NAME];
 
-	expect_matrix(walk, names->router, d->experts, d->hidden);
+	expect_matrix(walk, router, d->experts, d->hidden);
 	if (names->router_bias)
 		expect_vector(walk, names->router_bias, true, d->experts);
 	else
-		expect_no_bias(walk, names->router);
-	if (names->correction && names->correction_row)
-		expect_matrix(walk, names->correction, 1, d->experts);
+		expect_no_bias(walk, router);
+	if (correction && names->correction_row)
+		expect_matrix(walk, correction, 1, d->experts);
 	else
-		expect_vector(walk, names->correction ? names->correction : "mlp.gate.e_score_correction_bias",
-			      names->correction, d->experts);
+		expect_vector(walk, correction ? correction : "mlp.gate.e_score_correction_bias", correction,
+			      d->experts);
 	if (names->shared_gate)
 		walk_shared(walk);
 	if (walk->names->stacked) {

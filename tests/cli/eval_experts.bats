@@ -98,3 +98,42 @@ gpt_oss() {
 		refused "${key%%\"*} " m
 	done
 }
+
+@test "MiniMax: experts in stacks, which have other names, and one by one" {
+	make_family minimax_m2-fused
+	"$PYTHON" - <<-'EOT'
+	import json, struct
+	with open("m/model.safetensors", "rb") as file:
+	    size = struct.unpack("<Q", file.read(8))[0]
+	    header = json.loads(file.read(size))
+	    data = file.read()
+	out, parts, at = {}, [], 0
+	def put(name, tensor, shape, part):
+	    global at
+	    out[name] = {"dtype": tensor["dtype"], "shape": shape, "data_offsets": [at, at + len(part)]}
+	    parts.append(part)
+	    at += len(part)
+	for name, tensor in header.items():
+	    if name == "__metadata__":
+	        continue
+	    part, moe = data[slice(*tensor["data_offsets"])], name.replace(".mlp.", ".block_sparse_moe.")
+	    if ".experts." not in name:
+	        put(moe, tensor, tensor["shape"], part)
+	        continue
+	    experts, rows, cols = tensor["shape"]
+	    each = ["w1", "w3"] if "gate_up" in name else ["w2"]
+	    shape, size = [rows // len(each), cols], len(part) // experts // len(each)
+	    for i in range(experts * len(each)):
+	        put(f"{moe.rsplit('.', 1)[0]}.{i // len(each)}.{each[i % len(each)]}.weight", tensor, shape,
+	            part[i * size:(i + 1) * size])
+	text = json.dumps(out).encode()
+	import os, shutil
+	os.mkdir("single")
+	shutil.copy("m/config.json", "single")
+	with open("single/model.safetensors", "wb") as file:
+	    file.write(struct.pack("<Q", len(text)) + text + b"".join(parts))
+	EOT
+	[ "$(worth m)" = "$(worth single)" ]
+	sed -i 's/"num_experts_per_tok": 2/"num_experts_per_tok": 4/' m/config.json
+	[ "$(worth m)" != "$(worth single)" ]
+}
