@@ -89,6 +89,8 @@ model_libmodel_a_SOURCES = \
 	model/npy.h \
 	model/sample.c \
 	model/sample.h \
+	model/skipped.c \
+	model/skipped.h \
 	model/special_tokens.c \
 	model/special_tokens.h \
 	model/text.c \

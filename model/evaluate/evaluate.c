@@ -13,6 +13,7 @@
 #include "model/evaluate/state.h"
 #include "model/evaluate/text.h"
 #include "model/npy.h"
+#include "model/skipped.h"
 #include "model/tokenizer/defects.h"
 #include "runtime/team.h"
 
@@ -22,9 +23,14 @@ static enum xfp_status open_model(const struct xfp_evaluation *e, const char *na
 				  struct xfp_error *err)
 {
 	enum xfp_status status = xfp_model_open(name, &model->model, err);
+	char *skipped = NULL;
 
-	if (status || (status = xfp_model_check_decoder(&model->model, err)))
+	if (status || (status = xfp_model_check_decoder(&model->model, err)) ||
+	    (model == &e->evaluated && (status = xfp_skipped_note(&model->model, &skipped, err))))
 		return status;
+	if (skipped)
+		xfp_evaluation_warn(e, "%s", skipped);
+	free(skipped);
 	/* Reading weights layer by layer does not check the CRC-32 of an archive's members. */
 	if (xfp_weights_has_crcs(model->model.weights))
 		xfp_evaluation_warn(e, "%s: the CRC-32 of its members is not checked here; xfp convert checks it",

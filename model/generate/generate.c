@@ -17,6 +17,7 @@
 #include "model/forward/step.h"
 #include "model/generate/memory_bandwidth.h"
 #include "model/generate/text.h"
+#include "model/skipped.h"
 #include "runtime/team.h"
 
 #define BLOCK 512                    /* prompt tokens in one step */
@@ -337,6 +338,14 @@ static bool can_compare_rate(const struct xfp_generation *g)
 	       (!g->request.memory || g->request.memory - g->memory >= XFP_BANDWIDTH_BYTES);
 }
 
+/* Pass a message, which is freed, to the caller; NULL: there is none. */
+static void warn(const struct xfp_generation *g, char *message)
+{
+	if (message)
+		g->callbacks.warning(g->callbacks.context, message);
+	free(message);
+}
+
 static enum xfp_status open_model(struct xfp_generation *g, struct xfp_error *err)
 {
 	char *message;
@@ -350,13 +359,15 @@ static enum xfp_status open_model(struct xfp_generation *g, struct xfp_error *er
 				"%s: has no tokenizer.json, which a prompt needs; convert the model from a folder "
 				"that has it",
 				xfp_weights_path(g->model.weights));
+	if ((status = xfp_skipped_note(&g->model, &message, err)))
+		return status;
+	warn(g, message);
 	if (!xfp_weights_has_crcs(g->model.weights))
 		return XFP_OK;
 	if (!(message = xfp_formatted("%s: the CRC-32 of its members is not checked here; xfp convert checks it",
 				      xfp_printable(g->request.model).text)))
 		return xfp_no_memory(err);
-	g->callbacks.warning(g->callbacks.context, message);
-	free(message);
+	warn(g, message);
 	return XFP_OK;
 }
 

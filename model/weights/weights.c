@@ -133,6 +133,11 @@ static enum xfp_status check_tensor(const struct xfp_weights *weights, const cha
 	return weights->kind->check(weights->source, tensor, weights->watch, weights->watch_context, err);
 }
 
+const char *xfp_weights_name(const struct xfp_weights *weights, uint32_t number)
+{
+	return weights->kind->name(weights->source, number);
+}
+
 bool xfp_weights_shape(const struct xfp_weights *weights, const char *tensor, uint32_t *rank,
 		       uint64_t shape[XFP_MAX_RANK])
 {

@@ -44,6 +44,8 @@ void xfp_weights_release_pages(struct xfp_weights *weights);
 /* Check all digests of a bundle at once, with all threads of the team; otherwise each is checked before the bytes are
  * first read or multiplied. XFP_BAD_INPUT names what is damaged. A checkpoint has no digests, and is not read. */
 enum xfp_status xfp_weights_check(const struct xfp_weights *weights, struct xfp_team *team, struct xfp_error *err);
+/* The name of a tensor; NULL if `number` is not below their count. */
+const char *xfp_weights_name(const struct xfp_weights *weights, uint32_t number);
 /* Whether the model has that tensor, and its shape. */
 bool xfp_weights_shape(const struct xfp_weights *weights, const char *tensor, uint32_t *rank,
 		       uint64_t shape[XFP_MAX_RANK]);
@@ -108,6 +110,7 @@ uint64_t xfp_weights_bytes(const struct xfp_weights *weights);
 /* A kind of source, with the functions above. `source` is what it opened, `matrix` one of its matrices. */
 struct xfp_weights_source {
 	void (*close)(void *source);
+	const char *(*name)(const void *source, uint32_t number);
 	bool (*shape)(const void *source, const char *tensor, uint32_t *rank, uint64_t shape[XFP_MAX_RANK]);
 	enum xfp_status (*open_rows)(const void *source, const char *tensor, const struct xfp_view *view, void **matrix,
 				     struct xfp_error *err);

@@ -36,6 +36,14 @@ static void close_bundle(void *source)
 	free(s);
 }
 
+static const char *name_of(const void *source, uint32_t number)
+{
+	const struct xfp_bundle_source *s = source;
+	struct xfp_tensor_info info;
+
+	return xfp_bundle_tensor(s->bundle, number, &info) ? info.name : NULL;
+}
+
 static bool shape_of(const void *source, const char *tensor, uint32_t *rank, uint64_t shape[XFP_MAX_RANK])
 {
 	struct xfp_tensor_info info;
@@ -223,6 +231,7 @@ static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, stru
 
 const struct xfp_weights_source xfp_weights_of_bundle = {
 	.close = close_bundle,
+	.name = name_of,
 	.shape = shape_of,
 	.open_rows = open_rows,
 	.read_rows = read_rows,

@@ -27,6 +27,13 @@ static void close_checkpoint(void *source)
 	xfp_checkpoint_close(source);
 }
 
+static const char *name_of(const void *source, uint32_t number)
+{
+	const struct xfp_checkpoint *checkpoint = source;
+
+	return number < checkpoint->tensor_count ? checkpoint->tensors[number].name : NULL;
+}
+
 static bool shape_of(const void *source, const char *tensor, uint32_t *rank, uint64_t shape[XFP_MAX_RANK])
 {
 	const struct xfp_checkpoint *checkpoint = source;
@@ -185,6 +192,7 @@ static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, stru
 
 const struct xfp_weights_source xfp_weights_of_checkpoint = {
 	.close = close_checkpoint,
+	.name = name_of,
 	.shape = shape_of,
 	.open_rows = open_rows,
 	.read_rows = read_rows,

@@ -20,6 +20,7 @@
 #include "model/forward/tensors.h"
 #include "model/model.h"
 #include "model/npy.h"
+#include "model/skipped.h"
 #include "model/special_tokens.h"
 #include "model/text.h"
 #include "schemas/calibration.h"
@@ -308,12 +309,17 @@ static enum xfp_status check_windows(const struct beginning *b, struct xfp_error
 static enum xfp_status open_model(struct beginning *b, const char *name, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_model_open(name, &b->model, err);
+	char *skipped = NULL;
 
 	if (!status && xfp_weights_is_bundle(b->model.weights))
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is a bundle; calibration needs the checkpoint", name);
-	if (!status)
-		status = xfp_model_check_decoder(&b->model, err);
-	return status ? status : xfp_forward_check(b->model.description, b->model.weights, err);
+	if (status || (status = xfp_model_check_decoder(&b->model, err)) ||
+	    (status = xfp_skipped_note(&b->model, &skipped, err)))
+		return status;
+	if (skipped)
+		note(b, "%s", skipped);
+	free(skipped);
+	return xfp_forward_check(b->model.description, b->model.weights, err);
 }
 
 static enum xfp_status describe_model(struct beginning *b, struct xfp_error *err)
@@ -399,9 +405,8 @@ enum xfp_status xfp_calibrate_begin(const struct xfp_calibrate_options *options,
 
 	if (options->self + options->self_length + !!options->text + !!options->tokens > 1)
 		return xfp_fail(err, XFP_USAGE, "--text, --tokens and --self contradict one another; give one of them");
-	status = open_model(&b, model, err);
-
 	xfp_text_begin(&b.notes);
+	status = open_model(&b, model, err);
 	if (!status && !(status = describe_model(&b, err)) && !(status = get_tokens(&b, err)) &&
 	    !(status = check_windows(&b, err)))
 		status = write_calibration(&b, work, err);

@@ -137,3 +137,32 @@ gpt_oss() {
 	sed -i 's/"num_experts_per_tok": 2/"num_experts_per_tok": 4/' m/config.json
 	[ "$(worth m)" != "$(worth single)" ]
 }
+
+skipped() { # NOTE MODEL
+	xfp eval --tokens t.npy "$2" 2>said >/dev/null
+	[ "$(grep -c 'computed without' said)" -eq 1 ] && grep -qx "xfp eval: $2: computed without $1" said || { cat said; return 1; }
+}
+
+@test "multi-token prediction and vision towers are skipped with one note" {
+	make_family deepseek_v3
+	skipped '32 tensors of multi-token prediction' m
+	xfp convert m -o b.xfp -q --bits 4 --on-miss best
+	skipped '32 tensors of multi-token prediction' b.xfp
+	xfp eval --tokens t.npy --source m b.xfp 2>said >/dev/null
+	[ "$(grep -c 'computed without' said)" -eq 1 ]
+	xfp convert m -o c.xfp --mode v2c --bits 2 --on-miss best --calibrate-ids t.npy >said 2>&1 || { cat said; return 1; }
+	[ "$(grep -c 'm: computed without 32 tensors of multi-token prediction' said)" -eq 1 ]
+	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
+	xfp generate -n 1 --prompt a m 2>said >/dev/null || true # its vocabulary is too small
+	[ "$(grep -c 'm: computed without 32 tensors of multi-token prediction' said)" -eq 1 ]
+	rm -rf m
+	make_family qwen3_next
+	skipped '29 tensors of multi-token prediction' m
+	rm -rf m
+	make_family kimi_k25-int4
+	skipped '8 tensors of vision or audio' m
+	rm -rf m
+	make_family llama
+	xfp eval --tokens t.npy m 2>said >/dev/null
+	[ ! -s said ]
+}
