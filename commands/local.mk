@@ -15,7 +15,8 @@ noinst_LIBRARIES += \
 	commands/status/libstatus.a \
 	commands/ui/libui.a \
 	commands/unpack/libunpack.a \
-	commands/verify/libverify.a
+	commands/verify/libverify.a \
+	commands/walk/libwalk.a
 
 bin_PROGRAMS += \
 	xfp \
@@ -33,6 +34,7 @@ COMMAND_LIBS = \
 	commands/plan/libplan.a \
 	commands/unpack/libunpack.a \
 	commands/verify/libverify.a \
+	commands/walk/libwalk.a \
 	commands/convert/libconvert.a \
 	commands/ui/libui.a
 MODEL_COMMAND_LIBS = commands/eval/libeval.a commands/generate/libgenerate.a
@@ -158,6 +160,11 @@ commands_verify_libverify_a_SOURCES = \
 	commands/verify/unit.c \
 	commands/verify/verify.c \
 	commands/verify/verify.h
+commands_walk_libwalk_a_SOURCES = \
+	commands/walk/points.c \
+	commands/walk/print.c \
+	commands/walk/walk.c \
+	commands/walk/walk.h
 
 # Completion for shells, for xfp and every stage.
 completions = commands/completions

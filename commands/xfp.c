@@ -29,6 +29,7 @@ static const struct command commands[] = {
 	{ "convert", xfp_main_convert, "quantize a checkpoint into a bundle", true },
 	{ "inspect", xfp_main_inspect, "list a checkpoint's tensors and statistics of its weights", false },
 	{ "plan", xfp_main_plan, "predict bits, memory, disk and time of a conversion", true },
+	{ "walk", xfp_main_walk, "list floors from aggressive to conservative, and recommend some", true },
 	{ "compare", xfp_main_compare, "compare bits and error of every mode and common formats", false },
 	{ "status", xfp_main_status, "show the progress of a conversion, or how it ended", false },
 	{ "info", xfp_main_info, "print the contents of a bundle", false },

@@ -84,5 +84,8 @@ conversion_libconversion_a_SOURCES = \
 	conversion/todo.h \
 	conversion/unchanged.c \
 	conversion/unchanged.h \
+	conversion/walk/boundary.c \
+	conversion/walk/predict.c \
+	conversion/walk/walk.h \
 	conversion/composition.c \
 	conversion/composition.h

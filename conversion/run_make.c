@@ -176,6 +176,8 @@ int xfp_run(const struct xfp_conversion_place *place, struct xfp_signals *signal
 			kill(-child.guard, SIGKILL);
 		else if (signals->interrupted && !asked)
 			asked = !kill(-child.guard, signals->interrupted);
+		else if (place->deadline > 0 && xfp_now() > place->deadline)
+			kill(-child.guard, SIGKILL);
 		if (waitpid(child.pid, &status, WNOHANG) == child.pid)
 			break;
 		if (tick)

@@ -17,10 +17,10 @@
 #define BLANKS " \t\n"
 #define MAX_LETTERS 64 /* length up to which names are compared */
 
-/* Variables that are read from the environment in addition to settings. */
+/* Variables that xfp reads or sets in addition to settings. */
 static const char *const others[] = {
-	"DATADIR",  "FAMILIES", "INSTRUCTIONS", "LIBRARY", "MAKE_GIVEN",
-	"MAKE_SET", "OTHERS",   "PIPELINES",    "RUN_BY",  "RUN_PID",
+	"DATADIR",  "FAMILIES", "INSTRUCTIONS", "LAYER_THREADS", "LIBRARY", "MAKE_GIVEN",
+	"MAKE_SET", "OTHERS",   "PIPELINES",    "RUN_BY",        "RUN_PID",
 };
 #define OTHERS (sizeof others / sizeof others[0])
 

@@ -28,5 +28,6 @@ dist_man_MANS += \
 	man/xfp-survey.1 \
 	man/xfp-unpack.1 \
 	man/xfp-verify.1 \
+	man/xfp-walk.1 \
 	man/xfp.1
 endif

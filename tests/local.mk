@@ -298,6 +298,7 @@ tests_units_commands_SOURCES = \
 	tests/unit/test_allocation.c \
 	tests/unit/test_sources.c \
 	tests/unit/test_unpack.c \
+	tests/unit/test_walk_points.c \
 	tests/unit/test_composition.c
 tests_units_model_SOURCES = \
 	tests/unit/test_config_keys.c \
@@ -519,6 +520,7 @@ cli_tests = \
 	tests/cli/trust.bats \
 	tests/cli/unchanged.bats \
 	tests/cli/upkeep.bats \
+	tests/cli/walk.bats \
 	tests/cli/verified.bats \
 	tests/cli/waiting.bats
 tree_tests = \

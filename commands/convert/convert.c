@@ -62,12 +62,13 @@ static int dry_run(struct xfp_conversion *c, struct xfp_error *err)
 	return XFP_OK;
 }
 
-static int convert(struct xfp_conversion *c, struct xfp_error *err)
+static int convert(struct xfp_conversion *c, void *own, struct xfp_error *err)
 {
 	struct xfp_result result = { .sha256 = "" };
 	double started = xfp_now();
 	int status = xfp_prepare_folder(c, err);
 
+	(void)own;
 	c->place.refused = status && !c->signals->interrupted;
 	if (status)
 		return status;
@@ -98,7 +99,7 @@ static void print_how_to_resume(const struct xfp_resume *resume)
 static void report(const struct xfp_conversion_command *command, int status, const struct xfp_signals *signals,
 		   const struct xfp_error *err, const struct xfp_resume *resume, const char *name)
 {
-	if (signals->interrupted && !command->planning)
+	if (signals->interrupted && command->resumes)
 		print_how_to_resume(resume);
 	else if (!signals->interrupted && status && *err->text)
 		fprintf(stderr, "%s: %s\n", name, err->text);
@@ -106,10 +107,11 @@ static void report(const struct xfp_conversion_command *command, int status, con
 		xfp_point_to_help(name);
 }
 
-static int prepare(struct xfp_conversion *c, struct xfp_error *err)
+static int prepare(struct xfp_conversion *c, void *own, struct xfp_error *err)
 {
 	int status = xfp_prepare_folder(c, err);
 
+	(void)own;
 	if (!status)
 		status = (int)xfp_check_crcs(c, err);
 	if (!status)
@@ -149,8 +151,7 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 		return XFP_FAILED;
 	}
 	memcpy(words, argv, ((size_t)argc + 1) * sizeof *words);
-	status =
-		(int)xfp_options_parse(argc, argv, command->usage, command->summary, command->planning, &options, &err);
+	status = (int)xfp_options_parse(argc, argv, &command->options, &options, &err);
 	c.parameters = options.request.parameters;
 	if (!status && options.printed) {
 		xfp_options_free(&options);
@@ -167,7 +168,7 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 	if (!status)
 		status = (int)xfp_run_environment(options.request.work, options.request.cache, &err);
 	if (!status)
-		status = command->run(&c, &err);
+		status = command->run(&c, command->own, &err);
 	xfp_conversion_ended(&c, command->done, status, err.text);
 	report(command, status, &signals, &err, &resume, words[0]);
 	xfp_conversion_close(&c);
@@ -181,9 +182,12 @@ int xfp_run_command(int argc, char **argv, const struct xfp_conversion_command *
 int xfp_main_convert(int argc, char **argv)
 {
 	static const struct xfp_conversion_command command = {
-		.usage = "xfp convert [OPTION ...] MODEL -o OUT.xfp",
-		.summary =
-			"Quantizes the weights of a checkpoint into one bundle, with as few bits as the floors allow.",
+		.options = {
+			.usage = "xfp convert [OPTION ...] MODEL -o OUT.xfp",
+			.summary = "Quantizes the weights of a checkpoint into one bundle, with as few bits as the "
+				   "floors allow.",
+		},
+		.resumes = true,
 		.done = "finished",
 		.run = convert,
 	};
@@ -194,8 +198,11 @@ int xfp_main_convert(int argc, char **argv)
 int xfp_main_prepare(int argc, char **argv)
 {
 	static const struct xfp_conversion_command command = {
-		.usage = "xfp prepare [OPTION ...] MODEL -o OUT.xfp",
-		.summary = "Updates a conversion's work folder and lists missing work; see xfp-pipelines(7).",
+		.options = {
+			.usage = "xfp prepare [OPTION ...] MODEL -o OUT.xfp",
+			.summary = "Updates a conversion's work folder and lists missing work; see xfp-pipelines(7).",
+		},
+		.resumes = true,
 		.done = "prepared",
 		.run = prepare,
 	};

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convert.h - the shared main function of convert, prepare and plan: the commands that accept a MODEL and convert's
- * options.
+ * convert.h - the shared main function of convert, prepare, plan and walk: the commands that accept a MODEL and
+ * convert's options.
  */
 #ifndef XFP_CONVERT_H
 #define XFP_CONVERT_H
 
+#include "commands/convert/options.h"
 #include "conversion/state/conversion.h"
 
 struct xfp_conversion_command {
-	const char *usage;   /* synopsis for --help, starting with "xfp" */
-	const char *summary; /* one sentence */
-	bool planning;       /* a dry run (options.h); an interrupted one cannot be resumed */
-	const char *done;    /* state to record after success (run_record.h); NULL: no record */
-	int (*run)(struct xfp_conversion *c, struct xfp_error *err);
+	struct xfp_options_use options;
+	bool resumes;     /* if interrupted, print how to resume */
+	const char *done; /* state to record after success (run_record.h); NULL: no record */
+	int (*run)(struct xfp_conversion *c, void *own, struct xfp_error *err);
+	void *own; /* argument of `run` */
 };
 
 /* Parse the options, open the conversion, block signals, run the command and report errors. Returns the exit status. */

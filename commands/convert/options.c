@@ -283,20 +283,39 @@ enum xfp_status xfp_options_check_names(const char *program, struct xfp_error *e
 	return status;
 }
 
+/* Both lists of options; NULL if out of memory. */
+static struct xfp_option *prepend(const struct xfp_option *first, const struct xfp_option *options)
+{
+	size_t before = 0, count = 1;
+	struct xfp_option *all;
+
+	while (first && first[before].name)
+		before++;
+	while (options && options[count - 1].name)
+		count++;
+	if (!options || !(all = malloc((before + count) * sizeof *all)))
+		return NULL;
+	if (before)
+		memcpy(all, first, before * sizeof *all);
+	memcpy(all + before, options, count * sizeof *all);
+	return all;
+}
+
 /* Read the environment first, since the command line takes precedence. Its errors do not prevent --help. */
-static enum xfp_status read_line(struct xfp_command_line *line, int argc, char **argv, struct parse *parse,
-				 struct xfp_error *err)
+static enum xfp_status read_line(struct xfp_command_line *line, int argc, char **argv, const struct xfp_option *first,
+				 struct parse *parse, struct xfp_error *err)
 {
 	struct xfp_options *o = &parse->options;
-	struct xfp_option *options = options_of(parse);
-	enum xfp_status status = options ? from_environment(parse, options, err) : xfp_no_memory(err);
+	struct xfp_option *options = options_of(parse), *all = prepend(first, options);
+	enum xfp_status status = all ? from_environment(parse, options, err) : xfp_no_memory(err);
 
-	line->options = options;
-	if (options)
+	line->options = all;
+	if (all)
 		status = xfp_command_line_parse_after(line, argc, argv, status, err);
 	if (!status && !line->printed)
 		status = calibration_from_environment(o, options, err);
 	line->options = NULL;
+	free(all);
 	free(options);
 	o->printed = line->printed;
 	if (status || line->printed)
@@ -430,18 +449,19 @@ static enum xfp_status guess_output(struct xfp_request *r, struct xfp_error *err
 	return r->out ? XFP_OK : xfp_no_memory(err);
 }
 
-enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, const char *summary, bool planning,
-				  struct xfp_options *options, struct xfp_error *err)
+enum xfp_status xfp_options_parse(int argc, char **argv, const struct xfp_options_use *use, struct xfp_options *options,
+				  struct xfp_error *err)
 {
+	const bool planning = use->planning;
 	struct xfp_command_line line = {
-		.usage = usage, .summary = summary, .column = 35, .brief = true, .operand = "MODEL"
+		.usage = use->usage, .summary = use->summary, .column = 35, .brief = true, .operand = "MODEL"
 	};
 	struct parse parse = { .options.request.program = argv[0], .planning = planning };
 	struct xfp_options *o = &parse.options;
 	struct xfp_request *r = &o->request;
 	enum xfp_status status;
 
-	if ((status = read_line(&line, argc, argv, &parse, err)) || o->printed ||
+	if ((status = read_line(&line, argc, argv, use->first, &parse, err)) || o->printed ||
 	    (status = xfp_options_check_names(argv[0], err)))
 		goto done;
 	if (r->dry_run && r->json && !planning) {
@@ -451,6 +471,7 @@ enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, cons
 			"--json");
 		goto done;
 	}
+	r->survey |= use->survey && *use->survey;
 	r->dry_run |= planning && !r->survey;
 	r->planning = planning;
 	if (planning && r->model && !r->out && (status = guess_output(r, err)))

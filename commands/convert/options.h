@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "base/xfp_error.h"
+#include "base/system/command_line.h"
 #include "conversion/state/request.h"
 
 struct xfp_options {
@@ -22,11 +22,18 @@ struct xfp_options {
 	bool printed;     /* --help or --version was given and printed; the other members are not set */
 };
 
-/* Parse the environment and the command line. argv[0] is the name used in messages ("xfp convert"); `usage` and
- * `summary` are the text for --help (command_line.h). `planning`: a dry run, which accepts --json and defaults the
- * output to MODEL.xfp in the current folder. Returns XFP_USAGE for invalid options. */
-enum xfp_status xfp_options_parse(int argc, char **argv, const char *usage, const char *summary, bool planning,
-				  struct xfp_options *options, struct xfp_error *err);
+/* How a command uses convert's options. */
+struct xfp_options_use {
+	const char *usage, *summary;    /* for --help (command_line.h) */
+	bool planning;                  /* a dry run: accepts --json; the output is MODEL.xfp in the current folder */
+	const struct xfp_option *first; /* the command's own options, listed first and without variables; NULL: none */
+	const bool *survey;             /* set by one of them: implies --survey; NULL: never */
+};
+
+/* Parse the environment and the command line. argv[0] is the name used in messages ("xfp convert"). Returns XFP_USAGE
+ * for invalid options. */
+enum xfp_status xfp_options_parse(int argc, char **argv, const struct xfp_options_use *use, struct xfp_options *options,
+				  struct xfp_error *err);
 void xfp_options_free(struct xfp_options *options);
 
 /* Check for environment and makefile variables that resemble a setting but are not one, and therefore have no effect.

@@ -17,7 +17,7 @@
 #include "conversion/prepare.h"
 #include "conversion/run.h"
 
-static int plan(struct xfp_conversion *c, struct xfp_error *err)
+static int plan(struct xfp_conversion *c, void *own, struct xfp_error *err)
 {
 	unsigned jobs = c->request->jobs ? c->request->jobs : xfp_processors();
 	struct xfp_plan_facts facts = { .c = c, .jobs = jobs };
@@ -28,6 +28,7 @@ static int plan(struct xfp_conversion *c, struct xfp_error *err)
 	double began = xfp_now();
 	int status;
 
+	(void)own;
 	if (!log)
 		return (int)xfp_fail(err, XFP_FAILED, "cannot create a temporary file");
 	if (borrowed)
@@ -64,12 +65,13 @@ static int plan(struct xfp_conversion *c, struct xfp_error *err)
 int xfp_main_plan(int argc, char **argv)
 {
 	static const struct xfp_conversion_command command = {
-		.usage = "xfp plan [OPTION ...] MODEL",
-		.summary =
-			"Predicts, from the headers alone, bits, bytes, memory, disk and time of a conversion with\n"
-			"these options, and what the cache already has. It changes nothing. The options are those of\n"
-			"xfp convert; -o is optional.",
-		.planning = true,
+		.options = {
+			.usage = "xfp plan [OPTION ...] MODEL",
+			.summary = "Predicts, from the headers alone, bits, bytes, memory, disk and time of a\n"
+				   "conversion with these options, and what the cache already has. It changes\n"
+				   "nothing. The options are those of xfp convert; -o is optional.",
+			.planning = true,
+		},
 		.run = plan,
 	};
 

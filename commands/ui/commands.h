@@ -18,6 +18,7 @@ int xfp_main_prepare(int argc, char **argv);
 int xfp_main_status(int argc, char **argv);
 int xfp_main_unpack(int argc, char **argv);
 int xfp_main_verify(int argc, char **argv);
+int xfp_main_walk(int argc, char **argv);
 
 /* The main function of `xfp`, and of a command that is a program of its own, xfp-NAME. Called by `xfp`, xfp-NAME keeps
  * the name that `xfp` gave it. */

@@ -97,11 +97,9 @@ static enum xfp_status list_variants(struct xfp_allocation *s, uint32_t u, bool 
 	return XFP_OK;
 }
 
-/* The goal in bytes. */
-static uint64_t budget_of(const struct xfp_allocation *s)
+uint64_t xfp_goal_budget(const struct xfp_goal *goal, const struct xfp_ledger *ledger)
 {
-	const struct xfp_goal *goal = &s->c->request->goal;
-	uint64_t elements = xfp_ledger_elements(s->c->units.ledger);
+	uint64_t elements = xfp_ledger_elements(ledger);
 
 	switch (goal->kind) {
 	case XFP_GOAL_BPW: /* in two steps, since the product may exceed 64 bits */
@@ -138,7 +136,7 @@ static enum xfp_status begin(struct xfp_conversion *c, enum xfp_headers headers,
 	free(list);
 	if (status)
 		return status;
-	s->budget = budget_of(s);
+	s->budget = xfp_goal_budget(&c->request->goal, c->units.ledger);
 	if (in_gpus(s))
 		s->kept = xfp_gpu_kept(c->units.ledger, c->request->goal.gpus);
 	return XFP_OK;

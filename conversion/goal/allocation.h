@@ -79,6 +79,9 @@ struct xfp_assignment *xfp_allocation_assign(const struct xfp_allocation *alloca
 /* Store the expected formats in the states of undecided units, for estimates. */
 void xfp_allocation_expect(const struct xfp_allocation *allocation);
 
+/* The goal in bytes of the file, or on a GPU. */
+uint64_t xfp_goal_budget(const struct xfp_goal *goal, const struct xfp_ledger *ledger);
+
 /* Format a size in the unit of the goal, for messages; returns `text`. */
 const char *xfp_allocation_text(const struct xfp_conversion *c, uint64_t bytes, char text[64]);
 

@@ -34,8 +34,9 @@ struct xfp_conversion_place {
 	struct xfp_run_record record;
 	struct xfp_store store; /* folder NULL: there is no cache yet (only in a dry run) */
 	struct xfp_manifest *manifest;
-	int64_t run; /* the manifest's number of this run, 0: none */
-	int tick_ms; /* interval of the callback of xfp_run; 0: about twice a second */
+	int64_t run;     /* the manifest's number of this run, 0: none */
+	int tick_ms;     /* interval of the callback of xfp_run; 0: about twice a second */
+	double deadline; /* xfp_now() at which xfp_run kills its child; 0: none */
 };
 
 /* The units, and which of their artifacts are current and in the cache. */

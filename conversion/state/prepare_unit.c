@@ -176,17 +176,15 @@ static enum xfp_status choose(struct planning *p, struct xfp_key *key, struct xf
 	return status;
 }
 
-/* Set the expected format from the survey, for estimates. */
-static void expect(const struct planning *p, const struct xfp_candidate *target)
+void xfp_expect_target(struct xfp_unit_state *state, const struct xfp_ledger_unit *unit,
+		       const struct xfp_policy *policy, enum xfp_on_miss on_miss, const struct xfp_candidate *target)
 {
-	struct xfp_unit_state *state = p->state;
-
 	if (!(state->expected = target != NULL))
 		return;
 	state->candidate = *target;
-	if (p->parameters.on_miss != XFP_MISS_BEST && target->cos_median < (double)p->policy.floor / XFP_NANO) {
+	if (on_miss != XFP_MISS_BEST && target->cos_median < (double)policy->floor / XFP_NANO) {
 		state->candidate = (struct xfp_candidate){ .mode = XFP_MODE_KEEP, .cos_median = target->cos_median };
-		state->candidate.bytes = xfp_unit_source_bytes(p->unit);
+		state->candidate.bytes = xfp_unit_source_bytes(unit);
 	}
 }
 
@@ -248,7 +246,8 @@ static bool find_target(struct planning *p, const char *key)
 	if (found && !predict_outputs(p, list, count)) {
 		found = find_earlier_target(p, list, count);
 	} else if (found) {
-		expect(p, xfp_target_candidate(list, count, p->unit, &p->policy));
+		xfp_expect_target(p->state, p->unit, &p->policy, p->parameters.on_miss,
+				  xfp_target_candidate(list, count, p->unit, &p->policy));
 		xfp_narrow_to_survey(list, count, p->unit, &p->policy, &p->parameters);
 	}
 	free(list);

@@ -29,4 +29,9 @@ enum xfp_status xfp_prepare_survey(struct xfp_conversion *c, uint32_t number, bo
 				   struct xfp_candidate list[XFP_MAX_SURVEYED], uint32_t *count, bool *found,
 				   struct xfp_error *err);
 
+/* Store in the state of a unit, for estimates, how it is expected to be stored: as the target of its survey
+ * (stages/quantize/target.h), or at source precision if that misses its floor. NULL: nothing is known. */
+void xfp_expect_target(struct xfp_unit_state *state, const struct xfp_ledger_unit *unit,
+		       const struct xfp_policy *policy, enum xfp_on_miss on_miss, const struct xfp_candidate *target);
+
 #endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * print.c - prints the points of a walk and the recommendation, as text, JSON or CSV.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/system/file.h"
+#include "base/text/screen.h"
+#include "base/text/size.h"
+#include "base/text/table.h"
+#include "commands/ui/record.h"
+#include "commands/walk/walk.h"
+#include "conversion/composition.h"
+#include "schemas/json_print.h"
+
+/* "v2c3 80, fp8 2, keep 1": units by mode and bits per index. */
+static void mix_text(const struct xfp_walk_point *point, char text[XFP_TABLE_CELL])
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (int mode = XFP_MODES - 1; mode >= 0; mode--)
+		for (int k = 0; k <= (int)XFP_FP8_BITS; k++) {
+			char bits[8] = "";
+
+			if (!point->stored[mode][k] || used >= XFP_TABLE_CELL - 1)
+				continue;
+			if (mode >= XFP_MODE_V2)
+				snprintf(bits, sizeof bits, "-%d", k);
+			used += (size_t)snprintf(text + used, XFP_TABLE_CELL - used, "%s%s%s %" PRIu32,
+						 used ? ", " : "", xfp_mode_name((enum xfp_mode)mode), bits,
+						 point->stored[mode][k]);
+		}
+}
+
+static json_t *modes_json(const struct xfp_walk_point *point)
+{
+	json_t *list = json_array();
+
+	for (int mode = 0; mode < XFP_MODES; mode++)
+		for (int k = 0; k <= (int)XFP_FP8_BITS; k++)
+			if (point->stored[mode][k])
+				xfp_json_add(&list,
+					     XFP_JSON({ "mode", xfp_json_text(xfp_mode_name((enum xfp_mode)mode)) },
+						      { "bits", mode >= XFP_MODE_V2 ? json_integer(k) : json_null() },
+						      { "units", xfp_json_count(point->stored[mode][k]) }));
+	return list;
+}
+
+static json_t *classes_json(const struct xfp_walk_point *point)
+{
+	json_t *classes = json_object();
+
+	for (int i = 0; i < XFP_CLASSES; i++)
+		if (point->weights[i])
+			xfp_json_put(&classes, xfp_class_name((enum xfp_class)i),
+				     json_real(xfp_bits_per_weight(point->size[i], point->weights[i])));
+	return classes;
+}
+
+static json_t *options_json(const struct xfp_walk_point *point)
+{
+	json_t *list = json_array();
+
+	for (char *const *word = point->words; *word; word++)
+		xfp_json_add(&list, xfp_json_text(*word));
+	return list;
+}
+
+static json_t *floor_json(const struct xfp_walk_point *point, uint32_t floor)
+{
+	return point->target ? json_null() : json_real((double)floor / XFP_NANO);
+}
+
+static json_t *point_json(const struct xfp_walk_command *w, const struct xfp_walk_point *point)
+{
+	const bool gpus = w->limit.kind == XFP_GOAL_ENVELOPE, limited = w->walk.limit.bytes;
+	char name[XFP_WALK_NAME], mix[XFP_TABLE_CELL];
+
+	mix_text(point, mix);
+	return XFP_JSON({ "point", xfp_json_text(xfp_walk_name(point, name)) }, { "options", options_json(point) },
+			{ "lazy", floor_json(point, point->lazy) }, { "strict", floor_json(point, point->strict) },
+			{ "profile", xfp_json_text_or_null(point->profile) },
+			{ "target", xfp_json_count_or_null(point->target) }, { "bytes", xfp_json_count(point->bytes) },
+			{ "gpu_bytes", gpus ? xfp_json_count(point->gpu) : json_null() },
+			{ "margin", limited ? json_integer(point->margin) : json_null() },
+			{ "fits", limited ? json_boolean(point->fits) : json_null() },
+			{ "bits", json_real(point->bits) }, { "paper_bits", json_real(point->paper) },
+			{ "error", json_real(point->error) }, { "units", xfp_json_count(point->units) },
+			{ "surveyed", xfp_json_count(point->surveyed) }, { "missed", xfp_json_count(point->missed) },
+			{ "mix", xfp_json_text(mix) }, { "modes", modes_json(point) },
+			{ "classes", classes_json(point) });
+}
+
+static json_t *points_json(const struct xfp_walk_command *w)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < w->walk.count; i++)
+		xfp_json_add(&list, point_json(w, &w->walk.point[i]));
+	return list;
+}
+
+static json_t *index_json(uint32_t point)
+{
+	return point == XFP_WALK_NONE ? json_null() : json_integer(point);
+}
+
+static enum xfp_status print_json(const struct xfp_walk_command *w, const struct xfp_conversion *c,
+				  struct xfp_error *err)
+{
+	const struct xfp_walk_point *best = w->found.best == XFP_WALK_NONE ? NULL : &w->walk.point[w->found.best];
+	char *command = best ? xfp_walk_convert_command(w, c, best) : NULL;
+	json_t *root = XFP_JSON(
+		{ "model", xfp_json_text(c->request->model) }, { "family", xfp_json_text(c->units.ledger->family) },
+		{ "limit", xfp_json_count_or_null(w->walk.limit.bytes) },
+		{ "gpus", w->limit.kind == XFP_GOAL_ENVELOPE ? xfp_json_count(w->limit.gpus) : json_null() },
+		{ "points", points_json(w) }, { "largest", index_json(w->found.largest) },
+		{ "recommended", index_json(w->found.best) }, { "command", xfp_json_text_or_null(command) });
+
+	free(command);
+	return xfp_json_print(root, err);
+}
+
+static enum xfp_status print_csv(const struct xfp_walk_command *w, struct xfp_error *err)
+{
+	const struct xfp_record_columns columns = xfp_csv_header(
+		"point%q,lazy,strict,profile,target,bytes,gpu_bytes,margin,fits,bits,paper_bits,error,units,"
+		"surveyed,missed,mix%q");
+	enum xfp_status status = XFP_OK;
+
+	for (uint32_t i = 0; !status && i < w->walk.count; i++)
+		status = xfp_csv_row(&columns, point_json(w, &w->walk.point[i]), err);
+	return status;
+}
+
+/* Columns of the table, one for each class of units. Long names are cut at their last part. */
+static void columns_text(const struct xfp_walk *walk, char *text, size_t size)
+{
+	size_t used = (size_t)snprintf(text, size,
+				       "%s=point,size=bytes%%B,on a GPU=gpu_bytes?%%B,margin?%%B,bits/weight=bits%%.3f,"
+				       "error%%.5f,units=mix",
+				       walk->count && walk->point[0].floors ? "lazy/strict" : "point");
+
+	for (int i = 0; i < XFP_CLASSES && walk->count && used < size; i++)
+		if (walk->point[0].weights[i])
+			used += (size_t)snprintf(text + used, size - used, ",%s%%.2f",
+						 xfp_class_name((enum xfp_class)i));
+}
+
+static enum xfp_status print_table(const struct xfp_walk_command *w, struct xfp_error *err)
+{
+	char columns[400];
+
+	columns_text(&w->walk, columns, sizeof columns);
+	return xfp_record_table(columns, NULL, points_json(w), err);
+}
+
+static void print_basis(const struct xfp_walk *walk)
+{
+	uint32_t units = 0, surveyed = 0;
+
+	for (uint32_t i = 0; i < walk->count; i++) {
+		units += walk->point[i].units;
+		surveyed += walk->point[i].surveyed;
+	}
+	if (!surveyed && units)
+		puts("\nSizes are estimates, from typical cosines (--survey measures).");
+	else if (surveyed < units)
+		puts("\nSizes follow from surveys and, where there are none, typical cosines (--survey measures).");
+	else
+		puts("\nSizes follow from surveys.");
+}
+
+static void print_recommended(const struct xfp_walk_command *w, const struct xfp_conversion *c)
+{
+	const struct xfp_walk_point *best = &w->walk.point[w->found.best];
+	char *command = xfp_walk_convert_command(w, c, best), name[XFP_WALK_NAME], margin[32];
+
+	printf("Recommended: %s, the most conservative that fits, with a margin of %s:\n",
+	       xfp_walk_long_name(best, name),
+	       xfp_size_text((uint64_t)best->margin, xfp_size_is_binary(w->limit.option), margin));
+	if (command)
+		xfp_screen_printf(stdout, "  %s\n", command);
+	free(command);
+}
+
+enum xfp_status xfp_walk_print(const struct xfp_walk_command *w, const struct xfp_conversion *c, struct xfp_error *err)
+{
+	enum xfp_status status;
+
+	if (c->request->json)
+		return print_json(w, c, err);
+	if (w->csv)
+		return print_csv(w, err);
+	printf("%s, family %s\n\n", xfp_printable(c->request->model).text, xfp_printable(c->units.ledger->family).text);
+	if ((status = print_table(w, err)))
+		return status;
+	print_basis(&w->walk);
+	if (w->found.best != XFP_WALK_NONE)
+		print_recommended(w, c);
+	return XFP_OK;
+}

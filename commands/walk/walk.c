@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * walk.c - xfp walk: from aggressive settings to conservative ones, until the model fits and works.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text/size.h"
+#include "commands/convert/convert.h"
+#include "commands/ui/commands.h"
+#include "commands/walk/walk.h"
+#include "conversion/prepare.h"
+#include "conversion/run.h"
+
+/* The floors of routed experts, if no points are given. */
+static const struct xfp_walk_range usual = { true, XFP_NANO / 100 * 90, XFP_NANO / 100 * 99, XFP_NANO / 100 };
+
+static enum xfp_status parse_range(const struct xfp_option *option, const char *where, const char *text,
+				   struct xfp_error *err)
+{
+	if (!xfp_walk_range_parse(text, option->context))
+		return xfp_fail(err, XFP_USAGE,
+				"%s '%s': expected a cosine from 0 to 1, or FIRST:LAST:STEP, as in .88:.95:.01", where,
+				text);
+	return XFP_OK;
+}
+
+static enum xfp_status check_request(const struct xfp_walk_command *w, const struct xfp_request *request,
+				     struct xfp_error *err)
+{
+	if (w->points && (w->lazy.given || w->strict.given))
+		return xfp_fail(err, XFP_USAGE, "--points excludes --lazy and --strict");
+	if (w->csv && request->json)
+		return xfp_fail(err, XFP_USAGE, "--csv and --json exclude each other");
+	if (request->like)
+		return xfp_fail(err, XFP_USAGE, "--like fixes every setting, so there is nothing to walk");
+	if (request->drop_cache)
+		return xfp_fail(err, XFP_USAGE, "--drop-cache would remove what other points need; give it to convert");
+	return XFP_OK;
+}
+
+/* No point fits. */
+static enum xfp_status refuse(const struct xfp_walk_command *w, struct xfp_error *err)
+{
+	uint32_t nearest = xfp_walk_nearest(&w->walk);
+	const struct xfp_walk_point *point = &w->walk.point[nearest];
+	char name[XFP_WALK_NAME], need[64], limit[64];
+
+	return xfp_fail(err, XFP_UNMET, "%s: no point fits; the nearest, %s, needs %s, but the limit is %s",
+			w->limit.option, xfp_walk_long_name(point, name),
+			xfp_size_text(xfp_walk_cost(&w->walk, point), xfp_size_is_binary(w->limit.option), need),
+			xfp_size_text(w->walk.limit.bytes, xfp_size_is_binary(w->limit.option), limit));
+}
+
+/* Low floors are the purpose of a walk, and weights apply to predicted errors. */
+static void report(const struct xfp_notice *notice, void *context)
+{
+	if (notice->kind != XFP_NOTICE_LOW_FLOORS && notice->kind != XFP_NOTICE_IDLE_WEIGHT)
+		xfp_notify(context, *notice);
+}
+
+/* Run missing surveys. Later children choose their own number of threads. */
+static int survey(struct xfp_conversion *c, struct xfp_error *err)
+{
+	const bool chosen = getenv("OMP_NUM_THREADS");
+	int status = xfp_survey_units(c, err);
+
+	if (!chosen)
+		unsetenv("OMP_NUM_THREADS");
+	return status;
+}
+
+static int run(struct xfp_conversion *c, void *own, struct xfp_error *err)
+{
+	struct xfp_walk_command *w = own;
+	const struct xfp_request *asked = c->request;
+	struct xfp_request dry = *asked;
+	struct xfp_notify notify = c->notify;
+	FILE *log = tmpfile(); /* output of inspect */
+	bool borrowed = c->place.log < 0;
+	int status = log ? (int)check_request(w, asked, err)
+			 : (int)xfp_fail(err, XFP_FAILED, "cannot create a temporary file");
+
+	if (status)
+		goto done;
+	if (borrowed)
+		c->place.log = fileno(log);
+	if (!w->points && !w->lazy.given && !w->strict.given)
+		w->lazy = usual;
+	/* The goal is only a limit here, also in the environment of points. */
+	w->limit = asked->goal;
+	dry.goal.kind = XFP_GOAL_NONE;
+	c->request = &dry;
+	c->notify = (struct xfp_notify){ report, &notify };
+	unsetenv("XFP_TARGET_SIZE");
+	unsetenv("XFP_TARGET_BPW");
+	unsetenv("XFP_ENVELOPE");
+	unsetenv("XFP_RESERVE");
+	status = (int)xfp_prepare_folder(c, err);
+	if (!status && dry.survey)
+		status = survey(c, err);
+	dry.dry_run = true;
+	dry.survey = false;
+	if (!status)
+		status = (int)xfp_walk_list(w, c, err);
+	if (!status) {
+		w->found = xfp_walk_find_boundaries(&w->walk, false);
+		status = (int)xfp_walk_print(w, c, err);
+	}
+	if (!status && w->walk.limit.bytes && w->found.best == XFP_WALK_NONE)
+		status = (int)refuse(w, err);
+done:
+	c->request = asked;
+	c->notify = notify;
+	if (borrowed)
+		c->place.log = -1;
+	if (log)
+		fclose(log);
+	return status;
+}
+
+int xfp_main_walk(int argc, char **argv)
+{
+	struct xfp_walk_command w = { .program = argv[0] };
+	const struct xfp_option own[] = {
+		{ .name = "lazy",
+		  .value = "RANGE",
+		  .text = "floors of routed experts: X, or FIRST:LAST:STEP [.9:.99:.01]",
+		  .parse = parse_range,
+		  .complete = "?",
+		  .context = &w.lazy },
+		{ .name = "strict",
+		  .value = "RANGE",
+		  .text = "floors of the other classes, as --min-cos-strict; with --lazy, every pair",
+		  .parse = parse_range,
+		  .complete = "?",
+		  .context = &w.strict },
+		{ .name = "points",
+		  .value = "sizes|NAME,...",
+		  .text = "walk over the eight sizes of xfp plan, or over profiles, instead of floors",
+		  .complete = "PROFILE",
+		  .into = &w.points },
+		{ .name = "csv", .text = "print the points as CSV", .set = &w.csv },
+		{ 0 },
+	};
+	const struct xfp_conversion_command command = {
+		.options = {
+			.usage = "xfp walk [--lazy RANGE] [--strict RANGE] [OPTION ...] MODEL",
+			.summary = "Predicts the bundles of several floors, from aggressive to conservative ones:\n"
+				   "size, bits and error. Recommends the most conservative that fits --envelope or\n"
+				   "--target-size. The other options are those of xfp convert; -o is optional.",
+			.planning = true,
+			.first = own,
+		},
+		.run = run,
+		.own = &w,
+	};
+	struct xfp_error err = { 0 };
+	int status;
+
+	if (!(w.argv = malloc(((size_t)argc + 1) * sizeof *w.argv))) {
+		fprintf(stderr, "%s: out of memory\n", argv[0]);
+		return XFP_FAILED;
+	}
+	memcpy(w.argv, argv, ((size_t)argc + 1) * sizeof *argv); /* getopt reorders argv */
+	if ((status = (int)xfp_walk_words(&w, own, &err)))
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	else
+		status = xfp_run_command(argc, argv, &command);
+	xfp_walk_words_free(&w);
+	xfp_walk_free(&w.walk);
+	free(w.argv);
+	return status;
+}

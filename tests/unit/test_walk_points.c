@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walks: the search for the boundaries between garbage, what works and what fits.
+ */
+#include "tests/unit/unit.h"
+
+#include "conversion/walk/walk.h"
+
+#define POINTS 8
+
+static struct xfp_walk_point points[POINTS];
+static struct xfp_walk walk = { .point = points, .count = POINTS };
+
+/* Points of 10, 20, ... bytes; 0: no limit. */
+static void set_up(uint64_t limit)
+{
+	for (uint32_t i = 0; i < POINTS; i++)
+		points[i] = (struct xfp_walk_point){ .bytes = 10 * (i + 1), .predicted = true };
+	walk.limit.bytes = limit;
+	walk.limit.goal = NULL;
+	xfp_walk_sort(&walk);
+}
+
+/* Probe until the search ends: the first `garbage` points fail, others pass with less and less divergence. Bundles of
+ * points from `large` on turn out to exceed the limit. Returns the points probed, as bits. */
+static uint32_t probe(uint32_t garbage, uint32_t large, struct xfp_walk_boundaries *found)
+{
+	uint32_t probed = 0;
+
+	while ((*found = xfp_walk_find_boundaries(&walk, true)).next != XFP_WALK_NONE) {
+		struct xfp_walk_probe *p = &points[found->next].probe;
+
+		assert_false(probed >> found->next & 1);
+		probed |= 1u << found->next;
+		*p = (struct xfp_walk_probe){ .verdict = found->next >= large    ? XFP_WALK_TOO_LARGE
+							 : found->next < garbage ? XFP_WALK_GARBAGE
+										 : XFP_WALK_PASSED,
+					      .measured = true,
+					      .kl = 1. / (found->next + 1) };
+	}
+	return probed;
+}
+
+static void finds_both_boundaries(void **state)
+{
+	struct xfp_walk_boundaries found;
+
+	(void)state;
+	set_up(65); /* six points fit */
+	assert_int_equal(probe(2, POINTS, &found), 1 | 2 | 4 | 32);
+	assert_int_equal(found.garbage, 1);
+	assert_int_equal(found.passed, 2);
+	assert_int_equal(found.largest, 5);
+	assert_int_equal(found.best, 5);
+}
+
+static void stops_at_the_first_that_passes_without_a_limit(void **state)
+{
+	struct xfp_walk_boundaries found;
+
+	(void)state;
+	set_up(0);
+	assert_int_equal(probe(3, POINTS, &found), 1 | 2 | 4 | 8);
+	assert_int_equal(found.passed, 3);
+	assert_int_equal(found.best, 3);
+	assert_int_equal(found.largest, POINTS - 1);
+}
+
+static void bundles_that_are_too_large_move_the_boundary(void **state)
+{
+	struct xfp_walk_boundaries found;
+
+	(void)state;
+	set_up(65);
+	assert_int_equal(probe(1, 4, &found), 1 | 2 | 32 | 16 | 8);
+	assert_int_equal(found.largest, 3);
+	assert_int_equal(found.best, 3);
+}
+
+static void nothing_passes_or_fits(void **state)
+{
+	struct xfp_walk_boundaries found;
+
+	(void)state;
+	set_up(35);
+	assert_int_equal(probe(POINTS, POINTS, &found), 1 | 2 | 4);
+	assert_int_equal(found.best, XFP_WALK_NONE);
+	assert_int_equal(found.garbage, 2);
+	assert_int_equal(xfp_walk_nearest(&walk), 2);
+	set_up(5);
+	assert_int_equal(probe(0, POINTS, &found), 0);
+	assert_int_equal(found.best, XFP_WALK_NONE);
+	assert_int_equal(found.largest, XFP_WALK_NONE);
+	assert_int_equal(xfp_walk_nearest(&walk), 0);
+	set_up(35);
+	assert_int_equal(probe(0, 0, &found), 1 | 2 | 4);
+	assert_int_equal(found.largest, XFP_WALK_NONE);
+}
+
+/* A larger bundle that works worse is not recommended. */
+static void the_best_is_recommended(void **state)
+{
+	struct xfp_walk_boundaries found;
+
+	(void)state;
+	set_up(65);
+	probe(0, POINTS, &found);
+	assert_int_equal(found.best, 5);
+	points[5].probe.kl = 2;
+	assert_int_equal(xfp_walk_find_boundaries(&walk, true).best, 0);
+	points[0].probe.scored = points[5].probe.scored = true;
+	points[5].probe.score = .7;
+	assert_int_equal(xfp_walk_find_boundaries(&walk, true).best, 5);
+	points[5].probe.verdict = XFP_WALK_GARBAGE;
+	found = xfp_walk_find_boundaries(&walk, true);
+	assert_int_equal(found.next, 4);
+}
+
+static void without_probes_the_largest_that_fits(void **state)
+{
+	(void)state;
+	set_up(65);
+	assert_int_equal(xfp_walk_find_boundaries(&walk, false).best, 5);
+	assert_int_equal(xfp_walk_find_boundaries(&walk, false).next, XFP_WALK_NONE);
+	set_up(0);
+	assert_int_equal(xfp_walk_find_boundaries(&walk, false).best, XFP_WALK_NONE);
+}
+
+static void sorts_by_size_then_floors(void **state)
+{
+	(void)state;
+	set_up(0);
+	for (uint32_t i = 0; i < POINTS; i++)
+		points[i] = (struct xfp_walk_point){ .bytes = i & 1 ? 10 : 20, .lazy = POINTS - i };
+	walk.limit.bytes = 15;
+	xfp_walk_sort(&walk);
+	assert_int_equal(points[0].bytes, 10);
+	assert_int_equal(points[0].lazy, 1);
+	assert_int_equal(points[3].margin, 5);
+	assert_true(points[3].fits);
+	assert_int_equal(points[4].margin, -5);
+	assert_false(points[4].fits);
+}
+
+PROGRAM("test_walk_points")
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_both_boundaries),
+		cmocka_unit_test(stops_at_the_first_that_passes_without_a_limit),
+		cmocka_unit_test(bundles_that_are_too_large_move_the_boundary),
+		cmocka_unit_test(nothing_passes_or_fits),
+		cmocka_unit_test(the_best_is_recommended),
+		cmocka_unit_test(without_probes_the_largest_that_fits),
+		cmocka_unit_test(sorts_by_size_then_floors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
