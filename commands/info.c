@@ -62,7 +62,7 @@ static json_t *unit_json(const struct xfp_bundle *bundle, const struct xfp_recor
 			{ "outliers", xfp_json_count(unit->outliers) }, { "cos_median", json_real(unit->cos_median) },
 			{ "cos_p5", json_real(unit->cos_p5) }, { "floor", json_real(unit->floor) },
 			{ "met", json_boolean(unit->met) },
-			{ "missed", xfp_json_text_or_null(xfp_report_missed(recorded, unit)) });
+			{ "missed", xfp_json_text_or_null(xfp_unit_missed(recorded, unit)) });
 }
 
 static json_t *tensor_json(const struct xfp_tensor_info *tensor)

@@ -12,6 +12,7 @@ noinst_LIBRARIES += \
 	commands/generate/libgenerate.a \
 	commands/inspect/libinspect.a \
 	commands/plan/libplan.a \
+	commands/report/libreport.a \
 	commands/status/libstatus.a \
 	commands/ui/libui.a \
 	commands/unpack/libunpack.a \
@@ -32,6 +33,7 @@ COMMAND_LIBS = \
 	commands/inspect/libinspect.a \
 	commands/status/libstatus.a \
 	commands/plan/libplan.a \
+	commands/report/libreport.a \
 	commands/unpack/libunpack.a \
 	commands/verify/libverify.a \
 	commands/walk/libwalk.a \
@@ -124,6 +126,7 @@ commands_plan_libplan_a_SOURCES = \
 	commands/plan/plan.c \
 	commands/plan/print.h \
 	commands/plan/report.c
+commands_report_libreport_a_SOURCES = commands/report/report.c
 commands_status_libstatus_a_SOURCES = \
 	commands/status/print.c \
 	commands/status/print.h \

@@ -33,6 +33,7 @@ static const struct command commands[] = {
 	{ "compare", xfp_main_compare, "compare bits and error of every mode and common formats", false },
 	{ "status", xfp_main_status, "show the progress of a conversion, or how it ended", false },
 	{ "info", xfp_main_info, "print the contents of a bundle", false },
+	{ "report", xfp_main_report, "write a page about a bundle: where it loses, what would help", false },
 	{ "verify", xfp_main_verify, "check a bundle, alone or against its checkpoint", false },
 	{ "eval", NULL, "measure perplexity, and the divergence from a source", false },
 	{ "generate", NULL, "generate text with a bundle or a checkpoint", false },

@@ -50,6 +50,22 @@ conversion_libconversion_a_SOURCES = \
 	conversion/prepare.h \
 	conversion/progress.c \
 	conversion/progress.h \
+	conversion/report/advice.c \
+	conversion/report/advice.h \
+	conversion/report/command.c \
+	conversion/report/command.h \
+	conversion/report/fates.c \
+	conversion/report/gather.c \
+	conversion/report/html/cosines.c \
+	conversion/report/html/depth.c \
+	conversion/report/html/html.c \
+	conversion/report/html/html.h \
+	conversion/report/html/ledger.c \
+	conversion/report/html/page.c \
+	conversion/report/html/page.h \
+	conversion/report/html/style.c \
+	conversion/report/html/weakest.c \
+	conversion/report/report.h \
 	conversion/resume.c \
 	conversion/resume.h \
 	conversion/run.c \

@@ -24,6 +24,7 @@ dist_man_MANS += \
 	man/xfp-pack.1 \
 	man/xfp-pipelines.7 \
 	man/xfp-plan.1 \
+	man/xfp-report.1 \
 	man/xfp-status.1 \
 	man/xfp-survey.1 \
 	man/xfp-unpack.1 \

@@ -510,6 +510,7 @@ cli_tests = \
 	tests/cli/python.bats \
 	tests/cli/refused.bats \
 	tests/cli/regenerate.bats \
+	tests/cli/report.bats \
 	tests/cli/reproducible.bats \
 	tests/cli/scripts.bats \
 	tests/cli/setup.bats \
@@ -637,6 +638,7 @@ EXTRA_DIST += \
 	tests/rooms.py \
 	tests/run-tap \
 	tests/seal.py \
+	tests/check_page.py \
 	tests/svg_boxes.py \
 	tests/tokenizer_families.json \
 	tests/tokenizer_families.py \

@@ -15,6 +15,7 @@ int xfp_main_info(int argc, char **argv);
 int xfp_main_inspect(int argc, char **argv);
 int xfp_main_plan(int argc, char **argv);
 int xfp_main_prepare(int argc, char **argv);
+int xfp_main_report(int argc, char **argv);
 int xfp_main_status(int argc, char **argv);
 int xfp_main_unpack(int argc, char **argv);
 int xfp_main_verify(int argc, char **argv);

@@ -301,39 +301,6 @@ json_t *xfp_report_classes(const struct xfp_bundle *bundle, const struct xfp_rec
 
 /* ---- misses ------------------------------------------------------------------------------------ */
 
-static const char *below_floor(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
-{
-	if (!recorded)
-		return "below its floor";
-	if (xfp_recorded_policy(recorded, unit).fixed)
-		return "below its floor: its bits are fixed";
-	if (!xfp_recorded_sample(recorded, unit))
-		return "below its floor: no candidate meets it, and this is the best";
-	if (recorded->parameters.on_miss == XFP_MISS_BEST)
-		return "below its floor: no candidate meets it, or only the experts that decided do";
-	return "below its floor: only the experts that decided meet it";
-}
-
-const char *xfp_report_missed(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
-{
-	struct xfp_policy policy;
-
-	if (!unit->met)
-		return below_floor(recorded, unit);
-	if (!recorded || unit->mode != XFP_MODE_KEEP)
-		return NULL;
-	policy = xfp_recorded_policy(recorded, unit);
-	if (policy.format.form == XFP_FORM_KEEP)
-		return NULL;
-	if (policy.format.form == XFP_FORM_FP8)
-		return "at source precision: fp8 cannot represent it, or is not smaller";
-	if (policy.fixed)
-		return "at source precision: these bits are not smaller";
-	if (recorded->parameters.on_nonfinite == XFP_NONFINITE_KEEP)
-		return "at source precision: no smaller candidate meets its floor, or it has NaN or infinity";
-	return "at source precision: no smaller candidate meets its floor";
-}
-
 void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t max)
 {
 	struct xfp_unit_info unit;
@@ -342,7 +309,7 @@ void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct 
 
 	for (uint32_t u = 0; xfp_bundle_unit(bundle, u, &unit); u++) {
 		const struct xfp_output_measure *outputs = xfp_recorded_outputs(recorded, u);
-		const char *why = xfp_report_missed(recorded, &unit);
+		const char *why = xfp_unit_missed(recorded, &unit);
 
 		if (!why || count++ >= max)
 			continue;
@@ -402,7 +369,7 @@ static void print_outputs(FILE *out, const struct xfp_recorded *recorded, uint32
 /* Allocated; NULL if out of memory. */
 static char *unit_text(const struct xfp_recorded *recorded, uint32_t u, const struct xfp_unit_info *unit)
 {
-	const char *missed = xfp_report_missed(recorded, unit);
+	const char *missed = xfp_unit_missed(recorded, unit);
 	struct xfp_text text;
 	FILE *out = xfp_text_begin(&text);
 

@@ -30,9 +30,6 @@ json_t *xfp_report_classes(const struct xfp_bundle *bundle, const struct xfp_rec
  * any. */
 void xfp_report_units(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded);
 
-/* Why a unit misses its request: below its floor, or at source precision because no candidate qualified. NULL if it
- * does not. `recorded` may be NULL. */
-const char *xfp_report_missed(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit);
 /* Print the first `max` such units with their reasons, and the number of the rest. */
 void xfp_report_misses(FILE *out, const struct xfp_bundle *bundle, const struct xfp_recorded *recorded, uint32_t max);
 

@@ -136,3 +136,36 @@ uint32_t xfp_recorded_sample(const struct xfp_recorded *recorded, const struct x
 		return 0;
 	return xfp_sample_experts(&recorded->parameters.moe_sample, unit->experts);
 }
+
+static const char *below_floor(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+{
+	if (!recorded)
+		return "below its floor";
+	if (xfp_recorded_policy(recorded, unit).fixed)
+		return "below its floor: its bits are fixed";
+	if (!xfp_recorded_sample(recorded, unit))
+		return "below its floor: no candidate meets it, and this is the best";
+	if (recorded->parameters.on_miss == XFP_MISS_BEST)
+		return "below its floor: no candidate meets it, or only the experts that decided do";
+	return "below its floor: only the experts that decided meet it";
+}
+
+const char *xfp_unit_missed(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit)
+{
+	struct xfp_policy policy;
+
+	if (!unit->met)
+		return below_floor(recorded, unit);
+	if (!recorded || unit->mode != XFP_MODE_KEEP)
+		return NULL;
+	policy = xfp_recorded_policy(recorded, unit);
+	if (policy.format.form == XFP_FORM_KEEP)
+		return NULL;
+	if (policy.format.form == XFP_FORM_FP8)
+		return "at source precision: fp8 cannot represent it, or is not smaller";
+	if (policy.fixed)
+		return "at source precision: these bits are not smaller";
+	if (recorded->parameters.on_nonfinite == XFP_NONFINITE_KEEP)
+		return "at source precision: no smaller candidate meets its floor, or it has NaN or infinity";
+	return "at source precision: no smaller candidate meets its floor";
+}

@@ -32,5 +32,8 @@ const struct xfp_output_measure *xfp_recorded_outputs(const struct xfp_recorded 
 struct xfp_policy xfp_recorded_policy(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit);
 /* The number of experts that decided for the unit; 0: all, or no decision was needed. */
 uint32_t xfp_recorded_sample(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit);
+/* Why a unit misses its request: below its floor, or at source precision because no candidate qualified. NULL if it
+ * does not. `recorded` may be NULL. */
+const char *xfp_unit_missed(const struct xfp_recorded *recorded, const struct xfp_unit_info *unit);
 
 #endif

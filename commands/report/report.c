@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.c - `xfp report`: one page about a bundle.
+ *
+ * input    a bundle, which is read completely
+ * output   -o FILE, replaced atomically
+ * status   3 when the bundle is damaged
+ */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/printable.h"
+#include "base/sha256.h"
+#include "base/system/command_line.h"
+#include "base/system/file.h"
+#include "base/system/mapped.h"
+#include "base/text/text.h"
+#include "commands/ui/commands.h"
+#include "conversion/report/html/page.h"
+
+#define PIECE (8u << 20)
+
+struct report_request {
+	const char *bundle, *out;
+};
+
+/* The output must not replace an input. */
+static enum xfp_status check_output(const struct report_request *request, struct xfp_error *err)
+{
+	const char *const inputs[] = { request->bundle };
+	struct stat out, in;
+
+	if (stat(request->out, &out))
+		return XFP_OK;
+	if (S_ISDIR(out.st_mode))
+		return xfp_fail(err, XFP_USAGE, "-o %s: it is a folder; name a file in it",
+				xfp_printable(request->out).text);
+	for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+		if (inputs[i] && !stat(inputs[i], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+			return xfp_fail(err, XFP_USAGE, "-o %s: the report would replace its own input",
+					xfp_printable(request->out).text);
+	return XFP_OK;
+}
+
+/* Check every byte of the bundle, and hash the file. */
+static enum xfp_status read_bundle(const struct xfp_bundle *bundle, const char *path, char hex[65],
+				   struct xfp_error *err)
+{
+	uint8_t digest[32], *piece = malloc(PIECE);
+	struct xfp_bundle_info info;
+	struct xfp_sha256 sha;
+	struct stat st;
+	enum xfp_status status = piece ? XFP_OK : xfp_no_memory(err);
+	int fd = -1;
+
+	xfp_bundle_describe(bundle, &info);
+	if (!status && !(status = xfp_bundle_check(bundle, NULL, NULL, err)))
+		status = xfp_open_regular(path, &fd, &st, err);
+	xfp_sha256_init(&sha);
+	for (uint64_t at = 0; !status && at < info.file_bytes; at += PIECE) {
+		size_t size = info.file_bytes - at < PIECE ? (size_t)(info.file_bytes - at) : PIECE;
+
+		if (!(status = xfp_pread(fd, piece, size, at, path, err)))
+			xfp_sha256_update(&sha, piece, size);
+	}
+	xfp_sha256_final(&sha, digest);
+	xfp_hex(digest, sizeof digest, hex);
+	if (fd >= 0)
+		close(fd);
+	free(piece);
+	return status;
+}
+
+static enum xfp_status write_page(const struct xfp_report *report, const char *path, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+	struct xfp_text text;
+	FILE *out = xfp_text_begin(&text);
+
+	if (out)
+		xfp_report_page(out, report);
+	if (!xfp_text_end(&text))
+		status = xfp_no_memory(err);
+	else
+		status = xfp_write_file(path, text.bytes, text.size, false, err);
+	free(text.bytes);
+	return status;
+}
+
+static enum xfp_status make_report(const struct report_request *request, const struct xfp_bundle *bundle,
+				   struct xfp_error *err)
+{
+	struct xfp_recorded recorded = { .family = NULL };
+	/* A bundle of another version may have parameters unknown here; its units are still reported. */
+	bool has_record = !xfp_recorded_read(bundle, request->bundle, &recorded, NULL);
+	struct xfp_report report = { .bundle = NULL };
+	enum xfp_status status = xfp_report_gather(bundle, has_record ? &recorded : NULL, &report, err);
+
+	if (!status)
+		status = read_bundle(bundle, request->bundle, report.sha256, err);
+	if (!status)
+		status = write_page(&report, request->out, err);
+	xfp_report_free(&report);
+	xfp_recorded_free(&recorded);
+	return status;
+}
+
+int xfp_main_report(int argc, char **argv)
+{
+	struct report_request request = { .out = NULL };
+	struct xfp_bundle *bundle = NULL;
+	const struct xfp_option options[] = {
+		{ .letter = 'o',
+		  .name = "output",
+		  .value = "FILE",
+		  .text = "write the page to this file",
+		  .path = true,
+		  .into = &request.out },
+		{ 0 },
+	};
+	struct xfp_command_line line = {
+		.usage = "xfp report -o FILE BUNDLE",
+		.operand = "BUNDLE",
+		.summary = "Writes one self-contained HTML page about a bundle: where it loses, and what would help.",
+		.options = options,
+	};
+	struct xfp_error err = { 0 };
+	int status;
+
+	if (!xfp_command_line_read(&line, argc, argv, &status))
+		return status;
+	if (!(request.bundle = xfp_command_line_bundle(&line)))
+		return XFP_USAGE;
+	if (!request.out || !*request.out)
+		return xfp_command_line_refuse(&line, "-o FILE is missing");
+	if ((status = (int)check_output(&request, &err)))
+		goto done;
+	xfp_mapped_begin(argv[0], request.bundle, NULL);
+	if (!(status = (int)xfp_bundle_open(request.bundle, &bundle, &err)))
+		status = (int)make_report(&request, bundle, &err);
+	xfp_bundle_close(bundle);
+	xfp_mapped_end();
+done:
+	if (status)
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	return status;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * page.c - the order of the sections, and the summary at the top.
+ */
+#include "conversion/report/html/page.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "base/text/size.h"
+#include "conversion/report/command.h"
+#include "conversion/report/html/html.h"
+
+static const struct section {
+	const char *id, *name;
+	void (*write)(FILE *out, const struct xfp_report *report);
+} sections[] = {
+	{ "weakest", "Weakest", xfp_page_weakest }, { "depth", "Bits over depth", xfp_page_depth },
+	{ "cosines", "Cosines", xfp_page_cosines }, { "ledger", "Ledger", xfp_page_ledger },
+	{ "units", "Units", xfp_page_units },
+};
+#define SECTIONS (sizeof sections / sizeof *sections)
+
+/* ---- summary ----------------------------------------------------------------------------------- */
+
+static void tile(FILE *out, const char *name, const char *value, const char *note)
+{
+	fputs("<div><dt>", out);
+	xfp_html_text(out, name);
+	fputs("</dt><dd>", out);
+	xfp_html_text(out, value);
+	if (*note) {
+		fputs("<small>", out);
+		xfp_html_text(out, note);
+		fputs("</small>", out);
+	}
+	fputs("</dd></div>\n", out);
+}
+
+static void write_tiles(FILE *out, const struct xfp_report *report)
+{
+	const struct xfp_composition *whole = &report->composition;
+	char value[64], note[96], size[32];
+
+	fputs("<dl class=\"tiles\">\n", out);
+	snprintf(note, sizeof note, "%.1f %% of the source's %s",
+		 whole->source ? 100 * (double)whole->bytes / (double)whole->source : 0,
+		 xfp_human((double)whole->source, "B", size));
+	tile(out, "Size", xfp_human((double)whole->bytes, "B", value), note);
+	snprintf(value, sizeof value, "%.3f", xfp_composition_bits(whole));
+	snprintf(note, sizeof note, "quantized weights %.3f, as papers count %.3f",
+		 xfp_bits_per_weight(report->all.bytes, report->all.weights), xfp_composition_paper_bits(whole));
+	tile(out, "Bits per weight", value, note);
+	snprintf(value, sizeof value, "%.3g", xfp_report_error(&report->all));
+	tile(out, "Loss", value, "squared error of weights, relative to their squares");
+	snprintf(value, sizeof value, "%u of %u", report->all.missed, report->all.units);
+	tile(out, "Units below their floor", value, report->all.missed ? "" : "every floor is met");
+	fputs("</dl>\n", out);
+}
+
+/* The name that the model's config gives, or "": borrowed from `config`. */
+static const char *model_name(json_t *config)
+{
+	const char *name = json_string_value(json_object_get(config, "_name_or_path"));
+
+	return name ? name : "";
+}
+
+static json_t *read_config(const struct xfp_report *report)
+{
+	uint32_t number = xfp_bundle_find_file(report->bundle, "config.json");
+	struct xfp_file_info file;
+
+	return xfp_bundle_file(report->bundle, number, &file) ? json_loadb(file.data, file.bytes, 0, NULL) : NULL;
+}
+
+static void write_command(FILE *out, const struct xfp_report *report)
+{
+	char *options = report->recorded ? xfp_report_options(&report->recorded->parameters) : NULL;
+
+	fputs("<p>To make it again from the model, byte for byte:</p>\n<pre>", out);
+	xfp_html_printf(out, "xfp convert MODEL -o AGAIN.xfp%s", options ? options : " --like OUT.xfp");
+	fputs("</pre>\n", out);
+	free(options);
+}
+
+void xfp_page_summary(FILE *out, const struct xfp_report *report)
+{
+	json_t *config = read_config(report);
+	const char *name = model_name(config);
+	char weights[32];
+
+	fputs("<header>\n<h1>", out);
+	xfp_html_text(out, *name ? name : report->info.family);
+	fputs(", quantized</h1>\n<p class=\"lead\">", out);
+	xfp_html_printf(out, "Family %s, %s weights in %u units of %u matrices; format version %u.",
+			report->info.family, xfp_human((double)report->info.weights, "", weights), report->info.units,
+			report->info.matrices, report->info.version);
+	fputs("</p>\n", out);
+	write_tiles(out, report);
+	fputs("<p>SHA-256 of the bundle: ", out);
+	xfp_html_code(out, report->sha256);
+	fputs("</p>\n", out);
+	write_command(out, report);
+	fputs("</header>\n", out);
+	json_decref(config);
+}
+
+/* ---- the page ---------------------------------------------------------------------------------- */
+
+void xfp_report_page(FILE *out, const struct xfp_report *report)
+{
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+	      "<meta name=\"color-scheme\" content=\"light dark\"/>\n<title>Report of ",
+	      out);
+	xfp_html_text(out, report->info.family);
+	fputs("</title>\n", out);
+	xfp_html_style(out);
+	fputs("</head>\n<body>\n", out);
+	xfp_page_summary(out, report);
+	fputs("<nav aria-label=\"Sections\">", out);
+	for (size_t i = 0; i < SECTIONS; i++)
+		fprintf(out, "<a href=\"#%s\">%s</a>\n", sections[i].id, sections[i].name);
+	fputs("</nav>\n<main>\n", out);
+	for (size_t i = 0; i < SECTIONS; i++)
+		sections[i].write(out, report);
+	fputs("</main>\n</body>\n</html>\n", out);
+}

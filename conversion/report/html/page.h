@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * page.h - a report as one self-contained HTML page.
+ */
+#ifndef XFP_REPORT_PAGE_H
+#define XFP_REPORT_PAGE_H
+
+#include <stdio.h>
+
+#include "conversion/report/report.h"
+
+/* Write the page. It loads nothing, has no script, and is well-formed XML. The caller checks the stream. */
+void xfp_report_page(FILE *out, const struct xfp_report *report);
+
+/* ---- sections, private to the folder -------------------------------------------------------------- */
+
+void xfp_page_summary(FILE *out, const struct xfp_report *report);
+void xfp_page_weakest(FILE *out, const struct xfp_report *report);
+void xfp_page_depth(FILE *out, const struct xfp_report *report);
+void xfp_page_cosines(FILE *out, const struct xfp_report *report);
+void xfp_page_ledger(FILE *out, const struct xfp_report *report);
+void xfp_page_units(FILE *out, const struct xfp_report *report);
+
+#endif

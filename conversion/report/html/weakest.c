@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weakest.c - the section that names the worst layer and component, and what would help.
+ */
+#include <stdlib.h>
+
+#include "base/text/shell.h"
+#include "base/text/size.h"
+#include "base/text/text.h"
+#include "conversion/report/advice.h"
+#include "conversion/report/command.h"
+#include "conversion/report/html/html.h"
+#include "conversion/report/html/page.h"
+
+static double percent(double part, double all)
+{
+	return all > 0 ? 100 * part / all : 0;
+}
+
+static void write_worst_layer(FILE *out, const struct xfp_report *report)
+{
+	uint32_t worst = xfp_report_worst_layer(report);
+	const struct xfp_report_layer *layer = &report->layers[worst];
+
+	if (worst == report->layer_count)
+		return;
+	fputs("<li>Worst layer: <strong>", out);
+	xfp_html_printf(out, "layer %u", layer->number);
+	fputs("</strong>", out);
+	xfp_html_printf(out, ", with %.1f %% of the loss and %.1f %% of the weights; lowest cosine %.6f.",
+			percent(layer->sum.squared, report->all.squared),
+			percent((double)layer->sum.weights, (double)report->all.weights), layer->sum.worst);
+	fputs("</li>\n", out);
+}
+
+static void write_worst_part(FILE *out, const struct xfp_report *report)
+{
+	uint32_t worst = xfp_report_worst_part(report);
+	const struct xfp_report_part *part = &report->parts[worst];
+	char name[XFP_REPORT_PART_NAME];
+
+	if (worst == report->part_count)
+		return;
+	fputs("<li>Worst component: <strong>", out);
+	xfp_html_text(out, xfp_report_part_name(part, name));
+	fputs("</strong>", out);
+	xfp_html_printf(out, ", with %.1f %% of the loss and %.1f %% of the weights.",
+			percent(part->sum.squared, report->all.squared),
+			percent((double)part->sum.weights, (double)report->all.weights));
+	fputs("</li>\n", out);
+}
+
+static void write_worst_unit(FILE *out, const struct xfp_report *report)
+{
+	const struct xfp_report_unit *unit = &report->units[report->all.worst_unit];
+
+	if (!report->all.units)
+		return;
+	fputs("<li>Lowest cosine: ", out);
+	xfp_html_code(out, unit->info.name);
+	xfp_html_printf(out, " (%s), %.6f", unit->info.role, unit->median);
+	if (unit->info.floor > 0)
+		xfp_html_printf(out, "; its floor is %.9g", unit->info.floor);
+	fputs(".</li>\n", out);
+	fputs(report->all.missed ? "<li class=\"bad\">" : "<li>", out);
+	xfp_html_printf(out,
+			report->all.missed ? "%u of %u units are below their floor; the table of units says why."
+					   : "No unit is below its floor (%u of %u).",
+			report->all.missed, report->all.units);
+	fputs("</li>\n", out);
+}
+
+static void write_option(FILE *out, const struct xfp_report_advice *advice)
+{
+	char *word = xfp_formatted("%s=%u", advice->pattern, advice->bits);
+	struct xfp_text text;
+	FILE *line = xfp_text_begin(&text);
+
+	if (line && word) {
+		fputs("--override ", line);
+		xfp_shell_quote(line, word);
+	}
+	if (xfp_text_end(&text) && word)
+		xfp_html_name(out, text.bytes);
+	else
+		xfp_html_word(out, "");
+	free(text.bytes);
+	free(word);
+}
+
+static void write_advice(FILE *out, const struct xfp_report *report)
+{
+	struct xfp_report_advice list[XFP_REPORT_ADVICE];
+	uint32_t count = xfp_report_advise(report, list);
+	char *options = report->recorded ? xfp_report_options(&report->recorded->parameters) : NULL;
+
+	fputs("<h3>What would help</h3>\n", out);
+	if (!count) {
+		fputs("<p>No unit can get more bits: there is none with a codebook of fewer than 6 bits.</p>\n", out);
+		free(options);
+		return;
+	}
+	fputs("<p>One more bit per index, where the relative error is largest. Predicted: each bit reduces the "
+	      "squared error to about a quarter. To try one, add its option to those of the bundle:</p>\n<pre>",
+	      out);
+	xfp_html_printf(out, "xfp convert MODEL -o NEW.xfp%s OPTION", options ? options : " ...");
+	fputs("</pre>\n", out);
+	xfp_html_table(out, "The worst layer first, then components by relative error",
+		       "<units|share of the loss|relative error|more bytes|loss afterwards|<option");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xfp_report_advice *one = &list[i];
+		char name[XFP_REPORT_PART_NAME];
+
+		if (one->layer != XFP_REPORT_NO_LAYER)
+			snprintf(name, sizeof name, "layer %u", report->layers[one->layer].number);
+		else
+			xfp_report_part_name(&report->parts[one->part], name);
+		fputs("<tr>", out);
+		xfp_html_word(out, name);
+		xfp_html_number(out, "%.1f %%", 100 * one->share);
+		xfp_html_number(out, "%.3g", one->error);
+		xfp_html_size(out, one->bytes);
+		xfp_html_number(out, "%.1f %%", 100 * one->remaining);
+		write_option(out, one);
+		fputs("</tr>\n", out);
+		free(list[i].pattern);
+	}
+	xfp_html_table_end(out);
+	free(options);
+}
+
+void xfp_page_weakest(FILE *out, const struct xfp_report *report)
+{
+	xfp_html_section(
+		out, "weakest", "Where it is weakest",
+		"Shares are of the loss: squared errors of weights, relative to their squares, by weight. Errors of "
+		"weights are a hint; the model's outputs decide, see Perplexity.");
+	fputs("<ul>\n", out);
+	write_worst_layer(out, report);
+	write_worst_part(out, report);
+	write_worst_unit(out, report);
+	fputs("</ul>\n", out);
+	write_advice(out, report);
+	fputs("</section>\n", out);
+}
