@@ -123,16 +123,17 @@ struct xfp_key_source xfp_key_source_of(const struct xfp_ledger_unit *unit, uint
 					(const uint8_t(*)[16])source };
 }
 
-bool xfp_key_is_of(const char *text, const struct xfp_key_source *source)
+enum xfp_status xfp_key_is_of(const char *text, const struct xfp_key_source *source, bool *is, struct xfp_error *err)
 {
 	struct xfp_text lines;
-	bool is;
 
 	xfp_text_begin(&lines);
 	add_source(&lines, source);
-	is = xfp_text_end(&lines) && strstr(text, lines.bytes);
+	if (!xfp_text_end(&lines))
+		return xfp_no_memory(err);
+	*is = strstr(text, lines.bytes);
 	free(lines.bytes);
-	return is;
+	return XFP_OK;
 }
 
 /* Add the parameters that affect codebooks of rows. */

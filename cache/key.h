@@ -110,7 +110,7 @@ struct xfp_key_source {
 struct xfp_key_source xfp_key_source_of(const struct xfp_ledger_unit *unit, uint8_t (*source)[16]);
 
 /* Whether a key text of any kind begins with the ingredients of `source`. */
-bool xfp_key_is_of(const char *text, const struct xfp_key_source *source);
+enum xfp_status xfp_key_is_of(const char *text, const struct xfp_key_source *source, bool *is, struct xfp_error *err);
 
 enum xfp_status xfp_key_survey(const struct xfp_key_source *source, const struct xfp_parameters *parameters,
 			       struct xfp_key *key, struct xfp_error *err);

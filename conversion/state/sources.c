@@ -84,12 +84,14 @@ static enum xfp_status check_origin(struct xfp_artifact *artifact, const char *k
 	const struct xfp_key_source of = xfp_key_source_of(unit, source);
 	struct xfp_artifact_label label;
 	enum xfp_status status = xfp_artifact_get_label(artifact, &label, err);
+	bool is = false;
 	char hex[33];
 
 	if (status)
 		return status;
 	xfp_key_of_text(label.key_text, hex);
-	if (strcmp(hex, key) || !xfp_key_is_of(label.key_text, &of))
+	status = xfp_key_is_of(label.key_text, &of, &is, err);
+	if (!status && (strcmp(hex, key) || !is))
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: does not match the weights of %s", artifact->path,
 				  xfp_printable(unit->name).text);
 	xfp_artifact_label_free(&label);
