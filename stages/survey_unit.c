@@ -62,16 +62,16 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 	return status ? status : xfp_surveyed_write(artifact, making->surveyed, err);
 }
 
-/* Read an existing artifact. */
+/* Read the candidates of an existing artifact. It may come from another machine; balance and exponents are those that
+ * this run computed. */
 static enum xfp_status read_again(struct xfp_job *job, struct xfp_surveyed *surveyed, const struct xfp_key *key,
 				  struct xfp_error *err)
 {
 	struct xfp_artifact artifact = { 0 };
 	enum xfp_status status = xfp_job_open_key(job, XFP_STAMP_SURVEY, key->hex, &artifact, err);
 
-	xfp_surveyed_free(surveyed);
 	if (!status)
-		status = xfp_surveyed_read(&artifact, surveyed, err);
+		status = xfp_candidates_read(&artifact, XFP_MAX_SURVEYED, surveyed->list, &surveyed->count, err);
 	xfp_artifact_close(&artifact);
 	return status;
 }
