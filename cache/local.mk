@@ -32,6 +32,10 @@ cache_libcache_a_SOURCES = \
 	cache/store.c \
 	cache/store.h \
 	cache/store_walk.c \
+	cache/survey_file.c \
+	cache/survey_file.h \
+	cache/surveys.c \
+	cache/surveys.h \
 	cache/wait.c \
 	cache/wait.h
 

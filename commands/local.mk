@@ -65,7 +65,8 @@ commands_cache_libcache_a_SOURCES = \
 	commands/cache/gc.c \
 	commands/cache/ls.c \
 	commands/cache/rebuild.c \
-	commands/cache/stats.c
+	commands/cache/stats.c \
+	commands/cache/surveys.c
 commands_compare_libcompare_a_SOURCES = \
 	commands/compare/answer.c \
 	commands/compare/by_peers.c \

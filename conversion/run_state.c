@@ -39,6 +39,27 @@ bool xfp_is_work_folder(const char *folder)
 		identity_of(folder, XFP_LOG_FILE, &ignored));
 }
 
+enum xfp_status xfp_work_folder_of(const char *out, const char *remedy, char **work, struct xfp_error *err)
+{
+	int length = (int)strlen(out);
+	char *path;
+
+	while (length > 1 && out[length - 1] == '/')
+		length--;
+	path = xfp_formatted("%.*s%s", length, out, xfp_is_work_folder(out) ? "" : ".work");
+	if (!path)
+		return xfp_no_memory(err);
+	if (!xfp_is_work_folder(path)) {
+		xfp_fail(err, XFP_BAD_INPUT,
+			 "%s: no conversion found: work folder %s does not exist; if it is elsewhere, %s", out, path,
+			 remedy);
+		free(path);
+		return XFP_BAD_INPUT;
+	}
+	*work = path;
+	return XFP_OK;
+}
+
 /* Test with a shared lock, released immediately, since a starting conversion waits for it. */
 static bool is_locked(const char *work)
 {

@@ -27,6 +27,7 @@ dist_man_MANS += \
 	man/xfp-report.1 \
 	man/xfp-status.1 \
 	man/xfp-survey.1 \
+	man/xfp-surveys.5 \
 	man/xfp-unpack.1 \
 	man/xfp-verify.1 \
 	man/xfp-walk.1 \

@@ -2,6 +2,7 @@
 #include "schemas/surveyed.h"
 
 #include <float.h>
+#include <string.h>
 
 #include "schemas/h5.h"
 
@@ -34,6 +35,21 @@ enum xfp_status xfp_surveyed_read(struct xfp_artifact *a, struct xfp_surveyed *s
 		return xfp_h5_damaged(a, err, "a survey has no outliers");
 	}
 	return XFP_OK;
+}
+
+bool xfp_surveyed_equal(const struct xfp_surveyed *a, const struct xfp_surveyed *b)
+{
+	const struct xfp_outliers *x = &a->known, *y = &b->known;
+
+	_Static_assert(sizeof *a->list == 56, "candidates are compared without padding");
+	return x->matrices == y->matrices && x->rows == y->rows && x->cols == y->cols &&
+	       x->sigma_milli == y->sigma_milli && a->count == b->count &&
+	       !memcmp(x->source, y->source, x->matrices * sizeof *x->source) &&
+	       !memcmp(x->balance, y->balance, x->cols * sizeof *x->balance) &&
+	       !memcmp(x->exponent, y->exponent, x->matrices * sizeof *x->exponent) &&
+	       !memcmp(x->mean, y->mean, x->matrices * sizeof *x->mean) &&
+	       !memcmp(x->sigma, y->sigma, x->matrices * sizeof *x->sigma) &&
+	       !memcmp(a->list, b->list, a->count * sizeof *a->list);
 }
 
 /* ---- scales ------------------------------------------------------------------------------------ */

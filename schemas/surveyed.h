@@ -27,6 +27,8 @@ struct xfp_surveyed {
 	struct xfp_candidate list[XFP_MAX_SURVEYED];
 };
 void xfp_surveyed_free(struct xfp_surveyed *surveyed);
+/* Whether two surveys have the same bits: surveys of the same key do, wherever they were made. */
+bool xfp_surveyed_equal(const struct xfp_surveyed *a, const struct xfp_surveyed *b);
 
 /* Write a complete new artifact. `known` has no outliers. */
 enum xfp_status xfp_surveyed_write(struct xfp_artifact *a, struct xfp_surveyed *surveyed, struct xfp_error *err);

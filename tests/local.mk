@@ -455,6 +455,7 @@ long_cli_tests = \
 	tests/cli/packed_grouped.bats \
 	tests/cli/resume.bats \
 	tests/cli/survey.bats \
+	tests/cli/surveys.bats \
 	tests/cli/paths.bats \
 	tests/cli/plan.bats \
 	tests/cli/policy.bats \

@@ -15,7 +15,8 @@
 #include "commands/ui/commands.h"
 
 static const struct xfp_cache_command *const commands[] = {
-	&xfp_cache_ls, &xfp_cache_check, &xfp_cache_rebuild, &xfp_cache_gc, &xfp_cache_stats,
+	&xfp_cache_ls,    &xfp_cache_check,  &xfp_cache_rebuild, &xfp_cache_gc,
+	&xfp_cache_stats, &xfp_cache_export, &xfp_cache_import,
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
@@ -37,6 +38,7 @@ static bool parse(int argc, char **argv, const struct xfp_cache_command *command
 		  .path = true,
 		  .value = "DIR",
 		  .text = "the cache (default: XFP_CACHE, or xfp-cache)",
+		  .set = &call->named,
 		  .into = &call->folder },
 	};
 	struct xfp_command_line line = {
@@ -44,6 +46,7 @@ static bool parse(int argc, char **argv, const struct xfp_cache_command *command
 		.summary = command->summary,
 		.options = options,
 		.column = 20,
+		.operand = command->operand,
 	};
 	size_t count = command->options ? command->options(call, options + 1) : 0;
 
@@ -52,7 +55,7 @@ static bool parse(int argc, char **argv, const struct xfp_cache_command *command
 						  .set = &call->json };
 	if (!xfp_command_line_read(&line, argc, argv, status))
 		return false;
-	if (line.argument_count > (command->takes_operand ? 1 : 0)) {
+	if (line.argument_count > (command->operand ? 1 : 0)) {
 		*status = xfp_command_line_refuse(&line, "unexpected argument '%s'",
 						  xfp_printable(line.arguments[line.argument_count - 1]).text);
 		return false;
@@ -93,8 +96,8 @@ static void print_usage(FILE *out)
 static void print_help(void)
 {
 	print_usage(stdout);
-	puts("\nLists, checks and prunes the cache of artifacts that conversions fill: the\n"
-	     "folder xfp-cache next to a bundle.\n");
+	puts("\nLists, checks and prunes the cache of artifacts that conversions fill, the\n"
+	     "folder xfp-cache next to a bundle, and shares its surveys.\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		printf("  xfp cache %-9s%s\n", commands[i]->name, commands[i]->text);
 	puts("\n"
@@ -127,7 +130,7 @@ int xfp_main_cache(int argc, char **argv)
 	if (word)
 		say_unknown(argv[0], word);
 	else
-		fprintf(stderr, "%s: expected a command: ls, check, rebuild, gc or stats\n", argv[0]);
+		fprintf(stderr, "%s: expected a command: ls, check, rebuild, gc, stats, export or import\n", argv[0]);
 	print_usage(stderr);
 	return XFP_USAGE;
 }

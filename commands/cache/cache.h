@@ -18,6 +18,7 @@
 struct xfp_cache_call {
 	const char *program; /* "xfp cache ls" */
 	const char *folder;
+	bool named;          /* the folder was named by --cache */
 	const char *operand; /* NULL if not given */
 	bool json;
 	/* used by single subcommands */
@@ -30,6 +31,8 @@ struct xfp_cache_call {
 	uint32_t keep_runs;                /* gc */
 	uint64_t max_size, days;           /* gc, 0: no limit */
 	bool dry_run;                      /* gc */
+	bool surveys;                      /* export */
+	const char *output;                /* export */
 };
 
 #define XFP_CACHE_OPTIONS 8 /* most options of one subcommand */
@@ -39,14 +42,15 @@ struct xfp_cache_command {
 	const char *usage;   /* starts with "xfp" */
 	const char *text;    /* one line for the list of subcommands */
 	const char *summary; /* sentences for --help */
-	bool takes_operand;
+	const char *operand; /* a completion of the operand; NULL: takes none */
 	/* Fill in the subcommand's own options, which write to `call`. Returns their number. NULL if there are none. */
 	size_t (*options)(struct xfp_cache_call *call, struct xfp_option own[XFP_CACHE_OPTIONS]);
 	/* Returns an exit status; `err` has the failure, if any. */
 	int (*run)(const struct xfp_cache_call *call, struct xfp_error *err);
 };
 
-extern const struct xfp_cache_command xfp_cache_ls, xfp_cache_check, xfp_cache_rebuild, xfp_cache_gc, xfp_cache_stats;
+extern const struct xfp_cache_command xfp_cache_ls, xfp_cache_check, xfp_cache_rebuild, xfp_cache_gc, xfp_cache_stats,
+	xfp_cache_export, xfp_cache_import;
 
 /* ---- the open cache ---------------------------------------------------------------------------- */
 

@@ -264,6 +264,6 @@ const struct xfp_cache_command xfp_cache_ls = {
 	.summary = "Lists the artifacts of a cache. With KEY, or a prefix of one, prints everything about that\n"
 		   "artifact: its sources, its contents, the runs that use it.",
 	.options = options,
-	.takes_operand = true,
+	.operand = "?",
 	.run = run,
 };

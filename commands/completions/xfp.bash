@@ -18,7 +18,7 @@ _xfp_run() { # TOOL ARGUMENT...
 _xfp_table() { # COMMAND
 	case $1 in
 	xfp) printf '%s\n' '-h -' '--help -' '--pipelines -' '--version -' '* COMMAND' ;;
-	cache) printf '%s\n' '-h -' '--help -' '--version -' '* ls|check|rebuild|gc|stats' ;;
+	cache) printf '%s\n' '-h -' '--help -' '--version -' '* ls|check|rebuild|gc|stats|export|import' ;;
 	cache-*) _xfp_run xfp cache "${1#cache-}" --completions ;;
 	xfp-*) _xfp_run "$1" --completions ;;
 	*) _xfp_run xfp "$1" --completions ;;

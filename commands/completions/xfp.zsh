@@ -11,7 +11,7 @@ _xfp_run() { "$_xfp_folder$1" "${@:2}" 2>/dev/null } # TOOL ARGUMENT...
 _xfp_table() { # COMMAND
 	case $1 in
 	xfp) print -l -- '-h -' '--help -' '--pipelines -' '--version -' '* COMMAND' ;;
-	cache) print -l -- '-h -' '--help -' '--version -' '* ls|check|rebuild|gc|stats' ;;
+	cache) print -l -- '-h -' '--help -' '--version -' '* ls|check|rebuild|gc|stats|export|import' ;;
 	cache-*) _xfp_run xfp cache ${1#cache-} --completions ;;
 	xfp-*) _xfp_run $1 --completions ;;
 	*) _xfp_run xfp $1 --completions ;;

@@ -86,26 +86,12 @@ static enum xfp_status find_here(struct folders *folders, struct xfp_error *err)
 	return status;
 }
 
-/* The work folder of OUT; OUT may also be that folder itself, as completed by a shell. */
 static enum xfp_status find_of(struct folders *folders, const char *out, struct xfp_error *err)
 {
-	int length = (int)strlen(out);
-	char *path;
+	char *work;
+	enum xfp_status status = xfp_work_folder_of(out, "name it with --work", &work, err);
 
-	while (length > 1 && out[length - 1] == '/')
-		length--;
-	if (xfp_is_work_folder(out))
-		return add_folder(folders, strndup(out, (size_t)length), err);
-	path = xfp_formatted("%.*s.work", length, out);
-	if (path && !xfp_is_work_folder(path)) {
-		xfp_fail(err, XFP_BAD_INPUT,
-			 "%s: no conversion found: work folder %s does not exist; if it is elsewhere, name it with "
-			 "--work",
-			 out, path);
-		free(path);
-		return XFP_BAD_INPUT;
-	}
-	return add_folder(folders, path, err);
+	return status ? status : add_folder(folders, work, err);
 }
 
 static enum xfp_status find_folders(const struct status_request *request, struct folders *folders,

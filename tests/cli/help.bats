@@ -214,7 +214,7 @@ own_options_of() { # WORD...
 		run -2 $command
 		[[ ${lines[0]} == "xfp "[a-z]*": $said"* ]] || { echo "$command: $output"; return 1; }
 	done <<-'END'
-		xfp cache|expected a command: ls, check, rebuild, gc or stats
+		xfp cache|expected a command: ls, check, rebuild, gc, stats, export or import
 		xfp cache --nothing|no option '--nothing'
 		xfp status a b|expected one conversion, got 'b' as well
 		xfp status --work a b|OUT.xfp or --work, not both
