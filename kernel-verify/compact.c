@@ -189,6 +189,38 @@ static void decode(struct xfp_trial *trial)
 	xfp_trial_floats(trial, "x", x, xfp_padded(cols));
 }
 
+static void reconstruct(struct xfp_trial *trial)
+{
+	const struct xfp_compact_encoder *encoder = xfp_kernel_encoder(trial->set)->compact;
+	size_t cols = xfp_trial_columns(trial, 2000), first = xfp_trial_random_below(trial, 3);
+	unsigned group = group_of(trial);
+	size_t count = xfp_compact_groups_of(cols, group);
+	float row = xfp_compact_row((uint8_t)(30 + xfp_trial_random_below(trial, 40))), *x, *decoded;
+	struct xfp_compact_groups groups;
+	struct xfp_compact_book *book;
+	uint16_t *marked;
+	uint8_t *byte = xfp_trial_buffer(trial, "byte", count, 1);
+	uint8_t *index = xfp_trial_buffer(trial, "index", count * group, 1);
+
+	x = marked_row(trial, cols, group, &marked);
+	groups = new_groups(trial, group, first + count);
+	xfp_encoder_plain.compact->load(&groups, first, x, marked, cols, row);
+	book = make_book(trial, group, &groups, first + count);
+	decoded = xfp_trial_buffer(trial, "decoded", xfp_padded(cols) * sizeof *decoded, sizeof *decoded);
+	xfp_encoder_plain.compact->assign(book, &groups, first, count, byte, index, NULL);
+	xfp_encoder_plain.compact->decode(&book->library, byte, index, row, cols, decoded);
+	xfp_trial_shape(trial, "%zu columns in groups of %u from %zu, %u entries", cols, group, first,
+			book->library.entries);
+	trial->weights = (double)cols;
+	xfp_trial_seal(trial);
+	x = xfp_trial_buffer(trial, "x", xfp_padded(cols) * sizeof *x, sizeof *x);
+	while (xfp_trial_again(trial))
+		encoder->reconstruct(book, &groups, first, byte, row, cols, x);
+	xfp_trial_floats(trial, "x", x, xfp_padded(cols));
+	if (memcmp(x, decoded, xfp_padded(cols) * sizeof *x))
+		xfp_trial_fail(trial, "the result is not what decode computes from bytes and indices");
+}
+
 void xfp_kernel_ops_compact(struct xfp_kernel_ops *ops)
 {
 	xfp_kernel_op_add(ops, "encode compact_load", 0, 0, XFP_ENCODER_SETS, load);
@@ -196,5 +228,6 @@ void xfp_kernel_ops_compact(struct xfp_kernel_ops *ops)
 		xfp_kernel_op_add(ops, "encode compact_assign k=%u", k, 0, XFP_ENCODER_SETS, assign);
 		xfp_kernel_op_add(ops, "encode compact_propose k=%u", k, 0, XFP_ENCODER_SETS, propose);
 		xfp_kernel_op_add(ops, "encode compact_decode k=%u", k, 0, XFP_ENCODER_SETS, decode);
+		xfp_kernel_op_add(ops, "encode compact_reconstruct k=%u", k, 0, XFP_ENCODER_SETS, reconstruct);
 	}
 }

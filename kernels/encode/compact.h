@@ -115,6 +115,11 @@ struct xfp_compact_encoder {
 	/* Decode the bytes and indices of a row; the result is padded. */
 	void (*decode)(const struct xfp_compact_library *library, const uint8_t *byte, const uint8_t *index, float row,
 		       size_t cols, float *x);
+
+	/* Decode the bytes of a row whose groups are [first, first + groups of cols) with the indices that `assign`
+	 * computes for them: the same as `decode`. */
+	void (*reconstruct)(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups, size_t first,
+			    const uint8_t *byte, float row, size_t cols, float *x);
 };
 
 /* Compute the byte d of a row from the mean square of its unmarked x, and the row scale of a byte. */

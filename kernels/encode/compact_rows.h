@@ -216,9 +216,23 @@ LANES_BY_K void choose(const struct xfp_compact_book *book, unsigned n, unsigned
 	vi_store(r_of, best.r);
 }
 
-/* Compute a group's final indices, and its error from the decoded values. */
-LANES_BY_K float settle(const struct xfp_compact_book *book, unsigned n, unsigned size, const float *y,
-			const uint16_t *mark, int32_t e, int32_t r, uint8_t *index)
+/* Compute a group's final indices. */
+LANES_BY_K void settle(const struct xfp_compact_book *book, unsigned n, unsigned size, const float *y, int32_t e,
+		       int32_t r, uint8_t *index)
+{
+	const vf inverse = vf_all(book->inverse[r]);
+
+#pragma GCC unroll 4
+	for (unsigned c = 0; c < size; c += XFP_LANES) {
+		vi q = find_cell(n, book->edge[e], vf_mul(vf_load(y + c), inverse));
+
+		vi_store_bytes(index + c, r ? q : vi_all(0));
+	}
+}
+
+/* Compute a group's error from the decoded values of its indices. */
+LANES_BY_K float group_error(const struct xfp_compact_book *book, unsigned n, unsigned size, const float *y,
+			     const uint16_t *mark, int32_t e, int32_t r)
 {
 	const float *entry = book->library.entry[e];
 	const vf inverse = vf_all(book->inverse[r]), ratio = vf_all(book->library.ratio[r]);
@@ -234,8 +248,6 @@ LANES_BY_K float settle(const struct xfp_compact_book *book, unsigned n, unsigne
 			q = vi_all(0);
 		d = unmarked(mark[c / XFP_LANES], vf_sub(v, vf_mul(vf_lookup(entry, n, q), ratio)));
 		sum = vf_add(sum, vf_mul(d, d));
-		if (index)
-			vi_store_bytes(index + c, q);
 	}
 	vf_fold(sum, sum, &error, &again);
 	return error;
@@ -267,12 +279,12 @@ LANES_BY_K void assign_groups(const struct xfp_compact_book *book, unsigned k, c
 
 		search_groups(book, k, groups, at, some, e, r, NULL);
 		for (size_t g = 0; g < some; g++) {
-			float own = settle(book, 1u << k, size, y + g * size, mark + g * (size / XFP_LANES), e[g], r[g],
-					   index ? index + (b + g) * size : NULL);
-
 			byte[b + g] = (uint8_t)(e[g] << book->library.ratio_bits | r[g]);
+			if (index)
+				settle(book, 1u << k, size, y + g * size, e[g], r[g], index + (b + g) * size);
 			if (error)
-				error[b + g] = own;
+				error[b + g] = group_error(book, 1u << k, size, y + g * size,
+							   mark + g * (size / XFP_LANES), e[g], r[g]);
 		}
 	}
 }
@@ -374,9 +386,46 @@ static void compact_decode(const struct xfp_compact_library *library, const uint
 	}
 }
 
+LANES_BY_K void reconstruct_groups(const struct xfp_compact_book *book, unsigned n, const float *y, const uint8_t *byte,
+				   float row, size_t cols, float *x)
+{
+	const struct xfp_compact_library *l = &book->library;
+	const vf rows = vf_all(row);
+
+	for (size_t c = 0; c < cols; c += XFP_LANES) {
+		const uint8_t own = byte[c / l->group];
+		const unsigned e = own >> l->ratio_bits, r = own & (l->ratios - 1);
+		vi q = find_cell(n, book->edge[e], vf_mul(vf_load(y + c), vf_all(book->inverse[r])));
+		vf value = vf_lookup(l->entry[e], n, r ? q : vi_all(0));
+
+		value = vf_mul(vf_mul(value, vf_all(l->ratio[r])), rows);
+		vf_store(x + c, cols - c < XFP_LANES ? unmarked((uint16_t)(0xffffu << (cols - c)), value) : value);
+	}
+}
+
+static void compact_reconstruct(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups,
+				size_t first, const uint8_t *byte, float row, size_t cols, float *x)
+{
+	const float *y = groups->y + first * groups->group;
+
+	switch (book->library.k) {
+	case 2:
+		reconstruct_groups(book, 4, y, byte, row, cols, x);
+		break;
+	case 3:
+		reconstruct_groups(book, 8, y, byte, row, cols, x);
+		break;
+	case 4:
+		reconstruct_groups(book, 16, y, byte, row, cols, x);
+		break;
+	case 5:
+		reconstruct_groups(book, 32, y, byte, row, cols, x);
+		break;
+	default:
+		reconstruct_groups(book, 64, y, byte, row, cols, x);
+	}
+}
+
 static const struct xfp_compact_encoder compact_encoder = {
-	compact_load,
-	compact_assign,
-	compact_propose,
-	compact_decode,
+	compact_load, compact_assign, compact_propose, compact_decode, compact_reconstruct,
 };
