@@ -695,6 +695,7 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/named_shapes.h \
 	tests/unit/peers.h \
 	tests/unit/scratch.h \
+	tests/unit/survey_fixture.h \
 	tests/unit/tiny_model.h \
 	tests/unit/tokenizer_families.h \
 	tests/unit/watching.h \

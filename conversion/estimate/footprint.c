@@ -181,7 +181,8 @@ static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct
 		results = (training > results ? training : results) + fp8;
 		if (library && count)
 			results += threads * xfp_groups_thread(list, count, unit->cols) +
-				   xfp_groups_libraries(list, count);
+				   xfp_groups_libraries(list, count) +
+				   xfp_groups_again(list, count, unit->cols, rows, threads);
 		max = results > max ? results : max;
 	}
 	if (fed) {

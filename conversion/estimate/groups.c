@@ -97,6 +97,23 @@ uint64_t xfp_groups_training(const struct xfp_candidate *list, uint32_t count, c
 	return max;
 }
 
+uint64_t xfp_groups_again(const struct xfp_candidate *list, uint32_t count, uint64_t cols, uint64_t rows,
+			  unsigned threads)
+{
+	uint64_t bytes = rows;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct xfp_grouping grouping;
+		bool first = is_first(list, i, cols, &grouping);
+
+		if (grouping.mode == XFP_MODE_V2C)
+			bytes += rows * grouping.groups;
+		if (grouping.mode == XFP_MODE_V2C && first)
+			bytes += threads * (row_bytes(&grouping) + grouping.groups * (4 + 1));
+	}
+	return bytes;
+}
+
 uint64_t xfp_groups_packed(const struct xfp_candidate *c, const struct xfp_ledger_unit *unit, uint64_t block)
 {
 	uint64_t groups = unit->rows * ((unit->cols + c->group - 1) / c->group);

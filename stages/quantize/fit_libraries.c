@@ -86,6 +86,50 @@ struct xfp_row_error xfp_library_measure(const struct xfp_fitting *fitting, cons
 	return xfp_row_result(norm, sums);
 }
 
+/* Find the groups of a row whose marks, a sorted list of columns, were others in the last walk, and copy them. */
+static void find_changed(const struct xfp_group_row *row, const struct xfp_marks *before, uint64_t number,
+			 struct xfp_changed_groups *changed)
+{
+	const uint32_t *now = row->marked, *end = now + row->marks;
+	const uint32_t *old = before->column + before->first[number],
+		       *old_end = before->column + before->first[number + 1];
+
+	changed->count = 0;
+	while (now < end || old < old_end) {
+		bool same = now < end && old < old_end && *now == *old;
+		bool is_new = old == old_end || (now < end && *now < *old);
+		uint32_t group = (same || is_new ? *now : *old) / row->grouping.group;
+
+		now += same || is_new;
+		old += same || !is_new;
+		if (same || (changed->count && changed->number[changed->count - 1] == group))
+			continue;
+		changed->number[changed->count] = group;
+		xfp_compact_copy(&changed->copy.compact, changed->count++, &row->compact, group);
+	}
+}
+
+/* Search the groups of a row for candidate i; returns their bytes. Groups without a change since the last walk keep
+ * their bytes. */
+static const uint8_t *search(const struct xfp_library_fit *fit, struct xfp_library_buffers *buffers, uint32_t i,
+			     uint64_t at, bool known)
+{
+	const struct xfp_compact_book *book = fit->libraries[i].compact;
+	uint32_t g = fit->grouping_of[i];
+	uint64_t groups = fit->groupings[g].groups;
+	uint8_t *byte = fit->bytes[i] ? fit->bytes[i] + at * groups : buffers->codes[g].entry;
+	struct xfp_changed_groups *changed = &buffers->changed[g];
+
+	if (!known) {
+		xfp_encoder()->compact->assign(book, &buffers->rows[g].compact, 0, groups, byte, NULL, NULL);
+		return byte;
+	}
+	xfp_encoder()->compact->assign(book, &changed->copy.compact, 0, changed->count, changed->byte, NULL, NULL);
+	for (uint64_t j = 0; j < changed->count; j++)
+		byte[changed->number[j]] = changed->byte[j];
+	return byte;
+}
+
 static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, const struct xfp_rows *rows,
 		    const struct xfp_marks *marks, uint64_t r)
 {
@@ -96,17 +140,36 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 	uint64_t count = marks->first[number + 1] - marks->first[number];
 	struct xfp_row_start start =
 		xfp_rows_scaled(rows, &fitting->scaling, r, fitting->unit.unit, buffers->w, buffers->x);
+	bool known = false;
+	uint8_t d = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
 		buffers->marked[i] = buffers->x[column[i]];
 		buffers->x[column[i]] = 0;
 	}
-	for (uint32_t g = 0; g < fit->grouping_count; g++)
-		xfp_group_row_load(&buffers->rows[g], buffers->x, column, count);
+	for (uint32_t g = 0; g < fit->grouping_count; g++) {
+		struct xfp_group_row *row = &buffers->rows[g];
+
+		xfp_group_row_load(row, buffers->x, column, count);
+		if (fit->groupings[g].mode != XFP_MODE_V2C)
+			continue;
+		known = fitting->before && fit->row[at] == row->row;
+		if (known)
+			find_changed(row, fitting->before, number, &buffers->changed[g]);
+		d = row->row;
+	}
+	if (fit->row)
+		fit->row[at] = d;
 	for (uint32_t i = 0; i < fit->count; i++) {
 		uint32_t g = fit->grouping_of[i];
+		struct xfp_group_row *row = &buffers->rows[g];
 
-		xfp_group_encode(&fit->libraries[i], &buffers->rows[g], &buffers->codes[g], buffers->value);
+		if (fit->groupings[g].mode == XFP_MODE_V2C)
+			xfp_encoder()->compact->reconstruct(fit->libraries[i].compact, &row->compact, 0,
+							    search(fit, buffers, i, at, known), xfp_compact_row(d),
+							    fitting->known.cols, buffers->value);
+		else
+			xfp_group_encode(&fit->libraries[i], row, &buffers->codes[g], buffers->value);
 		for (uint64_t j = 0; j < count; j++) {
 			float *value = &buffers->value[column[j]];
 
@@ -118,6 +181,13 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 
 /* ---- the stage --------------------------------------------------------------------------------- */
 
+static bool changed_init(struct xfp_changed_groups *changed, const struct xfp_grouping *grouping)
+{
+	changed->number = malloc(grouping->groups * sizeof *changed->number);
+	changed->byte = malloc(grouping->groups);
+	return xfp_group_row_init(&changed->copy, grouping) && changed->number && changed->byte;
+}
+
 static bool buffers_init(struct xfp_library_buffers *buffers, const struct xfp_library_fit *fit, uint64_t cols)
 {
 	bool good = true;
@@ -128,8 +198,25 @@ static bool buffers_init(struct xfp_library_buffers *buffers, const struct xfp_l
 	buffers->marked = xfp_row_new(cols);
 	for (uint32_t g = 0; g < fit->grouping_count; g++)
 		good = xfp_group_row_init(&buffers->rows[g], &fit->groupings[g]) &&
-		       xfp_group_codes_init(&buffers->codes[g], &fit->groupings[g]) && good;
+		       xfp_group_codes_init(&buffers->codes[g], &fit->groupings[g]) &&
+		       (!fit->row || fit->groupings[g].mode != XFP_MODE_V2C ||
+			changed_init(&buffers->changed[g], &fit->groupings[g])) &&
+		       good;
 	return good && buffers->w && buffers->x && buffers->value && buffers->marked;
+}
+
+/* Allocate memory for what a walk finds, if rows are fitted more than once. */
+static bool walks_init(struct xfp_library_fit *fit, uint64_t rows)
+{
+	bool good = !rows || (fit->row = malloc(rows));
+
+	for (uint32_t i = 0; good && rows && i < fit->count; i++) {
+		const struct xfp_grouping *grouping = &fit->groupings[fit->grouping_of[i]];
+
+		if (grouping->mode == XFP_MODE_V2C)
+			good = (fit->bytes[i] = malloc(rows * grouping->groups)) != NULL;
+	}
+	return good;
 }
 
 static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *artifact, void **own,
@@ -142,7 +229,8 @@ static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *a
 		return xfp_no_memory(err);
 	list_groupings(fit, fitting);
 	fit->threads = fitting->threads;
-	good = (fit->buffers = calloc((size_t)fit->threads, sizeof *fit->buffers)) != NULL;
+	good = walks_init(fit, fitting->rows_again) &&
+	       (fit->buffers = calloc((size_t)fit->threads, sizeof *fit->buffers)) != NULL;
 	for (int i = 0; good && i < fit->threads; i++)
 		good = buffers_init(&fit->buffers[i], fit, fitting->known.cols);
 	return good ? make_libraries(fitting, fit, artifact, err) : xfp_no_memory(err);
@@ -164,13 +252,18 @@ static void end(void *own)
 		for (uint32_t g = 0; g < fit->grouping_count; g++) {
 			xfp_group_row_free(&buffers->rows[g]);
 			xfp_group_codes_free(&buffers->codes[g]);
+			xfp_group_row_free(&buffers->changed[g].copy);
+			free(buffers->changed[g].number);
+			free(buffers->changed[g].byte);
 		}
 	}
 	free(fit->buffers);
 	for (uint32_t i = 0; i < fit->count; i++) {
 		xfp_library_code_free(&fit->code[i]);
 		xfp_library_free(&fit->libraries[i]);
+		free(fit->bytes[i]);
 	}
+	free(fit->row);
 	free(fit);
 }
 

@@ -197,5 +197,4 @@ void xfp_group_encode(const struct xfp_group_library *library, const struct xfp_
 	encoder->assign(library->compact, &row->compact, 0, grouping->groups, codes->entry, codes->index, NULL);
 	encoder->decode(&library->compact->library, codes->entry, codes->index, xfp_compact_row(row->row),
 			grouping->cols, value);
-	memset(value + grouping->cols, 0, (xfp_padded(grouping->cols) - grouping->cols) * sizeof *value);
 }

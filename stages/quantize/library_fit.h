@@ -19,6 +19,17 @@ struct xfp_library_fit {
 	struct xfp_group_library libraries[XFP_MAX_CANDIDATES];
 	struct xfp_library_buffers *buffers; /* one per thread */
 	int threads;
+	/* v2c, if rows are fitted more than once: what the last walk over them has found */
+	uint8_t *row;                       /* [rows] bytes d */
+	uint8_t *bytes[XFP_MAX_CANDIDATES]; /* [rows][groups] bytes of groups */
+};
+
+/* The groups of a row whose marks differ from those of the last walk, copied one after the other. */
+struct xfp_changed_groups {
+	struct xfp_group_row copy;
+	uint32_t *number; /* [groups] */
+	uint8_t *byte;    /* [groups] */
+	uint64_t count;
 };
 
 /* One thread's buffers for a row, all padded. */
@@ -27,6 +38,7 @@ struct xfp_library_buffers {
 	float *marked; /* x of the outliers, in their order */
 	struct xfp_group_row rows[XFP_MAX_GROUPINGS];
 	struct xfp_group_codes codes[XFP_MAX_GROUPINGS];
+	struct xfp_changed_groups changed[XFP_MAX_GROUPINGS];
 };
 
 /* Compare a reconstructed row, in scaled weights with residuals, with its source w in the fitting's unit, both padded;

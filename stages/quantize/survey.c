@@ -99,6 +99,12 @@ static enum xfp_status load_picked(const struct xfp_ledger *ledger, const struct
 	return status;
 }
 
+/* Whether block b is the first, or of another matrix than the one before it. */
+static bool is_other_matrix(const struct xfp_survey *survey, uint32_t b)
+{
+	return !b || survey->blocks[b].matrix != survey->blocks[b - 1].matrix;
+}
+
 /* The number of rows of the unit that each row of a block represents. */
 static double weight_of(const struct xfp_survey *survey, const struct xfp_survey_block *block)
 {
@@ -120,7 +126,8 @@ static enum xfp_status add_moments(struct xfp_survey *survey, struct xfp_error *
 		double each = weight_of(survey, block);
 		struct xfp_moments moments = { 0 };
 
-		xfp_scaling_set(&scaling, known->balance, known->exponent[block->matrix]);
+		if (is_other_matrix(survey, b))
+			xfp_scaling_set(&scaling, known->balance, known->exponent[block->matrix]);
 		for (uint64_t r = 0; r < block->rows.count; r++) {
 			xfp_rows_scaled(&block->rows, &scaling, r, 1, NULL, x);
 			xfp_moments_add(&moments, x, known->cols);
@@ -258,7 +265,8 @@ static enum xfp_status mark(const struct xfp_survey *survey, double reach, struc
 	if (!status && (!column || !x || !marks->block))
 		status = xfp_no_memory(err);
 	for (uint32_t b = 0; !status && b < survey->block_count; b++) {
-		xfp_scaling_set(&scaling, known->balance, known->exponent[survey->blocks[b].matrix]);
+		if (is_other_matrix(survey, b))
+			xfp_scaling_set(&scaling, known->balance, known->exponent[survey->blocks[b].matrix]);
 		if (!mark_block(survey, b, reach, &scaling, x, column, marks))
 			status = xfp_no_memory(err);
 	}
@@ -368,7 +376,16 @@ static void sum_up(const struct survey_run *survey_run, uint32_t sigma_milli, st
 	}
 }
 
-static void measure_blocks(struct survey_run *survey_run)
+static bool same_marks(const struct xfp_marks *a, const struct xfp_marks *b, uint64_t row)
+{
+	uint64_t count = a->first[row + 1] - a->first[row];
+
+	return b->first[row + 1] - b->first[row] == count &&
+	       !memcmp(a->column + a->first[row], b->column + b->first[row], count * sizeof *a->column);
+}
+
+/* Measure all rows. The results of rows whose marks are those of the last walk, `before`, stay. */
+static void measure_blocks(struct survey_run *survey_run, const struct sample_marks *before)
 {
 	const struct xfp_survey *survey = survey_run->survey;
 	struct xfp_fitting *fitting = &survey_run->fitting;
@@ -376,11 +393,14 @@ static void measure_blocks(struct survey_run *survey_run)
 	for (uint32_t b = 0; b < survey->block_count; b++) {
 		const struct xfp_survey_block *block = &survey->blocks[b];
 
-		xfp_fitting_matrix(fitting, block->matrix);
+		if (is_other_matrix(survey, b))
+			xfp_fitting_matrix(fitting, block->matrix);
 		fitting->measure.held = block->first;
+		fitting->before = before ? &before->block[b] : NULL;
 #pragma omp parallel for schedule(dynamic, 4)
 		for (uint64_t r = 0; r < block->rows.count; r++) {
-			xfp_fitting_row(fitting, xfp_thread(), &block->rows, &survey_run->marks->block[b], r);
+			if (!before || !same_marks(&survey_run->marks->block[b], fitting->before, r))
+				xfp_fitting_row(fitting, xfp_thread(), &block->rows, &survey_run->marks->block[b], r);
 			xfp_fitting_done(fitting, 1);
 		}
 	}
@@ -408,6 +428,7 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	enum xfp_status status = XFP_OK;
 	uint32_t all;
 
+	fitting->rows_again = thresholds->count > 1 ? survey->rows + survey->picked : 0;
 	fitting->known.first = malloc((fitting->known.matrices + (size_t)1) * sizeof *fitting->known.first);
 	fitting->training = (struct xfp_training){
 		.rows = survey->rows, .watcher = survey->watcher, .context = &survey_run, .walk = walk_sample
@@ -424,7 +445,7 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	all = fitting->measure.count;
 	for (uint32_t i = 0; !status && fitting->measure.count && i < thresholds->count; i++) {
 		survey_run.marks = &marks[i];
-		measure_blocks(&survey_run);
+		measure_blocks(&survey_run, i ? &marks[i - 1] : NULL);
 		spread(marks[i].all, &fitting->known);
 		sum_up(&survey_run, thresholds->sigma_milli[i], list + *count, cosine);
 		*count += fitting->measure.count;

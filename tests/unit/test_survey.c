@@ -12,93 +12,8 @@
 #include "stages/quantize/candidates.h"
 #include "stages/quantize/scan.h"
 #include "stages/quantize/target.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/survey_fixture.h"
 #include "tests/unit/watching.h"
-
-/* A unit of f32 matrices, stored one after the other in a file, and the job of its fits. */
-struct subject {
-	struct xfp_ledger ledger;
-	struct xfp_source_file file;
-	struct xfp_ledger_tensor tensor;
-	struct xfp_ledger_matrix matrix[16];
-	struct xfp_ledger_unit unit;
-	struct xfp_job job;
-	struct xfp_outliers known;
-	float *weights;
-	void **state;
-};
-
-static void expect(enum xfp_status status, const struct xfp_error *err)
-{
-	if (status)
-		fail_msg("status %d: %s", (int)status, err->text);
-}
-
-/* Create nearly normal weights; `spoil` may change them before they are written. */
-static void begin(struct subject *s, void **state, uint32_t experts, uint64_t rows, uint64_t cols,
-		  void (*spoil)(float *weights, uint64_t count))
-{
-	uint64_t count = experts * rows * cols, random = 7;
-	struct xfp_error err = { 0 };
-	struct stat st;
-
-	*s = (struct subject){ .state = state };
-	s->weights = malloc(count * sizeof *s->weights);
-	assert_non_null(s->weights);
-	for (uint64_t i = 0; i < count; i++)
-		s->weights[i] = test_gaussian(&random) / 50;
-	if (spoil)
-		spoil(s->weights, count);
-	scratch_write(state, "weights", s->weights, count * sizeof *s->weights);
-	s->file = (struct xfp_source_file){ .name = (char *)"weights", .path = scratch_path(state, "weights") };
-	assert_int_equal(stat(s->file.path, &st), 0);
-	s->file.identity = xfp_identity_of(&st);
-	s->tensor = (struct xfp_ledger_tensor){ .name = (char *)"w",
-						.reason = (char *)"",
-						.dtype = XFP_F32,
-						.class_ = XFP_CLASS_ATTENTION,
-						.rank = 3,
-						.shape = { experts, rows, cols },
-						.bytes = count * sizeof *s->weights };
-	s->unit = (struct xfp_ledger_unit){ (char *)"w",  (char *)"q", XFP_CLASS_ATTENTION,
-					    XFP_PLAN_FIT, XFP_F32,     experts,
-					    rows,         cols,        0 };
-	for (uint32_t m = 0; m < experts; m++)
-		s->matrix[m] = (struct xfp_ledger_matrix){ 0, m * rows * cols, rows, cols, cols, 1 };
-	s->ledger = (struct xfp_ledger){ .files = &s->file,
-					 .tensors = &s->tensor,
-					 .units = &s->unit,
-					 .matrices = s->matrix,
-					 .file_count = 1,
-					 .tensor_count = 1,
-					 .unit_count = 1,
-					 .matrix_count = experts };
-	s->job = (struct xfp_job){ .work = *state, .ledger = &s->ledger, .unit = &s->unit };
-	s->job.parameters = xfp_parameters_default();
-	s->job.parameters.bits = 0x1c;
-	expect(xfp_scan_unit(&s->ledger, &s->unit, &s->job.parameters, &s->known, NULL, &err), &err);
-}
-
-static void done_with(struct subject *s)
-{
-	xfp_outliers_free(&s->known);
-	free(s->file.path);
-	free(s->weights);
-}
-
-static uint32_t surveyed(struct subject *s, uint64_t rows, const struct xfp_thresholds *thresholds,
-			 struct xfp_candidate *list)
-{
-	struct xfp_survey survey;
-	struct xfp_error err = { 0 };
-	uint32_t count;
-
-	expect(xfp_survey_load(&s->ledger, &s->unit, &s->known, NULL, rows, &survey, &err), &err);
-	expect(xfp_survey_measure(&survey, &s->job.parameters, s->job.parameters.bits, thresholds, list, &count, &err),
-	       &err);
-	xfp_survey_free(&survey);
-	return count;
-}
 
 /* ---- watchers ---------------------------------------------------------------------------------- */
 
@@ -124,6 +39,56 @@ static void who_watches_is_told_throughout(void **state)
 	assert_true(counter.done <= work && counter.done >= work - work / 100);
 	assert_int_equal(counter.more, 0);
 	done_with(&s);
+}
+
+/* ---- thresholds ---------------------------------------------------------------------------------- */
+
+static void with_tails(float *weights, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		weights[i] *= i % 31 ? 1 : i / 31 % 5 * 0.7f;
+}
+
+/* Whether all candidates of `alone` have the same measurements in the list; returns their number. */
+static uint32_t compare(const struct xfp_candidate *list, uint32_t count, const struct xfp_candidate *alone,
+			uint32_t alone_count)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < alone_count; i++)
+		for (uint32_t j = 0; j < count; j++) {
+			if (list[j].mode != alone[i].mode || list[j].group != alone[i].group ||
+			    list[j].k != alone[i].k || list[j].sigma_milli != alone[i].sigma_milli)
+				continue;
+			assert_memory_equal(&list[j], &alone[i], sizeof *list);
+			found++;
+		}
+	return found;
+}
+
+/* Rows and groups whose marks are those of the last threshold are not searched again. Libraries are trained with the
+ * threshold in the middle. */
+static void thresholds_are_measured_as_if_alone(void **state)
+{
+	static const struct xfp_thresholds all = { 4, { 0, 6000, 3000, 2000 } }, one = { 1, { 3000 } },
+					   last_first = { 3, { 2000, 3000, 0 } };
+	static const uint64_t shapes[][2] = { { 64, 512 }, { 20, 1000 }, { 300, 40 } };
+
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+		struct xfp_candidate list[8 * XFP_MAX_CANDIDATES], alone[6 * XFP_MAX_CANDIDATES];
+		struct subject s;
+		uint32_t count, one_count;
+
+		begin(&s, state, 2, shapes[i][0], shapes[i][1], with_tails);
+		s.job.parameters.modes = 1u << XFP_MODE_V2 | XFP_LIBRARY_MODES;
+		count = surveyed(&s, xfp_survey_rows(&s.unit), &all, list);
+		one_count = surveyed(&s, xfp_survey_rows(&s.unit), &one, alone);
+		assert_int_equal(count, 4 * one_count);
+		assert_int_equal(compare(list, count, alone, one_count), one_count);
+		assert_int_equal(surveyed(&s, xfp_survey_rows(&s.unit), &last_first, alone), 3 * one_count);
+		assert_int_equal(compare(list, count, alone, 3 * one_count), 3 * one_count);
+		done_with(&s);
+	}
 }
 
 /* ---- against a fit ----------------------------------------------------------------------------- */
@@ -583,6 +548,7 @@ PROGRAM("test_survey")
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fp8_as_it_is_packed),
 		scratch_test(who_watches_is_told_throughout),
+		scratch_test(thresholds_are_measured_as_if_alone),
 		scratch_test(all_rows_are_as_the_fits_have_them),
 		cmocka_unit_test(how_many_rows),
 		scratch_test(rows_of_several_matrices),
