@@ -205,9 +205,10 @@ def qwen3_next():
     real = {"H": 2048, "Q": 4096, "KV": 512, "D": 256, "I": 512, "V": 151936, "E": 512, "KD": 2048, "VD": 4096,
             "LD": 128, "NV": 32}
     both("qwen3_next-fp8", "qwen3_next", real, lambda s: {
-        **named("qwen3_next", "Qwen3NextForCausalLM", s, num_experts=s["E"], moe_intermediate_size=s["I"],
-                shared_expert_intermediate_size=s["I"], linear_num_key_heads=s["KD"] // s["LD"],
-                linear_num_value_heads=s["NV"], linear_key_head_dim=s["LD"], linear_value_head_dim=s["LD"],
+        **named("qwen3_next", "Qwen3NextForCausalLM", s, num_experts=s["E"], num_experts_per_tok=2,
+                moe_intermediate_size=s["I"], shared_expert_intermediate_size=s["I"],
+                linear_num_key_heads=s["KD"] // s["LD"], linear_num_value_heads=s["NV"],
+                linear_key_head_dim=s["LD"], linear_value_head_dim=s["LD"],
                 linear_conv_kernel_dim=4, full_attention_interval=2),
         "quantization_config": fine_grained(modules_to_not_convert=[
             "lm_head", "model.embed_tokens", "mtp.fc", "model.layers.0.linear_attn.conv1d",
@@ -399,7 +400,7 @@ def llama4():
 
     def config(s):
         text = sizes(s, model_type="llama4_text", intermediate_size_mlp=s["DI"], num_local_experts=s["E"],
-                     interleave_moe_layer_step=2, use_qk_norm=False)
+                     num_experts_per_tok=1, interleave_moe_layer_step=2, use_qk_norm=False)
         return {"model_type": "llama4", "architectures": ["Llama4ForConditionalGeneration"], "text_config": text,
                 "vision_config": {"model_type": "llama4_vision_model", "hidden_size": 32}, "tie_word_embeddings": False}
 
@@ -421,8 +422,9 @@ def ernie():
 
     def config(s):
         of = named("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", s, intermediate_size=s["DI"],
-                   moe_intermediate_size=s["I"], moe_num_experts=s["E"], moe_k=6, moe_num_shared_experts=2,
-                   moe_layer_start_index=1, use_bias=False, num_nextn_predict_layers=1, tie_word_embeddings=True)
+                   moe_intermediate_size=s["I"], moe_num_experts=s["E"], moe_k=min(6, s["E"]),
+                   moe_num_shared_experts=2, moe_layer_start_index=1, use_bias=False,
+                   num_nextn_predict_layers=1, tie_word_embeddings=True)
         return {key: value for key, value in of.items() if key != "head_dim"}
 
     tied = base.TIED_ENDS

@@ -129,8 +129,8 @@ static void expert_tensors(const struct xfp_forward *forward, uint32_t layer, ui
 				   .biases = names->gate_up_bias,
 				   .fused = stacked,
 				   .stacked = stacked,
-				   .transposed = names->transposed,
-				   .interleaved = names->interleaved,
+				   .transposed = stacked && names->transposed,
+				   .interleaved = stacked && names->interleaved,
 				   .down_input = XFP_INPUT_EXPERT_DOWN };
 	if (stacked) {
 		g->number = number;

@@ -71,6 +71,9 @@ static const struct xfp_expert_keys ernie_keys = {
 };
 static const struct xfp_expert_names llama4_experts = {
 	.router = "feed_forward.router.weight",
+	.gate = "feed_forward.experts.%u.gate_proj.weight",
+	.up = "feed_forward.experts.%u.up_proj.weight",
+	.down = "feed_forward.experts.%u.down_proj.weight",
 	.gate_up_stack = "feed_forward.experts.gate_up_proj",
 	.down_stack = "feed_forward.experts.down_proj",
 	.transposed = true,

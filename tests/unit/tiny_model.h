@@ -92,7 +92,7 @@ static inline bool add(void *context, const char *tensor, uint32_t rank, const u
 
 static inline void write_tiny(void **state, const char *config, const struct xfp_description *d, struct tiny_file *file)
 {
-	bool only_stacks = d->experts && !d->expert_names->gate;
+	bool only_stacks = d->experts && d->expert_names->transposed;
 	const struct xfp_tensor_names names = { .body = d->encoder ? "" : "model.",
 						.encoder = d->encoder,
 						.head = "lm_head.weight",
