@@ -600,6 +600,7 @@ EXTRA_DIST += \
 	tests/models/loss_plot.py \
 	tests/models/measure.py \
 	tests/models/presets.py \
+	tests/models/published.py \
 	tests/models/qwen3_moe.py \
 	tests/models/results/all-MiniLM-L6-v2.svg \
 	tests/models/results/config-keys.md \
