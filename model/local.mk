@@ -13,6 +13,8 @@ model_evaluate_libevaluate_a_SOURCES = \
 	model/evaluate/evaluate.h \
 	model/evaluate/evaluation.c \
 	model/evaluate/evaluation.h \
+	model/evaluate/forecast.c \
+	model/evaluate/forecast.h \
 	model/evaluate/layers.c \
 	model/evaluate/layers.h \
 	model/evaluate/single.c \
@@ -48,6 +50,7 @@ model_libmodel_a_SOURCES = \
 	model/forward/encoder_read.c \
 	model/forward/fields.c \
 	model/forward/fields.h \
+	model/forward/find_tensors.c \
 	model/forward/forward.c \
 	model/forward/forward.h \
 	model/forward/kv_cache.c \

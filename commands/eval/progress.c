@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layers are much alike: the time of the first predicts that of the others, and the number of weights read in one
- * predicts the progress within the next.
+ * The time of the first layer predicts that of the others, and the number of weights read in one predicts the progress
+ * within the next.
  */
 #include "commands/eval/progress.h"
 
@@ -9,6 +9,7 @@
 
 #include "base/system/clock.h"
 #include "commands/ui/pace.h"
+#include "model/evaluate/forecast.h"
 
 #define DRAW_SECONDS .4
 #define LONG_SECONDS 60 /* a forecast is printed for longer runs */
@@ -32,22 +33,9 @@ static void draw(struct xfp_eval_progress *progress, const struct xfp_evaluation
 	progress->drawn = now;
 }
 
-/* Seconds of the whole run: the other layers take as long as the first one, and the output heads as long as their
- * share of the weights that the first one read. */
-static double expected_seconds(const struct xfp_evaluation *e, double now)
-{
-	const struct xfp_evaluation_progress *p = &e->progress;
-	const struct xfp_description *d = e->evaluated.model.description;
-	size_t batches = (e->tokens.sequences + e->batching.sequences - 1) / e->batching.sequences;
-	double heads = (double)d->hidden * d->vocabulary * (double)batches * (xfp_evaluation_has_source(e) ? 2 : 1);
-	double rest = d->layers - p->done + (p->layer_read ? heads / (double)p->layer_read : 1);
-
-	return now - p->started + rest * p->layer_seconds;
-}
-
 static void print_forecast(struct xfp_eval_progress *progress, const struct xfp_evaluation *e, double now)
 {
-	double seconds = expected_seconds(e, now);
+	double seconds = now - e->progress.started + xfp_evaluation_remaining(e);
 	char text[48];
 
 	progress->forecast = true;

@@ -6,6 +6,7 @@
 #include "model/forward/parts.h"
 #include "model/forward/product.h"
 #include "model/forward/rope.h"
+#include "model/forward/tensors.h"
 
 #define FAST_BLOCK_BYTES 0x400000 /* stored rows that a fast product reads at a time, and their conversion */
 
@@ -14,57 +15,35 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* One half of a layer (attention or MLP): floats per token, and columns of the widest matrix that multiplies them. */
-struct half_widths {
-	uint64_t floats, cols;
-};
-
-/* Compressed vectors of multi-head latent attention, and what they are expanded to. */
-static uint64_t latent_floats(const struct xfp_description *d)
+/* Queries with their gates, keys and values, compressed ones too; then weighted sums of values, the gates once more,
+ * and the keys and values that compressed ones are expanded to. */
+static uint64_t attention_floats(const struct xfp_description *d, const struct xfp_part_shape *part)
 {
-	const struct xfp_latent *latent = &d->latent;
+	uint64_t gates = d->output_gate ? (uint64_t)d->heads * d->head_dim : 0;
+	uint64_t expanded = d->latent.kv_rank ? d->kv_heads * ((uint64_t)d->head_dim + d->value_dim) : 0;
 
-	if (!latent->kv_rank)
-		return 0;
-	return (uint64_t)latent->query_rank + latent->kv_rank + (d->head_dim - latent->plain_dim) +
-	       d->heads * ((uint64_t)latent->plain_dim + d->value_dim);
-}
-
-/* Queries with their gates, keys, values, weighted sums of values, and the gates once more. */
-static struct half_widths attention_widths(const struct xfp_description *d)
-{
-	uint64_t rows = (uint64_t)d->heads * d->head_dim, kv_rows = (uint64_t)d->kv_heads * d->head_dim;
-	uint64_t mixed = (uint64_t)d->heads * d->value_dim, values = (uint64_t)d->kv_heads * d->value_dim;
-
-	return (struct half_widths){ (d->output_gate ? 3 : 1) * rows + mixed + kv_rows + values + latent_floats(d),
-				     larger(larger(d->hidden, mixed),
-					    larger(d->latent.query_rank, d->latent.kv_rank)) };
+	return part->rows - d->hidden + (uint64_t)d->heads * d->value_dim + gates + expanded;
 }
 
 /* Channels of the convolution, gates, beta and decay. The output of a fused projection is copied. */
-static struct half_widths delta_widths(const struct xfp_description *d)
+static uint64_t delta_floats(const struct xfp_description *d, const struct xfp_part_shape *part)
 {
 	const struct xfp_delta *delta = &d->delta;
-	uint64_t values = delta->value_heads * delta->value_dim, projected = xfp_delta_channels(delta) + values;
 
-	return (struct half_widths){ (delta->by_heads ? 2 : 1) * projected + 2 * delta->value_heads,
-				     larger(d->hidden, values) };
+	return part->rows - d->hidden +
+	       (delta->by_heads ? xfp_delta_channels(delta) + delta->value_heads * delta->value_dim : 0);
 }
 
-/* Gate and up. */
-static struct half_widths dense_widths(const struct xfp_description *d)
+/* Gate and up; or router probabilities, gathered tokens with their factors, gate, up and output of one expert, which
+ * all tokens may select. */
+static uint64_t mlp_floats(const struct xfp_description *d, const struct xfp_layer_shape *shape, bool experts)
 {
-	return (struct half_widths){ 2 * (uint64_t)d->intermediate, larger(d->hidden, d->intermediate) };
-}
+	const struct xfp_part_shape *part = shape->part;
 
-/* Router probabilities, gathered tokens, gate, up and output of one expert, which all tokens may select. */
-static struct half_widths expert_widths(const struct xfp_description *d)
-{
-	uint64_t width = larger(d->expert_intermediate, d->shared_intermediate);
-
-	/* And factors of the gathered tokens. */
-	return (struct half_widths){ d->experts + 2 * (uint64_t)d->hidden + 2 * width + d->router.input,
-				     larger(d->hidden, width) };
+	if (!experts)
+		return part[XFP_PART_MLP].rows - d->hidden;
+	return part[XFP_PART_ROUTER].rows + d->hidden + d->router.input +
+	       larger(part[XFP_PART_EXPERT].rows, part[XFP_PART_SHARED].rows);
 }
 
 /* Floats per token of a product's input: panels, or vectors prepared for the kernels of libxfp. */
@@ -108,13 +87,20 @@ static uint64_t thread_bytes(const struct xfp_description *d, const struct xfp_f
 uint64_t xfp_forward_bytes(const struct xfp_description *d, const struct xfp_forward_batch *batch)
 {
 	uint64_t floats = 0, cols = d->hidden, tokens = xfp_add_sat(batch->tokens, XFP_PANEL), bytes;
+	bool seen[2][2] = { { false } };
 
 	for (uint32_t i = 0; i < d->layers; i++) {
-		struct half_widths mixer = d->layer[i].delta ? delta_widths(d) : attention_widths(d);
-		struct half_widths mlp = d->layer[i].experts ? expert_widths(d) : dense_widths(d);
+		const bool delta = d->layer[i].delta, experts = d->layer[i].experts;
+		struct xfp_layer_shape shape;
 
-		floats = larger(floats, larger(mixer.floats, mlp.floats));
-		cols = larger(cols, larger(mixer.cols, mlp.cols));
+		if (seen[delta][experts])
+			continue;
+		seen[delta][experts] = true;
+		shape = xfp_layer_shape(d, i);
+		floats = larger(floats, (delta ? delta_floats : attention_floats)(d, &shape.part[XFP_PART_ATTENTION]));
+		floats = larger(floats, mlp_floats(d, &shape, experts));
+		for (unsigned part = 0; part < XFP_PARTS; part++)
+			cols = larger(cols, shape.part[part].cols);
 	}
 	/* The normalized activations, and the output of the half. */
 	floats = xfp_add_sat(floats, 2 * (uint64_t)d->hidden + vector_floats(batch, cols));

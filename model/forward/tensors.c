@@ -4,100 +4,25 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "model/forward/parts.h"
-
-/* With experts one by one, and stacked. */
-#define NAMES(body, head)                      \
-	{ body, head, false, false, false },   \
-	{                                      \
-		body, head, true, false, false \
-	}
-/* With new and old names of norms. */
-#define ENCODER_NAMES(body)                 \
-	{ body, "", false, true, false },   \
-	{                                   \
-		body, "", false, true, true \
-	}
-
-static const struct xfp_tensor_names all_names[] = {
-	NAMES("model.", "lm_head.weight"),
-	NAMES("model.language_model.", "lm_head.weight"),
-	NAMES("language_model.model.", "language_model.lm_head.weight"),
-	NAMES("", "lm_head.weight"),
-	NAMES("language_model.", "lm_head.weight"),
-	ENCODER_NAMES(""),
-	ENCODER_NAMES("bert."),
-};
-#define FIRST_ENCODER (sizeof all_names / sizeof *all_names - 4)
-
-static bool has_layer_tensor(const struct xfp_weights *weights, const struct xfp_tensor_names *names, uint32_t layer,
-			     const char *name)
-{
-	uint64_t shape[XFP_MAX_RANK];
-	char tensor[XFP_TENSOR_NAME];
-	uint32_t rank;
-
-	xfp_layer_tensor(tensor, names, layer, name);
-	return xfp_weights_shape(weights, tensor, &rank, shape);
-}
-
-static bool has_stacks(const struct xfp_description *d, const struct xfp_weights *weights,
-		       const struct xfp_tensor_names *names)
-{
-	if (d->experts && !d->expert_names->gate)
-		return true;
-	for (uint32_t i = 0; d->experts && d->expert_names->gate_up_stack && i < d->layers; i++) {
-		if (d->layer[i].experts)
-			return has_layer_tensor(weights, names, i, d->expert_names->gate_up_stack);
-	}
-	return false;
-}
-
-static bool has_old_norms(const struct xfp_weights *weights, const struct xfp_tensor_names *names)
-{
-	uint64_t shape[XFP_MAX_RANK];
-	char tensor[XFP_TENSOR_NAME];
-	uint32_t rank;
-
-	xfp_body_tensor(tensor, names, "embeddings.LayerNorm.gamma");
-	return names->encoder && xfp_weights_shape(weights, tensor, &rank, shape);
-}
-
-const struct xfp_tensor_names *xfp_find_names(const struct xfp_description *description,
-					      const struct xfp_weights *weights)
-{
-	for (size_t i = 0; i < sizeof all_names / sizeof *all_names; i++) {
-		uint64_t shape[XFP_MAX_RANK];
-		char tensor[XFP_TENSOR_NAME];
-		uint32_t rank;
-
-		if (all_names[i].encoder != description->encoder)
-			continue;
-		xfp_embedding_tensor(tensor, &all_names[i]);
-		if (xfp_weights_shape(weights, tensor, &rank, shape) &&
-		    has_stacks(description, weights, &all_names[i]) == all_names[i].stacked &&
-		    has_old_norms(weights, &all_names[i]) == all_names[i].gamma)
-			return &all_names[i];
-	}
-	/* The check will report them as missing. */
-	return &all_names[description->encoder ? FIRST_ENCODER
-					       : description->experts && !description->expert_names->gate];
-}
-
-/* ---- required tensors ------------------------------------------------------------------------------ */
 
 struct tensor_walk {
 	const struct xfp_description *description;
 	const struct xfp_tensor_names *names;
-	bool (*each)(void *context, const char *tensor, uint32_t rank, const uint64_t *shape);
+	bool (*each)(void *context, const struct xfp_required_tensor *tensor);
 	void *context;
+	uint32_t experts; /* to report */
 	uint32_t layer;
+	enum xfp_layer_part part;
 	bool ended;
 };
 
 static void report(struct tensor_walk *walk, const char *tensor, uint32_t rank, const uint64_t *shape)
 {
-	walk->ended = walk->ended || !walk->each(walk->context, tensor, rank, shape);
+	const struct xfp_required_tensor required = { tensor, rank, shape, walk->part };
+
+	walk->ended = walk->ended || !walk->each(walk->context, &required);
 }
 
 /* `cols` 0: one dimension. */
@@ -264,7 +189,9 @@ static void expect_stack(struct tensor_walk *walk, const char *name, const char 
 	char tensor[XFP_TENSOR_NAME];
 
 	xfp_layer_tensor(tensor, walk->names, walk->layer, name);
+	walk->part = XFP_PART_EXPERT;
 	report(walk, tensor, 3, shape);
+	walk->part = XFP_PART_NONE;
 	if (bias)
 		expect_matrix(walk, bias, d->experts, rows);
 }
@@ -276,8 +203,10 @@ static void walk_shared(struct tensor_walk *walk)
 	const struct xfp_expert_names *names = d->expert_names;
 	const char *const all[] = { names->shared_gate, names->shared_up, names->shared_down };
 
+	walk->part = XFP_PART_ROUTER;
 	if (names->shared_router)
 		expect_matrix(walk, names->shared_router, 1, d->hidden);
+	walk->part = XFP_PART_SHARED;
 	for (size_t i = 0; i < 3; i++) {
 		bool down = i == 2;
 
@@ -298,7 +227,9 @@ static void walk_experts(struct tensor_walk *walk)
 	const char *correction = xfp_correction_name(names, walk->names->stacked);
 	char tensor[XFP_TENSOR_NAME];
 
+	walk->part = XFP_PART_ROUTER;
 	expect_matrix(walk, router, d->experts, d->hidden);
+	walk->part = XFP_PART_NONE;
 	if (names->router_bias)
 		expect_vector(walk, names->router_bias, true, d->experts);
 	else
@@ -316,7 +247,8 @@ static void walk_experts(struct tensor_walk *walk)
 		expect_stack(walk, names->down_stack, names->down_bias, d->hidden, d->expert_intermediate);
 		return;
 	}
-	for (uint32_t e = 0; !walk->ended && e < d->experts; e++) {
+	walk->part = XFP_PART_EXPERT;
+	for (uint32_t e = 0; !walk->ended && e < walk->experts; e++) {
 		xfp_expert_tensor(tensor, walk->names, walk->layer, d->expert_names->gate, e);
 		expect(walk, tensor, d->expert_intermediate, d->hidden);
 		xfp_expert_tensor(tensor, walk->names, walk->layer, d->expert_names->up, e);
@@ -348,6 +280,43 @@ static void expect_layer_norm(struct tensor_walk *walk, const char *norm)
 	}
 }
 
+static void walk_encoder_layer(struct tensor_walk *walk)
+{
+	const struct xfp_description *d = walk->description;
+	char tensor[XFP_TENSOR_NAME];
+
+	walk->part = XFP_PART_ATTENTION;
+	expect_dense(walk, "attention.self.query", d->hidden, d->hidden);
+	expect_dense(walk, "attention.self.key", d->hidden, d->hidden);
+	expect_dense(walk, "attention.self.value", d->hidden, d->hidden);
+	expect_dense(walk, "attention.output.dense", d->hidden, d->hidden);
+	xfp_layer_tensor(tensor, walk->names, walk->layer, "attention.output.LayerNorm");
+	expect_layer_norm(walk, tensor);
+	walk->part = XFP_PART_MLP;
+	expect_dense(walk, "intermediate.dense", d->intermediate, d->hidden);
+	expect_dense(walk, "output.dense", d->hidden, d->intermediate);
+	xfp_layer_tensor(tensor, walk->names, walk->layer, "output.LayerNorm");
+	expect_layer_norm(walk, tensor);
+	expect_vector(walk, "crossattention.self.query.weight", false, 0);
+}
+
+static void walk_layer(struct tensor_walk *walk)
+{
+	const struct xfp_description *d = walk->description;
+	const struct xfp_layer *layer = &d->layer[walk->layer];
+
+	if (d->encoder) {
+		walk_encoder_layer(walk);
+	} else {
+		walk_norms(walk);
+		walk->part = XFP_PART_ATTENTION;
+		(layer->delta ? walk_delta : d->latent.kv_rank ? walk_latent : walk_attention)(walk);
+		walk->part = XFP_PART_MLP;
+		(layer->experts ? walk_experts : walk_mlp)(walk);
+	}
+	walk->part = XFP_PART_NONE;
+}
+
 static void walk_encoder(struct tensor_walk *walk)
 {
 	static const char *const embedded[] = { "word", "position", "token_type" };
@@ -362,27 +331,15 @@ static void walk_encoder(struct tensor_walk *walk)
 	}
 	xfp_body_tensor(tensor, walk->names, "embeddings.LayerNorm");
 	expect_layer_norm(walk, tensor);
-	for (; !walk->ended && walk->layer < d->layers; walk->layer++) {
-		expect_dense(walk, "attention.self.query", d->hidden, d->hidden);
-		expect_dense(walk, "attention.self.key", d->hidden, d->hidden);
-		expect_dense(walk, "attention.self.value", d->hidden, d->hidden);
-		expect_dense(walk, "attention.output.dense", d->hidden, d->hidden);
-		xfp_layer_tensor(tensor, walk->names, walk->layer, "attention.output.LayerNorm");
-		expect_layer_norm(walk, tensor);
-		expect_dense(walk, "intermediate.dense", d->intermediate, d->hidden);
-		expect_dense(walk, "output.dense", d->hidden, d->intermediate);
-		xfp_layer_tensor(tensor, walk->names, walk->layer, "output.LayerNorm");
-		expect_layer_norm(walk, tensor);
-		expect_vector(walk, "crossattention.self.query.weight", false, 0);
-	}
+	for (; !walk->ended && walk->layer < d->layers; walk->layer++)
+		walk_layer(walk);
 	expect_vector(walk, "output.dense.bias", false, 0); /* one layer too many */
 }
 
 void xfp_each_tensor(const struct xfp_description *description, const struct xfp_tensor_names *names,
-		     bool (*each)(void *context, const char *tensor, uint32_t rank, const uint64_t *shape),
-		     void *context)
+		     bool (*each)(void *context, const struct xfp_required_tensor *tensor), void *context)
 {
-	struct tensor_walk walk = { description, names, each, context, 0, false };
+	struct tensor_walk walk = { description, names, each, context, .experts = description->experts };
 	char tensor[XFP_TENSOR_NAME];
 
 	if (description->encoder) {
@@ -391,13 +348,8 @@ void xfp_each_tensor(const struct xfp_description *description, const struct xfp
 	}
 	xfp_embedding_tensor(tensor, names);
 	expect(&walk, tensor, description->vocabulary, description->hidden);
-	for (; !walk.ended && walk.layer < description->layers; walk.layer++) {
-		walk_norms(&walk);
-		(description->layer[walk.layer].delta ? walk_delta
-		 : description->latent.kv_rank        ? walk_latent
-						      : walk_attention)(&walk);
-		(description->layer[walk.layer].experts ? walk_experts : walk_mlp)(&walk);
-	}
+	for (; !walk.ended && walk.layer < description->layers; walk.layer++)
+		walk_layer(&walk);
 	if (!description->more_layers)
 		expect_vector(&walk, "input_layernorm.weight", false, 0); /* one layer too many */
 	xfp_body_tensor(tensor, names, "norm.weight");
@@ -406,62 +358,77 @@ void xfp_each_tensor(const struct xfp_description *description, const struct xfp
 		expect(&walk, names->head, description->vocabulary, description->hidden);
 }
 
-/* ---- checking the model's tensors ------------------------------------------------------------------ */
+void xfp_each_layer_tensor(const struct xfp_description *description, const struct xfp_tensor_names *names,
+			   uint32_t layer, uint32_t experts,
+			   bool (*each)(void *context, const struct xfp_required_tensor *tensor), void *context)
+{
+	struct tensor_walk walk = { description, names, each, context, .experts = experts, .layer = layer };
 
-struct tensor_check {
-	const struct xfp_weights *weights;
-	enum xfp_status status;
-	struct xfp_error *err;
+	walk_layer(&walk);
+}
+
+/* ---- sizes of a layer's matrices ------------------------------------------------------------------- */
+
+struct measure {
+	const struct xfp_description *description;
+	struct xfp_layer_shape shape;
 };
 
-static bool check_tensor(void *context, const char *tensor, uint32_t wanted, const uint64_t *shape)
+static void add_matrix(struct xfp_part_shape *part, uint64_t rows, uint64_t cols)
 {
-	struct tensor_check *check = context;
-	const char *path = xfp_weights_path(check->weights);
-	uint64_t has[XFP_MAX_RANK] = { 0 };
-	uint32_t rank = 0;
-	bool there, same;
-
-	there = xfp_weights_shape(check->weights, tensor, &rank, has);
-	same = rank == wanted && !memcmp(has, shape, wanted * sizeof *shape);
-	if (there && !wanted)
-		check->status = xfp_fail(
-			check->err, XFP_BAD_INPUT,
-			"%s: has %s, which its config does not describe; it may belong to another model", path, tensor);
-	else if (!there && wanted)
-		check->status =
-			xfp_fail(check->err, XFP_BAD_INPUT,
-				 "%s: has no tensor %s, which its config requires; it may belong to another model",
-				 path, tensor);
-	else if (there && !same)
-		check->status = xfp_fail(
-			check->err, XFP_BAD_INPUT,
-			"%s: %s is not [%ju%s%.0ju%s%.0ju], as its config requires; it may belong to another model",
-			path, tensor, (uintmax_t)shape[0], wanted > 1 ? ", " : "", wanted > 1 ? (uintmax_t)shape[1] : 0,
-			wanted > 2 ? ", " : "", wanted > 2 ? (uintmax_t)shape[2] : 0);
-	return !check->status;
+	part->weights = xfp_add_sat(part->weights, xfp_mul_sat(rows, cols));
+	part->rows += rows;
+	part->inputs += cols;
+	part->cols = cols > part->cols ? cols : part->cols;
 }
 
-/* A layer after the last must be one of multi-token prediction, which has eh_proj. */
-static void check_next_layer(struct tensor_check *check, const struct xfp_description *d,
-			     const struct xfp_tensor_names *names)
+/* Vectors and convolutions are not matrices of a product. */
+static bool measure_tensor(void *context, const struct xfp_required_tensor *tensor)
 {
-	if (has_layer_tensor(check->weights, names, d->layers, "input_layernorm.weight") &&
-	    !has_layer_tensor(check->weights, names, d->layers, "eh_proj.weight"))
-		check->status =
-			xfp_fail(check->err, XFP_BAD_INPUT,
-				 "%s: has a layer %u, but its config has num_hidden_layers %u; it may belong to "
-				 "another model",
-				 xfp_weights_path(check->weights), (unsigned)d->layers, (unsigned)d->layers);
+	struct measure *measure = context;
+	struct xfp_part_shape *part = &measure->shape.part[tensor->part];
+	const uint64_t *shape = tensor->shape;
+
+	if (tensor->part == XFP_PART_NONE)
+		return true;
+	if (tensor->rank == 3 && tensor->part == XFP_PART_EXPERT) {
+		bool transposed = measure->description->expert_names->transposed;
+
+		add_matrix(part, shape[transposed ? 2 : 1], shape[transposed ? 1 : 2]);
+	} else if (tensor->rank == 2) {
+		add_matrix(part, shape[0], shape[1]);
+	}
+	return true;
 }
 
-enum xfp_status xfp_check_tensors(const struct xfp_description *description, const struct xfp_weights *weights,
-				  const struct xfp_tensor_names *names, struct xfp_error *err)
+struct xfp_layer_shape xfp_layer_shape(const struct xfp_description *description, uint32_t layer)
 {
-	struct tensor_check check = { .weights = weights, .err = err };
+	const bool stacked = description->experts && !description->expert_names->gate;
+	const struct xfp_tensor_names names = { .body = "", .stacked = stacked, .encoder = description->encoder };
+	struct measure measure = { .description = description };
 
-	xfp_each_tensor(description, names, check_tensor, &check);
-	if (!check.status && description->more_layers)
-		check_next_layer(&check, description, names);
-	return check.status;
+	xfp_each_layer_tensor(description, &names, layer, 1, measure_tensor, &measure);
+	return measure.shape;
+}
+
+static uint64_t weights_with(const struct xfp_layer_shape *shape, uint64_t experts)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < XFP_PARTS; i++)
+		sum = xfp_add_sat(sum, xfp_mul_sat(shape->part[i].weights, i == XFP_PART_EXPERT ? experts : 1));
+	return sum;
+}
+
+uint64_t xfp_layer_products(const struct xfp_description *description, const struct xfp_layer_shape *shape)
+{
+	return weights_with(shape, description->experts_per_token);
+}
+
+uint64_t xfp_layer_reads(const struct xfp_description *description, const struct xfp_layer_shape *shape,
+			 uint64_t tokens)
+{
+	uint64_t selected = xfp_mul_sat(tokens, description->experts_per_token);
+
+	return weights_with(shape, selected < description->experts ? selected : description->experts);
 }

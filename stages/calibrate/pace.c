@@ -7,6 +7,7 @@
 #include "base/system/clock.h"
 #include "model/forward/numbers.h"
 #include "model/forward/product.h"
+#include "model/forward/tensors.h"
 #include "stages/calibrate/capture.h"
 #include "stages/calibrate/layer.h"
 
@@ -80,60 +81,30 @@ struct pace {
 	double product, mixing; /* seconds of one */
 };
 
-static double latent_weights(const struct xfp_description *d)
+/* Products of attention scores and values, or with the state of linear attention. */
+static double mixing_work(const struct xfp_description *d, const struct xfp_layer *layer, uint64_t length)
 {
-	const struct xfp_latent *latent = &d->latent;
-	const double heads = d->heads, query = heads * d->head_dim, rank = latent->query_rank;
-	const double compressed = (double)latent->kv_rank + d->head_dim - latent->plain_dim;
-
-	return (rank > 0 ? rank * (d->hidden + query) : d->hidden * query) + d->hidden * compressed +
-	       latent->kv_rank * heads * ((double)latent->plain_dim + d->value_dim) + heads * d->value_dim * d->hidden;
-}
-
-static struct work attention_work(const struct xfp_description *d, const struct xfp_layer *layer, uint64_t length)
-{
-	const double heads = (double)d->heads * d->head_dim, others = 2.0 * d->kv_heads * d->head_dim;
-	const double values = (double)d->heads * d->value_dim;
 	/* The positions that a token sees, on average. */
 	const double all = (double)length / 2, seen = layer->window && layer->window < all ? layer->window : all;
-	struct work work = { .weights = d->hidden * (heads * (d->output_gate ? 2 : 1) + values + others) };
 
-	if (d->latent.kv_rank)
-		work.weights = latent_weights(d);
-	work.products = work.weights;
-	work.values = 3.0 * d->hidden + values + d->latent.query_rank + d->latent.kv_rank;
-	work.mixing = (heads + values) * seen;
-	return work;
-}
-
-static struct work delta_work(const struct xfp_description *d)
-{
-	const struct xfp_delta *delta = &d->delta;
-	const double values = (double)delta->value_heads * (double)delta->value_dim;
-	struct work work = { .weights = d->hidden * ((double)xfp_delta_channels(delta) + 2 * values +
-						     2 * (double)delta->value_heads) };
-
-	work.products = work.weights;
-	work.values = 4.0 * d->hidden + values;
-	work.mixing = 3 * values * (double)delta->key_dim;
-	return work;
+	if (layer->delta)
+		return 3.0 * (double)d->delta.value_heads * (double)d->delta.value_dim * (double)d->delta.key_dim;
+	return (double)d->heads * (d->head_dim + (double)d->value_dim) * seen;
 }
 
 static struct work layer_work(const struct xfp_description *d, uint32_t number, uint64_t length)
 {
 	const struct xfp_layer *layer = &d->layer[number];
-	struct work work = layer->delta ? delta_work(d) : attention_work(d, layer, length);
-	const double expert = 3.0 * d->hidden * d->expert_intermediate, dense = 3.0 * d->hidden * d->intermediate;
-	const double router = (double)d->hidden * d->experts, shared = 3.0 * d->hidden * d->shared_intermediate;
+	const struct xfp_layer_shape shape = xfp_layer_shape(d, number);
+	const double experts = layer->experts ? d->experts_per_token : 0;
+	struct work work = { .products = (double)xfp_layer_products(d, &shape),
+			     .weights = (double)xfp_layer_reads(d, &shape, UINT64_MAX),
+			     .mixing = mixing_work(d, layer, length) };
 
-	work.products += layer->experts ? expert * d->experts_per_token + router + shared : dense;
-	work.weights += layer->experts ? expert * d->experts + router + shared : dense;
-	work.values += layer->experts ? d->experts_per_token * (2.0 * d->hidden + d->expert_intermediate) +
-						3.0 * d->hidden + d->shared_intermediate
-				      : 2.0 * d->hidden + d->intermediate;
+	for (unsigned i = 0; i < XFP_PARTS; i++)
+		work.values += (i == XFP_PART_EXPERT ? experts : 1) * (double)shape.part[i].inputs;
 	work.values += ACTIVATION *
-		       (layer->experts ? (double)d->experts_per_token * d->expert_intermediate + d->shared_intermediate
-				       : d->intermediate);
+		       (layer->experts ? experts * d->expert_intermediate + d->shared_intermediate : d->intermediate);
 	return work;
 }
 

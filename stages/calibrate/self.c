@@ -32,13 +32,12 @@ struct self {
 
 /* ---- memory -------------------------------------------------------------------------------------- */
 
-static bool add_tensor(void *context, const char *tensor, uint32_t rank, const uint64_t *shape)
+static bool add_tensor(void *context, const struct xfp_required_tensor *tensor)
 {
-	uint64_t *numbers = context, own = rank > 0;
+	uint64_t *numbers = context, own = tensor->rank > 0;
 
-	(void)tensor;
-	for (uint32_t i = 0; i < rank; i++)
-		own = xfp_mul_sat(own, shape[i]);
+	for (uint32_t i = 0; i < tensor->rank; i++)
+		own = xfp_mul_sat(own, tensor->shape[i]);
 	*numbers = xfp_add_sat(*numbers, own);
 	return true;
 }

@@ -2,6 +2,7 @@
 /*
  * The contents of config.json, its defaults and refusals; and the size of the KV cache of such a model.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,12 +154,12 @@ static void configs_are_refused_by_member(void **state)
 	}
 }
 
-static bool first_alone(void *context, const char *tensor, uint32_t rank, const uint64_t *shape)
+static bool first_alone(void *context, const struct xfp_required_tensor *tensor)
 {
 	size_t *told = context;
 
-	assert_string_equal(tensor, "model.embed_tokens.weight");
-	assert_true(rank == 2 && shape[0] == 13);
+	assert_string_equal(tensor->name, "model.embed_tokens.weight");
+	assert_true(tensor->rank == 2 && tensor->shape[0] == 13);
 	++*told;
 	return false;
 }
@@ -205,6 +206,78 @@ static void the_past_has_its_size(void **state)
 	xfp_description_free(d);
 }
 
+#define LATENT                                                                                                        \
+	"\"q_lora_rank\": 1536, \"kv_lora_rank\": 512, \"qk_rope_head_dim\": 64, \"qk_nope_head_dim\": 128, "         \
+	"\"v_head_dim\": 128, \"n_shared_experts\": 1, \"moe_intermediate_size\": 2048, \"num_experts_per_tok\": 8, " \
+	"\"hidden_size\": 7168, \"intermediate_size\": 18432, \"num_hidden_layers\": 61"
+
+/* Of models that are too large for tests: the list of required tensors has as many weights as were published, and so
+ * have the products of a token. Layers of multi-token prediction do not count. */
+static void published_sizes_follow_from_configs(void **state)
+{
+	static const struct {
+		const char *type, *config;
+		double billions, active;
+	} models[] = {
+		{ "deepseek_v3",
+		  LATENT ", \"num_attention_heads\": 128, \"num_key_value_heads\": 128, \"n_routed_experts\": 256, "
+			 "\"first_k_dense_replace\": 3, \"vocab_size\": 129280",
+		  671, 37 },
+		{ "kimi_k2",
+		  LATENT ", \"num_attention_heads\": 64, \"num_key_value_heads\": 64, \"n_routed_experts\": 384, "
+			 "\"n_group\": 1, \"topk_group\": 1, \"first_k_dense_replace\": 1, \"vocab_size\": 163840",
+		  1026, 32 },
+		{ "gpt_oss",
+		  "\"num_attention_heads\": 64, \"num_key_value_heads\": 8, \"head_dim\": 64, \"hidden_size\": 2880, "
+		  "\"intermediate_size\": 2880, \"num_hidden_layers\": 36, \"num_local_experts\": 128, "
+		  "\"num_experts_per_tok\": 4, \"vocab_size\": 201088, "
+		  "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 32, \"truncate\": false, "
+		  "\"original_max_position_embeddings\": 4096}",
+		  116.8, 5.1 },
+		{ "glm4_moe",
+		  "\"num_attention_heads\": 96, \"num_key_value_heads\": 8, \"head_dim\": 128, \"hidden_size\": 5120, "
+		  "\"intermediate_size\": 12288, \"moe_intermediate_size\": 1536, \"num_hidden_layers\": 92, "
+		  "\"n_routed_experts\": 160, \"n_shared_experts\": 1, \"first_k_dense_replace\": 3, "
+		  "\"num_experts_per_tok\": 8, \"vocab_size\": 151552",
+		  355, 32 },
+		{ "minimax_m2",
+		  "\"num_attention_heads\": 48, \"num_key_value_heads\": 8, \"head_dim\": 128, \"hidden_size\": 3072, "
+		  "\"intermediate_size\": 1536, \"num_hidden_layers\": 62, \"num_local_experts\": 256, "
+		  "\"num_experts_per_tok\": 8, \"vocab_size\": 200064",
+		  230, 10 },
+		{ "llama4_text",
+		  "\"num_attention_heads\": 40, \"num_key_value_heads\": 8, \"head_dim\": 128, \"hidden_size\": 5120, "
+		  "\"intermediate_size\": 8192, \"intermediate_size_mlp\": 16384, \"num_hidden_layers\": 48, "
+		  "\"num_local_experts\": 128, \"interleave_moe_layer_step\": 2, \"num_experts_per_tok\": 1, "
+		  "\"vocab_size\": 202048",
+		  400, 16.2 }, /* 17 with the word embedding */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+		char config[CONFIG];
+		struct xfp_description *d;
+		double all, active;
+
+		snprintf(config, sizeof config,
+			 "{\"model_type\": \"%s\", \"max_position_embeddings\": 4096, \"rms_norm_eps\": 1e-6, %s}",
+			 models[i].type, models[i].config);
+		d = read_well(config);
+		active = (double)d->vocabulary * d->hidden;
+		all = 2 * active;
+		for (uint32_t layer = 0; layer < d->layers; layer++) {
+			struct xfp_layer_shape shape = xfp_layer_shape(d, layer);
+
+			all += (double)xfp_layer_reads(d, &shape, UINT64_MAX);
+			active += (double)xfp_layer_products(d, &shape);
+			assert_int_equal(xfp_layer_reads(d, &shape, 1), xfp_layer_products(d, &shape));
+		}
+		if (fabs(all / 1e9 / models[i].billions - 1) > .015 || fabs(active / 1e9 / models[i].active - 1) > .05)
+			fail_msg("%s: %.2f and %.3f billions", models[i].type, all / 1e9, active / 1e9);
+		xfp_description_free(d);
+	}
+}
+
 PROGRAM("test_description")
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +285,7 @@ PROGRAM("test_description")
 		cmocka_unit_test(configs_are_refused_by_member),
 		cmocka_unit_test(all_ends_with_the_first_that_is_missing),
 		cmocka_unit_test(the_past_has_its_size),
+		cmocka_unit_test(published_sizes_follow_from_configs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

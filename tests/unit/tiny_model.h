@@ -59,8 +59,11 @@ static inline void fill_stack(struct tiny_file *file, const char *tensor, const 
 }
 
 /* The tensors that a config implies; rank 0: no tensor of that name may exist. */
-static inline bool add(void *context, const char *tensor, uint32_t rank, const uint64_t *shape)
+static inline bool add(void *context, const struct xfp_required_tensor *required)
 {
+	const char *tensor = required->name;
+	const uint64_t *shape = required->shape;
+	const uint32_t rank = required->rank;
 	struct tiny_file *file = context;
 	size_t first = file->count, count = 1;
 	bool in_body = !strncmp(tensor, "model.", 6);
