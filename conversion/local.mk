@@ -101,7 +101,12 @@ conversion_libconversion_a_SOURCES = \
 	conversion/unchanged.c \
 	conversion/unchanged.h \
 	conversion/walk/boundary.c \
+	conversion/walk/judge.c \
+	conversion/walk/judge.h \
 	conversion/walk/predict.c \
+	conversion/walk/probe.c \
+	conversion/walk/probe.h \
+	conversion/walk/results.c \
 	conversion/walk/walk.h \
 	conversion/composition.c \
 	conversion/composition.h

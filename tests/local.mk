@@ -523,6 +523,7 @@ cli_tests = \
 	tests/cli/unchanged.bats \
 	tests/cli/upkeep.bats \
 	tests/cli/walk.bats \
+	tests/cli/walk_probe.bats \
 	tests/cli/verified.bats \
 	tests/cli/waiting.bats
 tree_tests = \
@@ -646,7 +647,8 @@ EXTRA_DIST += \
 	tests/tokenizer_families.py \
 	tests/tokenizer_unicode.json \
 	tests/tokenizer_unicode.py \
-	tests/totals
+	tests/totals \
+	tests/walk_point.py
 # Helpers shared by several tests, and by the fuzzers.
 tests_unit_libfixtures_a_SOURCES = \
 	tests/program.c \

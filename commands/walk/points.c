@@ -316,6 +316,14 @@ static enum xfp_status list_profiles(struct xfp_walk_command *w, struct xfp_conv
 	return status;
 }
 
+enum xfp_status xfp_walk_measure(struct xfp_walk_command *w, struct xfp_conversion *c, struct xfp_walk_point *point,
+				 struct xfp_error *err)
+{
+	if (point->profile)
+		return predict_profile(w, c, point, err);
+	return point->target ? XFP_OK : xfp_walk_predict_prepared(c, &w->walk, point, err);
+}
+
 enum xfp_status xfp_walk_list(struct xfp_walk_command *w, struct xfp_conversion *c, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_prepare_units(c, false, err);

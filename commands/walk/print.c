@@ -76,6 +76,29 @@ static json_t *floor_json(const struct xfp_walk_point *point, uint32_t floor)
 	return point->target ? json_null() : json_real((double)floor / XFP_NANO);
 }
 
+static json_t *measured(const struct xfp_walk_probe *probe, double value)
+{
+	return probe->measured ? xfp_json_number(value) : json_null();
+}
+
+static json_t *probe_json(const struct xfp_walk_probe *probe, bool gpus)
+{
+	static const char *const verdicts[] = {
+		[XFP_WALK_PASSED] = "passed", [XFP_WALK_GARBAGE] = "garbage", [XFP_WALK_TOO_LARGE] = "too large"
+	};
+
+	if (probe->verdict == XFP_WALK_UNKNOWN)
+		return json_null();
+	return XFP_JSON({ "verdict", xfp_json_text(verdicts[probe->verdict]) },
+			{ "sha256", xfp_json_text(probe->sha256) }, { "built_bytes", xfp_json_count(probe->bytes) },
+			{ "built_gpu_bytes", gpus ? xfp_json_count(probe->gpu) : json_null() },
+			{ "kl", measured(probe, probe->kl) }, { "agreement", measured(probe, probe->agreement) },
+			{ "perplexity", measured(probe, probe->perplexity) },
+			{ "source_perplexity", measured(probe, probe->source_perplexity) },
+			{ "repeats", measured(probe, probe->repeats) },
+			{ "score", probe->scored ? xfp_json_number(probe->score) : json_null() });
+}
+
 static json_t *point_json(const struct xfp_walk_command *w, const struct xfp_walk_point *point)
 {
 	const bool gpus = w->limit.kind == XFP_GOAL_ENVELOPE, limited = w->walk.limit.bytes;
@@ -93,7 +116,7 @@ static json_t *point_json(const struct xfp_walk_command *w, const struct xfp_wal
 			{ "error", json_real(point->error) }, { "units", xfp_json_count(point->units) },
 			{ "surveyed", xfp_json_count(point->surveyed) }, { "missed", xfp_json_count(point->missed) },
 			{ "mix", xfp_json_text(mix) }, { "modes", modes_json(point) },
-			{ "classes", classes_json(point) });
+			{ "classes", classes_json(point) }, { "probe", probe_json(&point->probe, gpus) });
 }
 
 static json_t *points_json(const struct xfp_walk_command *w)
@@ -114,12 +137,15 @@ static enum xfp_status print_json(const struct xfp_walk_command *w, const struct
 				  struct xfp_error *err)
 {
 	const struct xfp_walk_point *best = w->found.best == XFP_WALK_NONE ? NULL : &w->walk.point[w->found.best];
+	const bool continued = w->probe && w->judge.text;
 	char *command = best ? xfp_walk_convert_command(w, c, best) : NULL;
 	json_t *root = XFP_JSON(
 		{ "model", xfp_json_text(c->request->model) }, { "family", xfp_json_text(c->units.ledger->family) },
 		{ "limit", xfp_json_count_or_null(w->walk.limit.bytes) },
 		{ "gpus", w->limit.kind == XFP_GOAL_ENVELOPE ? xfp_json_count(w->limit.gpus) : json_null() },
-		{ "points", points_json(w) }, { "largest", index_json(w->found.largest) },
+		{ "source_repeats", continued ? json_real(w->walk.source_repeats) : json_null() },
+		{ "points", points_json(w) }, { "garbage", index_json(w->found.garbage) },
+		{ "passed", index_json(w->found.passed) }, { "largest", index_json(w->found.largest) },
 		{ "recommended", index_json(w->found.best) }, { "command", xfp_json_text_or_null(command) });
 
 	free(command);
@@ -130,7 +156,7 @@ static enum xfp_status print_csv(const struct xfp_walk_command *w, struct xfp_er
 {
 	const struct xfp_record_columns columns = xfp_csv_header(
 		"point%q,lazy,strict,profile,target,bytes,gpu_bytes,margin,fits,bits,paper_bits,error,units,"
-		"surveyed,missed,mix%q");
+		"surveyed,missed,mix%q,verdict,built_bytes,built_gpu_bytes,kl,agreement,perplexity,repeats,score");
 	enum xfp_status status = XFP_OK;
 
 	for (uint32_t i = 0; !status && i < w->walk.count; i++)
@@ -176,14 +202,56 @@ static void print_basis(const struct xfp_walk *walk)
 		puts("\nSizes follow from surveys.");
 }
 
+/* A line about a boundary. */
+static void print_boundary(const struct xfp_walk_command *w, const char *what, uint32_t point)
+{
+	char name[XFP_WALK_NAME];
+
+	if (point != XFP_WALK_NONE)
+		printf("%-15s%s\n", what, xfp_walk_long_name(&w->walk.point[point], name));
+}
+
+static enum xfp_status print_probes(const struct xfp_walk_command *w, struct xfp_error *err)
+{
+	json_t *list = json_array();
+	enum xfp_status status;
+	char columns[200];
+
+	for (uint32_t i = 0; i < w->walk.count; i++)
+		if (w->walk.point[i].probe.verdict != XFP_WALK_UNKNOWN)
+			xfp_json_add(&list, point_json(w, &w->walk.point[i]));
+	snprintf(columns, sizeof columns,
+		 "%s=point,verdict,bundle=built_bytes%%B,on a GPU=built_gpu_bytes?%%B,KL=kl?%%.4f,"
+		 "same token=agreement?%%.1f%%%%,perplexity?%%.3f,repeats?%%.1f%%%%,score?",
+		 w->walk.count && w->walk.point[0].floors ? "lazy/strict" : "point");
+	puts("\nProbes:\n");
+	if ((status = xfp_record_table(columns, NULL, list, err)))
+		return status;
+	if (w->judge.text)
+		printf("\nThe source repeats %.1f%% of its 4-grams.\n", 100 * w->walk.source_repeats);
+	else
+		putchar('\n');
+	print_boundary(w, "garbage up to", w->found.garbage);
+	print_boundary(w, "passes from", w->found.passed);
+	if (w->walk.limit.bytes)
+		print_boundary(w, "fits up to", w->found.largest);
+	return XFP_OK;
+}
+
 static void print_recommended(const struct xfp_walk_command *w, const struct xfp_conversion *c)
 {
 	const struct xfp_walk_point *best = &w->walk.point[w->found.best];
 	char *command = xfp_walk_convert_command(w, c, best), name[XFP_WALK_NAME], margin[32];
 
-	printf("Recommended: %s, the most conservative that fits, with a margin of %s:\n",
-	       xfp_walk_long_name(best, name),
-	       xfp_size_text((uint64_t)best->margin, xfp_size_is_binary(w->limit.option), margin));
+	printf("Recommended: %s", xfp_walk_long_name(best, name));
+	if (!w->probe)
+		fputs(", the most conservative that fits", stdout);
+	else
+		printf(", the %s that passed", w->walk.limit.bytes ? "best" : "smallest");
+	if (w->walk.limit.bytes)
+		printf(", with a margin of %s", xfp_size_text(w->walk.limit.bytes - xfp_walk_cost(&w->walk, best),
+							      xfp_size_is_binary(w->limit.option), margin));
+	puts(":");
 	if (command)
 		xfp_screen_printf(stdout, "  %s\n", command);
 	free(command);
@@ -201,6 +269,8 @@ enum xfp_status xfp_walk_print(const struct xfp_walk_command *w, const struct xf
 	if ((status = print_table(w, err)))
 		return status;
 	print_basis(&w->walk);
+	if (w->probe && (status = print_probes(w, err)))
+		return status;
 	if (w->found.best != XFP_WALK_NONE)
 		print_recommended(w, c);
 	return XFP_OK;

@@ -7,12 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system/output.h"
 #include "base/text/size.h"
 #include "commands/convert/convert.h"
 #include "commands/ui/commands.h"
 #include "commands/walk/walk.h"
 #include "conversion/prepare.h"
 #include "conversion/run.h"
+
+#define PROBE_SECONDS 3600
 
 /* The floors of routed experts, if no points are given. */
 static const struct xfp_walk_range usual = { true, XFP_NANO / 100 * 90, XFP_NANO / 100 * 99, XFP_NANO / 100 };
@@ -27,6 +30,14 @@ static enum xfp_status parse_range(const struct xfp_option *option, const char *
 	return XFP_OK;
 }
 
+static enum xfp_status parse_garbage(const struct xfp_option *option, const char *where, const char *text,
+				     struct xfp_error *err)
+{
+	if (!xfp_walk_criteria_parse(text, option->context))
+		return xfp_fail(err, XFP_USAGE, "%s '%s': expected two numbers from 0 to 1, as in .2,.5", where, text);
+	return XFP_OK;
+}
+
 static enum xfp_status check_request(const struct xfp_walk_command *w, const struct xfp_request *request,
 				     struct xfp_error *err)
 {
@@ -36,18 +47,34 @@ static enum xfp_status check_request(const struct xfp_walk_command *w, const str
 		return xfp_fail(err, XFP_USAGE, "--csv and --json exclude each other");
 	if (request->like)
 		return xfp_fail(err, XFP_USAGE, "--like fixes every setting, so there is nothing to walk");
+	if (w->probe && !w->judge.text && !w->judge.command)
+		return xfp_fail(err, XFP_USAGE, "--probe needs --text FILE or --probe-command CMD to judge bundles by");
+	if (!w->probe && (w->judge.text || w->judge.command))
+		return xfp_fail(err, XFP_USAGE, "%s applies to --probe", w->judge.text ? "--text" : "--probe-command");
+	if (w->judge.text && !strcmp(w->judge.text, "-"))
+		return xfp_fail(err, XFP_USAGE, "--text -: each bundle is judged by it again; name a file");
+	if (w->probe && request->dry_run)
+		return xfp_fail(err, XFP_USAGE, "--probe builds bundles, and --dry-run would not");
 	if (request->drop_cache)
 		return xfp_fail(err, XFP_USAGE, "--drop-cache would remove what other points need; give it to convert");
 	return XFP_OK;
 }
 
-/* No point fits. */
+/* No point fits, or none that fits passes. */
 static enum xfp_status refuse(const struct xfp_walk_command *w, struct xfp_error *err)
 {
 	uint32_t nearest = xfp_walk_nearest(&w->walk);
 	const struct xfp_walk_point *point = &w->walk.point[nearest];
 	char name[XFP_WALK_NAME], need[64], limit[64];
 
+	if (w->found.largest != XFP_WALK_NONE && point->probe.measured)
+		return xfp_fail(err, XFP_UNMET,
+				"no point passes; the nearest, %s, has the source's most probable token for %.1f %% of "
+				"the text, and repeats %.1f %% of its 4-grams",
+				xfp_walk_long_name(point, name), 100 * point->probe.agreement,
+				100 * point->probe.repeats);
+	if (w->found.largest != XFP_WALK_NONE)
+		return xfp_fail(err, XFP_UNMET, "no point passes; the nearest is %s", xfp_walk_long_name(point, name));
 	return xfp_fail(err, XFP_UNMET, "%s: no point fits; the nearest, %s, needs %s, but the limit is %s",
 			w->limit.option, xfp_walk_long_name(point, name),
 			xfp_size_text(xfp_walk_cost(&w->walk, point), xfp_size_is_binary(w->limit.option), need),
@@ -69,6 +96,45 @@ static int survey(struct xfp_conversion *c, struct xfp_error *err)
 
 	if (!chosen)
 		unsetenv("OMP_NUM_THREADS");
+	return status;
+}
+
+/* What probing needs of the command. */
+struct probing {
+	struct xfp_walk_command *w;
+	struct xfp_conversion *c;
+};
+
+static enum xfp_status measure(void *own, struct xfp_walk_point *point, struct xfp_error *err)
+{
+	const struct probing *probing = own;
+
+	return xfp_walk_measure(probing->w, probing->c, point, err);
+}
+
+/* List the points and, with --probe, build and judge some of them. */
+static int walk(struct xfp_walk_command *w, struct xfp_conversion *c, struct xfp_request *dry, struct xfp_error *err)
+{
+	struct probing probing = { w, c };
+	struct xfp_walk_prober prober = { .c = c,
+					  .walk = &w->walk,
+					  .judge = &w->judge,
+					  .words = w->words,
+					  .name = xfp_walk_long_name,
+					  .measure = measure,
+					  .own = &probing };
+	int status = w->probe ? (int)xfp_walk_probe_begin(&prober, err) : XFP_OK;
+
+	if (!status && dry->survey)
+		status = survey(c, err);
+	dry->dry_run = true;
+	dry->survey = false;
+	if (!status)
+		status = (int)xfp_walk_list(w, c, err);
+	if (!status && w->probe)
+		status = (int)xfp_walk_probe_points(&prober, err);
+	w->found = xfp_walk_find_boundaries(&w->walk, w->probe);
+	xfp_walk_probe_end(&prober);
 	return status;
 }
 
@@ -99,17 +165,12 @@ static int run(struct xfp_conversion *c, void *own, struct xfp_error *err)
 	unsetenv("XFP_ENVELOPE");
 	unsetenv("XFP_RESERVE");
 	status = (int)xfp_prepare_folder(c, err);
-	if (!status && dry.survey)
-		status = survey(c, err);
-	dry.dry_run = true;
-	dry.survey = false;
 	if (!status)
-		status = (int)xfp_walk_list(w, c, err);
-	if (!status) {
-		w->found = xfp_walk_find_boundaries(&w->walk, false);
+		status = walk(w, c, &dry, err);
+	if (!status)
 		status = (int)xfp_walk_print(w, c, err);
-	}
-	if (!status && w->walk.limit.bytes && w->found.best == XFP_WALK_NONE)
+	xfp_output_flush(); /* before a message */
+	if (!status && (w->probe || w->walk.limit.bytes) && w->found.best == XFP_WALK_NONE)
 		status = (int)refuse(w, err);
 done:
 	c->request = asked;
@@ -123,7 +184,8 @@ done:
 
 int xfp_main_walk(int argc, char **argv)
 {
-	struct xfp_walk_command w = { .program = argv[0] };
+	struct xfp_walk_command w = { .program = argv[0],
+				      .judge = { .seconds = PROBE_SECONDS, .criteria = { .2, .5 } } };
 	const struct xfp_option own[] = {
 		{ .name = "lazy",
 		  .value = "RANGE",
@@ -142,18 +204,46 @@ int xfp_main_walk(int argc, char **argv)
 		  .text = "walk over the eight sizes of xfp plan, or over profiles, instead of floors",
 		  .complete = "PROFILE",
 		  .into = &w.points },
+		{ .name = "probe",
+		  .text = "build bundles and judge them, until it is known what passes and what fits",
+		  .set = &w.probe },
+		{ .name = "text",
+		  .path = true,
+		  .value = "FILE",
+		  .text = "judge by this text: how well bundles predict it, and continue it",
+		  .into = &w.judge.text },
+		{ .name = "garbage",
+		  .value = "REPEATS,AGREEMENT",
+		  .text = "share of repeated 4-grams above the source's, and least share of the source's tokens, "
+			  "beyond which a bundle fails [.2,.5]",
+		  .parse = parse_garbage,
+		  .complete = "?",
+		  .context = &w.judge.criteria },
+		{ .name = "probe-command",
+		  .value = "CMD",
+		  .text = "judge by this command: status 0 passes, the last word of its output is the score",
+		  .complete = "?",
+		  .into = &w.judge.command },
+		{ .name = "probe-timeout",
+		  .value = "SECONDS",
+		  .text = "kill the command after that long [3600]",
+		  .into_32 = &w.judge.seconds,
+		  .range = { "a number of seconds", 1, 1u << 30 } },
 		{ .name = "csv", .text = "print the points as CSV", .set = &w.csv },
 		{ 0 },
 	};
 	const struct xfp_conversion_command command = {
 		.options = {
-			.usage = "xfp walk [--lazy RANGE] [--strict RANGE] [OPTION ...] MODEL",
+			.usage = "xfp walk [--lazy RANGE] [--strict RANGE] [--probe] [OPTION ...] MODEL",
 			.summary = "Predicts the bundles of several floors, from aggressive to conservative ones:\n"
 				   "size, bits and error. Recommends the most conservative that fits --envelope or\n"
-				   "--target-size. The other options are those of xfp convert; -o is optional.",
+				   "--target-size; with --probe, the best that also works. The other options are\n"
+				   "those of xfp convert; -o is optional.",
 			.planning = true,
 			.first = own,
+			.survey = &w.probe,
 		},
+		.resumes = true,
 		.run = run,
 		.own = &w,
 	};

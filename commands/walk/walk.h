@@ -6,7 +6,7 @@
 #define XFP_COMMANDS_WALK_H
 
 #include "base/system/command_line.h"
-#include "conversion/walk/walk.h"
+#include "conversion/walk/probe.h"
 
 /* Floors from `first` to `last`, in billionths. */
 struct xfp_walk_range {
@@ -20,7 +20,8 @@ struct xfp_walk_command {
 	struct xfp_walk_range lazy, strict;
 	const char *points; /* "sizes", or names of profiles */
 	const char *plot;
-	bool csv;
+	bool csv, probe;
+	struct xfp_walk_judge judge;
 
 	/* Set while it runs: */
 	char **words;          /* the command line of xfp convert without the options of a point; allocated */
@@ -38,6 +39,10 @@ void xfp_walk_words_free(struct xfp_walk_command *w);
 
 /* List the points, and predict their bundles. The conversion's folder is prepared for a dry run. */
 enum xfp_status xfp_walk_list(struct xfp_walk_command *w, struct xfp_conversion *c, struct xfp_error *err);
+
+/* Predict a point again, now that its units may be measured. */
+enum xfp_status xfp_walk_measure(struct xfp_walk_command *w, struct xfp_conversion *c, struct xfp_walk_point *point,
+				 struct xfp_error *err);
 
 /* The command that makes a point's bundle, quoted for a shell; the caller frees it. NULL: out of memory. */
 char *xfp_walk_convert_command(const struct xfp_walk_command *w, const struct xfp_conversion *c,

@@ -9,12 +9,18 @@ static bool is_better(const struct xfp_walk_probe *a, const struct xfp_walk_prob
 	return a->measured && b->measured && a->kl < b->kl;
 }
 
-/* The last point that fits: its bundle, if it was built, does not exceed the limit. */
+/* Whether a point fits: its bundle, if it was built, otherwise the predicted one. */
+static bool does_fit(const struct xfp_walk_point *point)
+{
+	return point->probe.verdict == XFP_WALK_UNKNOWN ? point->fits : point->probe.verdict != XFP_WALK_TOO_LARGE;
+}
+
+/* The last point that fits. */
 static uint32_t find_largest(const struct xfp_walk *walk)
 {
 	uint32_t i = walk->count;
 
-	while (i > 0 && (!walk->point[i - 1].fits || walk->point[i - 1].probe.verdict == XFP_WALK_TOO_LARGE))
+	while (i > 0 && !does_fit(&walk->point[i - 1]))
 		i--;
 	return i ? i - 1 : XFP_WALK_NONE;
 }
@@ -26,7 +32,7 @@ static void find_passed(const struct xfp_walk *walk, struct xfp_walk_boundaries 
 	for (uint32_t i = 0; b->largest != XFP_WALK_NONE && i <= b->largest; i++) {
 		enum xfp_walk_verdict verdict = walk->point[i].probe.verdict;
 
-		if (verdict == XFP_WALK_UNKNOWN)
+		if (verdict == XFP_WALK_UNKNOWN && walk->point[i].fits)
 			b->next = i;
 		else if (verdict == XFP_WALK_PASSED)
 			b->passed = i;
@@ -43,9 +49,9 @@ static void find_confirmed(const struct xfp_walk *walk, struct xfp_walk_boundari
 	for (uint32_t i = b->largest; i > b->passed; i--) {
 		enum xfp_walk_verdict verdict = walk->point[i].probe.verdict;
 
-		if (verdict == XFP_WALK_UNKNOWN)
+		if (verdict == XFP_WALK_UNKNOWN && walk->point[i].fits)
 			b->next = i;
-		if (verdict == XFP_WALK_UNKNOWN || verdict == XFP_WALK_PASSED)
+		if (b->next != XFP_WALK_NONE || verdict == XFP_WALK_PASSED)
 			return;
 	}
 }

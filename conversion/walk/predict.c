@@ -2,9 +2,11 @@
 /*
  * predict.c - bundles of points, from surveys alone: units are decided in memory, and summed up as a plan does.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sha256.h"
 #include "base/system/file.h"
 #include "conversion/estimate/gpu.h"
 #include "conversion/goal/allocation.h"
@@ -192,14 +194,36 @@ enum xfp_status xfp_walk_predict(struct xfp_conversion *c, const struct xfp_walk
 	return status;
 }
 
+/* Digest the keys of packed units, which follow from choices. */
+static void digest_units(const struct xfp_conversion *c, char hex[65])
+{
+	struct xfp_sha256 sha;
+	uint8_t digest[32];
+
+	*hex = '\0';
+	xfp_sha256_init(&sha);
+	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++) {
+		const char *key = c->units.state[u].key[XFP_STAMP_PACKED];
+
+		if (!*key)
+			return;
+		xfp_sha256_update(&sha, key, strlen(key));
+	}
+	xfp_sha256_final(&sha, digest);
+	for (int i = 0; i < 32; i++)
+		snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
+
 enum xfp_status xfp_walk_predict_prepared(struct xfp_conversion *c, const struct xfp_walk *walk,
 					  struct xfp_walk_point *point, struct xfp_error *err)
 {
 	struct xfp_parameters before = use_parameters(c, point);
 	enum xfp_status status = xfp_prepare_units(c, false, err);
 
-	if (!status)
+	if (!status) {
 		sum_up(c, walk, point);
+		digest_units(c, point->digest);
+	}
 	c->parameters = before;
 	return status;
 }

@@ -24,6 +24,7 @@ enum xfp_walk_verdict {
 struct xfp_walk_probe {
 	enum xfp_walk_verdict verdict;
 	char sha256[65];     /* of the bundle; "": not built */
+	char weights[65];    /* digest of the keys of its units; "": unknown */
 	uint64_t bytes, gpu; /* its size; on the fullest GPU, with an envelope */
 	bool measured;       /* by a text: */
 	double kl, agreement, perplexity, source_perplexity;
@@ -48,6 +49,7 @@ struct xfp_walk_point {
 	double error;                                 /* mean relative squared error of units, weighted as for goals */
 	uint32_t units, surveyed, missed;             /* to fit; of these, surveyed; below their floor */
 	uint32_t stored[XFP_MODES][XFP_FP8_BITS + 1]; /* units by mode and bits per index */
+	char digest[65];                              /* of the keys of packed units, if all are known; otherwise "" */
 	uint64_t weights[XFP_CLASSES], size[XFP_CLASSES]; /* of units by class, and their bytes */
 	struct xfp_walk_probe probe;
 };
@@ -62,6 +64,7 @@ struct xfp_walk {
 	struct xfp_walk_point *point; /* allocated */
 	uint32_t count;
 	struct xfp_walk_limit limit;
+	double source_repeats; /* of the source's continuations, in share of 4-grams; negative: unknown */
 };
 void xfp_walk_free(struct xfp_walk *walk);
 

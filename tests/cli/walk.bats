@@ -61,6 +61,14 @@ print(*json.load(open("walk.json"))["points"][int(sys.argv[1])]["options"])' "$p
 	holds "abs(points[2]['bytes'] / $size - 1) < .05"
 }
 
+@test "a point is what its surveys say: choices, bits and error, computed again" {
+	walk --survey --lazy .95 --strict .96
+	"$PYTHON" "$srcdir/tests/walk_point.py" m xfp-cache >expected.json
+	holds '(lambda e: e["classes"].keys() == points[0]["classes"].keys()
+		and all(abs(points[0]["classes"][c] - bits) < 1e-9 for c, bits in e["classes"].items())
+		and abs(points[0]["error"] - e["error"]) < 1e-12)(json.load(open("expected.json")))'
+}
+
 @test "a limit: a size, bits per weight, or GPUs; also from the environment" {
 	walk --survey --lazy .9:.99:.03 --strict .96
 	bytes=$("$PYTHON" -c 'import json; print(json.load(open("walk.json"))["points"][1]["bytes"])')

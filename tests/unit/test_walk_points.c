@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks: the search for the boundaries between garbage, what works and what fits.
+ * Walks: the search for the boundaries between garbage, what works and what fits, and the measures of garbage.
  */
 #include "tests/unit/unit.h"
 
-#include "conversion/walk/walk.h"
+#include <math.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "conversion/walk/judge.h"
 
 #define POINTS 8
 
@@ -111,6 +115,11 @@ static void the_best_is_recommended(void **state)
 	points[0].probe.scored = points[5].probe.scored = true;
 	points[5].probe.score = .7;
 	assert_int_equal(xfp_walk_find_boundaries(&walk, true).best, 5);
+	/* A bundle that was built fits, whatever was predicted. */
+	points[6].probe = (struct xfp_walk_probe){ .verdict = XFP_WALK_PASSED, .scored = true, .score = .8 };
+	assert_int_equal(xfp_walk_find_boundaries(&walk, true).largest, 6);
+	assert_int_equal(xfp_walk_find_boundaries(&walk, true).best, 6);
+	points[6].probe.verdict = XFP_WALK_TOO_LARGE;
 	points[5].probe.verdict = XFP_WALK_GARBAGE;
 	found = xfp_walk_find_boundaries(&walk, true);
 	assert_int_equal(found.next, 4);
@@ -142,6 +151,98 @@ static void sorts_by_size_then_floors(void **state)
 	assert_false(points[4].fits);
 }
 
+static double share(const uint32_t *ids, size_t count)
+{
+	uint64_t repeated = 0, total = 0;
+
+	xfp_walk_count_repeats(ids, count, &repeated, &total);
+	return total ? (double)repeated / (double)total : -1;
+}
+
+static void counts_repeated_4_grams(void **state)
+{
+	static const uint32_t once[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, same[] = { 7, 7, 7, 7, 7, 7, 7 },
+			      twice[] = { 1, 2, 3, 4, 9, 1, 2, 3, 4 };
+	uint64_t repeated = 0, total = 0;
+
+	(void)state;
+	assert_true(share(once, 8) == 0);
+	assert_true(share(same, 7) == 3. / 4);
+	assert_true(share(twice, 9) == 1. / 6);
+	assert_true(share(once, 3) < 0);
+	xfp_walk_count_repeats(same, 7, &repeated, &total);
+	xfp_walk_count_repeats(same, 7, &repeated, &total); /* another text: nothing carries over */
+	assert_int_equal(repeated, 6);
+	assert_int_equal(total, 8);
+}
+
+static void garbage_by_repeats_or_agreement(void **state)
+{
+	struct xfp_walk_criteria criteria;
+	struct xfp_walk_probe probe = { .repeats = .3, .agreement = .5 };
+
+	(void)state;
+	assert_true(xfp_walk_criteria_parse(".25,.5", &criteria));
+	assert_false(xfp_walk_is_garbage(&criteria, &probe, .0625));
+	assert_true(xfp_walk_is_garbage(&criteria, &probe, .03125));
+	probe.agreement = .4375;
+	assert_true(xfp_walk_is_garbage(&criteria, &probe, .3));
+	probe.agreement = NAN;
+	assert_true(xfp_walk_is_garbage(&criteria, &probe, .3));
+	assert_false(xfp_walk_criteria_parse(".25", &criteria));
+	assert_false(xfp_walk_criteria_parse(".25,", &criteria));
+	assert_false(xfp_walk_criteria_parse("1.25,.5", &criteria));
+	assert_false(xfp_walk_criteria_parse(".25,.5,.5", &criteria));
+}
+
+static void scores_are_last_words(void **state)
+{
+	double number = 0;
+
+	(void)state;
+	assert_true(xfp_walk_last_number("loading\naccuracy 0.62\n\n", &number));
+	assert_true(number == .62);
+	assert_true(xfp_walk_last_number("-3e2", &number));
+	assert_true(number == -300);
+	assert_false(xfp_walk_last_number("", &number));
+	assert_false(xfp_walk_last_number(" \n", &number));
+	assert_false(xfp_walk_last_number("0.5 percent", &number));
+	assert_false(xfp_walk_last_number("nan", &number));
+	assert_false(xfp_walk_last_number("inf", &number));
+	assert_false(xfp_walk_last_number("12%", &number));
+}
+
+/* Prompts lie in the text, in order, and neither split words nor characters. */
+static void prompts_are_words(void **state)
+{
+	static const char accents[] =
+		"\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4";
+	struct xfp_walk_prompt prompts[XFP_WALK_PROMPTS];
+	char text[8000], long_word[4000];
+	unsigned count;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof text; i++)
+		text[i] = i % 7 == 6 ? ' ' : 'a';
+	count = xfp_walk_cut_prompts(text, sizeof text, prompts);
+	assert_int_equal(count, XFP_WALK_PROMPTS);
+	for (unsigned i = 0; i < count; i++) {
+		assert_true(prompts[i].text == text || prompts[i].text[-1] == ' ');
+		assert_int_equal(prompts[i].text[0], 'a');
+		assert_int_equal(prompts[i].size % 7, 6);
+		assert_true(prompts[i].size <= XFP_WALK_PROMPT_BYTES && prompts[i].size > XFP_WALK_PROMPT_BYTES - 8);
+		assert_true(prompts[i].text + prompts[i].size <= text + sizeof text);
+	}
+	memset(long_word, 'x', sizeof long_word);
+	assert_int_equal(xfp_walk_cut_prompts(long_word, sizeof long_word, prompts), XFP_WALK_PROMPTS);
+	assert_int_equal(prompts[7].size, XFP_WALK_PROMPT_BYTES);
+	count = xfp_walk_cut_prompts(accents, sizeof accents - 1, prompts);
+	for (unsigned i = 0; i < count; i++)
+		assert_true(xfp_utf8_valid(prompts[i].text, prompts[i].size));
+	assert_int_equal(xfp_walk_cut_prompts("  \n ", 4, prompts), 0);
+	assert_int_equal(xfp_walk_cut_prompts("", 0, prompts), 0);
+}
+
 PROGRAM("test_walk_points")
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +253,10 @@ PROGRAM("test_walk_points")
 		cmocka_unit_test(the_best_is_recommended),
 		cmocka_unit_test(without_probes_the_largest_that_fits),
 		cmocka_unit_test(sorts_by_size_then_floors),
+		cmocka_unit_test(counts_repeated_4_grams),
+		cmocka_unit_test(garbage_by_repeats_or_agreement),
+		cmocka_unit_test(scores_are_last_words),
+		cmocka_unit_test(prompts_are_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
