@@ -165,6 +165,7 @@ commands_verify_libverify_a_SOURCES = \
 	commands/verify/verify.c \
 	commands/verify/verify.h
 commands_walk_libwalk_a_SOURCES = \
+	commands/walk/plot.c \
 	commands/walk/points.c \
 	commands/walk/print.c \
 	commands/walk/walk.c \

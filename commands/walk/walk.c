@@ -167,6 +167,8 @@ static int run(struct xfp_conversion *c, void *own, struct xfp_error *err)
 	status = (int)xfp_prepare_folder(c, err);
 	if (!status)
 		status = walk(w, c, &dry, err);
+	if (!status && w->plot)
+		status = (int)xfp_walk_plot(w, err);
 	if (!status)
 		status = (int)xfp_walk_print(w, c, err);
 	xfp_output_flush(); /* before a message */
@@ -230,6 +232,12 @@ int xfp_main_walk(int argc, char **argv)
 		  .into_32 = &w.judge.seconds,
 		  .range = { "a number of seconds", 1, 1u << 30 } },
 		{ .name = "csv", .text = "print the points as CSV", .set = &w.csv },
+		{ .name = "plot",
+		  .path = true,
+		  .value = "FILE.svg",
+		  .text = "draw size and error of the points",
+		  .complete = "FILE",
+		  .into = &w.plot },
 		{ 0 },
 	};
 	const struct xfp_conversion_command command = {

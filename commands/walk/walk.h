@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * walk.h - the parts of xfp walk: its own options, the points that they list (points.c), and the output (print.c).
+ * walk.h - the parts of xfp walk: its own options, the points that they list (points.c), and the output (print.c,
+ * plot.c).
  */
 #ifndef XFP_COMMANDS_WALK_H
 #define XFP_COMMANDS_WALK_H
@@ -55,5 +56,7 @@ const char *xfp_walk_long_name(const struct xfp_walk_point *point, char name[XFP
 
 /* Print the points as text, JSON or CSV. */
 enum xfp_status xfp_walk_print(const struct xfp_walk_command *w, const struct xfp_conversion *c, struct xfp_error *err);
+/* Write the points as a figure to w->plot. */
+enum xfp_status xfp_walk_plot(const struct xfp_walk_command *w, struct xfp_error *err);
 
 #endif

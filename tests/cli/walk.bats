@@ -104,6 +104,24 @@ rows = list(csv.DictReader(open("walk.csv")))
 assert [r["lazy"] for r in rows] == ["0.9", "0.95"] and all(int(r["bytes"]) > 0 for r in rows), rows'
 }
 
+@test "the plot is XML without overlapping labels, with a mark for each point and the limit" {
+	run -0 xfp walk m -q --lazy .9:.99:.03 --strict .96 --target-size 1MB --plot plot.svg
+	"$PYTHON" "$srcdir/tests/svg_boxes.py" plot.svg
+	"$PYTHON" -c 'import os, xml.dom.minidom
+d = xml.dom.minidom.parse("plot.svg")
+titles = [t.firstChild.data for t in d.getElementsByTagName("title")]
+assert titles[0] == "4 points of a walk: size and predicted error" and len(titles) == 5, titles
+assert titles[1].startswith("lazy 0.9, strict 0.96: "), titles
+marks = [c.getAttribute("class") for c in d.getElementsByTagName("circle")]
+assert marks.count("best") == 2 and marks.count("point") == 5, marks # one each in the legend
+text = open("plot.svg").read()
+assert "prefers-color-scheme: dark" in text and os.getcwd() not in text'
+	run -0 xfp walk m -q --lazy .9 --strict .96 --plot plot.svg
+	"$PYTHON" "$srcdir/tests/svg_boxes.py" plot.svg
+	run -1 xfp walk m -q --lazy .9 --plot nowhere/plot.svg
+	[[ $output == *"--plot: nowhere/plot.svg"* ]]
+}
+
 @test "invalid points and options" {
 	while IFS='|' read -r options message; do
 		run -2 xfp walk m $options
