@@ -4,6 +4,8 @@
 
 noinst_LIBRARIES += base/libbase.a
 base_libbase_a_SOURCES = \
+	base/digest_avx2.c \
+	base/digest_set.h \
 	base/system/clock.c \
 	base/system/clock.h \
 	base/system/command_line.c \

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/bytes.h"
 #include "base/system/filesystem.h"
+#include "schemas/digest.h"
 
 #define BLOCK XFP_WRITER_BLOCK
 #define WRITE_BACK ((uint64_t)8 << 20) /* flush to disk in steps of this size */
@@ -48,10 +50,9 @@ enum xfp_status xfp_writer_open(struct xfp_bundle_writer *w, const char *path, b
 		return status;
 	w->archive = archive_write_new();
 	w->entry = archive_entry_new();
-	w->xxh = XXH3_createState();
 	w->block[0] = malloc(BLOCK);
 	w->block[1] = malloc(BLOCK);
-	if (!w->archive || !w->entry || !w->xxh || !w->block[0] || !w->block[1])
+	if (!w->archive || !w->entry || !w->block[0] || !w->block[1])
 		return xfp_no_memory(err);
 	xfp_sha256_init(&w->file_sha256);
 	/* Blocks of no fixed size: writes pass through uncopied, and the file ends with two zero blocks. */
@@ -68,7 +69,6 @@ void xfp_writer_close(struct xfp_bundle_writer *w)
 		w->status = XFP_FAILED; /* closing an abandoned archive must not write */
 	archive_write_free(w->archive);
 	archive_entry_free(w->entry);
-	XXH3_freeState(w->xxh);
 	free(w->block[0]);
 	free(w->block[1]);
 	free(w->files);
@@ -164,11 +164,12 @@ enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_
 				  uint8_t xxh3[16])
 {
 	struct xfp_sha256 own, *sha = &w->file_sha256;
-	XXH128_canonical_t canonical;
+	struct xfp_digest *digest = xfp_digest_new();
 	struct source source;
 	enum xfp_status status = open_source(w, from, &source);
 
-	XXH3_128bits_reset(w->xxh);
+	if (!status && !digest)
+		status = xfp_no_memory(w->err);
 	if (sha256) {
 		xfp_sha256_init(&own);
 		sha = &own;
@@ -187,7 +188,7 @@ enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_
 			xfp_sha256_update(sha, block, size);
 #pragma omp section
 			{
-				XXH3_128bits_update(w->xxh, block, size);
+				xfp_digest_update(digest, block, size);
 				if (!sha256)
 					status = xfp_writer_put(w, block, size);
 				if (!status)
@@ -198,8 +199,8 @@ enum xfp_status xfp_writer_stream(struct xfp_bundle_writer *w, const struct xfp_
 		xfp_watch_done(w->watcher, size);
 	}
 	close_source(&source);
-	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(w->xxh));
-	memcpy(xxh3, canonical.digest, sizeof canonical.digest);
+	if (digest)
+		xfp_digest_final(digest, status ? NULL : xxh3);
 	if (!status && sha256)
 		xfp_sha256_final(&own, sha256);
 	return status;

@@ -10,7 +10,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <xxhash.h>
 
 #include "base/sha256.h"
 #include "base/system/file.h"
@@ -24,7 +23,6 @@ struct xfp_bundle_writer {
 	struct archive *archive;
 	struct archive_entry *entry;
 	struct xfp_sha256 file_sha256; /* SHA-256 of the file */
-	XXH3_state_t *xxh;
 	uint8_t (*files)[16]; /* XXH3 of the small files */
 	uint8_t *block[2];
 	bool threaded;               /* written bytes are added to `whole` by another thread */

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "cache/key.h"
 #include "schemas/digest.h"
@@ -158,6 +159,34 @@ static void rows_have_prints(void **state)
 	subject_free(&s);
 }
 
+/* With and without the instructions of newer processors, in pieces of any size: XXH3-128 as libxxhash computes it. */
+static void digests_are_those_of_libxxhash(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 16, 17, 240, 241, 255, 256, 1023, 1024, 1025, 5000, 70000 };
+	static const size_t parts[] = { 1, 63, 64, 256, 257, 4096, 70000 };
+	uint8_t *data = malloc(70000);
+
+	(void)state;
+	assert_non_null(data);
+	for (size_t i = 0; i < 70000; i++)
+		data[i] = (uint8_t)(i * 2654435761u >> 13);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes * 2 * (sizeof parts / sizeof *parts); i++) {
+		size_t size = sizes[i / 2 % (sizeof sizes / sizeof *sizes)];
+		size_t part = parts[i / 2 / (sizeof sizes / sizeof *sizes)];
+		struct xfp_digest *digest = i % 2 ? xfp_digest_new() : xfp_digest_new_plain();
+		XXH128_canonical_t expected;
+		uint8_t found[16];
+
+		XXH128_canonicalFromHash(&expected, XXH3_128bits(data, size));
+		assert_non_null(digest);
+		for (size_t at = 0; at < size; at += part)
+			xfp_digest_update(digest, data + at, size - at < part ? size - at : part);
+		xfp_digest_final(digest, found);
+		assert_memory_equal(found, expected.digest, sizeof found);
+	}
+	free(data);
+}
+
 PROGRAM("test_rows")
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +194,7 @@ PROGRAM("test_rows")
 		scratch_test(other_weights_are_told_at_the_end),
 		scratch_test(what_is_not_walked_is_not_told),
 		scratch_test(rows_have_prints),
+		cmocka_unit_test(digests_are_those_of_libxxhash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
