@@ -55,8 +55,8 @@ static void pack_row(void *own, int thread, const struct xfp_rows *rows, const s
 		p->pair[2 * (first + g) + 1] = buffers->codes.midpoint[g];
 	}
 	for (uint64_t i = 0; i < count; i++)
-		p->packing.residual[marks->first[row] + i] =
-			xfp_residual(buffers->marked[i], buffers->value[column[i]]);
+		p->packing.residual[marks->first[row] + i] = xfp_residual(
+			buffers->marked[i], xfp_group_value(&p->library, &buffers->codes, buffers->value, column[i]));
 }
 
 /* Copy the codes of a matrix from the fit. */

@@ -195,6 +195,18 @@ void xfp_group_encode(const struct xfp_group_library *library, const struct xfp_
 	}
 	codes->row = row->row;
 	encoder->assign(library->compact, &row->compact, 0, grouping->groups, codes->entry, codes->index, NULL);
-	encoder->decode(&library->compact->library, codes->entry, codes->index, xfp_compact_row(row->row),
-			grouping->cols, value);
+}
+
+float xfp_group_value(const struct xfp_group_library *library, const struct xfp_group_codes *codes, const float *value,
+		      uint64_t column)
+{
+	const struct xfp_compact_library *compact;
+	uint8_t byte;
+
+	if (library->candidate->mode == XFP_MODE_V2A)
+		return value[column];
+	compact = &library->compact->library;
+	byte = codes->entry[column / compact->group];
+	return compact->entry[byte >> compact->ratio_bits][codes->index[column]] *
+	       compact->ratio[byte & (compact->ratios - 1)] * xfp_compact_row(codes->row);
 }

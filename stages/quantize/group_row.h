@@ -76,8 +76,11 @@ struct xfp_group_codes {
 bool xfp_group_codes_init(struct xfp_group_codes *codes, const struct xfp_grouping *grouping);
 void xfp_group_codes_free(struct xfp_group_codes *codes);
 
-/* Encode a loaded row with a library: its codes, and the values they decode to (padded). */
+/* Encode a loaded row with a library: its codes, and for v2a the values they decode to (padded). */
 void xfp_group_encode(const struct xfp_group_library *library, const struct xfp_group_row *row,
 		      struct xfp_group_codes *codes, float *value);
+/* Return the value of a column of an encoded row; `value` is that of xfp_group_encode. */
+float xfp_group_value(const struct xfp_group_library *library, const struct xfp_group_codes *codes, const float *value,
+		      uint64_t column);
 
 #endif
