@@ -54,6 +54,8 @@ conversion_libconversion_a_SOURCES = \
 	conversion/report/advice.h \
 	conversion/report/command.c \
 	conversion/report/command.h \
+	conversion/report/comparison.c \
+	conversion/report/evaluation.c \
 	conversion/report/fates.c \
 	conversion/report/gather.c \
 	conversion/report/html/cosines.c \
@@ -61,10 +63,20 @@ conversion_libconversion_a_SOURCES = \
 	conversion/report/html/html.c \
 	conversion/report/html/html.h \
 	conversion/report/html/ledger.c \
+	conversion/report/html/outliers.c \
 	conversion/report/html/page.c \
 	conversion/report/html/page.h \
+	conversion/report/html/quality.c \
+	conversion/report/html/rate.c \
 	conversion/report/html/style.c \
+	conversion/report/html/times.c \
 	conversion/report/html/weakest.c \
+	conversion/report/inputs.h \
+	conversion/report/json.c \
+	conversion/report/json.h \
+	conversion/report/json_input.c \
+	conversion/report/json_input.h \
+	conversion/report/times.c \
 	conversion/report/report.h \
 	conversion/resume.c \
 	conversion/resume.h \

@@ -2,9 +2,9 @@
 /*
  * report.c - `xfp report`: one page about a bundle.
  *
- * input    a bundle, which is read completely
- * output   -o FILE, replaced atomically
- * status   3 when the bundle is damaged
+ * input    a bundle, which is read completely; JSON of other commands; a work folder
+ * output   -o FILE, replaced atomically; with --json standard output
+ * status   3 when an input is damaged, or about another model
  */
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -19,17 +19,28 @@
 #include "base/text/text.h"
 #include "commands/ui/commands.h"
 #include "conversion/report/html/page.h"
+#include "conversion/report/inputs.h"
+#include "conversion/report/json.h"
+#include "schemas/json_print.h"
 
 #define PIECE (8u << 20)
 
 struct report_request {
-	const char *bundle, *out;
+	const char *bundle, *out, *work, *evaluation, *comparison;
+	bool json;
+};
+
+/* What other files contribute to a report. */
+struct report_extras {
+	struct xfp_report_evaluation evaluation;
+	struct xfp_report_comparison comparison;
+	struct xfp_report_times times;
 };
 
 /* The output must not replace an input. */
 static enum xfp_status check_output(const struct report_request *request, struct xfp_error *err)
 {
-	const char *const inputs[] = { request->bundle };
+	const char *const inputs[] = { request->bundle, request->evaluation, request->comparison };
 	struct stat out, in;
 
 	if (stat(request->out, &out))
@@ -89,19 +100,46 @@ static enum xfp_status write_page(const struct xfp_report *report, const char *p
 	return status;
 }
 
+static enum xfp_status read_extras(const struct report_request *request, struct xfp_report *report,
+				   struct report_extras *extras, struct xfp_error *err)
+{
+	enum xfp_status status = XFP_OK;
+
+	if (request->evaluation) {
+		status = xfp_report_read_evaluation(request->evaluation, report, &extras->evaluation, err);
+		report->evaluation = &extras->evaluation;
+	}
+	if (!status && request->comparison) {
+		status = xfp_report_read_comparison(request->comparison, report, &extras->comparison, err);
+		report->comparison = &extras->comparison;
+	}
+	if (!status && request->work) {
+		status = xfp_report_read_times(request->work, report, &extras->times, err);
+		report->times = &extras->times;
+	}
+	return status;
+}
+
 static enum xfp_status make_report(const struct report_request *request, const struct xfp_bundle *bundle,
 				   struct xfp_error *err)
 {
 	struct xfp_recorded recorded = { .family = NULL };
 	/* A bundle of another version may have parameters unknown here; its units are still reported. */
 	bool has_record = !xfp_recorded_read(bundle, request->bundle, &recorded, NULL);
-	struct xfp_report report = { .bundle = NULL };
+	struct report_extras extras = { .evaluation = { .loss = 0 } };
+	struct xfp_report report;
 	enum xfp_status status = xfp_report_gather(bundle, has_record ? &recorded : NULL, &report, err);
 
 	if (!status)
 		status = read_bundle(bundle, request->bundle, report.sha256, err);
 	if (!status)
+		status = read_extras(request, &report, &extras, err);
+	if (!status && request->out)
 		status = write_page(&report, request->out, err);
+	if (!status && request->json)
+		status = xfp_json_print(xfp_report_json(&report), err);
+	xfp_report_evaluation_free(&extras.evaluation);
+	xfp_report_comparison_free(&extras.comparison);
 	xfp_report_free(&report);
 	xfp_recorded_free(&recorded);
 	return status;
@@ -118,10 +156,26 @@ int xfp_main_report(int argc, char **argv)
 		  .text = "write the page to this file",
 		  .path = true,
 		  .into = &request.out },
+		{ .name = "eval",
+		  .value = "FILE",
+		  .text = "add perplexity and drift: the JSON of xfp eval",
+		  .path = true,
+		  .into = &request.evaluation },
+		{ .name = "compare",
+		  .value = "FILE",
+		  .text = "add other formats, and what outliers gain: the JSON of\nxfp compare, per unit",
+		  .path = true,
+		  .into = &request.comparison },
+		{ .name = "work",
+		  .value = "DIR",
+		  .text = "add the time per stage: the work folder of the conversion",
+		  .path = true,
+		  .into = &request.work },
+		{ .name = "json", .text = "print the data as one JSON object", .set = &request.json },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
-		.usage = "xfp report -o FILE BUNDLE",
+		.usage = "xfp report [-o FILE] [--eval FILE] [--compare FILE] [--work DIR] [--json] BUNDLE",
 		.operand = "BUNDLE",
 		.summary = "Writes one self-contained HTML page about a bundle: where it loses, and what would help.",
 		.options = options,
@@ -133,9 +187,9 @@ int xfp_main_report(int argc, char **argv)
 		return status;
 	if (!(request.bundle = xfp_command_line_bundle(&line)))
 		return XFP_USAGE;
-	if (!request.out || !*request.out)
-		return xfp_command_line_refuse(&line, "-o FILE is missing");
-	if ((status = (int)check_output(&request, &err)))
+	if (!request.out && !request.json)
+		return xfp_command_line_refuse(&line, "-o FILE or --json is missing");
+	if (request.out && (status = (int)check_output(&request, &err)))
 		goto done;
 	xfp_mapped_begin(argv[0], request.bundle, NULL);
 	if (!(status = (int)xfp_bundle_open(request.bundle, &bundle, &err)))

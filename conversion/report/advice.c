@@ -6,13 +6,35 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "conversion/report/inputs.h"
 
 #define MAX_BITS 6 /* per index */
+
+/* Whether the model's outputs say which layer is worst: its drift is known, and it has units. */
+static bool find_by_drift(const struct xfp_report *report, uint32_t *worst)
+{
+	const struct xfp_report_evaluation *e = report->evaluation;
+	double largest = 0;
+	bool found = false;
+
+	for (uint32_t i = 0; i < report->layer_count; i++) {
+		uint32_t number = report->layers[i].number;
+
+		if (e && number < e->layer_count && e->layers[number].alone > largest) {
+			largest = e->layers[number].alone;
+			*worst = i;
+			found = true;
+		}
+	}
+	return found;
+}
 
 uint32_t xfp_report_worst_layer(const struct xfp_report *report)
 {
 	uint32_t worst = report->layer_count;
 
+	if (find_by_drift(report, &worst))
+		return worst;
 	for (uint32_t i = 0; i < report->layer_count; i++)
 		if (worst == report->layer_count || report->layers[i].sum.squared > report->layers[worst].sum.squared)
 			worst = i;

@@ -96,6 +96,10 @@ struct xfp_report {
 	uint32_t class_count;
 	struct xfp_report_fate *fates;
 	uint32_t fate_count;
+	/* From other files (inputs.h); borrowed; NULL: not given. */
+	const struct xfp_report_evaluation *evaluation;
+	const struct xfp_report_comparison *comparison;
+	const struct xfp_report_times *times;
 };
 
 /* Gather the data of an open bundle. The caller frees the report, also after a failure. */

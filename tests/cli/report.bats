@@ -49,7 +49,7 @@ check() { # PAGE SCRIPT
 	    assert row[2:4] == [unit["mode"], str(unit["k"] or "-")]
 	    assert row[6] == "%.6f" % unit["cos_median"] and row[4] == "%.3f" % unit["true_bits"]
 	parts = tables["Bits by component (the paper'"'"'s table 3)"]
-	assert sum(int(row[3]) for row in parts[:-1]) == int(parts[-1][3]) == len(info["units"])
+	assert sum(int(row[2]) for row in parts[:-1]) == int(parts[-1][2]) == len(info["units"])
 	ledger = tables["Tensors of the checkpoint, grouped by name"]
 	assert sum(int(row[3]) for row in ledger) == len(info["tensors"])
 	assert {row[0] for row in ledger} == {t["fate"] for t in info["tensors"]}'
@@ -111,6 +111,93 @@ before, after, predicted = map(float, sys.argv[1:])
 assert abs(after / before - predicted / 100) < .1, (after / before, predicted)" "$(loss r.html)" "$(loss s.html)" "$left"
 }
 
+# A bundle c.xfp of m, which has a tokenizer, with eval.json and compare.json.
+make_inputs() {
+	make_text_model 2
+	xfp convert m -o c.xfp -q
+	"$PYTHON" -c 'import numpy; numpy.save("t.npy", numpy.arange(60).reshape(2, 30) ** 2 % 250)'
+	xfp eval c.xfp --source m --tokens t.npy --json >eval.json 2>/dev/null
+	xfp compare m --json --per-unit --rows 32 >compare.json
+}
+
+@test "other files add their sections, and --json has the same data" {
+	make_inputs
+	run -0 --separate-stderr xfp report c.xfp --json
+	echo "$output" >plain.json
+	xfp report c.xfp -o plain.html
+	page plain.html
+	[ "$(grep -c 'No data. To make it' plain.html)" = 4 ]
+	xfp report c.xfp --eval eval.json --compare compare.json --work c.xfp.work --json -o r.html >r.json
+	page r.html
+	run -1 grep 'No data. To make it' r.html
+	xfp info --json c.xfp >info.json
+	check r.html '
+	r, plain = json.load(open("r.json")), json.load(open("plain.json"))
+	evaluation, compare = json.load(open("eval.json")), json.load(open("compare.json"))
+	for key in "evaluation", "formats", "outlier_ablation", "times":
+	    assert r[key] and plain[key] is None
+	for key in plain:
+	    assert plain[key] is None or key == "advice" or r[key] == plain[key]
+	assert r["evaluation"]["kl_mean"] == evaluation["kl"]["mean"]
+	assert tables["Perplexity of the evaluated tokens"][0][1] == "%.4f" % evaluation["perplexity"]
+	drift = [layer["alone"] for layer in evaluation["layers"]]
+	assert "Worst layer: layer %d, which adds" % drift.index(max(drift)) in text
+	assert r["advice"][0]["layer"] == drift.index(max(drift))
+	def way(unit, sigma):
+	    of = next(u for u in compare["units"] if (u["name"], u["role"]) == (unit["name"], unit["role"]))
+	    return next(w for w in of["ways"] if w["format"] == unit["mode"] and w["k"] == unit["k"]
+	                and w["outlier_sigma"] == sigma)
+	one = next(a for a in r["outlier_ablation"] if a["role"] == "down")
+	units = [u for u in r["units"] if u["role"] == "down"]
+	gains = [way(u, 4.0)["cos_median"] - way(u, None)["cos_median"] for u in units]
+	assert one["units"] == len(units) and abs(one["gain_largest"] - max(gains)) < 1e-12
+	assert abs(one["gain_mean"] - sum(gains) / len(gains)) < 1e-12
+	assert {"lloyd-fit", "pack", "bundle"} <= {t["stage"] for t in r["times"]}'
+}
+
+# The report refuses a file that is not what it should be.
+refuses() { # OPTION FILE TEXT
+	run -3 xfp report c.xfp "$1" "$2" -o r.html
+	[[ $output == "xfp report: $2: "*"$3"* ]] || { echo "$output"; return 1; }
+	[ ! -e r.html ]
+}
+
+@test "files that are not what they should be are refused, with the command that makes them" {
+	make_inputs
+	echo '{"family": ' >torn.json
+	refuses --eval torn.json 'invalid JSON'
+	echo '[]' >list.json
+	refuses --compare list.json 'not a JSON object; make it with xfp compare'
+	refuses --eval compare.json '"sequences" is missing or not a whole number; make it with xfp eval'
+	refuses --compare eval.json '"all" is missing or not an object'
+	for edit in 's/"perplexity": [0-9.]*/"perplexity": "\\u001b[31m"/' 's/"family": "qwen3_moe"/"family": "other\\u001b"/' \
+		's/"layer": 1/"layer": 7/' 's/"kl": {/"kl": 3, "x": {/'; do
+		sed "$edit" eval.json >edited.json
+		run -1 cmp -s eval.json edited.json
+		refuses --eval edited.json ''
+		[[ $output != *$'\e'* ]]
+	done
+	sed 's/"ways": \[/"ways": 5, "x": [/' compare.json >edited.json
+	refuses --compare edited.json '"ways" is missing or not a list'
+	mkdir empty.work
+	refuses --work empty.work 'not the work folder of this bundle'
+	refuses --work none 'not the work folder of this bundle'
+	run -1 xfp report c.xfp --eval none.json -o r.html
+	[[ $output == *none.json* ]]
+	sum=$(sha eval.json)
+	run -2 xfp report c.xfp --eval eval.json -o eval.json
+	[ "$(sha eval.json)" = "$sum" ]
+}
+
+@test "a page of five thousand units would be under 5 MB" {
+	make_model m --layers 120 --hidden 32 --intermediate 16 --num-experts 1 --vocab 32
+	xfp convert m -o c.xfp -q --bits 3 --on-miss best -j2 || [ $? = 4 ]
+	xfp report c.xfp -o r.html
+	page r.html
+	xfp info --json c.xfp >info.json
+	check r.html 'assert len(info["units"]) > 800 and len(source) < 1000 * len(info["units"]), len(source)'
+}
+
 @test "names cannot inject markup or control characters" {
 	make_model m
 	"$PYTHON" - <<-'EOF'
@@ -143,7 +230,7 @@ assert abs(after / before - predicted / 100) < .1, (after / before, predicted)" 
 	xfp convert m -o c.xfp -q
 	echo old >r.html
 	run -2 xfp report c.xfp
-	[[ $output == *"-o FILE is missing"* ]]
+	[[ $output == *"-o FILE or --json is missing"* ]]
 	run -2 xfp report c.xfp -o c.xfp
 	[[ $output == *"replace its own input"* ]]
 	ln c.xfp link.xfp

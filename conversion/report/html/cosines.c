@@ -16,7 +16,7 @@
 #define TOP 26.0
 #define NINES 8 /* 1 - cosine below 1e-8 is drawn at the right edge */
 
-struct strip {
+struct cosine_strip {
 	double low, high; /* -log10(1 - cosine) */
 };
 
@@ -26,18 +26,18 @@ static double nines(double cosine)
 	return cosine >= 1 ? NINES : fmin(NINES, fmax(0, -log10(1 - cosine)));
 }
 
-static double x_of(const struct strip *strip, double cosine)
+static double x_of(const struct cosine_strip *strip, double cosine)
 {
 	return LABELS + PLOT * (nines(cosine) - strip->low) / (strip->high - strip->low);
 }
 
-static void include(struct strip *strip, double cosine)
+static void include(struct cosine_strip *strip, double cosine)
 {
 	strip->low = fmin(strip->low, nines(cosine));
 	strip->high = fmax(strip->high, nines(cosine));
 }
 
-static void draw_axis(FILE *out, const struct strip *strip, double bottom)
+static void draw_axis(FILE *out, const struct cosine_strip *strip, double bottom)
 {
 	static const double marks[] = {
 		0, .5, .8, .9, .95, .98, .99, .995, .998, .999, .9995, .9998, .9999, .99999, 1
@@ -56,7 +56,7 @@ static void draw_axis(FILE *out, const struct strip *strip, double bottom)
 	}
 }
 
-static void draw_class(FILE *out, const struct xfp_report *report, const struct strip *strip, uint32_t row)
+static void draw_class(FILE *out, const struct xfp_report *report, const struct cosine_strip *strip, uint32_t row)
 {
 	const struct xfp_report_class *class_ = &report->classes[row];
 	double y = TOP + ROW * row;
@@ -81,7 +81,7 @@ static void draw_class(FILE *out, const struct xfp_report *report, const struct 
 
 static void draw(FILE *out, const struct xfp_report *report)
 {
-	struct strip strip = { INFINITY, -INFINITY };
+	struct cosine_strip strip = { INFINITY, -INFINITY };
 	double bottom = TOP + ROW * report->class_count;
 
 	for (uint32_t u = 0; u < report->info.units; u++)

@@ -16,7 +16,7 @@
 #define LOSS 64.0 /* height of the bars */
 #define SHADES 10
 
-struct map {
+struct heat_map {
 	const struct xfp_report *report;
 	double low, high; /* stored bits */
 	double cell;      /* width */
@@ -24,19 +24,19 @@ struct map {
 	bool beyond; /* some units have no layer, and a column of their own */
 };
 
-static double x_of(const struct map *map, uint32_t column)
+static double x_of(const struct heat_map *map, uint32_t column)
 {
 	return LABELS + map->cell * column + (map->beyond && column == map->report->layer_count ? 6 : 0);
 }
 
-static double width_of(const struct map *map)
+static double width_of(const struct heat_map *map)
 {
 	return LABELS + map->cell * map->columns + (map->beyond ? 40 : 6);
 }
 
-static struct map map_of(const struct xfp_report *report)
+static struct heat_map map_of(const struct xfp_report *report)
 {
-	struct map map = { .report = report, .low = INFINITY, .high = 0 };
+	struct heat_map map = { .report = report, .low = INFINITY, .high = 0 };
 
 	for (uint32_t u = 0; u < report->info.units; u++) {
 		map.low = fmin(map.low, report->units[u].bits);
@@ -49,7 +49,7 @@ static struct map map_of(const struct xfp_report *report)
 	return map;
 }
 
-static int shade_of(const struct map *map, double bits)
+static int shade_of(const struct heat_map *map, double bits)
 {
 	if (!(map->high > map->low))
 		return SHADES / 2;
@@ -58,7 +58,7 @@ static int shade_of(const struct map *map, double bits)
 
 /* ---- drawing ----------------------------------------------------------------------------------- */
 
-static void draw_columns(FILE *out, const struct map *map)
+static void draw_columns(FILE *out, const struct heat_map *map)
 {
 	uint32_t step = map->cell >= 24 ? 1 : map->cell >= 14 ? 2 : 5;
 
@@ -68,7 +68,7 @@ static void draw_columns(FILE *out, const struct map *map)
 		xfp_html_label(out, x_of(map, map->report->layer_count) + map->cell / 2, TOP - 8, "f m", "other");
 }
 
-static void draw_unit(FILE *out, const struct map *map, const struct xfp_report_unit *unit)
+static void draw_unit(FILE *out, const struct heat_map *map, const struct xfp_report_unit *unit)
 {
 	double x = x_of(map, unit->column), y = TOP + ROW * unit->part;
 	const struct xfp_unit_info *info = &unit->info;
@@ -86,7 +86,7 @@ static void draw_unit(FILE *out, const struct map *map, const struct xfp_report_
 		xfp_html_label(out, x + map->cell / 2, y + ROW / 2 + 4, "m", "%.2f", unit->bits);
 }
 
-static void draw_loss(FILE *out, const struct map *map)
+static void draw_loss(FILE *out, const struct heat_map *map)
 {
 	double top = TOP + ROW * map->rows + 26, largest = 0;
 	const struct xfp_report *report = map->report;
@@ -110,7 +110,7 @@ static void draw_loss(FILE *out, const struct map *map)
 	}
 }
 
-static void draw_legend(FILE *out, const struct map *map)
+static void draw_legend(FILE *out, const struct heat_map *map)
 {
 	double y = TOP + ROW * map->rows + 118;
 
@@ -123,7 +123,7 @@ static void draw_legend(FILE *out, const struct map *map)
 
 static void draw(FILE *out, const struct xfp_report *report)
 {
-	struct map map = map_of(report);
+	struct heat_map map = map_of(report);
 	char name[XFP_REPORT_PART_NAME];
 	char *description = xfp_formatted(
 		"A row per component, a column per layer. Stored bits per weight of a unit range from %.2f to "
@@ -168,25 +168,26 @@ static void write_sum(FILE *out, const struct xfp_report *report, const struct x
 	xfp_html_number(out, "%.3f %%", weights > 0 ? 100 * (double)sum->outliers / weights : 0);
 	xfp_html_number(out, "%.3g", xfp_report_error(sum));
 	xfp_html_number(out, "%.1f %%", report->all.squared > 0 ? 100 * sum->squared / report->all.squared : 0);
-	fputs("</tr>\n", out);
 }
 
 static void write_parts(FILE *out, const struct xfp_report *report)
 {
 	xfp_html_table(out, "Bits by component (the paper's table 3)",
-		       "<class|<role|<tensors|units|of weights|bits|as papers count|stored bits|size|outliers|error|of "
-		       "the loss");
+		       "<class|<role|units|of weights|bits|as papers count|stored bits|size|outliers|error|of the loss|"
+		       "<tensors");
 	for (uint32_t p = 0; p < report->part_count; p++) {
 		const struct xfp_report_part *part = &report->parts[p];
 
 		fputs("<tr>", out);
 		xfp_html_word(out, part->class_name);
 		xfp_html_word(out, part->role);
-		xfp_html_name(out, part->pattern);
 		write_sum(out, report, &part->sum);
+		xfp_html_name(out, part->pattern);
+		fputs("</tr>\n", out);
 	}
-	fputs("<tr class=\"sum\"><td class=\"w\">all units</td><td></td><td></td>", out);
+	fputs("<tr class=\"sum\"><td class=\"w\">all units</td><td></td>", out);
 	write_sum(out, report, &report->all);
+	fputs("<td></td></tr>\n", out);
 	xfp_html_table_end(out);
 }
 

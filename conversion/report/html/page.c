@@ -11,12 +11,14 @@
 #include "conversion/report/command.h"
 #include "conversion/report/html/html.h"
 
-static const struct section {
+static const struct page_section {
 	const char *id, *name;
 	void (*write)(FILE *out, const struct xfp_report *report);
 } sections[] = {
-	{ "weakest", "Weakest", xfp_page_weakest }, { "depth", "Bits over depth", xfp_page_depth },
-	{ "cosines", "Cosines", xfp_page_cosines }, { "ledger", "Ledger", xfp_page_ledger },
+	{ "weakest", "Weakest", xfp_page_weakest },  { "depth", "Bits over depth", xfp_page_depth },
+	{ "cosines", "Cosines", xfp_page_cosines },  { "quality", "Perplexity", xfp_page_quality },
+	{ "rate", "Rate and error", xfp_page_rate }, { "outliers", "Outliers", xfp_page_outliers },
+	{ "time", "Time", xfp_page_times },          { "ledger", "Ledger", xfp_page_ledger },
 	{ "units", "Units", xfp_page_units },
 };
 #define SECTIONS (sizeof sections / sizeof *sections)

@@ -18,6 +18,10 @@ void xfp_page_summary(FILE *out, const struct xfp_report *report);
 void xfp_page_weakest(FILE *out, const struct xfp_report *report);
 void xfp_page_depth(FILE *out, const struct xfp_report *report);
 void xfp_page_cosines(FILE *out, const struct xfp_report *report);
+void xfp_page_rate(FILE *out, const struct xfp_report *report);
+void xfp_page_quality(FILE *out, const struct xfp_report *report);
+void xfp_page_outliers(FILE *out, const struct xfp_report *report);
+void xfp_page_times(FILE *out, const struct xfp_report *report);
 void xfp_page_ledger(FILE *out, const struct xfp_report *report);
 void xfp_page_units(FILE *out, const struct xfp_report *report);
 

@@ -11,6 +11,7 @@
 #include "conversion/report/command.h"
 #include "conversion/report/html/html.h"
 #include "conversion/report/html/page.h"
+#include "conversion/report/inputs.h"
 
 static double percent(double part, double all)
 {
@@ -21,13 +22,20 @@ static void write_worst_layer(FILE *out, const struct xfp_report *report)
 {
 	uint32_t worst = xfp_report_worst_layer(report);
 	const struct xfp_report_layer *layer = &report->layers[worst];
+	const struct xfp_report_evaluation *e = report->evaluation;
 
 	if (worst == report->layer_count)
 		return;
 	fputs("<li>Worst layer: <strong>", out);
 	xfp_html_printf(out, "layer %u", layer->number);
 	fputs("</strong>", out);
-	xfp_html_printf(out, ", with %.1f %% of the loss and %.1f %% of the weights; lowest cosine %.6f.",
+	if (e && e->layer_count > layer->number)
+		xfp_html_printf(out,
+				", which adds the largest error to the model's outputs, %.3g of their squares. It has",
+				e->layers[layer->number].alone);
+	else
+		fputs(", with", out);
+	xfp_html_printf(out, " %.1f %% of the loss and %.1f %% of the weights; its lowest cosine is %.6f.",
 			percent(layer->sum.squared, report->all.squared),
 			percent((double)layer->sum.weights, (double)report->all.weights), layer->sum.worst);
 	fputs("</li>\n", out);
@@ -131,10 +139,12 @@ static void write_advice(FILE *out, const struct xfp_report *report)
 
 void xfp_page_weakest(FILE *out, const struct xfp_report *report)
 {
-	xfp_html_section(
-		out, "weakest", "Where it is weakest",
-		"Shares are of the loss: squared errors of weights, relative to their squares, by weight. Errors of "
-		"weights are a hint; the model's outputs decide, see Perplexity.");
+	xfp_html_section(out, "weakest", "Where it is weakest",
+			 report->evaluation
+				 ? "The loss is the squared error of the weights, relative to their squares. The worst "
+				   "layer is that of the model's outputs, as measured by xfp eval."
+				 : "The loss is the squared error of the weights, relative to their squares. It is a "
+				   "hint: the model's outputs decide, and --eval adds them.");
 	fputs("<ul>\n", out);
 	write_worst_layer(out, report);
 	write_worst_part(out, report);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conversion/report/inputs.h"
+#include "conversion/report/json_input.h"
+
+#define COMMAND "xfp eval OUT.xfp --source MODEL --text FILE --json"
+#define MAX_LAYERS 100000
+
+static void read_layers(struct xfp_json_input *input, struct xfp_report_evaluation *e)
+{
+	json_t *list = xfp_json_input_list(input, input->root, "layers"), *layer;
+	size_t i, count = json_array_size(list);
+
+	if (count > MAX_LAYERS)
+		xfp_json_input_fault(input, "layers", "a list of layers");
+	if (input->status)
+		return;
+	e->layers = calloc(count + 1, sizeof *e->layers);
+	if (!e->layers) {
+		input->status = xfp_no_memory(input->err);
+		return;
+	}
+	json_array_foreach(list, i, layer)
+	{
+		if (xfp_json_input_count(input, layer, "layer") != i)
+			xfp_json_input_fault(input, "layer", "the next number");
+		e->layers[i].stream = xfp_json_input_number(input, layer, "stream");
+		e->layers[i].alone = xfp_json_input_number(input, layer, "alone");
+	}
+	e->layer_count = (uint32_t)count;
+}
+
+static void read_compared(struct xfp_json_input *input, struct xfp_report_evaluation *e)
+{
+	const json_t *source = xfp_json_input_object(input, input->root, "source");
+	const json_t *kl = xfp_json_input_object(input, input->root, "kl");
+	const json_t *embedding = xfp_json_input_object(input, input->root, "embedding");
+
+	e->compared = true;
+	e->source_loss = xfp_json_input_number(input, source, "loss");
+	e->source_perplexity = xfp_json_input_number(input, source, "perplexity");
+	e->divergence = xfp_json_input_number(input, kl, "mean");
+	e->divergence_99 = xfp_json_input_number(input, kl, "p99");
+	e->divergence_most = xfp_json_input_number(input, kl, "largest");
+	e->agreement = xfp_json_input_number(input, input->root, "top1_agreement");
+	e->embedding = xfp_json_input_number(input, embedding, "stream");
+	read_layers(input, e);
+}
+
+enum xfp_status xfp_report_read_evaluation(const char *path, const struct xfp_report *report,
+					   struct xfp_report_evaluation *e, struct xfp_error *err)
+{
+	struct xfp_json_input input;
+
+	*e = (struct xfp_report_evaluation){ .loss = 0 };
+	if (!xfp_json_input_open(&input, path, COMMAND, err)) {
+		const char *family = xfp_json_input_text(&input, input.root, "family");
+
+		e->sequences = xfp_json_input_count(&input, input.root, "sequences");
+		e->length = xfp_json_input_count(&input, input.root, "length");
+		e->predicted = xfp_json_input_count(&input, input.root, "predicted");
+		e->loss = xfp_json_input_number(&input, input.root, "loss");
+		e->perplexity = xfp_json_input_number(&input, input.root, "perplexity");
+		if (!input.status && strcmp(family, report->info.family))
+			input.status = xfp_fail(
+				err, XFP_BAD_INPUT,
+				"%s: an evaluation of family %s, but the bundle's is %s; make it with " COMMAND, path,
+				family, report->info.family);
+		if (!input.status && json_object_get(input.root, "source"))
+			read_compared(&input, e);
+	}
+	json_decref(input.root);
+	if (input.status)
+		xfp_report_evaluation_free(e);
+	return input.status;
+}
+
+void xfp_report_evaluation_free(struct xfp_report_evaluation *e)
+{
+	free(e->layers);
+	*e = (struct xfp_report_evaluation){ .loss = 0 };
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inputs.h - the parts of a report that come from other files: the output of `xfp eval --json` and of
+ * `xfp compare --json`, and the events of a work folder.
+ *
+ * The files are untrusted. XFP_BAD_INPUT: a file is not what it should be, or is about another model; the message has
+ * the command that makes it. XFP_FAILED: it cannot be read.
+ */
+#ifndef XFP_REPORT_INPUTS_H
+#define XFP_REPORT_INPUTS_H
+
+#include "conversion/report/report.h"
+
+/* xfp eval */
+struct xfp_report_evaluation {
+	uint64_t sequences, length, predicted;
+	double loss, perplexity;
+	bool compared; /* with its source: the members below are set */
+	double source_loss, source_perplexity;
+	double divergence, divergence_99, divergence_most; /* KL, in nats per token */
+	double agreement;                                  /* share of tokens with the same top-1 */
+	double embedding;                                  /* relative squared error after it */
+	struct xfp_report_drift {
+		double stream; /* relative squared error of the residual stream after the layer */
+		double alone;  /* that of the layer's output for the source's input */
+	} * layers;
+	uint32_t layer_count;
+};
+
+/* One format of xfp compare, over all units or for one. */
+struct xfp_report_way {
+	char format[24]; /* "v2c", "fp8", "Q4_K" */
+	uint32_t k, group, library;
+	bool ours;
+	double sigma; /* threshold of outliers; 0: none */
+	double bits, cosine, error;
+};
+
+/* The gain of storing outliers in the units of a component, beyond XFP_REPORT_SIGMA standard deviations, in the format
+ * that each unit has. */
+#define XFP_REPORT_SIGMA 4.0
+struct xfp_report_ablation {
+	uint32_t part; /* in report->parts */
+	uint32_t units;
+	double without, with;       /* mean cosines */
+	double mean_gain, max_gain; /* of cosines */
+	double ratio_50, ratio_90;  /* squared error without / with: median and 90th percentile over units */
+	double share;               /* of weights that are outliers, mean */
+};
+
+struct xfp_report_comparison {
+	struct xfp_report_way *ways; /* over all units; ours are the best threshold of each format and k */
+	uint32_t count;
+	struct xfp_report_ablation *ablation; /* NULL: the file has no single units */
+	uint32_t ablation_count;
+	uint32_t left_out; /* units without these measurements */
+};
+
+/* Time per stage. */
+struct xfp_report_stage {
+	char name[32];
+	uint32_t made, hits;
+	double seconds, longest;
+};
+#define XFP_REPORT_STAGES 16
+struct xfp_report_times {
+	struct xfp_report_stage stages[XFP_REPORT_STAGES];
+	uint32_t count;
+	double seconds;
+};
+
+enum xfp_status xfp_report_read_evaluation(const char *path, const struct xfp_report *report,
+					   struct xfp_report_evaluation *evaluation, struct xfp_error *err);
+void xfp_report_evaluation_free(struct xfp_report_evaluation *evaluation);
+
+enum xfp_status xfp_report_read_comparison(const char *path, const struct xfp_report *report,
+					   struct xfp_report_comparison *comparison, struct xfp_error *err);
+void xfp_report_comparison_free(struct xfp_report_comparison *comparison);
+
+/* XFP_BAD_INPUT also if the folder did not make this bundle. */
+enum xfp_status xfp_report_read_times(const char *work, const struct xfp_report *report, struct xfp_report_times *times,
+				      struct xfp_error *err);
+
+#endif
