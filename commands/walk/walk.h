@@ -50,7 +50,6 @@ char *xfp_walk_convert_command(const struct xfp_walk_command *w, const struct xf
 			       const struct xfp_walk_point *point);
 
 /* A point's name: "0.93/0.96", a profile or a size; and in messages: "lazy 0.93, strict 0.96". */
-#define XFP_WALK_NAME 64
 const char *xfp_walk_name(const struct xfp_walk_point *point, char name[XFP_WALK_NAME]);
 const char *xfp_walk_long_name(const struct xfp_walk_point *point, char name[XFP_WALK_NAME]);
 

@@ -23,7 +23,8 @@
 #define MAX_OUTPUT (256u << 20)
 #define MAX_IDS (1u << 16)
 #define TOKENS "64"     /* of each continuation */
-#define NOT_STARTED 126 /* from this status on, a shell could not run the command */
+#define NOT_STARTED 126 /* statuses of a shell: it could not run the command, */
+#define KILLED 128      /* or a signal ended it */
 #define BUNDLE "probe.xfp"
 #define OUTPUT "output"
 #define STATUS "status"
@@ -56,7 +57,7 @@ static enum xfp_status read_in(const struct xfp_walk_prober *p, const char *name
 	return status;
 }
 
-/* The last line that a program wrote to stderr, without its name; NULL: none. The caller frees it. */
+/* The last line that a program wrote to stderr; NULL: none. The caller frees it. */
 static char *last_error(const struct xfp_walk_prober *p)
 {
 	char *text = NULL, *line, *result;
@@ -166,12 +167,11 @@ static enum xfp_status continue_prompts(const struct xfp_walk_prober *p, const c
 	char *prompts = xfp_path(p->folder, PROMPTS);
 	const char *const argv[] = { "xfp-generate", "--json", "-n", TOKENS, "--batch", prompts, "--", model, NULL };
 	uint64_t repeated = 0, total = 0;
-	json_t *root = NULL, *text;
+	json_t *root = NULL;
 	enum xfp_status status = prompts ? run_json(p, argv, &root, err) : xfp_no_memory(err);
-	size_t i;
 
-	json_array_foreach(json_object_get(root, "texts"), i, text) if (!status) status =
-		count_text(text, &repeated, &total, err);
+	for (size_t i = 0; !status && i < json_array_size(json_object_get(root, "texts")); i++)
+		status = count_text(json_array_get(json_object_get(root, "texts"), i), &repeated, &total, err);
 	*repeats = total ? (double)repeated / (double)total : 0;
 	json_decref(root);
 	free(prompts);
@@ -228,8 +228,9 @@ static enum xfp_status judge_by_command(const struct xfp_walk_prober *p, const c
 		return status;
 	if (exit_status >= NOT_STARTED) {
 		why = last_error(p);
-		status = xfp_fail(err, XFP_USAGE, "--probe-command: ended with status %d%s%s", exit_status,
-				  why ? ": " : "", why ? why : "");
+		status = xfp_fail(err, exit_status < KILLED ? XFP_USAGE : XFP_FAILED,
+				  "--probe-command: ended with status %d%s%s", exit_status, why ? ": " : "",
+				  why ? why : "");
 		free(why);
 		return status;
 	}
@@ -248,9 +249,9 @@ static enum xfp_status judge_by_command(const struct xfp_walk_prober *p, const c
 
 /* ---- probing ----------------------------------------------------------------------------------- */
 
-static void tell(const struct xfp_walk_prober *p, const struct xfp_walk_point *point, const char *what)
+static void report_step(const struct xfp_walk_prober *p, const struct xfp_walk_point *point, const char *what)
 {
-	char name[64], *text = xfp_formatted("%s: %s", p->name(point, name), what);
+	char name[XFP_WALK_NAME], *text = xfp_formatted("%s: %s", p->name(point, name), what);
 
 	if (text && !p->c->request->quiet)
 		XFP_NOTIFY(p->c, .kind = XFP_NOTICE_MESSAGE, .text = text);
@@ -343,7 +344,7 @@ static enum xfp_status probe_point(const struct xfp_walk_prober *p, struct xfp_w
 	struct xfp_walk_point built = *point;
 	enum xfp_status status = bundle ? XFP_OK : xfp_no_memory(err);
 
-	tell(p, point, "converting");
+	report_step(p, point, "converting");
 	if (!status && !(status = build(p, point, bundle, &probe, err)))
 		status = measure(p, point, &probe, err);
 	built.probe = probe;
@@ -351,9 +352,9 @@ static enum xfp_status probe_point(const struct xfp_walk_prober *p, struct xfp_w
 		probe.verdict = XFP_WALK_TOO_LARGE;
 	} else if (!status && (same = find_same(p, &probe))) {
 		copy_judgement(same, &probe);
-		tell(p, point, "has the units of a bundle that was judged");
+		report_step(p, point, "has the units of a bundle that was judged");
 	} else if (!status) {
-		tell(p, point, "judging");
+		report_step(p, point, "judging");
 		if (p->judge->text)
 			status = judge_by_text(p, bundle, &probe, err);
 		if (!status && p->judge->command && probe.verdict == XFP_WALK_PASSED)
@@ -374,7 +375,7 @@ enum xfp_status xfp_walk_probe_points(struct xfp_walk_prober *p, struct xfp_erro
 	uint32_t next;
 
 	while (!status && (next = xfp_walk_find_boundaries(p->walk, true).next) != XFP_WALK_NONE) {
-		char name[64];
+		char name[XFP_WALK_NAME];
 
 		status = probe_point(p, &p->walk->point[next], err);
 		if (!status)

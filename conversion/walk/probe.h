@@ -24,7 +24,7 @@ struct xfp_walk_prober {
 	struct xfp_walk *walk;
 	const struct xfp_walk_judge *judge;
 	char *const *words; /* xfp convert, with the options of all points */
-	const char *(*name)(const struct xfp_walk_point *point, char text[64]);
+	const char *(*name)(const struct xfp_walk_point *point, char text[XFP_WALK_NAME]);
 	/* Predict a point again, now that its units are measured. */
 	enum xfp_status (*measure)(void *own, struct xfp_walk_point *point, struct xfp_error *err);
 	void *own;

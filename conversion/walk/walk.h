@@ -12,6 +12,7 @@
 #include "conversion/state/conversion.h"
 
 #define XFP_WALK_WORDS 5 /* of a point's options: two with a value, and NULL */
+#define XFP_WALK_NAME 64 /* bytes of a point's name */
 
 enum xfp_walk_verdict {
 	XFP_WALK_UNKNOWN,

@@ -116,6 +116,8 @@ walk() { # OPTION...
 	[[ $output == *"lazy 0.9, strict 0.9: --probe-command: ended with status 127: "*missing* ]]
 	run -1 xfp walk m --lazy .9 --strict .9 -q --probe --probe-command 'sleep 100; true' --probe-timeout 1
 	[[ $output == *"--probe-command: still running after 1 s, and was killed; --probe-timeout allows more" ]]
+	run -1 xfp walk m --lazy .9 --strict .9 -q --probe --probe-command 'kill -SEGV $$; true'
+	[[ $output == *"--probe-command: ended with status 139"* ]]
 	run -3 xfp walk m --lazy .9 --strict .9 -q --probe --probe-command 'echo fine; true'
 	[[ $output == *"--probe-command: the last line of its output ends without a number; print the score"* ]]
 	[ ! -e m.xfp.walk ]

@@ -185,6 +185,8 @@ static void garbage_by_repeats_or_agreement(void **state)
 	assert_true(xfp_walk_criteria_parse(".25,.5", &criteria));
 	assert_false(xfp_walk_is_garbage(&criteria, &probe, .0625));
 	assert_true(xfp_walk_is_garbage(&criteria, &probe, .03125));
+	probe.repeats = .3125;
+	assert_false(xfp_walk_is_garbage(&criteria, &probe, .0625)); /* exactly the limit */
 	probe.agreement = .4375;
 	assert_true(xfp_walk_is_garbage(&criteria, &probe, .3));
 	probe.agreement = NAN;
@@ -236,6 +238,11 @@ static void prompts_are_words(void **state)
 	memset(long_word, 'x', sizeof long_word);
 	assert_int_equal(xfp_walk_cut_prompts(long_word, sizeof long_word, prompts), XFP_WALK_PROMPTS);
 	assert_int_equal(prompts[7].size, XFP_WALK_PROMPT_BYTES);
+	for (size_t i = 0; i + 3 <= sizeof long_word; i += 3) /* characters of three bytes */
+		memcpy(long_word + i, "\xe2\x82\xac", 3);
+	assert_int_equal(xfp_walk_cut_prompts(long_word, sizeof long_word / 3 * 3, prompts), XFP_WALK_PROMPTS);
+	for (unsigned i = 0; i < XFP_WALK_PROMPTS; i++)
+		assert_true(xfp_utf8_valid(prompts[i].text, prompts[i].size));
 	count = xfp_walk_cut_prompts(accents, sizeof accents - 1, prompts);
 	for (unsigned i = 0; i < count; i++)
 		assert_true(xfp_utf8_valid(prompts[i].text, prompts[i].size));
