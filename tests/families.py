@@ -345,7 +345,8 @@ model("deepseek_v3", "deepseek", MLA, DEEPSEEK, MLA_TABLE)
 OSS = {**DENSE, "I": 64}
 OSS_CONFIG = {"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], **PLAIN, "intermediate_size": 64,
               "num_local_experts": 4, "num_experts_per_tok": 2, "attention_bias": True, "sliding_window": 128,
-              "layer_types": ["sliding_attention", "full_attention"]}
+              "layer_types": ["sliding_attention", "full_attention"], "rope_scaling": {
+                  "rope_type": "yarn", "factor": 32.0, "truncate": False, "original_max_position_embeddings": 4096}}
 OSS_REST = ATTENTION + ENDS + HEAD + """
     attention      -  P.layers.{0-1}.self_attn.q_proj.bias           Q
     attention      -  P.layers.{0-1}.self_attn.k_proj.bias           KV

@@ -442,6 +442,7 @@ EXTRA_DIST += \
 # processors idle at the end.
 long_cli_tests = \
 	tests/cli/models.bats \
+	tests/cli/models_table.bats \
 	tests/cli/goal-calibrated.bats \
 	tests/cli/goal.bats \
 	tests/cli/pytorch.bats \
@@ -588,6 +589,8 @@ EXTRA_DIST += \
 	tests/models/check_python.py \
 	tests/models/check_transformers.py \
 	tests/models/config_keys.py \
+	tests/models/families.json \
+	tests/models/families_table.py \
 	tests/models/floors.py \
 	tests/models/ggml.py \
 	tests/models/gguf_io.py \
@@ -605,6 +608,7 @@ EXTRA_DIST += \
 	tests/models/qwen3_moe.py \
 	tests/models/results/all-MiniLM-L6-v2.svg \
 	tests/models/results/config-keys.md \
+	tests/models/results/families.json \
 	tests/models/results/qwen3-moe-8m.svg \
 	tests/models/results/qwen3-moe-8m-calibrated.svg \
 	tests/models/results/qwen3-moe-8m-floors.svg \

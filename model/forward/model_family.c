@@ -27,6 +27,9 @@ static const struct xfp_expert_names qwen_shared_experts = {
 };
 static const struct xfp_expert_names mixtral_experts = {
 	SPARSE_MOE_EXPERTS,
+	.gate_up_stack = "mlp.experts.gate_up_proj",
+	.down_stack = "mlp.experts.down_proj",
+	.stack_router = "mlp.gate.weight",
 };
 static const struct xfp_expert_names glm_experts = {
 	.correction = "mlp.gate.e_score_correction_bias",

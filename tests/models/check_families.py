@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does xfp eval compute the perplexity of Hugging Face transformers, in f32 with eager attention?
 
-    check_families.py [FAMILY...]
+    check_families.py [--record FILE] [FAMILY...]
 
 For each family of xfp eval (or those named): random models, their bundles (compared with transformers on the unpacked
 copy), the text part of multimodal models, and, for models in Hugging Face format, the same as GGUF. `xfp` is taken
-from PATH. Prints SKIP and the reason if transformers is not installed. Fails if a perplexity differs by more than a
-thousandth.
+from PATH. Prints SKIP and the reason if transformers is not installed. --record writes the largest difference of
+each model type, the date and the version, for the table of docs/models.md. Fails if a perplexity differs by more than
+a thousandth.
 """
+import datetime
 import json
 import os
 import subprocess
@@ -140,7 +142,7 @@ def by_xfp(model, tokens):
 
 class Judge:
     def __init__(self):
-        self.worst, self.failed = 0, 0
+        self.worst, self.failed, self.off = 0, 0, {}
 
     def compare(self, what, model, folder, ids):
         np.save(os.path.join(os.path.dirname(folder), "tokens.npy"), ids)
@@ -148,6 +150,8 @@ class Judge:
         got = by_xfp(model, os.path.join(os.path.dirname(folder), "tokens.npy"))
         off = abs(got / expected - 1)
         self.worst = max(self.worst, off)
+        kind = what.split()[0].rstrip(",")
+        self.off[kind] = max(off, self.off.get(kind, 0))
         self.failed += not off < MOST
         print(f"{what:44} transformers {expected:12.6g}  xfp {got:12.6g}  off by {off:.1e}", flush=True)
 
@@ -160,8 +164,18 @@ def bundle_of(model, folder):
     return bundle, copy
 
 
+def record(judge, path):
+    off = {kind: float(f"{value:.1e}") for kind, value in sorted(judge.off.items())}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"date": datetime.date.today().isoformat(), "transformers": transformers.__version__,
+                   "torch": torch.__version__, "off": off}, file, indent=1)
+        file.write("\n")
+
+
 def main(families):
-    judge = Judge()
+    judge, path = Judge(), None
+    if families[:1] == ["--record"]:
+        path, families = families[1], families[2:]
     for number, case in enumerate(CASES + MORE):
         text = case.get("text_config", case)
         if families and case["model_type"] not in families:
@@ -183,8 +197,10 @@ def main(families):
                            check=True)
             ids = (np.arange(2 * 80) ** 2 * 7 % 96).reshape(2, 80)
             judge.compare(f"{family}", plain, plain, ids)
-            judge.compare(f"{family}, GGUF", gguf, plain, ids)
+            judge.compare(f"{family} GGUF", gguf, plain, ids)
     print(f"transformers {transformers.__version__}, torch {torch.__version__}: off by {judge.worst:.1e} at most")
+    if path:
+        record(judge, path)
     return judge.failed != 0
 
 

@@ -5,6 +5,7 @@
     published.py list
     published.py [--layers N] [--dense N] [--random ROWS] MODEL FOLDER
     published.py --estimates FOLDER
+    published.py --selected FOLDER
 
 --layers and --dense replace the number of layers, and of those before the first layer with experts. --random fills
 norms, routers and the first ROWS rows of the word embedding with random numbers, so that tokens below ROWS select many
@@ -13,9 +14,13 @@ experts; it also writes tokens.npy, 512 of them.
 --estimates writes each model with all its layers, and prints what `xfp eval` needs at least, in reproducible and in
 fast arithmetic, for 512 tokens.
 
+--selected prints how many experts the tokens of a model of one layer select, whose attention is zero: that of
+--random with --layers 1 --dense 0.
+
 Names, shapes and packed forms are those of tests/families_published.py; layers and other numbers are in this table.
 """
 import argparse
+import json
 import os
 import re
 import shutil
@@ -135,17 +140,49 @@ def estimates(folder):
         print(f"| {name} | {MODELS[name][1]} | {' | '.join(needs)} |", flush=True)
 
 
+def selected(folder):
+    """By DeepSeek-V3's router: sigmoids, of which the best two score a group."""
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    with open(os.path.join(folder, "model.safetensors"), "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        data = file.tell()
+
+    def read(name):
+        tensor = header[name]
+        dtype = {"BF16": "<u2", "F32": "<f4"}[tensor["dtype"]]
+        w = np.memmap(os.path.join(folder, "model.safetensors"), dtype, "r", data + tensor["data_offsets"][0],
+                      tuple(tensor["shape"]))
+        return w if dtype == "<f4" else w[:1 << 13].astype("<u4") << 16
+
+    ids = np.load(os.path.join(folder, "tokens.npy")).ravel()
+    x = read("model.embed_tokens.weight")[ids].view("<f4").astype(float)
+    x /= np.sqrt((x * x).mean(-1, keepdims=True) + config["rms_norm_eps"])
+    x *= read("model.layers.0.post_attention_layernorm.weight").view("<f4")
+    scores = 1 / (1 + np.exp(-x @ read("model.layers.0.mlp.gate.weight").view("<f4").T.astype(float)))
+    scores += np.asarray(read("model.layers.0.mlp.gate.e_score_correction_bias"))
+    groups = scores.reshape(len(ids), config["n_group"], -1)
+    best = np.sort(groups, -1)[..., -2:].sum(-1).argsort(-1)[:, -config["topk_group"]:]
+    kept = np.full_like(groups, -np.inf)
+    np.put_along_axis(kept, best[..., None], np.take_along_axis(groups, best[..., None], 1), 1)
+    experts = kept.reshape(scores.shape).argsort(-1)[:, -config["num_experts_per_tok"]:]
+    print(f"{len(np.unique(experts))} of {scores.shape[1]} experts, {np.bincount(experts.ravel()).max()} tokens at most")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int)
     parser.add_argument("--dense", type=int)
     parser.add_argument("--random", type=int, default=0)
     parser.add_argument("--estimates", action="store_true")
+    parser.add_argument("--selected", action="store_true")
     parser.add_argument("model", nargs="?")
     parser.add_argument("folder", nargs="?")
     arguments = parser.parse_args()
     if arguments.estimates and arguments.model and not arguments.folder:
         estimates(arguments.model)
+    elif arguments.selected and arguments.model and not arguments.folder:
+        selected(arguments.model)
     elif arguments.model == "list":
         print("\n".join(MODELS))
     elif arguments.model in MODELS and arguments.folder:
