@@ -29,7 +29,7 @@ double xfp_evaluation_remaining(const struct xfp_evaluation *e)
 {
 	const struct xfp_description *d = e->evaluated.model.description;
 	const double head = (double)d->hidden * d->vocabulary;
-	double rest = d->encoder ? 0 : work(e, head, head);
+	double rest = work(e, head, head);
 
 	for (uint32_t i = e->progress.done; i < d->layers; i++)
 		rest += layer_work(e, i);

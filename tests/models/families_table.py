@@ -28,7 +28,7 @@ END = "<!-- end of the table -->\n"
 HEAD = ("| model | family | convert | eval | generate | calibrate | tokenizer | GGUF | perplexity next to transformers |\n"
         "|---|---|---|---|---|---|---|---|---|\n")
 FORMS = "| model | published form | packed tensors | as published |\n|---|---|---|---|\n"
-VOCABULARY, LENGTH = 260, 48  # of make-tokenizer.py
+VOCABULARY, LENGTH = 260, 30  # of make-tokenizer.py; shorter than any context
 
 
 def add_unlisted():
@@ -54,39 +54,66 @@ def add_unlisted():
     add("olmo2", families.DENSE, norms + dense.replace("input_layernorm", "post_feedforward_layernorm"))
 
 
-def with_keys(config, keys):
+def with_keys(config):
     if "text_config" in config:
-        return {**config, "text_config": with_keys(config["text_config"], keys)}
-    return {**config, **keys}
+        return {**config, "text_config": with_keys(config["text_config"])}
+    return {"max_position_embeddings": 64, **config, "vocab_size": VOCABULARY}
+
+
+def add_word_pieces(folder):
+    """The tokenizer of an encoder, and the mean as its pooling."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    pieces += [mark + chr(letter) for mark in ("", "##") for letter in range(ord("a"), ord("z") + 1)]
+    modules = [{"idx": i, "path": path, "type": f"sentence_transformers.models.{kind}"}
+               for i, (path, kind) in enumerate((("", "Transformer"), ("1_Pooling", "Pooling")))]
+    os.mkdir(os.path.join(folder, "1_Pooling"))
+    for name, text in (("vocab.txt", "\n".join(pieces) + "\n"), ("modules.json", json.dumps(modules)),
+                       ("1_Pooling/config.json", '{"pooling_mode_mean_tokens": true}'),
+                       ("tokenizer_config.json", '{"tokenizer_class": "BertTokenizer", "do_lower_case": true}')):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 def make(name, folder, plain=None):
     """The tiny model, with a tokenizer."""
     family, sizes, config, table, publish = families.MODELS[name]
-    keys = {"vocab_size": VOCABULARY, "max_position_embeddings": 64}
-    families.model(name, family, {**sizes, "V": VOCABULARY}, with_keys(config, keys), table, publish)
+    families.model(name, family, {**sizes, "V": VOCABULARY}, with_keys(config), table, publish)
     families.make(name, folder, plain)
-    run(sys.executable, os.path.join(HERE, "..", "make-tokenizer.py"), folder)
+    if family == "bert":
+        add_word_pieces(folder)
+    else:
+        run(sys.executable, os.path.join(HERE, "..", "make-tokenizer.py"), folder)
     return family
 
 
 def run(*command, refusal=None):
     """The output; None if the command fails because of something that is not supported."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode == 3 and refusal and re.search(refusal, done.stderr):
+    if done.returncode in (2, 3) and refusal and re.search(refusal, done.stderr):
         return None
     if done.returncode:
         sys.exit(f"{' '.join(command)}: {done.stderr}")
     return done.stdout
 
 
+UNSUPPORTED = "not supported|is an encoder"
+
+
 def loss(model, folder):
-    """Of a model that predicts tokens; for an encoder, the distance of its embeddings from those of its source."""
     said = run("xfp", "eval", "--json", "--tokens", os.path.join(folder, "tokens.npy"), model, refusal=UNSUPPORTED)
     return said and json.loads(said)["loss"]
 
 
-UNSUPPORTED = "not supported|is an encoder"
+def is_near(model, bundle, folder):
+    """Whether the bundle is evaluated, and near its model: by its loss, or by the embeddings of an encoder."""
+    own = loss(model, folder)
+    if own is not None:
+        return abs(loss(bundle, folder) / own - 1) < .1
+    text = os.path.join(folder, "text")
+    with open(text, "w", encoding="utf-8") as file:
+        file.write("the quick brown fox\njumps over the lazy dog\n")
+    said = run("xfp", "eval", "--json", "--source", model, "--text", text, bundle, refusal=UNSUPPORTED)
+    return said is not None and json.loads(said)["one_minus_cosine"]["mean"] < .05
 
 
 class Row:
@@ -101,7 +128,6 @@ class Row:
     def use(self, name, folder):
         model, bundle = os.path.join(folder, name), os.path.join(folder, name + ".xfp")
         self.families.append(make(name, model))
-        own = loss(model, folder)
         ids = ["--calibrate-ids", os.path.join(folder, "tokens.npy")]
         calibrated = run("xfp", "convert", model, "-o", bundle, "-q", *ids,
                          refusal=UNSUPPORTED) is not None
@@ -109,7 +135,7 @@ class Row:
         if not calibrated:
             run("xfp", "convert", model, "-o", bundle, "-q")
         self.note("convert", True)
-        self.note("eval", own is not None and abs(loss(bundle, folder) / own - 1) < .1)
+        self.note("eval", is_near(model, bundle, folder))
         said = run("xfp", "generate", "--prompt", "the", "-n", "4", "--json", bundle, refusal=UNSUPPORTED)
         self.note("generate", said is not None and len(json.loads(said)["texts"][0]["tokens"]) > 0)
 

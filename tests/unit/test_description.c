@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/evaluate/forecast.h"
 #include "model/forward/kv_cache.h"
 #include "model/forward/tensors.h"
 #include "tests/unit/unit.h"
@@ -211,6 +212,39 @@ static void the_past_has_its_size(void **state)
 	"\"v_head_dim\": 128, \"n_shared_experts\": 1, \"moe_intermediate_size\": 2048, \"num_experts_per_tok\": 8, " \
 	"\"hidden_size\": 7168, \"intermediate_size\": 18432, \"num_hidden_layers\": 61"
 
+/* Fill in DeepSeek-V3's config with that many dense layers. */
+static struct xfp_description *deepseek_v3(unsigned dense)
+{
+	char config[CONFIG];
+
+	snprintf(config, sizeof config,
+		 "{\"model_type\": \"deepseek_v3\", \"max_position_embeddings\": 4096, \"rms_norm_eps\": 1e-6, " LATENT
+		 ", \"num_attention_heads\": 128, \"num_key_value_heads\": 128, \"n_routed_experts\": 256, "
+		 "\"first_k_dense_replace\": %u, \"vocab_size\": 129280}",
+		 dense);
+	return read_well(config);
+}
+
+/* Layers with experts after a dense one take longer, mostly to read weights; 60 layers like the first do not. */
+static void a_forecast_follows_the_work_of_layers(void **state)
+{
+	struct xfp_evaluation e = { .tokens = { .sequences = 1, .length = 512 },
+				    .batching.sequences = 1,
+				    .progress = { .done = 1, .layer_seconds = 1 } };
+	struct xfp_description *d;
+	double seconds;
+
+	(void)state;
+	e.evaluated.model.description = d = deepseek_v3(3);
+	seconds = xfp_evaluation_remaining(&e);
+	assert_true(seconds > 150 && seconds < 220);
+	xfp_description_free(d);
+	e.evaluated.model.description = d = deepseek_v3(0);
+	seconds = xfp_evaluation_remaining(&e);
+	assert_true(seconds > 60 && seconds < 61);
+	xfp_description_free(d);
+}
+
 /* Of models that are too large for tests: the list of required tensors has as many weights as were published, and so
  * have the products of a token. Layers of multi-token prediction do not count. */
 static void published_sizes_follow_from_configs(void **state)
@@ -286,6 +320,7 @@ PROGRAM("test_description")
 		cmocka_unit_test(all_ends_with_the_first_that_is_missing),
 		cmocka_unit_test(the_past_has_its_size),
 		cmocka_unit_test(published_sizes_follow_from_configs),
+		cmocka_unit_test(a_forecast_follows_the_work_of_layers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
