@@ -244,10 +244,9 @@ static enum xfp_status add_floors(struct xfp_walk_command *w, uint32_t lazy, uin
 	return set_parameters(w, &w->walk.point[w->walk.count - 1], err);
 }
 
-/* Whether a survey decides units of every point; otherwise fits of all rows do. */
-static bool by_surveys(const struct xfp_conversion *c)
+bool xfp_walk_uses_surveys(const struct xfp_walk_command *w, const struct xfp_conversion *c)
 {
-	return c->parameters.outlier_sigma == XFP_SIGMA_AUTO;
+	return w->points || c->parameters.outlier_sigma == XFP_SIGMA_AUTO;
 }
 
 static enum xfp_status list_floors(struct xfp_walk_command *w, struct xfp_conversion *c, struct xfp_error *err)
@@ -260,11 +259,11 @@ static enum xfp_status list_floors(struct xfp_walk_command *w, struct xfp_conver
 	for (uint64_t l = lazy.first; !status && l <= lazy.last; l += lazy.step ? lazy.step : 1)
 		for (uint64_t s = strict.first; !status && s <= strict.last; s += strict.step ? strict.step : 1)
 			status = add_floors(w, (uint32_t)l, (uint32_t)s, err);
-	if (!status && by_surveys(c))
+	if (!status && xfp_walk_uses_surveys(w, c))
 		status = xfp_walk_surveys_read(c, &surveys, err);
 	for (uint32_t i = 0; !status && i < w->walk.count; i++)
-		status = by_surveys(c) ? xfp_walk_predict(c, &surveys, &w->walk, &w->walk.point[i], err)
-				       : xfp_walk_predict_prepared(c, &w->walk, &w->walk.point[i], err);
+		status = xfp_walk_uses_surveys(w, c) ? xfp_walk_predict(c, &surveys, &w->walk, &w->walk.point[i], err)
+						     : xfp_walk_predict_prepared(c, &w->walk, &w->walk.point[i], err);
 	xfp_walk_surveys_free(&surveys);
 	return status;
 }

@@ -186,20 +186,21 @@ static enum xfp_status print_table(const struct xfp_walk_command *w, struct xfp_
 	return xfp_record_table(columns, NULL, points_json(w), err);
 }
 
-static void print_basis(const struct xfp_walk *walk)
+static void print_basis(const struct xfp_walk_command *w, const struct xfp_conversion *c)
 {
+	const char *hint = xfp_walk_uses_surveys(w, c) ? " (--survey measures)" : "";
 	uint32_t units = 0, surveyed = 0;
 
-	for (uint32_t i = 0; i < walk->count; i++) {
-		units += walk->point[i].units;
-		surveyed += walk->point[i].surveyed;
+	for (uint32_t i = 0; i < w->walk.count; i++) {
+		units += w->walk.point[i].units;
+		surveyed += w->walk.point[i].surveyed;
 	}
 	if (!surveyed && units)
-		puts("\nSizes are estimates, from typical cosines (--survey measures).");
+		printf("\nSizes are estimates, from typical cosines%s.\n", hint);
 	else if (surveyed < units)
-		puts("\nSizes follow from surveys and, where there are none, typical cosines (--survey measures).");
+		printf("\nSizes follow from measurements and, where there are none, typical cosines%s.\n", hint);
 	else
-		puts("\nSizes follow from surveys.");
+		printf("\nSizes follow from %s.\n", *hint ? "surveys" : "measurements");
 }
 
 /* A line about a boundary. */
@@ -268,7 +269,7 @@ enum xfp_status xfp_walk_print(const struct xfp_walk_command *w, const struct xf
 	printf("%s, family %s\n\n", xfp_printable(c->request->model).text, xfp_printable(c->units.ledger->family).text);
 	if ((status = print_table(w, err)))
 		return status;
-	print_basis(&w->walk);
+	print_basis(w, c);
 	if (w->probe && (status = print_probes(w, err)))
 		return status;
 	if (w->found.best != XFP_WALK_NONE)

@@ -125,7 +125,7 @@ static int walk(struct xfp_walk_command *w, struct xfp_conversion *c, struct xfp
 					  .own = &probing };
 	int status = w->probe ? (int)xfp_walk_probe_begin(&prober, err) : XFP_OK;
 
-	if (!status && dry->survey)
+	if (!status && dry->survey && xfp_walk_uses_surveys(w, c))
 		status = survey(c, err);
 	dry->dry_run = true;
 	dry->survey = false;

@@ -38,6 +38,9 @@ bool xfp_walk_range_parse(const char *text, struct xfp_walk_range *range);
 enum xfp_status xfp_walk_words(struct xfp_walk_command *w, const struct xfp_option *own, struct xfp_error *err);
 void xfp_walk_words_free(struct xfp_walk_command *w);
 
+/* Whether predictions follow from surveys: with a given outlier threshold, floors are met by fits of all rows. */
+bool xfp_walk_uses_surveys(const struct xfp_walk_command *w, const struct xfp_conversion *c);
+
 /* List the points, and predict their bundles. The conversion's folder is prepared for a dry run. */
 enum xfp_status xfp_walk_list(struct xfp_walk_command *w, struct xfp_conversion *c, struct xfp_error *err);
 

@@ -85,6 +85,14 @@ walk() { # OPTION...
 	holds 'probes[0]["verdict"] == "passed" and probes[1] is None and "--profile" in w["command"]'
 }
 
+@test "with a given threshold, measurements of bundles refine estimates, and no survey runs" {
+	walk --mode v2 --lazy .9:.98:.08 --probe --probe-command 'echo 1; true'
+	holds 'probes[0]["verdict"] == "passed" and points[0]["surveyed"] == 0'
+	[ "$(query "SELECT count(*) FROM artifacts WHERE kind = 'survey'")" = 0 ]
+	run -0 xfp walk m -q --mode v2 --lazy .9 --strict .9
+	[[ $output == *"Sizes follow from measurements."* ]]
+}
+
 @test "an interrupted walk resumes, with the same result" {
 	cat >slow <<-'END'
 		#!/bin/sh
