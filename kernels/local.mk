@@ -137,6 +137,7 @@ runtime_libruntime_la_SOURCES += \
 runtime_libmultiply_la_SOURCES += \
 	kernels/multiply/matvec.c \
 	kernels/multiply/matvec.h \
+	kernels/multiply/matvec_batches.h \
 	kernels/multiply/matvec_bytes.h \
 	kernels/multiply/matvec_instances.h \
 	kernels/multiply/matvec_lookup.h \
@@ -146,6 +147,7 @@ runtime_libmultiply_la_SOURCES += \
 	kernels/multiply/matvec_plain.c \
 	kernels/multiply/matvec_prepare.c \
 	kernels/multiply/matvec_rows.h \
+	kernels/multiply/matvec_v2c.h \
 	kernels/multiply/matvec_whole.h \
 	kernels/multiply/matvec_words_avx2.h \
 	kernels/multiply/panel.c \

@@ -147,12 +147,12 @@ INLINE bool make_table(unsigned k, const uint8_t *code, struct dot_table *t, flo
 /* ---- products ---------------------------------------------------------------------------------- */
 
 struct dot_row {
-	const uint8_t *packed, *byte, *pair;
+	struct stored_row stored;
 	struct dot_table table; /* v2 */
 	float step;             /* v2: value of a step */
 	bool fit;
 	float32x4_t all[XFP_MAX_BATCH];
-	float middle[XFP_MAX_BATCH]; /* v2a: contribution of the midpoints */
+	float middle[XFP_MAX_BATCH]; /* v2a: contribution of the midpoints; otherwise 0 */
 };
 
 /* Sums of the current block, and of the blocks before. */
@@ -258,8 +258,8 @@ INLINE void chunk_bytes(enum xfp_matvec_mode mode, unsigned k, unsigned tile, un
 			}
 		}
 		if (scaled && i % 2)
-			end_group(tile, call, row->pair + 4 * group, step, (at->column + (size_t)64 * i) / GROUP, row,
-				  s);
+			end_group(tile, call, row->stored.pair + 4 * group, step, (at->column + (size_t)64 * i) / GROUP,
+				  row, s);
 		else if (!scaled && ((i + 1) % block == 0 || i + 1 == slots) && ends)
 			end_block(tile, step, 1, s);
 	}
@@ -274,14 +274,13 @@ INLINE void chunk_bytes(enum xfp_matvec_mode mode, unsigned k, unsigned tile, un
 /* Columns of all vectors that stay in the L1 cache while a batch of rows is multiplied by them; a multiple of the
  * chunks and blocks of every k. */
 #define SEGMENT_COLUMNS(tile) (8192 / (tile))
-#define ROWS 8
 
-INLINE void part_bytes(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned log2, const struct dot_call *call,
-		       struct dot_row *row, size_t column, size_t end)
+INLINE void multiply_part(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned log2,
+			  const struct dot_call *call, struct dot_row *row, size_t column, size_t end)
 {
 	struct dot_place at = {
-		.packed = row->packed + column / 8 * k,
-		.byte = row->byte + (log2 == 5 ? column / 32 : 0),
+		.packed = row->stored.packed + column / 8 * k,
+		.byte = row->stored.byte + (log2 == 5 ? column / 32 : 0),
 		.x = call->x->bytes + column * 2 * tile,
 		.step = call->x->step + column / XFP_BYTES_BLOCK * tile,
 		.column = column,
@@ -306,10 +305,6 @@ INLINE void part_bytes(enum xfp_matvec_mode mode, unsigned k, unsigned tile, uns
 INLINE void begin_row(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct xfp_matvec *w, size_t r,
 		      struct dot_row *row)
 {
-	row->packed = w->index + r * w->row_bytes;
-	/* v2 has no bytes; the pointer is advanced all the same. */
-	row->byte = mode == XFP_MATVEC_V2 ? row->packed : w->byte + r * w->row_groups;
-	row->pair = mode != XFP_MATVEC_V2A ? NULL : (const uint8_t *)w->pair + r * w->row_groups * 4;
 	row->step = mode == XFP_MATVEC_V2 ? 0 : xfp_tables_head(w->tables)->step;
 	if (mode == XFP_MATVEC_V2C)
 		row->step *= xfp_row_scale(w->row[r]);
@@ -322,14 +317,14 @@ INLINE void begin_row(enum xfp_matvec_mode mode, unsigned k, unsigned tile, cons
 	}
 }
 
-INLINE void finish(enum xfp_matvec_mode mode, unsigned tile, const struct dot_row *row, double unit,
-		   const struct xfp_matvec_x *x, bool add, float *y, size_t stride)
+INLINE void finish(unsigned tile, const struct dot_row *row, double unit, const struct xfp_matvec_x *x, bool add,
+		   float *y, size_t stride)
 {
 	UNROLL
 	for (unsigned m = 0; m < tile; m++)
 		if (m < x->count) {
 			double sum = (double)vaddvq_f32(row->all[m]) * row->step;
-			float value = (float)((mode == XFP_MATVEC_V2A ? sum + row->middle[m] : sum) * unit);
+			float value = (float)((sum + row->middle[m]) * unit);
 
 			y[m * stride] = add ? y[m * stride] + value : value;
 		}
@@ -343,47 +338,21 @@ static size_t columns_in_bytes(const struct xfp_matvec *w, const struct xfp_matv
 	return x->bytes_fit ? whole_columns(w) : 0;
 }
 
-/* `log2` is w->group; 5 is a constant. */
-INLINE void rows_in_bytes(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned log2,
-			  const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
-			  float *y, size_t stride)
+INLINE void begin_call(enum xfp_matvec_mode mode, unsigned k, const struct xfp_matvec *w, struct dot_call *call)
 {
-	size_t columns = columns_in_bytes(w, x);
-	struct dot_call call = { .x = x };
-	struct rest_columns rest;
-
-	divide_columns(w, x, columns, &rest);
 	if (mode != XFP_MATVEC_V2)
-		call.tables = xfp_tables_bytes(w->tables, k);
-	for (size_t r = first, batch; r < first + rows; r += batch) {
-		struct dot_row row[ROWS];
-
-		batch = first + rows - r < ROWS ? first + rows - r : ROWS;
-		for (size_t i = 0; i < batch; i++)
-			begin_row(mode, k, tile, w, r + i, &row[i]);
-		for (size_t c = 0, end; c < columns; c = end) {
-			end = columns - c < SEGMENT_COLUMNS(tile) ? columns : c + SEGMENT_COLUMNS(tile);
-			for (size_t i = 0; i < batch; i++)
-				if (row[i].fit)
-					part_bytes(mode, k, tile, log2, &call, &row[i], c, end);
-		}
-		for (size_t i = 0; i < batch; i++) {
-			float *to = y + (r + i - first);
-
-			if (!row[i].fit) {
-				xfp_matvec_neon.rows(w, x, r + i, 1, add, to, stride);
-				continue;
-			}
-			finish(mode, tile, &row[i], w->unit, x, add, to, stride);
-			if (rest.w.cols)
-				xfp_matvec_neon.rows(&rest.w, &rest.x, r + i, 1, true, to, stride);
-		}
-	}
+		call->tables = xfp_tables_bytes(w->tables, k);
 }
+
+#define ROW struct dot_row
+#define CALL struct dot_call
+#define COLUMNS columns_in_bytes(w, x)
+#define IN_FLOATS xfp_matvec_neon.rows
+#include "kernels/multiply/matvec_batches.h"
 
 /* ---- instances --------------------------------------------------------------------------------- */
 
-COPIES(rows_in_bytes)
+COPIES(multiply_batches)
 
 static void multiply_rows(ARGUMENTS)
 {

@@ -43,6 +43,23 @@ static inline void divide_columns(const struct xfp_matvec *w, const struct xfp_m
 		rest->w.pair = (const uint8_t *)w->pair + 4 * (columns >> w->group);
 }
 
+/* A row as stored, at its first column. */
+struct stored_row {
+	const uint8_t *packed, *byte, *pair;
+};
+
+static inline struct stored_row stored_row(enum xfp_matvec_mode mode, const struct xfp_matvec *w, size_t r)
+{
+	const uint8_t *packed = w->index + r * w->row_bytes;
+
+	return (struct stored_row){
+		.packed = packed,
+		/* v2 has no bytes; the pointer is advanced all the same. */
+		.byte = mode == XFP_MATVEC_V2 ? packed : w->byte + r * w->row_groups,
+		.pair = mode != XFP_MATVEC_V2A ? NULL : (const uint8_t *)w->pair + r * w->row_groups * 4,
+	};
+}
+
 /* ---- instances --------------------------------------------------------------------------------- */
 
 /* Copies of a function for each mode and k, and for 1, 2, 4 and 8 vectors. `log2` is w->group, or the constant 5. */

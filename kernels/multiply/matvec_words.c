@@ -6,29 +6,28 @@
  * which need three instructions, 21. The cost of combining bytes into words is shared by the vectors; with fewer
  * vectors bytes are faster. Eight products per 32-bit lane are summed before conversion to float: 128 columns.
  */
-#include "kernels/multiply/matvec_instances.h"
 #include "kernels/multiply/matvec_lookup.h"
+#include "kernels/multiply/matvec_whole.h"
 
 /* Columns of all vectors that stay in the L1 cache while a batch of rows is multiplied by them; a multiple of the
  * chunks of every k. */
 #define SEGMENT_COLUMNS(tile) (12288 / (tile))
-#define ROWS 8
 #define PREFETCH_AHEAD 4096 /* far ahead, because rows of a batch take turns on short parts */
 #define PAIR 128            /* columns of two slots, which have one step */
 
 struct word_row {
-	const uint8_t *packed, *byte, *pair;
+	struct stored_row stored;
 	struct byte_table table; /* v2 */
+	double step;             /* value of a step */
 	bool fit;
 	__m512 all[XFP_MAX_BATCH];
-	__m256 middle; /* v2a: contribution of the midpoints */
+	__m256 middle; /* v2a: contribution of the midpoints; otherwise 0 */
 };
 
 /* Parameters that are the same for all rows. */
-struct call {
+struct word_call {
 	const uint8_t *tables;
-	unsigned log2; /* log2 of the columns per group */
-	const struct rest *rest;
+	struct rest rest;
 	const struct xfp_matvec_x *x;
 };
 
@@ -59,30 +58,31 @@ INLINE __m256 by_vector(unsigned tile, const float *from)
 }
 
 /* Process `lanes` lanes of a chunk. */
-INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct call *call,
-			const struct word_row *row, size_t column, unsigned lanes, const float *step, __m512 *all)
+INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned log2,
+			const struct word_call *call, const struct word_row *row, size_t column, unsigned lanes,
+			const float *step, __m512 *all)
 {
 	unsigned slots = xfp_lane_columns(k) / 4;
 	const int16_t *x = call->x->words + column * tile;
 	__m512i word[XFP_MAX_WORDS], high, low, table_high, table_low, sum[XFP_MAX_BATCH];
 
-	load_words(k, row->packed + column / 8 * k, lanes, PREFETCH_AHEAD, word);
+	load_words(k, row->stored.packed + column / 8 * k, lanes, PREFETCH_AHEAD, word);
 	UNROLL
 	for (unsigned i = 0; i < slots; i++) {
 		size_t at = column + (size_t)64 * i;
 		__m512i index = slot(k, word, i);
 
 		if (mode == XFP_MATVEC_V2C && lanes < 16) {
-			look_up_rest(k, call->tables, call->rest->part[i], row->byte, index, &high, &low);
+			look_up_rest(k, call->tables, call->rest.part[i], row->stored.byte, index, &high, &low);
 		} else if (mode == XFP_MATVEC_V2C) {
-			unsigned one = row->byte[at >> call->log2];
-			unsigned other = row->byte[(at + 32) >> call->log2];
+			unsigned one = row->stored.byte[at >> log2];
+			unsigned other = row->stored.byte[(at + 32) >> log2];
 
 			look_up_two(k, call->tables + xfp_table_bytes(k) * one,
 				    call->tables + xfp_table_bytes(k) * other, index, &high, &low);
 		} else {
 			if (mode == XFP_MATVEC_V2A && i % 2 == 0) {
-				const uint8_t *table = call->tables + xfp_table_bytes(k) * row->byte[at / PAIR];
+				const uint8_t *table = call->tables + xfp_table_bytes(k) * row->stored.byte[at / PAIR];
 
 				table_high = load_repeated(k, table);
 				table_low = load_repeated(k, table + xfp_table_half(k));
@@ -97,7 +97,7 @@ INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, co
 }
 
 /* Compute the steps of groups [first, end) times their scales, and the contribution of their midpoints. */
-INLINE void read_pairs(unsigned tile, const struct call *call, struct word_row *row, size_t first, size_t end,
+INLINE void read_pairs(unsigned tile, const struct word_call *call, struct word_row *row, size_t first, size_t end,
 		       float *step)
 {
 	const struct xfp_matvec_x *x = call->x;
@@ -107,7 +107,7 @@ INLINE void read_pairs(unsigned tile, const struct call *call, struct word_row *
 	for (size_t g = first, j = 0; g < end; g++, j = (j + 1) % 16) {
 		if (j == 0) {
 			__mmask16 here = end - g < 16 ? (__mmask16)((1u << (end - g)) - 1) : 0xffff;
-			__m512i pairs = _mm512_maskz_loadu_epi32(here, row->pair + 4 * g);
+			__m512i pairs = _mm512_maskz_loadu_epi32(here, row->stored.pair + 4 * g);
 
 			_mm512_storeu_ps(scale, _mm512_cvtph_ps(_mm512_cvtepi32_epi16(pairs)));
 			_mm512_storeu_ps(midpoint,
@@ -120,8 +120,8 @@ INLINE void read_pairs(unsigned tile, const struct call *call, struct word_row *
 	row->middle = middle;
 }
 
-INLINE void part_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct call *call,
-		       struct word_row *row, size_t column, size_t end)
+INLINE void multiply_part(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned log2,
+			  const struct word_call *call, struct word_row *row, size_t column, size_t end)
 {
 	size_t chunk = xfp_chunk_columns(k), from = column;
 	const float *step = call->x->step + column / PAIR * tile;
@@ -136,17 +136,30 @@ INLINE void part_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, con
 	for (unsigned m = 0; m < tile; m++)
 		all[m] = row->all[m];
 	for (; column + chunk <= end; column += chunk)
-		chunk_words(mode, k, tile, call, row, column, 16, step + (column - from) / PAIR * tile, all);
+		chunk_words(mode, k, tile, log2, call, row, column, 16, step + (column - from) / PAIR * tile, all);
 	if (mode != XFP_MATVEC_V2A && column < end)
-		chunk_words(mode, k, tile, call, row, column, xfp_chunk_lanes(k, end - column),
+		chunk_words(mode, k, tile, log2, call, row, column, xfp_chunk_lanes(k, end - column),
 			    step + (column - from) / PAIR * tile, all);
 	UNROLL
 	for (unsigned m = 0; m < tile; m++)
 		row->all[m] = all[m];
 }
 
-INLINE void finish(enum xfp_matvec_mode mode, unsigned tile, const struct word_row *row, double factor, double unit,
-		   const struct xfp_matvec_x *x, bool add, float *y, size_t stride)
+INLINE void begin_row(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct xfp_matvec *w, size_t r,
+		      struct word_row *row)
+{
+	row->fit = mode != XFP_MATVEC_V2 || make_table(k, true, (const uint8_t *)w->code + (r << (k + 1)), &row->table);
+	row->step = mode == XFP_MATVEC_V2 ? row->table.step : xfp_tables_head(w->tables)->word_step;
+	if (mode == XFP_MATVEC_V2C)
+		row->step *= xfp_row_scale(w->row[r]);
+	row->middle = _mm256_setzero_ps();
+	UNROLL
+	for (unsigned m = 0; m < tile; m++)
+		row->all[m] = _mm512_setzero_ps();
+}
+
+INLINE void finish(unsigned tile, const struct word_row *row, double unit, const struct xfp_matvec_x *x, bool add,
+		   float *y, size_t stride)
 {
 	float middle[8];
 
@@ -154,86 +167,39 @@ INLINE void finish(enum xfp_matvec_mode mode, unsigned tile, const struct word_r
 	UNROLL
 	for (unsigned m = 0; m < tile; m++)
 		if (m < x->count) {
-			double sum = _mm512_reduce_add_ps(row->all[m]) * factor;
-			float value = (float)(mode == XFP_MATVEC_V2A ? sum + middle[m] * unit : sum);
+			double sum = _mm512_reduce_add_ps(row->all[m]) * row->step;
+			float value = (float)((sum + middle[m]) * unit);
 
 			y[m * stride] = add ? y[m * stride] + value : value;
 		}
 }
 
-INLINE void rows_in_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct xfp_matvec *w,
-			  const struct xfp_matvec_x *x, size_t first, size_t rows, bool add, float *y, size_t stride)
+INLINE void begin_call(enum xfp_matvec_mode mode, unsigned k, const struct xfp_matvec *w, struct word_call *call)
 {
 	size_t chunk = xfp_chunk_columns(k);
-	struct rest rest;
-	struct call call = { .log2 = w->group, .rest = &rest, .x = x };
-	double unit = w->unit;
 
-	if (mode != XFP_MATVEC_V2) {
-		call.tables = xfp_tables_words(w->tables, k);
-		unit *= xfp_tables_head(w->tables)->word_step;
-	}
+	if (mode != XFP_MATVEC_V2)
+		call->tables = xfp_tables_words(w->tables, k);
 	if (mode == XFP_MATVEC_V2C)
-		divide_rest(k, w->group, w->cols / chunk * chunk, w->cols, &rest);
-	for (size_t r = first, batch; r < first + rows; r += batch) {
-		struct word_row row[ROWS];
-
-		batch = first + rows - r < ROWS ? first + rows - r : ROWS;
-		for (size_t i = 0; i < batch; i++) {
-			row[i].packed = w->index + (r + i) * w->row_bytes;
-			row[i].byte = mode == XFP_MATVEC_V2 ? NULL : w->byte + (r + i) * w->row_groups;
-			row[i].pair =
-				mode != XFP_MATVEC_V2A ? NULL : (const uint8_t *)w->pair + (r + i) * w->row_groups * 4;
-			row[i].middle = _mm256_setzero_ps();
-			row[i].fit =
-				mode != XFP_MATVEC_V2 ||
-				make_table(k, true, (const uint8_t *)w->code + ((r + i) << (k + 1)), &row[i].table);
-			UNROLL
-			for (unsigned m = 0; m < tile; m++)
-				row[i].all[m] = _mm512_setzero_ps();
-		}
-		for (size_t c = 0, end; c < w->cols; c = end) {
-			end = w->cols - c < SEGMENT_COLUMNS(tile) ? w->cols : c + SEGMENT_COLUMNS(tile);
-			for (size_t i = 0; i < batch; i++)
-				if (row[i].fit)
-					part_words(mode, k, tile, &call, &row[i], c, end);
-		}
-		for (size_t i = 0; i < batch; i++) {
-			double factor = mode == XFP_MATVEC_V2    ? unit * row[i].table.step
-					: mode == XFP_MATVEC_V2C ? unit * xfp_row_scale(w->row[r + i])
-								 : unit;
-
-			if (row[i].fit)
-				finish(mode, tile, &row[i], factor, w->unit, x, add, y + (r + i - first), stride);
-			else
-				xfp_matvec_avx512.rows(w, x, r + i, 1, add, y + (r + i - first), stride);
-		}
-	}
+		divide_rest(k, w->group, w->cols / chunk * chunk, w->cols, &call->rest);
 }
+
+#define ROW struct word_row
+#define CALL struct word_call
+#define COLUMNS w->cols
+#define IN_FLOATS xfp_matvec_avx512.rows
+#include "kernels/multiply/matvec_batches.h"
 
 /* ---- instances --------------------------------------------------------------------------------- */
 
-#define COPY(k, tile)                                           \
-	static void v2_##k##_##tile(ARGUMENTS)                  \
-	{                                                       \
-		rows_in_words(XFP_MATVEC_V2, k, tile, PASSED);  \
-	}                                                       \
-	static void v2a_##k##_##tile(ARGUMENTS)                 \
-	{                                                       \
-		rows_in_words(XFP_MATVEC_V2A, k, tile, PASSED); \
-	}                                                       \
-	static void v2c_##k##_##tile(ARGUMENTS)                 \
-	{                                                       \
-		rows_in_words(XFP_MATVEC_V2C, k, tile, PASSED); \
-	}
-#define COPIES(k) COPY(k, 4) COPY(k, 8)
-COPIES(2)
-COPIES(3)
-COPIES(4)
-COPIES(5)
-COPIES(6)
+#define WIDE_COPIES(k) COPY(multiply_batches, k, 4) COPY(multiply_batches, k, 8)
+WIDE_COPIES(2)
+WIDE_COPIES(3)
+WIDE_COPIES(4)
+WIDE_COPIES(5)
+WIDE_COPIES(6)
 
-#define BY_K(name)                                                                                  \
+#define WIDE(name)                                                                                  \
 	{                                                                                           \
 		{ name##_2_4, name##_2_8 }, { name##_3_4, name##_3_8 }, { name##_4_4, name##_4_8 }, \
 			{ name##_5_4, name##_5_8 }, { name##_6_4, name##_6_8 },                     \
@@ -241,7 +207,7 @@ COPIES(6)
 
 void xfp_matvec_words(ARGUMENTS)
 {
-	static xfp_matvec_fn *const in_words[3][5][2] = { BY_K(v2), BY_K(v2a), BY_K(v2c) };
+	static xfp_matvec_fn *const in_words[3][5][2] = { WIDE(v2), WIDE(v2a), WIDE(v2c) };
 
 	in_words[w->mode - XFP_MATVEC_V2][w->k - 2][x->tile / 8](PASSED);
 }

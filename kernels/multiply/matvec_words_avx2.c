@@ -170,7 +170,7 @@ INLINE bool make_table(unsigned k, const uint8_t *code, struct shuffle_table *t,
 /* ---- products ---------------------------------------------------------------------------------- */
 
 struct shuffle_row {
-	const uint8_t *packed, *byte, *pair;
+	struct stored_row stored;
 	struct shuffle_table table; /* v2 */
 	float step;                 /* v2: value of a step */
 	bool fit;
@@ -178,7 +178,7 @@ struct shuffle_row {
 };
 
 /* Parameters that are the same for all rows. */
-struct words_call {
+struct shuffle_call {
 	const uint8_t *tables;
 	__m128 pair; /* v2a: factors of a group's scale and midpoint */
 	const struct xfp_matvec_x *x;
@@ -197,7 +197,7 @@ struct words_scale {
 	__m256 scale, midpoint;
 };
 
-INLINE struct words_scale load_pair(const struct words_call *call, const uint8_t *from)
+INLINE struct words_scale load_pair(const struct shuffle_call *call, const uint8_t *from)
 {
 	int32_t both;
 	__m128 numbers;
@@ -228,7 +228,7 @@ INLINE void add_words(unsigned tile, const __m256i *word, const int16_t *x, cons
 }
 
 INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned log2,
-			const struct words_call *call, const struct shuffle_row *row, struct words_place *at,
+			const struct shuffle_call *call, const struct shuffle_row *row, struct words_place *at,
 			__m256 *all)
 {
 	const bool run = log2 == 5; /* groups are in the order of halves */
@@ -249,7 +249,7 @@ INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, un
 			if (mode == XFP_MATVEC_V2C || (mode == XFP_MATVEC_V2A && i % 2 == 0 && h == 0))
 				load_table(k, call->tables + xfp_table_bytes(k) * at->byte[group], &table);
 			if (mode == XFP_MATVEC_V2A && i % 2 == 0 && h == 0)
-				pair = load_pair(call, row->pair + 4 * group);
+				pair = load_pair(call, row->stored.pair + 4 * group);
 			look_up(k, mode == XFP_MATVEC_V2 ? &row->table : &table, slot(k, half[h], i), word + 2 * h);
 		}
 		add_words(tile, word, at->x + (size_t)BLOCK_WORDS * tile * i, mode == XFP_MATVEC_V2A ? &pair : NULL,
@@ -265,14 +265,13 @@ INLINE void chunk_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, un
 /* Columns of all vectors that stay in the L1 cache while a batch of rows is multiplied by them; a multiple of the
  * chunks of every k. */
 #define SEGMENT_COLUMNS(tile) (8192 / (tile))
-#define ROWS 8
 
-INLINE void part_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned log2,
-		       const struct words_call *call, struct shuffle_row *row, size_t column, size_t end)
+INLINE void multiply_part(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned log2,
+			  const struct shuffle_call *call, struct shuffle_row *row, size_t column, size_t end)
 {
 	struct words_place at = {
-		.packed = row->packed + column / 8 * k,
-		.byte = row->byte + (log2 == 5 ? column / 32 : 0),
+		.packed = row->stored.packed + column / 8 * k,
+		.byte = row->stored.byte + (log2 == 5 ? column / 32 : 0),
 		.x = call->x->words + column / BLOCK * BLOCK_WORDS * tile,
 		.sum = call->x->sums + column / BLOCK * 8 * tile,
 		.column = column,
@@ -300,15 +299,11 @@ INLINE float total(__m256 a)
 INLINE void begin_row(enum xfp_matvec_mode mode, unsigned k, unsigned tile, const struct xfp_matvec *w, size_t r,
 		      struct shuffle_row *row)
 {
-	row->packed = w->index + r * w->row_bytes;
-	/* v2 has no bytes; the pointer is advanced all the same. */
-	row->byte = mode == XFP_MATVEC_V2 ? row->packed : w->byte + r * w->row_groups;
-	row->pair = mode != XFP_MATVEC_V2A ? NULL : (const uint8_t *)w->pair + r * w->row_groups * 4;
 	row->step = mode == XFP_MATVEC_V2C ? xfp_tables_head(w->tables)->word_step * xfp_row_scale(w->row[r]) : 1;
 	row->fit = mode != XFP_MATVEC_V2 ||
 		   make_table(k, (const uint8_t *)w->code + (r << (k + 1)), &row->table, &row->step);
 	for (size_t i = 0; mode != XFP_MATVEC_V2 && i < w->row_groups; i += 64)
-		_mm_prefetch((const char *)row->byte + i + GROUPS_AHEAD, _MM_HINT_T0);
+		_mm_prefetch((const char *)row->stored.byte + i + GROUPS_AHEAD, _MM_HINT_T0);
 	UNROLL
 	for (unsigned m = 0; m < tile; m++)
 		row->all[m] = _mm256_setzero_ps();
@@ -333,49 +328,23 @@ static size_t columns_in_words(const struct xfp_matvec *w)
 	return w->mode > XFP_MATVEC_V2 && too_small ? 0 : whole_columns(w);
 }
 
-/* `log2` is w->group; 5 is a constant. */
-INLINE void rows_in_words(enum xfp_matvec_mode mode, unsigned k, unsigned tile, unsigned log2,
-			  const struct xfp_matvec *w, const struct xfp_matvec_x *x, size_t first, size_t rows, bool add,
-			  float *y, size_t stride)
+INLINE void begin_call(enum xfp_matvec_mode mode, unsigned k, const struct xfp_matvec *w, struct shuffle_call *call)
 {
-	size_t columns = columns_in_words(w);
-	struct words_call call = { .x = x };
-	struct rest_columns rest;
-
-	divide_columns(w, x, columns, &rest);
 	if (mode != XFP_MATVEC_V2) {
-		call.tables = xfp_tables_shuffled(w->tables, k);
-		call.pair = _mm_setr_ps(xfp_tables_head(w->tables)->word_step, 1, 0, 0);
-	}
-	for (size_t r = first, batch; r < first + rows; r += batch) {
-		struct shuffle_row row[ROWS];
-
-		batch = first + rows - r < ROWS ? first + rows - r : ROWS;
-		for (size_t i = 0; i < batch; i++)
-			begin_row(mode, k, tile, w, r + i, &row[i]);
-		for (size_t c = 0, end; c < columns; c = end) {
-			end = columns - c < SEGMENT_COLUMNS(tile) ? columns : c + SEGMENT_COLUMNS(tile);
-			for (size_t i = 0; i < batch; i++)
-				if (row[i].fit)
-					part_words(mode, k, tile, log2, &call, &row[i], c, end);
-		}
-		for (size_t i = 0; i < batch; i++) {
-			float *to = y + (r + i - first);
-
-			if (!row[i].fit) {
-				xfp_matvec_floats_avx2(w, x, r + i, 1, add, to, stride);
-				continue;
-			}
-			finish(tile, &row[i], w->unit, x, add, to, stride);
-			if (rest.w.cols)
-				xfp_matvec_floats_avx2(&rest.w, &rest.x, r + i, 1, true, to, stride);
-		}
+		call->tables = xfp_tables_shuffled(w->tables, k);
+		call->pair = _mm_setr_ps(xfp_tables_head(w->tables)->word_step, 1, 0, 0);
 	}
 }
 
+#define ROW struct shuffle_row
+#define CALL struct shuffle_call
+#define COLUMNS columns_in_words(w)
+#define IN_FLOATS xfp_matvec_floats_avx2
+#include "kernels/multiply/matvec_batches.h"
+
 /* ---- instances --------------------------------------------------------------------------------- */
 
-COPIES(rows_in_words)
+COPIES(multiply_batches)
 
 static void multiply_rows(ARGUMENTS)
 {
