@@ -7,11 +7,17 @@
  * whose average is zero, is dropped.
  */
 #ifndef __clang__
+/* -march in CFLAGS comes after this file's own flags, and would override them. */
+#pragma GCC target("arch=armv8.2-a+dotprod")
 /* With scheduling before register allocation, the look-ups of a chunk would need ten times as many registers. */
 #pragma GCC optimize("no-schedule-insns")
 #endif
 #include <arm_neon.h>
 #include <string.h>
+
+#ifndef __ARM_FEATURE_DOTPROD
+#error "this file needs dot products: add +dotprod to -march in CFLAGS, or leave -march out"
+#endif
 
 #include "kernels/common/number.h"
 #include "kernels/multiply/matvec_whole.h"
