@@ -42,8 +42,9 @@ static float value_of(int dtype, const uint8_t *source, size_t i)
 	return dtype == XFP_F16 ? xfp_half_to_float(half) : xfp_bf16_to_float(half);
 }
 
-static void make_vectors(struct xfp_trial *trial, struct product *p, int dtype, bool balanced, bool infinite)
+static void make_vectors(struct xfp_trial *trial, struct product *p, int dtype, bool balanced, bool odd)
 {
+	static const float numbers[] = { INFINITY, NAN, 0x1p107f, -0x1p40f };
 	size_t cols = p->w.cols, size = dtype == XFP_F32 ? 4 : 2, stride = cols + xfp_trial_random_below(trial, 3);
 	size_t elements = (p->batch - 1) * stride + cols;
 	unsigned k = p->w.mode >= XFP_MATVEC_V2 ? p->w.k : 0;
@@ -54,13 +55,12 @@ static void make_vectors(struct xfp_trial *trial, struct product *p, int dtype, 
 
 	for (size_t i = 0; i < elements; i++) {
 		/* Blocks of columns differ widely in magnitude. */
-		float value = xfp_trial_gaussian(trial) * (i / 200 % 3 ? 1 : 0.01f);
-		uint16_t half = dtype == XFP_F16 ? xfp_float_to_half(value) : xfp_float_to_bf16(value);
+		float value = xfp_trial_gaussian(trial) * (i / 200 % 3 ? 1 : i / 600 % 2 ? 0.01f : 0x1p-110f);
+		uint16_t half;
 
-		if (infinite && i == elements / 2) {
-			value = __builtin_inff();
-			half = dtype == XFP_F16 ? 0x7c00 : 0x7f80;
-		}
+		if (odd && i == elements / 2)
+			value = numbers[trial->number / 16 % 4];
+		half = dtype == XFP_F16 ? xfp_float_to_half(value) : xfp_float_to_bf16(value);
 		memcpy(source + i * size, dtype == XFP_F32 ? (void *)&value : (void *)&half, size);
 	}
 	for (size_t c = 0; c < cols; c++)
@@ -170,7 +170,7 @@ static void matvec(struct xfp_trial *trial)
 			dtype == XFP_F32   ? "f32"
 			: dtype == XFP_F16 ? "f16"
 					   : "bf16",
-			balanced ? ", balanced" : "", outliers ? ", outliers" : "", odd ? ", infinite" : "");
+			balanced ? ", balanced" : "", outliers ? ", outliers" : "", odd ? ", odd" : "");
 	make_vectors(trial, &p, dtype, balanced, odd);
 	xfp_matvec_bound_init(&bound, &p.w);
 	round_library(trial, &bound, &p);

@@ -242,7 +242,7 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
  *
  * Reproducibility: a result has the same bits for every team, for every slice of rows, and from run to run. It changes,
  * by rounding only, with the instruction set, with the number of vectors per expert in a call, and with whether all of
- * these vectors are finite.
+ * these vectors are finite and less than 2^96 after balancing.
  *
  * Accuracy: let S be the sum over a row's columns of |base x| + |outlier x|, where a weight is base + outlier. The
  * result differs from W x, computed in double with the weights of xfp_bundle_dequantize as f32, by at most
@@ -254,8 +254,9 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
  *     2^-14 n e a
  *
  * summed over blocks of n = 256 columns: e is the largest |entry| of the row's codebook (v2a, v2c: of the library,
- * times the largest scale of the row), and a the largest |x| of the block, both after balancing. This is about 1e-4 of
- * a typical result, far below the quantization error; the other instruction sets are near 1e-7.
+ * times the largest scale of the row), and a the largest |x| of the block, or 2^-100 if that is larger, both after
+ * balancing. This is about 1e-4 of a typical result, far below the quantization error; the other instruction sets are
+ * near 1e-7.
  *
  * With one or two vectors per expert, "vbmi" also rounds the entries of v2a and v2c to 8 bits, up to k = 4, if that
  * adds at most about 1 % to the mean square of the quantization error. The library alone decides, so that a unit is

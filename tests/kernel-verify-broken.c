@@ -90,5 +90,8 @@ bool xfp_kernel_rows(enum xfp_kernel_set set, const struct xfp_matvec *w, const 
 
 	if (set == XFP_SET_PLAIN && w->mode == XFP_MATVEC_V2 && w->k == 4 && rows)
 		y[rows - 1] *= 1 + 0x1p-12f;
+	if ((set == XFP_SET_AVX2 && w->mode == XFP_MATVEC_V2C && w->k == 3 && rows) ||
+	    (set == XFP_SET_VBMI && w->mode == XFP_MATVEC_V2A && w->k == 5 && rows))
+		y[rows - 1] *= 1.5f;
 	return good;
 }

@@ -70,7 +70,7 @@ double xfp_matvec_bound(const struct xfp_matvec_bound *bound, enum xfp_kernel_se
 		return floats;
 	/* The blocks of columns after the last whole chunk depend on k; here they are one block. */
 	for (size_t first = 0, end; first < w->cols; first = end) {
-		double max = 0;
+		double max = XFP_X_SMALLEST;
 
 		end = first < whole ? first + BLOCK : w->cols;
 		for (size_t c = first; c < end; c++)

@@ -10,12 +10,14 @@
  *
  *   (cols / 16 + 32) 2^-24 S                    of the double-precision reference, with floats;
  *   that, plus n e a 2^-14 summed over blocks   with bytes and words ("avx2", "vbmi", "dotprod"): n columns, a the
- *                                               largest |x| of a block of 256, e the largest |entry| of the row's
- *                                               codebook; in v2c and v2a of the library (times the group's scale)
+ *                                               largest |x| of a block of 256, or 2^-100 if that is larger, e the
+ *                                               largest |entry| of the row's codebook; in v2c and v2a of the
+ *                                               library (times the group's scale)
  *
- * if activations and entries are finite. Bytes and words are used only if both are. With 8-bit entries ("vbmi", one or
- * two vectors, if the library's narrow_fit; matvec_tables.h) the reference has these entries: multiples of 1/127 of the
- * largest. So the result is e / 254 times the sum of |x| further off, at most, from that of the stored entries.
+ * if activations and entries are finite. Bytes and words are used only if both are, and activations less than 2^96.
+ * With 8-bit entries ("vbmi", one or two vectors, if the library's narrow_fit; matvec_tables.h) the reference has these
+ * entries: multiples of 1/127 of the largest. So the result is e / 254 times the sum of |x| further off, at most, from
+ * that of the stored entries.
  */
 #ifndef XFP_MATVEC_H
 #define XFP_MATVEC_H
@@ -72,10 +74,10 @@ void xfp_matvec_set_row_layout(struct xfp_matvec *w);
 size_t xfp_matvec_tables_bytes(unsigned k);
 void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *buffer);
 
-/* Activations become integers only if the largest magnitude of every block is 0 or in this range: steps are finite, and
- * sums of products in steps, too. */
-#define XFP_X_TOO_SMALL 0x1p-100f
+/* Activations become integers only if all are less than the first: sums of products in steps are finite. The step of a
+ * block is that of the largest magnitude in it, or of the second if that is larger: its reciprocal is finite, too. */
 #define XFP_X_TOO_LARGE 0x1p96f
+#define XFP_X_SMALLEST 0x1p-100f
 
 /* Prepared activations. */
 struct xfp_matvec_x {
@@ -86,10 +88,10 @@ struct xfp_matvec_x {
 	float *natural;       /* [count][cols], balanced */
 	float *lanes;         /* [vectors][tile][16]; may be `natural` */
 
-	/* The set in use, which they were prepared for. If it has integers and all activations are finite, `bytes_fit`
-	 * is true. VBMI, one or two vectors: 64 columns as int16, [vectors / 4][tile][2][64], first the high bytes,
-	 * then the low bytes; per block of 256 columns the value of a step, [blocks][tile]; and what the offsets
-	 * of 16-bit and of 8-bit entries add. */
+	/* The set in use, which they were prepared for. If it has integers and all activations are less than
+	 * XFP_X_TOO_LARGE, `bytes_fit` is true. VBMI, one or two vectors: 64 columns as int16,
+	 * [vectors / 4][tile][2][64], first the high bytes, then the low bytes; per block of 256 columns the value of
+	 * a step, [blocks][tile]; and what the offsets of 16-bit and of 8-bit entries add. */
 	const struct xfp_matvec_set *set;
 	bool bytes_fit;
 	int8_t *bytes; /* dotprod: for all numbers of vectors, [vectors / 4][tile][4], 16 high bytes and 16 low bytes */

@@ -18,10 +18,10 @@ static __m512 load(const struct xfp_matvec_x *x, unsigned m, size_t vector)
 	return _mm512_load_ps(x->lanes + (vector * x->tile + m) * 16);
 }
 
-/* Return the largest magnitude of some vectors; XFP_X_TOO_LARGE if one is larger or NaN. */
+/* Return the largest magnitude of some vectors, at least XFP_X_SMALLEST; XFP_X_TOO_LARGE if one is larger or NaN. */
 static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, size_t end)
 {
-	__m512 most = _mm512_setzero_ps();
+	__m512 most = _mm512_set1_ps(XFP_X_SMALLEST);
 	__mmask16 wrong = 0;
 
 	for (size_t v = first; v < end; v++) {
@@ -31,11 +31,6 @@ static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, siz
 		most = _mm512_max_ps(most, size);
 	}
 	return wrong ? XFP_X_TOO_LARGE : _mm512_reduce_max_ps(most);
-}
-
-static bool fits(float most)
-{
-	return most == 0 || (most >= XFP_X_TOO_SMALL && most < XFP_X_TOO_LARGE);
 }
 
 static __m512i in_steps(const struct xfp_matvec_x *x, unsigned m, size_t vector, __m512 per_step)
@@ -101,10 +96,10 @@ static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
 
 		end = first + BLOCK_VECTORS < x->vectors ? first + BLOCK_VECTORS : x->vectors;
 		most = largest(x, m, first, end);
-		if (!fits(most))
+		if (most >= XFP_X_TOO_LARGE)
 			return false;
 		step = most / MAX_BYTES;
-		per_step = _mm512_set1_ps(most > 0 ? MAX_BYTES / most : 0);
+		per_step = _mm512_set1_ps(MAX_BYTES / most);
 		for (size_t half = first; half < end; half += GROUP_VECTORS) {
 			size_t group = half / GROUP_VECTORS;
 			struct integer_sums sums = { 0 };
@@ -155,10 +150,10 @@ static bool make_words(struct xfp_matvec_x *x, unsigned m)
 {
 	for (size_t first = 0; first < x->vectors; first += PAIR_VECTORS) {
 		float most = largest(x, m, first, first + PAIR_VECTORS);
-		__m512 per_step = _mm512_set1_ps(most > 0 ? MAX_WORD / most : 0);
+		__m512 per_step = _mm512_set1_ps(MAX_WORD / most);
 		size_t pair = first / PAIR_VECTORS;
 
-		if (!fits(most))
+		if (most >= XFP_X_TOO_LARGE)
 			return false;
 		four_in_words(x, m, first, per_step);
 		four_in_words(x, m, first + 4, per_step);

@@ -18,7 +18,7 @@ static __m256i in_steps(const float *from, __m256 per_step)
 static bool block_words(const float *lanes, size_t distance, int16_t *words, float *sums)
 {
 	const __m256 sign = _mm256_set1_ps(-0.0f);
-	__m256 most = _mm256_setzero_ps(), sum = most, wrong = most, per_step;
+	__m256 most = _mm256_set1_ps(XFP_X_SMALLEST), sum = _mm256_setzero_ps(), wrong = sum, per_step;
 	__m128 four;
 	float max;
 
@@ -33,9 +33,9 @@ static bool block_words(const float *lanes, size_t distance, int16_t *words, flo
 	four = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
 	four = _mm_max_ps(four, _mm_movehl_ps(four, four));
 	max = _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
-	if (_mm256_movemask_ps(wrong) || (max > 0 && max < XFP_X_TOO_SMALL))
+	if (_mm256_movemask_ps(wrong))
 		return false;
-	per_step = _mm256_set1_ps(max > 0 ? MAX_X / max : 0);
+	per_step = _mm256_set1_ps(MAX_X / max);
 	for (unsigned h = 0; h < 2; h++, lanes += 2 * distance, words += 32) {
 		/* The order of load_halves and look_up. */
 		__m256i one = _mm256_packs_epi32(in_steps(lanes, per_step), in_steps(lanes + distance, per_step));

@@ -15,10 +15,10 @@ static const float *lanes_of(const struct xfp_matvec_x *x, unsigned m, size_t ve
 	return x->lanes + (vector * x->tile + m) * 16;
 }
 
-/* Return the largest magnitude of some vectors; XFP_X_TOO_LARGE if one is larger or NaN. */
+/* Return the largest magnitude of some vectors, at least XFP_X_SMALLEST; XFP_X_TOO_LARGE if one is larger or NaN. */
 static float largest(const struct xfp_matvec_x *x, unsigned m, size_t first, size_t end)
 {
-	float32x4_t most = vdupq_n_f32(0);
+	float32x4_t most = vdupq_n_f32(XFP_X_SMALLEST);
 	uint32x4_t fit = vdupq_n_u32(~0u);
 
 	for (size_t v = first; v < end; v++)
@@ -86,10 +86,10 @@ bool xfp_matvec_integers_dotprod(struct xfp_matvec_x *x)
 		for (unsigned m = 0; m < x->tile; m++) {
 			float most = largest(x, m, first, end);
 
-			if (most >= XFP_X_TOO_LARGE || (most > 0 && most < XFP_X_TOO_SMALL))
+			if (most >= XFP_X_TOO_LARGE)
 				return false;
 			for (size_t v = first; v < end; v += 4)
-				four_vectors(x, m, v, most > 0 ? MAX_NUMBER / most : 0);
+				four_vectors(x, m, v, MAX_NUMBER / most);
 			for (size_t v = first; x->groups && v < end; v += GROUP / 16)
 				x->group_sum[m * x->groups + v * 16 / GROUP] = sum_of_group(x, m, v);
 			x->step[first / BLOCK_VECTORS * x->tile + m] = most / MAX_NUMBER * 0x1p8f;

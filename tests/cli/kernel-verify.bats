@@ -58,6 +58,7 @@ member() { "$PYTHON" -c 'import json, sys; print(eval("r" + sys.argv[2], {"r": j
 panel plain'
 	if here avx2; then
 		expected+='
+matvec v2c k=3 avx2
 encode norm avx2
 encode scale avx2'
 	fi
@@ -66,6 +67,8 @@ encode scale avx2'
 encode compare avx512
 encode largest avx512'
 	fi
+	! grep -q ', sets .* vbmi' broken || expected+='
+matvec v2a k=5 vbmi'
 	sed -n 's/: [0-9]* of [0-9]* FAILED$//p' broken >failed
 	diff <(sort <<<"$expected") <(sort failed)
 	grep -A 1 '^matvec v2 k=4 plain' broken | grep -Eq 'seed 1, trial [0-9]+, .* rows of .*: the error is .*, the bound '
