@@ -69,6 +69,7 @@ conversion_libconversion_a_SOURCES = \
 	conversion/report/html/quality.c \
 	conversion/report/html/rate.c \
 	conversion/report/html/style.c \
+	conversion/report/html/tails.c \
 	conversion/report/html/times.c \
 	conversion/report/html/weakest.c \
 	conversion/report/inputs.h \
@@ -76,6 +77,7 @@ conversion_libconversion_a_SOURCES = \
 	conversion/report/json.h \
 	conversion/report/json_input.c \
 	conversion/report/json_input.h \
+	conversion/report/tails.c \
 	conversion/report/times.c \
 	conversion/report/report.h \
 	conversion/resume.c \

@@ -8,6 +8,10 @@ EXTRA_DIST += \
 	docs/internals.md \
 	docs/models.md \
 	docs/python.md \
+	docs/report-dark.png \
+	docs/report-desktop.png \
+	docs/report-phone.png \
+	docs/report.md \
 	docs/results.md \
 	docs/speed.md \
 	docs/testing.md

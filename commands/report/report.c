@@ -26,7 +26,7 @@
 #define PIECE (8u << 20)
 
 struct report_request {
-	const char *bundle, *out, *work, *evaluation, *comparison;
+	const char *bundle, *out, *work, *evaluation, *comparison, *tails;
 	bool json;
 };
 
@@ -34,13 +34,14 @@ struct report_request {
 struct report_extras {
 	struct xfp_report_evaluation evaluation;
 	struct xfp_report_comparison comparison;
+	struct xfp_report_tails tails;
 	struct xfp_report_times times;
 };
 
 /* The output must not replace an input. */
 static enum xfp_status check_output(const struct report_request *request, struct xfp_error *err)
 {
-	const char *const inputs[] = { request->bundle, request->evaluation, request->comparison };
+	const char *const inputs[] = { request->bundle, request->evaluation, request->comparison, request->tails };
 	struct stat out, in;
 
 	if (stat(request->out, &out))
@@ -113,6 +114,10 @@ static enum xfp_status read_extras(const struct report_request *request, struct 
 		status = xfp_report_read_comparison(request->comparison, report, &extras->comparison, err);
 		report->comparison = &extras->comparison;
 	}
+	if (!status && request->tails) {
+		status = xfp_report_read_tails(request->tails, report, &extras->tails, err);
+		report->tails = &extras->tails;
+	}
 	if (!status && request->work) {
 		status = xfp_report_read_times(request->work, report, &extras->times, err);
 		report->times = &extras->times;
@@ -140,6 +145,7 @@ static enum xfp_status make_report(const struct report_request *request, const s
 		status = xfp_json_print(xfp_report_json(&report), err);
 	xfp_report_evaluation_free(&extras.evaluation);
 	xfp_report_comparison_free(&extras.comparison);
+	xfp_report_tails_free(&extras.tails);
 	xfp_report_free(&report);
 	xfp_recorded_free(&recorded);
 	return status;
@@ -166,6 +172,11 @@ int xfp_main_report(int argc, char **argv)
 		  .text = "add other formats, and what outliers gain: the JSON of\nxfp compare, per unit",
 		  .path = true,
 		  .into = &request.comparison },
+		{ .name = "stats",
+		  .value = "FILE",
+		  .text = "add tails of the source's weights: the JSON of xfp inspect, with\nstatistics",
+		  .path = true,
+		  .into = &request.tails },
 		{ .name = "work",
 		  .value = "DIR",
 		  .text = "add the time per stage: the work folder of the conversion",
@@ -175,7 +186,8 @@ int xfp_main_report(int argc, char **argv)
 		{ 0 },
 	};
 	struct xfp_command_line line = {
-		.usage = "xfp report [-o FILE] [--eval FILE] [--compare FILE] [--work DIR] [--json] BUNDLE",
+		.usage = "xfp report [-o FILE] [--eval FILE] [--compare FILE] [--stats FILE]\n"
+			 "                  [--work DIR] [--json] BUNDLE",
 		.operand = "BUNDLE",
 		.summary = "Writes one self-contained HTML page about a bundle: where it loses, and what would help.",
 		.options = options,

@@ -225,13 +225,7 @@ enum xfp_status xfp_report_read_comparison(const char *path, const struct xfp_re
 
 	*c = (struct xfp_report_comparison){ .count = 0 };
 	if (!xfp_json_input_open(&input, path, COMMAND, err)) {
-		const char *family = xfp_json_input_text(&input, input.root, "family");
-
-		if (!input.status && strcmp(family, report->info.family))
-			input.status =
-				xfp_fail(err, XFP_BAD_INPUT,
-					 "%s: a comparison of family %s, but the bundle's is %s; make it with " COMMAND,
-					 path, family, report->info.family);
+		xfp_json_input_family(&input, report->info.family);
 		if (!input.status)
 			read_ways(&input, c);
 		if (!input.status)

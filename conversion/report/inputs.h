@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inputs.h - the parts of a report that come from other files: the output of `xfp eval --json` and of
- * `xfp compare --json`, and the events of a work folder.
+ * inputs.h - the parts of a report that come from other files: the output of `xfp eval --json`, `xfp compare --json`
+ * and `xfp inspect --stats --json`, and the events of a work folder.
  *
  * The files are untrusted. XFP_BAD_INPUT: a file is not what it should be, or is about another model; the message has
  * the command that makes it. XFP_FAILED: it cannot be read.
@@ -56,6 +56,18 @@ struct xfp_report_comparison {
 	uint32_t left_out; /* units without these measurements */
 };
 
+/* The weights of a role in the source, from xfp inspect --stats. A statistic is NaN if it is undefined. */
+struct xfp_report_tail {
+	char class_name[32], roles[64];
+	uint64_t tensors, weights;
+	double sigma, kurtosis, beyond_3, beyond_4, largest; /* struct xfp_distribution; shares of weights */
+	double max;                                          /* largest magnitude */
+};
+struct xfp_report_tails {
+	struct xfp_report_tail *list;
+	uint32_t count;
+};
+
 /* Time per stage. */
 struct xfp_report_stage {
 	char name[32];
@@ -76,6 +88,10 @@ void xfp_report_evaluation_free(struct xfp_report_evaluation *evaluation);
 enum xfp_status xfp_report_read_comparison(const char *path, const struct xfp_report *report,
 					   struct xfp_report_comparison *comparison, struct xfp_error *err);
 void xfp_report_comparison_free(struct xfp_report_comparison *comparison);
+
+enum xfp_status xfp_report_read_tails(const char *path, const struct xfp_report *report, struct xfp_report_tails *tails,
+				      struct xfp_error *err);
+void xfp_report_tails_free(struct xfp_report_tails *tails);
 
 /* XFP_BAD_INPUT also if the folder did not make this bundle. */
 enum xfp_status xfp_report_read_times(const char *work, const struct xfp_report *report, struct xfp_report_times *times,

@@ -207,6 +207,30 @@ static json_t *ablation_json(const struct xfp_report *report)
 	return list;
 }
 
+static json_t *tails_json(const struct xfp_report_tails *tails)
+{
+	json_t *list;
+
+	if (!tails)
+		return json_null();
+	list = json_array();
+	for (uint32_t i = 0; i < tails->count; i++) {
+		const struct xfp_report_tail *tail = &tails->list[i];
+
+		xfp_json_add(&list, XFP_JSON({ "class", xfp_json_text(tail->class_name) },
+					     { "roles", xfp_json_text(tail->roles) },
+					     { "tensors", xfp_json_count(tail->tensors) },
+					     { "weights", xfp_json_count(tail->weights) },
+					     { "sigma", xfp_json_number(tail->sigma) },
+					     { "kurtosis", xfp_json_number(tail->kurtosis) },
+					     { "beyond_3_sigma", xfp_json_number(tail->beyond_3) },
+					     { "beyond_4_sigma", xfp_json_number(tail->beyond_4) },
+					     { "largest_in_sigma", xfp_json_number(tail->largest) },
+					     { "largest", xfp_json_number(tail->max) }));
+	}
+	return list;
+}
+
 static json_t *times_json(const struct xfp_report_times *times)
 {
 	json_t *list;
@@ -237,8 +261,9 @@ json_t *xfp_report_json(const struct xfp_report *report)
 		{ "all", sum_json(&report->all) }, { "advice", advice_json(report) }, { "layers", layers_json(report) },
 		{ "components", parts_json(report) }, { "classes", classes_json(report) },
 		{ "evaluation", evaluation_json(report->evaluation) }, { "formats", c ? ways_json(c) : json_null() },
-		{ "outlier_ablation", ablation_json(report) }, { "times", times_json(report->times) },
-		{ "ledger", fates_json(report) }, { "units", units_json(report) });
+		{ "outlier_ablation", ablation_json(report) }, { "tails", tails_json(report->tails) },
+		{ "times", times_json(report->times) }, { "ledger", fates_json(report) },
+		{ "units", units_json(report) });
 
 	free(options);
 	return json;

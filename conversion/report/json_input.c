@@ -2,6 +2,7 @@
 #include "conversion/report/json_input.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/system/file.h"
 
@@ -33,6 +34,16 @@ void xfp_json_input_fault(struct xfp_json_input *input, const char *key, const c
 	if (!input->status)
 		input->status = xfp_fail(input->err, XFP_BAD_INPUT, "%s: \"%s\" is missing or not %s; make it with %s",
 					 input->path, key, what, input->command);
+}
+
+void xfp_json_input_family(struct xfp_json_input *input, const char *family)
+{
+	const char *found = xfp_json_input_text(input, input->root, "family");
+
+	if (!input->status && strcmp(found, family))
+		input->status =
+			xfp_fail(input->err, XFP_BAD_INPUT, "%s: of family %s, but the bundle's is %s; make it with %s",
+				 input->path, found, family, input->command);
 }
 
 double xfp_json_input_number(struct xfp_json_input *input, const json_t *object, const char *key)

@@ -25,6 +25,9 @@ enum xfp_status xfp_json_input_open(struct xfp_json_input *input, const char *pa
 /* Record the fault that a member is not `what`. */
 void xfp_json_input_fault(struct xfp_json_input *input, const char *key, const char *what);
 
+/* Check that the member "family" of the root is the bundle's. */
+void xfp_json_input_family(struct xfp_json_input *input, const char *family);
+
 /* A member of an object: a finite number; a whole number below 2^53; a text; an object; a list. */
 double xfp_json_input_number(struct xfp_json_input *input, const json_t *object, const char *key);
 uint64_t xfp_json_input_count(struct xfp_json_input *input, const json_t *object, const char *key);

@@ -118,6 +118,7 @@ make_inputs() {
 	"$PYTHON" -c 'import numpy; numpy.save("t.npy", numpy.arange(60).reshape(2, 30) ** 2 % 250)'
 	xfp eval c.xfp --source m --tokens t.npy --json >eval.json 2>/dev/null
 	xfp compare m --json --per-unit --rows 32 >compare.json
+	xfp inspect m --stats --json >stats.json
 }
 
 @test "other files add their sections, and --json has the same data" {
@@ -126,15 +127,15 @@ make_inputs() {
 	echo "$output" >plain.json
 	xfp report c.xfp -o plain.html
 	page plain.html
-	[ "$(grep -c 'No data. To make it' plain.html)" = 4 ]
-	xfp report c.xfp --eval eval.json --compare compare.json --work c.xfp.work --json -o r.html >r.json
+	[ "$(grep -c 'No data. To make it' plain.html)" = 5 ]
+	xfp report c.xfp --eval eval.json --compare compare.json --stats stats.json --work c.xfp.work --json -o r.html >r.json
 	page r.html
 	run -1 grep 'No data. To make it' r.html
 	xfp info --json c.xfp >info.json
 	check r.html '
 	r, plain = json.load(open("r.json")), json.load(open("plain.json"))
 	evaluation, compare = json.load(open("eval.json")), json.load(open("compare.json"))
-	for key in "evaluation", "formats", "outlier_ablation", "times":
+	for key in "evaluation", "formats", "outlier_ablation", "tails", "times":
 	    assert r[key] and plain[key] is None
 	for key in plain:
 	    assert plain[key] is None or key == "advice" or r[key] == plain[key]
@@ -152,6 +153,10 @@ make_inputs() {
 	gains = [way(u, 4.0)["cos_median"] - way(u, None)["cos_median"] for u in units]
 	assert one["units"] == len(units) and abs(one["gain_largest"] - max(gains)) < 1e-12
 	assert abs(one["gain_mean"] - sum(gains) / len(gains)) < 1e-12
+	roles = json.load(open("stats.json"))["by_role"]
+	assert [tail["kurtosis"] for tail in r["tails"]] == [role["stats"]["kurtosis"] for role in roles]
+	assert [row[6] for row in tables["Tails by role (the paper\u0027s table B)"]] == [
+	    "%.1f" % role["stats"]["largest_in_sigma"] for role in roles]
 	assert {"lloyd-fit", "pack", "bundle"} <= {t["stage"] for t in r["times"]}'
 }
 
@@ -177,6 +182,9 @@ refuses() { # OPTION FILE TEXT
 		refuses --eval edited.json ''
 		[[ $output != *$'\e'* ]]
 	done
+	refuses --stats eval.json '"by_role" is missing or not a list; make it with xfp inspect MODEL --stats --json'
+	sed 's/"roles": \[/"roles": 3, "x": [/' stats.json >edited.json
+	refuses --stats edited.json '"roles" is missing or not a list'
 	sed 's/"ways": \[/"ways": 5, "x": [/' compare.json >edited.json
 	refuses --compare edited.json '"ways" is missing or not a list'
 	mkdir empty.work

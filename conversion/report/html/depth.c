@@ -195,7 +195,7 @@ void xfp_page_depth(FILE *out, const struct xfp_report *report)
 {
 	xfp_html_section(
 		out, "depth", "Bits over depth",
-		"Darker cells have more bits: a matrix that is hard to quantize. An outline marks a unit below "
+		"Stronger colors are more bits: a matrix that is hard to quantize. An outline marks a unit below "
 		"its floor.");
 	if (report->info.units)
 		draw(out, report);
