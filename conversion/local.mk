@@ -68,6 +68,7 @@ conversion_libconversion_a_SOURCES = \
 	conversion/report/html/page.h \
 	conversion/report/html/quality.c \
 	conversion/report/html/rate.c \
+	conversion/report/html/samples.c \
 	conversion/report/html/style.c \
 	conversion/report/html/tails.c \
 	conversion/report/html/times.c \
@@ -77,6 +78,7 @@ conversion_libconversion_a_SOURCES = \
 	conversion/report/json.h \
 	conversion/report/json_input.c \
 	conversion/report/json_input.h \
+	conversion/report/samples.c \
 	conversion/report/tails.c \
 	conversion/report/times.c \
 	conversion/report/report.h \

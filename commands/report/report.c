@@ -26,7 +26,7 @@
 #define PIECE (8u << 20)
 
 struct report_request {
-	const char *bundle, *out, *work, *evaluation, *comparison, *tails;
+	const char *bundle, *out, *work, *cache, *evaluation, *comparison, *tails;
 	bool json;
 };
 
@@ -35,6 +35,7 @@ struct report_extras {
 	struct xfp_report_evaluation evaluation;
 	struct xfp_report_comparison comparison;
 	struct xfp_report_tails tails;
+	struct xfp_report_samples samples;
 	struct xfp_report_times times;
 };
 
@@ -122,6 +123,10 @@ static enum xfp_status read_extras(const struct report_request *request, struct 
 		status = xfp_report_read_times(request->work, report, &extras->times, err);
 		report->times = &extras->times;
 	}
+	if (!status && request->cache) {
+		status = xfp_report_read_samples(request->cache, request->work, report, &extras->samples, err);
+		report->samples = &extras->samples;
+	}
 	return status;
 }
 
@@ -146,6 +151,7 @@ static enum xfp_status make_report(const struct report_request *request, const s
 	xfp_report_evaluation_free(&extras.evaluation);
 	xfp_report_comparison_free(&extras.comparison);
 	xfp_report_tails_free(&extras.tails);
+	xfp_report_samples_free(&extras.samples);
 	xfp_report_free(&report);
 	xfp_recorded_free(&recorded);
 	return status;
@@ -182,12 +188,17 @@ int xfp_main_report(int argc, char **argv)
 		  .text = "add the time per stage: the work folder of the conversion",
 		  .path = true,
 		  .into = &request.work },
+		{ .name = "cache",
+		  .value = "DIR",
+		  .text = "with --work: add bits that samples of experts would\nchoose, from the fits in this cache",
+		  .path = true,
+		  .into = &request.cache },
 		{ .name = "json", .text = "print the data as one JSON object", .set = &request.json },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp report [-o FILE] [--eval FILE] [--compare FILE] [--stats FILE]\n"
-			 "                  [--work DIR] [--json] BUNDLE",
+			 "                  [--work DIR [--cache DIR]] [--json] BUNDLE",
 		.operand = "BUNDLE",
 		.summary = "Writes one self-contained HTML page about a bundle: where it loses, and what would help.",
 		.options = options,
@@ -201,6 +212,8 @@ int xfp_main_report(int argc, char **argv)
 		return XFP_USAGE;
 	if (!request.out && !request.json)
 		return xfp_command_line_refuse(&line, "-o FILE or --json is missing");
+	if (request.cache && !request.work)
+		return xfp_command_line_refuse(&line, "--cache needs --work, which names the fits of the bundle");
 	if (request.out && (status = (int)check_output(&request, &err)))
 		goto done;
 	xfp_mapped_begin(argv[0], request.bundle, NULL);

@@ -68,6 +68,22 @@ struct xfp_report_tails {
 	uint32_t count;
 };
 
+/* The bits of stacks of experts, as all of their experts or samples of 4 and of 16 choose them. */
+#define XFP_REPORT_SAMPLES 2
+struct xfp_report_sampled {
+	uint32_t part, units, experts;
+	uint64_t weights, bytes; /* by all experts */
+	struct {
+		bool possible;            /* the stack has more experts */
+		uint32_t same, few, many; /* units: the same bytes, fewer, more */
+	} of[XFP_REPORT_SAMPLES];
+};
+struct xfp_report_samples {
+	struct xfp_report_sampled *list;
+	uint32_t count;
+	uint32_t left_out; /* stacks without fits in the cache, or that no candidate is good enough for */
+};
+
 /* Time per stage. */
 struct xfp_report_stage {
 	char name[32];
@@ -92,6 +108,11 @@ void xfp_report_comparison_free(struct xfp_report_comparison *comparison);
 enum xfp_status xfp_report_read_tails(const char *path, const struct xfp_report *report, struct xfp_report_tails *tails,
 				      struct xfp_error *err);
 void xfp_report_tails_free(struct xfp_report_tails *tails);
+
+/* Read the fits in the cache that the stamps of the work folder name, which must have made this bundle. */
+enum xfp_status xfp_report_read_samples(const char *cache, const char *work, const struct xfp_report *report,
+					struct xfp_report_samples *samples, struct xfp_error *err);
+void xfp_report_samples_free(struct xfp_report_samples *samples);
 
 /* XFP_BAD_INPUT also if the folder did not make this bundle. */
 enum xfp_status xfp_report_read_times(const char *work, const struct xfp_report *report, struct xfp_report_times *times,

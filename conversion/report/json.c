@@ -231,6 +231,33 @@ static json_t *tails_json(const struct xfp_report_tails *tails)
 	return list;
 }
 
+static json_t *samples_json(const struct xfp_report *report)
+{
+	const struct xfp_report_samples *samples = report->samples;
+	json_t *list;
+
+	if (!samples)
+		return json_null();
+	list = json_array();
+	for (uint32_t i = 0; i < samples->count; i++) {
+		const struct xfp_report_sampled *one = &samples->list[i];
+		json_t *of[XFP_REPORT_SAMPLES];
+
+		for (unsigned s = 0; s < XFP_REPORT_SAMPLES; s++)
+			of[s] = !one->of[s].possible ? json_null()
+						     : XFP_JSON({ "same", json_integer(one->of[s].same) },
+								{ "too_few", json_integer(one->of[s].few) },
+								{ "too_many", json_integer(one->of[s].many) });
+		xfp_json_add(&list,
+			     XFP_JSON({ "names", xfp_json_text(report->parts[one->part].pattern) },
+				      { "role", xfp_json_text(report->parts[one->part].role) },
+				      { "experts", json_integer(one->experts) }, { "stacks", json_integer(one->units) },
+				      { "true_bits", json_real(xfp_bits_per_weight(one->bytes, one->weights)) },
+				      { "by_4", of[0] }, { "by_16", of[1] }));
+	}
+	return list;
+}
+
 static json_t *times_json(const struct xfp_report_times *times)
 {
 	json_t *list;
@@ -262,8 +289,8 @@ json_t *xfp_report_json(const struct xfp_report *report)
 		{ "components", parts_json(report) }, { "classes", classes_json(report) },
 		{ "evaluation", evaluation_json(report->evaluation) }, { "formats", c ? ways_json(c) : json_null() },
 		{ "outlier_ablation", ablation_json(report) }, { "tails", tails_json(report->tails) },
-		{ "times", times_json(report->times) }, { "ledger", fates_json(report) },
-		{ "units", units_json(report) });
+		{ "samples", samples_json(report) }, { "times", times_json(report->times) },
+		{ "ledger", fates_json(report) }, { "units", units_json(report) });
 
 	free(options);
 	return json;

@@ -100,6 +100,7 @@ struct xfp_report {
 	const struct xfp_report_evaluation *evaluation;
 	const struct xfp_report_comparison *comparison;
 	const struct xfp_report_tails *tails;
+	const struct xfp_report_samples *samples;
 	const struct xfp_report_times *times;
 };
 

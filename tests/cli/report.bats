@@ -127,8 +127,8 @@ make_inputs() {
 	echo "$output" >plain.json
 	xfp report c.xfp -o plain.html
 	page plain.html
-	[ "$(grep -c 'No data. To make it' plain.html)" = 5 ]
-	xfp report c.xfp --eval eval.json --compare compare.json --stats stats.json --work c.xfp.work --json -o r.html >r.json
+	[ "$(grep -c 'No data. To make it' plain.html)" = 6 ]
+	xfp report c.xfp --eval eval.json --compare compare.json --stats stats.json --work c.xfp.work --cache xfp-cache --json -o r.html >r.json
 	page r.html
 	run -1 grep 'No data. To make it' r.html
 	xfp info --json c.xfp >info.json
@@ -158,6 +158,37 @@ make_inputs() {
 	assert [row[6] for row in tables["Tails by role (the paper\u0027s table B)"]] == [
 	    "%.1f" % role["stats"]["largest_in_sigma"] for role in roles]
 	assert {"lloyd-fit", "pack", "bundle"} <= {t["stage"] for t in r["times"]}'
+}
+
+@test "samples of experts are those of conversions with --moe-sample" {
+	make_model m --num-experts 7 --layers 3
+	xfp convert m -o c.xfp -q --bits 2-6 --on-miss best --min-cos-lazy 0.97
+	xfp convert m -o d.xfp -q --bits 2-6 --on-miss best --min-cos-lazy 0.97 --moe-sample 4
+	xfp report c.xfp --work c.xfp.work --cache xfp-cache --json >c.json
+	xfp info --json c.xfp >info.json
+	xfp info --json d.xfp >sampled.json
+	"$PYTHON" - <<-'EOF'
+	import json
+	c, info, sampled = (json.load(open(name + ".json")) for name in ("c", "info", "sampled"))
+	assert [s["role"] for s in c["samples"]] == ["gate", "up", "down"]
+	for s in c["samples"]:
+	    pairs = [(u["bytes"], v["bytes"]) for u, v in zip(info["units"], sampled["units"])
+	             if u["role"] == s["role"] and u["experts"] == 7]
+	    assert s["stacks"] == len(pairs) == 3 and s["by_16"] is None
+	    assert s["by_4"] == {"same": sum(a == b for a, b in pairs), "too_few": sum(b < a for a, b in pairs),
+	                         "too_many": sum(b > a for a, b in pairs)}, (s, pairs)
+	EOF
+	run -2 xfp report c.xfp --cache xfp-cache -o r.html
+	[[ $output == *"--cache needs --work"* ]]
+	run -1 xfp report c.xfp --work c.xfp.work --cache none -o r.html
+	[[ $output == *none* ]]
+	mkdir -p empty/artifacts
+	xfp report c.xfp --work c.xfp.work --cache empty --json -o r.html >gone.json
+	grep -q '9 stacks are not in the table' r.html
+	find xfp-cache/artifacts -name '*.h5' -exec sh -c 'printf X | dd of="$1" bs=1 seek=700 conv=notrunc status=none' sh {} \;
+	run -3 xfp report c.xfp --work c.xfp.work --cache xfp-cache -o s.html
+	[[ $output == *"xfp cache check"* ]]
+	[ ! -e s.html ]
 }
 
 # The report refuses a file that is not what it should be.

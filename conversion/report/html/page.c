@@ -18,8 +18,9 @@ static const struct page_section {
 	{ "weakest", "Weakest", xfp_page_weakest },  { "depth", "Bits over depth", xfp_page_depth },
 	{ "cosines", "Cosines", xfp_page_cosines },  { "quality", "Perplexity", xfp_page_quality },
 	{ "rate", "Rate and error", xfp_page_rate }, { "outliers", "Outliers", xfp_page_outliers },
-	{ "tails", "Tails", xfp_page_tails },        { "time", "Time", xfp_page_times },
-	{ "ledger", "Ledger", xfp_page_ledger },     { "units", "Units", xfp_page_units },
+	{ "tails", "Tails", xfp_page_tails },        { "samples", "Samples", xfp_page_samples },
+	{ "time", "Time", xfp_page_times },          { "ledger", "Ledger", xfp_page_ledger },
+	{ "units", "Units", xfp_page_units },
 };
 #define SECTIONS (sizeof sections / sizeof *sections)
 

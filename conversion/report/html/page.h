@@ -22,6 +22,7 @@ void xfp_page_rate(FILE *out, const struct xfp_report *report);
 void xfp_page_quality(FILE *out, const struct xfp_report *report);
 void xfp_page_outliers(FILE *out, const struct xfp_report *report);
 void xfp_page_tails(FILE *out, const struct xfp_report *report);
+void xfp_page_samples(FILE *out, const struct xfp_report *report);
 void xfp_page_times(FILE *out, const struct xfp_report *report);
 void xfp_page_ledger(FILE *out, const struct xfp_report *report);
 void xfp_page_units(FILE *out, const struct xfp_report *report);
