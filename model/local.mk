@@ -9,6 +9,8 @@ noinst_LIBRARIES += model/evaluate/libevaluate.a model/generate/libgenerate.a mo
 model_evaluate_libevaluate_a_SOURCES = \
 	model/evaluate/batching.c \
 	model/evaluate/batching.h \
+	model/evaluate/embeddings.c \
+	model/evaluate/embeddings.h \
 	model/evaluate/evaluate.c \
 	model/evaluate/evaluate.h \
 	model/evaluate/evaluation.c \
@@ -24,7 +26,9 @@ model_evaluate_libevaluate_a_SOURCES = \
 	model/evaluate/streams.c \
 	model/evaluate/streams.h \
 	model/evaluate/text.c \
-	model/evaluate/text.h
+	model/evaluate/text.h \
+	model/evaluate/texts.c \
+	model/evaluate/texts.h
 model_generate_libgenerate_a_SOURCES = \
 	model/generate/generate.c \
 	model/generate/generate.h \
@@ -90,6 +94,8 @@ model_libmodel_a_SOURCES = \
 	model/model.h \
 	model/npy.c \
 	model/npy.h \
+	model/pooling.c \
+	model/pooling.h \
 	model/sample.c \
 	model/sample.h \
 	model/skipped.c \

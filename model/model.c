@@ -29,8 +29,9 @@ enum xfp_status xfp_model_check_decoder(const struct xfp_model *model, struct xf
 {
 	if (!model->description->encoder)
 		return XFP_OK;
-	return xfp_fail(err, XFP_BAD_INPUT, "%s: is an encoder (%s), which does not generate text", model->name,
-			model->description->family);
+	return xfp_fail(err, XFP_BAD_INPUT,
+			"%s: is an encoder (%s), which does not generate text; xfp eval compares its embeddings",
+			model->name, model->description->family);
 }
 
 static enum xfp_status read_file(void *weights, const char *name, char **bytes, size_t *size, struct xfp_error *err)

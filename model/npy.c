@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -138,4 +139,23 @@ enum xfp_status xfp_tokens_read(const char *path, struct xfp_tokens *tokens, str
 	status = parse(xfp_input_name(path), file, size, tokens, err);
 	free(file);
 	return status;
+}
+
+#define HEADER 128 /* bytes; numbers are aligned to 64 */
+
+enum xfp_status xfp_npy_write(const struct xfp_pending *file, const float *numbers, size_t rows, size_t cols,
+			      struct xfp_error *err)
+{
+	static const unsigned char magic[] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, HEADER - 10, 0 };
+	char header[HEADER];
+	enum xfp_status status;
+	int length;
+
+	memcpy(header, magic, sizeof magic);
+	length = snprintf(header + sizeof magic, sizeof header - sizeof magic,
+			  "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows, cols);
+	memset(header + sizeof magic + length, ' ', sizeof header - sizeof magic - (size_t)length);
+	header[HEADER - 1] = '\n';
+	status = xfp_write(file->fd, header, HEADER, file->path, err);
+	return status ? status : xfp_write(file->fd, numbers, rows * cols * sizeof *numbers, file->path, err);
 }

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Find the tokens that the tokenizer adds before a text: encode a short text with and without them. */
-static enum xfp_status find_prefix(const struct xfp_tokenizer *tokenizer, struct xfp_token_ids *prefix,
-				   struct xfp_error *err)
+/* Encode a short text with and without them. */
+enum xfp_status xfp_text_around(const struct xfp_tokenizer *tokenizer, struct xfp_token_ids *prefix,
+				struct xfp_token_ids *suffix, struct xfp_error *err)
 {
 	struct xfp_token_ids plain = { 0 };
 	enum xfp_status status = xfp_tokenizer_encode(tokenizer, "a", 1, false, &plain, err);
@@ -17,6 +17,9 @@ static enum xfp_status find_prefix(const struct xfp_tokenizer *tokenizer, struct
 	while (!status && first + plain.count < prefix->count &&
 	       memcmp(prefix->id + first, plain.id, plain.count * sizeof *plain.id))
 		first++;
+	for (size_t i = first + plain.count; !status && i < prefix->count; i++)
+		if (!xfp_ids_add(suffix, prefix->id[i]))
+			status = xfp_no_memory(err);
 	prefix->count = first;
 	free(plain.id);
 	return status;
@@ -30,7 +33,7 @@ enum xfp_status xfp_text_encode(const struct xfp_tokenizer *tokenizer, const cha
 	*ids = (struct xfp_text_ids){ .defects = "" };
 	if (!xfp_text_defects_text(text, size, ids->defects))
 		*ids->defects = 0;
-	status = find_prefix(tokenizer, &ids->prefix, err);
+	status = xfp_text_around(tokenizer, &ids->prefix, &ids->suffix, err);
 	return status ? status : xfp_tokenizer_encode(tokenizer, text, size, false, &ids->ids, err);
 }
 
@@ -38,5 +41,6 @@ void xfp_text_ids_free(struct xfp_text_ids *ids)
 {
 	free(ids->prefix.id);
 	free(ids->ids.id);
+	free(ids->suffix.id);
 	*ids = (struct xfp_text_ids){ .defects = "" };
 }

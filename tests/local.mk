@@ -485,6 +485,7 @@ cli_tests = \
 	tests/cli/digests.bats \
 	tests/cli/drop.bats \
 	tests/cli/eval.bats \
+	tests/cli/eval_encoder.bats \
 	tests/cli/eval_experts.bats \
 	tests/cli/eval_hybrid.bats \
 	tests/cli/eval_single.bats \

@@ -136,9 +136,15 @@ int xfp_main_eval(int argc, char **argv)
 		  .into = &request.text_path },
 		{ .name = "length",
 		  .value = "N",
-		  .text = "cut the text into sequences of N tokens; default: 512, or\nthe model's context",
+		  .text = "cut the text into sequences of N tokens; default: 512, or\n"
+			  "the model's context; of an encoder: truncate texts",
 		  .into_32 = &request.length,
 		  .range = { "a number of tokens", 2, MAX_LENGTH } },
+		{ .name = "embeddings",
+		  .path = true,
+		  .value = "FILE",
+		  .text = "of an encoder: write the embeddings, f32 [texts, width], in\n.npy format",
+		  .into = &request.embeddings_path },
 		{ .name = "memory",
 		  .value = "SIZE",
 		  .text = "memory limit, such as 24GiB; default: half of the available\nmemory",
@@ -166,13 +172,15 @@ int xfp_main_eval(int argc, char **argv)
 		{ 0 },
 	};
 	struct xfp_command_line line = {
-		.usage = "xfp eval [--source MODEL] --tokens FILE|--text FILE [--length N] [--memory SIZE] "
-			 "[--state FILE] [--threads N] [--fast [--single]] [--json] BUNDLE|MODEL",
+		.usage = "xfp eval [--source MODEL] --tokens FILE|--text FILE [--length N] "
+			 "[--embeddings FILE] [--memory SIZE] [--state FILE] [--threads N] [--fast [--single]] "
+			 "[--json] BUNDLE|MODEL",
 		.operand = "BUNDLE|MODEL",
 		.summary =
 			"Measures the perplexity of a bundle or a checkpoint on a text: how well the model predicts\n"
 			"each token from those before it. With --source, also measures the divergence from the\n"
-			"source, and the error of each layer. Without --fast, results have the same bits anywhere.",
+			"source, and the error of each layer. Without --fast, results have the same bits anywhere.\n"
+			"Of an encoder, compares the embeddings of texts, one a line.",
 		.options = options,
 	};
 	int status;

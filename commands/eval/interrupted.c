@@ -53,6 +53,8 @@ void xfp_eval_print_interrupted(const struct xfp_evaluation *e, char *const *arg
 			(unsigned)e->evaluated.model.description->layers, xfp_printable(e->state.path).text);
 	else if (unread)
 		fprintf(stderr, "%s stays unchanged.", xfp_printable(e->state.path).text);
+	else if (xfp_evaluation_is_encoder(e))
+		fputs("nothing was saved\n", stderr);
 	else if (!e->state.path)
 		fputs("nothing was saved; --state FILE saves finished layers\n", stderr);
 	else

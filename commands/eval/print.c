@@ -42,7 +42,34 @@ static json_t *compared_json(const struct xfp_evaluation *e)
 			{ "layers", layers_json(e) });
 }
 
-enum xfp_status xfp_eval_print_json(const struct xfp_evaluation *e, struct xfp_error *err)
+static json_t *embeddings_json(const struct xfp_evaluation *e)
+{
+	const struct xfp_embeddings *embeddings = &e->embeddings;
+	json_t *root = XFP_JSON({ "model", xfp_json_text(e->evaluated.model.name) },
+				{ "family", xfp_json_text(e->evaluated.model.description->family) },
+				{ "texts", xfp_json_count(e->texts.count) },
+				{ "tokens", xfp_json_count(e->texts.first[e->texts.count]) },
+				{ "longest", xfp_json_count(e->tokens.length) },
+				{ "pooling", xfp_json_text(embeddings->pooling.title) },
+				{ "normalized", json_boolean(embeddings->pooling.normalize) },
+				{ "width", json_integer(e->evaluated.model.description->hidden) });
+	json_t *distance;
+
+	if (!e->source.model.name)
+		return root;
+	distance = XFP_JSON({ "mean", xfp_json_number(embeddings->mean) },
+			    { "p95", xfp_json_number(embeddings->distance_95) },
+			    { "largest", xfp_json_number(embeddings->worst) },
+			    { "largest_text", xfp_json_count(embeddings->worst_text + 1) });
+
+	xfp_json_join(&root, XFP_JSON({ "source", XFP_JSON({ "model", xfp_json_text(e->source.model.name) }) },
+				      { "one_minus_cosine", distance },
+				      { "embedding", XFP_JSON({ "stream", xfp_json_number(e->embedding_error) }) },
+				      { "layers", layers_json(e) }));
+	return root;
+}
+
+static json_t *perplexity_json(const struct xfp_evaluation *e)
 {
 	json_t *root = XFP_JSON(
 		{ "model", xfp_json_text(e->evaluated.model.name) },
@@ -53,7 +80,12 @@ enum xfp_status xfp_eval_print_json(const struct xfp_evaluation *e, struct xfp_e
 
 	if (e->source.model.name)
 		xfp_json_join(&root, compared_json(e));
-	return xfp_json_print(root, err);
+	return root;
+}
+
+enum xfp_status xfp_eval_print_json(const struct xfp_evaluation *e, struct xfp_error *err)
+{
+	return xfp_json_print(xfp_evaluation_is_encoder(e) ? embeddings_json(e) : perplexity_json(e), err);
 }
 
 static void print_layers(const struct xfp_evaluation *e)
@@ -74,10 +106,28 @@ static void print_layers(const struct xfp_evaluation *e)
 	xfp_table_print(stdout, &table);
 }
 
+static void print_embeddings(const struct xfp_evaluation *e)
+{
+	const struct xfp_embeddings *embeddings = &e->embeddings;
+
+	printf("%zu %s of %zu tokens, the longest of %zu; pooling: %s%s\n", e->texts.count,
+	       e->texts.count == 1 ? "text" : "texts", e->texts.first[e->texts.count], e->tokens.length,
+	       embeddings->pooling.title, embeddings->pooling.normalize ? ", normalized" : "");
+	if (!e->source.model.name)
+		return;
+	printf("1 - cosine of the source's embeddings: mean %.4g, 95 %% within %.4g, largest %.4g (text %zu)\n",
+	       embeddings->mean, embeddings->distance_95, embeddings->worst, embeddings->worst_text + 1);
+	print_layers(e);
+}
+
 void xfp_eval_print(const struct xfp_evaluation *e)
 {
 	const struct xfp_loss *loss = &e->loss;
 
+	if (xfp_evaluation_is_encoder(e)) {
+		print_embeddings(e);
+		return;
+	}
 	printf("%zu %s of %zu tokens, %" PRIu64 " of them predicted", e->tokens.sequences,
 	       e->tokens.sequences == 1 ? "sequence" : "sequences", e->tokens.length, loss->predicted);
 	if (e->tokens.left_out)

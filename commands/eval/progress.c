@@ -14,8 +14,9 @@
 #define DRAW_SECONDS .4
 #define LONG_SECONDS 60 /* a forecast is printed for longer runs */
 
-static void draw(struct xfp_eval_progress *progress, const struct xfp_evaluation_progress *p, double now)
+static void draw(struct xfp_eval_progress *progress, const struct xfp_evaluation *e, double now)
 {
+	const struct xfp_evaluation_progress *p = &e->progress;
 	double inside = p->layer_read ? (double)p->read / (double)p->layer_read : 0;
 	const struct xfp_pace pace = { .total = p->steps,
 				       .cached = p->resumed,
@@ -27,7 +28,8 @@ static void draw(struct xfp_eval_progress *progress, const struct xfp_evaluation
 	if (left >= 0)
 		xfp_remaining_text(left, rest);
 	if (p->done + 1 < p->steps)
-		snprintf(where, sizeof where, "layer %u of %u", (unsigned)p->done + 1, (unsigned)p->steps - 1);
+		snprintf(where, sizeof where, "%s %u of %u", xfp_evaluation_is_encoder(e) ? "text" : "layer",
+			 (unsigned)p->done + 1, (unsigned)p->steps - 1);
 	xfp_meter_draw(&progress->meter, "%3.0f%% %s%s%s", 100 * (pace.cached + pace.fresh) / pace.total, where,
 		       *rest ? ", " : "", rest);
 	progress->drawn = now;
@@ -50,8 +52,8 @@ void xfp_eval_progress(struct xfp_eval_progress *progress, const struct xfp_eval
 {
 	double now = xfp_now();
 
-	if (!progress->forecast && e->progress.done == e->progress.resumed + 1)
+	if (!xfp_evaluation_is_encoder(e) && !progress->forecast && e->progress.done == e->progress.resumed + 1)
 		print_forecast(progress, e, now);
 	if (progress->meter.terminal && now - progress->drawn >= DRAW_SECONDS)
-		draw(progress, &e->progress, now);
+		draw(progress, e, now);
 }

@@ -8,10 +8,12 @@
 #include "base/system/clock.h"
 #include "base/system/file.h"
 #include "model/evaluate/batching.h"
+#include "model/evaluate/embeddings.h"
 #include "model/evaluate/layers.h"
 #include "model/evaluate/single.h"
 #include "model/evaluate/state.h"
 #include "model/evaluate/text.h"
+#include "model/evaluate/texts.h"
 #include "model/npy.h"
 #include "model/skipped.h"
 #include "model/tokenizer/defects.h"
@@ -25,8 +27,7 @@ static enum xfp_status open_model(const struct xfp_evaluation *e, const char *na
 	enum xfp_status status = xfp_model_open(name, &model->model, err);
 	char *skipped = NULL;
 
-	if (status || (status = xfp_model_check_decoder(&model->model, err)) ||
-	    (model == &e->evaluated && (status = xfp_skipped_note(&model->model, &skipped, err))))
+	if (status || (model == &e->evaluated && (status = xfp_skipped_note(&model->model, &skipped, err))))
 		return status;
 	if (skipped)
 		xfp_evaluation_warn(e, "%s", skipped);
@@ -59,6 +60,7 @@ static enum xfp_status check_same(const struct xfp_evaluation *e, struct xfp_err
 		{ "num_experts", a->experts, b->experts },
 		{ "num_experts_per_tok", a->experts_per_token, b->experts_per_token },
 		{ "moe_intermediate_size", a->expert_intermediate, b->expert_intermediate },
+		{ "max_position_embeddings", a->encoder ? a->context : 0, b->encoder ? b->context : 0 },
 	};
 
 	if (strcmp(a->family, b->family))
@@ -87,18 +89,25 @@ static void warn_if_swapped(const struct xfp_evaluation *e)
 			source.text, evaluated.text, evaluated.text, source.text);
 }
 
+static size_t first_token(const struct xfp_evaluation *e, size_t sequence)
+{
+	return e->texts.first ? e->texts.first[sequence] : sequence * e->tokens.length;
+}
+
 static enum xfp_status check_ids(const struct xfp_evaluation *e, struct xfp_error *err)
 {
 	uint32_t vocabulary = e->evaluated.model.description->vocabulary;
 
-	for (size_t t = 0; t < xfp_evaluation_tokens(e); t++) {
-		if (e->tokens.ids[t] >= vocabulary)
-			return xfp_fail(
-				err, XFP_BAD_INPUT,
-				"%s: token %zu of sequence %zu is %u, and the model's vocabulary has %u",
-				xfp_input_name(e->request.tokens_path ? e->request.tokens_path : e->request.text_path),
-				t % e->tokens.length, t / e->tokens.length, (unsigned)e->tokens.ids[t],
-				(unsigned)vocabulary);
+	for (size_t s = 0, t = 0; s < e->tokens.sequences; s++) {
+		for (; t < first_token(e, s + 1); t++) {
+			if (e->tokens.ids[t] >= vocabulary)
+				return xfp_fail(
+					err, XFP_BAD_INPUT,
+					"%s: token %zu of sequence %zu is %u, and the model's vocabulary has %u",
+					xfp_input_name(e->request.tokens_path ? e->request.tokens_path
+									      : e->request.text_path),
+					t - first_token(e, s), s, (unsigned)e->tokens.ids[t], (unsigned)vocabulary);
+		}
 	}
 	return XFP_OK;
 }
@@ -162,6 +171,29 @@ static enum xfp_status sum_up(struct xfp_evaluation *e, const struct xfp_token_l
 	return xfp_loss_of(losses, e->tokens.sequences, e->tokens.length, &e->loss, err);
 }
 
+/* Options of models that predict tokens are refused for encoders, and the other way round. */
+static enum xfp_status check_options(const struct xfp_evaluation *e, struct xfp_error *err)
+{
+	const struct xfp_evaluation_request *request = &e->request;
+	const char *name = request->model, *family = e->evaluated.model.description->family;
+
+	if (!xfp_evaluation_is_encoder(e))
+		return request->embeddings_path
+			       ? xfp_fail(err, XFP_USAGE, "--embeddings applies to encoders, and %s is not one (%s)",
+					  name, family)
+			       : XFP_OK;
+	if (request->state_path || request->single)
+		return xfp_fail(err, XFP_USAGE, "%s does not apply to encoders, and %s is one (%s)",
+				request->single ? "--single" : "--state", name, family);
+	if (!request->source && !request->embeddings_path)
+		return xfp_fail(
+			err, XFP_USAGE,
+			"%s: is an encoder (%s), which has no perplexity; compare it by --source MODEL, or write "
+			"its embeddings by --embeddings FILE",
+			name, family);
+	return XFP_OK;
+}
+
 static bool count_weights(void *context, uint64_t numbers)
 {
 	struct xfp_evaluation *e = context;
@@ -173,11 +205,11 @@ static bool count_weights(void *context, uint64_t numbers)
 
 static void begin_progress(struct xfp_evaluation *e)
 {
-	e->progress = (struct xfp_evaluation_progress){ .started = xfp_now(),
-							.layer_started = xfp_now(),
-							.resumed = e->state.layers,
-							.done = e->state.layers,
-							.steps = e->evaluated.model.description->layers + 1 };
+	e->progress = (struct xfp_evaluation_progress){
+		.started = xfp_now(), .layer_started = xfp_now(), .resumed = e->state.layers, .done = e->state.layers
+	};
+	e->progress.steps =
+		(xfp_evaluation_is_encoder(e) ? (uint32_t)e->texts.count : e->evaluated.model.description->layers) + 1;
 	xfp_weights_watch(e->evaluated.model.weights, count_weights, e);
 	if (xfp_evaluation_has_source(e))
 		xfp_weights_watch(e->source.model.weights, count_weights, e);
@@ -212,7 +244,9 @@ enum xfp_status xfp_evaluation_open(struct xfp_evaluation *e, struct xfp_error *
 		status = check_same(e, err);
 	if (!status && xfp_evaluation_has_source(e))
 		warn_if_swapped(e);
-	if (!status && !(status = get_tokens(e, err)))
+	if (status || (status = check_options(e, err)))
+		return status;
+	if (!(status = xfp_evaluation_is_encoder(e) ? xfp_texts_read(e, err) : get_tokens(e, err)))
 		status = check_ids(e, err);
 	return status;
 }
@@ -222,8 +256,14 @@ enum xfp_status xfp_evaluation_run(struct xfp_evaluation *e, struct xfp_error *e
 	enum xfp_status status;
 
 	if ((status = xfp_team_start(e->request.threads, &e->team, err)) || (status = begin(e, &e->evaluated, err)) ||
-	    (xfp_evaluation_has_source(e) && (status = begin(e, &e->source, err))) ||
-	    (status = xfp_evaluation_batching(e, err)) || (e->request.single && (status = xfp_single_open(e, err))))
+	    (xfp_evaluation_has_source(e) && (status = begin(e, &e->source, err))))
+		goto done;
+	if (xfp_evaluation_is_encoder(e)) {
+		begin_progress(e);
+		status = xfp_embed_texts(e, err);
+		goto done;
+	}
+	if ((status = xfp_evaluation_batching(e, err)) || (e->request.single && (status = xfp_single_open(e, err))))
 		goto done;
 	status = compute(e, err);
 done:
@@ -239,6 +279,9 @@ void xfp_evaluation_close(struct xfp_evaluation *e)
 	xfp_model_close(&e->evaluated.model);
 	xfp_model_close(&e->source.model);
 	free(e->tokens.ids);
+	free(e->texts.first);
+	free(e->embeddings.evaluated);
+	free(e->embeddings.source);
 	free(e->layers);
 	free(e->state.path);
 }

@@ -4,7 +4,7 @@
  *
  * evaluate.c opens the models and runs the evaluation: text.c cuts token ids of a text, batching.c decides how many
  * sequences pass through a layer together, layers.c computes, single.c one token at a time, state.c saves finished
- * layers.
+ * layers. Of an encoder, texts.c reads the texts, and embeddings.c computes.
  */
 #ifndef XFP_EVALUATION_H
 #define XFP_EVALUATION_H
@@ -12,19 +12,21 @@
 #include "model/evaluate/streams.h"
 #include "model/forward/loss.h"
 #include "model/model.h"
+#include "model/pooling.h"
 #include "model/tokens.h"
 
 /* What the caller asks for; strings are borrowed. */
 struct xfp_evaluation_request {
 	const char *model, *source;          /* names for xfp_model_open; source NULL: none */
 	const char *tokens_path, *text_path; /* exactly one */
-	uint32_t length;                     /* of the sequences that a text is cut into; 0: default */
-	uint64_t memory;                     /* limit in bytes; 0: default */
-	bool memory_binary;                  /* messages print it in units of 1024 */
-	const char *state_path;              /* NULL: next to a bundle; none for a checkpoint */
-	unsigned threads;                    /* 0: one for each processor */
-	bool fast;                           /* XFP_FAST instead of XFP_REPRODUCIBLE */
-	bool single;                         /* with `fast`: the model, but not the source, one token at a time */
+	uint32_t length; /* of the sequences that a text is cut into, or of an encoder's texts; 0: default */
+	const char *embeddings_path; /* write an encoder's embeddings here, as .npy; NULL: nowhere */
+	uint64_t memory;             /* limit in bytes; 0: default */
+	bool memory_binary;          /* messages print it in units of 1024 */
+	const char *state_path;      /* NULL: next to a bundle; none for a checkpoint */
+	unsigned threads;            /* 0: one for each processor */
+	bool fast;                   /* XFP_FAST instead of XFP_REPRODUCIBLE */
+	bool single;                 /* with `fast`: the model, but not the source, one token at a time */
 };
 
 struct xfp_evaluation;
@@ -42,8 +44,8 @@ struct xfp_evaluation_progress {
 	double started, layer_started; /* xfp_now() */
 	double layer_seconds;          /* of the layer before */
 	uint32_t resumed;              /* layers finished before this run */
-	uint32_t done, steps;          /* layers finished; all of them, and the output head */
-	uint64_t read, layer_read;     /* weights read in this layer, and in the one before */
+	uint32_t done, steps;      /* layers finished; all of them, and the output head. Encoders: texts, plus one */
+	uint64_t read, layer_read; /* weights read in this layer, and in the one before */
 };
 
 /* One of the two models, while it is evaluated. */
@@ -60,6 +62,22 @@ struct xfp_evaluated {
 struct xfp_layer_errors {
 	double stream; /* of the activations after the layer */
 	double alone;  /* of the layer's output if its input is the source's */
+};
+
+/* Texts of an encoder: their tokens are consecutive in xfp_tokens, which has the count of texts as `sequences` and the
+ * tokens of the longest as `length`. */
+struct xfp_texts {
+	size_t count;
+	size_t *first; /* [count + 1] the first token of each, and the end */
+};
+
+/* Results of an encoder. */
+struct xfp_embeddings {
+	struct xfp_pooling pooling;
+	float *evaluated, *source; /* [text][hidden]; source NULL: none */
+	/* 1 - cosine of both, over all texts: the mean, the 95th percentile and the largest. */
+	double mean, distance_95, worst;
+	size_t worst_text;
 };
 
 /* The batch sizes of an evaluation. */
@@ -97,7 +115,15 @@ struct xfp_evaluation {
 	double embedding_error;          /* before the first layer; */
 	struct xfp_layer_errors *layers; /* both only if there is a source */
 	struct xfp_loss loss;
+	/* Of an encoder, instead of `loss`: */
+	struct xfp_texts texts;
+	struct xfp_embeddings embeddings;
 };
+
+static inline bool xfp_evaluation_is_encoder(const struct xfp_evaluation *e)
+{
+	return e->evaluated.model.description->encoder;
+}
 
 static inline bool xfp_evaluation_has_source(const struct xfp_evaluation *e)
 {

@@ -21,8 +21,8 @@ struct sequence_batch {
 	float *evaluated, *alone, *source;
 };
 
-static enum xfp_status check_finite(const struct xfp_evaluated *model, const float *x, size_t count, int64_t layer,
-				    struct xfp_error *err)
+enum xfp_status xfp_check_finite(const struct xfp_evaluated *model, const float *x, size_t count, int64_t layer,
+				 struct xfp_error *err)
 {
 	const char *path = xfp_weights_path(model->model.weights);
 
@@ -36,9 +36,7 @@ static enum xfp_status check_finite(const struct xfp_evaluated *model, const flo
 			(unsigned)layer);
 }
 
-/* Add |x - source|^2 / |source|^2 of each token to a sum, in the order of elements. Tokens whose source is all zeros do
- * not count. */
-static void add_errors(const float *x, const float *source, size_t tokens, size_t width, double *sum)
+void xfp_add_errors(const float *x, const float *source, size_t tokens, size_t width, double *sum)
 {
 	for (; tokens; tokens--, x += width, source += width) {
 		double error = 0, norm = 0;
@@ -59,7 +57,7 @@ static enum xfp_status embed(const struct xfp_evaluation *e, const struct xfp_ev
 	struct xfp_forward forward = xfp_forward_view(model->forward, batch->sequences);
 	enum xfp_status status = xfp_forward_embed(&forward, e->tokens.ids + batch->first, x, err);
 
-	return status ? status : check_finite(model, x, batch->size, -1, err);
+	return status ? status : xfp_check_finite(model, x, batch->size, -1, err);
 }
 
 static enum xfp_status layer_of_source(const struct xfp_evaluation *e, uint32_t layer,
@@ -73,7 +71,7 @@ static enum xfp_status layer_of_source(const struct xfp_evaluation *e, uint32_t 
 	memcpy(batch->alone, batch->source, batch->size * sizeof *batch->alone);
 	if ((status = xfp_forward_layer(&forward, layer, batch->source, err)))
 		return status;
-	return check_finite(&e->source, batch->source, batch->size, layer, err);
+	return xfp_check_finite(&e->source, batch->source, batch->size, layer, err);
 }
 
 static enum xfp_status layer_of_model(const struct xfp_evaluation *e, uint32_t layer,
@@ -89,7 +87,7 @@ static enum xfp_status layer_of_model(const struct xfp_evaluation *e, uint32_t l
 				 ? xfp_single_layer(e, layer, copies * batch->sequences, batch->evaluated, err)
 				 : xfp_forward_layer(&forward, layer, batch->evaluated, err);
 	if (!status)
-		status = check_finite(&e->evaluated, batch->evaluated, copies * batch->size, layer, err);
+		status = xfp_check_finite(&e->evaluated, batch->evaluated, copies * batch->size, layer, err);
 	return status;
 }
 
@@ -122,10 +120,10 @@ static enum xfp_status layer_of_batch(struct xfp_evaluation *e, int64_t layer, c
 	if (status)
 		return status;
 	if (xfp_evaluation_has_source(e))
-		add_errors(batch->evaluated, batch->source, batch->tokens, width,
-			   layer < 0 ? &e->embedding_error : &e->layers[layer].stream);
+		xfp_add_errors(batch->evaluated, batch->source, batch->tokens, width,
+			       layer < 0 ? &e->embedding_error : &e->layers[layer].stream);
 	if (xfp_evaluation_has_source(e) && layer >= 0)
-		add_errors(batch->alone, batch->source, batch->tokens, width, &e->layers[layer].alone);
+		xfp_add_errors(batch->alone, batch->source, batch->tokens, width, &e->layers[layer].alone);
 	return write_batch(e, batch, err);
 }
 

@@ -7,11 +7,8 @@
 #include "base/system/file.h"
 #include "model/text.h"
 
-#define LARGEST_TEXT ((size_t)1 << 32)
-
-/* The tokenizer of the first model that has one. */
-static enum xfp_status open_tokenizer(const struct xfp_model *model, const struct xfp_model *other,
-				      struct xfp_tokenizer **tokenizer, struct xfp_error *err)
+enum xfp_status xfp_evaluation_tokenizer(const struct xfp_model *model, const struct xfp_model *other,
+					 struct xfp_tokenizer **tokenizer, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_model_tokenizer(model, tokenizer, err);
 
@@ -69,8 +66,8 @@ enum xfp_status xfp_tokens_of_text(const char *path, const struct xfp_model *mod
 
 	*tokens = (struct xfp_tokens){ 0 };
 	*defects = 0;
-	if ((status = open_tokenizer(model, other, &tokenizer, err)) ||
-	    (status = xfp_slurp_input(path, LARGEST_TEXT, &text, &size, err)))
+	if ((status = xfp_evaluation_tokenizer(model, other, &tokenizer, err)) ||
+	    (status = xfp_slurp_input(path, XFP_LARGEST_TEXT, &text, &size, err)))
 		goto done;
 	if (!(status = xfp_text_encode(tokenizer, text, size, &ids, err)))
 		status = cut(xfp_input_name(path), &ids, length, tokens, err);

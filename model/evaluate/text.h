@@ -6,6 +6,12 @@
 #include "model/tokenizer/defects.h"
 #include "model/tokens.h"
 
+#define XFP_LARGEST_TEXT ((size_t)1 << 32)
+
+/* Open the tokenizer of the first model that has one; `other` may be NULL. */
+enum xfp_status xfp_evaluation_tokenizer(const struct xfp_model *model, const struct xfp_model *other,
+					 struct xfp_tokenizer **tokenizer, struct xfp_error *err);
+
 /* Encode a text with the tokenizer of the first model that has one (`other` may be NULL), and cut it into consecutive
  * sequences of `length` tokens. Each sequence starts with the tokens that the tokenizer adds before a text, which count
  * towards its length; tokens that it adds after a text, and those that do not fill the last sequence, are left out. A

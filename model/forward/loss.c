@@ -172,7 +172,7 @@ enum xfp_status xfp_token_losses(const struct xfp_last_activations *model, const
 	return status;
 }
 
-static int compare_doubles(const void *a, const void *b)
+int xfp_compare_doubles(const void *a, const void *b)
 {
 	const double *x = a, *y = b;
 
@@ -197,7 +197,7 @@ enum xfp_status xfp_loss_of(const struct xfp_token_loss *losses, size_t sequence
 		same += losses[t].agrees;
 		divergence[count++] = losses[t].divergence;
 	}
-	qsort(divergence, count, sizeof *divergence, compare_doubles);
+	qsort(divergence, count, sizeof *divergence, xfp_compare_doubles);
 	*loss = (struct xfp_loss){ .predicted = count,
 				   .mean = nats / (double)count,
 				   .perplexity = xfp_exp(nats / (double)count),

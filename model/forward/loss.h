@@ -38,6 +38,9 @@ enum xfp_status xfp_token_losses(const struct xfp_last_activations *model, const
 				 const uint32_t *ids, size_t logits_bytes, struct xfp_token_loss *losses,
 				 struct xfp_error *err);
 
+/* For qsort: ascending. */
+int xfp_compare_doubles(const void *a, const void *b);
+
 /* Summary of all sequences of `length` tokens. */
 struct xfp_loss {
 	uint64_t predicted; /* tokens: all but the first of each sequence */

@@ -218,14 +218,13 @@ static bool reuse(struct beginning *b, size_t windows, size_t length)
 /* A tokenizer is not needed. */
 static enum xfp_status find_prefix(struct beginning *b, struct xfp_token_ids *prefix, struct xfp_error *err)
 {
-	struct xfp_text_ids ids = { .defects = "" };
+	struct xfp_token_ids suffix = { 0 };
 	struct xfp_tokenizer *tokenizer = NULL;
 	enum xfp_status status = xfp_model_tokenizer(&b->model, &tokenizer, err);
 
 	if (!status && tokenizer)
-		status = xfp_text_encode(tokenizer, "", 0, &ids, err);
-	*prefix = ids.prefix;
-	free(ids.ids.id);
+		status = xfp_text_around(tokenizer, prefix, &suffix, err);
+	free(suffix.id);
 	xfp_tokenizer_free(tokenizer);
 	return status ? status : add_prefix(b, prefix, err);
 }

@@ -161,7 +161,7 @@ refused() { # STATUS MESSAGE ARGUMENT...
 	refused 2 '--stop: is not UTF-8' --prompt a --stop $'a\xff' m
 	refused 2 "--memory '100': expected a size" --prompt a --memory 100 m
 	refused 3 'without: has no tokenizer.json' --prompt a without
-	refused 3 'b: is an encoder (bert), which does not generate text' --prompt a b
+	refused 3 'b: is an encoder (bert), which does not generate text; xfp eval compares its embeddings' --prompt a b
 	refused 3 "--context 1025: the model's context is 1024" --prompt a --context 1025 m
 	refused 3 'prompt 1 has 7 tokens, and the context is 6' --prompt abcdef --context 6 m
 	refused 3 "prompt 1 has 1201 tokens, and the model's context is 1024" --prompt "$(printf '%01200d' 0)" m

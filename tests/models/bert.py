@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A BERT encoder in float32 numpy, with the mean pooling and normalisation of sentence-transformers."""
+"""A BERT encoder in float32 numpy, with the pooling and normalisation of sentence-transformers.
+
+    bert.py MODEL TEXTS OUT.npy
+
+writes the embeddings of texts, one a line.
+"""
 import json
 import math
 import os
+import sys
 
 import numpy as np
 
@@ -25,6 +31,14 @@ def gelu(x):
     return x * np.float32(0.5) * (1 + erf(x * np.float32(math.sqrt(0.5))))
 
 
+def gelu_tanh(x):
+    inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x * x * x)
+    return x * np.float32(0.5) * (1 + np.tanh(inner))
+
+
+ACTIVATIONS = {"gelu": gelu, "gelu_new": gelu_tanh, "gelu_pytorch_tanh": gelu_tanh}
+
+
 def softmax(x):
     x = np.exp(x - x.max(-1, keepdims=True))
     return x / x.sum(-1, keepdims=True)
@@ -34,7 +48,8 @@ class Bert:
     def __init__(self, folder):
         checkpoint = Checkpoint(folder)
         self.config = checkpoint.config()
-        if self.config["hidden_act"] != "gelu":
+        self.activation = ACTIVATIONS.get(self.config["hidden_act"])
+        if not self.activation:
             raise SystemExit(f"{folder}: hidden_act {self.config['hidden_act']!r} is not supported here")
         prefix = "bert." if "bert.embeddings.word_embeddings.weight" in checkpoint else ""
         self.weights = {name[len(prefix):]: checkpoint.read(name).astype(np.float32)
@@ -66,27 +81,56 @@ class Bert:
         for layer in range(self.config["num_hidden_layers"]):
             name = f"encoder.layer.{layer}"
             x = self.attention(x, f"{name}.attention")
-            inner = gelu(self.linear(x, f"{name}.intermediate.dense"))
+            inner = self.activation(self.linear(x, f"{name}.intermediate.dense"))
             x = self.norm(self.linear(inner, f"{name}.output.dense") + x, f"{name}.output.LayerNorm")
         return x
 
 
+def read_json(folder, name, otherwise):
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        return otherwise
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def read_pooling(folder):
+    """The pooling function that modules.json names, of activations [batch, length, width]; without one, the mean."""
+    modules = read_json(folder, "modules.json", [{"type": "Pooling", "path": ""}])
+    path, = (module["path"] for module in modules if module["type"].endswith("Pooling"))
+    config = read_json(folder, os.path.join(path, "config.json"), {}) if path else {}
+    if config.get("pooling_mode") == "cls" or config.get("pooling_mode_cls_token"):
+        pool = lambda x: x[:, 0]
+    elif config.get("pooling_mode") == "max" or config.get("pooling_mode_max_tokens"):
+        pool = lambda x: x.max(1)
+    else:
+        pool = lambda x: x.mean(1)
+    return pool, any(module["type"].endswith("Normalize") for module in modules)
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
 def embed(folder, sentences):
-    """Unit-length embeddings of sentences, [count, width]."""
-    longest = 512
-    settings = os.path.join(folder, "sentence_bert_config.json")
-    if os.path.exists(settings):
-        with open(settings, encoding="utf-8") as file:
-            longest = json.load(file)["max_seq_length"]
-    tokenizer = WordPiece(os.path.join(folder, "vocab.txt"))
+    """Embeddings of sentences, [count, width]."""
     model = Bert(folder)
+    longest = read_json(folder, "sentence_bert_config.json", {}).get("max_seq_length") or 512
+    longest = min(longest, model.config["max_position_embeddings"])
+    tokenizer = WordPiece(os.path.join(folder, "vocab.txt"))
+    pool, normalised = read_pooling(folder)
     by_length = {}
     for number, sentence in enumerate(sentences):
         ids = tokenizer.encode(sentence, longest)
         by_length.setdefault(len(ids), []).append((number, ids))
     result = [None] * len(sentences)
     for group in by_length.values():
-        pooled = model.encode(np.array([ids for _, ids in group])).mean(1)
+        pooled = pool(model.encode(np.array([ids for _, ids in group])))
         for (number, _), vector in zip(group, pooled):
-            result[number] = vector / np.linalg.norm(vector)
+            result[number] = unit(vector) if normalised else vector
     return np.array(result)
+
+
+if __name__ == "__main__":
+    with open(sys.argv[2], encoding="utf-8") as lines:
+        np.save(sys.argv[3], embed(sys.argv[1], [line.rstrip("\n") for line in lines]))

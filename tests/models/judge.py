@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from bert import embed
+from bert import embed, unit
 from measure import read_sentences, xfp_eval
 from safetensors_io import Checkpoint
 
@@ -17,7 +17,7 @@ class Judge:
         self.encoder = Checkpoint(model).config()["model_type"] == "bert"
         if self.encoder:
             self.sentences = read_sentences()
-            self.original = embed(model, self.sentences)
+            self.original = unit(embed(model, self.sentences))
             self.title, self.source = "embedding cosine", "1"
             self.loss_title = "1 − embedding cosine"
         else:
@@ -35,7 +35,7 @@ class Judge:
         return f"{self.evaluated(folder)['perplexity']:.3f}"
 
     def cosine(self, folder):
-        return (embed(folder, self.sentences) * self.original).sum(-1, dtype=np.float64).mean()
+        return (unit(embed(folder, self.sentences)) * self.original).sum(-1, dtype=np.float64).mean()
 
     def loss_of_score(self, score):
         """1 - cosine, or the relative increase of perplexity over the source's."""
