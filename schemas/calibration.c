@@ -12,6 +12,8 @@
 
 #define EMBEDDING "embed_tokens.weight"
 #define NORM "norm.weight"
+#define ENCODER_EMBEDDINGS "embeddings."
+#define ENCODER_POSITIONS "embeddings.position_ids" /* 0, 1, 2 ..., which nothing reads */
 
 /* ---- writing ------------------------------------------------------------------------------------- */
 
@@ -185,16 +187,26 @@ static const char *name_in_body(const struct xfp_calibration *c, const char *ten
 	return strncmp(tensor, c->body, length) ? NULL : tensor + length;
 }
 
+/* The rest of a name after "layers.", or "encoder.layer." of encoders; NULL if it begins with neither. */
+static const char *name_in_layers(const char *name)
+{
+	static const char *const prefixes[] = { "layers.", "encoder.layer." };
+
+	for (size_t i = 0; name && i < sizeof prefixes / sizeof *prefixes; i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return name + strlen(prefixes[i]);
+	return NULL;
+}
+
 /* Parse "layers.N.NAME". */
 static bool parse_layer(const char *name, uint32_t *layer)
 {
-	static const char prefix[] = "layers.";
 	uint64_t number = 0;
 	const char *digit;
 
-	if (!name || strncmp(name, prefix, sizeof prefix - 1))
+	if (!(name = name_in_layers(name)))
 		return false;
-	for (digit = name += sizeof prefix - 1; *digit >= '0' && *digit <= '9' && number < UINT32_MAX; digit++)
+	for (digit = name; *digit >= '0' && *digit <= '9' && number < UINT32_MAX; digit++)
 		number = number * 10 + (uint64_t)(*digit - '0');
 	if (digit == name || (*name == '0' && digit - name > 1) || *digit != '.' || !digit[1] || number >= UINT32_MAX)
 		return false;
@@ -231,7 +243,11 @@ static bool determines(const struct xfp_calibration *c, const char *tensor, uint
 		return false;
 	if (layer == c->layers)
 		return !strcmp(name, NORM);
-	return parse_layer(name, &number) ? number == layer : !layer && !strcmp(name, EMBEDDING);
+	if (parse_layer(name, &number))
+		return number == layer;
+	if (layer || !strcmp(name, ENCODER_POSITIONS))
+		return false;
+	return !strcmp(name, EMBEDDING) || !strncmp(name, ENCODER_EMBEDDINGS, strlen(ENCODER_EMBEDDINGS));
 }
 
 /* The ledger's tensors are in order of name, like the checkpoint's. */

@@ -65,8 +65,8 @@ bool xfp_calibration_unit(const struct xfp_calibration *calibration, const struc
 			  uint32_t *layer);
 
 /* List the ledger's tensors that determine the inputs of a layer, besides those of the layer before, in order of name:
- * all tensors of the layer, in the first one the word embedding, too; after the last, the final norm. Returns their
- * count; `list` may be NULL. */
+ * all tensors of the layer, in the first one the word embedding, or all embeddings of an encoder, too; after the last,
+ * the final norm, which encoders do not have. Returns their count; `list` may be NULL. */
 uint32_t xfp_calibration_tensors(const struct xfp_calibration *calibration, const struct xfp_ledger *ledger,
 				 uint32_t layer, uint32_t *list);
 

@@ -472,6 +472,7 @@ cli_tests = \
 	tests/cli/bundle.bats \
 	tests/cli/cache.bats \
 	tests/cli/calibrate.bats \
+	tests/cli/calibrate_encoder.bats \
 	tests/cli/calibrated-floors.bats \
 	tests/cli/calibration.bats \
 	tests/cli/compact.bats \

@@ -96,6 +96,8 @@ static enum xfp_status encode(struct beginning *b, const char *path, struct xfp_
 		status = xfp_no_memory(err);
 	else if (!(status = xfp_text_encode(tokenizer, text, size, ids, err)))
 		status = add_prefix(b, &ids->prefix, err);
+	/* Only encoders see the end of a text. */
+	ids->suffix.count = b->model.description->encoder ? ids->suffix.count : 0;
 	if (*ids->defects)
 		note(b, "%s: %s", xfp_printable(xfp_input_name(path)).text, ids->defects);
 done:
@@ -114,13 +116,12 @@ static uint64_t wanted_tokens(const struct beginning *b)
 	return b->options->token_count ? b->options->token_count : xfp_default_tokens(b->model.description);
 }
 
-/* Each window has tokens besides the prefix. */
-static enum xfp_status check_prefix(const struct beginning *b, const struct xfp_token_ids *prefix,
-				    struct xfp_error *err)
+/* Each window has tokens besides those around a text. */
+static enum xfp_status check_around(const struct beginning *b, uint64_t around, struct xfp_error *err)
 {
 	const struct xfp_description *d = b->model.description;
 
-	if (prefix->count < window_length(d))
+	if (around < window_length(d))
 		return XFP_OK;
 	return xfp_fail(err, XFP_BAD_INPUT, "%s: the context of %u tokens is too short for calibration",
 			xfp_weights_path(b->model.weights), (unsigned)d->context);
@@ -134,7 +135,7 @@ static enum xfp_status cut_text(struct beginning *b, const char *path, struct xf
 	struct xfp_text_ids text = { .defects = "" };
 	enum xfp_status status = encode(b, path, &text, err);
 
-	if (!status && !(status = check_prefix(b, &text.prefix, err)))
+	if (!status && !(status = check_around(b, text.prefix.count + text.suffix.count, err)))
 		status = xfp_windows_of_text(&text, length, wanted, &b->windows, err);
 	if (!status && b->windows.sequences < xfp_divide_up(wanted, length))
 		note(b, "%s: has %zu tokens, fewer than the %" PRIu64 " wanted; all whole windows are used",
@@ -242,7 +243,8 @@ static enum xfp_status own_tokens(struct beginning *b, struct xfp_error *err)
 	if (!(b->calibration.source = strdup(XFP_CALIBRATION_SELF)))
 		return xfp_no_memory(err);
 	b->windows.length = request.length;
-	(void)((status = find_prefix(b, &request.prefix, err)) || (status = check_prefix(b, &request.prefix, err)) ||
+	(void)((status = find_prefix(b, &request.prefix, err)) ||
+	       (status = check_around(b, request.prefix.count, err)) ||
 	       (status = xfp_end_tokens_read(&b->model, &request.ends, err)));
 	identify_request(&b->calibration, &request);
 	if (!status && request.windows >= 2 && !reuse(b, request.windows, request.length))
@@ -312,7 +314,8 @@ static enum xfp_status open_model(struct beginning *b, const char *name, struct 
 
 	if (!status && xfp_weights_is_bundle(b->model.weights))
 		status = xfp_fail(err, XFP_BAD_INPUT, "%s: is a bundle; calibration needs the checkpoint", name);
-	if (status || (status = xfp_model_check_decoder(&b->model, err)) ||
+	if (status ||
+	    ((b->options->self || b->options->self_length) && (status = xfp_model_check_decoder(&b->model, err))) ||
 	    (status = xfp_skipped_note(&b->model, &skipped, err)))
 		return status;
 	if (skipped)

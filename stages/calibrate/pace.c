@@ -85,7 +85,8 @@ struct pace {
 static double mixing_work(const struct xfp_description *d, const struct xfp_layer *layer, uint64_t length)
 {
 	/* The positions that a token sees, on average. */
-	const double all = (double)length / 2, seen = layer->window && layer->window < all ? layer->window : all;
+	const double all = (double)length / (d->encoder ? 1 : 2),
+		     seen = layer->window && layer->window < all ? layer->window : all;
 
 	if (layer->delta)
 		return 3.0 * (double)d->delta.value_heads * (double)d->delta.value_dim * (double)d->delta.key_dim;

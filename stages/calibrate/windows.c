@@ -25,7 +25,8 @@ static uint64_t spread(uint64_t i, uint64_t count, uint64_t last)
 enum xfp_status xfp_windows_of_text(const struct xfp_text_ids *text, uint64_t length, uint64_t wanted,
 				    struct xfp_tokens *windows, struct xfp_error *err)
 {
-	uint64_t own = length - text->prefix.count, count = xfp_divide_up(wanted, length);
+	const struct xfp_token_ids *prefix = &text->prefix, *suffix = &text->suffix;
+	uint64_t own = length - prefix->count - suffix->count, count = xfp_divide_up(wanted, length);
 	uint32_t *to;
 
 	if (count > text->ids.count / own)
@@ -37,9 +38,11 @@ enum xfp_status xfp_windows_of_text(const struct xfp_text_ids *text, uint64_t le
 	for (uint64_t w = 0; w < count; w++, to += length) {
 		const uint32_t *from = text->ids.id + spread(w, count, text->ids.count - own);
 
-		if (text->prefix.count)
-			memcpy(to, text->prefix.id, text->prefix.count * sizeof *to);
-		memcpy(to + text->prefix.count, from, own * sizeof *to);
+		if (prefix->count)
+			memcpy(to, prefix->id, prefix->count * sizeof *to);
+		memcpy(to + prefix->count, from, own * sizeof *to);
+		if (suffix->count)
+			memcpy(to + prefix->count + own, suffix->id, suffix->count * sizeof *to);
 	}
 	return XFP_OK;
 }

@@ -15,8 +15,8 @@
 uint64_t xfp_default_tokens(const struct xfp_description *description);
 
 /* Cut a text into windows of `length` tokens, at least `wanted` tokens if it has that many: spread evenly over the
- * text, in order, without overlap. Each begins with the tokens before a text, which count towards its length. A shorter
- * text gives as many windows as it has. The caller frees `ids`. */
+ * text, in order, without overlap. Each has the tokens before and after a text, which count towards its length. A
+ * shorter text gives as many windows as it has. The caller frees `ids`. */
 enum xfp_status xfp_windows_of_text(const struct xfp_text_ids *text, uint64_t length, uint64_t wanted,
 				    struct xfp_tokens *windows, struct xfp_error *err);
 

@@ -320,7 +320,7 @@ refused() { # STATUS MESSAGE COMMAND...
 	make_model bert --family bert
 	tokens t.npy 'np.zeros((2, 10), int)'
 	mkdir out.xfp.work
-	refused 3 "bert" xfp-calibrate --begin --tokens t.npy bert
+	refused 3 "bert: is an encoder (bert), which does not generate text" xfp-calibrate --begin --self bert
 	make_model m --layers 1
 	xfp convert m -o m.xfp -q
 	refused 3 "m.xfp: is a bundle" xfp-calibrate --begin --tokens t.npy m.xfp

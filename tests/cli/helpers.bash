@@ -33,6 +33,17 @@ make_text_model() { # LAYERS
 	"$PYTHON" "$srcdir/tests/make-tokenizer.py" m
 }
 
+# A generated encoder m with odd sizes and a tokenizer.
+make_encoder() {
+	"$XFP_TEST_TOOLS/make-checkpoint" --family bert --dtype f32 --layers 3 --hidden 42 --heads 3 --head-dim 14 \
+		--intermediate 50 --vocab 61 m
+	{
+		printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' . , the '##ing'
+		printf '%s\n' {a..z} '##'{a..z}
+	} >m/vocab.txt
+	echo '{"tokenizer_class": "BertTokenizer", "do_lower_case": true}' >m/tokenizer_config.json
+}
+
 # A generated model m of a family with a context of 64 tokens, and two sequences of token ids, t.npy.
 make_family() { # FAMILY
 	"$PYTHON" "$srcdir/tests/families.py" make "$1" m

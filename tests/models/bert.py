@@ -48,6 +48,7 @@ class Bert:
     def __init__(self, folder):
         checkpoint = Checkpoint(folder)
         self.config = checkpoint.config()
+        self.inputs = {}  # the last one of each matrix
         self.activation = ACTIVATIONS.get(self.config["hidden_act"])
         if not self.activation:
             raise SystemExit(f"{folder}: hidden_act {self.config['hidden_act']!r} is not supported here")
@@ -56,6 +57,7 @@ class Bert:
                         for name in checkpoint.names() if not name.endswith("position_ids")}
 
     def linear(self, x, name):
+        self.inputs[name] = x
         return x @ self.weights[name + ".weight"].T + self.weights[name + ".bias"]
 
     def norm(self, x, name):

@@ -366,6 +366,12 @@ static void layers_of_tensors(void **state)
 			fail_msg("%s", cases[i].tensor);
 	}
 	c.head = "";
+	c.body = "bert.";
+	assert_true(xfp_calibration_layer(&c, "bert.encoder.layer.3.output.dense.weight", &layer));
+	assert_int_equal(layer, 3);
+	assert_false(xfp_calibration_layer(&c, "bert.encoder.layer.12.output.dense.weight", &layer));
+	assert_false(xfp_calibration_layer(&c, "encoder.layer.3.output.dense.weight", &layer));
+	assert_false(xfp_calibration_layer(&c, "bert.embeddings.word_embeddings.weight", &layer));
 	assert_false(xfp_calibration_layer(&c, "lm_head.weight", &layer));
 	assert_false(xfp_calibration_layer(&c, "", &layer));
 }
@@ -393,6 +399,32 @@ static void tensors_of_layers(void **state)
 	assert_int_equal(list[0], 6);
 }
 
+/* The inputs of the first layer of an encoder depend on all embeddings; there is no final norm. */
+static void tensors_of_encoders(void **state)
+{
+	static const char *const names[] = { "embeddings.LayerNorm.bias",
+					     "embeddings.position_ids",
+					     "embeddings.word_embeddings.weight",
+					     "encoder.layer.0.output.dense.weight",
+					     "encoder.layer.1.output.dense.weight",
+					     "encoder.layer.10.output.dense.weight",
+					     "pooler.dense.weight" };
+	struct xfp_ledger_tensor tensors[7];
+	struct xfp_ledger ledger = { .tensors = tensors, .tensor_count = 7 };
+	struct xfp_calibration c = a_calibration(NULL);
+	uint32_t list[7];
+
+	(void)state;
+	c.body = c.head = "";
+	for (int i = 0; i < 7; i++)
+		tensors[i] = (struct xfp_ledger_tensor){ .name = (char *)(uintptr_t)names[i] };
+	assert_int_equal(xfp_calibration_tensors(&c, &ledger, 0, list), 3);
+	assert_true(list[0] == 0 && list[1] == 2 && list[2] == 3);
+	assert_int_equal(xfp_calibration_tensors(&c, &ledger, 1, list), 1);
+	assert_int_equal(list[0], 4);
+	assert_int_equal(xfp_calibration_tensors(&c, &ledger, 12, list), 0);
+}
+
 PROGRAM("test_inputs")
 {
 	const struct CMUnitTest tests[] = {
@@ -405,6 +437,7 @@ PROGRAM("test_inputs")
 		scratch_test(a_calibration_round_trip),
 		cmocka_unit_test(layers_of_tensors),
 		cmocka_unit_test(tensors_of_layers),
+		cmocka_unit_test(tensors_of_encoders),
 	};
 
 	return cmocka_run_group_tests_name("inputs", tests, NULL, NULL);

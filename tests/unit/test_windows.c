@@ -49,6 +49,22 @@ static void cut(size_t count, bool prefix, uint64_t length, uint64_t wanted, uin
 	free(cut.ids);
 }
 
+/* An encoder's windows end with the token after a text. */
+static void suffixes(void **state)
+{
+	uint32_t ids[10], end = 8;
+	struct xfp_text_ids text = a_text(ids, 10, true);
+	const uint32_t expected[] = { 7, 1000, 1001, 8, 7, 1004, 1005, 8, 7, 1008, 1009, 8 };
+	struct xfp_tokens cut;
+
+	(void)state;
+	text.suffix = (struct xfp_token_ids){ .id = &end, .count = 1 };
+	OK(xfp_windows_of_text(&text, 4, 12, &cut, &err));
+	assert_int_equal(cut.sequences, 3);
+	assert_memory_equal(cut.ids, expected, sizeof expected);
+	free(cut.ids);
+}
+
 static void texts(void **state)
 {
 	(void)state;
@@ -99,6 +115,7 @@ PROGRAM("test_windows")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts),
+		cmocka_unit_test(suffixes),
 		cmocka_unit_test(selections),
 		cmocka_unit_test(defaults),
 	};
