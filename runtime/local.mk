@@ -20,6 +20,8 @@ runtime_libruntime_la_SOURCES += \
 	runtime/slice.c \
 	runtime/slice.h
 runtime_libmultiply_la_SOURCES += \
+	runtime/batches.c \
+	runtime/batches.h \
 	runtime/multiply.c \
 	runtime/round.c \
 	runtime/round.h \

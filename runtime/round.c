@@ -8,7 +8,7 @@
  * linear's rows, multiplies it by all batches while it is in the cache, and sums the results in the order of the list.
  * So results depend neither on the division of work among threads nor on the other linears.
  */
-#include "runtime/round.h"
+#include "runtime/batches.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,184 +24,34 @@
 #define MAX_ROWS_ALONE 256 /* per block that is read once */
 #define MIN_ROWS 8
 
-/* Products of one expert of a linear: numbers [first, first + count) in expert order. */
-struct batch {
-	struct xfp_matvec w;
-	const struct xfp_linear *linear;
-	uint32_t expert;
-	unsigned first, count;
-	size_t vectors; /* index of its prepared vectors */
-	bool decoded;
-};
-
-/* Vectors that are prepared once, for the first batch that needs them and for others like it. */
-struct vectors {
-	const struct batch *batch;
-	struct xfp_matvec_x x; /* if not decoded */
-	void *buffer;          /* of x, or the panel */
-};
-
-struct round {
-	const struct xfp_multiplication *call;
-	const struct xfp_product *products; /* products of this round */
-	size_t count;
-	uint64_t *order;       /* product numbers, ordered by expert */
-	uint32_t *place;       /* position of each product in `order` */
-	struct batch *batches; /* [linear][batch_count] */
-	size_t batch_count;    /* per linear */
-	struct vectors *vectors;
-	size_t vectors_count;
-	size_t block;        /* rows per block */
-	size_t panel_stride; /* floats from row to row of panels' sums */
-
-	/* Offsets in each thread's own memory. */
-	size_t sums_at, tile_at, panel_sums_at, gathered_at;
-	int failed; /* set by the first thread that fails, which alone writes the message */
-	enum xfp_status status;
-};
-
 static size_t min(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-/* ---- batches ----------------------------------------------------------------------------------- */
-
-int xfp_compare_numbers(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Sort products by expert; stable. */
-static void order_by_expert(struct round *round)
-{
-	for (size_t i = 0; i < round->count; i++)
-		round->order[i] = (uint64_t)round->products[i].expert << 32 | i;
-	qsort(round->order, round->count, sizeof *round->order, xfp_compare_numbers);
-	for (size_t i = 0; i < round->count; i++) {
-		round->order[i] &= UINT32_MAX;
-		round->place[round->order[i]] = (uint32_t)i;
-	}
-}
-
-static uint32_t vector_of(const struct round *round, const struct batch *batch, unsigned m)
-{
-	return round->products[round->order[batch->first + m]].x;
-}
-
-/* Return the factors of a batch's columns; NULL if not balanced. */
-static const float *factors_of(const struct batch *batch)
-{
-	return batch->linear->down ? batch->linear->down + batch->w.first_column : NULL;
-}
-
-/* The weights of other matrices have replaced the factors in the caches since they were last used. */
-static void prefetch_factors(const struct batch *batch)
-{
-	const float *factors = factors_of(batch);
-
-	for (size_t c = 0; factors && c < batch->w.cols; c += 16)
-		__builtin_prefetch(factors + c);
-}
-
-/* Return the columns before the slice that the batch's matrix has. */
-static size_t columns_before(const struct batch *batch)
-{
-	return batch->linear->slice.first_col - batch->w.first_column;
-}
-
-/* Return whether vectors are prepared in the same way for both. */
-static bool same_vectors(const struct round *round, const struct batch *a, const struct batch *b)
-{
-	const float *factors = factors_of(a), *others = factors_of(b);
-
-	if (a->count != b->count || a->decoded != b->decoded || (!a->decoded && a->w.k != b->w.k) ||
-	    a->w.cols != b->w.cols || columns_before(a) != columns_before(b))
-		return false;
-	for (unsigned m = 0; m < a->count; m++)
-		if (vector_of(round, a, m) != vector_of(round, b, m))
-			return false;
-	return factors == others || (factors && others && !memcmp(factors, others, a->w.cols * sizeof *factors));
-}
-
-/* Find the vectors of a batch: those of the batch before it, those of another linear for the same products, or new. */
-static void find_vectors(struct round *round, struct batch *batch)
-{
-	size_t number = (size_t)(batch - round->batches);
-
-	if (number % round->batch_count && same_vectors(round, batch - 1, batch)) {
-		batch->vectors = batch[-1].vectors;
-		return;
-	}
-	for (size_t other = number % round->batch_count; other < number; other += round->batch_count)
-		if (same_vectors(round, &round->batches[other], batch)) {
-			batch->vectors = round->batches[other].vectors;
-			return;
-		}
-	batch->vectors = round->vectors_count++;
-	round->vectors[batch->vectors].batch = batch;
-	prefetch_factors(batch);
-}
-
-static void add_batch(struct round *round, uint32_t expert, size_t first, size_t count, bool decoded)
-{
-	round->batches[round->batch_count++] = (struct batch){
-		.expert = expert, .first = (unsigned)first, .count = (unsigned)count, .decoded = decoded
-	};
-}
-
-static void make_batches(struct round *round)
-{
-	order_by_expert(round);
-	for (size_t first = 0, end; first < round->count; first = end) {
-		uint32_t expert = round->products[round->order[first]].expert;
-
-		for (end = first; end < round->count && round->products[round->order[end]].expert == expert;)
-			end++;
-		for (size_t at = first, some; at < end; at += some) {
-			bool decoded = end - first >= XFP_DECODED_PRODUCTS;
-
-			some = decoded ? xfp_panel_vectors(end - at) : min(end - at, XFP_MAX_BATCH);
-			add_batch(round, expert, at, some, decoded);
-		}
-	}
-	/* The first linear's batches are the pattern, so they are completed last. */
-	for (size_t i = round->call->linear_count * round->batch_count; i-- > 0;) {
-		struct batch *batch = &round->batches[i];
-
-		*batch = round->batches[i % round->batch_count];
-		batch->linear = round->call->linears[i / round->batch_count];
-		batch->decoded = !xfp_linear_matrix(batch->linear, batch->expert, &batch->w) || batch->decoded;
-	}
-	for (size_t i = 0; i < round->call->linear_count * round->batch_count; i++)
-		find_vectors(round, &round->batches[i]);
-}
-
 /* ---- vectors ----------------------------------------------------------------------------------- */
 
-static const uint8_t *data_of(const struct round *round, const struct batch *batch, unsigned m)
+static const uint8_t *data_of(const struct xfp_round *round, const struct xfp_batch *batch, unsigned m)
 {
 	const struct xfp_input *x = round->call->x;
 
-	return (const uint8_t *)x->data + vector_of(round, batch, m) * x->stride * xfp_float_bytes(x->type);
+	return (const uint8_t *)x->data + xfp_batch_input(round, batch, m) * x->stride * xfp_float_bytes(x->type);
 }
 
 /* Return the address of the batch's vectors, if they are at equal distances and need no zeros around them. */
-static const uint8_t *in_place(const struct round *round, const struct batch *batch)
+static const uint8_t *in_place(const struct xfp_round *round, const struct xfp_batch *batch)
 {
 	for (unsigned m = 1; m < batch->count; m++)
-		if (vector_of(round, batch, m) != vector_of(round, batch, 0) + m)
+		if (xfp_batch_input(round, batch, m) != xfp_batch_input(round, batch, 0) + m)
 			return NULL;
 	return batch->w.cols == batch->linear->slice.cols ? data_of(round, batch, 0) : NULL;
 }
 
 /* Copy the batch's vectors one after the other, with zeros for columns outside the slice. */
-static const void *gather(const struct round *round, const struct batch *batch, uint8_t *to)
+static const void *gather(const struct xfp_round *round, const struct xfp_batch *batch, uint8_t *to)
 {
 	size_t element = xfp_float_bytes(round->call->x->type), row = batch->w.cols * element;
-	size_t before = columns_before(batch) * element, bytes = batch->linear->slice.cols * element;
+	size_t before = xfp_batch_columns_before(batch) * element, bytes = batch->linear->slice.cols * element;
 
 	for (unsigned m = 0; m < batch->count; m++, to += row) {
 		memset(to, 0, before);
@@ -212,16 +62,16 @@ static const void *gather(const struct round *round, const struct batch *batch, 
 }
 
 /* Return the vectors of a batch's panel, including those that are zero. */
-static size_t lanes_of(const struct batch *batch)
+static size_t lanes_of(const struct xfp_batch *batch)
 {
 	return (size_t)xfp_panel_width(batch->count) * XFP_PANEL_LANES;
 }
 
 /* Pack sixteen vectors of a panel, from number `first` on, with zeros for columns outside the slice. */
-static void pack(const struct round *round, const struct batch *batch, unsigned first, float *panel)
+static void pack(const struct xfp_round *round, const struct xfp_batch *batch, unsigned first, float *panel)
 {
 	const struct xfp_slice *slice = &batch->linear->slice;
-	size_t lanes = lanes_of(batch), before = columns_before(batch), after = before + slice->cols;
+	size_t lanes = lanes_of(batch), before = xfp_batch_columns_before(batch), after = before + slice->cols;
 	unsigned count = (unsigned)min(batch->count - first, XFP_PANEL_LANES);
 	const void *source[XFP_PANEL_LANES];
 
@@ -238,9 +88,9 @@ static void pack(const struct round *round, const struct batch *batch, unsigned 
 /* Several threads may pack a panel: `number` counts sixteen vectors. */
 static void prepare(void *context, unsigned thread, size_t number)
 {
-	struct round *round = context;
-	struct vectors *vectors = &round->vectors[number / XFP_PANEL_WIDTH];
-	const struct batch *batch = vectors->batch;
+	struct xfp_round *round = context;
+	struct xfp_vectors *vectors = &round->vectors[number / XFP_PANEL_WIDTH];
+	const struct xfp_batch *batch = vectors->batch;
 	unsigned first = number % XFP_PANEL_WIDTH * XFP_PANEL_LANES;
 	uint8_t *own = xfp_team_own(round->call->team, thread);
 	const void *x;
@@ -252,13 +102,14 @@ static void prepare(void *context, unsigned thread, size_t number)
 		x = in_place(round, batch);
 		xfp_matvec_x_init(&vectors->x, batch->w.k, batch->w.cols, batch->count, (int)round->call->x->type,
 				  x ? x : gather(round, batch, own + round->gathered_at),
-				  x ? round->call->x->stride : batch->w.cols, factors_of(batch), vectors->buffer);
+				  x ? round->call->x->stride : batch->w.cols, xfp_batch_factors(batch),
+				  vectors->buffer);
 	}
 }
 
 /* ---- rows -------------------------------------------------------------------------------------- */
 
-static void fail(struct round *round, enum xfp_status status, const struct xfp_error *why)
+static void fail(struct xfp_round *round, enum xfp_status status, const struct xfp_error *why)
 {
 	int none = 0;
 
@@ -279,7 +130,7 @@ struct row_block {
 };
 
 /* Copy the sums of a panel. */
-static void put_panel(const struct batch *batch, const struct row_block *block, const float *from)
+static void put_panel(const struct xfp_batch *batch, const struct row_block *block, const float *from)
 {
 	float *to = block->sums + batch->first * block->rows;
 
@@ -289,7 +140,7 @@ static void put_panel(const struct batch *batch, const struct row_block *block, 
 }
 
 /* Multiply a block of rows by `count` panels of one expert. */
-static bool multiply_decoded(struct round *round, const struct batch *batch, size_t count,
+static bool multiply_decoded(struct xfp_round *round, const struct xfp_batch *batch, size_t count,
 			     const struct row_block *block)
 {
 	xfp_panel_fn *multiply = xfp_matvec_set()->panel;
@@ -319,7 +170,7 @@ static bool multiply_decoded(struct round *round, const struct batch *batch, siz
 	return !status;
 }
 
-static bool multiply_stored(struct round *round, const struct batch *batch, const struct row_block *block)
+static bool multiply_stored(struct xfp_round *round, const struct xfp_batch *batch, const struct row_block *block)
 {
 	struct xfp_error err;
 
@@ -337,12 +188,12 @@ static bool multiply_stored(struct round *round, const struct batch *batch, cons
 }
 
 /* Multiply a block of a linear's rows by all its batches. */
-static bool multiply_block(struct round *round, const struct batch *batches, const struct row_block *block)
+static bool multiply_block(struct xfp_round *round, const struct xfp_batch *batches, const struct row_block *block)
 {
 	bool good = true;
 
 	for (size_t b = 0, end; good && b < round->batch_count; b = end) {
-		const struct batch *batch = &batches[b];
+		const struct xfp_batch *batch = &batches[b];
 
 		for (end = b + 1; batch->decoded && end < round->batch_count && batches[end].expert == batch->expert;)
 			end++;
@@ -353,7 +204,7 @@ static bool multiply_block(struct round *round, const struct batch *batches, con
 }
 
 /* Store the results of a block; products with the same y are summed at the first of them. */
-static void put(const struct round *round, const struct xfp_output *y, size_t first, size_t rows, float *sums)
+static void put(const struct xfp_round *round, const struct xfp_output *y, size_t first, size_t rows, float *sums)
 {
 	size_t element = xfp_float_bytes(y->type);
 
@@ -374,7 +225,7 @@ static void put(const struct round *round, const struct xfp_output *y, size_t fi
 	}
 }
 
-static size_t blocks_of(const struct round *round, size_t linear)
+static size_t blocks_of(const struct xfp_round *round, size_t linear)
 {
 	return (round->call->linears[linear]->slice.rows + round->block - 1) / round->block;
 }
@@ -382,7 +233,7 @@ static size_t blocks_of(const struct round *round, size_t linear)
 /* Blocks are numbered through all linears. */
 static void multiply_rows(void *context, unsigned thread, size_t number)
 {
-	struct round *round = context;
+	struct xfp_round *round = context;
 	uint8_t *own = xfp_team_own(round->call->team, thread);
 	struct row_block block = { .sums = (float *)(void *)(own + round->sums_at),
 				   .tile = (float *)(void *)(own + round->tile_at),
@@ -405,7 +256,7 @@ static void multiply_rows(void *context, unsigned thread, size_t number)
 /* ---- a round ----------------------------------------------------------------------------------- */
 
 /* Return whether several batches use the same expert, and so the same rows. */
-static bool shares_rows(const struct round *round)
+static bool shares_rows(const struct xfp_round *round)
 {
 	for (size_t b = 1; b < round->batch_count; b++)
 		if (round->batches[b].expert == round->batches[b - 1].expert)
@@ -414,7 +265,7 @@ static bool shares_rows(const struct round *round)
 }
 
 /* Return the rows per block: few enough that all threads stay busy until the end. */
-static size_t block_rows(const struct round *round, bool decoded)
+static size_t block_rows(const struct xfp_round *round, bool decoded)
 {
 	size_t max = decoded ? XFP_TILE_MAX_ROWS : shares_rows(round) ? MAX_ROWS : MAX_ROWS_ALONE;
 	size_t rows = 0, unit = decoded ? XFP_TILE_ROWS : MIN_ROWS;
@@ -426,9 +277,9 @@ static size_t block_rows(const struct round *round, bool decoded)
 	return rows < unit ? unit : rows;
 }
 
-static size_t buffer_bytes(const struct vectors *vectors)
+static size_t buffer_bytes(const struct xfp_vectors *vectors)
 {
-	const struct batch *batch = vectors->batch;
+	const struct xfp_batch *batch = vectors->batch;
 
 	return xfp_align(batch->decoded ? batch->w.cols * lanes_of(batch) * sizeof(float)
 					: xfp_matvec_x_bytes(batch->w.k, batch->w.cols, batch->count),
@@ -436,13 +287,13 @@ static size_t buffer_bytes(const struct vectors *vectors)
 }
 
 /* Compute the memory that the round needs, and its layout. */
-static void lay_out(struct round *round, size_t *shared, size_t *own)
+static void lay_out(struct xfp_round *round, size_t *shared, size_t *own)
 {
 	size_t gathered = 0, lanes = 0, tile = 0;
 
 	*shared = 0;
 	for (size_t b = 0; b < round->call->linear_count * round->batch_count; b++) {
-		const struct batch *batch = &round->batches[b];
+		const struct xfp_batch *batch = &round->batches[b];
 
 		if (!batch->decoded)
 			continue;
@@ -453,7 +304,7 @@ static void lay_out(struct round *round, size_t *shared, size_t *own)
 			round->panel_stride = lanes + XFP_PANEL_LANES; /* for the reason of XFP_TILE_STRIDE */
 	}
 	for (size_t v = 0; v < round->vectors_count; v++) {
-		const struct batch *batch = round->vectors[v].batch;
+		const struct xfp_batch *batch = round->vectors[v].batch;
 		size_t bytes = batch->decoded ? 0 : batch->count * batch->w.cols * sizeof(float);
 
 		*shared += buffer_bytes(&round->vectors[v]);
@@ -468,7 +319,7 @@ static void lay_out(struct round *round, size_t *shared, size_t *own)
 	*own = *own > gathered ? *own : gathered;
 }
 
-static void assign_buffers(struct round *round)
+static void assign_buffers(struct xfp_round *round)
 {
 	uint8_t *at = xfp_team_shared(round->call->team);
 
@@ -478,13 +329,13 @@ static void assign_buffers(struct round *round)
 	}
 }
 
-static enum xfp_status run(struct round *round)
+static enum xfp_status run(struct xfp_round *round)
 {
 	struct xfp_team *team = round->call->team;
 	size_t shared, own, blocks = 0;
 	enum xfp_status status;
 
-	make_batches(round);
+	xfp_batches_make(round);
 	lay_out(round, &shared, &own);
 	if ((status = xfp_team_enter(team, shared, own, round->call->err)))
 		return status;
@@ -499,7 +350,7 @@ static enum xfp_status run(struct round *round)
 
 enum xfp_status xfp_round_run(const struct xfp_multiplication *call, const struct xfp_product *products, size_t count)
 {
-	struct round round = { .call = call, .products = products, .count = count };
+	struct xfp_round round = { .call = call, .products = products, .count = count };
 	enum xfp_status status = XFP_FAILED;
 
 	round.order = malloc(count * sizeof *round.order);
