@@ -98,7 +98,7 @@ void xfp_batches_make(struct xfp_round *round)
 		for (end = first; end < round->count && round->products[round->order[end]].expert == expert;)
 			end++;
 		for (size_t at = first, some; at < end; at += some) {
-			bool decoded = end - first >= XFP_DECODED_PRODUCTS;
+			bool decoded = end - first >= xfp_decoded_products();
 			size_t left = end - at;
 
 			some = decoded ? xfp_panel_vectors(left) : left < XFP_MAX_BATCH ? left : XFP_MAX_BATCH;

@@ -58,7 +58,7 @@ static enum xfp_status check_call(const struct xfp_multiplication *call, size_t 
  * an expert should be in one round; experts with few of them may then take three times the memory. */
 static size_t max_products(const struct xfp_linear *linear, size_t count)
 {
-	size_t many = (size_t)linear->experts * XFP_DECODED_PRODUCTS;
+	size_t many = linear->experts * xfp_decoded_products();
 	size_t some = ROUND_BYTES / ((linear->slice.cols + 1024) * (count >= many ? 4 : 12));
 
 	return some > ROUND_PRODUCTS ? some : ROUND_PRODUCTS;

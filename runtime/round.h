@@ -7,8 +7,12 @@
 
 #include "runtime/linear.h"
 
-/* From this many products of an expert on, rows are decoded first, and vectors take a third of the memory. */
-#define XFP_DECODED_PRODUCTS 32
+/* From this many products of an expert on, rows are decoded first, and vectors take a third of the memory. Sets without
+ * integers, which multiply stored rows in f32, too, need fewer. */
+static inline size_t xfp_decoded_products(void)
+{
+	return xfp_matvec_set()->integers ? 32 : 16;
+}
 
 /* A call: the vectors of `x`, multiplied by every linear. All slices have the same number of columns. */
 struct xfp_multiplication {
