@@ -16,6 +16,9 @@ The loop is the one with most multiply-adds among those that contain no loop and
 chunks of 16 lanes, so that the number of its weights is that of its multiply-adds, rounded down to chunks: groups may
 need a few more for their scales. Not in the table: products of several vectors with the f32 sets, which process one
 slot of a chunk at a time, and few others with loops within the loop.
+
+Rows `decode-` are of decoding to f32, by the loop with most stores; rows `panel-` of 64 f32 weights times sixteen
+vectors. Both are of x86 only.
 """
 import argparse
 import csv
@@ -34,16 +37,26 @@ SLACK = 1.02
 # processors to simulate. With bytes, a weight and an activation have two bytes each; the product of the low ones is
 # left out. `narrow` has weights of one byte. With words, sums are of pairs.
 SETS = {
-    "vbmi": ("vbmi_la-matvec_vbmi", (1, 2), 3, r"vpdpbusd", ("znver4", "icelake-server", "sapphirerapids")),
-    "narrow": ("vbmi_la-matvec_narrow", (1, 2), 2, r"vpdpbusd", ("znver4", "icelake-server", "sapphirerapids")),
-    "words": ("vbmi_la-matvec_words", (4, 8), 2, r"vpdpwssd", ("znver4", "icelake-server", "sapphirerapids")),
-    "avx512": ("avx512_la-matvec_avx512", (1,), 4, r"vfn?madd\w*ps", ("znver4", "icelake-server", "sapphirerapids")),
-    "avx2": ("avx2_la-matvec_avx2", (1,), 8, r"vfn?madd\w*ps", ("znver4", "alderlake")),
-    "avx2-words": ("avx2_la-matvec_words_avx2", (1, 2, 4, 8), 4, r"vpmaddwd", ("znver4", "alderlake")),
-    "neon": (None, (1,), 16, r"fmla", ("neoverse-v2",)),
-    "dotprod": (None, (1, 2, 4, 8), 12, r"sdot", ("neoverse-v2",)),
+    "vbmi": ("matvec_vbmi_la-matvec_vbmi", (1, 2), 3, r"vpdpbusd", ("znver4", "icelake-server", "sapphirerapids")),
+    "narrow": ("matvec_vbmi_la-matvec_narrow", (1, 2), 2, r"vpdpbusd", ("znver4", "icelake-server", "sapphirerapids")),
+    "words": ("matvec_vbmi_la-matvec_words", (4, 8), 2, r"vpdpwssd", ("znver4", "icelake-server", "sapphirerapids")),
+    "avx512": ("matvec_avx512_la-matvec_avx512", (1,), 4, r"vfn?madd\w*ps",
+               ("znver4", "icelake-server", "sapphirerapids")),
+    "avx2": ("matvec_avx2_la-matvec_avx2", (1,), 8, r"vfn?madd\w*ps", ("znver4", "alderlake")),
+    "avx2-words": ("matvec_avx2_la-matvec_words_avx2", (1, 2, 4, 8), 4, r"vpmaddwd", ("znver4", "alderlake")),
+    "decode-avx512": ("decode_avx512_la-matvec_decode_avx512", (1,), 4, r"vmov[au]ps\s+%zmm\d+,(?!.*%rsp).*\(",
+                      ("znver4", "icelake-server", "sapphirerapids")),
+    "decode-avx2": ("decode_avx2_la-matvec_decode_avx2", (1,), 8, r"vmov[au]ps\s+%ymm\d+,(?!.*%rsp).*\(",
+                    ("znver4", "alderlake")),
+    "panel-avx512": ("matvec_avx512_la-matvec_avx512", (16,), 4, r"vfn?madd\w*ps",
+                     ("znver4", "icelake-server", "sapphirerapids")),
+    "panel-avx2": ("matvec_avx2_la-matvec_avx2", (16,), 8, r"vfn?madd\w*ps", ("znver4", "alderlake")),
+    "neon": ("neon", (1,), 16, r"fmla", ("neoverse-v2",)),
+    "dotprod": ("dotprod", (1, 2, 4, 8), 12, r"sdot", ("neoverse-v2",)),
 }
 AARCH64 = {"neon": (), "dotprod": ("-march=armv8.2-a+dotprod", "-DXFP_AARCH64")}  # compiled here, with these options
+# The names of functions: mode, k and vectors.
+FUNCTIONS = {"decode": r"(v2|v2a|v2c)_numbers_(\d)()", "panel": r"multiply_panel()()()(?:\..*)?"}
 CHUNK = {2: 256, 3: 512, 4: 128, 5: 512, 6: 256}  # columns: kernels/common/lane_index.h
 FIELDS = ("set", "mode", "k", "vectors", "instructions", "bytes")
 
@@ -98,13 +111,14 @@ def cycles(texts, processor, mca):
 def rows(object_file, which, objdump, mca):
     _, vectors, per_64, product, processors = SETS[which]
     for name, body in functions(object_file, objdump):
-        parts = re.fullmatch(r"(v2|v2a|v2c)_(\d)_(\d)", name)
-        if not parts or int(parts[3]) not in vectors:
+        parts = re.fullmatch(FUNCTIONS.get(which.split("-", maxsplit=1)[0], r"(v2|v2a|v2c)_(\d)_(\d)"), name)
+        if not parts or int(parts[3] or vectors[0]) not in vectors:
             continue
-        mode, k, tile = parts[1], int(parts[2]), int(parts[3])
+        mode, k, tile = parts[1] or "f32", int(parts[2] or 0), int(parts[3] or vectors[0])
         count, best, size = max((sum(bool(re.match(product, text)) for text in texts), texts, size)
                                 for texts, size in [*loops(body), ([], 0)])
-        weights = 64 * count // (per_64 * tile) // CHUNK[k] * CHUNK[k]
+        chunk = CHUNK.get(k, 1)
+        weights = 64 * count // (per_64 * tile) // chunk * chunk
         if not weights:
             continue
         row = dict(zip(FIELDS, (which, mode, k, tile, f"{len(best) * 64 / weights:.1f}", f"{size * 64 / weights:.0f}")))
@@ -146,7 +160,7 @@ def x86(build, mca, sets):
     if "-fsanitize" in variable(build, "RUNTIME_CFLAGS"):
         return print("# no x86-64 rows: the build has sanitizers")
     for which in sets:
-        path = os.path.join(build, "kernels", "multiply", ".libs", f"libmatvec_{SETS[which][0]}.o")
+        path = os.path.join(build, "kernels", "multiply", ".libs", f"lib{SETS[which][0]}.o")
         yield from rows(path, which, "objdump", mca)
 
 
@@ -160,7 +174,7 @@ def aarch64(build, mca, sets):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, which + ".o")
             subprocess.run([compiler, *flags, *AARCH64[which], "-I", source, "-c", "-o", path,
-                            os.path.join(source, "kernels", "multiply", f"matvec_{which}.c")], check=True)
+                            os.path.join(source, "kernels", "multiply", f"matvec_{SETS[which][0]}.c")], check=True)
             yield from rows(path, which, "aarch64-linux-gnu-objdump", mca)
 
 
