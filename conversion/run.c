@@ -116,6 +116,44 @@ static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 	return (int)xfp_make_log_explain(c, before, err);
 }
 
+/* Whether the unit's fits, or the solution of a goal, follow from its survey. */
+static bool is_surveyed(const struct xfp_conversion *c, uint32_t unit)
+{
+	return c->units.ledger->units[unit].plan == XFP_PLAN_FIT &&
+	       (c->request->goal.kind ||
+		(xfp_step_wanted(&c->parameters, XFP_STAMP_SURVEY, false) && !c->parameters.assigned_count));
+}
+
+static int check_unit(struct xfp_conversion *c, uint32_t unit, struct xfp_error *err)
+{
+	char name[16];
+	const char *argv[] = { xfp_steps[XFP_STAMP_SURVEY].program, "--work", c->request->work, "--check", name, NULL };
+
+	xfp_unit_format(unit, name);
+	return xfp_run_program(c, argv, err);
+}
+
+/* For --check-survey N: measure the surveys of N units again, evenly spaced over all surveyed units, and compare them
+ * with those in the cache. XFP_UNMET: one differs. */
+static int check_surveys(struct xfp_conversion *c, struct xfp_error *err)
+{
+	uint64_t count = 0, wanted = c->request->check_survey, passed = 0;
+	int status = XFP_OK;
+
+	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++)
+		count += is_surveyed(c, u);
+	wanted = wanted < count ? wanted : count;
+	for (uint32_t u = 0; !status && u < c->units.ledger->unit_count && !c->signals->interrupted; u++) {
+		if (!is_surveyed(c, u))
+			continue;
+		/* `wanted` of the units advance this product across a multiple of `count`. */
+		if ((passed + 1) * wanted / count > passed * wanted / count)
+			status = check_unit(c, u, err);
+		passed++;
+	}
+	return status;
+}
+
 /* One round: make everything that is missing. XFP_DAMAGED and XFP_CHANGED request another round. */
 static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *result, struct xfp_error *err)
 {
@@ -126,6 +164,10 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 	if (!again && (status = (int)xfp_bundle_is_standalone(c, result, err)))
 		return status;
 	if (!again && result->unchanged) {
+		if (c->request->check_survey)
+			XFP_NOTIFY(
+				c, .kind = XFP_NOTICE_MESSAGE,
+				.text = "note: no survey was checked, since the bundle is complete without the cache");
 		c->drop.stands_alone = c->units.prepared = true;
 		for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
 			c->units.weights += xfp_unit_weights(&c->units.ledger->units[i]);
@@ -135,6 +177,8 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 		return status;
 	status = xfp_prepare_units(c, again, err);
 	missing = c->units.todo;
+	if (!status && !again && c->request->check_survey)
+		status = check_surveys(c, err);
 	if (!status && !missing)
 		status = (int)xfp_bundle_is_current(c, result, err);
 	if (!status && result->unchanged) {

@@ -13,9 +13,11 @@
  * one. Neither floor nor goal is in the key: the target (target.h) and the solution of a goal follow from the
  * measurements and from the current floor or goal.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "schemas/surveyed.h"
 #include "stages/feedback/second_moments.h"
 #include "stages/layer_inputs.h"
@@ -73,6 +75,32 @@ static enum xfp_status read_again(struct xfp_job *job, struct xfp_surveyed *surv
 	if (!status)
 		status = xfp_candidates_read(&artifact, XFP_MAX_SURVEYED, surveyed->list, &surveyed->count, err);
 	xfp_artifact_close(&artifact);
+	return status;
+}
+
+/* For --check: measure again what the cache has. */
+static enum xfp_status check(const struct survey_making *making, const struct xfp_key *key, struct xfp_error *err)
+{
+	struct xfp_job *job = making->job;
+	struct xfp_surveyed *stored = calloc(1, sizeof *stored);
+	struct xfp_artifact artifact = { 0 };
+	enum xfp_status status = stored ? XFP_OK : xfp_no_memory(err);
+
+	if (!status)
+		status = xfp_job_open_key(job, XFP_STAMP_SURVEY, key->hex, &artifact, err);
+	if (!status)
+		status = xfp_surveyed_read(&artifact, stored, err);
+	if (!status)
+		status = measure(job, making->peaks, making->surveyed, err);
+	if (!status && !xfp_surveyed_equal(stored, making->surveyed))
+		status = xfp_fail(err, XFP_UNMET,
+				  "its survey %s in the cache has other numbers than a new one; trust no survey from "
+				  "there, and convert with another --cache",
+				  key->hex);
+	xfp_artifact_close(&artifact);
+	if (stored)
+		xfp_surveyed_free(stored);
+	free(stored);
 	return status;
 }
 
@@ -160,6 +188,7 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	struct survey_making making = { .job = job, .peaks = &peaks, .surveyed = surveyed };
 	const struct xfp_thresholds thresholds = xfp_survey_thresholds(&job->parameters);
 	enum xfp_status status = peaks.sample ? XFP_OK : xfp_no_memory(err);
+	const bool *checks = job->own;
 	bool assigned = false, scaled = false;
 
 	xfp_watch_more(job->ledger->watcher,
@@ -172,7 +201,10 @@ static enum xfp_status survey(struct xfp_job *job, struct xfp_surveyed *surveyed
 	if (!status)
 		status = xfp_job_make(job, XFP_STAMP_SURVEY, &key, fill, &making, err);
 	if (!status && !making.measured)
-		status = read_again(job, surveyed, &key, err);
+		status = *checks ? check(&making, &key, err) : read_again(job, surveyed, &key, err);
+	if (!status && *checks)
+		fprintf(stderr, "xfp-survey: unit %s: %s\n", xfp_printable(unit->name).text,
+			making.measured ? "not checked, since the cache has no survey of it" : "the survey is right");
 	if (!status)
 		status = xfp_assigned_read(job->work, job->number, &job->assignment, &assigned, err);
 	if (!status)
@@ -210,8 +242,18 @@ static enum xfp_status run(struct xfp_job *job, struct xfp_error *err)
 
 int main(int argc, char **argv)
 {
-	static const struct xfp_stage stage = {
+	bool checks = false;
+	const struct xfp_option options[] = {
+		{ .name = "check",
+		  .text = "if the cache has the survey, measure it again; status 4 if it differs",
+		  .set = &checks },
+		{ 0 },
+	};
+	const struct xfp_stage stage = {
 		.step = XFP_STAMP_SURVEY,
+		.options = options,
+		.usage = "[--check]",
+		.own = &checks,
 		.summary = "Measures every candidate with every outlier threshold on some of a unit's rows.",
 		.run = run,
 	};

@@ -208,8 +208,8 @@ static int run_import(const struct xfp_cache_call *call, struct xfp_error *err)
 	if (!status && result.differing)
 		status = xfp_fail(err, XFP_UNMET,
 				  "%s: %" PRIu32
-				  " surveys differ from those in %s, which stay; surveys of the same key have "
-				  "the same numbers: do not trust one of them",
+				  " surveys differ from those in %s, which stay; xfp convert --check-survey "
+				  "finds out which are wrong",
 				  call->operand, result.differing, call->folder);
 	xfp_manifest_close(manifest);
 	xfp_lock_release(lock);

@@ -64,6 +64,16 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .range.what = "a name or a file",
 		  .complete = "PROFILE" },
 	};
+	const struct xfp_option survey = { .name = "survey",
+					   .text = "run missing surveys, to plan from measurements",
+					   .set = &r->survey };
+	const struct xfp_option check_survey = {
+		.name = "check-survey",
+		.value = "N",
+		.text = "measure N surveys of the cache again; status 4 if one differs",
+		.into_32 = &r->check_survey,
+		.range = { "a number of units", 1, UINT32_MAX }
+	};
 	const int before = (int)(sizeof first / sizeof *first);
 	const struct xfp_option others[] = {
 		{ .name = "like",
@@ -133,9 +143,7 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .set = &r->rehash },
 		{ .name = "json", .text = "print the summary as JSON", .set = &r->json },
 		{ .name = "quiet", .letter = 'q', .text = "print no progress and no summary", .set = &r->quiet },
-		{ .name = parse->planning ? "survey" : NULL,
-		  .text = "run missing surveys, to plan from measurements",
-		  .set = &r->survey },
+		parse->planning ? survey : check_survey,
 		{ 0 },
 	};
 	struct xfp_option *all =

@@ -31,10 +31,11 @@ struct xfp_request {
 	struct xfp_calibration_request calibration;
 	unsigned jobs; /* 0: not given */
 	bool keep_going, dry_run, rehash, drop_cache, json, quiet, allow_empty, force;
-	bool survey;      /* planning: run missing surveys */
-	bool planning;    /* predict the conversion, do not convert */
-	bool out_guessed; /* planning, and no output was named */
-	bool own_cache;   /* --cache was not given: the cache is convert's own, next to OUT */
+	uint32_t check_survey; /* surveys in the cache to measure again; 0: none */
+	bool survey;           /* planning: run missing surveys */
+	bool planning;         /* predict the conversion, do not convert */
+	bool out_guessed;      /* planning, and no output was named */
+	bool own_cache;        /* --cache was not given: the cache is convert's own, next to OUT */
 };
 
 /* Free what the request owns, and zero it. */

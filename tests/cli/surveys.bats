@@ -212,6 +212,38 @@ data = bytearray(open("s", "rb").read()); data[int(sys.argv[1])] ^= 4; open("fli
 	[[ $output == *"no damage found" ]]
 }
 
+@test "--check-survey measures units again: right ones pass, a wrong one is named with status 4" {
+	exported
+	xfp cache import s --cache there/cache >/dev/null
+	run -0 xfp convert here/m -o there/out.xfp --cache there/cache --check-survey 2
+	[ "$(grep -c '^xfp-survey: unit .*: the survey is right$' <<<"$output")" = 2 ]
+	[ "$(sha there/out.xfp)" = "$expected" ]
+	[ "$(surveys made there/out.xfp.work)" = 0 ]
+	# again, with a complete bundle, and more than there are
+	run -0 xfp convert here/m -o there/out.xfp --cache there/cache --check-survey 999
+	[ "$(grep -c '^xfp-survey: unit .*: the survey is right$' <<<"$output")" = "$(cat here/out.xfp.work/u*-survey | wc -l)" ]
+	[ "$(sha there/out.xfp)" = "$expected" ]
+	# a last bit that only measuring finds
+	for option in --min-cos-lazy=0.98 --target-bpw=28; do
+		forged s forged 'data[-40] ^= 1'
+		xfp cache import forged --cache forged.cache >/dev/null
+		run -4 xfp convert here/m -o forged.xfp --cache forged.cache $option -q --check-survey 999
+		key=$(query "SELECT max(key) FROM artifacts WHERE kind = 'survey'" forged.cache)
+		[[ $output == *"unit model.layers.0."*": its survey $key in the cache has other numbers than a new one"* ]]
+		[ ! -e forged.xfp ]
+		rm -r forged.cache forged.xfp.work
+	done
+	# without surveys, there is nothing to check
+	run -0 xfp convert here/m -o new.xfp --cache new.cache --check-survey 1
+	[[ $output == *"xfp-survey: unit "*": not checked, since the cache has no survey of it"* ]]
+	[ "$(sha new.xfp)" = "$expected" ]
+	xfp convert here/m -o new.xfp --cache new.cache -q --drop-cache
+	run -0 xfp convert here/m -o new.xfp --cache new.cache --check-survey 1
+	[[ $output == *"note: no survey was checked, since the bundle is complete without the cache"* ]]
+	run -2 xfp convert here/m -o new.xfp --check-survey 0
+	[[ $output == *"--check-survey"* ]]
+}
+
 @test "surveys of other weights or options are imported, and measured again" {
 	exported
 	make_model there/m --seed 7
