@@ -47,6 +47,7 @@ enum xfp_status xfp_run_environment(const char *work, const char *cache, struct 
 	if (!status && (!(path = tool_path()) || setenv("PATH", path, 1) || setenv("XFP_PIPELINES", pipelines, 1) ||
 			setenv("XFP_WORK", work, 1) || setenv("XFP_CACHE", cache, 1) || setenv("LC_ALL", "C", 1)))
 		status = xfp_no_memory(err);
+	setenv("OMP_WAIT_POLICY", "passive", 0); /* other processes need the CPU */
 	free(path);
 	free(pipelines);
 	return status;
@@ -250,7 +251,6 @@ static void set_threads(unsigned jobs, uint32_t units)
 	setenv("XFP_LAYER_THREADS", threads, 1);
 	snprintf(threads, sizeof threads, "%u", xfp_stage_threads(jobs, units));
 	setenv("OMP_NUM_THREADS", threads, 0);
-	setenv("OMP_WAIT_POLICY", "passive", 0); /* other processes need the CPU */
 }
 
 int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_error *err)
