@@ -27,7 +27,7 @@ static bool predicts_more(const char *name, const char *body, const struct xfp_d
 		return begins_with_any(name, modules);
 	name += strlen(body);
 	if (!strncmp(name, layers, strlen(layers)))
-		return d->more_layers && strtoul(name + strlen(layers), NULL, 10) >= d->layers;
+		return d->mtp_layers && strtoul(name + strlen(layers), NULL, 10) >= d->layers;
 	return begins_with_any(name, modules);
 }
 

@@ -188,16 +188,16 @@ static void read_router(struct xfp_fields *f, const struct xfp_model_family *fam
 
 	router->sigmoid = rule->sigmoid;
 	router->input = rule->input;
-	router->least_sum = rule->least_sum;
-	if (rule->least_sum_key)
-		router->least_sum = xfp_field_number(f, f->root, rule->least_sum_key, rule->least_sum);
-	router->renormalise = family->renormalise || (!family->never_renormalise &&
-						      xfp_field_flag(f, "norm_topk_prob", family->renormalise_unless));
+	router->min_sum = rule->min_sum;
+	if (rule->min_sum_key)
+		router->min_sum = xfp_field_number(f, f->root, rule->min_sum_key, rule->min_sum);
+	router->norm_topk = family->norm_topk || (!family->never_norm_topk &&
+						  xfp_field_flag(f, "norm_topk_prob", family->norm_topk_default));
 	router->scale = rule->scale > 0 ? xfp_field_number(f, f->root, "routed_scaling_factor", rule->scale) : 1;
 	router->groups = router->groups_per_token = 1;
 	if (!rule->groups && !(rule->by_method && is_grouped(f)))
 		return;
-	router->group_by_two = rule->group_by_two;
+	router->group_top_two = rule->group_top_two;
 	router->groups = xfp_field_count(f, "n_group", rule->groups);
 	router->groups_per_token = xfp_field_count(f, "topk_group", rule->groups_per_token);
 	if (d->experts % router->groups)
@@ -206,7 +206,7 @@ static void read_router(struct xfp_fields *f, const struct xfp_model_family *fam
 		xfp_field_wrong(f, "topk_group", "is more than there are groups");
 	else if (d->experts_per_token > d->experts / router->groups * router->groups_per_token)
 		xfp_field_wrong(f, "num_experts_per_tok", "is more than the experts of topk_group groups");
-	else if (router->group_by_two && router->groups > 1 && d->experts / router->groups < 2)
+	else if (router->group_top_two && router->groups > 1 && d->experts / router->groups < 2)
 		xfp_field_wrong(f, "n_group", "leaves groups of one expert, but two are compared");
 }
 
@@ -342,8 +342,8 @@ static void read_latent(struct xfp_fields *f, struct xfp_description *d)
 	if (!json_object_get(f->root, "q_lora_rank"))
 		xfp_field_wrong(f, "q_lora_rank", "is missing; it is null if queries are projected directly");
 	latent->kv_rank = xfp_field_count(f, "kv_lora_rank", 0);
-	latent->plain_dim = xfp_field_count(f, "qk_nope_head_dim", 0);
-	d->head_dim = latent->plain_dim + xfp_field_count(f, "qk_rope_head_dim", 0);
+	latent->nope_dim = xfp_field_count(f, "qk_nope_head_dim", 0);
+	d->head_dim = latent->nope_dim + xfp_field_count(f, "qk_rope_head_dim", 0);
 	d->value_dim = xfp_field_count(f, "v_head_dim", 0);
 	if (d->kv_heads != d->heads)
 		xfp_field_wrong(f, "num_key_value_heads", "is not num_attention_heads, as latent attention requires");
@@ -410,7 +410,7 @@ static void read_all(struct xfp_fields *f, const struct xfp_model_family *family
 		d->temperature = xfp_field_number(f, f->root, "attn_scale", 0.1);
 		d->temperature_floor = xfp_field_number(f, f->root, "floor_scale", 8192);
 	}
-	d->more_layers = family->more_layers;
+	d->mtp_layers = family->mtp_layers;
 	d->norm_offset = family->norm_offset;
 	d->output_gate = family->output_gate;
 	d->qkv_bias = bias || family->bias == XFP_BIAS_QKV;

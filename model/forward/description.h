@@ -45,23 +45,23 @@ struct xfp_expert_names {
 };
 
 /* Multi-head latent attention: queries, and keys with values, are projections of normalized vectors of `query_rank` and
- * `kv_rank` elements. The first `plain_dim` elements of a head are not rotated; those after them are, and all heads
+ * `kv_rank` elements. The first `nope_dim` elements of a head are not rotated; those after them are, and all heads
  * share those of keys. */
 struct xfp_latent {
 	uint32_t query_rank; /* 0: queries are projected directly */
 	uint32_t kv_rank;    /* 0: no latent attention */
-	uint32_t plain_dim;
+	uint32_t nope_dim;
 };
 
 /* How a router selects experts (router.h). */
 struct xfp_router {
 	bool sigmoid;                      /* scores are sigmoids of logits, not their softmax */
-	bool renormalise;                  /* the factors of a token's experts sum to 1, */
-	double least_sum;                  /* if the sum of their scores is at least this */
+	bool norm_topk;                    /* the factors of a token's experts sum to 1, */
+	double min_sum;                    /* if the sum of their scores is at least this */
 	double scale;                      /* of the factors */
 	uint32_t groups, groups_per_token; /* experts are selected in the best groups; 1: no groups */
 	bool input;                        /* factors scale the inputs of experts, not their outputs */
-	bool group_by_two;                 /* a group's score is the sum of its two largest scores, not the largest */
+	bool group_top_two;                /* a group's score is the sum of its two largest scores, not the largest */
 };
 
 /* Linear attention (gated delta rule). */
@@ -125,7 +125,7 @@ struct xfp_description {
 		shared_intermediate; /* 0: no experts, no shared expert */
 	struct xfp_router router;
 	const struct xfp_expert_names *expert_names;
-	bool more_layers; /* the checkpoint may have layers of multi-token prediction, which are not computed */
+	bool mtp_layers; /* the checkpoint may have layers of multi-token prediction, which are not computed */
 	uint32_t ropes;
 	struct xfp_rope rope[XFP_ROPES];
 	struct xfp_delta delta; /* of the layers with linear attention */

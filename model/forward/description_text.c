@@ -81,14 +81,14 @@ static void add_router(FILE *out, const struct xfp_router *router)
 		add_number(out, "sigmoid", router->sigmoid);
 	if (router->input)
 		add_number(out, "router_input", router->input);
-	if (router->least_sum > 0)
-		add_double(out, "least_sum", router->least_sum);
+	if (router->min_sum > 0)
+		add_double(out, "least_sum", router->min_sum);
 	if (router->scale != 1)
 		add_double(out, "router_scale", router->scale);
 	if (router->groups > 1) {
 		add_number(out, "groups", router->groups);
 		add_number(out, "groups_per_token", router->groups_per_token);
-		add_number(out, "group_by_two", router->group_by_two);
+		add_number(out, "group_by_two", router->group_top_two);
 	}
 }
 
@@ -106,7 +106,7 @@ static void add_latent(FILE *out, const struct xfp_latent *latent, uint32_t valu
 {
 	add_number(out, "query_rank", latent->query_rank);
 	add_number(out, "kv_rank", latent->kv_rank);
-	add_number(out, "plain_dim", latent->plain_dim);
+	add_number(out, "plain_dim", latent->nope_dim);
 	add_number(out, "value_dim", value_dim);
 }
 
@@ -146,7 +146,7 @@ static void add_computation(FILE *out, const struct xfp_description *d)
 	add_number(out, "qkv_bias", d->qkv_bias);
 	add_number(out, "output_bias", d->output_bias);
 	add_number(out, "mlp_bias", d->mlp_bias);
-	add_number(out, "renormalise", d->router.renormalise);
+	add_number(out, "renormalise", d->router.norm_topk);
 	if (d->joint_norm)
 		add_number(out, "joint_norm", d->joint_norm);
 	if (d->rotated_norm)

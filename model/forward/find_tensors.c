@@ -141,7 +141,7 @@ enum xfp_status xfp_check_tensors(const struct xfp_description *description, con
 	struct tensor_check check = { .weights = weights, .err = err };
 
 	xfp_each_tensor(description, names, check_tensor, &check);
-	if (!check.status && description->more_layers)
+	if (!check.status && description->mtp_layers)
 		check_next_layer(&check, description, names);
 	return check.status;
 }

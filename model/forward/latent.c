@@ -69,13 +69,13 @@ static enum xfp_status make_queries(const struct xfp_forward *forward, uint32_t 
 static void split_rotated(const struct xfp_forward *forward, float *compressed, float *keys)
 {
 	const struct xfp_description *d = forward->description;
-	size_t rank = d->latent.kv_rank, rotated = d->head_dim - d->latent.plain_dim;
+	size_t rank = d->latent.kv_rank, rotated = d->head_dim - d->latent.nope_dim;
 
 	for (size_t t = 0; t < forward->tokens; t++) {
 		const float *from = compressed + t * (rank + rotated);
 
 		for (size_t h = 0; h < d->heads; h++, keys += d->head_dim)
-			memcpy(keys + d->latent.plain_dim, from + rank, rotated * sizeof *keys);
+			memcpy(keys + d->latent.nope_dim, from + rank, rotated * sizeof *keys);
 		memmove(compressed + t * rank, from, rank * sizeof *compressed);
 	}
 }
@@ -84,7 +84,7 @@ static void split_rotated(const struct xfp_forward *forward, float *compressed, 
 static void split_expanded(const struct xfp_forward *forward, const float *expanded, float *keys, float *values)
 {
 	const struct xfp_description *d = forward->description;
-	size_t plain = d->latent.plain_dim;
+	size_t plain = d->latent.nope_dim;
 
 	for (size_t i = 0; i < forward->tokens * d->heads; i++, expanded += plain + d->value_dim) {
 		memcpy(keys + i * d->head_dim, expanded, plain * sizeof *keys);
@@ -96,8 +96,8 @@ enum xfp_status xfp_forward_latent(const struct xfp_forward *forward, uint32_t l
 				   float *keys, float *values, struct xfp_error *err)
 {
 	const struct xfp_description *d = forward->description;
-	size_t rank = d->latent.kv_rank, rotated = d->head_dim - d->latent.plain_dim;
-	size_t rows = d->heads * ((size_t)d->latent.plain_dim + d->value_dim);
+	size_t rank = d->latent.kv_rank, rotated = d->head_dim - d->latent.nope_dim;
+	size_t rows = d->heads * ((size_t)d->latent.nope_dim + d->value_dim);
 	float *compressed = xfp_floats(forward->tokens, rank + rotated), *expanded = xfp_floats(forward->tokens, rows);
 	enum xfp_status status = compressed && expanded ? XFP_OK : xfp_no_memory(err);
 

@@ -92,16 +92,16 @@ static const struct xfp_expert_keys llama4_keys = {
 	.interval = "interleave_moe_layer_step",
 };
 static const struct xfp_router_rule llama4_router = { .sigmoid = true, .input = true };
-static const struct xfp_router_rule ernie_router = { .least_sum = 1e-12, .least_sum_key = "moe_norm_min" };
+static const struct xfp_router_rule ernie_router = { .min_sum = 1e-12, .min_sum_key = "moe_norm_min" };
 static const struct xfp_router_rule glm_router = {
-	.sigmoid = true, .group_by_two = true, .groups = 1, .groups_per_token = 1, .scale = 1, .least_sum = 1e-20
+	.sigmoid = true, .group_top_two = true, .groups = 1, .groups_per_token = 1, .scale = 1, .min_sum = 1e-20
 };
 static const struct xfp_router_rule minimax_router = { .sigmoid = true };
 static const struct xfp_router_rule deepseek_v3_router = {
-	.sigmoid = true, .group_by_two = true, .groups = 8, .groups_per_token = 4, .scale = 2.5, .least_sum = 1e-20
+	.sigmoid = true, .group_top_two = true, .groups = 8, .groups_per_token = 4, .scale = 2.5, .min_sum = 1e-20
 };
 static const struct xfp_router_rule glm_lite_router = {
-	.sigmoid = true, .group_by_two = true, .groups = 1, .groups_per_token = 1, .scale = 1.8, .least_sum = 1e-20
+	.sigmoid = true, .group_top_two = true, .groups = 1, .groups_per_token = 1, .scale = 1.8, .min_sum = 1e-20
 };
 static const struct xfp_router_rule deepseek_v2_router = { .by_method = true, .scale = 1 };
 static const struct xfp_layer_norms output_norms = {
@@ -135,7 +135,7 @@ static const struct xfp_model_family families[] = {
 	{ .type = "mixtral",
 	  .window = XFP_WINDOW_ALWAYS,
 	  .experts = &mixtral_experts,
-	  .renormalise = true,
+	  .norm_topk = true,
 	  .every_layer = true,
 	  .dense_width = true,
 	  .theta = 1e6 },
@@ -191,7 +191,7 @@ static const struct xfp_model_family families[] = {
 	  .output_gate = true,
 	  .bias = XFP_BIAS_BY_CONFIG,
 	  .experts = &qwen_shared_experts,
-	  .renormalise_unless = true,
+	  .norm_topk_default = true,
 	  .theta = 1e4,
 	  .partial_rotary = 0.25,
 	  .delta = XFP_DELTA_BY_HEADS },
@@ -211,7 +211,7 @@ static const struct xfp_model_family families[] = {
 	  .output_gate = true,
 	  .bias = XFP_BIAS_BY_CONFIG,
 	  .experts = &qwen_shared_experts,
-	  .renormalise = true,
+	  .norm_topk = true,
 	  .every_layer = true,
 	  .theta = 1e4,
 	  .partial_rotary = 0.25,
@@ -221,11 +221,11 @@ static const struct xfp_model_family families[] = {
 	  .bias = XFP_BIAS_QKV_BY_CONFIG,
 	  .experts = &glm_experts,
 	  .router = &glm_router,
-	  .renormalise_unless = true,
+	  .norm_topk_default = true,
 	  .every_layer = true,
 	  .leading_dense = true,
 	  .leading = 1,
-	  .more_layers = true,
+	  .mtp_layers = true,
 	  .theta = 1e4,
 	  .partial_rotary = 0.5 },
 	{ .type = "minimax_m2",
@@ -234,7 +234,7 @@ static const struct xfp_model_family families[] = {
 	  .joint_norm = true,
 	  .experts = &minimax_experts,
 	  .router = &minimax_router,
-	  .renormalise = true,
+	  .norm_topk = true,
 	  .every_layer = true,
 	  .dense_width = true,
 	  .theta = 5e6,
@@ -251,7 +251,7 @@ static const struct xfp_model_family families[] = {
 	  .window_size = 128,
 	  .pattern = 2,
 	  .experts = &gpt_oss_experts,
-	  .renormalise = true,
+	  .norm_topk = true,
 	  .every_layer = true,
 	  .dense_width = true,
 	  .theta = 1.5e5,
@@ -262,7 +262,7 @@ static const struct xfp_model_family families[] = {
 	  .experts = &deepseek_v2_experts,
 	  .router = &deepseek_v2_router,
 	  .shared = 2,
-	  .never_renormalise = true,
+	  .never_norm_topk = true,
 	  .every_layer = true,
 	  .leading_dense = true,
 	  .theta = 1e4,
@@ -272,23 +272,23 @@ static const struct xfp_model_family families[] = {
 	  .bias = XFP_BIAS_BY_CONFIG,
 	  .experts = &glm_experts,
 	  .router = &deepseek_v3_router,
-	  .renormalise_unless = true,
+	  .norm_topk_default = true,
 	  .every_layer = true,
 	  .leading_dense = true,
 	  .leading = 3,
-	  .more_layers = true,
+	  .mtp_layers = true,
 	  .theta = 1e4 },
 	{ .type = "glm4_moe_lite",
 	  .latent = true,
 	  .bias = XFP_BIAS_BY_CONFIG,
 	  .experts = &glm_experts,
 	  .router = &glm_lite_router,
-	  .renormalise_unless = true,
+	  .norm_topk_default = true,
 	  .every_layer = true,
 	  .leading_dense = true,
 	  .leading = 1,
 	  .mlp_types = true,
-	  .more_layers = true,
+	  .mtp_layers = true,
 	  .theta = 1e4 },
 	{ .type = "ernie4_5",
 	  .sizes = { .head_dim = 128 },
@@ -306,7 +306,7 @@ static const struct xfp_model_family families[] = {
 	  .expert_keys = &ernie_keys,
 	  .shared = 2,
 	  .router = &ernie_router,
-	  .renormalise = true,
+	  .norm_topk = true,
 	  .theta = 5e5,
 	  .interleaved = true },
 	{ .type = "llama4_text",

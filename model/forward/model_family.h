@@ -27,12 +27,12 @@ struct xfp_default_sizes {
 enum xfp_delta_rule { XFP_DELTA_NEVER, XFP_DELTA_BY_KINDS, XFP_DELTA_BY_HEADS };
 
 struct xfp_router_rule {
-	bool sigmoid, group_by_two, input;
+	bool sigmoid, group_top_two, input;
 	uint32_t groups, groups_per_token; /* defaults of n_group and topk_group; 0: no such keys, unless */
 	bool by_method;                    /* topk_method asks for groups, whose scores are then the largest */
 	double scale;                      /* default of routed_scaling_factor; 0: no such key */
-	double least_sum;
-	const char *least_sum_key; /* NULL: there is no key */
+	double min_sum;
+	const char *min_sum_key; /* NULL: there is no key */
 };
 
 /* Keys of counts of experts, if they are not the usual ones. */
@@ -78,15 +78,15 @@ struct xfp_model_family {
 	const struct xfp_expert_names *experts;    /* NULL: none */
 	const struct xfp_expert_keys *expert_keys; /* NULL: the usual ones */
 	const struct xfp_router_rule *router;      /* NULL: a softmax of all experts */
-	bool renormalise;                          /* norm_topk_prob is not a key: always true */
-	bool renormalise_unless;                   /* default of norm_topk_prob, */
-	bool never_renormalise;                    /* which is ignored */
+	bool norm_topk;                            /* norm_topk_prob is not a key: always true */
+	bool norm_topk_default;                    /* default of norm_topk_prob, */
+	bool never_norm_topk;                      /* which is ignored */
 	uint32_t shared;                           /* default of n_shared_experts; 0: 1 */
 	bool every_layer;                          /* all layers have experts, */
 	bool leading_dense;                        /* but the first, which first_k_dense_replace counts, */
 	uint32_t leading;                          /* or this many, */
 	bool mlp_types;                            /* or those that mlp_layer_types, not that key, names dense */
-	bool more_layers;                          /* checkpoints have layers of multi-token prediction */
+	bool mtp_layers;                           /* checkpoints have layers of multi-token prediction */
 	bool dense_width;                          /* experts have intermediate_size */
 	double theta;                              /* default of rope_theta */
 	double local_theta;                        /* its default for layers with a window; 0: the same */

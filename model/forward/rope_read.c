@@ -137,7 +137,7 @@ static void read_rotated(struct xfp_fields *f, const struct xfp_model_family *fa
 		rope->interleaved = family->interleaved;
 		return;
 	}
-	rope->first = d->latent.plain_dim;
+	rope->first = d->latent.nope_dim;
 	rope->dim = d->head_dim - rope->first;
 	rope->interleaved = family->interleaved || xfp_field_flag(f, "rope_interleave", true);
 	if (rope->dim % 2)

@@ -66,7 +66,7 @@ static void exclude_groups(const struct xfp_router *router, struct selection *se
 	uint32_t size = experts / router->groups;
 
 	for (uint32_t g = 0; g < router->groups; g++)
-		groups[g] = group_score(selection->score + g * size, size, router->group_by_two);
+		groups[g] = group_score(selection->score + g * size, size, router->group_top_two);
 	memset(selection->taken, 0, router->groups * sizeof *selection->taken);
 	for (uint32_t i = 0; i < router->groups_per_token; i++)
 		take_largest(groups, selection->taken, router->groups);
@@ -100,12 +100,12 @@ static bool select_experts(const struct xfp_description *d, struct selection *se
 	memset(selection->taken, 0, d->experts * sizeof *selection->taken);
 	for (uint32_t i = 0; i < d->experts_per_token; i++)
 		sum += weight[take_largest(selection->score, selection->taken, d->experts)];
-	sum = sum < router->least_sum ? router->least_sum : sum;
+	sum = sum < router->min_sum ? router->min_sum : sum;
 	for (uint32_t e = 0; e < d->experts; e++) {
 		if (!selection->taken[e])
 			weight[e] = 0;
 		else if (weight[e] != 0)
-			weight[e] = (float)((router->renormalise ? (float)(weight[e] / sum) : weight[e]) * scale);
+			weight[e] = (float)((router->norm_topk ? (float)(weight[e] / sum) : weight[e]) * scale);
 	}
 	return true;
 }

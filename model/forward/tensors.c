@@ -88,7 +88,7 @@ static void walk_latent(struct tensor_walk *walk)
 {
 	const struct xfp_description *d = walk->description;
 	const struct xfp_latent *latent = &d->latent;
-	uint64_t rows = (uint64_t)d->heads * d->head_dim, rotated = d->head_dim - latent->plain_dim;
+	uint64_t rows = (uint64_t)d->heads * d->head_dim, rotated = d->head_dim - latent->nope_dim;
 
 	if (latent->query_rank) {
 		expect_matrix(walk, "self_attn.q_a_proj.weight", latent->query_rank, d->hidden);
@@ -107,7 +107,7 @@ static void walk_latent(struct tensor_walk *walk)
 	expect_matrix(walk, "self_attn.kv_a_proj_with_mqa.weight", latent->kv_rank + rotated, d->hidden);
 	expect_vector(walk, "self_attn.kv_a_proj_with_mqa.bias", d->qkv_bias, latent->kv_rank + rotated);
 	expect_vector(walk, "self_attn.kv_a_layernorm.weight", true, latent->kv_rank);
-	expect_matrix(walk, "self_attn.kv_b_proj.weight", d->heads * ((uint64_t)latent->plain_dim + d->value_dim),
+	expect_matrix(walk, "self_attn.kv_b_proj.weight", d->heads * ((uint64_t)latent->nope_dim + d->value_dim),
 		      latent->kv_rank);
 	expect_matrix(walk, "self_attn.o_proj.weight", d->hidden, (uint64_t)d->heads * d->value_dim);
 	expect_vector(walk, "self_attn.o_proj.bias", d->output_bias, d->hidden);
@@ -350,7 +350,7 @@ void xfp_each_tensor(const struct xfp_description *description, const struct xfp
 	expect(&walk, tensor, description->vocabulary, description->hidden);
 	for (; !walk.ended && walk.layer < description->layers; walk.layer++)
 		walk_layer(&walk);
-	if (!description->more_layers)
+	if (!description->mtp_layers)
 		expect_vector(&walk, "input_layernorm.weight", false, 0); /* one layer too many */
 	xfp_body_tensor(tensor, names, "norm.weight");
 	expect(&walk, tensor, description->hidden, 0);
