@@ -61,6 +61,8 @@ class Recorder:
         name = next(n for (at, n) in self.inputs if at == layer and n.endswith(".experts"))
         module, given = self.modules[layer, name], self.inputs[layer, name]
         x = given[0].reshape(-1, given[0].shape[-1])
+        if len(given) == 1:
+            return self.scaled_experts(layer, name, x)
         chosen = next(g for g in given[1:] if not g.is_floating_point())
         inner = []
         for expert in range(len(module.gate_up_proj)):
@@ -72,6 +74,20 @@ class Recorder:
             gate, up = torch.nn.functional.linear(own, module.gate_up_proj[expert]).chunk(2, -1)
             inner.append((module.act_fn(gate) * up).numpy())
         return x.numpy(), np.sort(chosen.numpy(), -1), inner
+
+
+    def scaled_experts(self, layer, name, x):
+        """Llama 4: all tokens for each expert, times their scores, which are 0 unless it is selected. xfp stores the
+        inputs without scores, since gate and up are linear."""
+        module = self.modules[layer, name]
+        scaled = x.reshape(len(module.gate_up_proj), -1, x.shape[-1])
+        selected = (scaled != 0).any(-1)
+        inner = []
+        for expert, own in enumerate(selected):
+            gate, up = (scaled[expert][own] @ module.gate_up_proj[expert]).chunk(2, -1)
+            inner.append((module.act_fn(gate) * up).numpy())
+        chosen = np.array([np.nonzero(one)[0] for one in selected.numpy().T])
+        return self.vectors(layer, name.replace("experts", "router")), chosen, inner
 
 
 class Double:
