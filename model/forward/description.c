@@ -10,24 +10,6 @@
 #include "model/forward/model_family.h"
 #include "model/forward/rope_read.h"
 
-static bool listed(json_t *list, uint32_t number)
-{
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		if (json_integer_value(json_array_get(list, i)) == (json_int_t)number)
-			return true;
-	}
-	return false;
-}
-
-/* A count that may be 0. */
-static uint32_t count_or_zero(struct xfp_fields *f, const char *key, uint32_t otherwise)
-{
-	json_t *value = xfp_field(f->root, key);
-	bool zero = value ? json_is_integer(value) && !json_integer_value(value) : !otherwise;
-
-	return zero ? 0 : xfp_field_count(f, key, otherwise);
-}
-
 /* Whether the layer ignores positions: it is 0 in no_rope_layers, or every no_rope_layer_interval-th. */
 static bool has_no_rope(struct xfp_fields *f, const struct xfp_model_family *family, uint32_t layer)
 {
@@ -49,6 +31,8 @@ static bool has_window(struct xfp_fields *f, const struct xfp_model_family *fami
 	const char *type = json_string_value(json_array_get(types, layer));
 	const char *local = family->window == XFP_WINDOW_CHUNKS ? "chunked_attention" : "sliding_attention";
 
+	if (family->never_window && type && strcmp(type, "full_attention") && xfp_field(f->root, "sliding_window"))
+		xfp_field_wrong(f, "layer_types", "names windows, which are not supported in this family");
 	if (family->window == XFP_WINDOW_NEVER)
 		return false;
 	if (family->window == XFP_WINDOW_ALWAYS || family->window == XFP_WINDOW_IF_USED)
@@ -63,9 +47,12 @@ static bool has_window(struct xfp_fields *f, const struct xfp_model_family *fami
 	if (family->window == XFP_WINDOW_CHUNKS)
 		return !has_no_rope(f, family, layer);
 	if (family->window == XFP_WINDOW_BY_LAYERS)
-		return layer >= count_or_zero(f, "max_window_layers", 28);
-	return family->window == XFP_WINDOW_BY_TYPES ||
-	       (layer + 1) % xfp_field_count(f, "sliding_window_pattern", family->pattern) != 0;
+		return layer >= xfp_field_count_or_zero(f, "max_window_layers", 28);
+	if (family->window == XFP_WINDOW_BY_TYPES)
+		return true;
+	return (layer + 1) % (family->pattern_key ? xfp_field_count(f, "sliding_window_pattern", family->pattern)
+						  : family->pattern) !=
+	       0;
 }
 
 /* null disables the window, also if the family has a default. */
@@ -113,6 +100,15 @@ static void read_delta(struct xfp_fields *f, const struct xfp_model_family *fami
 				"is not silu, the only activation of linear attention that is supported");
 }
 
+static bool listed(json_t *list, uint32_t number)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		if (json_integer_value(json_array_get(list, i)) == (json_int_t)number)
+			return true;
+	}
+	return false;
+}
+
 /* Layers that have no experts although the family gives them to all. */
 static bool is_dense(struct xfp_fields *f, const struct xfp_model_family *family, uint32_t layer)
 {
@@ -124,7 +120,7 @@ static bool is_dense(struct xfp_fields *f, const struct xfp_model_family *family
 	if (family->mlp_types && !types)
 		return layer < family->leading;
 	if (!family->mlp_types)
-		return layer < count_or_zero(f, "first_k_dense_replace", family->leading);
+		return layer < xfp_field_count_or_zero(f, "first_k_dense_replace", family->leading);
 	if (!type || (strcmp(type, "dense") && strcmp(type, "sparse")))
 		xfp_field_wrong(f, "mlp_layer_types", "does not name, for each layer, dense or sparse");
 	return type && !strcmp(type, "dense");
@@ -142,14 +138,112 @@ static bool has_experts(struct xfp_fields *f, const struct xfp_model_family *fam
 		json_t *last = keys->last_layer ? xfp_field(f->root, keys->last_layer) : NULL;
 		bool to_end = !last || (json_is_integer(last) && json_integer_value(last) == -1);
 
-		return (!keys->first_layer || layer >= count_or_zero(f, keys->first_layer, 1)) &&
-		       (to_end || layer <= count_or_zero(f, keys->last_layer, 0)) &&
+		return (!keys->first_layer || layer >= xfp_field_count_or_zero(f, keys->first_layer, 1)) &&
+		       (to_end || layer <= xfp_field_count_or_zero(f, keys->last_layer, 0)) &&
 		       (layer + 1) % xfp_field_count(f, keys->interval, 1) == 0;
 	}
 	if (family->every_layer)
 		return !is_dense(f, family, layer);
 	return (layer + 1) % xfp_field_count(f, "decoder_sparse_step", 1) == 0 &&
 	       !listed(xfp_field(f->root, "mlp_only_layers"), layer);
+}
+
+static bool is_grouped(struct xfp_fields *f)
+{
+	const char *method = json_string_value(xfp_field(f->root, "topk_method"));
+
+	if (method && strcmp(method, "greedy") && strcmp(method, "group_limited_greedy"))
+		xfp_field_wrong(f, "topk_method", "is not supported; greedy and group_limited_greedy are");
+	return method && !strcmp(method, "group_limited_greedy");
+}
+
+/* A text that the config may omit. */
+static void expect_text(struct xfp_fields *f, const char *key, const char *text, const char *otherwise)
+{
+	json_t *value = xfp_field(f->root, key);
+
+	if (value && (!json_is_string(value) || strcmp(json_string_value(value), text)))
+		xfp_field_wrong(f, key, otherwise);
+}
+
+static void read_router(struct xfp_fields *f, const struct xfp_model_family *family, const char *per_token,
+			struct xfp_description *d)
+{
+	static const struct xfp_router_rule plain = { 0 };
+	const struct xfp_router_rule *rule = family->router ? family->router : &plain;
+	struct xfp_router *router = &d->router;
+
+	expect_text(f, "scoring_func", rule->sigmoid ? "sigmoid" : "softmax",
+		    rule->sigmoid ? "is not sigmoid, as this family requires"
+				  : "is not softmax, as this family requires");
+	if (rule->group_top_two)
+		expect_text(f, "topk_method", "noaux_tc", "is not noaux_tc, as this family requires");
+	router->sigmoid = rule->sigmoid;
+	router->input = rule->input;
+	router->min_sum = rule->min_sum;
+	if (rule->min_sum_key)
+		router->min_sum = xfp_field_number(f, f->root, rule->min_sum_key, rule->min_sum);
+	router->norm_topk = family->norm_topk || (!family->never_norm_topk &&
+						  xfp_field_flag(f, "norm_topk_prob", family->norm_topk_default));
+	router->scale = rule->scale > 0 ? xfp_field_number(f, f->root, "routed_scaling_factor", rule->scale) : 1;
+	router->groups = router->groups_per_token = 1;
+	if (!rule->groups && !(rule->by_method && is_grouped(f)))
+		return;
+	router->group_top_two = rule->group_top_two;
+	router->groups = xfp_field_count(f, "n_group", rule->groups);
+	router->groups_per_token = xfp_field_count(f, "topk_group", rule->groups_per_token);
+	if (d->experts % router->groups)
+		xfp_field_wrong(f, "n_group", "does not divide the number of experts" XFP_OWN_CONFIG);
+	else if (router->groups_per_token > router->groups)
+		xfp_field_wrong(f, "topk_group", "is more than there are groups" XFP_OWN_CONFIG);
+	else if (d->experts_per_token > d->experts / router->groups * router->groups_per_token)
+		xfp_field_wrong(f, per_token, "is more than the experts of topk_group groups" XFP_OWN_CONFIG);
+	else if (router->group_top_two && router->groups > 1 && d->experts / router->groups < 2)
+		xfp_field_wrong(f, "n_group", "leaves groups of one expert, but two are compared" XFP_OWN_CONFIG);
+}
+
+/* Shared experts are stored as one; null is none. */
+static uint32_t read_shared_width(struct xfp_fields *f, const struct xfp_model_family *family,
+				  const struct xfp_expert_keys *keys, uint32_t expert_width)
+{
+	bool none = keys->shared && json_is_null(json_object_get(f->root, keys->shared));
+	uint64_t count = none           ? 0
+			 : keys->shared ? xfp_field_count_or_zero(f, keys->shared, family->shared ? family->shared : 1)
+					: 1;
+
+	if (count * expert_width <= INT32_MAX)
+		return (uint32_t)(count * expert_width);
+	xfp_field_wrong(f, keys->shared, "is too large for the width of the experts" XFP_OWN_CONFIG);
+	return 1;
+}
+
+/* The key, or its alias if the config has that. */
+static const char *key_of(const struct xfp_fields *f, const char *key, const char *alias)
+{
+	return alias && xfp_field(f->root, alias) ? alias : key;
+}
+
+static void read_experts(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
+{
+	static const struct xfp_expert_keys usual = { .experts = "num_experts", .per_token = "num_experts_per_tok" };
+	const struct xfp_expert_keys *keys = family->expert_keys ? family->expert_keys : &usual;
+	const char *experts = key_of(f, keys->experts, keys->experts_alias);
+	const char *per_token = key_of(f, keys->per_token, keys->per_token_alias);
+
+	d->experts = xfp_field_count(f, experts, 0);
+	d->experts_per_token = xfp_field_count(f, per_token, 0);
+	d->expert_intermediate = family->dense_width
+					 ? d->intermediate
+					 : xfp_field_count(f, keys->width ? keys->width : "moe_intermediate_size", 0);
+	if (family->experts->shared_router)
+		d->shared_intermediate = xfp_field_count(f, "shared_expert_intermediate_size", 0);
+	else if (family->experts->shared_gate)
+		d->shared_intermediate = read_shared_width(f, family, keys, d->expert_intermediate);
+	d->expert_names = family->experts;
+	if (d->experts_per_token > d->experts)
+		xfp_field_wrong(f, per_token, "is more than there are experts" XFP_OWN_CONFIG);
+	else
+		read_router(f, family, per_token, d);
 }
 
 static void read_layers(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
@@ -171,84 +265,6 @@ static void read_layers(struct xfp_fields *f, const struct xfp_model_family *fam
 	}
 }
 
-static bool is_grouped(struct xfp_fields *f)
-{
-	const char *method = json_string_value(xfp_field(f->root, "topk_method"));
-
-	if (method && strcmp(method, "greedy") && strcmp(method, "group_limited_greedy"))
-		xfp_field_wrong(f, "topk_method", "is not supported; greedy and group_limited_greedy are");
-	return method && !strcmp(method, "group_limited_greedy");
-}
-
-static void read_router(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
-{
-	static const struct xfp_router_rule plain = { 0 };
-	const struct xfp_router_rule *rule = family->router ? family->router : &plain;
-	struct xfp_router *router = &d->router;
-
-	router->sigmoid = rule->sigmoid;
-	router->input = rule->input;
-	router->min_sum = rule->min_sum;
-	if (rule->min_sum_key)
-		router->min_sum = xfp_field_number(f, f->root, rule->min_sum_key, rule->min_sum);
-	router->norm_topk = family->norm_topk || (!family->never_norm_topk &&
-						  xfp_field_flag(f, "norm_topk_prob", family->norm_topk_default));
-	router->scale = rule->scale > 0 ? xfp_field_number(f, f->root, "routed_scaling_factor", rule->scale) : 1;
-	router->groups = router->groups_per_token = 1;
-	if (!rule->groups && !(rule->by_method && is_grouped(f)))
-		return;
-	router->group_top_two = rule->group_top_two;
-	router->groups = xfp_field_count(f, "n_group", rule->groups);
-	router->groups_per_token = xfp_field_count(f, "topk_group", rule->groups_per_token);
-	if (d->experts % router->groups)
-		xfp_field_wrong(f, "n_group", "does not divide the number of experts");
-	else if (router->groups_per_token > router->groups)
-		xfp_field_wrong(f, "topk_group", "is more than there are groups");
-	else if (d->experts_per_token > d->experts / router->groups * router->groups_per_token)
-		xfp_field_wrong(f, "num_experts_per_tok", "is more than the experts of topk_group groups");
-	else if (router->group_top_two && router->groups > 1 && d->experts / router->groups < 2)
-		xfp_field_wrong(f, "n_group", "leaves groups of one expert, but two are compared");
-}
-
-/* Shared experts are stored as one. */
-static uint32_t read_shared_width(struct xfp_fields *f, const struct xfp_model_family *family,
-				  const struct xfp_expert_keys *keys, uint32_t expert_width)
-{
-	uint64_t count = keys->shared ? count_or_zero(f, keys->shared, family->shared ? family->shared : 1) : 1;
-
-	if (count * expert_width <= INT32_MAX)
-		return (uint32_t)(count * expert_width);
-	xfp_field_wrong(f, keys->shared, "is too large for the width of the experts");
-	return 1;
-}
-
-static void read_experts(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
-{
-	/* Published configs have num_experts or n_routed_experts, those of newer code num_local_experts. */
-	static const char *const experts[] = { "num_experts", "n_routed_experts", "num_local_experts" };
-	static const struct xfp_expert_keys usual = { .per_token = "num_experts_per_tok",
-						      .shared = "n_shared_experts" };
-	const struct xfp_expert_keys *keys = family->expert_keys ? family->expert_keys : &usual;
-	size_t key = 0;
-
-	while (key < 2 && !xfp_field(f->root, experts[key]))
-		key++;
-	d->experts = xfp_field_count(f, keys->experts ? keys->experts : experts[key], 0);
-	d->experts_per_token = xfp_field_count(f, keys->per_token, 0);
-	d->expert_intermediate = family->dense_width
-					 ? d->intermediate
-					 : xfp_field_count(f, keys->width ? keys->width : "moe_intermediate_size", 0);
-	if (family->experts->shared_router)
-		d->shared_intermediate = xfp_field_count(f, "shared_expert_intermediate_size", 0);
-	else if (family->experts->shared_gate)
-		d->shared_intermediate = read_shared_width(f, family, keys, d->expert_intermediate);
-	d->expert_names = family->experts;
-	if (d->experts_per_token > d->experts)
-		xfp_field_wrong(f, keys->per_token, "is more than there are experts");
-	else
-		read_router(f, family, d);
-}
-
 /* Multimodal models nest the text model under text_config, which may have a model_type of its own. */
 static const struct xfp_model_family *find_family(struct xfp_fields *f)
 {
@@ -266,8 +282,10 @@ static const struct xfp_model_family *find_family(struct xfp_fields *f)
 	if ((family = xfp_model_family_find(type)))
 		return family;
 	xfp_model_family_list(list);
-	f->status = xfp_fail(f->err, XFP_BAD_INPUT, "%s: models of type %s are not supported; supported types: %s",
-			     f->where, type ? type : "unknown", list);
+	f->status = xfp_fail(
+		f->err, XFP_BAD_INPUT,
+		"%s: models of type %s are not supported (convert and verify may support them); supported types: %s",
+		f->where, type ? type : "unknown", list);
 	return NULL;
 }
 
@@ -334,32 +352,36 @@ static void read_scales(struct xfp_fields *f, const struct xfp_model_family *fam
 }
 
 /* transformers ignores head_dim and num_key_value_heads here, but fails if the latter is not the number of heads. */
-static void read_latent(struct xfp_fields *f, struct xfp_description *d)
+static void read_latent(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
 	struct xfp_latent *latent = &d->latent;
+	bool alias = family->head_dim_rotated && xfp_field(f->root, "head_dim");
 
 	latent->query_rank = xfp_field(f->root, "q_lora_rank") ? xfp_field_count(f, "q_lora_rank", 0) : 0;
 	if (!json_object_get(f->root, "q_lora_rank"))
 		xfp_field_wrong(f, "q_lora_rank", "is missing; it is null if queries are projected directly");
 	latent->kv_rank = xfp_field_count(f, "kv_lora_rank", 0);
 	latent->nope_dim = xfp_field_count(f, "qk_nope_head_dim", 0);
-	d->head_dim = latent->nope_dim + xfp_field_count(f, "qk_rope_head_dim", 0);
+	d->head_dim = latent->nope_dim + xfp_field_count(f, alias ? "head_dim" : "qk_rope_head_dim", 0);
 	d->value_dim = xfp_field_count(f, "v_head_dim", 0);
 	if (d->kv_heads != d->heads)
-		xfp_field_wrong(f, "num_key_value_heads", "is not num_attention_heads, as latent attention requires");
+		xfp_field_wrong(f, "num_key_value_heads",
+				"is not num_attention_heads, as latent attention requires" XFP_OWN_CONFIG);
 }
 
 static void read_sizes(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
 	const struct xfp_default_sizes *sizes = &family->sizes;
 	uint32_t head_dim;
+	bool no_head_dim; /* null disables the family's default */
 
 	d->hidden = xfp_field_count(f, "hidden_size", 0);
 	d->heads = xfp_field_count(f, "num_attention_heads", sizes->heads);
 	d->kv_heads = xfp_field_count(f, "num_key_value_heads", sizes->kv_heads ? sizes->kv_heads : d->heads);
-	head_dim = sizes->head_dim ? sizes->head_dim : d->hidden / d->heads;
+	no_head_dim = json_is_null(json_object_get(f->root, "head_dim"));
+	head_dim = sizes->head_dim && !no_head_dim ? sizes->head_dim : d->hidden / d->heads;
 	if (family->latent)
-		read_latent(f, d);
+		read_latent(f, family, d);
 	else
 		d->head_dim = d->value_dim = xfp_field_count(f, "head_dim", head_dim ? head_dim : 1);
 	if (!family->every_layer || family->dense_width || family->leading_dense)
@@ -368,7 +390,7 @@ static void read_sizes(struct xfp_fields *f, const struct xfp_model_family *fami
 	d->context = xfp_field_count(f, "max_position_embeddings", sizes->context);
 	d->epsilon = xfp_field_number(f, f->root, "rms_norm_eps", sizes->epsilon);
 	if (d->heads % d->kv_heads)
-		xfp_field_wrong(f, "num_attention_heads", "is not a multiple of num_key_value_heads");
+		xfp_field_wrong(f, "num_attention_heads", "is not a multiple of num_key_value_heads" XFP_OWN_CONFIG);
 }
 
 /* Published configs have 4 for true. */
@@ -380,53 +402,75 @@ static bool tunes_temperature(struct xfp_fields *f)
 				      : xfp_field_flag(f, "attn_temperature_tuning", true);
 }
 
-static void read_all(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
+/* Biases of projections, by the family's rule. */
+static void read_biases(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
+{
+	bool by_config = family->bias == XFP_BIAS_BY_CONFIG || family->bias == XFP_BIAS_QKV_BY_CONFIG;
+	const char *key = family->bias_key ? family->bias_key : "attention_bias";
+	bool bias = by_config && xfp_field_flag(f, key, family->bias_unless);
+
+	d->qkv_bias = bias || family->bias == XFP_BIAS_QKV;
+	d->output_bias = family->output_bias_key ? xfp_field_flag(f, family->output_bias_key, false)
+						 : bias && family->bias == XFP_BIAS_BY_CONFIG;
+	d->mlp_bias = family->mlp_bias && xfp_field_flag(f, family->bias_key ? key : "mlp_bias", false);
+	if (d->output_bias && family->bias_key && family->experts)
+		xfp_field_wrong(f, key, "is true, which is not supported with experts");
+	if (family->latent && xfp_field_flag(f, "mlp_bias", false))
+		xfp_field_wrong(f, "mlp_bias", "is true; biases of experts are not supported in this family");
+}
+
+static void read_norms(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
 {
 	static const struct xfp_layer_norms two = { .attention = "input_layernorm.weight",
 						    .mlp = "post_attention_layernorm.weight" };
-	bool by_config = family->bias == XFP_BIAS_BY_CONFIG || family->bias == XFP_BIAS_QKV_BY_CONFIG;
-	const char *bias_key = family->bias_key ? family->bias_key : "attention_bias";
-	bool bias = by_config && xfp_field_flag(f, bias_key, family->bias_unless);
 
-	d->family = family->type;
-	read_sizes(f, family, d);
-	d->tied = is_tied(f, family->tied);
 	d->norms = family->norms ? family->norms : &two;
-	d->fused = family->fused;
-	d->activation = activation_of(f, family);
-	if (family->limit > 0) {
-		d->activation = XFP_CLAMPED_SWIGLU;
-		d->swiglu_alpha = xfp_field_number(f, f->root, "swiglu_alpha", family->alpha);
-		d->swiglu_limit = xfp_field_number(f, f->root, "swiglu_limit", family->limit);
-	}
-	d->sinks = family->sinks;
+	d->norm_offset = family->norm_offset;
 	d->query_key_norm =
 		family->query_key_norm || (family->norm_by_config && xfp_field_flag(f, "use_qk_norm", false));
 	d->joint_norm = family->joint_norm;
 	d->rotated_norm = family->rotated_norm && xfp_field_flag(f, "use_qk_norm", true);
-	d->chunked = family->window == XFP_WINDOW_CHUNKS;
-	d->mlp = family->mlp ? family->mlp : "mlp";
-	if (family->temperature && tunes_temperature(f)) {
-		d->temperature = xfp_field_number(f, f->root, "attn_scale", 0.1);
-		d->temperature_floor = xfp_field_number(f, f->root, "floor_scale", 8192);
-	}
-	d->mtp_layers = family->mtp_layers;
-	d->norm_offset = family->norm_offset;
-	d->output_gate = family->output_gate;
-	d->qkv_bias = bias || family->bias == XFP_BIAS_QKV;
-	d->output_bias = family->output_bias_key ? xfp_field_flag(f, family->output_bias_key, false)
-						 : bias && family->bias == XFP_BIAS_BY_CONFIG;
-	d->mlp_bias = family->mlp_bias && xfp_field_flag(f, family->bias_key ? bias_key : "mlp_bias", false);
-	if (d->output_bias && family->bias_key && family->experts)
-		xfp_field_wrong(f, bias_key, "is true, which is not supported with experts");
-	if (family->latent && xfp_field_flag(f, "mlp_bias", false))
-		xfp_field_wrong(f, "mlp_bias", "is true; biases of experts are not supported in this family");
+}
+
+static void read_activation(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
+{
+	d->activation = activation_of(f, family);
+	if (family->limit <= 0)
+		return;
+	d->activation = XFP_CLAMPED_SWIGLU;
+	d->swiglu_alpha = xfp_field_number(f, f->root, "swiglu_alpha", family->alpha);
+	d->swiglu_limit = xfp_field_number(f, f->root, "swiglu_limit", family->limit);
+}
+
+static void refuse_variants(struct xfp_fields *f, const struct xfp_model_family *family)
+{
 	if (family->never_window && xfp_field_flag(f, "use_sliding_window", false))
 		xfp_field_wrong(f, "use_sliding_window", "is true, which is not supported in this family");
 	if (xfp_field(f->root, "per_layer_config"))
 		xfp_field_wrong(f, "per_layer_config", "is not supported; layers must not differ in other sizes");
 	if (xfp_field_flag(f, "use_bidirectional_attention", false))
 		xfp_field_wrong(f, "use_bidirectional_attention", "is true; only causal attention is supported");
+}
+
+static void read_all(struct xfp_fields *f, const struct xfp_model_family *family, struct xfp_description *d)
+{
+	d->family = family->type;
+	read_sizes(f, family, d);
+	d->tied = is_tied(f, family->tied);
+	d->fused = family->fused;
+	d->sinks = family->sinks;
+	d->output_gate = family->output_gate;
+	d->mtp_layers = family->mtp_layers;
+	d->chunked = family->window == XFP_WINDOW_CHUNKS;
+	d->mlp = family->mlp ? family->mlp : "mlp";
+	if (family->temperature && tunes_temperature(f)) {
+		d->temperature = xfp_field_number(f, f->root, "attn_scale", 0.1);
+		d->temperature_floor = xfp_field_number(f, f->root, "floor_scale", 8192);
+	}
+	read_norms(f, family, d);
+	read_activation(f, family, d);
+	read_biases(f, family, d);
+	refuse_variants(f, family);
 	if (family->experts)
 		read_experts(f, family, d);
 	read_scales(f, family, d);

@@ -24,9 +24,16 @@ uint32_t xfp_field_count(struct xfp_fields *f, const char *key, uint32_t otherwi
 		return otherwise;
 	if (json_is_integer(value) && json_integer_value(value) >= 1 && json_integer_value(value) <= MAX_COUNT)
 		return (uint32_t)json_integer_value(value);
-	xfp_field_wrong(f, key,
-			value ? "is not a valid count" : "is missing; use the config that belongs to the model");
+	xfp_field_wrong(f, key, value ? "is not a valid count" : "is missing" XFP_OWN_CONFIG);
 	return 1;
+}
+
+uint32_t xfp_field_count_or_zero(struct xfp_fields *f, const char *key, uint32_t otherwise)
+{
+	json_t *value = xfp_field(f->root, key);
+	bool zero = value ? json_is_integer(value) && !json_integer_value(value) : !otherwise;
+
+	return zero ? 0 : xfp_field_count(f, key, otherwise);
 }
 
 bool xfp_field_flag(struct xfp_fields *f, const char *key, bool otherwise)
@@ -35,7 +42,7 @@ bool xfp_field_flag(struct xfp_fields *f, const char *key, bool otherwise)
 
 	if (value && !json_is_boolean(value))
 		xfp_field_wrong(f, key, "is neither true nor false");
-	return value ? json_is_true(value) : otherwise;
+	return json_object_get(f->root, key) ? json_is_true(value) : otherwise;
 }
 
 double xfp_field_number(struct xfp_fields *f, json_t *object, const char *key, double otherwise)
@@ -47,7 +54,15 @@ double xfp_field_number(struct xfp_fields *f, json_t *object, const char *key, d
 		return otherwise;
 	if (json_is_number(value) && number > 0 && number < 1e30)
 		return number;
-	xfp_field_wrong(f, key,
-			value ? "is not a valid number" : "is missing; use the config that belongs to the model");
+	xfp_field_wrong(f, key, value ? "is not a valid number" : "is missing" XFP_OWN_CONFIG);
 	return 1;
+}
+
+double xfp_field_any_number(struct xfp_fields *f, json_t *object, const char *key)
+{
+	json_t *value = xfp_field(object, key);
+
+	if (value && !json_is_number(value))
+		xfp_field_wrong(f, key, "is not a valid number");
+	return json_number_value(value);
 }

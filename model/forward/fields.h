@@ -28,9 +28,19 @@ json_t *xfp_field(json_t *object, const char *key);
 /* A count of at least 1. `otherwise` is the default; if it is 0, the member is required. */
 uint32_t xfp_field_count(struct xfp_fields *f, const char *key, uint32_t otherwise);
 
+/* The same, but 0 is valid; so is a default of 0. */
+uint32_t xfp_field_count_or_zero(struct xfp_fields *f, const char *key, uint32_t otherwise);
+
+/* null is false, whatever the default is. */
 bool xfp_field_flag(struct xfp_fields *f, const char *key, bool otherwise);
 
 /* A finite number above 0. `otherwise` is the default; if it is 0, the member is required. */
 double xfp_field_number(struct xfp_fields *f, json_t *object, const char *key, double otherwise);
+
+/* Any number; 0 if the member is missing. */
+double xfp_field_any_number(struct xfp_fields *f, json_t *object, const char *key);
+
+/* Ends messages on members that contradict one another. */
+#define XFP_OWN_CONFIG "; use the config that belongs to the model"
 
 #endif

@@ -64,9 +64,22 @@ static const struct xfp_expert_names ernie_experts = {
 	MLP_EXPERTS,
 	SHARED_EXPERTS,
 };
+static const struct xfp_expert_keys local_keys = { .experts = "num_local_experts",
+						   .experts_alias = "num_experts",
+						   .per_token = "num_experts_per_tok" };
+static const struct xfp_expert_keys routed_keys = { .experts = "n_routed_experts",
+						    .experts_alias = "num_local_experts",
+						    .per_token = "num_experts_per_tok",
+						    .shared = "n_shared_experts" };
+static const struct xfp_expert_keys deepseek_v2_keys = { .experts = "n_routed_experts",
+							 .experts_alias = "num_experts",
+							 .per_token = "num_experts_per_tok",
+							 .shared = "n_shared_experts" };
 static const struct xfp_expert_keys ernie_keys = {
 	.experts = "moe_num_experts",
+	.experts_alias = "num_experts",
 	.per_token = "moe_k",
+	.per_token_alias = "num_experts_per_tok",
 	.shared = "moe_num_shared_experts",
 	.first_layer = "moe_layer_start_index",
 	.last_layer = "moe_layer_end_index",
@@ -116,17 +129,17 @@ static const struct xfp_layer_norms gemma_norms = {
 };
 
 /* The text models of multimodal Gemma 3 follow the same rules under either type. */
-#define GEMMA3                                                                                                     \
-	.sizes = { .heads = 8,                                                                                     \
-		   .kv_heads = 4,                                                                                  \
-		   .head_dim = 256,                                                                                \
-		   .vocabulary = 262208,                                                                           \
-		   .context = 131072,                                                                              \
-		   .epsilon = 1e-6 },                                                                              \
-	.norms = &gemma_norms, .query_key_norm = true, .norm_offset = 1, .tied = true,                             \
-	.activation_key = "hidden_activation", .activation = XFP_GELU_TANH, .scaled = true,                        \
-	.bias = XFP_BIAS_BY_CONFIG, .window = XFP_WINDOW_PATTERN, .window_size = 4096, .pattern = 6, .theta = 1e6, \
-	.local_theta = 1e4
+#define GEMMA3                                                                                       \
+	.sizes = { .heads = 8,                                                                       \
+		   .kv_heads = 4,                                                                    \
+		   .head_dim = 256,                                                                  \
+		   .vocabulary = 262208,                                                             \
+		   .context = 131072,                                                                \
+		   .epsilon = 1e-6 },                                                                \
+	.norms = &gemma_norms, .query_key_norm = true, .norm_offset = 1, .tied = true,               \
+	.activation_key = "hidden_activation", .activation = XFP_GELU_TANH, .scaled = true,          \
+	.bias = XFP_BIAS_BY_CONFIG, .window = XFP_WINDOW_PATTERN, .window_size = 4096, .pattern = 6, \
+	.pattern_key = true, .theta = 1e6, .local_theta = 1e4
 
 static const struct xfp_model_family families[] = {
 	{ .type = "llama", .bias = XFP_BIAS_BY_CONFIG, .mlp_bias = true, .theta = 1e4 },
@@ -135,6 +148,7 @@ static const struct xfp_model_family families[] = {
 	{ .type = "mixtral",
 	  .window = XFP_WINDOW_ALWAYS,
 	  .experts = &mixtral_experts,
+	  .expert_keys = &local_keys,
 	  .norm_topk = true,
 	  .every_layer = true,
 	  .dense_width = true,
@@ -153,6 +167,7 @@ static const struct xfp_model_family families[] = {
 	  .window = XFP_WINDOW_IF_USED,
 	  .window_size = 4096,
 	  .experts = &qwen_experts,
+	  .expert_keys = &local_keys,
 	  .theta = 1e4 },
 	{ .type = "phi3",
 	  .fused = true,
@@ -220,6 +235,7 @@ static const struct xfp_model_family families[] = {
 	  .norm_by_config = true,
 	  .bias = XFP_BIAS_QKV_BY_CONFIG,
 	  .experts = &glm_experts,
+	  .expert_keys = &routed_keys,
 	  .router = &glm_router,
 	  .norm_topk_default = true,
 	  .every_layer = true,
@@ -233,6 +249,7 @@ static const struct xfp_model_family families[] = {
 	  .query_key_norm = true,
 	  .joint_norm = true,
 	  .experts = &minimax_experts,
+	  .expert_keys = &local_keys,
 	  .router = &minimax_router,
 	  .norm_topk = true,
 	  .every_layer = true,
@@ -251,6 +268,7 @@ static const struct xfp_model_family families[] = {
 	  .window_size = 128,
 	  .pattern = 2,
 	  .experts = &gpt_oss_experts,
+	  .expert_keys = &local_keys,
 	  .norm_topk = true,
 	  .every_layer = true,
 	  .dense_width = true,
@@ -260,6 +278,7 @@ static const struct xfp_model_family families[] = {
 	  .latent = true,
 	  .bias = XFP_BIAS_BY_CONFIG,
 	  .experts = &deepseek_v2_experts,
+	  .expert_keys = &deepseek_v2_keys,
 	  .router = &deepseek_v2_router,
 	  .shared = 2,
 	  .never_norm_topk = true,
@@ -271,6 +290,7 @@ static const struct xfp_model_family families[] = {
 	  .latent = true,
 	  .bias = XFP_BIAS_BY_CONFIG,
 	  .experts = &glm_experts,
+	  .expert_keys = &routed_keys,
 	  .router = &deepseek_v3_router,
 	  .norm_topk_default = true,
 	  .every_layer = true,
@@ -280,8 +300,10 @@ static const struct xfp_model_family families[] = {
 	  .theta = 1e4 },
 	{ .type = "glm4_moe_lite",
 	  .latent = true,
+	  .head_dim_rotated = true,
 	  .bias = XFP_BIAS_BY_CONFIG,
 	  .experts = &glm_experts,
+	  .expert_keys = &routed_keys,
 	  .router = &glm_lite_router,
 	  .norm_topk_default = true,
 	  .every_layer = true,

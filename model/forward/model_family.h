@@ -38,7 +38,8 @@ struct xfp_router_rule {
 /* Keys of counts of experts, if they are not the usual ones. */
 struct xfp_expert_keys {
 	const char *experts, *per_token, *shared;
-	const char *width;                                        /* NULL: moe_intermediate_size */
+	const char *experts_alias, *per_token_alias; /* other names of the same keys, which take precedence */
+	const char *width;                           /* NULL: moe_intermediate_size */
 	const char *layers, *first_layer, *last_layer, *interval; /* which layers have experts; NULL: no such key */
 };
 
@@ -74,7 +75,8 @@ struct xfp_model_family {
 	bool bias_unless;            /* default of attention_bias */
 	enum xfp_window_rule window;
 	uint32_t window_size;                      /* default of sliding_window; 0: none */
-	uint32_t pattern;                          /* default of sliding_window_pattern */
+	uint32_t pattern;                          /* default of sliding_window_pattern, */
+	bool pattern_key;                          /* if there is such a key */
 	const struct xfp_expert_names *experts;    /* NULL: none */
 	const struct xfp_expert_keys *expert_keys; /* NULL: the usual ones */
 	const struct xfp_router_rule *router;      /* NULL: a softmax of all experts */
@@ -95,6 +97,7 @@ struct xfp_model_family {
 	bool interleaved;                          /* neighbours are rotated */
 	double partial_rotary;                     /* default of partial_rotary_factor; 0: the family has no such key */
 	bool rotary_dim;                           /* rotary_dim is another form of that key */
+	bool head_dim_rotated;   /* head_dim is another name of qk_rope_head_dim, which takes precedence */
 	bool latent;             /* multi-head latent attention, with the ranks and sizes of the config */
 	double original_context; /* default of original_max_position_embeddings; 0: the context */
 	bool only_longrope;      /* longrope is the only scaling, which old configs call su or yarn */

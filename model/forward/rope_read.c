@@ -39,8 +39,8 @@ static double yarn_scale(double factor, double m)
 
 static void read_yarn(struct xfp_fields *f, json_t *object, struct xfp_rope *rope)
 {
-	double scale = json_number_value(xfp_field(object, "mscale"));
-	double all = json_number_value(xfp_field(object, "mscale_all_dim"));
+	double scale = xfp_field_any_number(f, object, "mscale");
+	double all = xfp_field_any_number(f, object, "mscale_all_dim");
 	json_t *truncate = xfp_field(object, "truncate");
 
 	rope->beta_fast = xfp_field_number(f, object, "beta_fast", 32);
@@ -60,34 +60,42 @@ static void read_longrope(struct xfp_fields *f, json_t *object, struct xfp_rope 
 		rope->attention = sqrt(1 + xfp_log(rope->factor) / xfp_log(rope->original_context));
 }
 
+static const char *type_of(json_t *object)
+{
+	const char *type = json_string_value(xfp_field(object, "rope_type"));
+
+	return type ? type : json_string_value(xfp_field(object, "type"));
+}
+
 static enum xfp_rope_scaling scaling_of(struct xfp_fields *f, const struct xfp_model_family *family, json_t *object)
 {
 	static const struct {
 		const char *name;
 		enum xfp_rope_scaling scaling;
 	} types[] = {
-		{ "default", XFP_ROPE_DEFAULT }, { "linear", XFP_ROPE_LINEAR },     { "llama3", XFP_ROPE_LLAMA3 },
-		{ "yarn", XFP_ROPE_YARN },       { "longrope", XFP_ROPE_LONGROPE },
+		{ "default", XFP_ROPE_DEFAULT },
+		{ "longrope", XFP_ROPE_LONGROPE },
+		{ "linear", XFP_ROPE_LINEAR },
+		{ "llama3", XFP_ROPE_LLAMA3 },
+		{ "yarn", XFP_ROPE_YARN },
+		{ "dynamic", XFP_ROPE_DEFAULT }, /* scales only positions beyond the context */
 	};
-	const char *type = json_string_value(xfp_field(object, "rope_type"));
+	size_t known = family->only_longrope ? 2 : sizeof types / sizeof *types;
+	const char *type = type_of(object);
 
-	if (!type)
-		type = json_string_value(xfp_field(object, "type"));
 	if (!type)
 		return XFP_ROPE_DEFAULT;
 	if (family->only_longrope && (!strcmp(type, "su") || !strcmp(type, "yarn")))
 		return XFP_ROPE_LONGROPE;
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-		bool known = !family->only_longrope || types[i].scaling == XFP_ROPE_DEFAULT ||
-			     types[i].scaling == XFP_ROPE_LONGROPE;
-
-		if (known && !strcmp(type, types[i].name))
+	for (size_t i = 0; i < known; i++) {
+		if (!strcmp(type, types[i].name))
 			return types[i].scaling;
 	}
-	xfp_field_wrong(f, "rope_type",
-			family->only_longrope
-				? "is neither default nor longrope, the types that this family has"
-				: "is none of default, linear, llama3, yarn and longrope, which can be computed here");
+	xfp_field_wrong(
+		f, "rope_type",
+		family->only_longrope
+			? "is neither default nor longrope, the types that this family has"
+			: "is none of default, dynamic, linear, llama3, yarn and longrope, which can be computed here");
 	return XFP_ROPE_DEFAULT;
 }
 
@@ -101,7 +109,9 @@ static uint32_t dim_of(struct xfp_fields *f, const struct xfp_model_family *fami
 	double part = 1;
 	uint32_t dim;
 
-	if (family->rotary_dim && !xfp_field(holder, key) && xfp_field(f->root, "rotary_dim"))
+	if (holder == f->root && json_is_null(json_object_get(holder, key)))
+		part = 1; /* null disables the family's default, and rotary_dim */
+	else if (family->rotary_dim && !xfp_field(holder, key) && xfp_field(f->root, "rotary_dim"))
 		part = xfp_field_count(f, key = "rotary_dim", 0) / (double)head_dim;
 	else if (family->partial_rotary > 0 || scaled)
 		part = xfp_field_number(f, holder, key, family->partial_rotary > 0 ? family->partial_rotary : 1);
@@ -137,6 +147,9 @@ static void read_rotated(struct xfp_fields *f, const struct xfp_model_family *fa
 		rope->interleaved = family->interleaved;
 		return;
 	}
+	if (xfp_field(object, "partial_rotary_factor") || xfp_field(f->root, "partial_rotary_factor"))
+		xfp_field_wrong(f, "partial_rotary_factor",
+				"is not supported; qk_rope_head_dim gives the rotated part");
 	rope->first = d->latent.nope_dim;
 	rope->dim = d->head_dim - rope->first;
 	rope->interleaved = family->interleaved || xfp_field_flag(f, "rope_interleave", true);
@@ -147,9 +160,10 @@ static void read_rotated(struct xfp_fields *f, const struct xfp_model_family *fa
 /* yarn's temperature of latent attention, for each of query and key. */
 static void scale_scores(struct xfp_fields *f, json_t *object, struct xfp_description *d)
 {
-	double m = json_number_value(xfp_field(object, "mscale_all_dim"));
+	double m = xfp_field_any_number(f, object, "mscale_all_dim");
+	const char *type = type_of(object);
 
-	if (d->rope[0].scaling == XFP_ROPE_DEFAULT || m == 0)
+	if (!type || !strcmp(type, "default") || m == 0)
 		return;
 	m = yarn_scale(xfp_field_number(f, object, "factor", 0), m);
 	d->score_scale *= m * m;

@@ -166,3 +166,53 @@ skipped() { # NOTE MODEL
 	xfp eval --tokens t.npy m 2>said >/dev/null
 	[ ! -s said ]
 }
+
+@test "deepseek_v3: configs that contradict the tensors" {
+	make_family deepseek_v3
+	cp m/config.json config
+	for case in 'kv_lora_rank kv_a_proj_with_mqa.weight' 'q_lora_rank q_a_proj.weight' \
+		'qk_nope_head_dim q_b_proj.weight' 'v_head_dim kv_b_proj.weight'; do
+		sed "s/\"${case% *}\": \([0-9]*\)/\"${case% *}\": 1\1/" config >m/config.json
+		refused "m: model.layers.0.self_attn.${case#* } is not [" m
+	done
+	sed 's/"q_lora_rank": [0-9]*/"q_lora_rank": null/' config >m/config.json
+	refused 'm: has no tensor model.layers.0.self_attn.q_proj.weight, which its config requires' m
+	# Each type is read with its own keys, and then does not fit.
+	sed 's/deepseek_v3/deepseek_v2/' config >m/config.json
+	refused 'm: scoring_func is not softmax, as this family requires' m
+	sed 's/"scoring_func": "sigmoid", "topk_method": "noaux_tc",//; s/deepseek_v3/deepseek_v2/' config >m/config.json
+	refused 'm: has model.layers.1.mlp.gate.e_score_correction_bias, which its config does not describe' m
+	sed 's/deepseek_v3/glm4_moe/' config >m/config.json
+	refused 'm: has no tensor model.layers.0.self_attn.q_proj.weight' m
+	sed 's/deepseek_v3/qwen2_moe/' config >m/config.json
+	refused 'm: num_experts is missing; use the config that belongs to the model' m
+}
+
+@test "a family that is converted, but not computed" {
+	make_family qwen3_vl_moe
+	refused 'are not supported (convert and verify may support them); supported types: llama, ' m
+	xfp convert m -o b.xfp -q --bits 4 --on-miss best
+	xfp info b.xfp >/dev/null
+	xfp unpack b.xfp -o u --dtype f32
+	refused 'are not supported (convert and verify may support them); supported types: llama, ' b.xfp
+}
+
+@test "deepseek_v3: biases and norms that its config does not describe" {
+	make_family deepseek_v3
+	cp m/model.safetensors plain
+	for name in self_attn.q_b_proj.bias self_attn.kv_b_proj.bias self_attn.q_a_proj.bias self_attn.o_proj.bias \
+		self_attn.kv_a_proj_with_mqa.bias self_attn.q_norm.weight self_attn.sinks mlp.gate.bias \
+		mlp.shared_experts.down_proj.bias; do
+		"$PYTHON" - "model.layers.1.$name" <<-'EOT'
+		import json, struct, sys
+		with open("plain", "rb") as file:
+		    size = struct.unpack("<Q", file.read(8))[0]
+		    header, data = json.loads(file.read(size)), file.read()
+		header[sys.argv[1]] = {"dtype": "F32", "shape": [1], "data_offsets": [len(data), len(data) + 4]}
+		text = json.dumps(header).encode()
+		with open("m/model.safetensors", "wb") as file:
+		    file.write(struct.pack("<Q", len(text)) + text + data + bytes(4))
+		EOT
+		refused "m: has model.layers.1.$name, which its config does not describe" m
+	done
+}

@@ -23,7 +23,7 @@ import tempfile
 import numpy as np
 import torch
 import transformers
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from forward_expected import BASE, HYBRID, LENGTH, SEQUENCES, SHARED, VOCABULARY, WIDE
@@ -45,6 +45,15 @@ GRID = {"depth": 1, "hidden_size": 16, "num_heads": 2, "intermediate_size": 24, 
         "patch_size": 4, "num_position_embeddings": 16}
 QWEN = {"use_sliding_window": True, "sliding_window": 7, "max_window_layers": 2}
 GEMMA = {"sliding_window": 7, "query_pre_attn_scalar": 6}
+ROUTED = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 6}
+LATENT = {**SIZES, **ROUTED, "num_key_value_heads": 2, "q_lora_rank": 7, "kv_lora_rank": 10, "qk_rope_head_dim": 4,
+          "qk_nope_head_dim": 6, "v_head_dim": 5, "first_k_dense_replace": 1}
+del LATENT["head_dim"]
+LLAMA4 = {**SIZES, "intermediate_size_mlp": 9, "num_local_experts": 4, "num_experts_per_tok": 1,
+          "attention_chunk_size": 8, "floor_scale": 3, "interleave_moe_layer_step": 2, "no_rope_layer_interval": 3}
+SEEN = {"model_type": "llama4_vision_model", "hidden_size": 16, "intermediate_size": 64, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "image_size": 28, "patch_size": 14, "vision_output_dim": 8, "projector_input_dim": 8,
+        "projector_output_dim": 8}
 FAMILIES = {
     "llama": SIZES,
     "mistral": {**SIZES, "sliding_window": 7},
@@ -63,11 +72,33 @@ FAMILIES = {
     "qwen3_5_moe_text": {**DELTA, **SHARING},
     "qwen3_5": {"vision_config": GRID, "text_config": {"model_type": "qwen3_5_text", **DELTA, "intermediate_size": 14}},
     "qwen3_5_moe": {"vision_config": GRID, "text_config": {"model_type": "qwen3_5_moe_text", **DELTA, **SHARING}},
+    "glm4_moe": {**SIZES, **ROUTED, "n_group": 2, "topk_group": 1},
+    "glm4_moe_lite": LATENT,
+    "minimax_m2": {**SIZES, "num_local_experts": 4, "num_experts_per_tok": 2, "rotary_dim": 4},
+    "deepseek_v2": LATENT,
+    "deepseek_v3": {**LATENT, "n_group": 2, "topk_group": 1},
+    "gpt_oss": {**SIZES, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 7,
+                "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8}},
+    "ernie4_5": SIZES,
+    "ernie4_5_moe": {**SIZES, "moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": 6},
+    "llama4_text": LLAMA4,
+    "llama4": {"vision_config": SEEN, "text_config": {"model_type": "llama4_text", **LLAMA4}},
+    "qwen2_moe": {**SIZES, **EXPERTS, "shared_expert_intermediate_size": 5},
+    "gemma": SIZES,
+    "granite": {**SIZES, "attention_multiplier": 0.25},
+    "smollm3": {**SIZES, "pad_token_id": 0, "no_rope_layer_interval": 3},
+    "seed_oss": SIZES,
+    "olmo2": SIZES,
 }
 # Keys that define the parts of a model or the behaviour of a program: another value is another question.
 LEFT_OUT = {"text_config": "a config of its own", "vision_config": "not computed", "transformers_version": "a record",
             "architectures": "chosen by the caller", "return_dict": "a form of output",
             "is_encoder_decoder": "of another kind of model"}
+
+# Keys of every family, and of training: null is one of their values.
+PLAIN = {field.name for field in dataclasses.fields(PreTrainedConfig)} | {
+    "initializer_range", "use_cache", "attention_dropout", "residual_dropout", "output_router_logits",
+    "router_aux_loss_coef", "router_jitter_noise", "pretraining_tp", "bos_token_id", "eos_token_id", "pad_token_id"}
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8}
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -81,10 +112,14 @@ def longrope(pairs, **more):
 def values_of(family, text):
     """Second values of keys that are not plain numbers, or that must fit others."""
     layers = text["num_hidden_layers"]
-    pairs = text["head_dim"] // 2
+    heads = text.get("head_dim", 8)
+    pairs = text.get("qk_rope_head_dim", heads) // 2
     if family.startswith("qwen3_5") or family == "qwen3_next":
         pairs //= 4
-    kinds = ["full_attention", "linear_attention" if "linear_conv_kernel_dim" in text else "sliding_attention"]
+    if family in ("glm4_moe", "minimax_m2"):
+        pairs //= 2
+    kinds = ["full_attention", "linear_attention" if "linear_conv_kernel_dim" in text else
+             "chunked_attention" if "attention_chunk_size" in text else "sliding_attention"]
     long = longrope(pairs, rope_type="longrope", original_max_position_embeddings=8, factor=4.0)
     nested = {"full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 30000.0},
               "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}
@@ -93,7 +128,9 @@ def values_of(family, text):
                             {"rope_type": "linear", "rope_theta": 5000.0, "factor": 2.5},
                             {"rope_type": "default", "partial_rotary_factor": 0.5},
                             {**YARN, "mscale": 1.2, "mscale_all_dim": 0.8, "truncate": False, "beta_fast": 16.0},
-                            LLAMA3, long, {"rope_type": "dynamic", "factor": 2.0}, nested],
+                            LLAMA3, long, {"rope_type": "dynamic", "factor": 2.0}, nested,
+                            {**YARN, "mscale": "1.2", "mscale_all_dim": "0.8"},
+                            {"rope_type": "dynamic", "factor": 2.0, "mscale_all_dim": 0.8}],
         "rope_scaling": [{"type": "linear", "factor": 8.0}, {"rope_theta": 700.0, **YARN, "attention_factor": 1.5},
                          {"type": "longrope", **longrope(pairs)}],
         "rope_theta": [777.0],
@@ -109,7 +146,7 @@ def values_of(family, text):
         "full_attention_interval": [2],
         "mlp_only_layers": [[1]],
         "decoder_sparse_step": [2],
-        "head_dim": [text["head_dim"] * 2],
+        "head_dim": [heads * 2],
         "num_attention_heads": [4],
         "num_key_value_heads": [2],
         "hidden_size": [24],
@@ -125,6 +162,20 @@ def values_of(family, text):
         "id2label": [{"0": "a", "1": "b", "2": "c"}], "label2id": [{"a": 0}],
         "router_jitter_noise": [0.5],
         "per_layer_config": [{"1": {"intermediate_size": 18}}],
+        "n_routed_experts": [6], "moe_num_experts": [6], "moe_k": [1],
+        "n_group": [1, 3, 4], "topk_group": [2, 3], "first_k_dense_replace": [0, 2],
+        "topk_method": ["greedy", "group_limited_greedy", "noaux_tc", "other"], "scoring_func": ["softmax", "sigmoid"],
+        "routed_scaling_factor": [2.5, 0.0, -1.0],
+        "mlp_layer_types": [[["dense", "sparse"][i % 2] for i in range(layers)]],
+        "no_rope_layers": [[1 - i % 2 for i in range(layers)], []], "no_rope_layer_interval": [2],
+        "moe_layers": [[0, 3], []], "interleave_moe_layer_step": [1],
+        "moe_layer_start_index": [0, 2], "moe_layer_end_index": [1], "moe_layer_interval": [2],
+        "moe_norm_min": [0.7, 0.0],
+        "attention_chunk_size": [5, 0], "attn_temperature_tuning": [False, 4, 0],
+        "swiglu_limit": [0.4, 0.0],
+        "rotary_dim": [6],
+        "norm_topk_prob": [True, False], "use_qk_norm": [True, False], "rope_interleave": [True, False],
+        "attention_bias": [True, False], "mlp_bias": [True, False],
     }
 
 
@@ -132,9 +183,23 @@ def values_of(family, text):
 HIDDEN = {"rope_theta", "rope_scaling", "partial_rotary_factor", "per_layer_config"}
 MORE = {"mistral": {"layer_types"}, "qwen3_next": {"full_attention_interval"}, "phi3": set(),
         "qwen3_5_text": {"full_attention_interval"}, "qwen3_5_moe_text": {"full_attention_interval"},
-        "gemma3_text": {"sliding_window_pattern", "rope_local_base_freq"}}
+        "gemma2": {"sliding_window_pattern"},
+        "gemma3_text": {"sliding_window_pattern", "rope_local_base_freq"},
+        "glm4_moe": {"head_dim", "num_experts", "num_local_experts", "topk_method", "scoring_func", "sliding_window"},
+        "glm4_moe_lite": {"head_dim", "num_experts", "num_local_experts", "topk_method", "scoring_func",
+                          "first_k_dense_replace", "mlp_bias"},
+        "minimax_m2": {"rotary_dim", "num_experts", "use_qk_norm", "scoring_func", "attention_bias", "sliding_window"},
+        "deepseek_v2": {"num_experts", "num_local_experts", "scoring_func", "rope_interleave"},
+        "deepseek_v3": {"head_dim", "num_experts", "num_local_experts", "topk_method", "scoring_func", "mlp_bias"},
+        "gpt_oss": {"sliding_window_pattern", "num_experts", "norm_topk_prob"},
+        "ernie4_5": {"attention_bias"},
+        "ernie4_5_moe": {"num_experts", "num_experts_per_tok", "head_dim", "norm_topk_prob"},
+        "qwen2_moe": {"head_dim", "attention_bias"},
+        "granite": {"head_dim"}, "smollm3": {"head_dim"}, "olmo2": {"head_dim"}}
 LAYERS = {"num_hidden_layers", "layer_types", "max_window_layers", "sliding_window_pattern", "full_attention_interval",
-          "mlp_only_layers", "decoder_sparse_step", "sliding_window", "use_sliding_window"}
+          "mlp_only_layers", "decoder_sparse_step", "sliding_window", "use_sliding_window", "first_k_dense_replace",
+          "mlp_layer_types", "no_rope_layers", "no_rope_layer_interval", "moe_layers", "interleave_moe_layer_step",
+          "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval"}
 ROPE = {"rope_parameters", "rope_scaling", "rope_theta", "rope_local_base_freq", "partial_rotary_factor", "head_dim",
         "max_position_embeddings", "original_max_position_embeddings"}
 
@@ -179,6 +244,8 @@ def changes(family, base):
                 if value is None:
                     sys.exit(f"{kind}: {name} has no second value; add one to values_of")
                 found.append((prefix + name, value))
+            if not prefix and name not in PLAIN and (name, None) not in found:
+                found.append((name, None))
     return found
 
 
@@ -260,7 +327,8 @@ class Sweep:
         """Cases are [values, outcome, loss or key]; values are indices into the list."""
         _, plain, _ = self.judge(name, base, [], None)
         found = changes(name, base)
-        pairs = [(a, b) for a, b in itertools.combinations(range(len(found)), 2) if found[a][0] != found[b][0] and
+        valued = [at for at, (key, value) in enumerate(found) if value is not None or key == "sliding_window"]
+        pairs = [(a, b) for a, b in itertools.combinations(valued, 2) if found[a][0] != found[b][0] and
                  any({found[a][0].split(".")[-1], found[b][0].split(".")[-1]} <= group for group in (LAYERS, ROPE))]
         cases = [[[], "followed", plain]]
         for chosen in [(one,) for one in range(len(found))] + pairs:
@@ -328,6 +396,10 @@ def main(named):
             if not named or name in named:
                 results[name] = sweep.family(name, base)
                 write(results)
+        if "deepseek_v3" in results:  # transformers has no class of that name; the published one is DeepSeek's
+            results["kimi_k2"] = copy.deepcopy(results["deepseek_v3"])
+            results["kimi_k2"]["config"]["model_type"] = "kimi_k2"
+            write(results)
     for line in sweep.alone:
         print("xfp alone:", line)
     for line in sweep.wrong:

@@ -30,6 +30,13 @@ static const char windows[] =
 	"{\"model_type\": \"gemma2\", \"hidden_size\": 8, \"num_hidden_layers\": 2, \"intermediate_size\": 8, "
 	"\"layer_types\": [\"sliding_attention\", \"full_attention\"]}";
 
+static const char latent[] =
+	"{\"model_type\": \"deepseek_v3\", \"hidden_size\": 8, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
+	"\"num_key_value_heads\": 2, \"intermediate_size\": 8, \"vocab_size\": 13, \"max_position_embeddings\": 32, "
+	"\"rms_norm_eps\": 1e-6, \"n_routed_experts\": 8, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 6, "
+	"\"n_group\": 4, \"topk_group\": 2, \"q_lora_rank\": 5, \"kv_lora_rank\": 6, \"qk_nope_head_dim\": 4, "
+	"\"qk_rope_head_dim\": 2, \"v_head_dim\": 3}";
+
 /* `whole`, with the first `from` replaced. */
 static void replace(char config[CONFIG], const char *whole, const char *from, const char *to)
 {
@@ -85,6 +92,41 @@ static void what_configs_leave_out(void **state)
 	d = read_well(config);
 	assert_int_equal(d->head_dim, 128);
 	xfp_description_free(d);
+	replace(config, latent, "\"v_head_dim\"",
+		"\"n_shared_experts\": null, \"norm_topk_prob\": null, \"v_head_dim\"");
+	d = read_well(config);
+	assert_int_equal(d->shared_intermediate, 0);
+	assert_false(d->router.norm_topk);
+	xfp_description_free(d);
+}
+
+/* Keys of other families are ignored, as by transformers; other names of the same key are not. */
+static void names_of_keys(void **state)
+{
+	static const struct {
+		const char *type;
+		uint32_t experts, per_token, rotated;
+	} families[] = { { "deepseek_v3", 4, 2, 2 },
+			 { "deepseek_v2", 6, 2, 2 },
+			 { "glm4_moe_lite", 4, 2, 4 },
+			 { "ernie4_5_moe", 6, 2, 4 },
+			 { "qwen2_moe", 6, 2, 4 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+		struct xfp_description *d;
+		char config[CONFIG], whole[CONFIG];
+
+		replace(whole, latent, "deepseek_v3", families[i].type);
+		replace(config, whole, "\"n_group\": 4, \"topk_group\": 2",
+			"\"num_experts\": 6, \"num_local_experts\": 4, \"moe_num_experts\": 3, \"moe_k\": 1, "
+			"\"head_dim\": 4, \"n_group\": 1, \"topk_group\": 1, \"shared_expert_intermediate_size\": 2");
+		d = read_well(config);
+		assert_int_equal(d->experts, families[i].experts);
+		assert_int_equal(d->experts_per_token, families[i].per_token);
+		assert_int_equal(d->rope[0].dim, families[i].rotated);
+		xfp_description_free(d);
+	}
 }
 
 static void configs_are_refused_by_member(void **state)
@@ -121,8 +163,8 @@ static void configs_are_refused_by_member(void **state)
 		  "rope_type is neither default nor longrope" },
 		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"use_bidirectional_attention\": true",
 		  "only causal attention is supported" },
-		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"dynamic\"}",
-		  "rope_type is none of" },
+		{ moe, "\"rms_norm_eps\": 1e-6",
+		  "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"proportional\"}", "rope_type is none of" },
 		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"rope_scaling\": {\"type\": \"linear\"}",
 		  "factor is missing" },
 		{ moe, "\"rms_norm_eps\": 1e-6", "\"rms_norm_eps\": 1e-6, \"norm_topk_prob\": 3",
@@ -137,6 +179,51 @@ static void configs_are_refused_by_member(void **state)
 		  "layer_types does not have an entry for each" },
 		{ hybrid, "\"vocab_size\"", "\"hidden_act\": \"gelu\", \"vocab_size\"",
 		  "is not silu, the only activation" },
+		{ latent, "\"n_group\": 4", "\"n_group\": 3",
+		  "n_group does not divide the number of experts; use the" },
+		{ latent, "\"n_group\": 4", "\"n_group\": 8", "n_group leaves groups of one expert" },
+		{ latent, "\"topk_group\": 2", "\"topk_group\": 5",
+		  "topk_group is more than there are groups; use the" },
+		{ latent, "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 5",
+		  "num_experts_per_tok is more than the experts of topk_group groups" },
+		{ latent, "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 9",
+		  "more than there are experts; use the" },
+		{ latent, "\"n_group\": 4", "\"n_group\": 4, \"topk_method\": \"greedy\"",
+		  "topk_method is not noaux_tc" },
+		{ latent, "\"n_group\": 4", "\"n_group\": 4, \"topk_method\": 3", "topk_method is not noaux_tc" },
+		{ latent, "\"n_group\": 4", "\"n_group\": 4, \"scoring_func\": \"softmax\"",
+		  "scoring_func is not sigmoid" },
+		{ latent, "deepseek_v3\"", "deepseek_v2\", \"scoring_func\": \"sigmoid\"",
+		  "scoring_func is not softmax" },
+		{ latent, "deepseek_v3\"", "deepseek_v2\", \"topk_method\": \"noaux_tc\"",
+		  "topk_method is not supported; greedy and" },
+		{ latent, "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 1",
+		  "num_key_value_heads is not num_attention_heads, as latent attention requires; use the" },
+		{ latent, "\"q_lora_rank\": 5, ", "", "q_lora_rank is missing; it is null if" },
+		{ latent, "\"kv_lora_rank\": 6", "\"kv_lora_rank\": null", "kv_lora_rank is missing" },
+		{ latent, "\"qk_rope_head_dim\": 2", "\"qk_rope_head_dim\": 3", "qk_rope_head_dim is odd" },
+		{ latent, "\"qk_rope_head_dim\": 2", "\"qk_rope_head_dim\": 2, \"partial_rotary_factor\": 0.5",
+		  "partial_rotary_factor is not supported; qk_rope_head_dim" },
+		{ latent, "\"v_head_dim\": 3", "\"v_head_dim\": 3, \"routed_scaling_factor\": -1",
+		  "routed_scaling_factor is not a valid number" },
+		{ latent, "\"moe_intermediate_size\": 6",
+		  "\"moe_intermediate_size\": 16777216, \"n_shared_experts\": 16777216",
+		  "n_shared_experts is too large for the width of the experts; use the" },
+		{ latent, "\"v_head_dim\": 3", "\"v_head_dim\": 3, \"mlp_bias\": true", "mlp_bias is true" },
+		{ latent, "\"v_head_dim\": 3",
+		  "\"v_head_dim\": 3, \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 2, \"mscale\": \"1\"}",
+		  "mscale is not a valid number" },
+		{ latent, "\"v_head_dim\": 3",
+		  "\"v_head_dim\": 3, \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2, \"mscale_all_dim\": []}",
+		  "mscale_all_dim is not a valid number" },
+		{ latent, "deepseek_v3\"", "glm4_moe_lite\", \"mlp_layer_types\": [\"dense\"]",
+		  "mlp_layer_types does not name, for each layer, dense or sparse" },
+		{ moe, "qwen3_moe\"", "ernie4_5_moe\", \"moe_k\": 2, \"moe_num_experts\": 4, \"moe_norm_min\": 0",
+		  "moe_norm_min is not a valid number" },
+		{ moe, "qwen3_moe\"", "gpt_oss\", \"swiglu_limit\": 0", "swiglu_limit is not a valid number" },
+		{ moe, "qwen3_moe\"", "smollm3\", \"sliding_window\": 4, \"layer_types\": [\"sliding_attention\"]",
+		  "layer_types names windows, which are not supported" },
+		{ moe, "qwen3_moe", "cohere2", "models of type cohere2 are not supported (convert and verify may" },
 		{ hybrid, "\"shared_expert_intermediate_size\": 6, ", "",
 		  "shared_expert_intermediate_size is missing" },
 	};
@@ -316,6 +403,7 @@ PROGRAM("test_description")
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_configs_leave_out),
+		cmocka_unit_test(names_of_keys),
 		cmocka_unit_test(configs_are_refused_by_member),
 		cmocka_unit_test(all_ends_with_the_first_that_is_missing),
 		cmocka_unit_test(the_past_has_its_size),
