@@ -38,7 +38,7 @@ static void end_hex(struct xfp_sha256 *sha, char hex[65])
 enum xfp_status xfp_walk_results_key(struct xfp_walk_prober *p, const char *text, size_t size, struct xfp_error *err)
 {
 	const struct xfp_ledger *ledger = p->c->units.ledger;
-	char *criteria = xfp_formatted("%s %g %g %s", PACKAGE_VERSION, p->judge->criteria.repeats,
+	char *criteria = xfp_formatted("%s %.9g %.9g %s", PACKAGE_VERSION, p->judge->criteria.repeats,
 				       p->judge->criteria.agreement, p->judge->command ? p->judge->command : "");
 	struct xfp_sha256 sha;
 
@@ -61,16 +61,22 @@ enum xfp_status xfp_walk_results_key(struct xfp_walk_prober *p, const char *text
 static enum xfp_status digest_of(const struct xfp_walk_prober *p, const struct xfp_walk_point *point, char hex[65],
 				 struct xfp_error *err)
 {
-	const struct xfp_parameters *parameters = point->target ? &p->c->parameters : &point->parameters;
-	char *json = xfp_parameters_to_json(parameters);
+	const struct xfp_goal *goal = &p->c->request->goal;
+	struct xfp_parameters parameters = point->target ? p->c->parameters : point->parameters;
 	struct xfp_sha256 sha;
+	char *json;
 
-	if (!json)
+	parameters.calibration = p->c->parameters.calibration; /* options do not tell the tokens */
+	if (!(json = xfp_parameters_to_json(&parameters)))
 		return xfp_no_memory(err);
 	xfp_sha256_init(&sha);
 	add_text(&sha, json);
 	for (char *const *word = point->words; *word; word++)
 		add_text(&sha, *word);
+	for (uint32_t i = 0; point->target && i < goal->weight_count; i++) {
+		add_text(&sha, goal->weights[i].pattern);
+		xfp_sha256_update(&sha, &goal->weights[i].milli, sizeof goal->weights[i].milli);
+	}
 	end_hex(&sha, hex);
 	free(json);
 	return XFP_OK;
@@ -132,7 +138,6 @@ static void read_probe(const json_t *json, struct xfp_walk_probe *probe)
 		return;
 	*probe = (struct xfp_walk_probe){
 		.bytes = (uint64_t)json_integer_value(json_object_get(json, "bytes")),
-		.gpu = (uint64_t)json_integer_value(json_object_get(json, "gpu_bytes")),
 		.measured = json_is_true(json_object_get(json, "measured")),
 		.scored = json_is_number(json_object_get(json, "score")),
 		.kl = number_of(json, "kl", INFINITY),
@@ -157,14 +162,17 @@ enum xfp_status xfp_walk_results_apply(struct xfp_walk_prober *p, struct xfp_err
 	char digest[65];
 
 	for (uint32_t i = 0; root && !status && i < p->walk->count; i++) {
-		struct xfp_walk_point *point = &p->walk->point[i];
+		struct xfp_walk_point *point = &p->walk->point[i], measured = *point;
 		const json_t *probe;
 
 		if ((status = digest_of(p, point, digest, err)) ||
 		    !(probe = find_probe(json_object_get(root, "probes"), digest)))
 			continue;
 		read_probe(probe, &point->probe);
-		/* The limit may differ from that of the earlier walk. */
+		/* The limit and the number of GPUs may differ from those of the earlier walk. */
+		if (p->walk->limit.goal->kind == XFP_GOAL_ENVELOPE && (status = p->measure(p->own, &measured, err)))
+			break;
+		point->probe.gpu = measured.gpu;
 		if (p->walk->limit.bytes && xfp_walk_cost(p->walk, point) > p->walk->limit.bytes)
 			point->probe.verdict = XFP_WALK_TOO_LARGE;
 		else if (point->probe.verdict == XFP_WALK_TOO_LARGE)
@@ -180,9 +188,8 @@ static json_t *probe_json(const char *digest, const struct xfp_walk_probe *probe
 {
 	return XFP_JSON({ "digest", xfp_json_text(digest) }, { "verdict", xfp_json_text(verdicts[probe->verdict]) },
 			{ "sha256", xfp_json_text(probe->sha256) }, { "weights", xfp_json_text(probe->weights) },
-			{ "bytes", xfp_json_count(probe->bytes) }, { "gpu_bytes", xfp_json_count(probe->gpu) },
-			{ "measured", json_boolean(probe->measured) }, { "kl", xfp_json_number(probe->kl) },
-			{ "agreement", xfp_json_number(probe->agreement) },
+			{ "bytes", xfp_json_count(probe->bytes) }, { "measured", json_boolean(probe->measured) },
+			{ "kl", xfp_json_number(probe->kl) }, { "agreement", xfp_json_number(probe->agreement) },
 			{ "perplexity", xfp_json_number(probe->perplexity) },
 			{ "source_perplexity", xfp_json_number(probe->source_perplexity) },
 			{ "repeats", xfp_json_number(probe->repeats) },

@@ -159,3 +159,35 @@ walk() { # OPTION...
 	walk --family qwen3_moe --lazy .98 --probe --probe-command ./check
 	holds 'w["passed"] == 0'
 }
+
+@test "results apply to their calibration, criteria and weights only" {
+	seq 400 700 | tr '\n' ' ' >other.txt
+	for options in '--calibrate-text text.txt' '--calibrate-text other.txt'; do
+		walk --lazy .9 $options --probe --probe-command 'echo 1 | tee -a judged; :'
+	done
+	[ "$(wc -l <judged)" = 2 ]
+	for options in '' '--weight attention=9'; do
+		walk() { xfp walk --json -q "$@" m >walk.json; }
+		walk --points sizes $options --probe --probe-command 'echo 1 | tee -a judged; :'
+	done
+	[ "$(wc -l <judged)" = 4 ]
+	# The share of tokens passes, but not a billionth more.
+	walk --strict .9 --lazy .9 --probe --text text.txt
+	least=$(field 'int(w["points"][0]["probe"]["agreement"] * 1e9)')
+	walk --strict .9 --lazy .9 --probe --text text.txt --garbage "1,$(printf .%09d "$least")"
+	run -4 xfp walk -q m --strict .9 --lazy .9 --probe --text text.txt --garbage "1,$(printf .%09d $((least + 1)))"
+}
+
+@test "a repeated walk with another limit on GPUs computes the sizes of bundles anew" {
+	probe=(--lazy .9:.98:.04 --probe --probe-command 'echo 1; true')
+	walk "${probe[@]}" --envelope 1GB
+	between=$(field 'sum(w["points"][i]["probe"]["built_gpu_bytes"] for i in (0, 2)) // 2000')
+	mv walk.json first.json
+	for other in --target-size=1GB --envelope=4x1GB; do
+		rm m.xfp.walk/walk.json
+		walk "${probe[@]}" $other
+		walk "${probe[@]}" --envelope "$between"kB
+		holds 'w["recommended"] < 2 and w["largest"] < 2 and probes[2]["verdict"] == "too large"'
+		holds 'probes[0]["built_gpu_bytes"] == json.load(open("first.json"))["points"][0]["probe"]["built_gpu_bytes"]'
+	done
+}
