@@ -106,12 +106,14 @@ static enum xfp_status run_program(const struct xfp_walk_prober *p, const char *
 	*timed_out = seconds && xfp_now() >= place.deadline;
 	if (p->c->signals->interrupted)
 		return xfp_fail(err, XFP_FAILED, "interrupted");
-	if (read_in(p, STATUS, &text, NULL))
-		return *timed_out ? XFP_FAILED : xfp_fail(err, XFP_FAILED, "%s: ended without a status", argv[0]);
-	*timed_out = false;
-	*exit_status = (int)strtol(text, NULL, 10);
+	/* The file is empty if the disk is full, or if the shell was killed before it wrote. */
+	if (read_in(p, STATUS, &text, NULL) || !*text)
+		status = *timed_out ? XFP_FAILED : xfp_fail(err, XFP_FAILED, "%s: ended without a status", argv[0]);
+	else
+		*exit_status = (int)strtol(text, NULL, 10);
+	*timed_out &= status != XFP_OK;
 	free(text);
-	return XFP_OK;
+	return status;
 }
 
 /* Run a program of xfp that prints a JSON object. */
@@ -374,6 +376,9 @@ enum xfp_status xfp_walk_probe_points(struct xfp_walk_prober *p, struct xfp_erro
 	enum xfp_status status = xfp_walk_results_apply(p, err);
 	uint32_t next;
 
+	/* What a command leaves running, as a server, must not keep the locks. */
+	fcntl(p->c->place.lock, F_SETFD, FD_CLOEXEC);
+	fcntl(p->c->place.cache_lock, F_SETFD, FD_CLOEXEC);
 	while (!status && (next = xfp_walk_find_boundaries(p->walk, true).next) != XFP_WALK_NONE) {
 		char name[XFP_WALK_NAME];
 

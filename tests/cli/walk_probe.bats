@@ -191,3 +191,12 @@ walk() { # OPTION...
 		holds 'probes[0]["built_gpu_bytes"] == json.load(open("first.json"))["points"][0]["probe"]["built_gpu_bytes"]'
 	done
 }
+
+@test "a command whose status is lost does not pass, and what it leaves running holds no lock" {
+	run -1 xfp walk m --lazy .9 --strict .9 -q --probe --probe-command ': >m.xfp.walk/status; echo 1; kill -9 $PPID; :'
+	[[ $output == *"lazy 0.9, strict 0.9: sh: ended without a status" ]]
+	walk --lazy .9 --probe --probe-command 'setsid sleep 30 >/dev/null 2>&1 & echo $! >server; echo 1; true'
+	run xfp convert -q --min-cos-strict .9 --min-cos-lazy .9 m -o m.xfp
+	kill "$(cat server)"
+	[ "$status" = 0 ]
+}
