@@ -207,11 +207,18 @@ enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pen
 	struct xfp_pending made = { .fd = -1 };
 	char *folder = folder_of(final_path);
 	uint32_t space = xfp_process_space();
+	struct stat st;
 	int errnum = 0;
 
 	*pending = made;
 	if (!*name) {
 		status = xfp_fail(err, XFP_FAILED, "%s: is a folder, not a file", final_path);
+		goto done;
+	}
+	/* For root, a rename would replace even /dev/null. */
+	if (!stat(final_path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		status = xfp_fail(err, XFP_FAILED, "%s: is a pipe or a device, not a file; choose another output",
+				  final_path);
 		goto done;
 	}
 	made.final_path = strdup(final_path);

@@ -120,6 +120,10 @@ assert "prefers-color-scheme: dark" in text and os.getcwd() not in text'
 	"$PYTHON" "$srcdir/tests/svg_boxes.py" plot.svg
 	run -1 xfp walk m -q --lazy .9 --plot nowhere/plot.svg
 	[[ $output == *"--plot: nowhere/plot.svg"* ]]
+	mkfifo pipe
+	run -1 xfp walk m -q --lazy .9 --plot pipe
+	[[ $output == *"--plot: pipe: is a pipe or a device, not a file"* ]]
+	[ -p pipe ]
 }
 
 @test "invalid points and options" {
