@@ -65,20 +65,30 @@ gpt_oss() {
 	refused 'has model.layers.0.self_attn.sinks, which its config does not describe' plain
 }
 
+# Write a number into all elements of a tensor.
+fill() { # MODEL TENSOR NUMBER
+	"$PYTHON" - "$@" <<-'EOF'
+	import json, struct, sys
+	import numpy as np
+	model, name, number = sys.argv[1:]
+	with open(model + "/model.safetensors", "r+b") as file:
+	    size = struct.unpack("<Q", file.read(8))[0]
+	    tensor = json.loads(file.read(size))[name]
+	    first, last = tensor["data_offsets"]
+	    width = {"F32": 4, "BF16": 2}[tensor["dtype"]]
+	    file.seek(8 + size + first)
+	    file.write(np.float32(number).tobytes()[4 - width:] * ((last - first) // width))
+	EOF
+}
+
 @test "scores of a router that are not finite, of which others would be selected" {
 	"$PYTHON" "$srcdir/tests/make-gguf.py" glm4moe model.gguf plain
-	"$PYTHON" - <<-'EOF'
-	import json, struct
-	import numpy as np
-	with open("plain/model.safetensors", "r+b") as file:
-	    size = struct.unpack("<Q", file.read(8))[0]
-	    tensors = json.loads(file.read(size))
-	    tensor = tensors["model.layers.1.mlp.gate.e_score_correction_bias"]
-	    file.seek(8 + size + tensor["data_offsets"][0])
-	    file.write(struct.pack("<f", float("nan")))
-	np.save("t.npy", np.arange(60).reshape(2, 30) ** 2 % 96)
-	EOF
+	"$PYTHON" -c 'import numpy as np; np.save("t.npy", np.arange(60).reshape(2, 30) ** 2 % 96)'
+	fill plain model.layers.1.mlp.gate.e_score_correction_bias nan
 	refused 'plain: router scores of layer 1 are not finite' plain
+	make_family ernie4_5_moe
+	fill m model.layers.1.mlp.moe_statics.e_score_correction_bias nan
+	refused 'm: router scores of layer 1 are not finite' m
 }
 
 @test "configs that ask for what is not computed are refused by name" {
