@@ -30,7 +30,7 @@
 
 /* Peak bytes of one process of a step, per ... */
 struct coefficients {
-	uint64_t fixed;  /* private pages of libc, libgomp and libhdf5, and the 1 MiB buffer for checking digests */
+	uint64_t fixed;  /* private pages of libc, libgomp and libhdf5, and the buffer for checking digests */
 	uint64_t text;   /* program and library pages, shared by all processes of the step */
 	unsigned thread; /* thread */
 	unsigned thread_column; /* column, in each thread */
@@ -110,7 +110,7 @@ static const struct coefficients steps[XFP_STAMPS] = {
 #define INSPECT_FIXED (5376 * KIB)
 #define LAYER_FIXED (16 * MIB)     /* xfp-calibrate: its program, libhdf5, the tables of the model */
 #define BUNDLE_FIXED (11776 * KIB) /* libarchive and its dependencies, at most */
-#define BUNDLE_BLOCKS (3 * MIB)    /* two copy buffers and the 1 MiB buffer for checking digests */
+#define BUNDLE_BLOCKS (3 * MIB)    /* two copy buffers and the buffer for checking digests */
 #define STRING_FIXED 24u           /* malloc overhead and rounding */
 
 /* Multiples of the ledger's size in memory: reading and writing also need its records and text. */
