@@ -46,21 +46,36 @@ static json_t *read_json(struct pooling_reader *r, const char *file)
 		return NULL;
 	if (!(root = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, NULL)))
 		refuse(r, "is not valid JSON; download the file again");
+	else if (strcmp(file, MODULES) && !json_is_object(root))
+		refuse(r, "is not a JSON object; download the file again");
 	free(bytes);
 	return root;
 }
 
-static const char *text_of(json_t *object, const char *key)
+/* A text, "" if it is missing or null. */
+static const char *text_of(struct pooling_reader *r, json_t *object, const char *key)
 {
-	const char *text = json_string_value(json_object_get(object, key));
+	json_t *value = json_object_get(object, key);
 
-	return text ? text : "";
+	if (value && !json_is_null(value) && !json_is_string(value))
+		refuse(r, "%s is not a text", key);
+	return json_is_string(value) ? json_string_value(value) : "";
+}
+
+/* A flag, false if it is missing or null. */
+static bool is_set(struct pooling_reader *r, json_t *object, const char *key)
+{
+	json_t *value = json_object_get(object, key);
+
+	if (value && !json_is_null(value) && !json_is_boolean(value))
+		refuse(r, "%s is neither true nor false", key);
+	return json_is_true(value);
 }
 
 /* The class of a module: "Pooling" of "sentence_transformers.models.Pooling". */
-static const char *class_of(json_t *module)
+static const char *class_of(struct pooling_reader *r, json_t *module)
 {
-	const char *type = text_of(module, "type"), *dot = strrchr(type, '.');
+	const char *type = text_of(r, module, "type"), *dot = strrchr(type, '.');
 
 	return dot ? dot + 1 : type;
 }
@@ -91,8 +106,7 @@ static void read_mode(struct pooling_reader *r, json_t *config)
 		return;
 	}
 	for (size_t i = 0; i < MODES; i++) {
-		if (name ? strcmp(json_string_value(name), modes[i].title)
-			 : !json_is_true(json_object_get(config, modes[i].key)))
+		if (name ? strcmp(json_string_value(name), modes[i].title) : !is_set(r, config, modes[i].key))
 			continue;
 		found++;
 		mode = i;
@@ -115,7 +129,7 @@ static void read_pooling(struct pooling_reader *r, const char *folder)
 	char file[FILE_NAME];
 	json_t *config, *width;
 
-	if (!*folder || strchr(folder, '/') || strlen(folder) + sizeof "/config.json" > sizeof file) {
+	if (!*folder || *folder == '.' || strchr(folder, '/') || strlen(folder) + sizeof "/config.json" > sizeof file) {
 		refuse(r, "the path of Pooling, \"%s\", is not a folder of the model", xfp_printable(folder).text);
 		return;
 	}
@@ -140,18 +154,18 @@ static void read_modules(struct pooling_reader *r, json_t *modules)
 
 	for (size_t i = 0; !r->status && i < count; i++) {
 		json_t *module = json_array_get(modules, i);
-		const char *class = class_of(module);
+		const char *class = class_of(r, module);
 
 		if (i > 2 || strcmp(class, order[i]))
 			refuse(r,
 			       "module %zu, \"%s\", is not supported; Transformer, Pooling and Normalize are, in this "
 			       "order",
 			       i, xfp_printable(class).text);
-		else if (i == 0 && *text_of(module, "path"))
+		else if (i == 0 && *text_of(r, module, "path"))
 			refuse(r, "the transformer is in the folder %s; name that folder as the model",
-			       xfp_printable(text_of(module, "path")).text);
+			       xfp_printable(text_of(r, module, "path")).text);
 		else if (i == 1)
-			read_pooling(r, text_of(module, "path"));
+			read_pooling(r, text_of(r, module, "path"));
 	}
 	if (!r->status && count < 2)
 		refuse(r, "does not list Transformer and Pooling");
@@ -163,7 +177,7 @@ static void read_settings(struct pooling_reader *r)
 	json_t *settings = read_json(r, SETTINGS), *longest = json_object_get(settings, "max_seq_length");
 	json_int_t number = json_integer_value(longest);
 
-	if (json_is_true(json_object_get(settings, "do_lower_case")))
+	if (is_set(r, settings, "do_lower_case"))
 		refuse(r, "do_lower_case is true, which is not supported");
 	if (longest && !json_is_null(longest) && !(json_is_integer(longest) && number >= 1 && number <= INT32_MAX))
 		refuse(r, "max_seq_length is not a valid number of tokens");
@@ -171,7 +185,7 @@ static void read_settings(struct pooling_reader *r)
 		r->pooling->longest = (uint32_t)number;
 	json_decref(settings);
 	settings = read_json(r, PROMPTS);
-	if (*text_of(settings, "default_prompt_name"))
+	if (*text_of(r, settings, "default_prompt_name"))
 		refuse(r, "default_prompt_name is not null; prompts are not supported");
 	json_decref(settings);
 }

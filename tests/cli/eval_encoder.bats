@@ -194,6 +194,10 @@ refused() { # STATUS MESSAGE OPTION...
 	refused 3 'modules.json: module 2, "Dense", is not supported' "${out[@]}"
 	sed -i 's/"1_Pooling"/"..\/1_Pooling"/' m/modules.json
 	refused 3 'is not a folder of the model' "${out[@]}"
+	sed -i 's/"..\/1_Pooling"/".."/' m/modules.json
+	refused 3 'the path of Pooling, "..", is not a folder of the model' "${out[@]}"
+	sed -i 's/"\.\."/7/' m/modules.json
+	refused 3 'modules.json: path is not a text' "${out[@]}"
 	echo '[]' >m/modules.json
 	refused 3 'modules.json: does not list Transformer and Pooling' "${out[@]}"
 	echo '[{"path": "0_Transformer", "type": "Transformer"}]' >m/modules.json
@@ -203,7 +207,16 @@ refused() { # STATUS MESSAGE OPTION...
 	refused 3 'sentence_bert_config.json: max_seq_length is not a valid number' "${out[@]}"
 	echo '{"max_seq_length": 9, "do_lower_case": true}' >m/sentence_bert_config.json
 	refused 3 'do_lower_case is true' "${out[@]}"
+	echo '{"do_lower_case": 1}' >m/sentence_bert_config.json
+	refused 3 'do_lower_case is neither true nor false' "${out[@]}"
+	echo '[]' >m/sentence_bert_config.json
+	refused 3 'sentence_bert_config.json: is not a JSON object' "${out[@]}"
 	rm m/sentence_bert_config.json
+	echo '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": 1}' >m/1_Pooling/config.json
+	refused 3 '1_Pooling/config.json: pooling_mode_mean_tokens is neither true nor false' "${out[@]}"
+	pooling mean_tokens
+	echo '{"default_prompt_name": ["query"]}' >m/config_sentence_transformers.json
+	refused 3 'default_prompt_name is not a text' "${out[@]}"
 	echo '{"default_prompt_name": "query"}' >m/config_sentence_transformers.json
 	refused 3 'default_prompt_name is not null' "${out[@]}"
 	rm m/config_sentence_transformers.json m/modules.json
