@@ -59,6 +59,8 @@ printing() {
 		inspect --csv --stats m
 		plan m
 		plan --json m
+		walk m
+		walk --json m
 		compare m --rows 4 --bits 3 --outlier-sigma none
 		compare m --rows 4 --bits 3 --outlier-sigma none --json
 		compare m --rows 4 --bits 3 --outlier-sigma none --csv
@@ -69,6 +71,7 @@ printing() {
 		info m.xfp
 		info --json m.xfp
 		info --units m.xfp
+		report --json m.xfp
 		verify m.xfp
 		verify --json m.xfp
 		eval --tokens t.npy m.xfp
