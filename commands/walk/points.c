@@ -121,7 +121,7 @@ const char *xfp_walk_name(const struct xfp_walk_point *point, char name[XFP_WALK
 		snprintf(name, XFP_WALK_NAME, "%s/%s", xfp_decimal_format(point->lazy, XFP_NANO, lazy),
 			 xfp_decimal_format(point->strict, XFP_NANO, strict));
 	else if (point->profile)
-		snprintf(name, XFP_WALK_NAME, "%.*s", XFP_WALK_NAME - 1, xfp_printable(point->profile).text);
+		snprintf(name, XFP_WALK_NAME, "%s", xfp_printable(point->profile).text);
 	else
 		snprintf(name, XFP_WALK_NAME, "%s", xfp_human((double)point->target, "B", lazy));
 	return name;

@@ -9,10 +9,12 @@
 #ifndef XFP_WALK_H
 #define XFP_WALK_H
 
+#include "base/printable.h"
 #include "conversion/state/conversion.h"
 
 #define XFP_WALK_WORDS 5 /* of a point's options: two with a value, and NULL */
-#define XFP_WALK_NAME 64 /* bytes of a point's name */
+/* Bytes of a point's name, which may be that of a file. */
+#define XFP_WALK_NAME sizeof(struct xfp_printable)
 
 enum xfp_walk_verdict {
 	XFP_WALK_UNKNOWN,

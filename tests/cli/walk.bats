@@ -118,6 +118,10 @@ text = open("plot.svg").read()
 assert "prefers-color-scheme: dark" in text and os.getcwd() not in text'
 	run -0 xfp walk m -q --lazy .9 --strict .96 --plot plot.svg
 	"$PYTHON" "$srcdir/tests/svg_boxes.py" plot.svg
+	profile=./$(printf 'é%.0s' {1..100}).profile
+	echo 'min-cos-lazy = .9' >"$profile"
+	run -0 xfp walk m -q --points "$profile" --plot plot.svg
+	"$PYTHON" "$srcdir/tests/svg_boxes.py" plot.svg
 	run -1 xfp walk m -q --lazy .9 --plot nowhere/plot.svg
 	[[ $output == *"--plot: nowhere/plot.svg"* ]]
 	mkfifo pipe
