@@ -23,7 +23,8 @@ static const char select_runs[] =
 	"SELECT r.run, r.model, r.output, strftime('%s', r.started), strftime('%s', r.ended), r.status, b.sha256, "
 	"r.run IN (SELECT run FROM latest_runs) FROM runs AS r LEFT JOIN bundles AS b ON b.run = r.run ORDER BY r.run";
 static const char select_uses[] =
-	"SELECT run, outliers_key, fit_key, choice_key, packed_key FROM run_units ORDER BY run, number";
+	"SELECT run, survey_key, scales_key, outliers_key, fit_key, choice_key, packed_key FROM run_units "
+	"ORDER BY run, number";
 
 struct census_reader {
 	struct xfp_census *c;
@@ -279,7 +280,7 @@ static void note_use(struct census_reader *t, sqlite3_stmt *row)
 		t->at++;
 	if (t->at == t->c->run_count || t->c->runs[t->at].run != run)
 		return;
-	for (int column = 1; column <= 4; column++) {
+	for (int column = 1; column < sqlite3_column_count(row); column++) {
 		uint32_t number = find(t->c, text(row, column));
 
 		if (number != NONE)

@@ -56,15 +56,17 @@ void xfp_key_list_free(struct xfp_key_list *list)
  * the choice, inputs of layers only through fits. The first, empty row distinguishes an empty list from a failure. */
 #define KEYS_OF(outputs)                                                                                              \
 	"WITH RECURSIVE used AS (SELECT u.* FROM run_units AS u JOIN runs AS r ON r.run = u.run WHERE " outputs "), " \
-	"made (key) AS (SELECT outliers_key FROM used UNION SELECT fit_key FROM used "                                \
+	"made (key) AS (SELECT survey_key FROM used UNION SELECT scales_key FROM used "                               \
+	"UNION SELECT outliers_key FROM used UNION SELECT fit_key FROM used "                                         \
 	"UNION SELECT choice_key FROM used UNION SELECT packed_key FROM used "                                        \
 	"UNION SELECT i.input FROM inputs AS i JOIN made ON i.key = made.key) "                                       \
 	"SELECT '' AS key UNION SELECT key FROM made WHERE key IS NOT NULL ORDER BY key"
 
 static const char own_keys[] = KEYS_OF("r.output = ?");
 static const char other_keys[] = KEYS_OF("r.output <> ?");
-static const char clear_references[] = "UPDATE run_units SET outliers_key = NULL, fit_key = NULL, choice_key = NULL, "
-				       "packed_key = NULL WHERE run IN (SELECT run FROM runs WHERE output = ?)";
+static const char clear_references[] =
+	"UPDATE run_units SET survey_key = NULL, scales_key = NULL, outliers_key = NULL, "
+	"fit_key = NULL, choice_key = NULL, packed_key = NULL WHERE run IN (SELECT run FROM runs WHERE output = ?)";
 static const char open_runs[] = "SELECT 1 FROM runs WHERE ended IS NULL AND output <> ? LIMIT 1";
 /* Only the latest run into an output counts: it has other settings, or resumes the ones before it. */
 static const char unfinished[] = "SELECT EXISTS (SELECT 1 FROM runs AS r WHERE (ended IS NULL OR status <> 0) "

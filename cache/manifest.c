@@ -14,7 +14,7 @@
 #include "cache/manifest_db.h"
 #include "schemas/manifest_sql.h" /* generated from schemas/manifest.sql */
 
-#define VERSION 8 /* version of schemas/manifest.sql; bump it with every change to a table or view */
+#define VERSION 9 /* version of schemas/manifest.sql; bump it with every change to a table or view */
 #define TEXT_OF(number) #number
 #define SET_VERSION(number) "PRAGMA user_version = " TEXT_OF(number)
 

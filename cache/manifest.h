@@ -93,9 +93,9 @@ struct xfp_run_unit {
 	uint64_t rows, cols;
 	const struct xfp_choice *choice; /* NULL for fp8 units */
 	const char *mode;
-	const char *outliers, *fit, *choice_key, *packed; /* keys; NULL: none */
-	bool fitted, repacked;                            /* made by this run; otherwise from the cache */
-	double seconds;                                   /* time that this run spent on the unit */
+	const char *survey, *scales, *outliers, *fit, *choice_key, *packed; /* keys; NULL: none */
+	bool fitted, repacked; /* made by this run; otherwise from the cache */
+	double seconds;        /* time that this run spent on the unit */
 };
 enum xfp_status xfp_manifest_run_begin(struct xfp_manifest *manifest, const char *model, const char *output,
 				       const char *parameters_json, int64_t *run, struct xfp_error *err);

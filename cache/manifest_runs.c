@@ -76,8 +76,8 @@ static const char keep_verified[] =
 	"WHERE b.path = bundles.path AND b.sha256 = bundles.sha256 AND b.run < bundles.run "
 	"ORDER BY b.run DESC LIMIT 1) WHERE run = ?";
 static const char add_unit[] = "INSERT OR REPLACE INTO run_units (run, number, unit, class, role, experts, rows, cols, "
-			       "mode, outliers_key, fit_key, choice_key, packed_key, fitted, repacked, seconds) "
-			       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+			       "mode, survey_key, scales_key, outliers_key, fit_key, choice_key, packed_key, fitted, "
+			       "repacked, seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char add_unit_choice[] = "UPDATE run_units SET k = ?, sigma_milli = ?, bytes = ?, outliers = ?, "
 				      "cos_median = ?, cos_p5 = ?, output_median = ?, output_p5 = ?, output_error = ?, "
 				      "floor = ?, met = ? WHERE run = ? AND number = ?";
@@ -105,9 +105,10 @@ enum xfp_status xfp_manifest_run_unit(struct xfp_manifest *m, int64_t run, const
 
 	if ((status = xfp_manifest_enter(m, err)))
 		return status;
-	status = xfp_manifest_exec(m, err, add_unit, "iitttiiitttttiid", run, number, u->name, u->class_, u->role,
-				   (int64_t)u->experts, (int64_t)u->rows, (int64_t)u->cols, u->mode, u->outliers, fit,
-				   u->choice_key, u->packed, (int64_t)u->fitted, (int64_t)u->repacked, u->seconds);
+	status = xfp_manifest_exec(m, err, add_unit, "iitttiiitttttttiid", run, number, u->name, u->class_, u->role,
+				   (int64_t)u->experts, (int64_t)u->rows, (int64_t)u->cols, u->mode, u->survey,
+				   u->scales, u->outliers, fit, u->choice_key, u->packed, (int64_t)u->fitted,
+				   (int64_t)u->repacked, u->seconds);
 	if (!status && c)
 		status = xfp_manifest_exec(m, err, add_unit_choice, "iiiiddddddiii", (int64_t)c->k,
 					   (int64_t)c->sigma_milli, (int64_t)c->bytes, (int64_t)c->outliers,

@@ -228,6 +228,8 @@ bool xfp_record_units(struct xfp_conversion *c)
 			.cols = unit->cols,
 			.choice = direct ? NULL : &state->choice,
 			.mode = xfp_mode_name(mode),
+			.survey = key_or_null(state->key[XFP_STAMP_SURVEY]),
+			.scales = key_or_null(state->key[XFP_STAMP_SCALES]),
 			.outliers = key_or_null(state->key[XFP_STAMP_OUTLIERS]),
 			.fit = key_or_null(kept ? first_fit(state) : state->choice.fit),
 			.choice_key = key_or_null(state->key[XFP_STAMP_CHOICE]),

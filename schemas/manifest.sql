@@ -197,7 +197,9 @@ CREATE TABLE run_units (
 	output_error REAL,
 	floor        REAL,
 	met          INTEGER,
-	outliers_key TEXT,             -- artifacts; NULL where there is none, or none any more
+	survey_key   TEXT,             -- artifacts; NULL where there is none, or none any more
+	scales_key   TEXT,
+	outliers_key TEXT,
 	fit_key      TEXT,
 	choice_key   TEXT,
 	packed_key   TEXT,

@@ -374,6 +374,27 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 	[ "$(converted m out.xfp)" = "$first" ]
 }
 
+@test "gc and --drop-cache of another output keep the surveys and scales that a goal was solved with" {
+	by_default
+	make_text_model 1
+	goal="--mode v2c --lm-head keep --format embedding=keep --target-bpw 32"
+	for options in "$goal" "$goal --calibrate --calibrate-tokens 4096"; do
+		rm -rf out.xfp* xfp-cache
+		xfp convert m -o out.xfp -q $options
+		count=$(query "SELECT count(*) FROM artifacts WHERE kind IN ('survey', 'scales')")
+		[ "$count" = $([ "$options" = "$goal" ] && echo 7 || echo 14) ]
+		cache gc >/dev/null
+		[ "$(query "SELECT count(*) FROM artifacts WHERE kind IN ('survey', 'scales')")" = "$count" ]
+		xfp convert m -o other.xfp -q $options --drop-cache
+		[ "$(query "SELECT count(*) FROM artifacts WHERE kind IN ('survey', 'scales')")" = "$count" ]
+		rm -r out.xfp other.xfp*
+		xfp convert m -o out.xfp $options --check-survey 1 >said 2>&1
+		grep -q "^xfp-survey: unit .*: the survey is right$" said
+		cache gc --keep-runs 0 >/dev/null
+		[ "$(query "SELECT count(*) FROM artifacts")" = 0 ]
+	done
+}
+
 # Artifacts larger than what the manifest needs to be written.
 larger_runs() {
 	rm -r m
