@@ -195,7 +195,7 @@ walk() { # OPTION...
 @test "a command whose status is lost does not pass, and what it leaves running holds no lock" {
 	run -1 xfp walk m --lazy .9 --strict .9 -q --probe --probe-command ': >m.xfp.walk/status; echo 1; kill -9 $PPID; :'
 	[[ $output == *"lazy 0.9, strict 0.9: sh: ended without a status" ]]
-	walk --lazy .9 --probe --probe-command 'setsid sleep 30 >/dev/null 2>&1 & echo $! >server; echo 1; true'
+	walk --lazy .9 --probe --probe-command 'setsid sleep 600 >/dev/null 2>&1 & echo $! >server; echo 1; true'
 	run xfp convert -q --min-cos-strict .9 --min-cos-lazy .9 m -o m.xfp
 	kill "$(cat server)"
 	[ "$status" = 0 ]
