@@ -128,6 +128,9 @@ make_inputs() {
 	xfp report c.xfp -o plain.html
 	page plain.html
 	[ "$(grep -c 'No data. To make it' plain.html)" = 6 ]
+	# A command a line.
+	grep -qx 'xfp report OUT.xfp --stats stats.json -o report.html</pre>' plain.html
+	run -1 grep -F '\x0a' plain.html
 	xfp report c.xfp --eval eval.json --compare compare.json --stats stats.json --work c.xfp.work --cache xfp-cache --json -o r.html >r.json
 	page r.html
 	run -1 grep 'No data. To make it' r.html

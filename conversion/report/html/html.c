@@ -87,7 +87,14 @@ void xfp_html_section(FILE *out, const char *id, const char *heading, const char
 void xfp_html_no_data(FILE *out, const char *commands)
 {
 	fputs("<p class=\"none\">No data. To make it:</p>\n<pre>", out);
-	xfp_html_text(out, commands);
+	while (*commands) {
+		size_t length = strcspn(commands, "\n");
+
+		xfp_html_printf(out, "%.*s", (int)length, commands);
+		commands += length;
+		if (*commands)
+			fputc(*commands++, out);
+	}
 	fputs("</pre>\n", out);
 }
 
