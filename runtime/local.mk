@@ -12,6 +12,7 @@ runtime_libruntime_la_SOURCES += \
 	runtime/bundle_tables.c \
 	runtime/check.c \
 	runtime/dequantize.c \
+	runtime/digest.h \
 	runtime/instructions.c \
 	runtime/linear.c \
 	runtime/linear.h \

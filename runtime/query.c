@@ -4,8 +4,11 @@
  */
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/dtype.h"
+#include "base/sha256.h"
 #include "runtime/bundle_map.h"
+#include "runtime/digest.h"
 #include "schemas/layout/classes.h"
 
 const char *xfp_version(void)
@@ -28,6 +31,14 @@ void xfp_bundle_describe(const struct xfp_bundle *bundle, struct xfp_bundle_info
 		.files = xfp_bundle_count(bundle, XFP_TABLE_FILES),
 		.path = bundle->path,
 	};
+}
+
+void xfp_bundle_index_digest(const struct xfp_bundle *bundle, char hex[65])
+{
+	uint8_t digest[32];
+
+	xfp_sha256(bundle->index, bundle->idx_bytes, digest);
+	xfp_hex(digest, sizeof digest, hex);
 }
 
 static bool has_library(const struct xfp_idx_unit *unit)

@@ -42,19 +42,28 @@ static json_t *compared_json(const struct xfp_evaluation *e)
 			{ "layers", layers_json(e) });
 }
 
+/* What was evaluated. */
+static json_t *model_json(const struct xfp_model *model)
+{
+	char digest[65];
+
+	xfp_weights_index_digest(model->weights, digest);
+	return XFP_JSON({ "model", xfp_json_text(model->name) },
+			{ "index_sha256", xfp_json_text_or_null(*digest ? digest : NULL) },
+			{ "family", xfp_json_text(model->description->family) });
+}
+
 static json_t *embeddings_json(const struct xfp_evaluation *e)
 {
 	const struct xfp_embeddings *embeddings = &e->embeddings;
-	json_t *root = XFP_JSON({ "model", xfp_json_text(e->evaluated.model.name) },
-				{ "family", xfp_json_text(e->evaluated.model.description->family) },
-				{ "texts", xfp_json_count(e->texts.count) },
-				{ "tokens", xfp_json_count(e->texts.first[e->texts.count]) },
-				{ "longest", xfp_json_count(e->tokens.length) },
-				{ "pooling", xfp_json_text(embeddings->pooling.title) },
-				{ "normalized", json_boolean(embeddings->pooling.normalize) },
-				{ "width", json_integer(e->evaluated.model.description->hidden) });
-	json_t *distance;
+	json_t *root = model_json(&e->evaluated.model), *distance;
 
+	xfp_json_join(&root, XFP_JSON({ "texts", xfp_json_count(e->texts.count) },
+				      { "tokens", xfp_json_count(e->texts.first[e->texts.count]) },
+				      { "longest", xfp_json_count(e->tokens.length) },
+				      { "pooling", xfp_json_text(embeddings->pooling.title) },
+				      { "normalized", json_boolean(embeddings->pooling.normalize) },
+				      { "width", json_integer(e->evaluated.model.description->hidden) }));
 	if (!e->source.model.name)
 		return root;
 	distance = XFP_JSON({ "mean", xfp_json_number(embeddings->mean) },
@@ -71,13 +80,14 @@ static json_t *embeddings_json(const struct xfp_evaluation *e)
 
 static json_t *perplexity_json(const struct xfp_evaluation *e)
 {
-	json_t *root = XFP_JSON(
-		{ "model", xfp_json_text(e->evaluated.model.name) },
-		{ "family", xfp_json_text(e->evaluated.model.description->family) },
-		{ "sequences", xfp_json_count(e->tokens.sequences) }, { "length", xfp_json_count(e->tokens.length) },
-		{ "left_out", xfp_json_count(e->tokens.left_out) }, { "predicted", xfp_json_count(e->loss.predicted) },
-		{ "loss", xfp_json_number(e->loss.mean) }, { "perplexity", xfp_json_number(e->loss.perplexity) });
+	json_t *root = model_json(&e->evaluated.model);
 
+	xfp_json_join(&root, XFP_JSON({ "sequences", xfp_json_count(e->tokens.sequences) },
+				      { "length", xfp_json_count(e->tokens.length) },
+				      { "left_out", xfp_json_count(e->tokens.left_out) },
+				      { "predicted", xfp_json_count(e->loss.predicted) },
+				      { "loss", xfp_json_number(e->loss.mean) },
+				      { "perplexity", xfp_json_number(e->loss.perplexity) }));
 	if (e->source.model.name)
 		xfp_json_join(&root, compared_json(e));
 	return root;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "conversion/report/inputs.h"
 #include "conversion/report/json_input.h"
+#include "runtime/digest.h"
 
 #define COMMAND "xfp eval OUT.xfp --source MODEL --text FILE --json"
 #define MAX_LAYERS 100000
@@ -49,6 +51,21 @@ static void read_compared(struct xfp_json_input *input, struct xfp_report_evalua
 	read_layers(input, e);
 }
 
+/* Refuse an evaluation of another bundle of the same family, or of a checkpoint. Older files do not say what it was. */
+static void check_bundle(struct xfp_json_input *input, const struct xfp_report *report)
+{
+	const json_t *digest = json_object_get(input->root, "index_sha256");
+	char own[65];
+
+	xfp_bundle_index_digest(report->bundle, own);
+	if (input->status || !digest || (json_is_string(digest) && !strcmp(json_string_value(digest), own)))
+		return;
+	input->status =
+		xfp_fail(input->err, XFP_BAD_INPUT,
+			 "%s: of %s, not of this bundle (\"index_sha256\" is not %s); make it with %s", input->path,
+			 json_is_null(digest) ? "a checkpoint" : "another bundle", own, input->command);
+}
+
 enum xfp_status xfp_report_read_evaluation(const char *path, const struct xfp_report *report,
 					   struct xfp_report_evaluation *e, struct xfp_error *err)
 {
@@ -57,6 +74,7 @@ enum xfp_status xfp_report_read_evaluation(const char *path, const struct xfp_re
 	*e = (struct xfp_report_evaluation){ .loss = 0 };
 	if (!xfp_json_input_open(&input, path, COMMAND, err)) {
 		xfp_json_input_family(&input, report->info.family);
+		check_bundle(&input, report);
 		e->sequences = xfp_json_input_count(&input, input.root, "sequences");
 		e->length = xfp_json_input_count(&input, input.root, "length");
 		e->predicted = xfp_json_input_count(&input, input.root, "predicted");

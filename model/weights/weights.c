@@ -100,6 +100,13 @@ bool xfp_weights_has_crcs(const struct xfp_weights *weights)
 	return weights->kind->has_crcs && weights->kind->has_crcs(weights->source);
 }
 
+void xfp_weights_index_digest(const struct xfp_weights *weights, char hex[65])
+{
+	*hex = '\0';
+	if (weights->kind->index_digest)
+		weights->kind->index_digest(weights->source, hex);
+}
+
 enum xfp_status xfp_weights_identify(const struct xfp_weights *weights, struct xfp_sha256 *sha, struct xfp_error *err)
 {
 	if (weights->config)

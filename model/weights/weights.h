@@ -32,6 +32,8 @@ enum xfp_status xfp_weights_file(const struct xfp_weights *weights, const char *
 bool xfp_weights_is_bundle(const struct xfp_weights *weights);
 /* Whether the files have CRC-32s, which reading weights does not check: a checkpoint in archives. */
 bool xfp_weights_has_crcs(const struct xfp_weights *weights);
+/* SHA-256 of a bundle's index, in hex; "" for a checkpoint. */
+void xfp_weights_index_digest(const struct xfp_weights *weights, char hex[65]);
 /* Hash the identity of the files and the config. Different weights hash differently; so do identical weights in other
  * files. */
 enum xfp_status xfp_weights_identify(const struct xfp_weights *weights, struct xfp_sha256 *sha, struct xfp_error *err);
@@ -116,8 +118,9 @@ struct xfp_weights_source {
 				     struct xfp_error *err);
 	enum xfp_status (*read_rows)(void *matrix, uint64_t first, uint64_t count, float *out, struct xfp_error *err);
 	void (*close_rows)(void *matrix);
-	void (*release_pages)(void *source);  /* NULL: no mapped file */
-	bool (*has_crcs)(const void *source); /* NULL: false */
+	void (*release_pages)(void *source);                    /* NULL: no mapped file */
+	bool (*has_crcs)(const void *source);                   /* NULL: false */
+	void (*index_digest)(const void *source, char hex[65]); /* NULL: no index */
 	enum xfp_status (*identify)(const void *source, struct xfp_sha256 *sha, struct xfp_error *err);
 	enum xfp_status (*file)(const void *source, const char *name, char **bytes, size_t *size,
 				struct xfp_error *err);

@@ -9,6 +9,7 @@
 #include "kernels/common/number.h"
 #include "model/weights/bundle_source.h"
 #include "model/weights/pages.h"
+#include "runtime/digest.h"
 
 #define AROUND 0x10000 /* bytes around a page that the system usually maps with it */
 
@@ -215,6 +216,11 @@ static void release_pages(void *source)
 		s->open[i] = XFP_NOT_FOUND;
 }
 
+static void index_digest(const void *source, char hex[65])
+{
+	xfp_bundle_index_digest(((const struct xfp_bundle_source *)source)->bundle, hex);
+}
+
 static enum xfp_status identify(const void *source, struct xfp_sha256 *sha, struct xfp_error *err)
 {
 	const struct xfp_bundle_source *s = source;
@@ -237,6 +243,7 @@ const struct xfp_weights_source xfp_weights_of_bundle = {
 	.read_rows = read_rows,
 	.close_rows = free,
 	.release_pages = release_pages,
+	.index_digest = index_digest,
 	.identify = identify,
 	.file = copy_file,
 	.multiply = xfp_bundle_multiply,

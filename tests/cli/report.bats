@@ -231,6 +231,22 @@ refuses() { # OPTION FILE TEXT
 	[ "$(sha eval.json)" = "$sum" ]
 }
 
+@test "an evaluation of another bundle is refused" {
+	make_inputs
+	[ "$(sed -n 's/  "index_sha256": "\(.*\)",/\1/p' eval.json)" = "$(tar -xOf c.xfp xfp.sum | sed -n 's/ *xfp.idx$//p')" ]
+	xfp convert m -o d.xfp -q --bits 3 --on-miss best
+	for of in d.xfp m; do
+		xfp eval $of --source m --tokens t.npy --json >other.json 2>/dev/null
+		refuses --eval other.json 'make it with xfp eval'
+		[[ $output == *"of a"*", not of this bundle"* ]]
+	done
+	cp c.xfp copy.xfp
+	xfp report copy.xfp --eval eval.json -o r.html
+	# Of an older version.
+	grep -v index_sha256 other.json >older.json
+	xfp report c.xfp --eval older.json -o r.html
+}
+
 @test "a page of five thousand units would be under 5 MB" {
 	make_model m --layers 120 --hidden 32 --intermediate 16 --num-experts 1 --vocab 32
 	xfp convert m -o c.xfp -q --bits 3 --on-miss best -j2 || [ $? = 4 ]
