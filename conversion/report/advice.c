@@ -10,7 +10,7 @@
 
 #define MAX_BITS 6 /* per index */
 
-/* Whether the model's outputs say which layer is worst: its drift is known, and it has units. */
+/* Whether an evaluation says which layer is worst: its own error is known, and it has units. */
 static bool find_by_drift(const struct xfp_report *report, uint32_t *worst)
 {
 	const struct xfp_report_evaluation *e = report->evaluation;

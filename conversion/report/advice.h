@@ -27,8 +27,8 @@ struct xfp_report_advice {
  * Returns the number of suggestions; the caller frees their patterns. Stops early if memory runs out. */
 uint32_t xfp_report_advise(const struct xfp_report *report, struct xfp_report_advice list[XFP_REPORT_ADVICE]);
 
-/* The layer that adds the largest error to the model's outputs, if the report has an evaluation, else the one with the
- * largest share of the squared error; layer_count if there is none. */
+/* The layer with the largest error of its own (`alone`), if the report has an evaluation, else the one with the largest
+ * share of the squared error; layer_count if there is none. */
 uint32_t xfp_report_worst_layer(const struct xfp_report *report);
 /* The component with the largest share; part_count if there is none. */
 uint32_t xfp_report_worst_part(const struct xfp_report *report);

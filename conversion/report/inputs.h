@@ -22,7 +22,7 @@ struct xfp_report_evaluation {
 	double embedding;                                  /* relative squared error after it */
 	struct xfp_report_drift {
 		double stream; /* relative squared error of the residual stream after the layer */
-		double alone;  /* that of the layer's output for the source's input */
+		double alone;  /* the same if only this layer is quantized: its input is the source's */
 	} * layers;
 	uint32_t layer_count;
 };

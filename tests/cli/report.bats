@@ -100,11 +100,11 @@ check() { # PAGE SCRIPT
 	xfp convert m -o c.xfp -q --bits 3 --on-miss best || [ $? = 4 ]
 	xfp report c.xfp -o r.html
 	xfp info --json c.xfp >info.json
-	option=$(check r.html 'print(tables["The worst layer first, then components by relative error"][0][5])')
+	option=$(check r.html 'print(tables["The worst layer first, then components by relative squared error"][0][5])')
 	eval "xfp convert m -o d.xfp -q --bits 3 --on-miss best ${option}" || [ $? = 4 ]
 	xfp report d.xfp -o s.html
 	loss() { check "$1" 'print(re.search(r"Loss([0-9.e-]+)squared", text)[1])'; }
-	left=$(check r.html 'print(tables["The worst layer first, then components by relative error"][0][4][:-2])')
+	left=$(check r.html 'print(tables["The worst layer first, then components by relative squared error"][0][4][:-2])')
 	"$PYTHON" -c "
 import sys
 before, after, predicted = map(float, sys.argv[1:])
@@ -145,7 +145,8 @@ make_inputs() {
 	assert r["evaluation"]["kl_mean"] == evaluation["kl"]["mean"]
 	assert tables["Perplexity of the evaluated tokens"][0][1] == "%.4f" % evaluation["perplexity"]
 	drift = [layer["alone"] for layer in evaluation["layers"]]
-	assert "Worst layer: layer %d, which adds" % drift.index(max(drift)) in text
+	assert "Worst layer: layer %d, whose own error is the largest: if only this layer is quantized, the residual " \
+	    "stream after it has a relative squared error of %.3g." % (drift.index(max(drift)), max(drift)) in text
 	assert r["advice"][0]["layer"] == drift.index(max(drift))
 	def way(unit, sigma):
 	    of = next(u for u in compare["units"] if (u["name"], u["role"]) == (unit["name"], unit["role"]))

@@ -52,10 +52,10 @@ static void draw(FILE *out, const struct xfp_report_evaluation *e)
 {
 	xfp_html_figure(
 		out, "drift", LEFT + PLOT + 10, TOP + APART + HEIGHT + 24, "Drift per layer",
-		"Two rows of bars, one bar per layer: the error that each layer adds by itself, and the error of "
-		"the residual stream after it. The table below has the same figures.");
-	draw_bars(out, e, TOP, true, "Error that the layer adds by itself");
-	draw_bars(out, e, TOP + APART, false, "Error of the stream after the layer");
+		"Two rows of bars, one bar per layer: the relative squared error of the residual stream after it "
+		"if only this layer is quantized, and if all are. The table below has the same figures.");
+	draw_bars(out, e, TOP, true, "Error after the layer if only it is quantized");
+	draw_bars(out, e, TOP + APART, false, "Error after the layer if all are quantized");
 	xfp_html_figure_end(out);
 }
 
@@ -84,7 +84,8 @@ static void write_divergence(FILE *out, const struct xfp_report_evaluation *e)
 
 static void write_layers(FILE *out, const struct xfp_report_evaluation *e)
 {
-	xfp_html_table(out, "Relative squared errors by layer", "layer|added by the layer|of the stream after it");
+	xfp_html_table(out, "Relative squared error of the residual stream after each layer",
+		       "layer|only it quantized|all quantized");
 	fputs("<tr><td>embedding</td><td>-</td>", out);
 	xfp_html_number(out, "%.3g", e->embedding);
 	fputs("</tr>\n", out);

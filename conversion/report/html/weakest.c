@@ -30,9 +30,11 @@ static void write_worst_layer(FILE *out, const struct xfp_report *report)
 	xfp_html_printf(out, "layer %u", layer->number);
 	fputs("</strong>", out);
 	if (e && e->layer_count > layer->number)
-		xfp_html_printf(out,
-				", which adds the largest error to the model's outputs, %.3g of their squares. It has",
-				e->layers[layer->number].alone);
+		xfp_html_printf(
+			out,
+			", whose own error is the largest: if only this layer is quantized, the residual stream "
+			"after it has a relative squared error of %.3g. It has",
+			e->layers[layer->number].alone);
 	else
 		fputs(", with", out);
 	xfp_html_printf(out, " %.1f %% of the loss and %.1f %% of the weights; its lowest cosine is %.6f.",
@@ -108,13 +110,13 @@ static void write_advice(FILE *out, const struct xfp_report *report)
 		free(options);
 		return;
 	}
-	fputs("<p>One more bit per index, where the relative error is largest. Predicted: each bit reduces the "
+	fputs("<p>One more bit per index, where the relative squared error is largest. Predicted: each bit reduces the "
 	      "squared error to about a quarter. To try one, add its option to those of the bundle:</p>\n<pre>",
 	      out);
 	xfp_html_printf(out, "xfp convert MODEL -o NEW.xfp%s OPTION", options ? options : " ...");
 	fputs("</pre>\n", out);
-	xfp_html_table(out, "The worst layer first, then components by relative error",
-		       "<units|share of the loss|relative error|more bytes|loss afterwards|<option");
+	xfp_html_table(out, "The worst layer first, then components by relative squared error",
+		       "<units|share of the loss|relative squared error|more bytes|loss afterwards|<option");
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_report_advice *one = &list[i];
 		char name[XFP_REPORT_PART_NAME];
@@ -142,7 +144,8 @@ void xfp_page_weakest(FILE *out, const struct xfp_report *report)
 	xfp_html_section(out, "weakest", "Where it is weakest",
 			 report->evaluation
 				 ? "The loss is the squared error of the weights, relative to their squares. The worst "
-				   "layer is that of the model's outputs, as measured by xfp eval."
+				   "layer is the one with the largest error of its own: that of the residual stream "
+				   "after it if only this layer is quantized, as measured by xfp eval."
 				 : "The loss is the squared error of the weights, relative to their squares. It is a "
 				   "hint: the model's outputs decide, and --eval adds them.");
 	fputs("<ul>\n", out);
