@@ -90,6 +90,7 @@ static bool predict(const struct xfp_report *report, struct xfp_report_advice *a
 	advice->share = sum->squared / report->all.squared;
 	advice->error = xfp_report_error(sum);
 	advice->remaining = 1 - (sum->squared - squared) / report->all.squared;
+	advice->saved = (1 - advice->remaining) / (advice->bytes / 1e6);
 	return true;
 }
 
@@ -103,6 +104,13 @@ static uint32_t next_part(const struct xfp_report *report, const bool *used)
 				 xfp_report_error(&report->parts[p].sum) > xfp_report_error(&report->parts[best].sum)))
 			best = p;
 	return best;
+}
+
+static int by_saved(const void *a, const void *b)
+{
+	const struct xfp_report_advice *x = a, *y = b;
+
+	return (x->saved < y->saved) - (x->saved > y->saved);
 }
 
 uint32_t xfp_report_advise(const struct xfp_report *report, struct xfp_report_advice list[XFP_REPORT_ADVICE])
@@ -127,5 +135,6 @@ uint32_t xfp_report_advise(const struct xfp_report *report, struct xfp_report_ad
 		count++;
 	}
 	free(used);
+	qsort(list, count, sizeof *list, by_saved);
 	return count;
 }

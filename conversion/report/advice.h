@@ -19,11 +19,12 @@ struct xfp_report_advice {
 	double error;     /* mean relative squared error of these units */
 	double bytes;     /* how much larger the bundle becomes */
 	double remaining; /* the bundle's squared error afterwards, relative to now */
+	double saved;     /* share of the bundle's squared error per million bytes */
 	uint32_t layer;   /* index in report->layers, or XFP_REPORT_NO_LAYER: */
 	uint32_t part;    /* index in report->parts */
 };
 
-/* The worst layer, then the components with the largest relative error, which are the cheapest to improve.
+/* The worst layer and the components with the largest relative error, the cheapest improvement first.
  * Returns the number of suggestions; the caller frees their patterns. Stops early if memory runs out. */
 uint32_t xfp_report_advise(const struct xfp_report *report, struct xfp_report_advice list[XFP_REPORT_ADVICE]);
 

@@ -98,13 +98,21 @@ check() { # PAGE SCRIPT
 @test "the suggested option makes the bundle better by about the prediction" {
 	make_model m --layers 2 --hidden 256
 	xfp convert m -o c.xfp -q --bits 3 --on-miss best || [ $? = 4 ]
-	xfp report c.xfp -o r.html
+	xfp report c.xfp -o r.html --json >r.json
 	xfp info --json c.xfp >info.json
-	option=$(check r.html 'print(tables["The worst layer first, then components by relative squared error"][0][5])')
+	page r.html
+	advice='tables["The worst layer and the worst components, by loss saved per MB"]'
+	option=$(check r.html "print(re.search('--override .*', $advice[0][0])[0])")
+	check r.html "
+	advice = json.load(open('r.json'))['advice']
+	saved = [(1 - a['loss_afterwards']) / a['more_bytes'] for a in advice]
+	assert len(saved) > 2 and saved == sorted(saved, reverse=True), saved
+	assert [row[5] for row in $advice] == ['%.3g %%' % (1e8 * one) for one in saved]
+	assert 'This bundle is not calibrated. --calibrate or --calibrate-self' in text"
 	eval "xfp convert m -o d.xfp -q --bits 3 --on-miss best ${option}" || [ $? = 4 ]
 	xfp report d.xfp -o s.html
 	loss() { check "$1" 'print(re.search(r"Loss([0-9.e-]+)squared", text)[1])'; }
-	left=$(check r.html 'print(tables["The worst layer first, then components by relative squared error"][0][4][:-2])')
+	left=$(check r.html "print($advice[0][4][:-2])")
 	"$PYTHON" -c "
 import sys
 before, after, predicted = map(float, sys.argv[1:])
@@ -147,7 +155,7 @@ make_inputs() {
 	drift = [layer["alone"] for layer in evaluation["layers"]]
 	assert "Worst layer: layer %d, whose own error is the largest: if only this layer is quantized, the residual " \
 	    "stream after it has a relative squared error of %.3g." % (drift.index(max(drift)), max(drift)) in text
-	assert r["advice"][0]["layer"] == drift.index(max(drift))
+	assert [a["layer"] for a in r["advice"] if a["layer"] is not None] == [drift.index(max(drift))]
 	def way(unit, sigma):
 	    of = next(u for u in compare["units"] if (u["name"], u["role"]) == (unit["name"], unit["role"]))
 	    return next(w for w in of["ways"] if w["format"] == unit["mode"] and w["k"] == unit["k"]

@@ -80,7 +80,8 @@ static void write_worst_unit(FILE *out, const struct xfp_report *report)
 	fputs("</li>\n", out);
 }
 
-static void write_option(FILE *out, const struct xfp_report_advice *advice)
+/* The cell of units: their name, and the option for them below it, where no screen cuts it off. */
+static void write_units(FILE *out, const char *name, const struct xfp_report_advice *advice)
 {
 	char *word = xfp_formatted("%s=%u", advice->pattern, advice->bits);
 	struct xfp_text text;
@@ -90,12 +91,28 @@ static void write_option(FILE *out, const struct xfp_report_advice *advice)
 		fputs("--override ", line);
 		xfp_shell_quote(line, word);
 	}
-	if (xfp_text_end(&text) && word)
-		xfp_html_name(out, text.bytes);
-	else
-		xfp_html_word(out, "");
+	fputs("<td class=\"w\">", out);
+	xfp_html_text(out, name);
+	if (xfp_text_end(&text) && word) {
+		fputs(" <code class=\"option\">", out);
+		xfp_html_text(out, text.bytes);
+		fputs("</code>", out);
+	}
+	fputs("</td>", out);
 	free(text.bytes);
 	free(word);
+}
+
+/* The improvement that costs no bytes. */
+static void write_calibration(FILE *out, const struct xfp_report *report)
+{
+	if (!report->recorded || *report->recorded->parameters.calibration.sha256)
+		return;
+	fputs("<p>This bundle is not calibrated. ", out);
+	xfp_html_code(out, "--calibrate");
+	fputs(" or ", out);
+	xfp_html_code(out, "--calibrate-self");
+	fputs(" usually lowers the error of the outputs at the same size; see xfp-convert(1).</p>\n", out);
 }
 
 static void write_advice(FILE *out, const struct xfp_report *report)
@@ -105,18 +122,22 @@ static void write_advice(FILE *out, const struct xfp_report *report)
 	char *options = report->recorded ? xfp_report_options(&report->recorded->parameters) : NULL;
 
 	fputs("<h3>What would help</h3>\n", out);
+	write_calibration(out, report);
 	if (!count) {
 		fputs("<p>No unit can get more bits: there is none with a codebook of fewer than 6 bits.</p>\n", out);
 		free(options);
 		return;
 	}
 	fputs("<p>One more bit per index, where the relative squared error is largest. Predicted: each bit reduces the "
-	      "squared error to about a quarter. To try one, add its option to those of the bundle:</p>\n<pre>",
+	      "squared error to about a quarter. A smaller loss of the weights only hints at better outputs: measure "
+	      "them with xfp eval. To try one, add its option to those of the bundle:</p>\n<pre>",
 	      out);
 	xfp_html_printf(out, "xfp convert MODEL -o NEW.xfp%s OPTION", options ? options : " ...");
 	fputs("</pre>\n", out);
-	xfp_html_table(out, "The worst layer first, then components by relative squared error",
-		       "<units|share of the loss|relative squared error|more bytes|loss afterwards|<option");
+	xfp_html_table(
+		out, "The worst layer and the worst components, by loss saved per MB",
+		"<units, with their option|share of the loss|relative squared error|more bytes|loss afterwards|loss "
+		"saved per MB");
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_report_advice *one = &list[i];
 		char name[XFP_REPORT_PART_NAME];
@@ -126,12 +147,12 @@ static void write_advice(FILE *out, const struct xfp_report *report)
 		else
 			xfp_report_part_name(&report->parts[one->part], name);
 		fputs("<tr>", out);
-		xfp_html_word(out, name);
+		write_units(out, name, one);
 		xfp_html_number(out, "%.1f %%", 100 * one->share);
 		xfp_html_number(out, "%.3g", one->error);
 		xfp_html_size(out, one->bytes);
 		xfp_html_number(out, "%.1f %%", 100 * one->remaining);
-		write_option(out, one);
+		xfp_html_number(out, "%.3g %%", 100 * one->saved);
 		fputs("</tr>\n", out);
 		free(list[i].pattern);
 	}
