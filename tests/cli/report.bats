@@ -39,10 +39,14 @@ check() { # PAGE SCRIPT
 	xfp info --json c.xfp >info.json
 	run -0 --separate-stderr xfp report c.xfp -o r.html
 	[ -z "$output$stderr" ]
+	xfp report c.xfp --json >r.json
 	page r.html
 	grep -q "$(sha c.xfp)" r.html
 	check r.html '
 	assert "qwen3_moe" in text and "Worst layer: layer" in text
+	title = "qwen3_moe, %.3f bits per weight" % json.load(open("r.json"))["bits_per_weight"]
+	assert root.findtext("head/title") == "Report of " + title and root.findtext("body/header/h1") == title
+	assert "\"The paper\" in captions of tables is the one on the published XFP method" in text
 	units = tables["Every unit"]
 	assert [row[0] for row in units] == [u["name"] for u in info["units"]]
 	for row, unit in zip(units, info["units"]):

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text/size.h"
 #include "conversion/report/command.h"
@@ -61,12 +62,14 @@ static void write_tiles(FILE *out, const struct xfp_report *report)
 	fputs("</dl>\n", out);
 }
 
-/* The name that the model's config gives, or "": borrowed from `config`. */
-static const char *model_name(json_t *config)
+/* The name that the model's config gives, without the folders of a path; else the family. Borrowed from `config`. */
+static const char *model_name(const json_t *config, const struct xfp_report *report)
 {
-	const char *name = json_string_value(json_object_get(config, "_name_or_path"));
+	const char *name = json_string_value(json_object_get(config, "_name_or_path")), *slash;
 
-	return name ? name : "";
+	if (name && strchr("/.~", *name) && (slash = strrchr(name, '/')))
+		name = slash + 1;
+	return name && *name ? name : report->info.family;
 }
 
 static json_t *read_config(const struct xfp_report *report)
@@ -75,6 +78,15 @@ static json_t *read_config(const struct xfp_report *report)
 	struct xfp_file_info file;
 
 	return xfp_bundle_file(report->bundle, number, &file) ? json_loadb(file.data, file.bytes, 0, NULL) : NULL;
+}
+
+static void write_title(FILE *out, const struct xfp_report *report)
+{
+	json_t *config = read_config(report);
+
+	xfp_html_text(out, model_name(config, report));
+	xfp_html_printf(out, ", %.3f bits per weight", xfp_composition_bits(&report->composition));
+	json_decref(config);
 }
 
 static void write_command(FILE *out, const struct xfp_report *report)
@@ -89,13 +101,11 @@ static void write_command(FILE *out, const struct xfp_report *report)
 
 void xfp_page_summary(FILE *out, const struct xfp_report *report)
 {
-	json_t *config = read_config(report);
-	const char *name = model_name(config);
 	char weights[32];
 
 	fputs("<header>\n<h1>", out);
-	xfp_html_text(out, *name ? name : report->info.family);
-	fputs(", quantized</h1>\n<p class=\"lead\">", out);
+	write_title(out, report);
+	fputs("</h1>\n<p class=\"lead\">", out);
 	xfp_html_printf(out, "Family %s, %s weights in %u units of %u matrices; format version %u.",
 			report->info.family, xfp_human((double)report->info.weights, "", weights), report->info.units,
 			report->info.matrices, report->info.version);
@@ -106,7 +116,6 @@ void xfp_page_summary(FILE *out, const struct xfp_report *report)
 	fputs("</p>\n", out);
 	write_command(out, report);
 	fputs("</header>\n", out);
-	json_decref(config);
 }
 
 /* ---- the page ---------------------------------------------------------------------------------- */
@@ -117,7 +126,7 @@ void xfp_report_page(FILE *out, const struct xfp_report *report)
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
 	      "<meta name=\"color-scheme\" content=\"light dark\"/>\n<title>Report of ",
 	      out);
-	xfp_html_text(out, report->info.family);
+	write_title(out, report);
 	fputs("</title>\n", out);
 	xfp_html_style(out);
 	fputs("</head>\n<body>\n", out);
@@ -128,5 +137,8 @@ void xfp_report_page(FILE *out, const struct xfp_report *report)
 	fputs("</nav>\n<main>\n", out);
 	for (size_t i = 0; i < SECTIONS; i++)
 		sections[i].write(out, report);
-	fputs("</main>\n</body>\n</html>\n", out);
+	fputs("</main>\n<footer><p class=\"none\">\"The paper\" in captions of tables is the one on the published XFP "
+	      "method, which this program implements; xfp-method(7) lists the differences.</p></footer>\n"
+	      "</body>\n</html>\n",
+	      out);
 }
