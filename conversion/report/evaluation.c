@@ -28,8 +28,8 @@ static void read_layers(struct xfp_json_input *input, struct xfp_report_evaluati
 	{
 		if (xfp_json_input_count(input, layer, "layer") != i)
 			xfp_json_input_fault(input, "layer", "the next number");
-		e->layers[i].stream = xfp_json_input_number(input, layer, "stream");
-		e->layers[i].alone = xfp_json_input_number(input, layer, "alone");
+		e->layers[i].stream = xfp_json_input_number_or_null(input, layer, "stream");
+		e->layers[i].alone = xfp_json_input_number_or_null(input, layer, "alone");
 	}
 	e->layer_count = (uint32_t)count;
 }
@@ -41,13 +41,13 @@ static void read_compared(struct xfp_json_input *input, struct xfp_report_evalua
 	const json_t *embedding = xfp_json_input_object(input, input->root, "embedding");
 
 	e->compared = true;
-	e->source_loss = xfp_json_input_number(input, source, "loss");
-	e->source_perplexity = xfp_json_input_number(input, source, "perplexity");
-	e->divergence = xfp_json_input_number(input, kl, "mean");
-	e->divergence_99 = xfp_json_input_number(input, kl, "p99");
-	e->divergence_most = xfp_json_input_number(input, kl, "largest");
-	e->agreement = xfp_json_input_number(input, input->root, "top1_agreement");
-	e->embedding = xfp_json_input_number(input, embedding, "stream");
+	e->source_loss = xfp_json_input_number_or_null(input, source, "loss");
+	e->source_perplexity = xfp_json_input_number_or_null(input, source, "perplexity");
+	e->divergence = xfp_json_input_number_or_null(input, kl, "mean");
+	e->divergence_99 = xfp_json_input_number_or_null(input, kl, "p99");
+	e->divergence_most = xfp_json_input_number_or_null(input, kl, "largest");
+	e->agreement = xfp_json_input_number_or_null(input, input->root, "top1_agreement");
+	e->embedding = xfp_json_input_number_or_null(input, embedding, "stream");
 	read_layers(input, e);
 }
 
@@ -78,8 +78,8 @@ enum xfp_status xfp_report_read_evaluation(const char *path, const struct xfp_re
 		e->sequences = xfp_json_input_count(&input, input.root, "sequences");
 		e->length = xfp_json_input_count(&input, input.root, "length");
 		e->predicted = xfp_json_input_count(&input, input.root, "predicted");
-		e->loss = xfp_json_input_number(&input, input.root, "loss");
-		e->perplexity = xfp_json_input_number(&input, input.root, "perplexity");
+		e->loss = xfp_json_input_number_or_null(&input, input.root, "loss");
+		e->perplexity = xfp_json_input_number_or_null(&input, input.root, "perplexity");
 		if (!input.status && json_object_get(input.root, "source"))
 			read_compared(&input, e);
 	}

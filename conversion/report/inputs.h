@@ -11,7 +11,7 @@
 
 #include "conversion/report/report.h"
 
-/* xfp eval */
+/* xfp eval; INFINITY if a number is beyond double precision */
 struct xfp_report_evaluation {
 	uint64_t sequences, length, predicted;
 	double loss, perplexity;

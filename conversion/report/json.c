@@ -150,19 +150,20 @@ static json_t *evaluation_json(const struct xfp_report_evaluation *e)
 		return json_null();
 	}
 	for (uint32_t i = 0; i < e->layer_count; i++)
-		xfp_json_add(&layers, XFP_JSON({ "layer", json_integer(i) }, { "alone", json_real(e->layers[i].alone) },
-					       { "stream", json_real(e->layers[i].stream) }));
+		xfp_json_add(&layers,
+			     XFP_JSON({ "layer", json_integer(i) }, { "alone", xfp_json_number(e->layers[i].alone) },
+				      { "stream", xfp_json_number(e->layers[i].stream) }));
 	object = XFP_JSON({ "sequences", xfp_json_count(e->sequences) }, { "length", xfp_json_count(e->length) },
-			  { "predicted", xfp_json_count(e->predicted) }, { "loss", json_real(e->loss) },
-			  { "perplexity", json_real(e->perplexity) }, { "layers", layers });
+			  { "predicted", xfp_json_count(e->predicted) }, { "loss", xfp_json_number(e->loss) },
+			  { "perplexity", xfp_json_number(e->perplexity) }, { "layers", layers });
 	if (e->compared)
-		xfp_json_join(&object, XFP_JSON({ "source_loss", json_real(e->source_loss) },
-						{ "source_perplexity", json_real(e->source_perplexity) },
-						{ "kl_mean", json_real(e->divergence) },
-						{ "kl_p99", json_real(e->divergence_99) },
-						{ "kl_largest", json_real(e->divergence_most) },
-						{ "top1_agreement", json_real(e->agreement) },
-						{ "embedding", json_real(e->embedding) }));
+		xfp_json_join(&object, XFP_JSON({ "source_loss", xfp_json_number(e->source_loss) },
+						{ "source_perplexity", xfp_json_number(e->source_perplexity) },
+						{ "kl_mean", xfp_json_number(e->divergence) },
+						{ "kl_p99", xfp_json_number(e->divergence_99) },
+						{ "kl_largest", xfp_json_number(e->divergence_most) },
+						{ "top1_agreement", xfp_json_number(e->agreement) },
+						{ "embedding", xfp_json_number(e->embedding) }));
 	return object;
 }
 

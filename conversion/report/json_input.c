@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conversion/report/json_input.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,11 @@ double xfp_json_input_number(struct xfp_json_input *input, const json_t *object,
 	if (!json_is_number(value))
 		xfp_json_input_fault(input, key, "a number");
 	return json_number_value(value);
+}
+
+double xfp_json_input_number_or_null(struct xfp_json_input *input, const json_t *object, const char *key)
+{
+	return json_is_null(json_object_get(object, key)) ? INFINITY : xfp_json_input_number(input, object, key);
 }
 
 uint64_t xfp_json_input_count(struct xfp_json_input *input, const json_t *object, const char *key)

@@ -28,8 +28,10 @@ void xfp_json_input_fault(struct xfp_json_input *input, const char *key, const c
 /* Check that the member "family" of the root is the bundle's. */
 void xfp_json_input_family(struct xfp_json_input *input, const char *family);
 
-/* A member of an object: a finite number; a whole number below 2^53; a text; an object; a list. */
+/* A member of an object: a finite number; one that may be null, which becomes infinity; a whole
+ * number below 2^53; a text; an object; a list. */
 double xfp_json_input_number(struct xfp_json_input *input, const json_t *object, const char *key);
+double xfp_json_input_number_or_null(struct xfp_json_input *input, const json_t *object, const char *key);
 uint64_t xfp_json_input_count(struct xfp_json_input *input, const json_t *object, const char *key);
 const char *xfp_json_input_text(struct xfp_json_input *input, const json_t *object, const char *key);
 json_t *xfp_json_input_object(struct xfp_json_input *input, const json_t *object, const char *key);

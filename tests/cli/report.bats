@@ -244,6 +244,19 @@ refuses() { # OPTION FILE TEXT
 	[ "$(sha eval.json)" = "$sum" ]
 }
 
+@test "a perplexity beyond double precision is infinite" {
+	make_inputs
+	sed 's/"perplexity": [0-9.]*/"perplexity": null/; s/"stream": [0-9.e-]*/"stream": null/' eval.json >infinite.json
+	xfp info --json c.xfp >info.json
+	xfp report c.xfp --eval infinite.json --json -o r.html >r.json
+	page r.html
+	run -1 grep -i '[="]-*nan' r.html
+	check r.html '
+	assert [row[1] for row in tables["Perplexity of the evaluated tokens"]] == ["infinite"] * 2
+	evaluation = json.load(open("r.json"))["evaluation"]
+	assert evaluation["perplexity"] is None and evaluation["layers"][0]["stream"] is None'
+}
+
 @test "an evaluation of another bundle is refused" {
 	make_inputs
 	[ "$(sed -n 's/  "index_sha256": "\(.*\)",/\1/p' eval.json)" = "$(tar -xOf c.xfp xfp.sum | sed -n 's/ *xfp.idx$//p')" ]

@@ -25,7 +25,7 @@ static void draw_bars(FILE *out, const struct xfp_report_evaluation *e, double t
 	for (uint32_t i = 0; i < e->layer_count; i++) {
 		double value = alone ? e->layers[i].alone : e->layers[i].stream;
 
-		if (value > largest) {
+		if (isfinite(value) && value > largest) {
 			largest = value;
 			worst = i;
 		}
@@ -36,7 +36,8 @@ static void draw_bars(FILE *out, const struct xfp_report_evaluation *e, double t
 	xfp_html_label(out, LEFT - 6, top + 8, "f e", "%.3g", largest);
 	xfp_html_label(out, LEFT - 6, top + HEIGHT, "f e", "0");
 	for (uint32_t i = 0; largest > 0 && i < e->layer_count; i++) {
-		double value = alone ? e->layers[i].alone : e->layers[i].stream, height = HEIGHT * value / largest;
+		double value = alone ? e->layers[i].alone : e->layers[i].stream,
+		       height = HEIGHT * fmin(1, value / largest);
 
 		fprintf(out,
 			"<rect class=\"a%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>layer %u: "
@@ -65,7 +66,7 @@ static void write_row(FILE *out, const char *name, double loss, double perplexit
 {
 	fputs("<tr>", out);
 	xfp_html_word(out, name);
-	xfp_html_number(out, "%.4f", perplexity);
+	xfp_html_number(out, isfinite(perplexity) ? "%.4f" : "infinite", perplexity);
 	xfp_html_number(out, "%.5f", loss);
 	fputs("</tr>\n", out);
 }
