@@ -109,7 +109,9 @@ walk() { # OPTION...
 	walking=$!
 	for _ in {1..300}; do [ ! -e started ] || break; sleep .1; done
 	kill -TERM $walking
-	run ! wait $walking
+	status=0
+	wait $walking || status=$?
+	[ "$status" != 0 ]
 	grep -q 'interrupted; finished work is kept. To resume' messages
 	grep -q -e '--probe-command ./slow' messages
 	[ -f m.xfp.walk/probe.xfp ]
@@ -195,7 +197,10 @@ walk() { # OPTION...
 @test "a command whose status is lost does not pass, and what it leaves running holds no lock" {
 	run -1 xfp walk m --lazy .9 --strict .9 -q --probe --probe-command ': >m.xfp.walk/status; echo 1; kill -9 $PPID; :'
 	[[ $output == *"lazy 0.9, strict 0.9: sh: ended without a status" ]]
-	walk --lazy .9 --probe --probe-command 'setsid sleep 600 >/dev/null 2>&1 & echo $! >server; echo 1; true'
+	# The walk ends with its group of processes, so the command waits until the server has left it.
+	echo 'echo $$ >server; exec sleep 600' >serve
+	walk --lazy .9 --probe --probe-command \
+		'setsid sh serve >/dev/null 2>&1 & until [ -s server ]; do sleep .1; done; echo 1; true'
 	run xfp convert -q --min-cos-strict .9 --min-cos-lazy .9 m -o m.xfp
 	kill "$(cat server)"
 	[ "$status" = 0 ]
