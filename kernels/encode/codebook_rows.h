@@ -131,6 +131,35 @@ static void rounds(const struct xfp_cells *cells, struct xfp_fit_lanes *fit, uns
 	}
 }
 
+/* Execute `call` in a copy for each k from 2 to 6, with the constant BITS. */
+#define BY_BITS(k, call)           \
+	switch (k) {               \
+	case 2: {                  \
+		enum { BITS = 2 }; \
+		call;              \
+		break;             \
+	}                          \
+	case 3: {                  \
+		enum { BITS = 3 }; \
+		call;              \
+		break;             \
+	}                          \
+	case 4: {                  \
+		enum { BITS = 4 }; \
+		call;              \
+		break;             \
+	}                          \
+	case 5: {                  \
+		enum { BITS = 5 }; \
+		call;              \
+		break;             \
+	}                          \
+	default: {                 \
+		enum { BITS = 6 }; \
+		call;              \
+	}                          \
+	}
+
 /* Bisect: compare x with the middle edge, then with the middle of the half that contains it. */
 LANES_BY_K vi find_cell(unsigned entries, const float *edge, vf x)
 {
@@ -154,25 +183,8 @@ LANES_BY_K void assign_k(unsigned entries, const float *entry, const float *edge
 		vf_store(value + c, vf_lookup(entry, entries, find_cell(entries, edge, vf_load(x + c))));
 }
 
-static void assign(unsigned k, const float *entry, const float *edge, const float *x, size_t cols, float *value)
-{
-	switch (k) {
-	case 2:
-		assign_k(4, entry, edge, x, cols, value);
-		break;
-	case 3:
-		assign_k(8, entry, edge, x, cols, value);
-		break;
-	case 4:
-		assign_k(16, entry, edge, x, cols, value);
-		break;
-	case 5:
-		assign_k(32, entry, edge, x, cols, value);
-		break;
-	default:
-		assign_k(64, entry, edge, x, cols, value);
-	}
-}
+static void assign(unsigned k, const float *entry, const float *edge, const float *x, size_t cols,
+		   float *value){ BY_BITS(k, assign_k(1u << BITS, entry, edge, x, cols, value)) }
 
 LANES_BY_K void index_k(unsigned entries, const float *edge, const float *x, size_t cols, uint8_t *index)
 {
@@ -180,25 +192,8 @@ LANES_BY_K void index_k(unsigned entries, const float *edge, const float *x, siz
 		vi_store_bytes(index + c, find_cell(entries, edge, vf_load(x + c)));
 }
 
-static void index_row(unsigned k, const float *edge, const float *x, size_t cols, uint8_t *index)
-{
-	switch (k) {
-	case 2:
-		index_k(4, edge, x, cols, index);
-		break;
-	case 3:
-		index_k(8, edge, x, cols, index);
-		break;
-	case 4:
-		index_k(16, edge, x, cols, index);
-		break;
-	case 5:
-		index_k(32, edge, x, cols, index);
-		break;
-	default:
-		index_k(64, edge, x, cols, index);
-	}
-}
+static void index_row(unsigned k, const float *edge, const float *x, size_t cols,
+		      uint8_t *index){ BY_BITS(k, index_k(1u << BITS, edge, x, cols, index)) }
 
 LANES_BY_K struct xfp_row_sums measure_k(unsigned entries, const float *entry, const float *edge, const float *x,
 					 const float *down, const float *w, size_t cols)
@@ -222,18 +217,7 @@ LANES_BY_K struct xfp_row_sums measure_k(unsigned entries, const float *entry, c
 static struct xfp_row_sums measure(unsigned k, const float *entry, const float *edge, const float *x, const float *down,
 				   const float *w, size_t cols)
 {
-	switch (k) {
-	case 2:
-		return measure_k(4, entry, edge, x, down, w, cols);
-	case 3:
-		return measure_k(8, entry, edge, x, down, w, cols);
-	case 4:
-		return measure_k(16, entry, edge, x, down, w, cols);
-	case 5:
-		return measure_k(32, entry, edge, x, down, w, cols);
-	default:
-		return measure_k(64, entry, edge, x, down, w, cols);
-	}
+	BY_BITS(k, return measure_k(1u << BITS, entry, edge, x, down, w, cols))
 }
 
 static const struct xfp_codebook_encoder codebook_encoder = {

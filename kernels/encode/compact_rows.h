@@ -290,24 +290,8 @@ LANES_BY_K void assign_groups(const struct xfp_compact_book *book, unsigned k, c
 }
 
 static void compact_assign(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups, size_t first,
-			   size_t count, uint8_t *byte, uint8_t *index, float *error)
-{
-	switch (book->library.k) {
-	case 2:
-		assign_groups(book, 2, groups, first, count, byte, index, error);
-		break;
-	case 3:
-		assign_groups(book, 3, groups, first, count, byte, index, error);
-		break;
-	case 4:
-		assign_groups(book, 4, groups, first, count, byte, index, error);
-		break;
-	case 5:
-		assign_groups(book, 5, groups, first, count, byte, index, error);
-		break;
-	default:
-		assign_groups(book, 6, groups, first, count, byte, index, error);
-	}
+			   size_t count, uint8_t *byte, uint8_t *index, float *error){
+	BY_BITS(book->library.k, assign_groups(book, BITS, groups, first, count, byte, index, error))
 }
 
 LANES_BY_K void propose_groups(const struct xfp_compact_book *book, unsigned k, const struct xfp_compact_groups *groups,
@@ -325,24 +309,8 @@ LANES_BY_K void propose_groups(const struct xfp_compact_book *book, unsigned k, 
 }
 
 static void compact_propose(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups, size_t first,
-			    size_t count, uint8_t byte[XFP_COMPACT_TRIED + 1][XFP_LANES])
-{
-	switch (book->library.k) {
-	case 2:
-		propose_groups(book, 2, groups, first, count, byte);
-		break;
-	case 3:
-		propose_groups(book, 3, groups, first, count, byte);
-		break;
-	case 4:
-		propose_groups(book, 4, groups, first, count, byte);
-		break;
-	case 5:
-		propose_groups(book, 5, groups, first, count, byte);
-		break;
-	default:
-		propose_groups(book, 6, groups, first, count, byte);
-	}
+			    size_t count, uint8_t byte[XFP_COMPACT_TRIED + 1][XFP_LANES]){
+	BY_BITS(book->library.k, propose_groups(book, BITS, groups, first, count, byte))
 }
 
 LANES_BY_K void decode_groups(const struct xfp_compact_library *library, unsigned n, const uint8_t *byte,
@@ -366,24 +334,8 @@ LANES_BY_K void decode_groups(const struct xfp_compact_library *library, unsigne
 }
 
 static void compact_decode(const struct xfp_compact_library *library, const uint8_t *byte, const uint8_t *index,
-			   float row, size_t cols, float *x)
-{
-	switch (library->k) {
-	case 2:
-		decode_groups(library, 4, byte, index, row, cols, x);
-		break;
-	case 3:
-		decode_groups(library, 8, byte, index, row, cols, x);
-		break;
-	case 4:
-		decode_groups(library, 16, byte, index, row, cols, x);
-		break;
-	case 5:
-		decode_groups(library, 32, byte, index, row, cols, x);
-		break;
-	default:
-		decode_groups(library, 64, byte, index, row, cols, x);
-	}
+			   float row, size_t cols, float *x){
+	BY_BITS(library->k, decode_groups(library, 1u << BITS, byte, index, row, cols, x))
 }
 
 LANES_BY_K void reconstruct_groups(const struct xfp_compact_book *book, unsigned n, const float *y, const uint8_t *byte,
@@ -408,22 +360,7 @@ static void compact_reconstruct(const struct xfp_compact_book *book, const struc
 {
 	const float *y = groups->y + first * groups->group;
 
-	switch (book->library.k) {
-	case 2:
-		reconstruct_groups(book, 4, y, byte, row, cols, x);
-		break;
-	case 3:
-		reconstruct_groups(book, 8, y, byte, row, cols, x);
-		break;
-	case 4:
-		reconstruct_groups(book, 16, y, byte, row, cols, x);
-		break;
-	case 5:
-		reconstruct_groups(book, 32, y, byte, row, cols, x);
-		break;
-	default:
-		reconstruct_groups(book, 64, y, byte, row, cols, x);
-	}
+	BY_BITS(book->library.k, reconstruct_groups(book, 1u << BITS, y, byte, row, cols, x))
 }
 
 static const struct xfp_compact_encoder compact_encoder = {

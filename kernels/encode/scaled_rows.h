@@ -321,22 +321,7 @@ LANES_BY_K void assign_group(unsigned entries, const float *entry, float s, floa
 static void scaled_assign(unsigned k, const float *entry, float s, float m, const float *x, size_t cols, uint8_t *index,
 			  float *value)
 {
-	switch (k) {
-	case 2:
-		assign_group(4, entry, s, m, x, cols, index, value);
-		break;
-	case 3:
-		assign_group(8, entry, s, m, x, cols, index, value);
-		break;
-	case 4:
-		assign_group(16, entry, s, m, x, cols, index, value);
-		break;
-	case 5:
-		assign_group(32, entry, s, m, x, cols, index, value);
-		break;
-	default:
-		assign_group(64, entry, s, m, x, cols, index, value);
-	}
+	BY_BITS(k, assign_group(1u << BITS, entry, s, m, x, cols, index, value))
 }
 
 static const struct xfp_scaled_encoder scaled_encoder = {
