@@ -175,25 +175,6 @@ enum xfp_status xfp_bundle_stamp_fill(const char *path, struct xfp_bundle_stamp 
 	return status;
 }
 
-static void take(void *context, const void *data, size_t size)
-{
-	xfp_sha256_update(context, data, size);
-}
-
-/* SHA-256 of the whole file, as printed by sha256sum. */
-static enum xfp_status digest_file(const struct xfp_conversion *c, char sha256[65], struct xfp_error *err)
-{
-	struct xfp_sha256 digest;
-	enum xfp_status status;
-	uint8_t bytes[32];
-
-	xfp_sha256_init(&digest);
-	status = xfp_read_through(c->request->out, 0, XFP_TO_THE_END, c->signals, take, &digest, err);
-	xfp_sha256_final(&digest, bytes);
-	xfp_hex(bytes, sizeof bytes, sha256);
-	return status;
-}
-
 /* Whether OUT is unmodified since the stamp was written. */
 static enum xfp_status is_as_written(const struct xfp_conversion *c, const struct xfp_bundle_stamp *stamp, bool *same,
 				     struct xfp_error *err)
@@ -203,7 +184,7 @@ static enum xfp_status is_as_written(const struct xfp_conversion *c, const struc
 
 	*same = !status && !strcmp(now.index, stamp->index);
 	if (*same && c->request->rehash) {
-		status = digest_file(c, now.sha256, err);
+		status = xfp_sha256_file(c->request->out, c->signals, now.sha256, err);
 		*same = !status && !strcmp(now.sha256, stamp->sha256);
 	}
 	return status == XFP_BAD_INPUT ? XFP_OK : status;

@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "base/sha256.h"
 #include "base/system/process.h"
+#include "base/text/text.h"
 
 #define DEBRIS_SECONDS (24 * 60 * 60)
 #define LONGEST_KEPT 200 /* bytes of the final name kept in a pending name, which is longer and may have 255 bytes */
@@ -377,6 +378,15 @@ enum xfp_status xfp_write_file(const char *path, const void *data, size_t size, 
 		return status;
 	}
 	return xfp_pending_publish(&pending, durable, err);
+}
+
+enum xfp_status xfp_write_text(const char *path, struct xfp_text *text, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_text_end(text) ? xfp_write_file(path, text->bytes, text->size, false, err)
+						    : xfp_no_memory_for(err, path);
+
+	free(text->bytes);
+	return status;
 }
 
 /* Parse ".NAME.PID-SPACE-N.tmp" from its end; NAME may contain anything. */

@@ -18,6 +18,8 @@
 
 #include "base/xfp_error.h"
 
+struct xfp_text;
+
 /* Read exactly `size` bytes at `offset`. XFP_BAD_INPUT: the file ends earlier; the message names `path`. */
 enum xfp_status xfp_pread(int fd, void *buf, size_t size, uint64_t offset, const char *path, struct xfp_error *err);
 /* Start writing a range to disk, if the system supports it, so that a later sync waits less. */
@@ -86,6 +88,8 @@ void xfp_pending_discard(struct xfp_pending *pending);
 
 /* Write and publish a small file in one call. */
 enum xfp_status xfp_write_file(const char *path, const void *data, size_t size, bool durable, struct xfp_error *err);
+/* End a text, write it as a small file that is not durable, and free it. */
+enum xfp_status xfp_write_text(const char *path, struct xfp_text *text, struct xfp_error *err);
 
 /* Remove the debris of dead processes (see above) from `folder`. Pending files of other hosts, boots and containers are
  * removed only after a day without writes. Errors are ignored: debris only costs disk space. */

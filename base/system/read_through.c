@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
+#include "base/sha256.h"
 #include "base/system/file.h"
 
 #define BLOCK ((uint64_t)1 << 20)
@@ -32,5 +34,23 @@ enum xfp_status xfp_read_through(const char *path, uint64_t offset, uint64_t byt
 	if (fd >= 0)
 		close(fd);
 	free(block);
+	return status;
+}
+
+static void hash(void *context, const void *data, size_t size)
+{
+	xfp_sha256_update(context, data, size);
+}
+
+enum xfp_status xfp_sha256_file(const char *path, struct xfp_signals *signals, char hex[65], struct xfp_error *err)
+{
+	struct xfp_sha256 sha;
+	enum xfp_status status;
+	uint8_t digest[32];
+
+	xfp_sha256_init(&sha);
+	status = xfp_read_through(path, 0, XFP_TO_THE_END, signals, hash, &sha, err);
+	xfp_sha256_final(&sha, digest);
+	xfp_hex(digest, sizeof digest, hex);
 	return status;
 }

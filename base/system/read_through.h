@@ -19,5 +19,7 @@
 enum xfp_status xfp_read_through(const char *path, uint64_t offset, uint64_t bytes, struct xfp_signals *signals,
 				 void (*sink)(void *context, const void *data, size_t size), void *context,
 				 struct xfp_error *err);
+/* SHA-256 of a whole regular file in hex, as printed by sha256sum. */
+enum xfp_status xfp_sha256_file(const char *path, struct xfp_signals *signals, char hex[65], struct xfp_error *err);
 
 #endif

@@ -408,14 +408,8 @@ enum xfp_status xfp_compare_plot(const struct xfp_comparison *comparison, const 
 {
 	struct xfp_text text;
 	FILE *out = xfp_text_begin(&text);
-	enum xfp_status status = XFP_OK;
 
 	if (out)
 		draw(out, comparison);
-	if (!xfp_text_end(&text))
-		status = xfp_no_memory(err);
-	else
-		status = xfp_write_file(path, text.bytes, text.size, false, err);
-	free(text.bytes);
-	return status;
+	return xfp_write_text(path, &text, err);
 }

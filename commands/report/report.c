@@ -10,20 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/printable.h"
-#include "base/sha256.h"
 #include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "base/system/mapped.h"
+#include "base/system/read_through.h"
 #include "base/text/text.h"
 #include "commands/ui/commands.h"
 #include "conversion/report/html/page.h"
 #include "conversion/report/inputs.h"
 #include "conversion/report/json.h"
 #include "schemas/json_print.h"
-
-#define PIECE (8u << 20)
 
 struct report_request {
 	const char *bundle, *out, *work, *cache, *evaluation, *comparison, *tails;
@@ -57,49 +54,14 @@ static enum xfp_status check_output(const struct report_request *request, struct
 	return XFP_OK;
 }
 
-/* Check every byte of the bundle, and hash the file. */
-static enum xfp_status read_bundle(const struct xfp_bundle *bundle, const char *path, char hex[65],
-				   struct xfp_error *err)
-{
-	uint8_t digest[32], *piece = malloc(PIECE);
-	struct xfp_bundle_info info;
-	struct xfp_sha256 sha;
-	struct stat st;
-	enum xfp_status status = piece ? XFP_OK : xfp_no_memory(err);
-	int fd = -1;
-
-	xfp_bundle_describe(bundle, &info);
-	if (!status && !(status = xfp_bundle_check(bundle, NULL, NULL, err)))
-		status = xfp_open_regular(path, &fd, &st, err);
-	xfp_sha256_init(&sha);
-	for (uint64_t at = 0; !status && at < info.file_bytes; at += PIECE) {
-		size_t size = info.file_bytes - at < PIECE ? (size_t)(info.file_bytes - at) : PIECE;
-
-		if (!(status = xfp_pread(fd, piece, size, at, path, err)))
-			xfp_sha256_update(&sha, piece, size);
-	}
-	xfp_sha256_final(&sha, digest);
-	xfp_hex(digest, sizeof digest, hex);
-	if (fd >= 0)
-		close(fd);
-	free(piece);
-	return status;
-}
-
 static enum xfp_status write_page(const struct xfp_report *report, const char *path, struct xfp_error *err)
 {
-	enum xfp_status status = XFP_OK;
 	struct xfp_text text;
 	FILE *out = xfp_text_begin(&text);
 
 	if (out)
 		xfp_report_page(out, report);
-	if (!xfp_text_end(&text))
-		status = xfp_no_memory(err);
-	else
-		status = xfp_write_file(path, text.bytes, text.size, false, err);
-	free(text.bytes);
-	return status;
+	return xfp_write_text(path, &text, err);
 }
 
 static enum xfp_status read_extras(const struct report_request *request, struct xfp_report *report,
@@ -141,7 +103,9 @@ static enum xfp_status make_report(const struct report_request *request, const s
 	enum xfp_status status = xfp_report_gather(bundle, has_record ? &recorded : NULL, &report, err);
 
 	if (!status)
-		status = read_bundle(bundle, request->bundle, report.sha256, err);
+		status = xfp_bundle_check(bundle, NULL, NULL, err);
+	if (!status)
+		status = xfp_sha256_file(request->bundle, NULL, report.sha256, err);
 	if (!status)
 		status = read_extras(request, &report, &extras, err);
 	if (!status && request->out)

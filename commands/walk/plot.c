@@ -234,16 +234,13 @@ enum xfp_status xfp_walk_plot(const struct xfp_walk_command *w, struct xfp_error
 {
 	struct xfp_text text;
 	struct plot plot = { .out = xfp_text_begin(&text), .w = w };
-	enum xfp_status status = XFP_OK;
+	enum xfp_status status;
 
 	if (plot.out && w->walk.count) {
 		find_ranges(&plot);
 		draw(&plot);
 	}
-	if (!xfp_text_end(&text))
-		return xfp_no_memory(err);
-	if ((status = xfp_write_file(w->plot, text.bytes, text.size, false, err)))
+	if ((status = xfp_write_text(w->plot, &text, err)))
 		xfp_context(err, status, "--plot");
-	free(text.bytes);
 	return status;
 }
