@@ -60,7 +60,7 @@ struct xfp_run_state {
 /* Whether `folder` is a conversion's work folder. */
 bool xfp_is_work_folder(const char *folder);
 /* The work folder of OUT in a new string; OUT may also be that folder itself, as completed by a shell. XFP_BAD_INPUT:
- * there is none; `remedy` completes the message. */
+ * it does not exist; `remedy` completes the message. */
 enum xfp_status xfp_work_folder_of(const char *out, const char *remedy, char **work, struct xfp_error *err);
 
 /* Read the state. `state` must be zeroed or filled by an earlier call for the same folder; only new data is read then.

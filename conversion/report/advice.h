@@ -29,9 +29,9 @@ struct xfp_report_advice {
 uint32_t xfp_report_advise(const struct xfp_report *report, struct xfp_report_advice list[XFP_REPORT_ADVICE]);
 
 /* The layer with the largest error of its own (`alone`), if the report has an evaluation, else the one with the largest
- * share of the squared error; layer_count if there is none. */
+ * share of the squared error; layer_count if the bundle has no layers. */
 uint32_t xfp_report_worst_layer(const struct xfp_report *report);
-/* The component with the largest share; part_count if there is none. */
+/* The component with the largest share; part_count if the bundle has no units. */
 uint32_t xfp_report_worst_part(const struct xfp_report *report);
 
 #endif

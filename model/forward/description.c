@@ -202,7 +202,7 @@ static void read_router(struct xfp_fields *f, const struct xfp_model_family *fam
 		xfp_field_wrong(f, "n_group", "leaves groups of one expert, but two are compared" XFP_OWN_CONFIG);
 }
 
-/* Shared experts are stored as one; null is none. */
+/* The width of all shared experts, which are stored as one. A count of null means 0. */
 static uint32_t read_shared_width(struct xfp_fields *f, const struct xfp_model_family *family,
 				  const struct xfp_expert_keys *keys, uint32_t expert_width)
 {

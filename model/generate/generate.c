@@ -338,7 +338,7 @@ static bool can_compare_rate(const struct xfp_generation *g)
 	       (!g->request.memory || g->request.memory - g->memory >= XFP_BANDWIDTH_BYTES);
 }
 
-/* Pass a message, which is freed, to the caller; NULL: there is none. */
+/* Pass a message to the caller, and free it. NULL is ignored. */
 static void warn(const struct xfp_generation *g, char *message)
 {
 	if (message)

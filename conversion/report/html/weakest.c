@@ -124,7 +124,7 @@ static void write_advice(FILE *out, const struct xfp_report *report)
 	fputs("<h3>What would help</h3>\n", out);
 	write_calibration(out, report);
 	if (!count) {
-		fputs("<p>No unit can get more bits: there is none with a codebook of fewer than 6 bits.</p>\n", out);
+		fputs("<p>No unit has a codebook of fewer than 6 bits, so none can get more bits.</p>\n", out);
 		free(options);
 		return;
 	}
