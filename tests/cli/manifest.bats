@@ -40,7 +40,7 @@ is() { # WANT, of standard input
 	        rest = re.split(r"^ {5}%s\b" % name, part[where], 1, re.M)[1]
 	        entry = re.split(r"^ {5}\w", rest, 1, re.M)[0]
 	        if name in ("unit_results", "run_units"):
-	            entry = part["VIEWS"]
+	            entry += part["VIEWS"]
 	        if name == "run_summaries":
 	            entry += part["TABLES"]
 	        if name == "choices":
