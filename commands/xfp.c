@@ -38,7 +38,7 @@ static const struct command commands[] = {
 	{ "eval", NULL, "measure perplexity, and the divergence from a source", false },
 	{ "generate", NULL, "generate text with a bundle or a checkpoint", false },
 	{ "unpack", xfp_main_unpack, "write a bundle as a safetensors checkpoint", false },
-	{ "cache", xfp_main_cache, "list, check and prune the cache of artifacts", false },
+	{ "cache", xfp_main_cache, "list, check and prune the cache; export and import surveys", false },
 	{ "prepare", xfp_main_prepare, NULL, true },
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])

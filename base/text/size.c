@@ -84,6 +84,25 @@ bool xfp_size_is_binary(const char *given)
 	return length > 2 && !strcasecmp(given + length - 2, "iB");
 }
 
+const char *xfp_size_exact(uint64_t bytes, char text[32])
+{
+	static const char *const letters[] = { "kMGT", "KMGT" }, *const ends[] = { "B", "iB" };
+	static const unsigned base[] = { 1000, 1024 };
+	uint64_t rest[2] = { bytes, bytes };
+	unsigned power[2] = { 0, 0 };
+	int unit;
+
+	for (int i = 0; i < 2; i++)
+		for (; rest[i] && rest[i] % base[i] == 0 && power[i] < 4; power[i]++)
+			rest[i] /= base[i];
+	unit = rest[1] < rest[0];
+	if (power[unit])
+		snprintf(text, 32, "%" PRIu64 "%c%s", rest[unit], letters[unit][power[unit] - 1], ends[unit]);
+	else
+		snprintf(text, 32, "%" PRIu64, bytes);
+	return text;
+}
+
 const char *xfp_size_text(uint64_t bytes, bool binary, char text[32])
 {
 	return binary ? binary_text(bytes, text) : xfp_human((double)bytes, "B", text);

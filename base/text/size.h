@@ -23,6 +23,8 @@ bool xfp_size_is_binary(const char *given);
 const char *xfp_size_text(uint64_t bytes, bool binary, char text[32]);
 /* Like xfp_size_text, but rounded up to a multiple of 4 MB or MiB, in a form that xfp_size_parse reads. */
 const char *xfp_size_text_rounded_up(uint64_t bytes, bool binary, char text[32]);
+/* The shortest form that xfp_size_parse reads as exactly these bytes: "96GiB", "4500kB". */
+const char *xfp_size_exact(uint64_t bytes, char text[32]);
 /* "12.3 M", "1.5 GB" (unit "B") and so on, at most 15 characters. */
 const char *xfp_human(double value, const char *unit, char text[32]);
 

@@ -20,6 +20,7 @@
 #include "conversion/prepare.h"
 
 #define MAX_POINTS 1000
+#define INDENT 2 /* of commands that are printed */
 
 /* Options of convert that a walk replaces, with a value or without. */
 static const struct xfp_option replaced[] = {
@@ -138,28 +139,50 @@ const char *xfp_walk_long_name(const struct xfp_walk_point *point, char name[XFP
 	return name;
 }
 
-char *xfp_walk_convert_command(const struct xfp_walk_command *w, const struct xfp_conversion *c,
-			       const struct xfp_walk_point *point)
+/* Print words, each after a blank; a line that would be wider than `width` ends before an option. 0: one line. False:
+ * out of memory. */
+static bool print_words(FILE *out, char *const *words, unsigned width, size_t *column)
 {
+	while (*words) {
+		const bool pair = **words == '-' && words[1] && *words[1] != '-';
+		struct xfp_text text;
+		FILE *piece = xfp_text_begin(&text);
+
+		for (int i = 0; piece && i <= pair; i++) {
+			fputc(' ', piece);
+			xfp_shell_quote(piece, words[i]);
+		}
+		words += 1 + pair;
+		if (!xfp_text_end(&text))
+			return false;
+		if (width && *column + text.size + 2 > width)
+			*column = (size_t)fprintf(out, " \\\n%*s", INDENT + 1, "") - 3;
+		*column += text.size;
+		fputs(text.bytes, out);
+		free(text.bytes);
+	}
+	return true;
+}
+
+char *xfp_walk_convert_command(const struct xfp_walk_command *w, const struct xfp_conversion *c,
+			       const struct xfp_walk_point *point, unsigned width)
+{
+	char *const name[] = { "-o", strrchr(c->request->out, '/') + 1, NULL };
+	size_t column = INDENT + strlen(w->words[0]);
 	struct xfp_text text;
 	FILE *out = xfp_text_begin(&text);
+	bool whole;
 
 	if (!out)
 		return NULL;
 	fputs(w->words[0], out);
-	for (char *const *word = point->words; *word; word++) {
-		fputc(' ', out);
-		xfp_shell_quote(out, *word);
-	}
-	if (c->request->out_guessed) {
-		fputs(" -o ", out);
-		xfp_shell_quote(out, strrchr(c->request->out, '/') + 1);
-	}
-	for (char *const *word = w->words + 1; *word; word++) {
-		fputc(' ', out);
-		xfp_shell_quote(out, *word);
-	}
-	return xfp_text_end(&text) ? text.bytes : NULL;
+	whole = print_words(out, point->words, width, &column) &&
+		(!c->request->out_guessed || print_words(out, name, width, &column)) &&
+		print_words(out, w->words + 1, width, &column);
+	if (xfp_text_end(&text) && whole)
+		return text.bytes;
+	free(text.bytes);
+	return NULL;
 }
 
 /* ---- points ------------------------------------------------------------------------------------ */
@@ -223,6 +246,14 @@ static enum xfp_status set_parameters(struct xfp_walk_command *w, struct xfp_wal
 	return XFP_OK;
 }
 
+static enum xfp_status complete_floors(struct xfp_walk_command *w, struct xfp_error *err)
+{
+	struct xfp_walk_point *last = &w->walk.point[w->walk.count - 1];
+
+	last->floors = true;
+	return set_parameters(w, last, err);
+}
+
 static enum xfp_status add_floors(struct xfp_walk_command *w, uint32_t lazy, uint32_t strict, struct xfp_error *err)
 {
 	const char *words[XFP_WALK_WORDS] = { NULL };
@@ -238,10 +269,8 @@ static enum xfp_status add_floors(struct xfp_walk_command *w, uint32_t lazy, uin
 		words[count++] = "--min-cos-strict";
 		words[count++] = xfp_decimal_format(strict, XFP_NANO, texts[1]);
 	}
-	if ((status = add_point(&w->walk, words, err)))
-		return status;
-	w->walk.point[w->walk.count - 1].floors = true;
-	return set_parameters(w, &w->walk.point[w->walk.count - 1], err);
+	status = add_point(&w->walk, words, err);
+	return status ? status : complete_floors(w, err);
 }
 
 bool xfp_walk_uses_surveys(const struct xfp_walk_command *w, const struct xfp_conversion *c)
@@ -256,9 +285,15 @@ static enum xfp_status list_floors(struct xfp_walk_command *w, struct xfp_conver
 	struct xfp_walk_surveys surveys = { 0 };
 	enum xfp_status status = XFP_OK;
 
-	for (uint64_t l = lazy.first; !status && l <= lazy.last; l += lazy.step ? lazy.step : 1)
+	/* The default range includes the floors that convert has without options. */
+	if (w->usual && !(status = add_point(&w->walk, (const char *const[XFP_WALK_WORDS]){ NULL }, err)))
+		status = complete_floors(w, err);
+	for (uint64_t l = lazy.first; !status && l <= lazy.last; l += lazy.step ? lazy.step : 1) {
+		if (w->usual && l == w->walk.point[0].lazy)
+			continue;
 		for (uint64_t s = strict.first; !status && s <= strict.last; s += strict.step ? strict.step : 1)
 			status = add_floors(w, (uint32_t)l, (uint32_t)s, err);
+	}
 	if (!status && xfp_walk_uses_surveys(w, c))
 		status = xfp_walk_surveys_read(c, &surveys, err);
 	for (uint32_t i = 0; !status && i < w->walk.count; i++)

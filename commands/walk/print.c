@@ -17,6 +17,8 @@
 #include "conversion/composition.h"
 #include "schemas/json_print.h"
 
+#define WIDEST 100 /* columns of a command */
+
 /* "v2c3 80, fp8 2, keep 1": units by mode and bits per index. */
 static void mix_text(const struct xfp_walk_point *point, char text[XFP_TABLE_CELL])
 {
@@ -138,7 +140,7 @@ static enum xfp_status print_json(const struct xfp_walk_command *w, const struct
 {
 	const struct xfp_walk_point *best = w->found.best == XFP_WALK_NONE ? NULL : &w->walk.point[w->found.best];
 	const bool continued = w->probe && w->judge.text;
-	char *command = best ? xfp_walk_convert_command(w, c, best) : NULL;
+	char *command = best ? xfp_walk_convert_command(w, c, best, 0) : NULL;
 	json_t *root = XFP_JSON(
 		{ "model", xfp_json_text(c->request->model) }, { "family", xfp_json_text(c->units.ledger->family) },
 		{ "limit", xfp_json_count_or_null(w->walk.limit.bytes) },
@@ -201,6 +203,13 @@ static void print_basis(const struct xfp_walk_command *w, const struct xfp_conve
 		printf("\nSizes follow from measurements and, where there are none, typical cosines%s.\n", hint);
 	else
 		printf("\nSizes follow from %s.\n", *hint ? "surveys" : "measurements");
+	if (w->walk.count && w->walk.point[0].floors)
+		puts("Floors are least cosines: lazy of routed experts, strict of the other classes.");
+	puts("Errors are mean relative squared errors of weights.");
+	if (!w->walk.limit.bytes)
+		puts(w->probe ? "No limit: every point fits, and the smallest that passed is recommended."
+			      : "No limit: every point fits, and none is recommended; --envelope or --target-size\n"
+				"sets a limit.");
 }
 
 /* A line about a boundary. */
@@ -212,26 +221,38 @@ static void print_boundary(const struct xfp_walk_command *w, const char *what, u
 		printf("%-15s%s\n", what, xfp_walk_long_name(&w->walk.point[point], name));
 }
 
+/* The source's row among the probes. */
+static json_t *source_json(const struct xfp_walk_command *w)
+{
+	json_t *perplexity = json_null();
+
+	for (uint32_t i = 0; i < w->walk.count && json_is_null(perplexity); i++)
+		perplexity = measured(&w->walk.point[i].probe, w->walk.point[i].probe.source_perplexity);
+	return XFP_JSON({ "point", xfp_json_text("source") }, { "perplexity", perplexity },
+			{ "repeats", json_real(w->walk.source_repeats) });
+}
+
 static enum xfp_status print_probes(const struct xfp_walk_command *w, struct xfp_error *err)
 {
 	json_t *list = json_array();
 	enum xfp_status status;
 	char columns[200];
 
+	if (w->judge.text)
+		xfp_json_add(&list, source_json(w));
 	for (uint32_t i = 0; i < w->walk.count; i++)
 		if (w->walk.point[i].probe.verdict != XFP_WALK_UNKNOWN)
 			xfp_json_add(&list, point_json(w, &w->walk.point[i]));
 	snprintf(columns, sizeof columns,
 		 "%s=point,verdict,bundle=built_bytes%%B,on a GPU=built_gpu_bytes?%%B,KL=kl?%%.4f,"
-		 "same token=agreement?%%.1f%%%%,perplexity?%%.3f,repeats?%%.1f%%%%,score?",
+		 "top-1=agreement?%%.1f%%%%,perplexity?%%.3f,repeats?%%.1f%%%%,score?",
 		 w->walk.count && w->walk.point[0].floors ? "lazy/strict" : "point");
 	puts("\nProbes:\n");
 	if ((status = xfp_record_table(columns, NULL, list, err)))
 		return status;
+	putchar('\n');
 	if (w->judge.text)
-		printf("\nThe source repeats %.1f%% of its 4-grams.\n", 100 * w->walk.source_repeats);
-	else
-		putchar('\n');
+		puts("KL and top-1 agreement compare with the source; repeats are repeated 4-grams.");
 	print_boundary(w, "garbage up to", w->found.garbage);
 	print_boundary(w, "passes from", w->found.passed);
 	if (w->walk.limit.bytes)
@@ -242,17 +263,20 @@ static enum xfp_status print_probes(const struct xfp_walk_command *w, struct xfp
 static void print_recommended(const struct xfp_walk_command *w, const struct xfp_conversion *c)
 {
 	const struct xfp_walk_point *best = &w->walk.point[w->found.best];
-	char *command = xfp_walk_convert_command(w, c, best), name[XFP_WALK_NAME], margin[32];
+	const unsigned screen = xfp_screen_width(), width = screen < WIDEST ? screen : WIDEST;
+	char *command = xfp_walk_convert_command(w, c, best, width), name[XFP_WALK_NAME], margin[32], *text;
 
-	printf("Recommended: %s", xfp_walk_long_name(best, name));
-	if (!w->probe)
-		fputs(", the most conservative that fits", stdout);
-	else
-		printf(", the %s that passed", w->walk.limit.bytes ? "best" : "smallest");
+	*margin = '\0';
 	if (w->walk.limit.bytes)
-		printf(", with a margin of %s", xfp_size_text(w->walk.limit.bytes - xfp_walk_cost(&w->walk, best),
-							      xfp_size_is_binary(w->limit.option), margin));
-	puts(":");
+		xfp_size_text(w->walk.limit.bytes - xfp_walk_cost(&w->walk, best), xfp_size_is_binary(w->limit.option),
+			      margin);
+	text = xfp_formatted("Recommended: %s, the %s%s%s:", xfp_walk_long_name(best, name),
+			     !w->probe             ? "most conservative that fits"
+			     : w->walk.limit.bytes ? "best that passed"
+						   : "smallest that passed",
+			     *margin ? ", with a margin of " : "", margin);
+	xfp_fold(stdout, text ? text : "Recommended:", 0);
+	free(text);
 	if (command)
 		xfp_screen_printf(stdout, "  %s\n", command);
 	free(command);

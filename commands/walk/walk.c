@@ -68,11 +68,11 @@ static enum xfp_status refuse(const struct xfp_walk_command *w, struct xfp_error
 	char name[XFP_WALK_NAME], need[64], limit[64];
 
 	if (w->found.largest != XFP_WALK_NONE && point->probe.measured)
-		return xfp_fail(err, XFP_UNMET,
-				"no point passes; the nearest, %s, has the source's most probable token for %.1f %% of "
-				"the text, and repeats %.1f %% of its 4-grams",
-				xfp_walk_long_name(point, name), 100 * point->probe.agreement,
-				100 * point->probe.repeats);
+		return xfp_fail(
+			err, XFP_UNMET,
+			"no point passes; the nearest, %s, has a top-1 agreement of %.1f %% with the source, and "
+			"repeats %.1f %% of its 4-grams",
+			xfp_walk_long_name(point, name), 100 * point->probe.agreement, 100 * point->probe.repeats);
 	if (w->found.largest != XFP_WALK_NONE)
 		return xfp_fail(err, XFP_UNMET, "no point passes; the nearest is %s", xfp_walk_long_name(point, name));
 	return xfp_fail(err, XFP_UNMET, "%s: no point fits; the nearest, %s, needs %s, but the limit is %s",
@@ -153,7 +153,7 @@ static int run(struct xfp_conversion *c, void *own, struct xfp_error *err)
 		goto done;
 	if (borrowed)
 		c->place.log = fileno(log);
-	if (!w->points && !w->lazy.given && !w->strict.given)
+	if ((w->usual = !w->points && !w->lazy.given && !w->strict.given))
 		w->lazy = usual;
 	/* The goal is only a limit here, also in the environment of points. */
 	w->limit = asked->goal;
@@ -203,7 +203,7 @@ int xfp_main_walk(int argc, char **argv)
 		  .context = &w.strict },
 		{ .name = "points",
 		  .value = "sizes|NAME,...",
-		  .text = "walk over the eight sizes of xfp plan, or over profiles, instead of floors",
+		  .text = "walk over the eight sizes of xfp plan and the limit, or over profiles, instead of floors",
 		  .complete = "PROFILE",
 		  .into = &w.points },
 		{ .name = "probe",
@@ -216,7 +216,7 @@ int xfp_main_walk(int argc, char **argv)
 		  .into = &w.judge.text },
 		{ .name = "garbage",
 		  .value = "REPEATS,AGREEMENT",
-		  .text = "share of repeated 4-grams above the source's, and least share of the source's tokens, "
+		  .text = "share of repeated 4-grams above the source's, and least top-1 agreement with it, "
 			  "beyond which a bundle fails [.2,.5]",
 		  .parse = parse_garbage,
 		  .complete = "?",

@@ -22,6 +22,7 @@ struct xfp_walk_command {
 	const char *points; /* "sizes", or names of profiles */
 	const char *plot;
 	bool csv, probe;
+	bool usual; /* no points were given: the default range, and convert's own floors */
 	struct xfp_walk_judge judge;
 
 	/* Set while it runs: */
@@ -48,9 +49,10 @@ enum xfp_status xfp_walk_list(struct xfp_walk_command *w, struct xfp_conversion 
 enum xfp_status xfp_walk_measure(struct xfp_walk_command *w, struct xfp_conversion *c, struct xfp_walk_point *point,
 				 struct xfp_error *err);
 
-/* The command that makes a point's bundle, quoted for a shell; the caller frees it. NULL: out of memory. */
+/* The command that makes a point's bundle, quoted for a shell, in lines of up to `width` columns joined by backslashes,
+ * or in one line if it is 0. The caller frees it. NULL: out of memory. */
 char *xfp_walk_convert_command(const struct xfp_walk_command *w, const struct xfp_conversion *c,
-			       const struct xfp_walk_point *point);
+			       const struct xfp_walk_point *point, unsigned width);
 
 /* A point's name: "0.93/0.96", a profile or a size; and in messages: "lazy 0.93, strict 0.96". */
 const char *xfp_walk_name(const struct xfp_walk_point *point, char name[XFP_WALK_NAME]);

@@ -18,7 +18,7 @@
 /* What makes a bundle garbage. */
 struct xfp_walk_criteria {
 	double repeats;   /* the share of repeated 4-grams exceeds the source's by more than this; */
-	double agreement; /* or a smaller share of its most probable tokens is the source's */
+	double agreement; /* or the top-1 agreement with the source is smaller */
 };
 
 /* Count the 4-grams of a text's tokens, and those that occurred before in it; both are added to. */

@@ -2,12 +2,14 @@
 /*
  * predict.c - bundles of points, from surveys alone: units are decided in memory, and summed up as a plan does.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sha256.h"
 #include "base/system/file.h"
+#include "base/text/size.h"
 #include "conversion/estimate/gpu.h"
 #include "conversion/goal/allocation.h"
 #include "conversion/plan/plan.h"
@@ -230,27 +232,81 @@ enum xfp_status xfp_walk_predict_prepared(struct xfp_conversion *c, const struct
 
 /* ---- sizes ------------------------------------------------------------------------------------- */
 
-static enum xfp_status add_size(struct xfp_allocation *allocation, uint64_t size, struct xfp_walk *walk,
-				struct xfp_error *err)
+/* The options of a size: the limit's own, or a size of the file. */
+static bool set_words(const struct xfp_goal *limit, uint64_t size, char *words[XFP_WALK_WORDS])
 {
-	struct xfp_walk_point *grown = realloc(walk->point, (walk->count + (size_t)1) * sizeof *grown), *point;
-	struct xfp_solution solution;
-	enum xfp_status status;
+	const enum xfp_goal_kind kind = limit ? limit->kind : XFP_GOAL_SIZE;
+	char text[32];
+	int count = 2;
 
-	if (!grown)
+	if (kind == XFP_GOAL_ENVELOPE) {
+		words[0] = strdup("--envelope");
+		words[1] = xfp_formatted("%" PRIu32 "x%s", limit->gpus, xfp_size_exact(limit->bytes, text));
+	} else if (kind == XFP_GOAL_BPW) {
+		words[0] = strdup("--target-bpw");
+		words[1] = strdup(xfp_decimal_format(limit->micro, 1000000, text));
+	} else {
+		words[0] = strdup("--target-size");
+		words[1] = limit ? strdup(xfp_size_exact(size, text)) : xfp_formatted("%" PRIu64, size);
+	}
+	if (kind == XFP_GOAL_ENVELOPE && limit->reserve) {
+		words[count++] = strdup("--reserve");
+		words[count++] = xfp_formatted("all=%s", xfp_size_exact(limit->reserve, text));
+	}
+	while (count > 0 && words[count - 1])
+		count--;
+	return !count;
+}
+
+/* Append a point unless the size is out of reach, or another point has it already. */
+static enum xfp_status add_size(struct xfp_allocation *allocation, const struct xfp_goal *limit, uint64_t size,
+				struct xfp_walk *walk, struct xfp_error *err)
+{
+	struct xfp_bundle_breakdown breakdown;
+	struct xfp_walk_point *grown, *point;
+	struct xfp_solution solution;
+	uint64_t total;
+	enum xfp_status status = xfp_allocation_solve(allocation, XFP_FROM_ALL, size, &solution, &total, err);
+
+	if (!status && (!solution.feasible || total > size))
+		return XFP_OK;
+	if (!status)
+		status = xfp_allocation_total(allocation, &total, &breakdown, err);
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < walk->count; i++)
+		if (walk->point[i].bytes == breakdown.file)
+			return XFP_OK;
+	if (!(grown = realloc(walk->point, (walk->count + (size_t)1) * sizeof *grown)))
 		return xfp_no_memory(err);
 	walk->point = grown;
 	point = &grown[walk->count++];
-	*point = (struct xfp_walk_point){ .target = size };
-	point->words[0] = strdup("--target-size");
-	point->words[1] = xfp_formatted("%llu", (unsigned long long)size);
-	if (!point->words[0] || !point->words[1])
+	*point = (struct xfp_walk_point){ .bytes = breakdown.file };
+	point->target = limit && limit->kind == XFP_GOAL_ENVELOPE ? breakdown.file : size;
+	if (!set_words(limit, size, point->words))
 		return xfp_no_memory(err);
-	status = xfp_allocation_solve(allocation, XFP_FROM_ALL, size, &solution, &point->bytes, err);
-	if (!status) {
-		xfp_allocation_expect(allocation);
-		sum_up(allocation->c, walk, point);
-	}
+	xfp_allocation_expect(allocation);
+	sum_up(allocation->c, walk, point);
+	if (allocation->c->request->goal.kind == XFP_GOAL_ENVELOPE)
+		point->gpu = total;
+	return XFP_OK;
+}
+
+/* The best bundle that fits the limit lies between two sizes of the curve. */
+static enum xfp_status add_limit(struct xfp_conversion *c, struct xfp_walk *walk, struct xfp_error *err)
+{
+	const struct xfp_request *asked = c->request;
+	struct xfp_request limited = *asked;
+	struct xfp_allocation allocation = { 0 };
+	enum xfp_status status;
+
+	limited.goal = *walk->limit.goal;
+	c->request = &limited;
+	status = xfp_allocation_begin(c, false, &allocation, err);
+	if (!status)
+		status = add_size(&allocation, &limited.goal, walk->limit.bytes, walk, err);
+	xfp_allocation_free(&allocation);
+	c->request = asked;
 	return status;
 }
 
@@ -266,10 +322,11 @@ enum xfp_status xfp_walk_add_sizes(struct xfp_conversion *c, struct xfp_walk *wa
 	if (!status)
 		status = xfp_allocation_begin(c, false, &allocation, err);
 	for (uint32_t i = 0; !status && i < facts.curve.count; i++)
-		if (!i || facts.curve.point[i].file > facts.curve.point[i - 1].file)
-			status = add_size(&allocation, facts.curve.point[i].file, walk, err);
-	c->parameters = before;
+		status = add_size(&allocation, NULL, facts.curve.point[i].file, walk, err);
 	xfp_allocation_free(&allocation);
+	if (!status && walk->limit.bytes)
+		status = add_limit(c, walk, err);
+	c->parameters = before;
 	free(facts.curve.point);
 	return status;
 }

@@ -468,6 +468,9 @@ void xfp_walk_probe_end(struct xfp_walk_prober *p)
 
 	for (size_t i = 0; p->folder && i < sizeof files / sizeof *files; i++)
 		remove_in(p, files[i]);
+	/* That of an interrupted walk whose point this one did not probe. */
+	if (p->folder && !p->c->signals->interrupted)
+		remove_bundle(p);
 	if (p->folder)
 		rmdir(p->folder); /* if nothing was kept */
 	free(p->folder);

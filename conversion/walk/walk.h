@@ -96,7 +96,7 @@ enum xfp_status xfp_walk_predict(struct xfp_conversion *c, const struct xfp_walk
 /* Predict as xfp plan does: from measurements, if they exist, surveys or estimates. */
 enum xfp_status xfp_walk_predict_prepared(struct xfp_conversion *c, const struct xfp_walk *walk,
 					  struct xfp_walk_point *point, struct xfp_error *err);
-/* Append a point for each size that xfp plan lists, predicted without floors. */
+/* Append a point for each size that xfp plan lists, and for the limit, predicted without floors. */
 enum xfp_status xfp_walk_add_sizes(struct xfp_conversion *c, struct xfp_walk *walk, struct xfp_error *err);
 /* Order points by the size that the limit applies to, the most aggressive first. */
 void xfp_walk_sort(struct xfp_walk *walk);

@@ -40,6 +40,27 @@ walk() { # OPTION...
 	run -0 xfp walk m --lazy .9 --strict .96
 	[[ ${lines[*]} == *"lazy/strict "*" 0.9/0.96 "*"Sizes follow from surveys."* ]]
 	[[ $output != *Recommended* ]]
+	[[ $output == *"No limit: every point fits, and none is recommended; --envelope or "* ]]
+	[[ $output == *"Floors are least cosines: lazy of routed experts, strict of the other classes."* ]]
+}
+
+@test "the default range includes convert's own floors, and recommends them as its defaults" {
+	walk --target-size 1GB
+	holds '[p["lazy"] for p in points] == [x / 100 for x in range(90, 100)] + [.995] and points[10]["options"] == []'
+	holds 'w["recommended"] == 10 and w["command"] == "xfp convert -o m.xfp -q m"'
+	walk --profile small --target-size 1GB
+	holds '[p["lazy"] for p in points] == [x / 100 for x in range(90, 100)] and points[9]["options"] == []'
+}
+
+@test "the command is wrapped with backslashes, and works so" {
+	folder=$(printf 'a folder %.0s' {1..4})
+	COLUMNS=300 xfp walk m --lazy .95 --target-size 1GB --profile careful --work "$folder" --cache another-folder -q >walk.txt
+	sed -n '/^  xfp convert/,$p' walk.txt >command
+	[ "$(wc -l <command)" = 2 ]
+	awk 'length > 100 { exit 1 }' command
+	[[ $(head -n 1 command) == "  xfp convert --min-cos-lazy 0.95 -o m.xfp "*' \' ]]
+	sh ./command
+	[ -f m.xfp ] && [ -d "$folder" ]
 }
 
 @test "a point is what xfp plan predicts, and what its command makes" {
@@ -95,6 +116,32 @@ print(*json.load(open("walk.json"))["points"][int(sys.argv[1])]["options"])' "$p
 	holds 'w["command"].startswith("xfp convert --profile " + points[2]["profile"])'
 	xfp plan m -q --json --profile small >plan.json
 	holds 'json.load(open("plan.json"))["bundle"]["expected"] in [p["bytes"] for p in points if p["profile"] == "small"]'
+}
+
+@test "sizes: the limit itself is a point, which fits and is what its command makes" {
+	walk --survey --points sizes
+	sizes=$("$PYTHON" -c 'import json; print(*[p["bytes"] for p in json.load(open("walk.json"))["points"][3:5]])')
+	between=$((${sizes/ /+}))
+	between=$((between / 2 / 1000))
+	walk --points sizes --target-size "$between"kB
+	holds 'len(points) == 9 and points[4]["options"] == ["--target-size", "'$between'kB"]'
+	holds 'w["recommended"] == 4 and 0 <= points[4]["margin"] < points[3]["margin"] / 2'
+	eval "$("$PYTHON" -c 'import json; print(json.load(open("walk.json"))["command"])')"
+	[ "$(stat -c %s m.xfp)" -le "$between"000 ]
+	walk --points sizes --envelope 2x1GiB --reserve "kv=$(((1 << 30) - 1000 * between / 2))"
+	holds 'len(points) == 9 and points[w["recommended"]]["options"][:2] == ["--envelope", "2x1GiB"]'
+	holds '0 <= points[w["recommended"]]["margin"] < points[w["recommended"] - 1]["margin"]'
+	xfp plan m -q --json $("$PYTHON" -c 'import json
+w = json.load(open("walk.json"))
+print(*w["points"][w["recommended"]]["options"])') >plan.json
+	holds '(lambda plan, p: plan["bundle"]["expected"] == p["bytes"] and plan["goal"]["allowed"] == w["limit"])(
+		json.load(open("plan.json")), points[w["recommended"]])'
+	walk --points sizes --target-bpw 15.5
+	holds 'sum(p["options"] == ["--target-bpw", "15.5"] for p in points) == 1'
+	# A limit that is one of the sizes, or that nothing fits, adds no point.
+	walk --points sizes --target-size "${sizes% *}"
+	holds 'len(points) == 8 and w["recommended"] == 3'
+	run -4 xfp walk m -q --points sizes --target-size 10kB
 }
 
 @test "CSV" {

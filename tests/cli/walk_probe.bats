@@ -74,9 +74,14 @@ walk() { # OPTION...
 	holds '(lambda e, p: [e["kl"]["mean"], e["top1_agreement"], e["perplexity"], e["source"]["perplexity"]] ==
 		[p["kl"], p["agreement"], p["perplexity"], p["source_perplexity"]])(
 		json.load(open("eval.json")), probes[w["recommended"]])'
+	# The source is a row of the table.
+	run -0 xfp walk m --lazy .9:.98:.04 --strict .9 --probe --text text.txt --target-size 1GB -q
+	row=$(field '"%.3f +%.1f%%" % (w["points"][0]["probe"]["source_perplexity"], 100 * w["source_repeats"])')
+	grep -E "^source .* $row\$" <<<"$output"
+	[[ $output == *"KL and top-1 agreement compare with the source; repeats are repeated 4-grams."* ]]
 	# Stricter criteria make garbage of every point.
 	run -4 xfp walk m --lazy .9:.98:.04 --strict .9 --probe --text text.txt --garbage 1,1 -q
-	[[ $output == *"no point passes; the nearest, lazy 0.98, strict 0.9, has the source's most probable token for "* ]]
+	[[ $output == *"no point passes; the nearest, lazy 0.98, strict 0.9, has a top-1 agreement of "*" % with the source, and repeats "* ]]
 	[[ $output == *"garbage up to  lazy 0.98, strict 0.9"* ]]
 }
 
@@ -116,6 +121,14 @@ walk() { # OPTION...
 	grep -q -e '--probe-command ./slow' messages
 	[ -f m.xfp.walk/probe.xfp ]
 	touch go
+	# Another walk leaves no bundle, also if it needs no probe.
+	cp -r m.xfp.walk kept
+	walk --lazy .9 --probe --probe-command 'echo 1; true'
+	cp kept/probe.xfp m.xfp.walk
+	walk --lazy .9 --probe --probe-command 'echo 1; true'
+	[ "$(ls m.xfp.walk)" = walk.json ]
+	rm -r m.xfp.walk
+	mv kept m.xfp.walk
 	walk --lazy .9:.98:.04 --probe --probe-command ./slow
 	diff whole.json walk.json
 	[ "$(ls m.xfp.walk)" = walk.json ]

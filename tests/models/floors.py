@@ -70,7 +70,7 @@ def main():
                     if arguments.results:
                         with open(arguments.results, "w", encoding="utf-8") as file:
                             json.dump(entries, file, indent=1)
-    print("| mode | floor | true bits | KL: mean | p99 | largest | same token first | perplexity |")
+    print("| mode | floor | true bits | KL: mean | p99 | largest | top-1 agreement | perplexity |")
     print("|---|---|---|---|---|---|---|---|")
     points = []
     for entry, floors in rows(entries):

@@ -26,6 +26,10 @@ static void sizes_are_printed(void **state)
 	(void)state;
 	assert_string_equal(xfp_size_text(4000000, false, text), "4.00 MB");
 	assert_string_equal(xfp_size_text(4 << 20, true, text), "4 MiB");
+	assert_string_equal(xfp_size_exact(96ull << 30, text), "96GiB");
+	assert_string_equal(xfp_size_exact(4500000, text), "4500kB");
+	assert_string_equal(xfp_size_exact(1000000000000, text), "1TB");
+	assert_string_equal(xfp_size_exact(4281857, text), "4281857");
 	assert_string_equal(xfp_size_text(24, false, text), "24 B");
 	assert_string_equal(xfp_size_text((uint64_t)3 << 29, true, text), "1.5 GiB");
 }

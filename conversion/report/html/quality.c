@@ -79,7 +79,9 @@ static void write_divergence(FILE *out, const struct xfp_report_evaluation *e)
 			"largest %.4g.",
 			e->divergence, e->divergence_99, e->divergence_most);
 	fputs("</li>\n<li>", out);
-	xfp_html_printf(out, "The most likely token is the source's for %.2f %% of tokens.", 100 * e->agreement);
+	xfp_html_printf(out,
+			"The top-1 agreement is %.2f %%: for that share of tokens the most likely one is the source's.",
+			100 * e->agreement);
 	fputs("</li></ul>\n", out);
 }
 
