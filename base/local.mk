@@ -15,6 +15,8 @@ base_libbase_a_SOURCES = \
 	base/system/file_read.c \
 	base/system/filesystem.c \
 	base/system/filesystem.h \
+	base/system/host.c \
+	base/system/host.h \
 	base/system/mapped.c \
 	base/system/mapped.h \
 	base/system/memory.h \

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cache/manifest_db.h"
+#include "cache/steps.h"
 
 /* ---- lists ------------------------------------------------------------------------------------- */
 
@@ -191,7 +192,8 @@ static void remove_in(const char *folder, const char *name)
 bool xfp_store_dismantle(const struct xfp_store *store)
 {
 	static const char *const files[] = { "manifest.sqlite", "manifest.sqlite-wal", "manifest.sqlite-shm",
-					     "CACHEDIR.TAG",    XFP_STORE_GUARD,       XFP_STORE_LOCK };
+					     "CACHEDIR.TAG",    XFP_STORE_GUARD,       XFP_STEPS_FILE,
+					     XFP_STORE_LOCK };
 	char *artifacts = xfp_path(store->folder, "artifacts");
 	bool empty = artifacts && !rmdir(artifacts);
 

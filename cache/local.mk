@@ -29,6 +29,8 @@ cache_libcache_a_SOURCES = \
 	cache/rebuild.h \
 	cache/seal.c \
 	cache/seal.h \
+	cache/steps.c \
+	cache/steps.h \
 	cache/store.c \
 	cache/store.h \
 	cache/store_walk.c \

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/system/host.h"
 #include "base/system/process.h"
+#include "cache/steps.h"
 
 #define PATIENCE_S 10
 #define LONGEST 65536
@@ -19,22 +21,11 @@
 
 /* ---- lock holders ------------------------------------------------------------------------------ */
 
-static bool host_name(char host[65])
-{
-	if (gethostname(host, 65))
-		return false;
-	host[64] = 0;
-	for (char *c = host; *c; c++)
-		if (*c <= ' ')
-			*c = '-';
-	return *host;
-}
-
 static void sign(int fd, const char *what)
 {
-	char host[65], *line;
+	char host[XFP_HOST_NAME], *line;
 
-	if (!host_name(host))
+	if (!xfp_host_name(host))
 		strcpy(host, "-");
 	line = xfp_formatted("%ld %08x %s %s\n", (long)getpid(), xfp_process_space(), host, xfp_printable(what).text);
 	if (line && lseek(fd, 0, SEEK_END) >= 0)
@@ -45,7 +36,7 @@ static void sign(int fd, const char *what)
 /* Format a line as "xfp convert -o /x/out.xfp (process 12)"; false if that process is known to have ended. */
 static bool describe(const char *line, char text[WHO])
 {
-	char host[65], what[300], ours[65];
+	char host[65], what[300], ours[XFP_HOST_NAME];
 	unsigned space;
 	long pid;
 
@@ -53,7 +44,7 @@ static bool describe(const char *line, char text[WHO])
 		return false;
 	if (space && space == xfp_process_space() && xfp_process_is_dead((pid_t)pid))
 		return false;
-	if (!host_name(ours) || strcmp(host, ours))
+	if (!xfp_host_name(ours) || strcmp(host, ours))
 		snprintf(text, WHO, "%s (process %ld on %s)", xfp_printable(what).text, pid, xfp_printable(host).text);
 	else
 		snprintf(text, WHO, "%s (process %ld)", xfp_printable(what).text, pid);
@@ -195,6 +186,8 @@ enum xfp_status xfp_lock_exclusive(const struct xfp_store *store, const char *wh
 	}
 	failed = guard(store, &guarded);
 	failed = failed ? failed : take(fd, LOCK_EX);
+	if (!failed && xfp_steps_are_running(store->folder))
+		failed = EWOULDBLOCK;
 	unguard(guarded);
 	status = settle(store, path, fd, failed, err);
 	if (!failed) {

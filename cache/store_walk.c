@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cache/steps.h"
 #include "cache/store.h"
 
 #define KEY_DIGITS 32
@@ -107,7 +108,8 @@ static bool is_transient(const char *name)
 
 static enum xfp_store_entry_kind what_in_cache(const char *name)
 {
-	if (!strcmp(name, "CACHEDIR.TAG") || !strcmp(name, XFP_STORE_LOCK) || !strcmp(name, XFP_STORE_GUARD))
+	if (!strcmp(name, "CACHEDIR.TAG") || !strcmp(name, XFP_STORE_LOCK) || !strcmp(name, XFP_STORE_GUARD) ||
+	    !strcmp(name, XFP_STEPS_FILE))
 		return XFP_STORE_OWN;
 	return strncmp(name, MANIFEST, sizeof MANIFEST - 1) ? XFP_STORE_UNKNOWN : what_of_manifest(name);
 }

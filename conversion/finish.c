@@ -75,21 +75,22 @@ enum xfp_status xfp_bundle_make_standalone(const struct xfp_conversion *c, const
 /* Read the digest from xfp-bundle's event line, whose seal is valid. */
 static bool find_sha256(const struct xfp_conversion *c, char sha256[65])
 {
-	uint64_t offset = c->events.read;
+	struct xfp_events_reader reader = { 0 };
 	char *text = NULL, *rest, *line;
 	struct xfp_event event;
 	bool found = false;
 
-	if (xfp_events_read(c->request->work, &offset, &text, NULL))
-		return false;
+	if (xfp_events_read(c->request->work, &reader, &text, NULL))
+		text = NULL;
 	for (rest = text; (line = strsep(&rest, "\n"));)
-		if (xfp_event_parse(line, &event) && event.unit == XFP_NO_UNIT &&
+		if (line[0] == '-' && xfp_event_parse(line, &event) && event.unit == XFP_NO_UNIT &&
 		    !strcmp(event.stage, XFP_BUNDLE_STAGE) && !strcmp(event.outcome, "made") &&
 		    strspn(event.message, "0123456789abcdef") == 64) {
 			snprintf(sha256, 65, "%.64s", event.message);
 			found = true;
 		}
 	free(text);
+	xfp_events_reader_free(&reader);
 	return found;
 }
 

@@ -12,7 +12,6 @@
 #include "conversion/state/layers.h"
 #include "conversion/state/sources.h"
 #include "stages/work/fit_note.h"
-#include "stages/work/stage_progress.h"
 #include "stages/work/verified.h"
 
 /* ---- artifacts of stages ----------------------------------------------------------------------- */
@@ -181,7 +180,7 @@ enum xfp_status xfp_ingest(struct xfp_conversion *c, struct xfp_error *err)
 	struct xfp_error behind = { 0 };
 	enum xfp_status status;
 
-	if ((status = xfp_events_read(c->request->work, &c->events.read, &text, err)) || !text)
+	if ((status = xfp_events_read(c->request->work, &c->events.reader, &text, err)) || !text)
 		return status;
 	rest = text;
 	status = xfp_manifest_begin(c->place.manifest, &behind);
@@ -236,14 +235,6 @@ void xfp_ingest_units(struct xfp_conversion *c)
 
 enum xfp_status xfp_ingest_restart(struct xfp_conversion *c, struct xfp_error *err)
 {
-	char *path = xfp_path(c->request->work, XFP_EVENTS_FILE),
-	     *slots = xfp_path(c->request->work, XFP_STAGE_PROGRESS_FILE);
-	enum xfp_status status = path && slots ? xfp_remove_file(path, err) : xfp_no_memory(err);
-
-	c->events.read = 0;
-	if (slots)
-		unlink(slots);
-	free(slots);
-	free(path);
-	return status;
+	xfp_events_reader_free(&c->events.reader);
+	return xfp_events_remove(c->request->work, err);
 }

@@ -17,7 +17,7 @@ enum xfp_status xfp_ingest(struct xfp_conversion *c, struct xfp_error *err);
 /* The same for every unit with unknown weights, regardless of events, since an event line can be lost. */
 void xfp_ingest_units(struct xfp_conversion *c);
 
-/* Remove the events file, once all events are ingested. */
+/* Remove the events of all hosts, once all events are ingested. */
 enum xfp_status xfp_ingest_restart(struct xfp_conversion *c, struct xfp_error *err);
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/text/utc.h"
 #include "cache/drop.h"
 #include "cache/lock.h"
+#include "cache/steps.h"
 #include "checkpoints/checkpoint.h"
 #include "conversion/drop_cache.h"
 #include "conversion/state/layers.h"
@@ -111,22 +112,32 @@ static enum xfp_status check_cache(const char *cache, struct xfp_error *err)
 	return XFP_OK;
 }
 
-/* make and the stages inherit the lock: the folder is in use until all of them exit. */
+/* Take the lock, without waiting: 0 or an errno value, EWOULDBLOCK if another conversion has it or a stage of one still
+ * runs. make and the stages inherit the lock: the folder is in use until all of them exit. Those on other hosts cannot:
+ * they share a lock of their own (cache/steps.h). */
+static int try_lock(const struct xfp_conversion *c)
+{
+	if (flock(c->place.lock, LOCK_EX | LOCK_NB))
+		return errno == EINTR ? EWOULDBLOCK : errno;
+	return xfp_steps_are_running(c->request->work) ? EWOULDBLOCK : 0;
+}
+
 static enum xfp_status acquire_lock(struct xfp_conversion *c, struct xfp_error *err)
 {
 	double deadline = xfp_now() + LOCK_PATIENCE_S;
 	char *path = xfp_path(c->request->work, XFP_LOCK_FILE);
 	enum xfp_status status = XFP_OK;
 	bool said = false;
+	int failed;
 
 	if (!path)
 		return xfp_no_memory(err);
 	c->place.lock = open(path, O_RDWR | O_CREAT, 0666);
 	if (c->place.lock < 0)
 		status = xfp_fail_errno(err, errno, "%s: the work folder cannot be written", path);
-	while (!status && flock(c->place.lock, LOCK_EX | LOCK_NB)) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			status = xfp_fail_errno(err, errno, "%s: cannot lock", path);
+	while (!status && (failed = try_lock(c))) {
+		if (failed != EWOULDBLOCK)
+			status = xfp_fail_errno(err, failed, "%s: cannot lock", path);
 		else if (xfp_now() > deadline)
 			status = xfp_fail(err, XFP_FAILED,
 					  "%s: another conversion is using this folder; wait for it, or choose "
@@ -297,7 +308,7 @@ static void remove_cache(struct xfp_conversion *c)
  * were already shown. */
 static void remove_work(const struct xfp_conversion *c)
 {
-	static const char *const names[] = { XFP_LOG_FILE, XFP_RUN_FILE, XFP_LOCK_FILE };
+	static const char *const names[] = { XFP_LOG_FILE, XFP_RUN_FILE, XFP_STEPS_FILE, XFP_LOCK_FILE };
 	char *ledger = xfp_path(c->request->work, XFP_LEDGER_FILE);
 
 	if (is_refused(c))
@@ -334,6 +345,7 @@ void xfp_conversion_close(struct xfp_conversion *c)
 		free(c->units.state[i].source);
 	free(c->units.state);
 	xfp_layers_free(c);
+	xfp_events_reader_free(&c->events.reader);
 	xfp_ledger_free(c->units.ledger);
 	xfp_manifest_close(c->place.manifest);
 	if (c->place.store.folder)

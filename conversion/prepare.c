@@ -198,10 +198,9 @@ static void drop_ledger(struct xfp_conversion *c)
 /* Ingest the remaining events of an interrupted run, using its own ledger. */
 static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_error *err)
 {
-	char *path = xfp_path(c->request->work, XFP_EVENTS_FILE);
-	enum xfp_status status = path ? XFP_OK : xfp_no_memory(err);
+	enum xfp_status status = XFP_OK;
 
-	if (!status && !access(path, F_OK)) {
+	if (xfp_events_exist(c->request->work)) {
 		status = xfp_conversion_open_cache(c, err);
 		c->events.leftovers = true;
 		if (!status && !read_ledger(c, c->request->work, NULL)) {
@@ -215,7 +214,6 @@ static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_err
 		if (!status)
 			status = xfp_ingest_restart(c, err);
 	}
-	free(path);
 	return status;
 }
 

@@ -78,11 +78,11 @@ struct xfp_units_progress xfp_units_progress(const struct xfp_conversion *c)
 					.cached = c->progress.cached,
 					.fresh = c->progress.fresh,
 					.elapsed = xfp_now() - c->progress.started };
-	int slots = xfp_stage_progress_open(c->request->work);
+	struct xfp_stage_slots slots = xfp_stage_progress_open(c->request->work);
 	double largest = 0;
 
 	if ((p.layer = c->layers.at_work))
-		p.share = xfp_stage_progress_read(slots, xfp_layer_slot(c->units.ledger, p.layer - 1),
+		p.share = xfp_stage_progress_read(&slots, xfp_layer_slot(c->units.ledger, p.layer - 1),
 						  xfp_steps[XFP_STAMP_INPUTS].stage);
 
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
@@ -91,7 +91,7 @@ struct xfp_units_progress xfp_units_progress(const struct xfp_conversion *c)
 
 		if (unit->working && unit->progress < 1) {
 			const char *stage = xfp_steps[unit->at_work].stage;
-			double share = xfp_stage_progress_read(slots, i, stage);
+			double share = xfp_stage_progress_read(&slots, i, stage);
 
 			more = xfp_stage_more(c->parameters.modes, stage, unit->progress) * share * weights;
 			if (share > 0 && weights > largest && !c->layers.at_work) {
@@ -103,17 +103,15 @@ struct xfp_units_progress xfp_units_progress(const struct xfp_conversion *c)
 		p.fresh += more;
 		p.guessed += unit->progress < 1 ? unit->progress * weights + more : 0;
 	}
-	if (slots >= 0)
-		close(slots);
+	xfp_stage_progress_close(&slots);
 	return p;
 }
 
 double xfp_bundle_progress(const struct xfp_conversion *c)
 {
-	int slots = xfp_stage_progress_open(c->request->work);
-	double share = xfp_stage_progress_read(slots, c->units.ledger->unit_count, XFP_BUNDLE_STAGE);
+	struct xfp_stage_slots slots = xfp_stage_progress_open(c->request->work);
+	double share = xfp_stage_progress_read(&slots, c->units.ledger->unit_count, XFP_BUNDLE_STAGE);
 
-	if (slots >= 0)
-		close(slots);
+	xfp_stage_progress_close(&slots);
 	return share;
 }

@@ -18,6 +18,7 @@
 #include "conversion/todo.h"
 #include "stages/settings/data.h"
 #include "stages/work/crash.h"
+#include "stages/work/hosts.h"
 
 #define REAP_PATIENCE_S 10
 #define INSIST_PATIENCE_S .2
@@ -41,11 +42,13 @@ static char *tool_path(void)
 
 enum xfp_status xfp_run_environment(const char *work, const char *cache, struct xfp_error *err)
 {
-	char *path = NULL, *pipelines = NULL;
+	char *path = NULL, *pipelines = NULL, host[XFP_HOST_TAG];
 	enum xfp_status status = xfp_data_folder(XFP_PIPELINES, &pipelines, err);
 
+	xfp_host_tag(host);
 	if (!status && (!(path = tool_path()) || setenv("PATH", path, 1) || setenv("XFP_PIPELINES", pipelines, 1) ||
-			setenv("XFP_WORK", work, 1) || setenv("XFP_CACHE", cache, 1) || setenv("LC_ALL", "C", 1)))
+			setenv("XFP_WORK", work, 1) || setenv("XFP_CACHE", cache, 1) || setenv("LC_ALL", "C", 1) ||
+			setenv(XFP_RUN_HOST, host, 1) || setenv(XFP_RUN_VERSION, PACKAGE_VERSION, 1)))
 		status = xfp_no_memory(err);
 	setenv("OMP_WAIT_POLICY", "passive", 0); /* other processes need the CPU */
 	free(path);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cache/steps.h"
 #include "conversion/progress.h"
 #include "schemas/calibration.h"
 #include "stages/work/fit_note.h"
@@ -90,7 +91,6 @@ static void reset_units(struct xfp_run_state *s)
 		free(s->units[i].failure);
 	free(s->units);
 	s->units = NULL;
-	s->events_read = 0;
 	s->layers_done = s->layer = s->unreached = s->zero = 0;
 }
 
@@ -105,6 +105,7 @@ static enum xfp_status read_ledger(struct xfp_run_state *s, struct xfp_error *er
 	if (there && s->ledger && xfp_identity_equal(&identity, &s->ledger_identity))
 		return XFP_OK;
 	reset_units(s);
+	xfp_events_reader_free(&s->events);
 	xfp_ledger_free(s->ledger);
 	s->ledger = NULL;
 	s->layers = 0;
@@ -252,24 +253,25 @@ static void read_modes(struct xfp_run_state *s)
 	xfp_parameters_free(&parameters);
 }
 
-/* Read appended events. A new run starts a new file. */
+/* The events of a new run, which starts new files. */
+static enum xfp_status restart_events(struct xfp_run_state *s, struct xfp_error *err)
+{
+	reset_units(s);
+	free(s->failure);
+	free(s->verified);
+	s->failure = s->verified = NULL;
+	s->units = calloc(s->ledger->unit_count + (size_t)1, sizeof *s->units);
+	return s->units ? XFP_OK : xfp_no_memory(err);
+}
+
+/* Read appended events. */
 static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *err)
 {
-	struct xfp_identity identity;
 	char *text, *rest, *line;
-	enum xfp_status status;
+	enum xfp_status status = xfp_events_read(s->work, &s->events, &text, err);
 
-	identity_of(s->work, XFP_EVENTS_FILE, &identity);
-	if (identity.inode != s->events_identity.inode || identity.size < s->events_read) {
-		reset_units(s);
-		free(s->failure);
-		free(s->verified);
-		s->failure = s->verified = NULL;
-		if (!(s->units = calloc(s->ledger->unit_count + (size_t)1, sizeof *s->units)))
-			return xfp_no_memory(err);
-	}
-	s->events_identity = identity;
-	status = xfp_events_read(s->work, &s->events_read, &text, err);
+	if (!status && s->events.restarted)
+		status = restart_events(s, err);
 	if (!status && text)
 		read_modes(s);
 	rest = text;
@@ -286,21 +288,21 @@ static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *er
 /* Read the progress of running stages and of the bundle. */
 static void read_pulses(struct xfp_run_state *s)
 {
-	int slots = xfp_stage_progress_open(s->work);
+	struct xfp_stage_slots slots = xfp_stage_progress_open(s->work);
 
 	for (uint32_t i = 0; i < s->ledger->unit_count; i++) {
 		struct xfp_unit_progress *unit = &s->units[i];
 
-		unit->inside = *unit->running && s->locked ? xfp_stage_progress_read(slots, i, unit->running) : 0;
+		unit->inside = *unit->running && s->locked ? xfp_stage_progress_read(&slots, i, unit->running) : 0;
 	}
-	s->layer_share = s->layer && s->locked ? xfp_stage_progress_read(slots, xfp_layer_slot(s->ledger, s->layer - 1),
-									 xfp_steps[XFP_STAMP_INPUTS].stage)
-					       : 0;
+	s->layer_share = s->layer && s->locked
+				 ? xfp_stage_progress_read(&slots, xfp_layer_slot(s->ledger, s->layer - 1),
+							   xfp_steps[XFP_STAMP_INPUTS].stage)
+				 : 0;
 	s->bundled = s->locked && !strcmp(s->record.phase, "bundling")
-			     ? xfp_stage_progress_read(slots, s->ledger->unit_count, XFP_BUNDLE_STAGE)
+			     ? xfp_stage_progress_read(&slots, s->ledger->unit_count, XFP_BUNDLE_STAGE)
 			     : 0;
-	if (slots >= 0)
-		close(slots);
+	xfp_stage_progress_close(&slots);
 }
 
 /* ---- sums -------------------------------------------------------------------------------------- */
@@ -346,10 +348,10 @@ static void count(struct xfp_run_state *s)
 		s->layers_done = s->layers;
 }
 
-/* A killed run ended at its last write. The events file shows that time, unless verify has appended to it since. */
+/* A killed run ended at its last write. The events files show that time, unless verify has appended to one since. */
 static void measure(struct xfp_run_state *s)
 {
-	struct xfp_identity run = { 0 }, last = s->events_identity;
+	struct xfp_identity run = { 0 }, last = { .mtime_ns = s->events.written_ns };
 	int64_t end = xfp_wall_ms();
 
 	if (!s->locked && s->record.ended) {
@@ -374,9 +376,14 @@ enum xfp_status xfp_run_state_read(const char *work, struct xfp_run_state *s, st
 		return xfp_no_memory(err);
 	/* Read twice if the run starts or ends between the two calls. */
 	for (int look = 0; look < 2; look++) {
+		bool running;
+
 		s->locked = is_locked(work);
 		xfp_run_record_read(work, &s->record, NULL);
-		if (s->locked == !strcmp(s->record.state, "running"))
+		running = !strcmp(s->record.state, "running");
+		/* A killed run is not over while one of its stages works on another host. */
+		s->locked |= running && xfp_steps_are_running(work);
+		if (s->locked == running)
 			break;
 	}
 	if ((status = read_ledger(s, err)))
@@ -400,6 +407,7 @@ enum xfp_status xfp_run_state_read(const char *work, struct xfp_run_state *s, st
 void xfp_run_state_free(struct xfp_run_state *s)
 {
 	reset_units(s);
+	xfp_events_reader_free(&s->events);
 	free(s->failure);
 	free(s->verified);
 	free(s->layer_of);

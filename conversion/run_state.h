@@ -15,6 +15,7 @@
 #include "base/xfp_error.h"
 #include "schemas/layout/classes.h"
 #include "schemas/ledger.h"
+#include "stages/work/events.h"
 #include "stages/work/run_record.h"
 #include "stages/work/work.h"
 
@@ -53,8 +54,8 @@ struct xfp_run_state {
 	double working; /* seconds during which stages ran */
 
 	/* Position in the files, to continue reading. */
-	struct xfp_identity ledger_identity, events_identity;
-	uint64_t events_read;
+	struct xfp_identity ledger_identity;
+	struct xfp_events_reader events;
 };
 
 /* Whether `folder` is a conversion's work folder. */

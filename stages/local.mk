@@ -114,10 +114,14 @@ stages_libstages_a_SOURCES = \
 	stages/work/decided.h \
 	stages/work/describe.c \
 	stages/work/describe.h \
+	stages/work/events.c \
+	stages/work/events.h \
 	stages/work/fits.c \
 	stages/work/fits.h \
 	stages/work/fit_note.c \
 	stages/work/fit_note.h \
+	stages/work/hosts.c \
+	stages/work/hosts.h \
 	stages/work/moving.c \
 	stages/work/moving.h \
 	stages/work/produce.c \

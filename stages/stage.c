@@ -20,6 +20,7 @@
 #include "stages/quantize/target.h"
 #include "stages/quantize/variants.h"
 #include "stages/work/assigned.h"
+#include "stages/work/hosts.h"
 
 static const char *name_of(const struct xfp_stage *stage)
 {
@@ -159,8 +160,8 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 			       struct xfp_error *err)
 {
 	enum xfp_status status = open_job(job, cache, err);
+	char host[XFP_HOST_NAME];
 
-	job->event.unit = job->number;
 	if (!status) {
 		announce(job, stage);
 		xfp_stage_progress_begin(&job->progress, job->work,
@@ -177,6 +178,8 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 		if (status && job->unit)
 			xfp_context(err, status, "unit %s (%s)", job->unit->name, job->unit->role);
 	}
+	if (status && xfp_is_remote() && xfp_host_name(host))
+		xfp_context(err, status, "%s", xfp_printable(host).text);
 	/* XFP_WANT_EXTENDED is not an event of its own: the extended fit that follows is. */
 	return status == XFP_WANT_EXTENDED ? status : record(job, stage, status, err);
 }
@@ -187,7 +190,6 @@ static enum xfp_status run_all(struct xfp_job *job, const struct xfp_stage *stag
 	enum xfp_status status;
 	char told[65] = "";
 
-	job->event.unit = XFP_NO_UNIT;
 	strcpy(job->event.outcome, "made");
 	status = stage->run_all(whole, told, err);
 	strcpy(job->event.message, told);
@@ -292,12 +294,28 @@ static bool read_line(int argc, char **argv, const struct xfp_stage *stage, stru
 	return false;
 }
 
+/* Run the step while sharing the locks of the work folder and of the cache. */
+static int run_locked(struct xfp_job *job, const struct xfp_stage *stage, const struct stage_call *call,
+		      struct xfp_error *err)
+{
+	const struct xfp_all_units_job whole = { job->work, call->cache, call->operand, call->expected, call->move };
+	const struct xfp_stage_locks locks = xfp_stage_locks_share(job->work, call->cache);
+	enum xfp_status status = xfp_run_version_check(err);
+
+	job->event.unit = stage->run ? job->number : XFP_NO_UNIT;
+	if (status)
+		record(job, stage, status, err);
+	else
+		status = stage->run ? run_job(job, stage, call->cache, err) : run_all(job, stage, &whole, err);
+	xfp_stage_locks_release(&locks);
+	return (int)status;
+}
+
 static int run(int argc, char **argv, const struct xfp_stage *stage)
 {
 	struct xfp_job job = { .work = setting("XFP_WORK", "."), .started = xfp_now(), .own = stage->own };
 	struct stage_call call = { .cache = setting("XFP_CACHE", "xfp-cache") };
 	const char *instructions = setting("XFP_INSTRUCTIONS", "");
-	struct xfp_all_units_job whole;
 	struct xfp_error err = { 0 };
 	int status;
 
@@ -311,12 +329,10 @@ static int run(int argc, char **argv, const struct xfp_stage *stage)
 			program_of(stage), xfp_printable(instructions).text);
 		return XFP_USAGE;
 	}
-	whole = (struct xfp_all_units_job){ job.work, call.cache, call.operand, call.expected, call.move };
 	if (is_apart(stage))
 		status = (int)stage->apart.run(stage->own, job.work, call.operand, &err);
 	else
-		status =
-			(int)(stage->run ? run_job(&job, stage, call.cache, &err) : run_all(&job, stage, &whole, &err));
+		status = run_locked(&job, stage, &call, &err);
 	if (status && status != XFP_WANT_EXTENDED)
 		fprintf(stderr, "%s: %s\n", program_of(stage), err.text);
 	xfp_ledger_free(job.ledger);

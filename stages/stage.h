@@ -7,6 +7,7 @@
 
 #include "base/system/command_line.h"
 #include "schemas/policy.h"
+#include "stages/work/events.h"
 #include "stages/work/produce.h"
 #include "stages/work/stage_progress.h"
 #include "stages/work/work.h"

@@ -264,6 +264,7 @@ tests_units_stages_SOURCES = \
 	tests/unit/test_classify.c \
 	tests/unit/test_decide.c \
 	tests/unit/test_family.c \
+	tests/unit/test_hosts.c \
 	tests/unit/test_moving.c \
 	tests/unit/test_output_scale.c \
 	tests/unit/test_stage_progress.c \
@@ -495,6 +496,7 @@ cli_tests = \
 	tests/cli/generate.bats \
 	tests/cli/golden.bats \
 	tests/cli/help.bats \
+	tests/cli/hosts.bats \
 	tests/cli/input.bats \
 	tests/cli/inspect-lists.bats \
 	tests/cli/inspect-stats.bats \

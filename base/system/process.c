@@ -8,17 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system/host.h"
+
 uint32_t xfp_process_space(void)
 {
 	char text[256];
 	uint32_t tag = 2166136261u; /* FNV-1a */
 	ssize_t length, more;
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return 0;
-	length = read(fd, text, sizeof text / 2);
-	close(fd);
+	length = xfp_boot_id(text, sizeof text / 2);
 	if (length <= 0)
 		return 0;
 	more = readlink("/proc/self/ns/pid", text + length, sizeof text - (size_t)length);

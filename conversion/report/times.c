@@ -5,7 +5,6 @@
 #include "conversion/report/inputs.h"
 #include "stages/work/bundle_stamp.h"
 #include "stages/work/verified.h"
-#include "stages/work/work.h"
 
 static void add_event(struct xfp_report_times *times, const struct xfp_event *event)
 {
@@ -45,7 +44,7 @@ enum xfp_status xfp_report_read_times(const char *work, const struct xfp_report 
 	struct xfp_bundle_stamp stamp;
 	enum xfp_status status;
 	char *text = NULL, *rest, *line;
-	uint64_t offset = 0;
+	struct xfp_events_reader reader = { 0 };
 	bool sound;
 
 	*times = (struct xfp_report_times){ .count = 0 };
@@ -55,7 +54,9 @@ enum xfp_status xfp_report_read_times(const char *work, const struct xfp_report 
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"%s: not the work folder of this bundle; name the OUT.xfp.work that it was made with",
 				work);
-	if ((status = xfp_events_read(work, &offset, &text, err)))
+	status = xfp_events_read(work, &reader, &text, err);
+	xfp_events_reader_free(&reader);
+	if (status)
 		return status;
 	for (rest = text; rest && (line = strsep(&rest, "\n")) && rest;) {
 		struct xfp_event event;

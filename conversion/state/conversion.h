@@ -18,6 +18,7 @@
 #include "schemas/calibration.h"
 #include "schemas/choice.h"
 #include "schemas/ledger.h"
+#include "stages/work/events.h"
 #include "stages/work/run_record.h"
 #include "stages/work/unit_state.h"
 
@@ -88,7 +89,7 @@ struct xfp_solved {
 
 /* What the stages' events have reported so far. */
 struct xfp_conversion_events {
-	uint64_t read;            /* bytes of the events file that were read */
+	struct xfp_events_reader reader;
 	bool leftovers;           /* the events are those of an earlier run */
 	bool damaged;             /* a stage removed a damaged artifact */
 	bool changed;             /* weights were not those that had been digested */

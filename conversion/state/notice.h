@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "stages/work/events.h"
 #include "stages/work/work.h"
 
 enum xfp_notice_kind {

@@ -5,6 +5,7 @@
 #ifndef XFP_FIT_NOTE_H
 #define XFP_FIT_NOTE_H
 
+#include "stages/work/events.h"
 #include "stages/work/work.h"
 
 struct xfp_fit_note {

@@ -9,6 +9,7 @@
 
 #include "base/system/clock.h"
 #include "base/system/file.h"
+#include "stages/work/hosts.h"
 
 #define BEAT_SECONDS .5
 #define WHOLE 1000000u
@@ -19,7 +20,8 @@
 static void write_slot(const struct xfp_stage_progress *progress)
 {
 	double share = progress->all > 0 ? progress->done / progress->all : 0;
-	char *path = xfp_path(progress->work, XFP_STAGE_PROGRESS_FILE), slot[SLOT_BYTES + 1];
+	char *folder = xfp_host_folder(progress->work), slot[SLOT_BYTES + 1];
+	char *path = folder ? xfp_path(folder, XFP_STAGE_PROGRESS_FILE) : NULL;
 	int file = path ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
 
 	snprintf(slot, sizeof slot, SLOT_FORMAT, progress->stage, (unsigned)((share < 1 ? share : 1) * WHOLE));
@@ -29,6 +31,7 @@ static void write_slot(const struct xfp_stage_progress *progress)
 	if (file >= 0)
 		close(file);
 	free(path);
+	free(folder);
 }
 
 static void add(struct xfp_watcher *watcher, uint64_t work)
@@ -66,22 +69,46 @@ void xfp_stage_progress_begin(struct xfp_stage_progress *progress, const char *w
 						 .lock = PTHREAD_MUTEX_INITIALIZER };
 }
 
-int xfp_stage_progress_open(const char *work)
+struct xfp_stage_slots xfp_stage_progress_open(const char *work)
 {
-	char *path = xfp_path(work, XFP_STAGE_PROGRESS_FILE);
-	int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	struct xfp_stage_slots slots = { 0 };
+	struct xfp_host_folders folders;
 
-	free(path);
-	return file;
+	if (xfp_host_folders_list(work, &folders, NULL))
+		return slots;
+	slots.files = malloc(folders.count * sizeof *slots.files);
+	for (size_t i = 0; slots.files && i < folders.count; i++) {
+		char *path = xfp_path(folders.path[i], XFP_STAGE_PROGRESS_FILE);
+		int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+		if (file >= 0)
+			slots.files[slots.count++] = file;
+		free(path);
+	}
+	xfp_host_folders_free(&folders);
+	return slots;
 }
 
-double xfp_stage_progress_read(int file, uint32_t unit, const char *stage)
+void xfp_stage_progress_close(struct xfp_stage_slots *slots)
 {
-	char slot[SLOT_BYTES + 1] = "", name[16];
-	unsigned share;
+	while (slots->count)
+		close(slots->files[--slots->count]);
+	free(slots->files);
+	slots->files = NULL;
+}
 
-	if (file < 0 || pread(file, slot, SLOT_BYTES, (off_t)unit * SLOT_BYTES) != SLOT_BYTES ||
-	    sscanf(slot, "%15s %7u", name, &share) != 2 || strcmp(name, stage) || share > WHOLE)
-		return 0;
-	return (double)share / WHOLE;
+double xfp_stage_progress_read(const struct xfp_stage_slots *slots, uint32_t unit, const char *stage)
+{
+	unsigned largest = 0;
+
+	for (size_t i = 0; i < slots->count; i++) {
+		char slot[SLOT_BYTES + 1] = "", name[16];
+		unsigned share;
+
+		if (pread(slots->files[i], slot, SLOT_BYTES, (off_t)unit * SLOT_BYTES) == SLOT_BYTES &&
+		    sscanf(slot, "%15s %7u", name, &share) == 2 && !strcmp(name, stage) && share <= WHOLE &&
+		    share > largest)
+			largest = share;
+	}
+	return (double)largest / WHOLE;
 }

@@ -5,8 +5,8 @@
  *
  * The file `pulses` of the work folder has a slot of a few bytes for each unit, which the running stage overwrites, at
  * most twice a second and not in the first half second. Nothing is appended, so the file does not grow. A slot contains
- * the stage's name; a slot of another stage, or an empty one, is ignored. All failures are ignored: slots affect no
- * result.
+ * the stage's name; a slot of another stage, or an empty one, is ignored. Each host has its own file (hosts.h). All
+ * failures are ignored: slots affect no result.
  */
 #ifndef XFP_STAGE_PROGRESS_H
 #define XFP_STAGE_PROGRESS_H
@@ -39,9 +39,14 @@ static inline uint32_t xfp_layer_slot(const struct xfp_ledger *ledger, uint32_t 
 void xfp_stage_progress_begin(struct xfp_stage_progress *progress, const char *work, uint32_t unit, const char *stage,
 			      uint64_t all);
 
-/* Open the file, to be closed by the caller; negative: it does not exist, which the other function accepts. And the
- * finished share, from 0 to 1, of such a stage of a unit; 0: unknown. */
-int xfp_stage_progress_open(const char *work);
-double xfp_stage_progress_read(int file, uint32_t unit, const char *stage);
+/* The files of all hosts. A file that does not exist has no slots. */
+struct xfp_stage_slots {
+	int *files;
+	size_t count;
+};
+struct xfp_stage_slots xfp_stage_progress_open(const char *work);
+void xfp_stage_progress_close(struct xfp_stage_slots *slots);
+/* The finished share, from 0 to 1, of such a stage of a unit, on the host that reports the largest; 0: unknown. */
+double xfp_stage_progress_read(const struct xfp_stage_slots *slots, uint32_t unit, const char *stage);
 
 #endif

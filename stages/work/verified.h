@@ -13,6 +13,7 @@
 
 #include "base/system/file.h"
 #include "base/xfp_error.h"
+#include "stages/work/events.h"
 #include "stages/work/work.h"
 
 #define XFP_VERIFY_STAGE "verify"

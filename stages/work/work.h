@@ -20,12 +20,14 @@
  *   calibration.h5      schemas/calibration.h, by xfp-calibrate --begin
  *   l000003-inputs      stamp of a layer's inputs, in the same form, by xfp-calibrate
  *   moving              which units are in the pending bundle, and moving-seen: moving.h
- *   events              one line per start or end of a step, appended atomically, see struct xfp_event
+ *   events              one line per start or end of a step: events.h
  *   pulses              progress of stages within their units, stage_progress.h
+ *   hosts/TAG/          events and pulses of stages on other hosts: hosts.h
  *   log                 output of make and the stages
  *   bundle              state of the bundle after it was written: bundle_stamp.h
  *   run                 the current or last run: run_record.h
- *   lock                held with flock(2) during a run, by xfp, make and the stages
+ *   lock                held with flock(2) during a run, by xfp, and by make and the stages on its host
+ *   lock.steps          shared by each stage, on any host: cache/steps.h
  */
 #ifndef XFP_WORK_H
 #define XFP_WORK_H
@@ -45,7 +47,6 @@
 #define XFP_PARAMETERS_FILE "parameters.json"
 #define XFP_UNITS_FILE "units.mk"
 #define XFP_FITS_FILE "fits.mk"
-#define XFP_EVENTS_FILE "events"
 #define XFP_LOG_FILE "log"
 #define XFP_BUNDLE_STAMP "bundle"
 
@@ -83,28 +84,6 @@ enum xfp_status xfp_stamp_write(const char *work, uint32_t unit, enum xfp_stamp 
 				struct xfp_error *err);
 /* Remove a stamp and those of all later stages; of a layer its only one. */
 void xfp_stamp_remove(const char *work, uint32_t unit, enum xfp_stamp stamp);
-
-/* ---- events ----------------------------------------------------------------------------------- */
-
-/* "UNIT\tSTAGE\tOUTCOME\tKEY\tMICROSECONDS\tSTATUS\tMESSAGE\tSEAL\n"; fields contain no tab or newline, SEAL
- * (cache/seal.h) covers everything before its tab. Events are for display and timing only. No result depends on them:
- * the inputs of a unit are read from its stamps and the artifacts that these name. */
-struct xfp_event {
-	uint32_t unit;    /* or XFP_LAYER | n; XFP_NO_UNIT for a step of the whole run (the bundle) */
-	char stage[32];   /* "outlier-extract", "lloyd-fit", "autoselect", "pack" ... */
-	char outcome[16]; /* "started", then "made", "hit", "damaged" or "failed" */
-	char key[33];     /* key of the artifact; "-" if there is none */
-	double seconds;
-	int status;         /* enum xfp_status */
-	char message[1024]; /* error; SHA-256 of a bundle that was made; of verify: see verified.h; or "" */
-};
-
-enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event, struct xfp_error *err);
-/* Read the complete lines of the events file from *offset on, and advance *offset past them: a text owned by the
- * caller, NULL if there are none. A file that has become shorter is read from its start. */
-enum xfp_status xfp_events_read(const char *work, uint64_t *offset, char **text, struct xfp_error *err);
-/* Parse one line (without its newline); false if it is torn or damaged. */
-bool xfp_event_parse(const char *line, struct xfp_event *event);
 
 /* ---- units ------------------------------------------------------------------------------------ */
 

@@ -137,7 +137,7 @@ static void an_event_is_a_line(void **state)
 				   .message = "a\tb\nc\n" },
 			 got;
 	struct xfp_error err = { 0 };
-	uint64_t offset = 0;
+	struct xfp_events_reader reader = { 0 };
 	char *text, *rest;
 
 	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
@@ -145,7 +145,7 @@ static void an_event_is_a_line(void **state)
 	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
 	event.unit = XFP_LAYER | 3;
 	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
-	assert_int_equal(xfp_events_read(*state, &offset, &text, &err), XFP_OK);
+	assert_int_equal(xfp_events_read(*state, &reader, &text, &err), XFP_OK);
 	assert_non_null(text);
 	rest = text;
 	for (int i = 0; i < 3; i++) {
@@ -158,8 +158,9 @@ static void an_event_is_a_line(void **state)
 	}
 	free(text);
 	text = NULL;
-	assert_int_equal(xfp_events_read(*state, &offset, &text, &err), XFP_OK);
+	assert_int_equal(xfp_events_read(*state, &reader, &text, &err), XFP_OK);
 	assert_null(text);
+	xfp_events_reader_free(&reader);
 }
 
 /* Layers have stamps, too; those of a unit of the same number are others. */

@@ -36,12 +36,12 @@ static char *written(void **state)
 }
 
 /* Count the events recorded since. */
-static unsigned events(void **state, uint64_t *offset, struct xfp_event *last)
+static unsigned events(void **state, struct xfp_events_reader *reader, struct xfp_event *last)
 {
 	char *text = NULL, *rest, *line;
 	unsigned count = 0;
 
-	assert_int_equal(xfp_events_read(*state, offset, &text, &err), XFP_OK);
+	assert_int_equal(xfp_events_read(*state, reader, &text, &err), XFP_OK);
 	for (rest = text; (line = strsep(&rest, "\n"));)
 		if (*line) {
 			assert_true(xfp_event_parse(line, last));
@@ -54,11 +54,11 @@ static unsigned events(void **state, uint64_t *offset, struct xfp_event *last)
 static void nothing(void **state, const struct xfp_verification *v, enum xfp_status verdict, const char *why)
 {
 	struct xfp_event event;
-	uint64_t offset = 0;
+	struct xfp_events_reader reader = { 0 };
 
 	assert_int_equal(xfp_verification_record(v, verdict, "damaged", &err), XFP_BAD_INPUT);
 	assert_non_null(strstr(err.text, why));
-	assert_int_equal(events(state, &offset, &event), 0);
+	assert_int_equal(events(state, &reader, &event), 0);
 }
 
 static void a_verdict_is_recorded(void **state)
@@ -67,10 +67,10 @@ static void a_verdict_is_recorded(void **state)
 	struct xfp_verification v = xfp_verification_begin(*state, path);
 	struct xfp_verified verified;
 	struct xfp_event event;
-	uint64_t offset = 0;
+	struct xfp_events_reader reader = { 0 };
 
 	assert_int_equal(xfp_verification_record(&v, XFP_OK, "of no concern", &err), XFP_OK);
-	assert_int_equal(events(state, &offset, &event), 1);
+	assert_int_equal(events(state, &reader, &event), 1);
 	assert_string_equal(event.outcome, "made");
 	assert_true(event.seconds >= 0 && event.seconds < 100);
 	assert_true(xfp_event_is_verify(&event) && xfp_verified_parse(&event, &verified));
@@ -80,7 +80,7 @@ static void a_verdict_is_recorded(void **state)
 	assert_string_equal(verified.text, "");
 
 	assert_int_equal(xfp_verification_record(&v, XFP_UNMET, "x.xfp: floors are not met", &err), XFP_OK);
-	assert_int_equal(events(state, &offset, &event), 1);
+	assert_int_equal(events(state, &reader, &event), 1);
 	assert_string_equal(event.outcome, "failed");
 	assert_true(xfp_verified_parse(&event, &verified));
 	assert_string_equal(verified.sha256, SHA256);
@@ -91,7 +91,7 @@ static void a_verdict_is_recorded(void **state)
 	memset(long_text, 'x', sizeof long_text - 1);
 	long_text[sizeof long_text - 1] = 0;
 	assert_int_equal(xfp_verification_record(&v, XFP_BAD_INPUT, long_text, &err), XFP_OK);
-	assert_int_equal(events(state, &offset, &event), 1);
+	assert_int_equal(events(state, &reader, &event), 1);
 	assert_true(xfp_verified_parse(&event, &verified));
 	assert_int_equal(strlen(verified.text), 900);
 	free(path);
@@ -102,7 +102,7 @@ static void only_of_the_file_that_was_written(void **state)
 	char *path = written(state), *other = scratch_path(state, "y.xfp"), *folder = scratch_path(state, "none");
 	struct xfp_verification v = xfp_verification_begin(folder, path);
 	struct xfp_event event;
-	uint64_t offset = 0;
+	struct xfp_events_reader reader = { 0 };
 
 	nothing(state, &v, XFP_OK, "not the work folder");
 	scratch_write(state, "y.xfp", "bundle", 6);
@@ -120,7 +120,7 @@ static void only_of_the_file_that_was_written(void **state)
 	v = xfp_verification_begin(*state, path);
 	nothing(state, &v, XFP_OK, "changed since");
 	assert_int_equal(xfp_verification_record(&v, XFP_BAD_INPUT, "damaged", &err), XFP_OK);
-	assert_int_equal(events(state, &offset, &event), 1);
+	assert_int_equal(events(state, &reader, &event), 1);
 	free(path);
 	free(other);
 	free(folder);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache/steps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+#include "cache/store.h"
+
+/* Open the lock. Only a folder that a conversion has locked gets one. */
+static int open_steps(const char *folder)
+{
+	char *path = xfp_path(folder, XFP_STEPS_FILE), *lock = xfp_path(folder, XFP_STORE_LOCK);
+	int fd = -1;
+
+	if (path && lock && !access(lock, F_OK) && (fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666)) < 0)
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	free(path);
+	free(lock);
+	return fd;
+}
+
+int xfp_steps_share(const char *folder)
+{
+	int fd = open_steps(folder), failed = 0;
+
+	/* Others hold the lock exclusively for a moment only: xfp_steps_are_running. */
+	while (fd >= 0 && (failed = flock(fd, LOCK_SH)) && errno == EINTR)
+		;
+	if (failed) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+bool xfp_steps_are_running(const char *folder)
+{
+	char *path = xfp_path(folder, XFP_STEPS_FILE);
+	/* Over NFS an exclusive lock requires a descriptor for writing. */
+	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	bool running;
+
+	if (path && fd < 0)
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	running = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return running;
+}

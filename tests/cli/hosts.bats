@@ -1,0 +1,124 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Stages of one conversion on several hosts: their events, the locks that they share, their versions. A host is a UTS
+# namespace with a name of its own.
+
+load helpers
+
+setup() {
+	setup_folder
+	make_model m
+	unshare --uts true 2>/dev/null || skip "this machine does not let tests set a host name"
+}
+
+# Stages of units run on node1 or node2: units with an odd number on node1.
+on_nodes() { # [SCRIPT]
+	local stage
+
+	replace_stage xfp-survey "${1:-}"'
+		for unit; do :; done
+		case $unit in *[13579]) node=node1 ;; *) node=node2 ;; esac
+		exec unshare --uts sh -c '"'"'hostname "$1"; shift; exec "$@"'"'"' sh $node "${real%/*}/${0##*/}" "$@"'
+	for stage in outlier-extract libfit lloyd-fit pack; do
+		cp bin/xfp-survey "bin/xfp-$stage"
+	done
+}
+
+# JSON without what differs between two runs of the same conversion.
+settled() { # MEMBER...
+	"$PYTHON" -c '
+import json, sys
+def strip(value):
+    if isinstance(value, dict):
+        return {k: strip(v) for k, v in value.items() if "second" not in k and k not in sys.argv[1:]}
+    if isinstance(value, list):
+        return sorted(map(strip, value), key=lambda v: v.get("stage", "") if isinstance(v, dict) else "")
+    return value
+print(json.dumps(strip(json.load(sys.stdin)), indent=1, sort_keys=True))' "$@"
+}
+
+described() { # FOLDER
+	xfp status --json "$1/out.xfp" | settled pid started ended work output log cache rate resume
+	xfp report "$1/out.xfp" --json --cache "$1/cache" --work "$1/out.xfp.work" |
+		settled path work cache output command longest
+	query 'SELECT number, unit, mode, survey_key, packed_key, fitted, repacked FROM run_units ORDER BY number' \
+		"$1/cache"
+	query 'SELECT key, kind, bytes FROM artifacts ORDER BY key' "$1/cache"
+}
+
+@test "stages on three hosts: the same bundle, status, report and manifest as on one" {
+	by_default
+	mkdir one three
+	xfp convert m -o one/out.xfp --cache one/cache -q
+	on_nodes
+	bin/xfp convert m -o three/out.xfp --cache three/cache -q
+	cmp one/out.xfp three/out.xfp
+	[ -s three/out.xfp.work/events ]
+	[ "$(ls three/out.xfp.work/hosts | sed 's/-[0-9a-f]\{8\}$//' | tr '\n' ' ')" = "node1 node2 " ]
+	[ ! -e one/out.xfp.work/hosts ]
+	sort_events() { cut -f 1-3 "$@" | sort; }
+	diff <(sort_events one/out.xfp.work/events) \
+		<(sort_events three/out.xfp.work/events three/out.xfp.work/hosts/*/events)
+	described one >want
+	described three >got
+	diff want got
+	# the next run reads the events of all hosts, and begins with none
+	rm three/out.xfp
+	bin/xfp convert m -o three/out.xfp --cache three/cache -q
+	cmp one/out.xfp three/out.xfp
+	[ ! -e three/out.xfp.work/hosts ]
+}
+
+@test "messages of a stage on another host name it" {
+	on_nodes '[ "${0##*/}" != xfp-pack ] || { trap "" XFSZ; ulimit -f 8; }' # a full disk
+	run -1 bin/xfp convert m -o out.xfp -j1
+	[[ $output == *"xfp: pack: node"[12]": unit model."*": File too large"* ]]
+	xfp status out.xfp | grep -q "node[12]: unit model"
+}
+
+@test "a host with another version is refused" {
+	on_nodes '[ "${0##*/}" != xfp-survey ] || export XFP_RUN_VERSION=0.1'
+	by_default
+	run -1 bin/xfp convert m -o out.xfp -j1
+	[[ $output == *"xfp: survey: node2 has xfp "*", but xfp 0.1 runs the conversion; install the same version on both"* ]]
+	no_output out.xfp
+	bin/xfp convert m -o other.xfp -q --outlier-sigma 3 # does not survey
+}
+
+@test "a stage that outlives its conversion on another host" {
+	xfp convert m -o out.xfp -q
+	for folder in out.xfp.work xfp-cache; do
+		flock --no-fork --shared "$folder/lock.steps" sh -c 'touch held; exec sleep 600' 3>&- &
+		holder=$!
+		until [ -e held ]; do sleep 0.01; done
+		rm held
+		if [ $folder = xfp-cache ]; then
+			run -1 xfp cache gc
+			[[ $output == *"in use by stages of a conversion that has ended, or by another host"* ]]
+			xfp convert m -o out.xfp --min-cos-strict 0.97 -q
+		else
+			run -1 xfp convert m -o out.xfp --min-cos-strict 0.97
+			[[ $output == *"out.xfp.work: another conversion is using this folder"* ]]
+			xfp cache gc
+		fi
+		kill $holder
+		wait $holder || true
+	done
+	# a killed conversion is not over before its stages are
+	sed -i "s/state=[a-z]*/state=running/" out.xfp.work/run
+	xfp status out.xfp | grep -q "^state *interrupted"
+	flock --shared out.xfp.work/lock.steps xfp status out.xfp | grep -q "^state *running"
+	xfp cache gc
+	xfp convert m -o out.xfp -q
+}
+
+@test "each stage shares the locks of the work folder and of the cache" {
+	xfp prepare m -o out.xfp -q
+	export XFP_WORK=$PWD/out.xfp.work XFP_CACHE=$PWD/xfp-cache
+	for folder in out.xfp.work xfp-cache; do
+		: >"$folder/lock.steps"
+		run -124 flock "$folder/lock.steps" timeout 1 xfp-outlier-extract u000001
+	done
+	xfp-outlier-extract u000001
+}

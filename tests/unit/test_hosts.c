@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Several hosts in one work folder: whose file a stage appends to, the order in which the files are read, and the lock
+ * that stages share.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+#include "cache/lock.h"
+#include "cache/seal.h"
+#include "cache/steps.h"
+#include "stages/work/events.h"
+#include "stages/work/hosts.h"
+#include "stages/work/stage_progress.h"
+#include "stages/work/work.h"
+#include "tests/unit/scratch.h"
+
+static struct xfp_error err;
+
+static char *read_all(void **state, struct xfp_events_reader *reader)
+{
+	char *text;
+
+	if (xfp_events_read(*state, reader, &text, &err))
+		fail_msg("%s", err.text);
+	return text;
+}
+
+/* The units of all lines, as in "0 3 1"; "?" for a line that is damaged. */
+static void read_units(void **state, struct xfp_events_reader *reader, const char *want)
+{
+	char *text = read_all(state, reader), *rest = text, *line, got[400] = "";
+	struct xfp_event event;
+
+	while ((line = strsep(&rest, "\n")))
+		if (*line) {
+			bool good = xfp_event_parse(line, &event);
+
+			snprintf(got + strlen(got), sizeof got - strlen(got), good ? "%s%u" : "%s?", *got ? " " : "",
+				 (unsigned)event.unit);
+		}
+	free(text);
+	assert_string_equal(got, want);
+}
+
+static void append(void **state, const char *name, const void *bytes, size_t size)
+{
+	char *path = scratch_path(state, name);
+	FILE *file = fopen(path, "ab");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+	free(path);
+}
+
+/* A line as a host writes it at a time; 0: as earlier versions wrote it. */
+static void format_line(char line[200], unsigned unit, long long time)
+{
+	char seal[17], when[32] = "";
+
+	if (time)
+		snprintf(when, sizeof when, "\t%lld", time);
+	snprintf(line, 160, "u%06u\tpack\tmade\t-\t1000\t0\t%s", unit, when);
+	xfp_seal_line(line, strlen(line), seal);
+	snprintf(line + strlen(line), 30, "\t%s\n", seal);
+}
+
+static void add(void **state, const char *name, unsigned unit, long long time)
+{
+	char line[200];
+
+	format_line(line, unit, time);
+	append(state, name, line, strlen(line));
+}
+
+static void hosts(void **state)
+{
+	scratch_mkdir(state, "hosts");
+	scratch_mkdir(state, "hosts/a-00000000");
+	scratch_mkdir(state, "hosts/b-00000000");
+}
+#define RUN "events"
+#define A "hosts/a-00000000/events"
+#define B "hosts/b-00000000/events"
+
+/* ---- files ------------------------------------------------------------------------------------- */
+
+static void a_tag_is_a_file_name(void **state)
+{
+	char tag[XFP_HOST_TAG], again[XFP_HOST_TAG];
+	size_t length;
+	int status;
+	pid_t child;
+
+	(void)state;
+	xfp_host_tag(tag);
+	xfp_host_tag(again);
+	assert_string_equal(tag, again);
+	length = strlen(tag);
+	assert_true(length > 9 && tag[length - 9] == '-' && strspn(tag + length - 8, "0123456789abcdef") == 8);
+	child = fork();
+	if (!child) {
+		static const char hostile[] = "../a b\n\x1b[31m\xff";
+
+		if (unshare(CLONE_NEWUTS) || sethostname(hostile, sizeof hostile - 1))
+			_exit(77);
+		xfp_host_tag(again);
+		_exit(strcmp(tag, again) && !strncmp(again, "_._a_b__", 8) && !strpbrk(again, "/ \n\x1b\xff") ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		print_message("a host name was not set: not permitted\n");
+	else
+		assert_int_equal(status, 0);
+}
+
+static void each_host_has_its_own_files(void **state)
+{
+	struct xfp_event event = { .unit = 3, .stage = "pack", .outcome = "started" };
+	struct xfp_stage_progress progress;
+	struct xfp_stage_slots slots;
+	char tag[XFP_HOST_TAG], name[200];
+
+	xfp_host_tag(tag);
+	assert_false(xfp_is_remote()); /* started by hand */
+	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
+	setenv(XFP_RUN_HOST, tag, 1);
+	assert_false(xfp_is_remote());
+	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
+	assert_false(scratch_has(state, "hosts"));
+
+	setenv(XFP_RUN_HOST, "elsewhere-00000000", 1);
+	assert_true(xfp_is_remote());
+	event.unit = 4;
+	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
+	snprintf(name, sizeof name, "hosts/%s/events", tag);
+	assert_true(scratch_has(state, name));
+	read_units(state, &(struct xfp_events_reader){ 0 }, "3 3 4");
+	xfp_stage_progress_begin(&progress, *state, 4, "pack", 100);
+	progress.written -= 1;
+	progress.watcher.done(&progress.watcher, 25);
+	snprintf(name, sizeof name, "hosts/%s/pulses", tag);
+	assert_true(scratch_has(state, name) && !scratch_has(state, "pulses"));
+	slots = xfp_stage_progress_open(*state);
+	assert_true(xfp_stage_progress_read(&slots, 4, "pack") == 0.25);
+	xfp_stage_progress_close(&slots);
+
+	assert_true(xfp_events_exist(*state));
+	assert_int_equal(xfp_events_remove(*state, &err), XFP_OK);
+	assert_false(xfp_events_exist(*state) || scratch_has(state, "hosts"));
+	unsetenv(XFP_RUN_HOST);
+}
+
+/* A host where the work folder is not mounted must not create one. */
+static void no_work_folder_is_created(void **state)
+{
+	struct xfp_event event = { .unit = 3, .stage = "pack", .outcome = "started" };
+	char *work = scratch_path(state, "missing");
+
+	setenv(XFP_RUN_HOST, "elsewhere-00000000", 1);
+	assert_int_equal(xfp_event_append(work, &event, &err), XFP_FAILED);
+	assert_false(scratch_has(state, "missing"));
+	unsetenv(XFP_RUN_HOST);
+	free(work);
+}
+
+/* ---- order ------------------------------------------------------------------------------------- */
+
+static void lines_are_ordered_by_time(void **state)
+{
+	struct xfp_events_reader reader = { 0 };
+
+	hosts(state);
+	add(state, RUN, 0, 100);
+	add(state, RUN, 3, 400);
+	add(state, B, 1, 200);
+	add(state, B, 5, 600);
+	add(state, A, 2, 300);
+	add(state, A, 4, 400); /* the run's host first */
+	read_units(state, &reader, "0 1 2 3 4 5");
+	read_units(state, &reader, "");
+	add(state, B, 6, 700);
+	read_units(state, &reader, "6");
+	assert_false(reader.restarted);
+	scratch_mkdir(state, "hosts/0-00000000"); /* a host that appears later */
+	add(state, "hosts/0-00000000/events", 8, 900);
+	add(state, B, 7, 800);
+	read_units(state, &reader, "7 8");
+	xfp_events_reader_free(&reader);
+}
+
+/* A clock that was set back does not change the order of its host's lines; neither do lines without a time. */
+static void the_order_of_a_host_is_kept(void **state)
+{
+	struct xfp_events_reader reader = { 0 };
+
+	hosts(state);
+	add(state, A, 1, 500);
+	add(state, A, 2, 100);
+	add(state, A, 3, 0);
+	add(state, A, 4, 700);
+	add(state, B, 9, 600);
+	add(state, RUN, 0, 0);
+	read_units(state, &reader, "0 1 2 3 9 4");
+	xfp_events_reader_free(&reader);
+}
+
+static void torn_and_foreign_files(void **state)
+{
+	struct xfp_events_reader reader = { 0 };
+	char line[200];
+
+	hosts(state);
+	scratch_mkdir(state, "hosts/empty-00000000");
+	scratch_write(state, "hosts/file", "x", 1);
+	add(state, RUN, 0, 100);
+	format_line(line, 1, 200);
+	append(state, A, line, 20); /* the host writes */
+	add(state, B, 2, 300);
+	read_units(state, &reader, "0 2");
+	append(state, A, line + 20, strlen(line) - 20);
+	read_units(state, &reader, "1");
+	append(state, B, "\0\0u000003\n", 10); /* the host crashed */
+	add(state, B, 4, 500);
+	add(state, A, 5, 600);
+	read_units(state, &reader, "? 4 5");
+	xfp_events_reader_free(&reader);
+}
+
+static void a_new_run_starts_new_files(void **state)
+{
+	struct xfp_events_reader reader = { 0 };
+
+	hosts(state);
+	add(state, RUN, 0, 100);
+	add(state, A, 1, 200);
+	read_units(state, &reader, "0 1");
+	assert_true(reader.written_ns > 0);
+	assert_int_equal(xfp_events_remove(*state, &err), XFP_OK);
+	read_units(state, &reader, "");
+	assert_true(reader.restarted);
+	assert_int_equal(reader.written_ns, 0);
+	hosts(state);
+	add(state, B, 2, 300);
+	read_units(state, &reader, "2");
+	scratch_write(state, B, "", 0); /* replaced */
+	add(state, RUN, 3, 400);
+	read_units(state, &reader, "3");
+	assert_true(reader.restarted);
+	read_units(state, &reader, "");
+	assert_false(reader.restarted);
+	xfp_events_reader_free(&reader);
+}
+
+/* However the events of a run are divided among hosts, and however often they are read, they are the same. */
+static void any_division_reads_as_one_file(void **state)
+{
+	enum { LINES = 300, HOSTS = 7, TRIALS = 40 };
+	uint64_t random = 12345;
+	char line[200], name[64];
+
+	scratch_mkdir(state, "hosts");
+	for (int h = 1; h < HOSTS; h++) {
+		snprintf(name, sizeof name, "hosts/n%d-00000000", h);
+		scratch_mkdir(state, name);
+	}
+	for (int trial = 0; trial < TRIALS; trial++) {
+		struct xfp_events_reader once = { 0 };
+		char *want = calloc(LINES, sizeof line), *got;
+
+		for (int i = 0; i < LINES; i++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			format_line(line, (unsigned)(random >> 40) % 50, 1000 + i);
+			strcat(want, line);
+			snprintf(name, sizeof name, (random >> 33) % HOSTS ? "hosts/n%d-00000000/events" : RUN,
+				 (int)((random >> 33) % HOSTS));
+			append(state, name, line, strlen(line));
+		}
+		got = read_all(state, &once);
+		assert_string_equal(got, want);
+		xfp_events_reader_free(&once);
+		free(got);
+		free(want);
+		for (int h = 0; h < HOSTS; h++) {
+			snprintf(name, sizeof name, h ? "hosts/n%d-00000000/events" : RUN, h);
+			scratch_write(state, name, "", 0);
+		}
+	}
+}
+
+/* ---- locks and versions ------------------------------------------------------------------------ */
+
+static void a_stage_protects_the_folder(void **state)
+{
+	char *cache = scratch_path(state, "cache");
+	struct xfp_store store;
+	int lock, alone, guard, step, status;
+	pid_t child;
+
+	assert_int_equal(xfp_store_open(cache, &store, &err), XFP_OK);
+	assert_int_equal(xfp_steps_share(cache), -1); /* no conversion has used it */
+	assert_false(xfp_steps_are_running(cache));
+	assert_int_equal(xfp_lock_shared(&store, "xfp convert", &lock, &err), XFP_OK);
+	step = xfp_steps_share(cache);
+	assert_true(step >= 0 && xfp_steps_are_running(cache));
+	/* the conversion's own stages do not keep it from removing artifacts */
+	assert_true(xfp_lock_try_upgrade(&store, lock, &guard));
+	assert_int_equal(xfp_lock_downgrade(&store, lock, guard, &err), XFP_OK);
+	xfp_lock_release(lock);
+	/* a stage that outlives its conversion does */
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &alone, &err), XFP_FAILED);
+	assert_non_null(strstr(err.text, ": in use by "));
+	child = fork();
+	if (!child)
+		_exit(xfp_steps_share(cache) < 0); /* shared by all */
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	close(step);
+	assert_false(xfp_steps_are_running(cache));
+	assert_int_equal(xfp_lock_exclusive(&store, "xfp cache gc", &alone, &err), XFP_OK);
+	xfp_lock_release(alone);
+	xfp_store_close(&store);
+	free(cache);
+}
+
+static void the_version_must_be_the_same(void **state)
+{
+	(void)state;
+	assert_int_equal(xfp_run_version_check(&err), XFP_OK);
+	setenv(XFP_RUN_VERSION, PACKAGE_VERSION, 1);
+	assert_int_equal(xfp_run_version_check(&err), XFP_OK);
+	setenv(XFP_RUN_VERSION, "0.0.1\x1b[31m", 1);
+	assert_int_equal(xfp_run_version_check(&err), XFP_FAILED);
+	assert_non_null(strstr(err.text, " has xfp " PACKAGE_VERSION ", but xfp 0.0.1"));
+	assert_null(strchr(err.text, '\x1b'));
+	unsetenv(XFP_RUN_VERSION);
+}
+
+PROGRAM("test_hosts")
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_tag_is_a_file_name),    scratch_test(each_host_has_its_own_files),
+		scratch_test(no_work_folder_is_created),   scratch_test(lines_are_ordered_by_time),
+		scratch_test(the_order_of_a_host_is_kept), scratch_test(torn_and_foreign_files),
+		scratch_test(a_new_run_starts_new_files),  scratch_test(any_division_reads_as_one_file),
+		scratch_test(a_stage_protects_the_folder), cmocka_unit_test(the_version_must_be_the_same),
+	};
+
+	unsetenv(XFP_RUN_HOST);
+	unsetenv(XFP_RUN_VERSION);
+	return cmocka_run_group_tests_name("hosts", tests, NULL, NULL);
+}
