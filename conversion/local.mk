@@ -72,6 +72,7 @@ conversion_libconversion_a_SOURCES = \
 	conversion/report/html/style.c \
 	conversion/report/html/tails.c \
 	conversion/report/html/times.c \
+	conversion/report/html/walk.c \
 	conversion/report/html/weakest.c \
 	conversion/report/inputs.h \
 	conversion/report/json.c \
@@ -81,6 +82,7 @@ conversion_libconversion_a_SOURCES = \
 	conversion/report/samples.c \
 	conversion/report/tails.c \
 	conversion/report/times.c \
+	conversion/report/walk.c \
 	conversion/report/report.h \
 	conversion/resume.c \
 	conversion/resume.h \

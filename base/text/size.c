@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,4 +115,11 @@ const char *xfp_size_text_rounded_up(uint64_t bytes, bool binary, char text[32])
 
 	snprintf(text, 32, "%" PRIu64 " %s", (bytes / step + 1) * 4, binary ? "MiB" : "MB");
 	return text;
+}
+
+double xfp_tick_step(double range)
+{
+	double power = pow(10, floor(log10(range / 6))), share = range / 6 / power;
+
+	return power * (share <= 1 ? 1 : share <= 2 ? 2 : share <= 5 ? 5 : 10);
 }

@@ -27,5 +27,7 @@ const char *xfp_size_text_rounded_up(uint64_t bytes, bool binary, char text[32])
 const char *xfp_size_exact(uint64_t bytes, char text[32]);
 /* "12.3 M", "1.5 GB" (unit "B") and so on, at most 15 characters. */
 const char *xfp_human(double value, const char *unit, char text[32]);
+/* The distance between about six round numbers in a range above 0: 1, 2 or 5 times a power of ten. */
+double xfp_tick_step(double range);
 
 #endif

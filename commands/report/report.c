@@ -23,7 +23,7 @@
 #include "schemas/json_print.h"
 
 struct report_request {
-	const char *bundle, *out, *work, *cache, *evaluation, *comparison, *tails;
+	const char *bundle, *out, *work, *cache, *evaluation, *comparison, *walk, *tails;
 	bool json;
 };
 
@@ -31,6 +31,7 @@ struct report_request {
 struct report_extras {
 	struct xfp_report_evaluation evaluation;
 	struct xfp_report_comparison comparison;
+	struct xfp_report_walk walk;
 	struct xfp_report_tails tails;
 	struct xfp_report_samples samples;
 	struct xfp_report_times times;
@@ -39,7 +40,8 @@ struct report_extras {
 /* The output must not replace an input. */
 static enum xfp_status check_output(const struct report_request *request, struct xfp_error *err)
 {
-	const char *const inputs[] = { request->bundle, request->evaluation, request->comparison, request->tails };
+	const char *const inputs[] = { request->bundle, request->evaluation, request->comparison, request->walk,
+				       request->tails };
 	struct stat out, in;
 
 	if (stat(request->out, &out))
@@ -76,6 +78,10 @@ static enum xfp_status read_extras(const struct report_request *request, struct 
 	if (!status && request->comparison) {
 		status = xfp_report_read_comparison(request->comparison, report, &extras->comparison, err);
 		report->comparison = &extras->comparison;
+	}
+	if (!status && request->walk) {
+		status = xfp_report_read_walk(request->walk, report, &extras->walk, err);
+		report->walk = &extras->walk;
 	}
 	if (!status && request->tails) {
 		status = xfp_report_read_tails(request->tails, report, &extras->tails, err);
@@ -114,6 +120,7 @@ static enum xfp_status make_report(const struct report_request *request, const s
 		status = xfp_json_print(xfp_report_json(&report), err);
 	xfp_report_evaluation_free(&extras.evaluation);
 	xfp_report_comparison_free(&extras.comparison);
+	xfp_report_walk_free(&extras.walk);
 	xfp_report_tails_free(&extras.tails);
 	xfp_report_samples_free(&extras.samples);
 	xfp_report_free(&report);
@@ -142,6 +149,11 @@ int xfp_main_report(int argc, char **argv)
 		  .text = "add other formats, and what outliers gain: the JSON of\nxfp compare, per unit",
 		  .path = true,
 		  .into = &request.comparison },
+		{ .name = "walk",
+		  .value = "FILE",
+		  .text = "add points of other sizes, and which one this is: the JSON of\nxfp walk",
+		  .path = true,
+		  .into = &request.walk },
 		{ .name = "stats",
 		  .value = "FILE",
 		  .text = "add tails of the source's weights: the JSON of xfp inspect, with\nstatistics",
@@ -161,8 +173,8 @@ int xfp_main_report(int argc, char **argv)
 		{ 0 },
 	};
 	struct xfp_command_line line = {
-		.usage = "xfp report [-o FILE] [--eval FILE] [--compare FILE] [--stats FILE]\n"
-			 "                  [--work DIR [--cache DIR]] [--json] BUNDLE",
+		.usage = "xfp report [-o FILE] [--eval FILE] [--compare FILE] [--walk FILE]\n"
+			 "                  [--stats FILE] [--work DIR [--cache DIR]] [--json] BUNDLE",
 		.operand = "BUNDLE",
 		.summary = "Writes one self-contained HTML page about a bundle: where it loses, and what would help.",
 		.options = options,

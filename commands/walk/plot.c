@@ -15,7 +15,6 @@
 #include "commands/walk/walk.h"
 
 enum { WIDTH = 760, HEIGHT = 470, LEFT = 76, RIGHT = 730, TOP = 52, BOTTOM = 380, LEGEND = 446 };
-#define TICKS 6
 #define SMALLEST_ERROR 1e-9 /* zero has no logarithm */
 #define LETTER 6.6
 
@@ -79,17 +78,9 @@ static void find_ranges(struct plot *p)
 
 /* ---- axes -------------------------------------------------------------------------------------- */
 
-/* The distance of ticks: 1, 2 or 5 times a power of ten. */
-static double step_of(double range)
-{
-	double power = pow(10, floor(log10(range / TICKS))), share = range / TICKS / power;
-
-	return power * (share <= 1 ? 1 : share <= 2 ? 2 : share <= 5 ? 5 : 10);
-}
-
 static void draw_x_axis(const struct plot *p)
 {
-	const double step = step_of(p->max_x - p->min_x);
+	const double step = xfp_tick_step(p->max_x - p->min_x);
 	char text[32];
 
 	for (double x = ceil(p->min_x / step) * step; x <= p->max_x; x += step) {

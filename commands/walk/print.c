@@ -64,6 +64,17 @@ static json_t *classes_json(const struct xfp_walk_point *point)
 	return classes;
 }
 
+static double unit_bits(const struct xfp_walk_point *point)
+{
+	uint64_t bytes = 0, weights = 0;
+
+	for (int i = 0; i < XFP_CLASSES; i++) {
+		bytes += point->size[i];
+		weights += point->weights[i];
+	}
+	return xfp_bits_per_weight(bytes, weights);
+}
+
 static json_t *options_json(const struct xfp_walk_point *point)
 {
 	json_t *list = json_array();
@@ -115,7 +126,8 @@ static json_t *point_json(const struct xfp_walk_command *w, const struct xfp_wal
 			{ "margin", limited ? json_integer(point->margin) : json_null() },
 			{ "fits", limited ? json_boolean(point->fits) : json_null() },
 			{ "bits", json_real(point->bits) }, { "paper_bits", json_real(point->paper) },
-			{ "error", json_real(point->error) }, { "units", xfp_json_count(point->units) },
+			{ "true_bits", json_real(unit_bits(point)) }, { "error", json_real(point->error) },
+			{ "unweighted_error", json_real(point->unweighted) }, { "units", xfp_json_count(point->units) },
 			{ "surveyed", xfp_json_count(point->surveyed) }, { "missed", xfp_json_count(point->missed) },
 			{ "mix", xfp_json_text(mix) }, { "modes", modes_json(point) },
 			{ "classes", classes_json(point) }, { "probe", probe_json(&point->probe, gpus) });

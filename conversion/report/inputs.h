@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inputs.h - the parts of a report that come from other files: the output of `xfp eval --json`, `xfp compare --json`
- * and `xfp inspect --stats --json`, and the events of a work folder.
+ * inputs.h - the parts of a report that come from other files: the output of `xfp eval --json`, `xfp compare --json`,
+ * `xfp walk --json` and `xfp inspect --stats --json`, and the events of a work folder.
  *
  * The files are untrusted. XFP_BAD_INPUT: a file is not what it should be, or is about another model; the message has
  * the command that makes it. XFP_FAILED: it cannot be read.
@@ -56,6 +56,33 @@ struct xfp_report_comparison {
 	uint32_t left_out; /* units without these measurements */
 };
 
+/* A point of xfp walk: the bundle that its settings would give. */
+enum xfp_report_verdict { XFP_REPORT_NOT_PROBED, XFP_REPORT_PASSED, XFP_REPORT_GARBAGE, XFP_REPORT_TOO_LARGE };
+struct xfp_report_point {
+	char *name, *options; /* options of xfp convert */
+	enum xfp_report_verdict verdict;
+	uint64_t bytes, gpu; /* built if it was, otherwise predicted; on the fullest GPU, with an envelope */
+	double bits;         /* of the file per weight */
+	double unit_bits;    /* of units, stored */
+	double error;        /* predicted mean relative squared error of units, weighted as for goals */
+	double unweighted;   /* the same, as xfp_report_error counts it */
+	bool fits;
+	double divergence, agreement, perplexity, score; /* NAN: not measured */
+};
+
+#define XFP_REPORT_NO_POINT UINT32_MAX
+struct xfp_report_walk {
+	struct xfp_report_point *points; /* ascending by size */
+	uint32_t count, gpus;            /* 0 GPUs: the limit applies to the file */
+	uint64_t limit;                  /* bytes; 0: none */
+	bool probed, measured, scored;   /* some point was built and judged: by a text, by a command */
+	/* Numbers of points, or XFP_REPORT_NO_POINT: the last garbage, the first that passed, the last that fits, the
+	 * recommended one, and that of this bundle. */
+	uint32_t garbage, passed, largest, recommended, chosen;
+};
+/* The size that the limit of a walk applies to. */
+uint64_t xfp_report_walk_cost(const struct xfp_report_walk *walk, const struct xfp_report_point *point);
+
 /* The weights of a role in the source, from xfp inspect --stats. A statistic is NaN if it is undefined. */
 struct xfp_report_tail {
 	char class_name[32], roles[64];
@@ -104,6 +131,10 @@ void xfp_report_evaluation_free(struct xfp_report_evaluation *evaluation);
 enum xfp_status xfp_report_read_comparison(const char *path, const struct xfp_report *report,
 					   struct xfp_report_comparison *comparison, struct xfp_error *err);
 void xfp_report_comparison_free(struct xfp_report_comparison *comparison);
+
+enum xfp_status xfp_report_read_walk(const char *path, const struct xfp_report *report, struct xfp_report_walk *walk,
+				     struct xfp_error *err);
+void xfp_report_walk_free(struct xfp_report_walk *walk);
 
 enum xfp_status xfp_report_read_tails(const char *path, const struct xfp_report *report, struct xfp_report_tails *tails,
 				      struct xfp_error *err);

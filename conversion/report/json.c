@@ -208,6 +208,46 @@ static json_t *ablation_json(const struct xfp_report *report)
 	return list;
 }
 
+static json_t *point_json(const struct xfp_report_walk *walk, const struct xfp_report_point *point)
+{
+	static const char *const verdicts[] = { [XFP_REPORT_NOT_PROBED] = NULL,
+						[XFP_REPORT_PASSED] = "passed",
+						[XFP_REPORT_GARBAGE] = "garbage",
+						[XFP_REPORT_TOO_LARGE] = "too large" };
+
+	return XFP_JSON(
+		{ "point", xfp_json_text(point->name) }, { "options", xfp_json_text(point->options) },
+		{ "bytes", xfp_json_count(point->bytes) },
+		{ "gpu_bytes", walk->gpus ? xfp_json_count(point->gpu) : json_null() },
+		{ "fits", walk->limit ? json_boolean(point->fits) : json_null() }, { "bits", json_real(point->bits) },
+		{ "true_bits", json_real(point->unit_bits) }, { "error", json_real(point->error) },
+		{ "unweighted_error", json_real(point->unweighted) },
+		{ "verdict", xfp_json_text_or_null(verdicts[point->verdict]) },
+		{ "kl", xfp_json_number(point->divergence) }, { "agreement", xfp_json_number(point->agreement) },
+		{ "perplexity", xfp_json_number(point->perplexity) }, { "score", xfp_json_number(point->score) });
+}
+
+static json_t *number_json(uint32_t point)
+{
+	return point == XFP_REPORT_NO_POINT ? json_null() : json_integer(point);
+}
+
+static json_t *walk_json(const struct xfp_report_walk *walk)
+{
+	json_t *points;
+
+	if (!walk)
+		return json_null();
+	points = json_array();
+	for (uint32_t i = 0; i < walk->count; i++)
+		xfp_json_add(&points, point_json(walk, &walk->points[i]));
+	return XFP_JSON({ "limit", xfp_json_count_or_null(walk->limit) },
+			{ "gpus", xfp_json_count_or_null(walk->gpus) }, { "points", points },
+			{ "garbage", number_json(walk->garbage) }, { "passed", number_json(walk->passed) },
+			{ "largest", number_json(walk->largest) }, { "recommended", number_json(walk->recommended) },
+			{ "chosen", number_json(walk->chosen) });
+}
+
 static json_t *tails_json(const struct xfp_report_tails *tails)
 {
 	json_t *list;
@@ -289,9 +329,10 @@ json_t *xfp_report_json(const struct xfp_report *report)
 		{ "all", sum_json(&report->all) }, { "advice", advice_json(report) }, { "layers", layers_json(report) },
 		{ "components", parts_json(report) }, { "classes", classes_json(report) },
 		{ "evaluation", evaluation_json(report->evaluation) }, { "formats", c ? ways_json(c) : json_null() },
-		{ "outlier_ablation", ablation_json(report) }, { "tails", tails_json(report->tails) },
-		{ "samples", samples_json(report) }, { "times", times_json(report->times) },
-		{ "ledger", fates_json(report) }, { "units", units_json(report) });
+		{ "walk", walk_json(report->walk) }, { "outlier_ablation", ablation_json(report) },
+		{ "tails", tails_json(report->tails) }, { "samples", samples_json(report) },
+		{ "times", times_json(report->times) }, { "ledger", fates_json(report) },
+		{ "units", units_json(report) });
 
 	free(options);
 	return json;

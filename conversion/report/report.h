@@ -99,6 +99,7 @@ struct xfp_report {
 	/* From other files (inputs.h); borrowed; NULL: not given. */
 	const struct xfp_report_evaluation *evaluation;
 	const struct xfp_report_comparison *comparison;
+	const struct xfp_report_walk *walk;
 	const struct xfp_report_tails *tails;
 	const struct xfp_report_samples *samples;
 	const struct xfp_report_times *times;

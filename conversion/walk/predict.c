@@ -125,7 +125,7 @@ static void sum_up(struct xfp_conversion *c, const struct xfp_walk *walk, struct
 	const bool gpus = walk->limit.goal && walk->limit.goal->kind == XFP_GOAL_ENVELOPE;
 	struct xfp_plan_facts facts = { .c = c };
 	struct xfp_composition composition;
-	double weight = 0;
+	double weight = 0, weights = 0;
 
 	facts.bundle[XFP_EXPECTED] = point->target ? point->bytes : xfp_footprint_bundle(&input, XFP_EXPECTED);
 	composition = xfp_plan_composition(&facts);
@@ -134,13 +134,14 @@ static void sum_up(struct xfp_conversion *c, const struct xfp_walk *walk, struct
 	point->paper = xfp_composition_paper_bits(&composition);
 	point->gpu = gpus ? xfp_gpu_kept(c->units.ledger, walk->limit.goal->gpus) : 0;
 	point->units = point->surveyed = point->missed = 0;
-	point->error = 0;
+	point->error = point->unweighted = 0;
 	memset(point->stored, 0, sizeof point->stored);
 	memset(point->weights, 0, sizeof point->weights);
 	memset(point->size, 0, sizeof point->size);
 	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++) {
 		const struct xfp_ledger_unit *unit = &c->units.ledger->units[u];
 		const struct xfp_estimate e = xfp_estimate(&input, u, XFP_EXPECTED);
+		double error;
 
 		point->stored[e.mode][e.k]++;
 		point->weights[unit->class_] += xfp_unit_weights(unit);
@@ -152,10 +153,14 @@ static void sum_up(struct xfp_conversion *c, const struct xfp_walk *walk, struct
 		point->units++;
 		point->surveyed += c->units.state[u].decided || c->units.state[u].expected;
 		point->missed += !e.met;
-		point->error += xfp_goal_weight(&c->request->goal, unit) * error_of(&c->units.state[u], &e);
+		error = error_of(&c->units.state[u], &e);
+		point->error += xfp_goal_weight(&c->request->goal, unit) * error;
 		weight += xfp_goal_weight(&c->request->goal, unit);
+		point->unweighted += (double)xfp_unit_weights(unit) * error;
+		weights += (double)xfp_unit_weights(unit);
 	}
 	point->error = weight > 0 ? point->error / weight : 0;
+	point->unweighted = weights > 0 ? point->unweighted / weights : 0;
 	point->predicted = true;
 }
 

@@ -50,6 +50,7 @@ struct xfp_walk_point {
 	int64_t margin;                               /* bytes that the limit leaves; 0 without a limit */
 	double bits, paper;                           /* bits per weight: of the file; of units, as papers count them */
 	double error;                                 /* mean relative squared error of units, weighted as for goals */
+	double unweighted;                            /* the same by numbers of weights alone */
 	uint32_t units, surveyed, missed;             /* to fit; of these, surveyed; below their floor */
 	uint32_t stored[XFP_MODES][XFP_FP8_BITS + 1]; /* units by mode and bits per index */
 	char digest[65];                              /* of the keys of packed units, if all are known; otherwise "" */

@@ -131,6 +131,7 @@ make_inputs() {
 	xfp eval c.xfp --source m --tokens t.npy --json >eval.json 2>/dev/null
 	xfp compare m --json --per-unit --rows 32 >compare.json
 	xfp inspect m --stats --json >stats.json
+	xfp walk m --json -q --lazy .9:.98:.02 --strict .96 >walk.json
 }
 
 @test "other files add their sections, and --json has the same data" {
@@ -139,18 +140,18 @@ make_inputs() {
 	echo "$output" >plain.json
 	xfp report c.xfp -o plain.html
 	page plain.html
-	[ "$(grep -c 'No data. To make it' plain.html)" = 6 ]
+	[ "$(grep -c 'No data. To make it' plain.html)" = 7 ]
 	# A command a line.
 	grep -qx 'xfp report OUT.xfp --stats stats.json -o report.html</pre>' plain.html
 	run -1 grep -F '\x0a' plain.html
-	xfp report c.xfp --eval eval.json --compare compare.json --stats stats.json --work c.xfp.work --cache xfp-cache --json -o r.html >r.json
+	xfp report c.xfp --eval eval.json --compare compare.json --walk walk.json --stats stats.json --work c.xfp.work --cache xfp-cache --json -o r.html >r.json
 	page r.html
 	run -1 grep 'No data. To make it' r.html
 	xfp info --json c.xfp >info.json
 	check r.html '
 	r, plain = json.load(open("r.json")), json.load(open("plain.json"))
 	evaluation, compare = json.load(open("eval.json")), json.load(open("compare.json"))
-	for key in "evaluation", "formats", "outlier_ablation", "tails", "times":
+	for key in "evaluation", "formats", "walk", "outlier_ablation", "tails", "times":
 	    assert r[key] and plain[key] is None
 	for key in plain:
 	    assert plain[key] is None or key == "advice" or r[key] == plain[key]
@@ -271,6 +272,79 @@ refuses() { # OPTION FILE TEXT
 	# Of an older version.
 	grep -v index_sha256 other.json >older.json
 	xfp report c.xfp --eval older.json -o r.html
+}
+
+# A walk of m with bundles that a command judges: walk.json. The floor .98 passes, and .995 does not fit.
+make_walk() { # OPTION...
+	cat >judge <<-'END'
+		#!/bin/sh
+		floor=$(tar xOf "$1" xfp.json | sed -n 's/.*"routed_expert": "\([0-9.]*\)".*/\1/p' | head -n 1)
+		echo "$floor"
+		case $floor in 0.98* | 0.99*) exit 0 ;; *) exit 1 ;; esac
+	END
+	chmod +x judge
+	xfp walk m --json -q --strict .9 --lazy .89:.995:.015 "$@" >walk.json
+}
+
+@test "a walk: its points, boundaries and recommendation, and the point that is this bundle" {
+	by_default
+	make_model m --layers 2 --hidden 128
+	make_walk --probe --probe-command ./judge
+	limit=$("$PYTHON" -c 'import json; print(json.load(open("walk.json"))["points"][6]["probe"]["built_bytes"] + 500)')
+	make_walk --probe --probe-command ./judge --target-size "$limit"
+	xfp convert m -o c.xfp -q --min-cos-strict .9 --min-cos-lazy .98
+	xfp report c.xfp --walk walk.json --json -o r.html >r.json
+	page r.html
+	xfp info --json c.xfp >info.json
+	run -0 check r.html '
+	walk, w = json.load(open("walk.json")), json.load(open("r.json"))["walk"]
+	assert walk["points"][6]["probe"]["sha256"] == json.load(open("r.json"))["sha256"]
+	assert w["chosen"] == w["recommended"] == w["passed"] == 6 and w["garbage"] == 5 and w["largest"] == 6, w
+	for a, b in zip(walk["points"], w["points"]):
+	    built = a["probe"] or {}
+	    assert b["bytes"] == built.get("built_bytes", a["bytes"]) and b["verdict"] == built.get("verdict"), (a, b)
+	    for key in "point", "bits", "true_bits", "error", "unweighted_error", "fits":
+	        assert a[key] == b[key], key
+	rows = tables["Points of the walk, from aggressive to conservative"]
+	assert [row[0] for row in rows] == [p["point"] for p in walk["points"]]
+	assert rows[6][4:] == ["--min-cos-lazy 0.98 --min-cos-strict 0.9", "passed", "0.98"], rows[6]
+	assert "Garbage up to: 0.965/0.9 Passes from: 0.98/0.9" in text and "This bundle: 0.98/0.9" in text
+	svg = next(svg for svg in root.iter("{http://www.w3.org/2000/svg}svg") if "walk-figure" in svg.get("aria-labelledby"))
+	kinds = [one.get("class") for one in svg if one.find("{http://www.w3.org/2000/svg}title") is not None]
+	assert kinds == ["miss" if p["probe"] and p["probe"]["verdict"] == "garbage" else "a" if i == 6 else "other"
+	                 for i, p in enumerate(walk["points"])], kinds
+	labels = [one.text for one in svg if one.tag.endswith("}text")]
+	assert {"garbage", "does not fit", "recommended", "this bundle"} <= set(labels), labels
+	report = json.load(open("r.json"))
+	assert abs(w["points"][6]["true_bits"] / report["all"]["true_bits"] - 1) < .05
+	assert abs(w["points"][6]["unweighted_error"] / report["all"]["error"] - 1) < .1'
+	# Without probes the floors tell which point it is; another bundle is none of them.
+	make_walk
+	xfp report c.xfp --walk walk.json --json | grep -q '"chosen": 6'
+	xfp convert m -o d.xfp -q --min-cos-strict .9 --min-cos-lazy .99
+	xfp report d.xfp --walk walk.json --json -o r.html | grep -q '"chosen": null'
+	page r.html
+	grep -q 'This bundle is not a point of the walk' r.html
+	grep -q 'xfp walk --probe does it' r.html
+}
+
+@test "a walk of another model, or one that is not what it should be, is refused" {
+	make_model m --hidden 128
+	make_model other --hidden 128 --vocab 100
+	xfp convert m -o c.xfp -q --min-cos-lazy 0.9
+	xfp walk other --json -q --lazy .9 --strict .96 >walk.json
+	refuses --walk walk.json "of a model with "
+	xfp walk m --json -q --lazy .9:.95:.05 --strict .96 >walk.json
+	for edit in 's/"points": \[/"points": 3, "x": [/' 's/"largest": .*/"largest": 2,/' 's/"bits": [0-9.]*,/"bits": null,/' \
+		's/"options": \[/"options": [4, /' 's/"probe": null/"probe": {"verdict": "fine"}/'; do
+		sed "$edit" walk.json >edited.json
+		run -1 cmp -s walk.json edited.json
+		refuses --walk edited.json "make it with xfp walk"
+	done
+	sed 's/"points": \[/"points": [], "x": [/; s/"largest": .*/"largest": null,/' walk.json >empty.json
+	xfp report c.xfp --walk empty.json -o r.html
+	page r.html
+	run -2 xfp report c.xfp --walk walk.json -o walk.json
 }
 
 @test "a page of five thousand units would be under 5 MB" {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conversion/report/html/html.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,15 @@ void xfp_html_number(FILE *out, const char *format, ...)
 	print_args(out, format, args);
 	va_end(args);
 	fputs("</td>", out);
+}
+
+void xfp_html_number_or_dash(FILE *out, const char *format, double value)
+{
+	char text[64] = "-";
+
+	if (isfinite(value))
+		snprintf(text, sizeof text, format, value);
+	xfp_html_number(out, "%s", text);
 }
 
 void xfp_html_word(FILE *out, const char *text)

@@ -31,6 +31,8 @@ void xfp_html_table_end(FILE *out);
 void xfp_html_number(FILE *out, const char *format, ...) XFP_PRINTF(2, 3);
 void xfp_html_word(FILE *out, const char *text);
 void xfp_html_name(FILE *out, const char *text);
+/* A number that may be undefined, which is not finite then. `format` is for one double. */
+void xfp_html_number_or_dash(FILE *out, const char *format, double value);
 /* A number of bytes, as "1.23 MB". */
 void xfp_html_size(FILE *out, double bytes);
 

@@ -19,6 +19,8 @@ void xfp_page_weakest(FILE *out, const struct xfp_report *report);
 void xfp_page_depth(FILE *out, const struct xfp_report *report);
 void xfp_page_cosines(FILE *out, const struct xfp_report *report);
 void xfp_page_rate(FILE *out, const struct xfp_report *report);
+/* The walk's part of xfp_page_rate. */
+void xfp_page_walk(FILE *out, const struct xfp_report *report);
 void xfp_page_quality(FILE *out, const struct xfp_report *report);
 void xfp_page_outliers(FILE *out, const struct xfp_report *report);
 void xfp_page_tails(FILE *out, const struct xfp_report *report);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rate.c - bits against squared error: every format of xfp compare, llama.cpp's types, and this bundle.
+ * rate.c - bits against squared error: every format of xfp compare, llama.cpp's types, the points of a walk, and this
+ * bundle.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -60,6 +61,8 @@ static struct rate_plot plot_of(FILE *out, const struct xfp_report *report)
 
 	for (uint32_t i = 0; i < report->comparison->count; i++)
 		include(&p, report->comparison->ways[i].bits, report->comparison->ways[i].error);
+	for (uint32_t i = 0; report->walk && i < report->walk->count; i++)
+		include(&p, report->walk->points[i].unit_bits, report->walk->points[i].unweighted);
 	include(&p, bundle_bits(report), xfp_report_error(&report->all));
 	if (!isfinite(p.min_x)) {
 		p.min_x = p.min_y = 0;
@@ -182,16 +185,31 @@ static void draw_others(struct rate_plot *p)
 	}
 }
 
+/* A dot for each point of a walk; xfp_page_walk draws them closer. */
+static void draw_walk(struct rate_plot *p)
+{
+	const struct xfp_report_walk *walk = p->report->walk;
+
+	for (uint32_t i = 0; walk && i < walk->count; i++) {
+		const struct xfp_report_point *point = &walk->points[i];
+
+		if (point->unweighted > 0 && point->unit_bits > 0 && point->unit_bits <= MAX_BITS)
+			fprintf(p->out, "<circle class=\"step\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>\n",
+				x_of(p, point->unit_bits), y_of(p, point->unweighted));
+	}
+}
+
 static void draw(FILE *out, const struct xfp_report *report)
 {
 	struct rate_plot p = plot_of(out, report);
 	double bits = bundle_bits(report), error = xfp_report_error(&report->all);
 
 	xfp_html_figure(out, "plot", LEFT + PLOT + 90, TOP + HEIGHT + 44, "Squared error against bits per weight",
-			"Lines: formats of xfp. Rings: types of llama.cpp. The filled "
-			"mark is this bundle. Lower and further left is better. The table below has the figures.");
+			"Lines: formats of xfp. Rings: types of llama.cpp. Small dots: points of a walk. The large dot "
+			"is this bundle. Lower and further left is better. The table below has the figures.");
 	draw_axes(&p);
 	draw_ours(&p);
+	draw_walk(&p);
 	if (error > 0 && bits <= MAX_BITS) {
 		fprintf(out, "<circle class=\"a\" cx=\"%.1f\" cy=\"%.1f\" r=\"7\"/>\n", x_of(&p, bits),
 			y_of(&p, error));
@@ -246,8 +264,8 @@ void xfp_page_rate(FILE *out, const struct xfp_report *report)
 {
 	xfp_html_section(
 		out, "rate", "Rate and error",
-		"What other formats would cost and lose on these weights: lines are formats of xfp, rings are types of "
-		"llama.cpp. Lower and further left is better.");
+		"What other formats and settings would cost and lose on these weights: lines are formats of xfp, rings "
+		"are types of llama.cpp, small dots are points of a walk. Lower and further left is better.");
 	if (report->comparison) {
 		draw(out, report);
 		write_table(out, report);
@@ -255,5 +273,6 @@ void xfp_page_rate(FILE *out, const struct xfp_report *report)
 		xfp_html_no_data(out, "xfp compare MODEL --json --per-unit > compare.json\n"
 				      "xfp report OUT.xfp --compare compare.json -o report.html");
 	}
+	xfp_page_walk(out, report);
 	fputs("</section>\n", out);
 }

@@ -47,16 +47,6 @@ static void draw(FILE *out, const struct xfp_report_tails *tails)
 	xfp_html_figure_end(out);
 }
 
-/* A statistic that may be undefined. */
-static void write_number(FILE *out, const char *format, double value)
-{
-	char text[64] = "-";
-
-	if (isfinite(value))
-		snprintf(text, sizeof text, format, value);
-	xfp_html_number(out, "%s", text);
-}
-
 static void write_table(FILE *out, const struct xfp_report_tails *tails)
 {
 	xfp_html_table(out, "Tails by role (the paper's table B)",
@@ -67,12 +57,12 @@ static void write_table(FILE *out, const struct xfp_report_tails *tails)
 		fputs("<tr>", out);
 		write_name(out, tail);
 		xfp_html_number(out, "%llu", (unsigned long long)tail->tensors);
-		write_number(out, "%.4g", tail->sigma);
-		write_number(out, "%.2f", tail->kurtosis);
-		write_number(out, "%.3f %%", 100 * tail->beyond_3);
-		write_number(out, "%.4f %%", 100 * tail->beyond_4);
-		write_number(out, "%.1f", tail->largest);
-		write_number(out, "%.4g", tail->max);
+		xfp_html_number_or_dash(out, "%.4g", tail->sigma);
+		xfp_html_number_or_dash(out, "%.2f", tail->kurtosis);
+		xfp_html_number_or_dash(out, "%.3f %%", 100 * tail->beyond_3);
+		xfp_html_number_or_dash(out, "%.4f %%", 100 * tail->beyond_4);
+		xfp_html_number_or_dash(out, "%.1f", tail->largest);
+		xfp_html_number_or_dash(out, "%.4g", tail->max);
 		fputs("</tr>\n", out);
 	}
 	xfp_html_table_end(out);
