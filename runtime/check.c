@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "base/sha256.h"
 #include "runtime/bundle_map.h"
+#include "runtime/digest.h"
 
 struct checked_member {
 	char name[XFP_FILE_MEMBER_BYTES];
@@ -171,5 +172,38 @@ enum xfp_status xfp_bundle_check(const struct xfp_bundle *bundle,
 		if (!status && progress && !progress(context, member.offset + member.padded, bundle->bytes))
 			status = xfp_fail(err, XFP_FAILED, "%s: the check was stopped", bundle->path);
 	}
+	return status;
+}
+
+struct file_hash {
+	const struct xfp_bundle *bundle;
+	struct xfp_sha256 sha;
+	uint64_t done;
+};
+
+static bool hash_until(void *context, uint64_t end, uint64_t total)
+{
+	struct file_hash *hash = context;
+
+	(void)total;
+	if (end > hash->done) {
+		xfp_sha256_update(&hash->sha, hash->bundle->map + hash->done, end - hash->done);
+		hash->done = end;
+	}
+	return true;
+}
+
+enum xfp_status xfp_bundle_check_file(const struct xfp_bundle *bundle, char hex[65], struct xfp_error *err)
+{
+	struct file_hash hash = { .bundle = bundle };
+	enum xfp_status status;
+	uint8_t digest[32];
+
+	xfp_sha256_init(&hash.sha);
+	status = xfp_bundle_check(bundle, hash_until, &hash, err);
+	if (!status)
+		hash_until(&hash, bundle->bytes, bundle->bytes);
+	xfp_sha256_final(&hash.sha, digest);
+	xfp_hex(digest, sizeof digest, hex);
 	return status;
 }

@@ -7,6 +7,7 @@
  * status   3 when an input is damaged, or about another model
  */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,12 +15,12 @@
 #include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "base/system/mapped.h"
-#include "base/system/read_through.h"
 #include "base/text/text.h"
 #include "commands/ui/commands.h"
 #include "conversion/report/html/page.h"
 #include "conversion/report/inputs.h"
 #include "conversion/report/json.h"
+#include "runtime/digest.h"
 #include "schemas/json_print.h"
 
 struct report_request {
@@ -37,7 +38,25 @@ struct report_extras {
 	struct xfp_report_times times;
 };
 
-/* The output must not replace an input. */
+/* Whether a file is empty or begins as the pages of this command do. */
+static enum xfp_status check_page(const char *path, struct xfp_error *err)
+{
+	static const char begin[] = "<!DOCTYPE html>";
+	char found[sizeof begin - 1];
+	enum xfp_status status;
+	struct stat st;
+	int fd = -1;
+
+	if ((status = xfp_open_regular(path, &fd, &st, err)))
+		return xfp_context(err, XFP_USAGE, "-o");
+	if (st.st_size && (pread(fd, found, sizeof found, 0) != sizeof found || memcmp(found, begin, sizeof found)))
+		status = xfp_fail(err, XFP_USAGE, "-o %s: exists, and is not a page of xfp report; remove it first",
+				  xfp_printable(path).text);
+	close(fd);
+	return status;
+}
+
+/* The output must not replace an input, or anything else than an older page. */
 static enum xfp_status check_output(const struct report_request *request, struct xfp_error *err)
 {
 	const char *const inputs[] = { request->bundle, request->evaluation, request->comparison, request->walk,
@@ -53,7 +72,7 @@ static enum xfp_status check_output(const struct report_request *request, struct
 		if (inputs[i] && !stat(inputs[i], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
 			return xfp_fail(err, XFP_USAGE, "-o %s: the report would replace its own input",
 					xfp_printable(request->out).text);
-	return XFP_OK;
+	return check_page(request->out, err);
 }
 
 static enum xfp_status write_page(const struct xfp_report *report, const char *path, struct xfp_error *err)
@@ -109,9 +128,7 @@ static enum xfp_status make_report(const struct report_request *request, const s
 	enum xfp_status status = xfp_report_gather(bundle, has_record ? &recorded : NULL, &report, err);
 
 	if (!status)
-		status = xfp_bundle_check(bundle, NULL, NULL, err);
-	if (!status)
-		status = xfp_sha256_file(request->bundle, NULL, report.sha256, err);
+		status = xfp_bundle_check_file(bundle, report.sha256, err);
 	if (!status)
 		status = read_extras(request, &report, &extras, err);
 	if (!status && request->out)

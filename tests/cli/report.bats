@@ -386,13 +386,26 @@ make_walk() { # OPTION...
 @test "bad input and bad output have their status, and leave the old page" {
 	make_model m
 	xfp convert m -o c.xfp -q
-	echo old >r.html
+	echo '<!DOCTYPE html>old' >r.html
 	run -2 xfp report c.xfp
 	[[ $output == *"-o FILE or --json is missing"* ]]
 	run -2 xfp report c.xfp -o c.xfp
 	[[ $output == *"replace its own input"* ]]
 	ln c.xfp link.xfp
 	run -2 xfp report c.xfp -o link.xfp
+	# Only a page is replaced, or an empty file.
+	cp c.xfp other.xfp
+	run -2 xfp report c.xfp -o other.xfp
+	[[ $output == "xfp report: -o other.xfp: exists, and is not a page of xfp report; remove it first" ]]
+	cmp c.xfp other.xfp
+	mkfifo pipe
+	run -2 xfp report c.xfp -o pipe
+	[[ $output == "xfp report: -o: pipe: "* ]]
+	: >empty.html
+	xfp report c.xfp -o empty.html
+	sum=$(sha empty.html)
+	xfp report c.xfp -o empty.html
+	[ "$(sha empty.html)" = "$sum" ]
 	mkdir folder
 	run -2 xfp report c.xfp -o folder
 	[[ $output == *"folder"* ]]
@@ -409,6 +422,6 @@ make_walk() { # OPTION...
 		run -3 xfp report bad.xfp -o r.html
 		[[ $output == "xfp report: bad.xfp: "* ]]
 	}
-	[ "$(cat r.html)" = old ]
+	[ "$(cat r.html)" = '<!DOCTYPE html>old' ]
 	no_output nowhere.html
 }
