@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does xfp eval compute the perplexity of Hugging Face transformers, in f32 with eager attention?
+"""Does xfp eval compute the perplexity of Hugging Face transformers, in f64 with eager attention?
 
     check_families.py [--record FILE] [FAMILY...]
 
@@ -10,6 +10,7 @@ from PATH. Prints SKIP and the reason if transformers is not installed. --record
 each model type, the date and the version, for the table of docs/models.md. Fails if a perplexity differs by more than
 a thousandth.
 """
+import contextlib
 import datetime
 import json
 import os
@@ -125,12 +126,27 @@ def make(case, folder):
     rewrite(os.path.join(folder, "model.safetensors"), 1 if case in CASES else 0.3)
 
 
+@contextlib.contextmanager
+def f64():
+    """transformers' code names f32 in places (norms, routers, linear attention): here those names mean f64."""
+    single, to_single = torch.float32, torch.Tensor.float
+    torch.float32 = torch.float = torch.float64
+    torch.Tensor.float = torch.Tensor.double
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.float32 = torch.float = single
+        torch.Tensor.float = to_single
+        torch.set_default_dtype(single)
+
+
 def by_transformers(folder, ids):
     config = AutoConfig.from_pretrained(folder)
     config.pad_token_id = None  # phi3's default is beyond a small vocabulary
-    model = kind_of(config).from_pretrained(folder, config=config, dtype=torch.float32, **EAGER).eval()
-    with torch.no_grad():
-        logits = model(input_ids=torch.tensor(ids)).logits[:, :-1].double()
+    model = kind_of(config).from_pretrained(folder, config=config, dtype=torch.float32, **EAGER).eval().double()
+    with f64(), torch.no_grad():
+        logits = model(input_ids=torch.tensor(ids)).logits[:, :-1]
     nats = torch.nn.functional.cross_entropy(logits.flatten(0, 1), torch.tensor(ids)[:, 1:].flatten())
     return float(nats.exp())
 

@@ -193,7 +193,7 @@ def tables(wanted):
         columns = [mark(result.works[what]) for what in ("convert", "eval", "generate", "calibrate")]
         columns += [", ".join(row["tokenizers"]), mark(result.works.get("GGUF")), off(row, results)]
         main.append(f"| {row['models']} | {names} | {' | '.join(columns)} |\n")
-    versions = (f"\nThe last column: transformers {results['transformers']}, torch {results['torch']}, f32, "
+    versions = (f"\nThe last column: transformers {results['transformers']}, torch {results['torch']}, f64, "
                 f"eager attention, {results['date']}.\n\n")
     return HEAD + "".join(main) + versions + FORMS + "".join(forms)
 
