@@ -24,6 +24,7 @@ bin_PROGRAMS += \
 	xfp-eval \
 	xfp-generate \
 	xfp-inspect \
+	xfp-launch \
 	xfp-verify
 endif
 COMMAND_LIBS = \
@@ -49,6 +50,8 @@ xfp_generate_SOURCES = commands/generate/main.c
 xfp_generate_LDADD = $(MODEL_TOOL_LIBS)
 xfp_inspect_SOURCES = commands/inspect/main.c
 xfp_inspect_LDADD = $(TOOL_LIBS)
+xfp_launch_SOURCES = commands/launch/main.c
+xfp_launch_LDADD = $(TOOL_LIBS)
 xfp_verify_SOURCES = commands/verify/main.c
 xfp_verify_LDADD = $(TOOL_LIBS)
 

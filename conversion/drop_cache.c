@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/processors.h"
 #include "cache/drop.h"
 #include "cache/lock.h"
+#include "conversion/launch/jobs.h"
 #include "conversion/state/layers.h"
 #include "conversion/state/prepare_unit.h"
 #include "conversion/state/present.h"
@@ -72,9 +72,7 @@ uint32_t xfp_drop_predict(struct xfp_conversion *c)
 	struct xfp_dropping *d = c->request->drop_cache && c->place.manifest ? dropping_of(c) : NULL;
 	uint32_t stay = 0;
 
-	c->drop.units = c->request->drop_cache && !c->request->goal.kind && can_drop(c)
-				? (c->request->jobs ? c->request->jobs : xfp_processors())
-				: 0;
+	c->drop.units = c->request->drop_cache && !c->request->goal.kind && can_drop(c) ? xfp_jobs(c->request) : 0;
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
 		struct xfp_unit_state *state = &c->units.state[i];
 

@@ -31,6 +31,16 @@ conversion_libconversion_a_SOURCES = \
 	conversion/ingest.h \
 	conversion/kept.c \
 	conversion/kept.h \
+	conversion/launch/batches.c \
+	conversion/launch/batches.h \
+	conversion/launch/child.c \
+	conversion/launch/child.h \
+	conversion/launch/jobs.c \
+	conversion/launch/jobs.h \
+	conversion/launch/launch.c \
+	conversion/launch/launch.h \
+	conversion/launch/step.c \
+	conversion/launch/step.h \
 	conversion/like_compare.c \
 	conversion/like_compare.h \
 	conversion/low_floors.c \

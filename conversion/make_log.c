@@ -10,6 +10,8 @@
 
 #include "base/printable.h"
 #include "base/system/filesystem.h"
+#include "conversion/launch/child.h"
+#include "conversion/launch/launch.h"
 #include "conversion/place.h"
 
 #define FULL_BYTES 65536 /* with less free space, even one line may fail to write */
@@ -70,49 +72,64 @@ static bool parse(const char *line, struct death *death)
 	return true;
 }
 
-const char *xfp_signal_remedy(int signal)
-{
-	return signal == SIGKILL ? "if memory ran out, use fewer --jobs"
-				 : "run again; if it happens again, xfp or this machine is faulty";
-}
-
-static bool find_death(const struct xfp_conversion *c, off_t offset, struct death *death)
+/* The log after `offset`; NULL: it cannot be read. The caller frees it. */
+static char *read_log(const struct xfp_conversion *c, off_t offset)
 {
 	off_t size = xfp_log_size(&c->place) - offset;
-	char *text = size > 0 ? calloc(1, (size_t)size + 1) : NULL, *rest = text, *line;
+	char *text = size > 0 ? calloc(1, (size_t)size + 1) : NULL;
+
+	if (text && pread(c->place.log, text, (size_t)size, offset) < 0)
+		*text = '\0';
+	return text;
+}
+
+static bool find_death(const struct xfp_conversion *c, const char *text, struct death *death)
+{
+	char *copy = strdup(text), *rest = copy, *line;
 	bool found = false;
 
-	if (!text || pread(c->place.log, text, (size_t)size, offset) < 0)
-		rest = NULL;
 	while (!found && (line = strsep(&rest, "\n")))
 		found = parse(line, death) &&
 			death->unit < (death->layer ? c->layers.count : c->units.ledger->unit_count);
-	free(text);
+	free(copy);
 	return found;
 }
 
-enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offset, struct xfp_error *err)
+static enum xfp_status explain(const struct xfp_conversion *c, const char *text, struct xfp_error *err)
 {
 	struct death death;
 	uint64_t disk_space;
+	char failure[1024], where[XFP_LAUNCH_NODE];
 
-	bool died = find_death(c, offset, &death);
-
-	if (died && death.layer)
+	/* A launcher that ends takes stages with it. */
+	if (c->request->launcher && xfp_launch_find_failure(text, failure))
+		return xfp_fail(err, XFP_FAILED, "%s; see %s/%s", failure, c->request->work, XFP_LOG_FILE);
+	if (find_death(c, text, &death) && death.layer)
 		return xfp_fail(err, XFP_FAILED, "layer %" PRIu32 ": %s was killed by a signal (%s): %s; see %s/%s",
 				death.unit, XFP_CALIBRATE_PROGRAM, death.text, xfp_signal_remedy(death.signal),
 				c->request->work, XFP_LOG_FILE);
-	if (died)
+	if (find_death(c, text, &death)) {
+		xfp_launch_find_node(text, death.unit, where);
 		return xfp_fail(err, XFP_FAILED,
-				"unit u%06" PRIu32 " (%s): %s%s was killed by a signal (%s): %s; see %s/%s", death.unit,
-				xfp_printable(c->units.ledger->units[death.unit].name).text,
+				"unit u%06" PRIu32 " (%s): %s%s was killed by a signal (%s)%s: %s; see %s/%s",
+				death.unit, xfp_printable(c->units.ledger->units[death.unit].name).text,
 				xfp_steps[death.step].program,
 				death.step == XFP_STAMP_CHOICE ? ", or the fit that it requested," : "", death.text,
-				xfp_signal_remedy(death.signal), c->request->work, XFP_LOG_FILE);
+				where, xfp_signal_remedy(death.signal), c->request->work, XFP_LOG_FILE);
+	}
 	if (xfp_free_bytes(c->request->work, &disk_space) && disk_space < FULL_BYTES)
 		return xfp_fail(err, XFP_FAILED,
 				"%s: disk full, so no stage could report its error; free some space and run again",
 				c->request->work);
 	return xfp_fail(err, XFP_FAILED, "make failed, and no stage reported an error; see %s/%s", c->request->work,
 			XFP_LOG_FILE);
+}
+
+enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offset, struct xfp_error *err)
+{
+	char *text = read_log(c, offset);
+	enum xfp_status status = explain(c, text ? text : "", err);
+
+	free(text);
+	return status;
 }

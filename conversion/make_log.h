@@ -7,9 +7,6 @@
 
 #include "conversion/state/conversion.h"
 
-/* Advice for a program that was killed by `signal`. */
-const char *xfp_signal_remedy(int signal);
-
 /* Explain the failure from make's log output after `offset` and from the free disk space. Always returns XFP_FAILED. */
 enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offset, struct xfp_error *err);
 

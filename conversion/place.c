@@ -21,6 +21,7 @@
 #include "cache/steps.h"
 #include "checkpoints/checkpoint.h"
 #include "conversion/drop_cache.h"
+#include "conversion/launch/launch.h"
 #include "conversion/state/layers.h"
 #include "schemas/layout/bundle_layout.h"
 #include "stages/work/crash.h"
@@ -267,6 +268,7 @@ void xfp_conversion_sweep(const struct xfp_request *request)
 	char *folder = folder_of(request->out);
 
 	xfp_sweep_pending(request->work);
+	xfp_launch_sweep(request->work);
 	if (folder)
 		xfp_sweep_pending(folder);
 	free(folder);

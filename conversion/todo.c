@@ -8,6 +8,8 @@
 #include "base/system/file.h"
 #include "base/text/text.h"
 #include "conversion/goal/goal.h"
+#include "conversion/launch/batches.h"
+#include "conversion/launch/jobs.h"
 #include "conversion/state/layers.h"
 #include "conversion/state/prepare_unit.h"
 
@@ -42,21 +44,27 @@ static enum list list_of(const struct xfp_conversion *c, uint32_t unit)
 	return c->units.ledger->units[unit].plan == XFP_PLAN_FIT ? FIT_UNITS : PACK_UNITS;
 }
 
+static bool is_todo(const struct xfp_conversion *c, uint32_t unit, enum list list)
+{
+	const struct xfp_unit_state *state = &c->units.state[unit];
+	bool done = list == SURVEY_UNITS ? state->in_store >> XFP_STAMP_SURVEY & 1 : state->done;
+
+	return !done && list_of(c, unit) == list;
+}
+
 static void write_units(const struct xfp_conversion *c, enum list list, FILE *out)
 {
 	static const char *const names[] = { "FIT_UNITS", "PACK_UNITS", "SURVEY_UNITS", "SCALED_UNITS",
 					     "CALIBRATED_UNITS" };
 
 	fprintf(out, "%s =", names[list]);
-	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
-		const struct xfp_unit_state *state = &c->units.state[i];
-		bool done = list == SURVEY_UNITS ? state->in_store >> XFP_STAMP_SURVEY & 1 : state->done;
-
-		if (!done && list_of(c, i) == list)
+	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++)
+		if (is_todo(c, i, list))
 			fprintf(out, " u%06" PRIu32, i);
-	}
 	fputc('\n', out);
 }
+
+/* ---- layers ------------------------------------------------------------------------------------ */
 
 /* A layer that has its stamp is not a target, and nothing waits for it. */
 static void write_layers(const struct xfp_conversion *c, FILE *out)
@@ -71,6 +79,12 @@ static void write_layers(const struct xfp_conversion *c, FILE *out)
 	for (uint32_t i = 1; i < c->layers.count; i++)
 		if (xfp_layer_is_missing(&layers[i]) && xfp_layer_is_missing(&layers[i - 1]))
 			fprintf(out, "l%06" PRIu32 "-inputs: | l%06" PRIu32 "-inputs\n", i, i - 1);
+}
+
+static void write_waiting_units(const struct xfp_conversion *c, FILE *out)
+{
+	const struct xfp_layer_state *layers = c->layers.state;
+
 	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++) {
 		uint32_t layer = c->layers.of_unit[u];
 		bool surveys = xfp_goal_surveys(c, u);
@@ -86,9 +100,119 @@ static void write_layers(const struct xfp_conversion *c, FILE *out)
 	}
 }
 
+/* ---- batches ----------------------------------------------------------------------------------- */
+
+/* The work that fast processors do in a second: a shorter prediction gives fewer batches. */
+static const struct {
+	const char *target;
+	double unit_seconds, weights_a_second;
+} paces[] = {
+	[FIT_UNITS] = { "packed", .1, 40e6 },       [PACK_UNITS] = { "packed", .03, 400e6 },
+	[SURVEY_UNITS] = { "survey", .03, 200e6 },  [SCALED_UNITS] = { "scales", .03, 20e6 },
+	[CALIBRATED_UNITS] = { "packed", .1, 2e6 },
+};
+#define BATCH_SECONDS 6 /* launching takes about .3 s: 5 % */
+
+struct batching {
+	const struct xfp_conversion *c;
+	FILE *out;
+	struct xfp_batch_unit *units; /* [all units] */
+	unsigned jobs;
+	double worth;
+	uint32_t batches; /* written so far */
+};
+
+/* Add the units of a list to the first `count`; all layers: XFP_NO_LAYER. Returns the new count. */
+static uint32_t add_units(struct batching *batching, enum list list, uint32_t layer, uint32_t count)
+{
+	const struct xfp_conversion *c = batching->c;
+
+	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++) {
+		bool packs = list == PACK_UNITS || c->units.state[u].decided;
+		double weights = (double)xfp_unit_weights(&c->units.ledger->units[u]);
+		enum list pace = packs ? PACK_UNITS : list;
+
+		if (is_todo(c, u, list) && (layer == XFP_NO_LAYER || c->layers.of_unit[u] == layer))
+			batching->units[count++] = (struct xfp_batch_unit){
+				.unit = u,
+				.seconds = paces[pace].unit_seconds + weights / paces[pace].weights_a_second,
+			};
+	}
+	return count;
+}
+
+/* Make a batch wait for the inputs of its layer, and the next layer but one for a calibrated batch. */
+static void write_waiting_batch(const struct batching *batching, uint32_t batch, enum list list, uint32_t layer)
+{
+	const struct xfp_conversion_layers *layers = &batching->c->layers;
+	const char *suffix = list == CALIBRATED_UNITS ? "-tried" : "";
+
+	if (xfp_layer_is_missing(&layers->state[layer]))
+		fprintf(batching->out, "b%06" PRIu32 "%s: | l%06" PRIu32 "-inputs\n", batch, suffix, layer);
+	if (list == CALIBRATED_UNITS && layer + 2 < layers->count && xfp_layer_is_missing(&layers->state[layer + 2]))
+		fprintf(batching->out, "l%06" PRIu32 "-inputs: | b%06" PRIu32 "-tried\n", layer + 2, batch);
+}
+
+/* Write the batches of the first `count` units, of one layer unless it is XFP_NO_LAYER. */
+static void write_batches_of(struct batching *batching, enum list list, uint32_t layer, uint32_t count)
+{
+	uint32_t first = batching->batches;
+
+	if (!count)
+		return;
+	batching->batches += xfp_batches(batching->units, count, batching->jobs, batching->worth);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xfp_batch_unit *unit = &batching->units[i];
+
+		if (!i || unit->batch != unit[-1].batch)
+			fprintf(batching->out, "%sb%06" PRIu32 " =", i ? "\n" : "", first + unit->batch);
+		fprintf(batching->out, " u%06" PRIu32 "-%s", unit->unit, paces[list].target);
+	}
+	fputc('\n', batching->out);
+	for (uint32_t b = first; layer != XFP_NO_LAYER && b < batching->batches; b++)
+		write_waiting_batch(batching, b, list, layer);
+}
+
+static void write_names(const char *name, uint32_t first, uint32_t end, FILE *out)
+{
+	fprintf(out, "%s =", name);
+	for (uint32_t b = first; b < end; b++)
+		fprintf(out, " b%06" PRIu32, b);
+	fputc('\n', out);
+}
+
+/* For a launcher: batches take the place of units. */
+static void write_batches(const struct xfp_conversion *c, struct xfp_batch_unit *units, FILE *out)
+{
+	const char *processors = getenv("SLURM_CPUS_PER_TASK"); /* those of a step */
+	unsigned own = processors ? (unsigned)strtoul(processors, NULL, 10) : 1;
+	struct batching batching = {
+		.c = c,
+		.out = out,
+		.units = units,
+		.jobs = xfp_jobs(c->request),
+		.worth = BATCH_SECONDS * (own ? own : 1),
+	};
+	uint32_t free_ones;
+
+	write_batches_of(&batching, SURVEY_UNITS, XFP_NO_LAYER, add_units(&batching, SURVEY_UNITS, XFP_NO_LAYER, 0));
+	write_batches_of(
+		&batching, FIT_UNITS, XFP_NO_LAYER,
+		add_units(&batching, PACK_UNITS, XFP_NO_LAYER, add_units(&batching, FIT_UNITS, XFP_NO_LAYER, 0)));
+	for (uint32_t i = 0; i < c->layers.count; i++)
+		write_batches_of(&batching, SCALED_UNITS, i, add_units(&batching, SCALED_UNITS, i, 0));
+	free_ones = batching.batches;
+	for (uint32_t i = 0; i < c->layers.count; i++)
+		write_batches_of(&batching, CALIBRATED_UNITS, i, add_units(&batching, CALIBRATED_UNITS, i, 0));
+	write_names("BATCHES", 0, free_ones, out);
+	write_names("CALIBRATED_BATCHES", free_ones, batching.batches, out);
+}
+
 enum xfp_status xfp_todo_write(const struct xfp_conversion *c, struct xfp_error *err)
 {
 	char *path = xfp_path(c->request->work, XFP_TODO_FILE);
+	const bool launched = c->request->launcher;
+	struct xfp_batch_unit *units = launched ? calloc(c->units.ledger->unit_count + 1, sizeof *units) : NULL;
 	struct xfp_text text;
 	FILE *out = xfp_text_begin(&text);
 	enum xfp_status status;
@@ -103,12 +227,17 @@ enum xfp_status xfp_todo_write(const struct xfp_conversion *c, struct xfp_error 
 		write_units(c, SCALED_UNITS, out);
 		write_units(c, CALIBRATED_UNITS, out);
 		write_layers(c, out);
+		if (!launched)
+			write_waiting_units(c, out);
 	}
-	if (!xfp_text_end(&text) || !path)
+	if (out && units)
+		write_batches(c, units, out);
+	if (!xfp_text_end(&text) || !path || (launched && !units))
 		status = xfp_no_memory(err);
 	else
 		status = xfp_write_file(path, text.bytes, text.size, false, err);
 	free(text.bytes);
+	free(units);
 	free(path);
 	return status;
 }

@@ -10,6 +10,10 @@
  *   u000012-scales: | l000003-inputs   order: surveys and
  *   u000012-tried: | l000003-inputs    units after their layer, layers one after the other,
  *   l000005-inputs: | u000012-tried    and at most one ahead of the units that are in work
+ *
+ * With a launcher, batches take the place of units, and wait as they do:
+ *   BATCHES, CALIBRATED_BATCHES   names such as b000001; the latter wait for the inputs of their layer
+ *   b000001 = u000012-packed ...  the targets of a batch
  */
 #ifndef XFP_TODO_H
 #define XFP_TODO_H

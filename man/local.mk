@@ -16,6 +16,7 @@ dist_man_MANS += \
 	man/xfp-generate.1 \
 	man/xfp-info.1 \
 	man/xfp-inspect.1 \
+	man/xfp-launch.1 \
 	man/xfp-libfit.1 \
 	man/xfp-lloyd-fit.1 \
 	man/xfp-manifest.5 \

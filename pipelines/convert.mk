@@ -11,7 +11,7 @@ MAKEFLAGS += --no-builtin-rules
 XFP_SETTINGS = MODEL OUT CACHE WORK PROFILE LIKE MODE MIN_COS_STRICT MIN_COS_LAZY FLOOR FORMAT OVERRIDE BITS \
 	OUTLIER_SIGMA OUTLIER_CAP BALANCE LLOYD_ITERS MOE_LLOYD_ITERS GROUP_SIZE LIBRARY_SIZE LIBFIT FIT START LM_HEAD \
 	ON_MISS ON_NONFINITE MOE_SAMPLE FAMILY TARGET_SIZE TARGET_BPW ENVELOPE RESERVE WEIGHT \
-	CALIBRATE CALIBRATE_TEXT CALIBRATE_IDS CALIBRATE_TOKENS
+	CALIBRATE CALIBRATE_TEXT CALIBRATE_IDS CALIBRATE_TOKENS LAUNCHER
 $(foreach name,$(XFP_SETTINGS),$(if $(filter file command override,$(origin $(name))),\
 	$(eval export XFP_$(name) = $$($(name)))))
 
@@ -27,10 +27,11 @@ export XFP_MAKE_SET := $(call xfp_strangers,file override)
 export XFP_RUN_BY = make
 export XFP_RUN_PID := $(shell echo $$PPID)
 
-# This make's own -n and -k are passed on, and its jobserver is inherited; without -j it is one job.
+# This make's own -n and -k are passed on, and its jobserver is inherited; without -j it is one job, unless a launcher
+# can start several elsewhere.
 xfp_letters = $(filter-out --%,$(firstword -$(MAKEFLAGS)))
 xfp_flags = $(if $(findstring n,$(xfp_letters)),--dry-run) $(if $(findstring k,$(xfp_letters)),--keep-going) \
-	$(if $(findstring --jobserver,$(MAKEFLAGS)),,--jobs=1)
+	$(if $(findstring --jobserver,$(MAKEFLAGS))$(or $(LAUNCHER),$(XFP_LAUNCHER)),,--jobs=1)
 
 .PHONY: convert
 convert:

@@ -22,7 +22,8 @@ scale_targets = $(SCALED_UNITS:%=%-scales)
 calibrated_targets = $(CALIBRATED_UNITS:%=%-packed)
 
 .PHONY: units
-units: $(survey_targets) $(scale_targets) $(fit_targets) $(pack_targets) $(calibrated_targets)
+unit_targets = $(survey_targets) $(scale_targets) $(fit_targets) $(pack_targets) $(calibrated_targets)
+units: $(or $(strip $(BATCHES) $(CALIBRATED_BATCHES)),$(unit_targets))
 
 # With a goal, all units are surveyed first; xfp prepare then lists the work that follows.
 $(survey_targets): %-survey:
@@ -44,6 +45,10 @@ $(pack_targets): %-packed:
 $(LAYERS:%=%-inputs): %-inputs:
 	xfp-calibrate $${XFP_LAYER_THREADS:+--threads $$XFP_LAYER_THREADS} $*
 
+# Whether make continues after a failure.
+keeps_going = $(findstring k,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
+go_on = $(if $(keeps_going), || :)
+
 # A layer waits for the units of the layer before the last, which bounds the inputs that exist at a time. With -k it
 # does not wait for their success: u000012-tried succeeds even if the unit failed, and u000012-packed reports that.
 tried = $(CALIBRATED_UNITS:%=%-tried)
@@ -52,4 +57,15 @@ $(tried): %-tried:
 	+$(if $(LAYERS),nice )$(MAKE) --no-print-directory -f "$$XFP_PIPELINES/unit.mk" UNIT=$*$(go_on)
 $(calibrated_targets): %-packed: | %-tried
 	@test -e $@
-go_on = $(if $(findstring k,$(filter-out --%,$(firstword -$(MAKEFLAGS)))), || :)
+
+# With a launcher, todo.mk groups the targets of units into batches. xfp-launch runs this file with the targets of one
+# batch on a node, without batches and layers.
+launch = xfp-launch $(if $(LAYERS),--nice )$(if $(keeps_going),--keep-going )
+tried_batches = $(CALIBRATED_BATCHES:%=%-tried)
+.PHONY: $(BATCHES) $(CALIBRATED_BATCHES) $(tried_batches)
+$(BATCHES):
+	$(launch)$($@)
+$(tried_batches): %-tried:
+	$(launch)$($*)$(go_on)
+$(CALIBRATED_BATCHES): %: | %-tried
+	@ls $($*) >/dev/null

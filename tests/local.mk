@@ -502,6 +502,7 @@ cli_tests = \
 	tests/cli/inspect-stats.bats \
 	tests/cli/inspect.bats \
 	tests/cli/io-errors.bats \
+	tests/cli/launcher.bats \
 	tests/cli/library.bats \
 	tests/cli/manifest.bats \
 	tests/cli/modes.bats \

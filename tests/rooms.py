@@ -29,7 +29,7 @@ KNOWN_FOLDER_CIRCLES = []
 KNOWN_FILE_CIRCLES = []
 KNOWN_LONG_ROWS = []
 KNOWN_PRINTERS = [
-    "conversion/run_make.c",  # output of a child, which goes to the log
+    "conversion/launch/child.c",  # output of a child, which goes to the log
 ]
 
 SKIPPED = {".git", ".libs", ".deps", "build", "_build", "_inst", "build-aux", "autom4te.cache", "__pycache__"}

@@ -149,4 +149,4 @@ _xfp() {
 	fi
 }
 
-complete -F _xfp xfp xfp-autoselect xfp-bundle xfp-calibrate xfp-eval xfp-generate xfp-inspect xfp-kernel-verify xfp-libfit xfp-lloyd-fit xfp-outlier-extract xfp-pack xfp-survey xfp-verify
+complete -F _xfp xfp xfp-autoselect xfp-bundle xfp-calibrate xfp-eval xfp-generate xfp-inspect xfp-kernel-verify xfp-launch xfp-libfit xfp-lloyd-fit xfp-outlier-extract xfp-pack xfp-survey xfp-verify

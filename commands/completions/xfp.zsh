@@ -1,4 +1,4 @@
-#compdef xfp xfp-autoselect xfp-bundle xfp-calibrate xfp-eval xfp-generate xfp-inspect xfp-kernel-verify xfp-libfit xfp-lloyd-fit xfp-outlier-extract xfp-pack xfp-survey xfp-verify
+#compdef xfp xfp-autoselect xfp-bundle xfp-calibrate xfp-eval xfp-generate xfp-inspect xfp-kernel-verify xfp-launch xfp-libfit xfp-lloyd-fit xfp-outlier-extract xfp-pack xfp-survey xfp-verify
 # SPDX-License-Identifier: Apache-2.0
 #
 # Completion for zsh; `make install` puts it among the site functions. Every command prints what there is to complete

@@ -10,16 +10,16 @@
 #include <unistd.h>
 
 #include "base/system/clock.h"
-#include "base/system/processors.h"
 #include "commands/convert/convert.h"
 #include "commands/plan/print.h"
 #include "commands/ui/commands.h"
+#include "conversion/launch/jobs.h"
 #include "conversion/prepare.h"
 #include "conversion/run.h"
 
 static int plan(struct xfp_conversion *c, void *own, struct xfp_error *err)
 {
-	unsigned jobs = c->request->jobs ? c->request->jobs : xfp_processors();
+	unsigned jobs = xfp_jobs(c->request);
 	struct xfp_plan_facts facts = { .c = c, .jobs = jobs };
 	FILE *log = tmpfile(); /* output of inspect and the stages */
 	bool borrowed = c->place.log < 0;

@@ -27,7 +27,6 @@
 /* One unit after the other, with one thread. */
 static int run_probe(struct xfp_probe *probe, struct xfp_signals *signals, double *seconds, struct xfp_error *err)
 {
-	static const char *const above[] = { "MAKEFLAGS", "MAKEFILES", "GNUMAKEFLAGS" };
 	const char *pipelines = getenv("XFP_PIPELINES"); /* set by xfp_run_environment */
 	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL;
 	const char *argv[] = { "make", "--no-print-directory", "-j1", "-f", rules, NULL };
@@ -35,8 +34,7 @@ static int run_probe(struct xfp_probe *probe, struct xfp_signals *signals, doubl
 	const struct xfp_conversion_place place = { .log = probe->log };
 	double began = xfp_now();
 
-	for (size_t i = 0; i < sizeof above / sizeof above[0]; i++)
-		unsetenv(above[i]);
+	xfp_leave_make();
 	setenv("OMP_NUM_THREADS", "1", 1);
 	if (!status)
 		status = xfp_run(&place, signals, argv, probe->work, NULL, NULL, err);

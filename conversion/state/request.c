@@ -12,6 +12,7 @@ void xfp_request_free(struct xfp_request *request)
 	free(request->family);
 	free(request->like);
 	free(request->head_asked);
+	free(request->launcher);
 	xfp_parameters_free(&request->parameters);
 	xfp_goal_free(&request->goal);
 	free(request->calibration.text);

@@ -29,7 +29,8 @@ struct xfp_request {
 	struct xfp_parameters parameters;
 	struct xfp_goal goal;
 	struct xfp_calibration_request calibration;
-	unsigned jobs; /* 0: not given */
+	char *launcher; /* shell command that runs its arguments on a node of a cluster; NULL: none */
+	unsigned jobs;  /* 0: not given */
 	bool keep_going, dry_run, rehash, drop_cache, json, quiet, allow_empty, force;
 	uint32_t check_survey; /* surveys in the cache to measure again; 0: none */
 	bool survey;           /* planning: run missing surveys */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/launch/jobs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/processors.h"
+
+/* The sum of SLURM_TASKS_PER_NODE, such as "2(x3),1"; 0 if it is not set or not understood. */
+static unsigned tasks_per_node(void)
+{
+	const char *at = getenv("SLURM_TASKS_PER_NODE");
+	unsigned sum = 0;
+
+	while (at && *at) {
+		unsigned tasks, nodes = 1;
+		int length = 0;
+
+		if (sscanf(at, "%4u%n", &tasks, &length) != 1)
+			return 0;
+		at += length;
+		if (sscanf(at, "(x%5u)%n", &nodes, &length) == 1)
+			at += length;
+		sum += tasks * nodes;
+		if (*at && *at++ != ',')
+			return 0;
+	}
+	return sum;
+}
+
+static unsigned whole_number(const char *variable)
+{
+	const char *text = getenv(variable);
+	unsigned number;
+	int length = 0;
+
+	return text && sscanf(text, "%7u%n", &number, &length) == 1 && !text[length] ? number : 0;
+}
+
+unsigned xfp_jobs(const struct xfp_request *request)
+{
+	const char *flags = getenv("MAKEFLAGS"), *parent = flags ? strstr(flags, " -j") : NULL;
+	unsigned jobs = request->jobs;
+
+	if (!jobs && request->launcher && parent)
+		jobs = (unsigned)strtoul(parent + 3, NULL, 10);
+	if (!jobs && request->launcher && !(jobs = whole_number("SLURM_NTASKS")))
+		jobs = tasks_per_node();
+	return jobs ? jobs : xfp_processors();
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conversion/launch/step.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+#include "base/system/processors.h"
+#include "conversion/launch/child.h"
+#include "stages/work/hosts.h"
+
+#define MAX_REPORT 4096
+
+/* ---- reports ----------------------------------------------------------------------------------- */
+
+/* Each line is written and closed at once, so that other hosts see it. */
+static enum xfp_status add_line(const char *step, const char *line, struct xfp_error *err)
+{
+	int fd = open(step, O_WRONLY | O_APPEND | O_CLOEXEC);
+	ssize_t length = (ssize_t)strlen(line);
+	bool written = fd >= 0 && write(fd, line, (size_t)length) == length;
+	int why = errno;
+
+	if (fd >= 0 && close(fd) && written) {
+		why = errno;
+		written = false;
+	}
+	return written ? XFP_OK : xfp_fail_errno(err, why, "%s", step);
+}
+
+enum xfp_status xfp_step_report_read(const char *step, struct xfp_step_report *report, struct xfp_error *err)
+{
+	char *text = NULL, *rest, *line;
+	enum xfp_status status = xfp_slurp(step, MAX_REPORT, &text, NULL, err);
+
+	*report = (struct xfp_step_report){ .ended = false };
+	rest = text;
+	while (!status && (line = strsep(&rest, "\n"))) {
+		if (sscanf(line, "node %255s", report->node) == 1)
+			continue;
+		if (!strncmp(line, "error ", 6))
+			snprintf(report->error, sizeof report->error, "%s", line + 6);
+		else if (sscanf(line, "status %d", &report->status) == 1)
+			report->ended = true;
+	}
+	free(text);
+	return status;
+}
+
+/* ---- the step ---------------------------------------------------------------------------------- */
+
+struct watch {
+	const char *step;
+	struct xfp_signals *signals;
+};
+
+static void look(void *context)
+{
+	const struct watch *watch = context;
+	int fd = open(watch->step, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	else if (errno == ENOENT && !watch->signals->interrupted)
+		watch->signals->interrupted = SIGTERM;
+}
+
+/* The processors of this step. Some installations of Slurm do not bind steps to theirs. */
+static unsigned processors(void)
+{
+	const char *text = getenv("SLURM_CPUS_PER_TASK");
+	unsigned own = xfp_processors(), tasks = text ? (unsigned)strtoul(text, NULL, 10) : 0;
+
+	return tasks && tasks < own ? tasks : own;
+}
+
+/* Run make for the targets alone: the launching side has made the layers that they need. */
+static int make(const struct xfp_step_call *call, struct xfp_signals *signals, struct xfp_error *err)
+{
+	const struct xfp_conversion_place place = { .log = -1 };
+	struct watch watch = { call->step, signals };
+	const char *pipelines = getenv("XFP_PIPELINES"); /* set by xfp_run_environment */
+	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL, parallel[24], threads[24];
+	unsigned jobs = processors();
+	uint32_t count = 0;
+	const char **argv;
+	int status = XFP_FAILED;
+
+	while (call->targets[count])
+		count++;
+	argv = malloc((count + 12) * sizeof *argv);
+	if (rules && argv) {
+		const char **word = argv;
+
+		snprintf(parallel, sizeof parallel, "-j%u", jobs);
+		snprintf(threads, sizeof threads, "%u", xfp_stage_threads(jobs, count));
+		setenv("OMP_NUM_THREADS", threads, 0);
+		*word++ = "make";
+		*word++ = "--no-print-directory";
+		*word++ = parallel;
+		*word++ = "-f";
+		*word++ = rules;
+		if (call->keep_going)
+			*word++ = "-k";
+		*word++ = "BATCHES=";
+		*word++ = "CALIBRATED_BATCHES=";
+		*word++ = "LAYERS=";
+		memcpy(word, call->targets, (count + 1) * sizeof *argv);
+		status = xfp_run(&place, signals, argv, call->work, look, &watch, err);
+	} else {
+		xfp_no_memory(err);
+	}
+	free(argv);
+	free(rules);
+	return status;
+}
+
+static enum xfp_status begin(const struct xfp_step_call *call, struct xfp_error *err)
+{
+	enum xfp_status status = xfp_run_environment(call->work, call->cache, err);
+
+	xfp_leave_make();
+	unsetenv("XFP_LAUNCHER");
+	if (!status && (setenv(XFP_RUN_HOST, call->host, 1) || setenv(XFP_RUN_VERSION, call->version, 1)))
+		status = xfp_no_memory(err);
+	return status ? status : xfp_run_version_check(err);
+}
+
+enum xfp_status xfp_step_run(const struct xfp_step_call *call, struct xfp_signals *signals, struct xfp_error *err)
+{
+	char node[256] = "unknown", line[1100];
+	struct xfp_stage_locks locks;
+	enum xfp_status status;
+	int made;
+
+	gethostname(node, sizeof node - 1);
+	snprintf(line, sizeof line, "node %s\n", node);
+	if ((status = add_line(call->step, line, err)))
+		return xfp_context(err, status, "node %s", node);
+	if (begin(call, err)) {
+		snprintf(line, sizeof line, "error %s\n", err->text);
+		add_line(call->step, line, NULL);
+		return xfp_context(err, XFP_FAILED, "node %s", node);
+	}
+	locks = xfp_stage_locks_share(call->work, call->cache);
+	made = make(call, signals, err);
+	xfp_stage_locks_release(&locks);
+	if (signals->interrupted)
+		return xfp_fail(err, XFP_FAILED, "node %s: interrupted", node);
+	snprintf(line, sizeof line, "status %d\n", made);
+	if ((status = add_line(call->step, line, err)))
+		return xfp_context(err, status, "node %s", node);
+	return made ? xfp_fail(err, XFP_FAILED, "%s", "") : XFP_OK;
+}
