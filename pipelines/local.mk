@@ -42,3 +42,7 @@ nobase_dist_pkgdata_DATA += \
 	pipelines/qwen3-moe.mk \
 	pipelines/regenerate.mk \
 	pipelines/unit.mk
+
+nobase_dist_pkgdata_SCRIPTS = \
+	pipelines/slurm/convert.sbatch \
+	pipelines/slurm/ssh-launcher
