@@ -532,11 +532,15 @@ cli_tests = \
 	tests/cli/walk_probe.bats \
 	tests/cli/verified.bats \
 	tests/cli/waiting.bats
+# Waits most of the time; skipped without Slurm.
+cluster_tests = \
+	tests/slurm/slurm.bats
 tree_tests = \
 	tests/check-lists \
 	tests/check-style
 
 EXTRA_DIST += \
+	tests/bench/cluster.py \
 	tests/bench/common.py \
 	tests/bench/feedback.py \
 	tests/bench/generate.py \
@@ -650,6 +654,7 @@ EXTRA_DIST += \
 	tests/rooms.py \
 	tests/run-tap \
 	tests/seal.py \
+	tests/slurm/cluster \
 	tests/check_page.py \
 	tests/svg_boxes.py \
 	tests/tokenizer_families.json \
@@ -715,7 +720,8 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/unit/unit.h \
 	tests/unit/vectors.h
 
-EXTRA_DIST += tests/cuda/not-built $(long_cli_tests) $(cli_tests) $(cuda_tests) $(kernel_tests) $(fault_tests) $(tree_tests)
+EXTRA_DIST += tests/cuda/not-built $(long_cli_tests) $(cli_tests) $(cluster_tests) $(cuda_tests) $(kernel_tests) \
+	$(fault_tests) $(tree_tests)
 
 if CHECK
 check_PROGRAMS += $(unit_programs) tests/cuda/test_driver $(fault_programs)
@@ -738,7 +744,7 @@ else
 TESTS += tests/cuda/not-built
 endif
 check_LIBRARIES = tests/unit/libfixtures.a
-TESTS += $(cuda_tests) $(long_cli_tests) $(tree_tests) $(unit_tests) $(cli_tests)
+TESTS += $(cuda_tests) $(cluster_tests) $(long_cli_tests) $(tree_tests) $(unit_tests) $(cli_tests)
 endif
 
 TEST_EXTENSIONS = .bats
@@ -779,7 +785,7 @@ endif
 # make check -j, but with a fresh installation first
 check_DATA += tests/root.stamp tests/faults/fail_allocation.so tests/full_disk.so tests/cuda/libcuda.so.1
 tests/root.stamp: $(bin_PROGRAMS) $(noinst_PROGRAMS) $(lib_LTLIBRARIES) $(pkginclude_HEADERS) \
-		$(nobase_dist_pkgdata_DATA) $(dist_man_MANS) runtime/xfp.pc \
+		$(nobase_dist_pkgdata_DATA) $(nobase_dist_pkgdata_SCRIPTS) $(dist_man_MANS) runtime/xfp.pc \
 		$(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
 	$(AM_V_GEN)rm -rf tests/root
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) install-am DESTDIR='$(abs_builddir)/tests/root' >tests/root.log 2>&1 || \
