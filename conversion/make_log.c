@@ -133,3 +133,12 @@ enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offse
 	free(text);
 	return status;
 }
+
+void xfp_make_log_show_launcher(const struct xfp_conversion *c, off_t offset)
+{
+	char *text = c->request->launcher ? read_log(c, offset) : NULL, failure[1024];
+
+	if (text && xfp_launch_find_failure(text, failure))
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_MESSAGE, .text = failure);
+	free(text);
+}

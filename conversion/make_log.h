@@ -10,4 +10,7 @@
 /* Explain the failure from make's log output after `offset` and from the free disk space. Always returns XFP_FAILED. */
 enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offset, struct xfp_error *err);
 
+/* Report a failure of the launcher in addition to one that a stage has reported. */
+void xfp_make_log_show_launcher(const struct xfp_conversion *c, off_t offset);
+
 #endif

@@ -94,6 +94,8 @@ static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 		xfp_ingest_units(c);
 	if (!status || c->signals->interrupted)
 		return status;
+	if (c->events.damaged || c->events.failed_layer || c->events.failures || c->events.changed)
+		xfp_make_log_show_launcher(c, before);
 	if (c->events.damaged)
 		return (int)xfp_fail(err, XFP_DAMAGED, "an artifact, or a file of the work folder, was damaged");
 	if (c->events.failed_layer) {
@@ -311,11 +313,11 @@ int xfp_conversion_run(struct xfp_conversion *c, struct xfp_result *result, stru
 			break;
 	}
 	status = settle(c, status, err);
-	if (c->signals->interrupted) {
-		/* Stages that the signal ended could not clean up. */
+	status = c->signals->interrupted && !status ? XFP_FAILED : status;
+	if (c->signals->interrupted || (status && c->request->launcher)) {
+		/* Stages that a signal ended could not clean up. */
 		xfp_conversion_sweep(c->request);
 		xfp_store_sweep(&c->place.store);
-		status = status ? status : XFP_FAILED;
 	}
 	if (!status && c->request->like)
 		status = compare_like(c, err);

@@ -31,7 +31,7 @@ export XFP_RUN_PID := $(shell echo $$PPID)
 # can start several elsewhere.
 xfp_letters = $(filter-out --%,$(firstword -$(MAKEFLAGS)))
 xfp_flags = $(if $(findstring n,$(xfp_letters)),--dry-run) $(if $(findstring k,$(xfp_letters)),--keep-going) \
-	$(if $(findstring --jobserver,$(MAKEFLAGS))$(or $(LAUNCHER),$(XFP_LAUNCHER)),,--jobs=1)
+	$(if $(findstring --jobserver,$(MAKEFLAGS))$(XFP_LAUNCHER),,--jobs=1)
 
 .PHONY: convert
 convert:

@@ -285,6 +285,7 @@ tests_units_cache_SOURCES = \
 	tests/unit/test_rebuild.c \
 	tests/unit/test_store.c
 tests_units_commands_SOURCES = \
+	tests/unit/test_batches.c \
 	tests/unit/test_curve.c \
 	tests/unit/test_footprint.c \
 	tests/unit/test_goal.c \

@@ -178,8 +178,9 @@ static enum xfp_status run(const struct xfp_conversion_place *place, struct xfp_
 	for (;;) {
 		int arrived = xfp_signals_wait(signals, place->tick_ms ? place->tick_ms : TICK_MS);
 
-		/* The first signal requests an end, a second one forces it. `tick` may have consumed the first. */
-		if (arrived && asked)
+		/* The first signal requests an end, a second one forces it; launchers have time to end their nodes'
+		 * processes. `tick` may have consumed the first. */
+		if (arrived && asked && !launcher)
 			kill(-child.guard, SIGKILL);
 		else if (signals->interrupted && !asked) {
 			asked = !kill(-child.guard, launcher ? SIGTERM : signals->interrupted);
