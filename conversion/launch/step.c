@@ -131,29 +131,40 @@ static enum xfp_status begin(const struct xfp_step_call *call, struct xfp_error 
 	return status ? status : xfp_run_version_check(err);
 }
 
+/* Run make: *made is its exit status. XFP_FAILED: it could not be started, or it was killed. */
+static enum xfp_status run_make(const struct xfp_step_call *call, struct xfp_signals *signals, int *made,
+				struct xfp_error *err)
+{
+	struct xfp_error why = { 0 };
+	struct xfp_stage_locks locks;
+	enum xfp_status status = begin(call, err);
+
+	if (status)
+		return status;
+	locks = xfp_stage_locks_share(call->work, call->cache);
+	*made = make(call, signals, &why);
+	xfp_stage_locks_release(&locks);
+	return *why.text ? xfp_fail(err, XFP_FAILED, "%s", why.text) : XFP_OK;
+}
+
 enum xfp_status xfp_step_run(const struct xfp_step_call *call, struct xfp_signals *signals, struct xfp_error *err)
 {
-	char node[256] = "unknown", line[1100];
-	struct xfp_stage_locks locks;
+	char node[XFP_HOST_NAME] = "", line[1100];
+	struct xfp_error why = { 0 };
 	enum xfp_status status;
-	int made;
+	int made = 0;
 
-	gethostname(node, sizeof node - 1);
-	snprintf(line, sizeof line, "node %s\n", node);
+	snprintf(line, sizeof line, "node %s\n", xfp_host_name(node) ? node : "unknown");
 	if ((status = add_line(call->step, line, err)))
 		return xfp_context(err, status, "node %s", node);
-	if (begin(call, err)) {
-		snprintf(line, sizeof line, "error %s\n", err->text);
-		add_line(call->step, line, NULL);
-		return xfp_context(err, XFP_FAILED, "node %s", node);
-	}
-	locks = xfp_stage_locks_share(call->work, call->cache);
-	made = make(call, signals, err);
-	xfp_stage_locks_release(&locks);
+	status = run_make(call, signals, &made, &why);
 	if (signals->interrupted)
 		return xfp_fail(err, XFP_FAILED, "node %s: interrupted", node);
-	snprintf(line, sizeof line, "status %d\n", made);
-	if ((status = add_line(call->step, line, err)))
-		return xfp_context(err, status, "node %s", node);
+	if (status)
+		snprintf(line, sizeof line, "error %s\n", why.text);
+	else
+		snprintf(line, sizeof line, "status %d\n", made);
+	if (add_line(call->step, line, status ? NULL : &why) || status)
+		return xfp_fail(err, XFP_FAILED, "node %s: %s", node, why.text);
 	return made ? xfp_fail(err, XFP_FAILED, "%s", "") : XFP_OK;
 }

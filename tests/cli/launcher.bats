@@ -247,6 +247,11 @@ fails() { # LAUNCHER PATTERN...
 	all_ended
 }
 
+@test "make does not start on a node: the message says so" {
+	launcher bare 'mkdir -p none && PATH=$PWD/none exec "$@"'
+	fails ./bare "'./bare': node" 'make could not be run; is the installation complete?'
+}
+
 @test "a calibrated conversion: the same bundle, and layers are computed here" {
 	make_text_model 2
 	expected=$(converted m local.xfp --cache local --calibrate --calibrate-tokens 2048)
