@@ -127,6 +127,7 @@ commands_inspect_libinspect_a_SOURCES = \
 commands_plan_libplan_a_SOURCES = \
 	commands/plan/curve_print.c \
 	commands/plan/json.c \
+	commands/plan/nodes_print.c \
 	commands/plan/plan.c \
 	commands/plan/print.h \
 	commands/plan/report.c

@@ -51,6 +51,8 @@ conversion_libconversion_a_SOURCES = \
 	conversion/place.h \
 	conversion/plan/count.c \
 	conversion/plan/curve.c \
+	conversion/plan/nodes.c \
+	conversion/plan/nodes.h \
 	conversion/plan/plan.c \
 	conversion/plan/plan.h \
 	conversion/plan/probe.c \

@@ -111,7 +111,11 @@ static const struct {
 	[SURVEY_UNITS] = { "survey", .03, 200e6 },  [SCALED_UNITS] = { "scales", .03, 20e6 },
 	[CALIBRATED_UNITS] = { "packed", .1, 2e6 },
 };
-#define BATCH_SECONDS 6 /* launching takes about .3 s: 5 % */
+
+double xfp_todo_seconds(uint64_t weights)
+{
+	return paces[FIT_UNITS].unit_seconds + (double)weights / paces[FIT_UNITS].weights_a_second;
+}
 
 struct batching {
 	const struct xfp_conversion *c;
@@ -191,7 +195,7 @@ static void write_batches(const struct xfp_conversion *c, struct xfp_batch_unit 
 		.out = out,
 		.units = units,
 		.jobs = xfp_jobs(c->request),
-		.worth = BATCH_SECONDS * (own ? own : 1),
+		.worth = XFP_TODO_STEP_SECONDS * (own ? own : 1),
 	};
 	uint32_t free_ones;
 

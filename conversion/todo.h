@@ -29,6 +29,11 @@ enum xfp_status xfp_todo_write(const struct xfp_conversion *c, struct xfp_error 
  * has one. Packing a decided unit needs only its fits. */
 bool xfp_unit_needs_inputs(const struct xfp_conversion *c, uint32_t unit);
 
+/* The work of a step that is worth launching, and that of a unit to fit, in seconds of a fast processor: a shorter
+ * prediction gives fewer batches. */
+#define XFP_TODO_STEP_SECONDS 6 /* launching takes about .3 s: 5 % */
+double xfp_todo_seconds(uint64_t weights);
+
 /* The most units that make can have in work at the same time. */
 uint32_t xfp_todo_width(const struct xfp_conversion *c);
 

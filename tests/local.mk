@@ -291,6 +291,7 @@ tests_units_commands_SOURCES = \
 	tests/unit/test_goal.c \
 	tests/unit/test_low_floors.c \
 	tests/unit/test_pace.c \
+	tests/unit/test_plan_nodes.c \
 	tests/unit/test_plan_time.c \
 	tests/unit/test_prepare.c \
 	tests/unit/test_record.c \

@@ -143,7 +143,8 @@ static json_t *calibration_json(const struct xfp_conversion *c)
 			{ "bytes", xfp_json_count(c->layers.bytes) });
 }
 
-enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct xfp_error *err)
+enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, const struct xfp_plan_cluster *cluster,
+				    struct xfp_error *err)
 {
 	const struct xfp_conversion *c = facts->c;
 	struct xfp_plan_groups groups = { 0 };
@@ -163,7 +164,8 @@ enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct x
 		{ "groups", groups_json(&groups) }, { "tensors", tensors_json(c->units.ledger) },
 		{ "bundle", bounds_json(facts->bundle) }, { "whole", xfp_composition_json(&composition) },
 		{ "memory", memory_json(facts) }, { "disk", disk_json(facts) }, { "calibration", calibration_json(c) },
-		{ "jobs", xfp_json_count(facts->jobs) }, { "time", time_json(facts) }, { "cache", cache_json(c) },
+		{ "jobs", xfp_json_count(facts->jobs) }, { "time", time_json(facts) },
+		{ "nodes", xfp_plan_nodes_json(cluster) }, { "cache", cache_json(c) },
 		{ "current", json_boolean(facts->current) }, { "goal", xfp_goal_json(c) },
 		{ "curve", xfp_plan_curve_json(facts) });
 	free(groups.list);

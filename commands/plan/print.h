@@ -7,10 +7,25 @@
 
 #include <jansson.h>
 
-#include "conversion/plan/plan.h"
+#include "conversion/plan/nodes.h"
 
-enum xfp_status xfp_plan_print(const struct xfp_plan_facts *facts, struct xfp_error *err);
-enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, struct xfp_error *err);
+#define XFP_PLAN_PREDICTIONS 8
+
+/* Predictions for several numbers of nodes. */
+struct xfp_plan_cluster {
+	uint32_t count; /* 0: none requested, or nothing to predict */
+	struct xfp_plan_nodes nodes[XFP_PLAN_PREDICTIONS];
+	struct xfp_plan_nodes_time time[XFP_PLAN_PREDICTIONS];
+};
+
+enum xfp_status xfp_plan_print(const struct xfp_plan_facts *facts, const struct xfp_plan_cluster *cluster,
+			       struct xfp_error *err);
+enum xfp_status xfp_plan_print_json(const struct xfp_plan_facts *facts, const struct xfp_plan_cluster *cluster,
+				    struct xfp_error *err);
+
+/* Print the predictions (nodes_print.c). */
+enum xfp_status xfp_plan_print_nodes(const struct xfp_plan_cluster *cluster, struct xfp_error *err);
+json_t *xfp_plan_nodes_json(const struct xfp_plan_cluster *cluster);
 
 /* Print facts->curve (curve_print.c). */
 enum xfp_status xfp_plan_print_curve(const struct xfp_plan_facts *facts, struct xfp_error *err);

@@ -238,9 +238,11 @@ static void print_cache(const struct xfp_plan_facts *facts)
 		xfp_screen_printf(stdout, "%s is up to date\n", c->request->out);
 }
 
-enum xfp_status xfp_plan_print(const struct xfp_plan_facts *facts, struct xfp_error *err)
+enum xfp_status xfp_plan_print(const struct xfp_plan_facts *facts, const struct xfp_plan_cluster *cluster,
+			       struct xfp_error *err)
 {
 	struct xfp_plan_groups groups = { 0 };
+	enum xfp_status status;
 	bool counted = xfp_plan_group_units(facts->c, &groups);
 	struct xfp_composition composition = xfp_plan_composition(facts);
 	char weights[32];
@@ -261,5 +263,7 @@ enum xfp_status xfp_plan_print(const struct xfp_plan_facts *facts, struct xfp_er
 	print_time(facts);
 	print_cache(facts);
 	free(groups.list);
+	if (cluster->count && (status = xfp_plan_print_nodes(cluster, err)))
+		return status;
 	return xfp_plan_print_curve(facts, err);
 }

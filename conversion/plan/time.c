@@ -217,7 +217,7 @@ static bool has_feedback(enum xfp_stamp step)
 	return step == XFP_STAMP_SCALES || step == XFP_STAMP_LIBRARY || step == XFP_STAMP_EXTENDED_LIBRARY;
 }
 
-static double unit_seconds(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, uint32_t number)
+double xfp_plan_pace_unit(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, uint32_t number)
 {
 	const struct xfp_estimate_input input = xfp_conversion_estimate_input(c);
 	const struct xfp_parameters *parameters = &c->parameters;
@@ -264,7 +264,7 @@ double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan
 	double sum = xfp_plan_pace_layers(c), longest = 0;
 
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
-		double seconds = c->units.state[i].done ? 0 : unit_seconds(c, pace, i);
+		double seconds = c->units.state[i].done ? 0 : xfp_plan_pace_unit(c, pace, i);
 
 		sum += seconds;
 		longest = seconds > longest ? seconds : longest;

@@ -46,6 +46,41 @@ plan() { # OPTION...
 	done
 }
 
+@test "nodes: one is the prediction without a launcher, more are faster until something else binds" {
+	make_model m
+	plan m -j 1 --nodes 1,4,16 --disk-bandwidth 1TB
+	holds '[n["nodes"] for n in p["nodes"]["predictions"]] == [1, 4, 16]'
+	holds 'p["nodes"]["processors"] == 1 and p["nodes"]["disk_bandwidth"] == 10**12 and p["nodes"]["launch_seconds"] == .3'
+	holds '(lambda one, *more: abs(one["seconds"] - p["time"]["seconds"]) < 1e-9 and one["steps"] == 0
+		and all(n["steps"] and n["units"] >= max(.3, n["work"]) and n["work"] < one["work"] for n in more))(
+		*p["nodes"]["predictions"])'
+	plan m -j 1 --nodes 4 --launch-seconds 0 --disk-bandwidth 1kB --node-processors 3
+	holds 'p["nodes"]["predictions"][0]["binds"] in ("disk", "head node") and p["nodes"]["processors"] == 3'
+	holds 'p["nodes"]["predictions"][0]["disk"] > sum(g["source_bytes"] for g in p["groups"]) / 1000'
+	holds 'p["nodes"]["predictions"][0]["launching"] == 0'
+	holds 'abs(p["nodes"]["predictions"][0]["bundle"] - 2 * p["bundle"]["expected"] / 1000) < 1e-9'
+	run -0 xfp plan m -q --nodes 1,4 --disk-bandwidth 1kB --node-processors 3
+	[[ $output == *$'\n\nSeconds on nodes of 3 processors, a disk of 1.00 kB/s, 0.3 s to launch a step:\n\nnodes  '* ]]
+	[[ $output == *$'\n    1 '*$'\n    4 '*"xfp verify --source then takes "*$'\n\nPossible sizes'* ]]
+	plan m
+	holds 'p["nodes"] is None'
+	xfp convert m -o m.xfp -q
+	plan m --nodes 2
+	holds 'p["nodes"] is None and p["current"]'
+	while IFS='|' read -r options message; do
+		run -2 xfp plan m $options
+		[[ $output == *"$message"* ]] || { echo "$options: $output"; return 1; }
+	done <<-'END'
+		--nodes 0|--nodes '0': expected up to 8 numbers of nodes from 1 to 4096, as in 1,4,16
+		--nodes 1,|expected up to 8 numbers
+		--nodes 4097|expected up to 8 numbers
+		--nodes 1,2,3,4,5,6,7,8,9|expected up to 8 numbers
+		--nodes 2 --node-processors 5000|expected a number of processors
+		--disk-bandwidth 0|expected bytes per second above 0, as in 2GB
+		--launch-seconds -1|expected seconds from 0 to 3600, as in .3
+	END
+}
+
 @test "no output, cache or writable folder is needed" {
 	make_model m
 	run -0 xfp plan m
