@@ -85,6 +85,9 @@ bool xfp_manifest_get_candidates(struct xfp_manifest *manifest, const char *key,
 				 struct xfp_candidate *candidates, struct xfp_output_measure *outputs, bool *calibrated,
 				 uint32_t *count);
 
+/* The number of surveys that no recorded run has used; 0 if it is unknown. */
+uint64_t xfp_manifest_unused_surveys(struct xfp_manifest *manifest);
+
 /* A run of `xfp convert`: begin, record each unit when it finishes, end. */
 struct xfp_run_unit {
 	uint32_t number;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cache/manifest_db.h"
@@ -139,4 +140,16 @@ enum xfp_status xfp_manifest_verified(struct xfp_manifest *m, const char *path, 
 enum xfp_status xfp_manifest_still_verified(struct xfp_manifest *m, int64_t run, struct xfp_error *err)
 {
 	return xfp_manifest_exec(m, err, keep_verified, "i", run);
+}
+
+uint64_t xfp_manifest_unused_surveys(struct xfp_manifest *m)
+{
+	char count[64] = "";
+	int rc;
+
+	xfp_manifest_query_text(m,
+				"SELECT count(*) FROM artifacts WHERE kind = 'survey' AND key NOT IN "
+				"(SELECT survey_key FROM run_units WHERE survey_key IS NOT NULL)",
+				count, &rc);
+	return strtoull(count, NULL, 10);
 }

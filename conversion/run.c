@@ -75,6 +75,28 @@ static void report_unreached(struct xfp_conversion *c)
 	c->events.unreached = c->events.unreached_units = 0;
 }
 
+/* Whether the unit's fits, or the solution of a goal, follow from its survey. */
+static bool is_surveyed(const struct xfp_conversion *c, uint32_t unit)
+{
+	return c->units.ledger->units[unit].plan == XFP_PLAN_FIT &&
+	       (c->request->goal.kind ||
+		(xfp_step_wanted(&c->parameters, XFP_STAMP_SURVEY, false) && !c->parameters.assigned_count));
+}
+
+/* Report imported surveys if none of them applies. */
+static void report_unused_surveys(const struct xfp_conversion *c)
+{
+	uint64_t wanted = 0, unused;
+
+	for (uint32_t u = 0; u < c->units.ledger->unit_count; u++) {
+		if (c->units.state[u].done || c->units.state[u].in_store >> XFP_STAMP_SURVEY & 1)
+			return;
+		wanted += is_surveyed(c, u);
+	}
+	if (wanted && c->place.manifest && (unused = xfp_manifest_unused_surveys(c->place.manifest)))
+		XFP_NOTIFY(c, .kind = XFP_NOTICE_UNUSED_SURVEYS, .count = unused);
+}
+
 /* Run make for the units in todo.mk. On failure, the stages have reported the cause; make only knows that one
  * failed. */
 static int run_units(struct xfp_conversion *c, struct xfp_error *err)
@@ -116,14 +138,6 @@ static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 	if (c->events.changed)
 		return (int)xfp_fail(err, XFP_CHANGED, "weights changed while they were being converted");
 	return (int)xfp_make_log_explain(c, before, err);
-}
-
-/* Whether the unit's fits, or the solution of a goal, follow from its survey. */
-static bool is_surveyed(const struct xfp_conversion *c, uint32_t unit)
-{
-	return c->units.ledger->units[unit].plan == XFP_PLAN_FIT &&
-	       (c->request->goal.kind ||
-		(xfp_step_wanted(&c->parameters, XFP_STAMP_SURVEY, false) && !c->parameters.assigned_count));
 }
 
 static int check_unit(struct xfp_conversion *c, uint32_t unit, struct xfp_error *err)
@@ -195,6 +209,8 @@ static int make_bundle(struct xfp_conversion *c, bool again, struct xfp_result *
 	if (!status) {
 		xfp_drop_fits(c);
 		report_recomputed(c);
+		if (!again)
+			report_unused_surveys(c);
 	}
 	/* With a goal, the missing artifacts depend on measurements: each iteration is closer to the end. */
 	for (bool nearer = missing; !status && nearer && !c->signals->interrupted;) {

@@ -82,6 +82,12 @@ static void print_plain(struct xfp_progress *progress, const struct xfp_notice *
 	case XFP_NOTICE_UNMATCHED_WEIGHT:
 		fprintf(stderr, "xfp: --weight %s: matches no unit\n", xfp_printable(n->name).text);
 		break;
+	case XFP_NOTICE_UNUSED_SURVEYS:
+		xfp_screen_printf(stderr,
+				  "%s: note: %s: none of %" PRIu64 " unused survey%s is of these weights and options; "
+				  "imported surveys need the publisher's checkpoint, --mode, --bits and --group-size\n",
+				  request->program, request->cache, n->count, n->count == 1 ? "" : "s");
+		break;
 	case XFP_NOTICE_ZERO_INPUTS:
 	case XFP_NOTICE_UNREACHED:
 	case XFP_NOTICE_LAYERS_AGAIN:

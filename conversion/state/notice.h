@@ -37,6 +37,7 @@ enum xfp_notice_kind {
 	XFP_NOTICE_BARE_RESERVE,     /* --reserve without a unit */
 	XFP_NOTICE_IDLE_WEIGHT,      /* --weight without a goal */
 	XFP_NOTICE_UNMATCHED_WEIGHT, /* --weight that matches no unit: name is its pattern */
+	XFP_NOTICE_UNUSED_SURVEYS,   /* no unit has a survey, but the cache has count that no run has used */
 	XFP_NOTICE_ZERO_INPUTS,      /* the inputs of count of the total matrices of unit name are always zero */
 	XFP_NOTICE_UNREACHED,        /* no calibration token reached count expert matrices of total units */
 	XFP_NOTICE_LAYERS_AGAIN,     /* count layers before layer total are computed again: their inputs were removed */

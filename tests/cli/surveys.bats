@@ -256,6 +256,22 @@ data = bytearray(open("s", "rb").read()); data[int(sys.argv[1])] ^= 4; open("fli
 	[ "$(surveys hit other.xfp.work)" = 0 ]
 }
 
+@test "a note says that no imported survey is of the weights and options; none is printed otherwise" {
+	exported
+	note='note: .*/cache: none of '$count' unused surveys is of these weights and options; '
+	xfp cache import s --cache there/cache >/dev/null
+	make_model there/other --hidden 256
+	xfp convert there/other -o there/other.xfp --cache there/cache 2>&1 | grep "$note"
+	xfp convert here/m -o there/bits.xfp --cache there/cache --bits 3,4 --target-bpw 28 2>&1 | grep "$note"
+	# The surveys apply; then the cache has none that is unused.
+	run -0 xfp convert here/m -o there/out.xfp --cache there/cache
+	[[ $output != *"unused survey"* ]]
+	run -0 xfp convert here/m -o there/again.xfp --cache there/cache --bits 3,5
+	[[ $output != *"unused survey"* ]]
+	run -0 xfp convert there/other -o there/quiet.xfp --cache there/cache --bits 3,5 -q
+	[ -z "$output" ]
+}
+
 @test "a full disk: status 1, nothing partial, and the import continues" {
 	exported
 	export ASAN_OPTIONS=verify_asan_link_order=0
