@@ -19,8 +19,8 @@
 
 /* Variables that xfp reads or sets in addition to settings. */
 static const char *const others[] = {
-	"DATADIR",    "FAMILIES", "INSTRUCTIONS", "LAUNCH_FOLDER", "LAYER_THREADS", "LIBRARY",
-	"MAKE_GIVEN", "MAKE_SET", "OTHERS",       "PIPELINES",     "RUN_BY",        "RUN_PID",
+	"DATADIR",  "FAMILIES", "INSTRUCTIONS", "LAUNCH_FOLDER", "LAYER_THREADS", "LIBRARY", "MAKE_GIVEN",
+	"MAKE_SET", "OTHERS",   "PIPELINES",    "RUN_BY",        "RUN_HOST",      "RUN_PID", "RUN_VERSION",
 };
 #define OTHERS (sizeof others / sizeof others[0])
 
