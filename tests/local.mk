@@ -71,6 +71,7 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz_bundle.c \
 	tests/fuzz/fuzz_folds.c \
 	tests/fuzz/fuzz_ggufs.c \
+	tests/fuzz/fuzz_surveys.c \
 	tests/fuzz/fuzz_tokenizers.c \
 	tests/fuzz/fuzz_torch.c \
 	tests/fuzz/run \
@@ -87,6 +88,7 @@ EXTRA_DIST += \
 	tests/faults/run \
 	tests/faults/scene.py \
 	tests/faults/sources.py \
+	tests/faults/surveys.py \
 	tests/faults/survivors.py \
 	tests/faults/syscalls.py \
 	tests/faults/together.py
@@ -327,6 +329,7 @@ tests_units_fuzz_SOURCES = \
 	tests/fuzz/test_folds.c \
 	tests/fuzz/test_ggufs.c \
 	tests/fuzz/test_recipes.c \
+	tests/fuzz/test_surveys.c \
 	tests/fuzz/test_torch.c
 # Functions replaced by the linker's --wrap behave as usual unless a test changes that.
 tests_units_wrapped_SOURCES = \
@@ -686,6 +689,8 @@ tests_unit_libfixtures_a_SOURCES = \
 	tests/fuzz/recipe.c \
 	tests/fuzz/recipe.h \
 	tests/fuzz/seeds.c \
+	tests/fuzz/surveys.c \
+	tests/fuzz/surveys.h \
 	tests/fuzz/tokenizers.c \
 	tests/fuzz/tokenizers.h \
 	tests/fuzz/tokens.c \
@@ -823,12 +828,13 @@ faults: tests/root.stamp $(fault_programs) tests/faults/fail_allocation.so
 fuzz:
 	@'$(srcdir)/tests/fuzz/run' $(FUZZ)
 
-# The same on packed checkpoints, on GGUF and on PyTorch's files, in ./fuzz-folds and so on.
+# The same on packed checkpoints, on GGUF, on PyTorch's files and on surveys, in ./fuzz-folds and so on.
 #: fuzz-folds    fuzz the readers of packed checkpoints
 #: fuzz-ggufs    fuzz the reader of GGUF
 #: fuzz-torch    fuzz the readers of PyTorch files and zip archives
-.PHONY: fuzz-folds fuzz-ggufs fuzz-torch
-fuzz-folds fuzz-ggufs fuzz-torch:
+#: fuzz-surveys  fuzz the reader of surveys to import
+.PHONY: fuzz-folds fuzz-ggufs fuzz-torch fuzz-surveys
+fuzz-folds fuzz-ggufs fuzz-torch fuzz-surveys:
 	@'$(srcdir)/tests/fuzz/run-readers' $(@:fuzz-%=%) $(FUZZ)
 
 # And on tokenizers, in ./fuzz-tokenizers.
