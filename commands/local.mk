@@ -144,6 +144,8 @@ commands_ui_libui_a_SOURCES = \
 	commands/ui/meter.h \
 	commands/ui/pace.c \
 	commands/ui/pace.h \
+	commands/ui/plot.c \
+	commands/ui/plot.h \
 	commands/ui/program.c \
 	commands/ui/record.c \
 	commands/ui/record.h \

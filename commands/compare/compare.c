@@ -5,7 +5,6 @@
  * inspect writes the ledger into a temporary folder. Units are then measured one after the other, each
  * by all threads, in this process. No cache is read or written.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@
 #include "commands/ui/commands.h"
 #include "commands/ui/meter.h"
 #include "commands/ui/pace.h"
+#include "commands/ui/plot.h"
 #include "conversion/run_inspect.h"
 #include "schemas/policy.h"
 #include "stages/quantize/threads.h"
@@ -226,31 +226,10 @@ static enum xfp_status measure_units(struct xfp_comparison *c, struct xfp_signal
 	return status;
 }
 
-/* Check the output path first, so that an hour of work is not lost. */
-static enum xfp_status check_plot(const char *path, struct xfp_error *err)
-{
-	const char *slash = path ? strrchr(path, '/') : NULL;
-	char *folder;
-	enum xfp_status status = XFP_OK;
-
-	if (!path)
-		return XFP_OK;
-	folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-	if (!folder)
-		status = xfp_no_memory(err);
-	else if (access(folder, W_OK | X_OK))
-		status = errno == ENOENT
-				 ? xfp_fail(err, XFP_FAILED, "--output %s: its folder does not exist; create it first",
-					    path)
-				 : xfp_fail_errno(err, errno, "--output %s: the folder cannot be written", path);
-	free(folder);
-	return status;
-}
-
 static enum xfp_status compare(struct xfp_comparison *c, struct xfp_signals *signals, struct xfp_error *err)
 {
 	const struct xfp_compare_request *request = &c->request;
-	enum xfp_status status = check_plot(request->plot, err);
+	enum xfp_status status = request->plot ? xfp_plot_check("--output", request->plot, err) : XFP_OK;
 
 	if (!status)
 		status = add_overrides(&c->request, err);

@@ -17,6 +17,7 @@
 #include "base/text/size.h"
 #include "base/text/text.h"
 #include "commands/compare/compare.h"
+#include "commands/ui/plot.h"
 
 enum { WIDTH = 1120, TOP = 70, BOTTOM = 494, PANEL = 480, LEFT = 66, PANELS_APART = 560 };
 enum { LEGEND = 556, LEGEND_ROW = 22, HEIGHT = 600 };
@@ -36,10 +37,9 @@ struct segment {
 };
 
 struct panel {
-	FILE *out;
+	struct xfp_plot_area area;
 	const struct xfp_compared_unit *unit;
-	bool cosine;                             /* 1 - cosine, not the squared error */
-	double left, min_x, max_x, min_y, max_y; /* y as log10 */
+	bool cosine; /* 1 - cosine, not the squared error */
 	struct box taken[2 * XFP_PEERS];
 	unsigned taken_count;
 	struct segment leader[XFP_PEERS];
@@ -57,20 +57,10 @@ static bool shown(const struct panel *p, const struct xfp_compared *c)
 	return c->candidate.cos_median >= 0 && value_of(p, c) > 1e-30 && xfp_compared_bits(p->unit, c) <= MAX_BITS;
 }
 
-static double x_of(const struct panel *p, double bits)
-{
-	return p->left + PANEL * (bits - p->min_x) / (p->max_x - p->min_x);
-}
-
-static double y_of(const struct panel *p, double log)
-{
-	return BOTTOM - (BOTTOM - TOP) * (log - p->min_y) / (p->max_y - p->min_y);
-}
-
 static void find_ranges(struct panel *p)
 {
-	p->min_x = p->min_y = INFINITY;
-	p->max_x = p->max_y = -INFINITY;
+	p->area.min_x = p->area.min_y = INFINITY;
+	p->area.max_x = p->area.max_y = -INFINITY;
 	for (uint32_t i = 0; i < p->unit->count; i++) {
 		const struct xfp_compared *c = &p->unit->list[i];
 		double x = xfp_compared_bits(p->unit, c), y;
@@ -78,52 +68,29 @@ static void find_ranges(struct panel *p)
 		if (!shown(p, c))
 			continue;
 		y = log10(value_of(p, c));
-		p->min_x = fmin(p->min_x, x);
-		p->max_x = fmax(p->max_x, x);
-		p->min_y = fmin(p->min_y, y);
-		p->max_y = fmax(p->max_y, y);
+		p->area.min_x = fmin(p->area.min_x, x);
+		p->area.max_x = fmax(p->area.max_x, x);
+		p->area.min_y = fmin(p->area.min_y, y);
+		p->area.max_y = fmax(p->area.max_y, y);
 	}
-	if (!isfinite(p->min_x)) {
-		p->min_x = p->min_y = 0;
-		p->max_x = p->max_y = 1;
+	if (!isfinite(p->area.min_x)) {
+		p->area.min_x = p->area.min_y = 0;
+		p->area.max_x = p->area.max_y = 1;
 	}
-	p->min_x = floor(p->min_x * 2 - .2) / 2;
-	p->max_x = ceil(p->max_x * 2 + .2) / 2;
-	p->min_y -= .12;
-	p->max_y += .12;
+	p->area.min_x = floor(p->area.min_x * 2 - .2) / 2;
+	p->area.max_x = ceil(p->area.max_x * 2 + .2) / 2;
+	p->area.min_y -= .12;
+	p->area.max_y += .12;
 }
-
-/* ---- axes -------------------------------------------------------------------------------------- */
 
 static void draw_axes(const struct panel *p)
 {
-	static const double steps[] = { 1, 2, 5 };
-	double step = p->max_x - p->min_x > 12 ? 4 : p->max_x - p->min_x > 6 ? 1 : .5;
+	const double range = p->area.max_x - p->area.min_x;
 
-	fprintf(p->out, "<text class=\"title\" x=\"%.1f\" y=\"%d\">%s</text>\n", p->left, TOP - 22,
+	fprintf(p->area.out, "<text class=\"title\" x=\"%.1f\" y=\"%d\">%s</text>\n", p->area.left, TOP - 22,
 		p->cosine ? "1 - cosine of a row, median" : "Squared error, relative");
-	for (double x = ceil(p->min_x / step) * step; x <= p->max_x + 1e-9; x += step) {
-		fprintf(p->out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", x_of(p, x),
-			x_of(p, x), BOTTOM, TOP);
-		fprintf(p->out, "<text class=\"faint\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%g</text>\n",
-			x_of(p, x), BOTTOM + 18, x);
-	}
-	for (int decade = (int)floor(p->min_y); decade <= (int)ceil(p->max_y); decade++)
-		for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
-			double log = decade + log10(steps[s]);
-
-			if (log < p->min_y || log > p->max_y || (s && p->max_y - p->min_y > 6))
-				continue;
-			fprintf(p->out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
-				p->left, p->left + PANEL, y_of(p, log), y_of(p, log));
-			fprintf(p->out,
-				"<text class=\"faint\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">%ge%d</text>\n",
-				p->left - 7, y_of(p, log) + 4, steps[s], decade);
-		}
-	fprintf(p->out,
-		"<text class=\"faint\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">bits per weight, all stored bits"
-		"</text>\n",
-		p->left + PANEL / 2., BOTTOM + 38);
+	xfp_plot_x_axis(&p->area, range > 12 ? 4 : range > 6 ? 1 : .5, "", "bits per weight, all stored bits");
+	xfp_plot_y_axis(&p->area);
 }
 
 /* ---- ours -------------------------------------------------------------------------------------- */
@@ -145,20 +112,20 @@ static void draw_lines(const struct panel *p)
 			continue;
 		for (uint32_t j = i; j < end; j++)
 			if (shown(p, &unit->list[j]))
-				fprintf(p->out, "<circle class=\"d%u\" cx=\"%.1f\" cy=\"%.1f\" r=\"1.8\"/>\n", line,
-					x_of(p, xfp_compared_bits(unit, &unit->list[j])),
-					y_of(p, log10(value_of(p, &unit->list[j]))));
-		fprintf(p->out, "<polyline class=\"l%u\" points=\"", line);
+				fprintf(p->area.out, "<circle class=\"d%u\" cx=\"%.1f\" cy=\"%.1f\" r=\"1.8\"/>\n",
+					line, xfp_plot_x(&p->area, xfp_compared_bits(unit, &unit->list[j])),
+					xfp_plot_y(&p->area, log10(value_of(p, &unit->list[j]))));
+		fprintf(p->area.out, "<polyline class=\"l%u\" points=\"", line);
 		for (uint32_t j = i, next; j < end; j = next) {
 			const struct xfp_compared *best;
 
 			next = xfp_compared_run_end(unit, j, false);
 			best = xfp_compared_best(unit, j, next);
 			if (shown(p, best))
-				fprintf(p->out, "%.1f,%.1f ", x_of(p, xfp_compared_bits(unit, best)),
-					y_of(p, log10(value_of(p, best))));
+				fprintf(p->area.out, "%.1f,%.1f ", xfp_plot_x(&p->area, xfp_compared_bits(unit, best)),
+					xfp_plot_y(&p->area, log10(value_of(p, best))));
 		}
-		fputs("\"/>\n", p->out);
+		fputs("\"/>\n", p->area.out);
 		line++;
 	}
 }
@@ -262,7 +229,7 @@ static bool has_length(const struct segment *line)
 /* Whether a name and its leader overlap no ring, no other name and no other leader. */
 static bool is_free(const struct panel *p, const struct box *box, const struct segment *leader)
 {
-	if (box->left < p->left || box->right > p->left + PANEL || box->top < TOP || box->bottom > BOTTOM)
+	if (box->left < p->area.left || box->right > p->area.left + PANEL || box->top < TOP || box->bottom > BOTTOM)
 		return false;
 	for (unsigned i = 0; i < p->taken_count; i++)
 		if (overlap(&p->taken[i], box) || (has_length(leader) && crosses(leader, &p->taken[i])))
@@ -305,10 +272,10 @@ static void draw_peers(struct panel *p)
 
 		if (!c->peer || !shown(p, c))
 			continue;
-		x = x_of(p, xfp_compared_bits(unit, c));
-		y = y_of(p, log10(value_of(p, c)));
+		x = xfp_plot_x(&p->area, xfp_compared_bits(unit, c));
+		y = xfp_plot_y(&p->area, log10(value_of(p, c)));
 		p->taken[p->taken_count++] = (struct box){ x - 5, y - 5, x + 5, y + 5 };
-		fprintf(p->out, "<circle class=\"peer\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", x, y);
+		fprintf(p->area.out, "<circle class=\"peer\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", x, y);
 	}
 	for (uint32_t i = 0; i < unit->count; i++) {
 		const struct xfp_compared *c = &unit->list[i];
@@ -318,17 +285,18 @@ static void draw_peers(struct panel *p)
 
 		if (!c->peer || !shown(p, c))
 			continue;
-		x = x_of(p, xfp_compared_bits(unit, c));
-		y = y_of(p, log10(value_of(p, c)));
+		x = xfp_plot_x(&p->area, xfp_compared_bits(unit, c));
+		y = xfp_plot_y(&p->area, log10(value_of(p, c)));
 		box = place(p, x, y, width_of(c->peer->name));
 		leader = leader_of(x, y, &box);
 		if (has_length(&leader)) {
-			fprintf(p->out, "<line class=\"leader\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n",
-				leader.x1, leader.y1, leader.x2, leader.y2);
+			fprintf(p->area.out,
+				"<line class=\"leader\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", leader.x1,
+				leader.y1, leader.x2, leader.y2);
 			p->leader[p->leader_count++] = leader;
 		}
 		p->taken[p->taken_count++] = box;
-		fprintf(p->out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", box.left,
+		fprintf(p->area.out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", box.left,
 			box.bottom - DESCENT, c->peer->name);
 	}
 }
@@ -375,11 +343,7 @@ static void draw_title(FILE *out, const struct xfp_comparison *comparison)
 	shown = xfp_printable(copy && strcmp(copy, ".") && strcmp(copy, "..") ? copy : "model");
 	free(copy);
 	fprintf(out, "<text class=\"title\" x=\"%d\" y=\"22\">", LEFT);
-	for (const char *c = shown.text; *c; c++)
-		if (strchr("<>&", *c))
-			fputs(*c == '<' ? "&lt;" : *c == '>' ? "&gt;" : "&amp;", out);
-		else
-			fputc(*c, out);
+	xfp_plot_text(out, shown.text);
 	fprintf(out, ": %" PRIu32 " unit%s, %s weights</text>\n", comparison->count, comparison->count == 1 ? "" : "s",
 		xfp_human((double)comparison->all.weights, "", weights));
 }
@@ -393,7 +357,10 @@ static void draw(FILE *out, const struct xfp_comparison *comparison)
 	draw_style(out);
 	draw_title(out, comparison);
 	for (int i = 0; i < 2; i++) {
-		struct panel panel = { .out = out, .unit = all, .cosine = i, .left = LEFT + i * PANELS_APART };
+		const double left = LEFT + i * PANELS_APART;
+		struct panel panel = { .area = { out, left, left + PANEL, TOP, BOTTOM, 0, 0, 0, 0 },
+				       .unit = all,
+				       .cosine = i };
 
 		find_ranges(&panel);
 		draw_axes(&panel);

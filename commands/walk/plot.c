@@ -12,6 +12,7 @@
 #include "base/system/file.h"
 #include "base/text/size.h"
 #include "base/text/text.h"
+#include "commands/ui/plot.h"
 #include "commands/walk/walk.h"
 
 enum { WIDTH = 760, HEIGHT = 470, LEFT = 76, RIGHT = 730, TOP = 52, BOTTOM = 380, LEGEND = 446 };
@@ -19,9 +20,8 @@ enum { WIDTH = 760, HEIGHT = 470, LEFT = 76, RIGHT = 730, TOP = 52, BOTTOM = 380
 #define LETTER 6.6
 
 struct plot {
-	FILE *out;
+	struct xfp_plot_area area;
 	const struct xfp_walk_command *w;
-	double min_x, max_x, min_y, max_y; /* y as log10 */
 };
 
 static double cost_of(const struct plot *p, uint32_t point)
@@ -34,22 +34,12 @@ static double error_of(const struct plot *p, uint32_t point)
 	return log10(fmax(p->w->walk.point[point].error, SMALLEST_ERROR));
 }
 
-static double x_of(const struct plot *p, double bytes)
-{
-	return LEFT + (RIGHT - LEFT) * (bytes - p->min_x) / (p->max_x - p->min_x);
-}
-
-static double y_of(const struct plot *p, double log)
-{
-	return BOTTOM - (BOTTOM - TOP) * (log - p->min_y) / (p->max_y - p->min_y);
-}
-
 /* The limit is shown if it is not far from the points. */
 static bool shows_limit(const struct plot *p)
 {
 	const double limit = (double)p->w->walk.limit.bytes;
 
-	return limit > 0 && limit >= p->min_x && limit <= p->max_x;
+	return limit > 0 && limit >= p->area.min_x && limit <= p->area.max_x;
 }
 
 static void find_ranges(struct plot *p)
@@ -57,59 +47,33 @@ static void find_ranges(struct plot *p)
 	const double limit = (double)p->w->walk.limit.bytes;
 	double width;
 
-	p->min_x = p->min_y = INFINITY;
-	p->max_x = p->max_y = -INFINITY;
+	p->area.min_x = p->area.min_y = INFINITY;
+	p->area.max_x = p->area.max_y = -INFINITY;
 	for (uint32_t i = 0; i < p->w->walk.count; i++) {
-		p->min_x = fmin(p->min_x, cost_of(p, i));
-		p->max_x = fmax(p->max_x, cost_of(p, i));
-		p->min_y = fmin(p->min_y, error_of(p, i));
-		p->max_y = fmax(p->max_y, error_of(p, i));
+		p->area.min_x = fmin(p->area.min_x, cost_of(p, i));
+		p->area.max_x = fmax(p->area.max_x, cost_of(p, i));
+		p->area.min_y = fmin(p->area.min_y, error_of(p, i));
+		p->area.max_y = fmax(p->area.max_y, error_of(p, i));
 	}
-	width = fmax(p->max_x - p->min_x, .02 * p->max_x);
-	if (limit > 0 && fabs(limit - p->max_x) < width)
-		p->max_x = fmax(p->max_x, limit);
-	if (limit > 0 && fabs(limit - p->min_x) < width)
-		p->min_x = fmin(p->min_x, limit);
-	p->min_x -= .05 * width;
-	p->max_x += .05 * width;
-	p->min_y -= .15;
-	p->max_y += .15;
+	width = fmax(p->area.max_x - p->area.min_x, .02 * p->area.max_x);
+	if (limit > 0 && fabs(limit - p->area.max_x) < width)
+		p->area.max_x = fmax(p->area.max_x, limit);
+	if (limit > 0 && fabs(limit - p->area.min_x) < width)
+		p->area.min_x = fmin(p->area.min_x, limit);
+	p->area.min_x -= .05 * width;
+	p->area.max_x += .05 * width;
+	p->area.min_y -= .15;
+	p->area.max_y += .15;
 }
 
 /* ---- axes -------------------------------------------------------------------------------------- */
 
-static void draw_x_axis(const struct plot *p)
+static void draw_axes(const struct plot *p)
 {
-	const double step = xfp_tick_step(p->max_x - p->min_x);
-	char text[32];
-
-	for (double x = ceil(p->min_x / step) * step; x <= p->max_x; x += step) {
-		fprintf(p->out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", x_of(p, x),
-			x_of(p, x), BOTTOM, TOP);
-		fprintf(p->out, "<text class=\"faint\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%s</text>\n",
-			x_of(p, x), BOTTOM + 18, xfp_human(x, "B", text));
-	}
-	fprintf(p->out, "<text class=\"faint\" text-anchor=\"middle\" x=\"%d\" y=\"%d\">%s</text>\n",
-		(LEFT + RIGHT) / 2, BOTTOM + 38,
-		p->w->limit.kind == XFP_GOAL_ENVELOPE ? "size on the fullest GPU" : "size of the bundle");
-}
-
-static void draw_y_axis(const struct plot *p)
-{
-	static const int steps[] = { 1, 2, 5 };
-
-	for (int decade = (int)floor(p->min_y); decade <= (int)ceil(p->max_y); decade++)
-		for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
-			double log = decade + log10(steps[s]);
-
-			if (log < p->min_y || log > p->max_y || (s && p->max_y - p->min_y > 4))
-				continue;
-			fprintf(p->out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>\n", LEFT,
-				RIGHT, y_of(p, log), y_of(p, log));
-			fprintf(p->out, "<text class=\"faint\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%g</text>\n",
-				LEFT - 7, y_of(p, log) + 4, steps[s] * pow(10, decade));
-		}
-	fprintf(p->out, "<text class=\"faint\" x=\"%d\" y=\"%d\">predicted squared error, relative</text>\n", LEFT,
+	xfp_plot_x_axis(&p->area, xfp_tick_step(p->area.max_x - p->area.min_x), "B",
+			p->w->limit.kind == XFP_GOAL_ENVELOPE ? "size on the fullest GPU" : "size of the bundle");
+	xfp_plot_y_axis(&p->area);
+	fprintf(p->area.out, "<text class=\"faint\" x=\"%d\" y=\"%d\">predicted squared error, relative</text>\n", LEFT,
 		TOP - 8);
 }
 
@@ -140,31 +104,28 @@ static void draw_mark(FILE *out, const char *kind, double x, double y)
 static void draw_point(const struct plot *p, uint32_t i)
 {
 	const struct xfp_walk_point *point = &p->w->walk.point[i];
-	const double x = x_of(p, cost_of(p, i)), y = y_of(p, error_of(p, i));
+	const double x = xfp_plot_x(&p->area, cost_of(p, i)), y = xfp_plot_y(&p->area, error_of(p, i));
 	const char *kind = class_of(point);
 	char name[XFP_WALK_NAME], size[32];
 
 	if (i == p->w->found.best)
-		fprintf(p->out, "<circle class=\"best\" cx=\"%.1f\" cy=\"%.1f\" r=\"9\"/>\n", x, y);
-	draw_mark(p->out, kind, x, y);
-	fputs("<title>", p->out);
-	for (const char *c = xfp_walk_long_name(point, name); *c; c++)
-		if (strchr("<>&", *c))
-			fputs(*c == '<' ? "&lt;" : *c == '>' ? "&gt;" : "&amp;", p->out);
-		else
-			fputc(*c, p->out);
-	fprintf(p->out, ": %s, error %.3g</title></%s>\n", xfp_human(cost_of(p, i), "B", size), point->error,
+		fprintf(p->area.out, "<circle class=\"best\" cx=\"%.1f\" cy=\"%.1f\" r=\"9\"/>\n", x, y);
+	draw_mark(p->area.out, kind, x, y);
+	fputs("<title>", p->area.out);
+	xfp_plot_text(p->area.out, xfp_walk_long_name(point, name));
+	fprintf(p->area.out, ": %s, error %.3g</title></%s>\n", xfp_human(cost_of(p, i), "B", size), point->error,
 		strcmp(kind, "failed") ? "circle" : "path");
 }
 
 static void draw_limit(const struct plot *p)
 {
-	const double x = x_of(p, (double)p->w->walk.limit.bytes);
+	const double x = xfp_plot_x(&p->area, (double)p->w->walk.limit.bytes);
 	const bool left = x > (LEFT + RIGHT) / 2.;
 	char text[32];
 
-	fprintf(p->out, "<line class=\"limit\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", x, x, BOTTOM, TOP);
-	fprintf(p->out, "<text text-anchor=\"%s\" x=\"%.1f\" y=\"%d\">limit %s</text>\n", left ? "end" : "start",
+	fprintf(p->area.out, "<line class=\"limit\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", x, x, BOTTOM,
+		TOP);
+	fprintf(p->area.out, "<text text-anchor=\"%s\" x=\"%.1f\" y=\"%d\">limit %s</text>\n", left ? "end" : "start",
 		x + (left ? -6 : 6), TOP + 14,
 		xfp_size_text(p->w->walk.limit.bytes, xfp_size_is_binary(p->w->limit.option), text));
 }
@@ -177,13 +138,13 @@ static void draw_legend(const struct plot *p)
 	double x = LEFT + 4;
 
 	for (size_t i = 0; i < (p->w->probe ? sizeof all / sizeof *all : 1); i++) {
-		draw_mark(p->out, all[i].kind, x, LEGEND - 4);
-		fprintf(p->out, "</%s><text x=\"%.1f\" y=\"%d\">%s</text>\n",
+		draw_mark(p->area.out, all[i].kind, x, LEGEND - 4);
+		fprintf(p->area.out, "</%s><text x=\"%.1f\" y=\"%d\">%s</text>\n",
 			strcmp(all[i].kind, "failed") ? "circle" : "path", x + 11, LEGEND, all[i].text);
 		x += 40 + LETTER * (double)strlen(all[i].text);
 	}
 	if (p->w->found.best != XFP_WALK_NONE)
-		fprintf(p->out,
+		fprintf(p->area.out,
 			"<circle class=\"best\" cx=\"%.1f\" cy=\"%d\" r=\"9\"/><text x=\"%.1f\" y=\"%d\">recommended"
 			"</text>\n",
 			x + 5, LEGEND - 4, x + 20, LEGEND);
@@ -193,11 +154,12 @@ static void draw_legend(const struct plot *p)
 
 static void draw(struct plot *p)
 {
-	fprintf(p->out,
+	fprintf(p->area.out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
 		"width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n",
 		WIDTH, HEIGHT, WIDTH, HEIGHT);
-	fprintf(p->out, "<title>%u points of a walk: size and predicted error</title>\n", (unsigned)p->w->walk.count);
+	fprintf(p->area.out, "<title>%u points of a walk: size and predicted error</title>\n",
+		(unsigned)p->w->walk.count);
 	fputs("<style>text { font: 12px system-ui, sans-serif; fill: #24292f; }\n"
 	      ".faint { fill: #57606a; font-size: 11px; } .head { font-weight: 600; } .back { fill: #ffffff; }\n"
 	      ".grid { stroke: #e4e7eb; } .limit { stroke: #953800; stroke-dasharray: 5 4; }\n"
@@ -208,26 +170,25 @@ static void draw(struct plot *p)
 	      ".limit { stroke: #f0883e; } .point { fill: #9aa4b0; } .passed { fill: #56d364; } "
 	      ".best { stroke: #6cb0ff; } .failed { stroke: #ff7b72; }\n"
 	      "}</style>\n<rect class=\"back\" width=\"100%\" height=\"100%\"/>\n",
-	      p->out);
-	fprintf(p->out, "<text class=\"head\" x=\"%d\" y=\"22\">Points from aggressive to conservative ones</text>\n",
-		LEFT);
-	draw_x_axis(p);
-	draw_y_axis(p);
+	      p->area.out);
+	fprintf(p->area.out,
+		"<text class=\"head\" x=\"%d\" y=\"22\">Points from aggressive to conservative ones</text>\n", LEFT);
+	draw_axes(p);
 	if (shows_limit(p))
 		draw_limit(p);
 	for (uint32_t i = 0; i < p->w->walk.count; i++)
 		draw_point(p, i);
 	draw_legend(p);
-	fputs("</svg>\n", p->out);
+	fputs("</svg>\n", p->area.out);
 }
 
 enum xfp_status xfp_walk_plot(const struct xfp_walk_command *w, struct xfp_error *err)
 {
 	struct xfp_text text;
-	struct plot plot = { .out = xfp_text_begin(&text), .w = w };
+	struct plot plot = { .area = { xfp_text_begin(&text), LEFT, RIGHT, TOP, BOTTOM, 0, 0, 0, 0 }, .w = w };
 	enum xfp_status status;
 
-	if (plot.out && w->walk.count) {
+	if (plot.area.out && w->walk.count) {
 		find_ranges(&plot);
 		draw(&plot);
 	}

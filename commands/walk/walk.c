@@ -11,6 +11,7 @@
 #include "base/text/size.h"
 #include "commands/convert/convert.h"
 #include "commands/ui/commands.h"
+#include "commands/ui/plot.h"
 #include "commands/walk/walk.h"
 #include "conversion/prepare.h"
 #include "conversion/run.h"
@@ -55,6 +56,8 @@ static enum xfp_status check_request(const struct xfp_walk_command *w, const str
 		return xfp_fail(err, XFP_USAGE, "--text -: each bundle is judged by it again; name a file");
 	if (w->probe && request->dry_run)
 		return xfp_fail(err, XFP_USAGE, "--probe builds bundles, and --dry-run would not");
+	if (w->plot && xfp_plot_check("--plot", w->plot, err))
+		return err->status;
 	if (request->drop_cache)
 		return xfp_fail(err, XFP_USAGE, "--drop-cache would remove what other points need; give it to convert");
 	return XFP_OK;

@@ -170,10 +170,19 @@ assert "prefers-color-scheme: dark" in text and os.getcwd() not in text'
 	run -0 xfp walk m -q --points "$profile" --plot plot.svg
 	"$PYTHON" "$srcdir/tests/svg_boxes.py" plot.svg
 	run -1 xfp walk m -q --lazy .9 --plot nowhere/plot.svg
-	[[ $output == *"--plot: nowhere/plot.svg"* ]]
+	[[ $output == *"--plot nowhere/plot.svg: its folder does not exist; create it first"* ]]
+	# Checked before anything is surveyed or probed, and no other file is replaced.
+	run -1 xfp walk m -q --lazy .9 --survey --probe --probe-command 'touch asked; echo 1; :' --plot nowhere/plot.svg
+	[ ! -e asked ] && [ ! -e xfp-cache ] && [ ! -e m.xfp.walk ]
+	before=$(cat m/* | sha256sum)
+	for file in m/config.json m/model.safetensors; do
+		run -2 xfp walk m -q --lazy .9 --plot $file
+		[[ $output == *"--plot $file: exists, and is not a figure in SVG; remove it first"* ]]
+	done
+	[ "$(cat m/* | sha256sum)" = "$before" ]
 	mkfifo pipe
-	run -1 xfp walk m -q --lazy .9 --plot pipe
-	[[ $output == *"--plot: pipe: is a pipe or a device, not a file"* ]]
+	run -2 xfp walk m -q --lazy .9 --plot pipe
+	[[ $output == *"--plot: pipe: is a pipe or a device, not a regular file"* ]]
 	[ -p pipe ]
 }
 
