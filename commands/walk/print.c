@@ -264,7 +264,7 @@ static enum xfp_status print_probes(const struct xfp_walk_command *w, struct xfp
 		return status;
 	putchar('\n');
 	if (w->judge.text)
-		puts("KL and top-1 agreement compare with the source; repeats are repeated 4-grams.");
+		puts("KL and top-1 agreement: xfp eval --source --fast. Repeats: repeated 4-grams.");
 	print_boundary(w, "garbage up to", w->found.garbage);
 	print_boundary(w, "passes from", w->found.passed);
 	if (w->walk.limit.bytes)

@@ -78,7 +78,7 @@ walk() { # OPTION...
 	run -0 xfp walk m --lazy .9:.98:.04 --strict .9 --probe --text text.txt --target-size 1GB -q
 	row=$(field '"%.3f +%.1f%%" % (w["points"][0]["probe"]["source_perplexity"], 100 * w["source_repeats"])')
 	grep -E "^source .* $row\$" <<<"$output"
-	[[ $output == *"KL and top-1 agreement compare with the source; repeats are repeated 4-grams."* ]]
+	[[ $output == *"KL and top-1 agreement: xfp eval --source --fast. Repeats: repeated 4-grams."* ]]
 	# Stricter criteria make garbage of every point.
 	run -4 xfp walk m --lazy .9:.98:.04 --strict .9 --probe --text text.txt --garbage 1,1 -q
 	[[ $output == *"no point passes; the nearest, lazy 0.98, strict 0.9, has a top-1 agreement of "*" % with the source, and repeats "* ]]
@@ -86,7 +86,8 @@ walk() { # OPTION...
 }
 
 @test "sizes and profiles" {
-	xfp walk m --json -q --points small,careful --probe --probe-command 'echo 1; true' >walk.json
+	xfp walk m --json -q --points small,careful --probe --probe-command 'echo 1; true' >walk.json 2>messages
+	[ ! -s messages ]
 	holds 'probes[0]["verdict"] == "passed" and probes[1] is None and "--profile" in w["command"]'
 }
 
