@@ -106,11 +106,6 @@ done:
 	return status;
 }
 
-static uint64_t window_length(const struct xfp_description *d)
-{
-	return d->context < XFP_WINDOW_TOKENS ? d->context : XFP_WINDOW_TOKENS;
-}
-
 static uint64_t wanted_tokens(const struct beginning *b)
 {
 	return b->options->token_count ? b->options->token_count : xfp_default_tokens(b->model.description);
@@ -121,7 +116,7 @@ static enum xfp_status check_around(const struct beginning *b, uint64_t around, 
 {
 	const struct xfp_description *d = b->model.description;
 
-	if (around < window_length(d))
+	if (around < xfp_window_length(d))
 		return XFP_OK;
 	return xfp_fail(err, XFP_BAD_INPUT, "%s: the context of %u tokens is too short for calibration",
 			xfp_weights_path(b->model.weights), (unsigned)d->context);
@@ -130,7 +125,7 @@ static enum xfp_status check_around(const struct beginning *b, uint64_t around, 
 static enum xfp_status cut_text(struct beginning *b, const char *path, struct xfp_error *err)
 {
 	const struct xfp_description *d = b->model.description;
-	uint64_t length = window_length(d);
+	uint64_t length = xfp_window_length(d);
 	uint64_t wanted = wanted_tokens(b);
 	struct xfp_text_ids text = { .defects = "" };
 	enum xfp_status status = encode(b, path, &text, err);
@@ -234,7 +229,7 @@ static enum xfp_status own_tokens(struct beginning *b, struct xfp_error *err)
 {
 	const struct xfp_description *d = b->model.description;
 	uint64_t wanted = wanted_tokens(b);
-	struct xfp_self_request request = { .length = window_length(d),
+	struct xfp_self_request request = { .length = xfp_window_length(d),
 					    .memory = b->options->memory ? b->options->memory : xfp_default_memory(),
 					    .threads = b->options->threads };
 	enum xfp_status status = XFP_OK;
@@ -260,7 +255,7 @@ static enum xfp_status own_length(struct beginning *b, struct xfp_error *err)
 	const struct xfp_description *d = b->model.description;
 	uint64_t wanted = wanted_tokens(b);
 
-	b->windows.length = window_length(d);
+	b->windows.length = xfp_window_length(d);
 	b->windows.sequences = xfp_divide_up(wanted, b->windows.length);
 	b->windows.ids = calloc(b->windows.sequences, b->windows.length * sizeof *b->windows.ids);
 	b->calibration.source = strdup(XFP_CALIBRATION_SELF);

@@ -8,6 +8,15 @@
 
 #define TOKENS 32768u
 #define TOKENS_OF_EXPERT 1024u
+#define WINDOW 512u
+#define ENCODER_WINDOW 64u
+
+uint64_t xfp_window_length(const struct xfp_description *d)
+{
+	uint64_t length = d->encoder ? ENCODER_WINDOW : WINDOW;
+
+	return d->context < length ? d->context : length;
+}
 
 uint64_t xfp_default_tokens(const struct xfp_description *d)
 {

@@ -9,7 +9,10 @@
 #include "model/text.h"
 #include "model/tokens.h"
 
-#define XFP_WINDOW_TOKENS 512u
+/* The length of windows of a text or of the model's own tokens: 512 tokens, of an encoder 64, or the context if that is
+ * shorter. Encoders embed short texts: in longer windows, the tokens around a text count for too little, although all
+ * others attend to them. */
+uint64_t xfp_window_length(const struct xfp_description *description);
 
 /* The number of tokens if none is given: 32,768, or as many as give each expert 1,024 on average. */
 uint64_t xfp_default_tokens(const struct xfp_description *description);

@@ -56,7 +56,7 @@ calibrated() { # OUT OPTION...
 	"$PYTHON" - <<-'EOF2'
 	from inputs_file import calibration_ids
 	ids = calibration_ids("out.xfp.work")
-	assert ids.shape == (4, 512) and (ids[:, 0] == 2).all() and (ids[:, -1] == 3).all(), ids
+	assert ids.shape == (32, 64) and (ids[:, 0] == 2).all() and (ids[:, -1] == 3).all(), ids
 	assert ((ids[:, 1:-1] != 2) & (ids[:, 1:-1] != 3)).all()
 	EOF2
 }
