@@ -132,7 +132,7 @@ nothing_runs() {
 	stop_on_xfp2
 	begin
 	cluster kill xfp2
-	fails_with xfp2
+	fails_with "node xfp2 did not finish"
 }
 
 @test "a job that is requeued, or requeues itself before its time ends, resumes" {
@@ -169,21 +169,27 @@ nothing_runs() {
 	PATH=$PWD/bin:$PATH
 	launcher="$launcher --mem=100M $PWD/greedy"
 	begin
-	fails_with "node xfp"
+	fails_with "did not finish"
+}
+
+@test "a stage that is killed, as the kernel does if memory is short" {
+	stop_on_xfp2 xfp-pack 'kill -KILL $$'
+	begin
+	fails_with "node xfp2"
 }
 
 @test "scancel of a step" {
 	stop_on_xfp2
 	begin
 	scancel "$(squeue -h --steps -o '%i %N' | awk '$2 == "xfp2" { print $1 }')"
-	fails_with xfp2
+	fails_with "node xfp2 did not finish"
 }
 
 @test "scancel of the job" {
 	stop_on_xfp2
 	begin
 	scancel "$(squeue -h -o %A)"
-	fails_with "node xfp"
+	fails_with "did not finish"
 }
 
 @test "a full disk on one node" {
@@ -212,7 +218,7 @@ nothing_runs() {
 	stop_on_xfp2
 	begin
 	scontrol update JobId="$(squeue -h -o %A)" EndTime=now+1
-	fails_with xfp2
+	fails_with "did not finish"
 }
 
 @test "Ctrl-C leaves no remote stage" {
