@@ -44,10 +44,10 @@ restored() {
 }
 
 wait_for() { # COMMAND...
-	local deadline=$((SECONDS + 60))
+	local deadline=$((SECONDS + 300))
 
 	until "$@"; do
-		[ $SECONDS -lt $deadline ] || { echo "not within a minute: $*"; return 1; }
+		[ $SECONDS -lt $deadline ] || { echo "not within five minutes: $*"; return 1; }
 		sleep 0.1
 	done
 }
