@@ -131,7 +131,7 @@ static struct xfp_option *options_of(struct parse *parse)
 		  .range = { "a number of jobs", 1, 4096 } },
 		{ .name = "launcher",
 		  .value = "CMD",
-		  .text = "run units on nodes of a cluster with this command, such as 'srun -Q -N1 -n1'",
+		  .text = "run units on nodes of a cluster with this command, such as 'srun -Q --exact -N1 -n1'",
 		  .copy = &r->launcher,
 		  .range.what = "a command" },
 		{ .name = "keep-going",

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #define INSIST_PATIENCE_S .2
 #define LAUNCHER_PATIENCE_S 10
 #define TICK_MS 500
+#define MAX_DESCRIPTORS 1024 /* more than xfp has */
 
 /* ---- environment ------------------------------------------------------------------------------- */
 
@@ -62,18 +64,25 @@ struct child {
 	bool launcher;    /* not a program of xfp: it may ignore signals */
 };
 
+static void close_from(int fd)
+{
+	for (; fd < MAX_DESCRIPTORS; fd++)
+		close(fd);
+}
+
 /* Kill what is left of the group of a launcher whose parent was killed. */
 static void outlast(void)
 {
-	for (int fd = 0; fd < 1024; fd++)
-		close(fd); /* locks, and the other ends of pipes */
+	close_from(0); /* locks, and the other ends of pipes */
 	sleep(LAUNCHER_PATIENCE_S);
 	kill(0, SIGKILL);
 }
 
-static void guard(const int leash[2], bool launcher, pid_t parent)
+/* A byte from the parent says that it is about to close its end; without one, it was killed. */
+static void guard(const int leash[2], bool launcher)
 {
-	char nothing;
+	char byte;
+	ssize_t got;
 
 	xfp_crash_unwatch();
 	setpgid(0, 0);
@@ -83,26 +92,28 @@ static void guard(const int leash[2], bool launcher, pid_t parent)
 	/* Close until the descriptor is gone: an open write end here would hide the end of xfp. */
 	while (!close(leash[1]) || errno != EBADF)
 		;
-	while (read(leash[0], &nothing, 1) < 0 && errno == EINTR)
+	while ((got = read(leash[0], &byte, 1)) < 0 && errno == EINTR)
 		;
 	kill(0, SIGTERM);
-	if (launcher && getppid() != parent)
+	if (launcher && !got)
 		outlast();
 	_exit(0);
 }
 
-static void exec_child(int log, const struct xfp_signals *signals, pid_t group, const char *const *argv,
+static void exec_child(int log, const struct xfp_signals *signals, const struct child *child, const char *const *argv,
 		       const char *folder)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	setpgid(0, group);
+	setpgid(0, child->guard);
 	if (null >= 0)
 		dup2(null, STDIN_FILENO);
 	if (log >= 0) {
 		dup2(log, STDOUT_FILENO);
 		dup2(log, STDERR_FILENO);
 	}
+	if (child->launcher)
+		close_from(STDERR_FILENO + 1); /* a daemon that it leaves must not hold our locks */
 	sigprocmask(SIG_SETMASK, &signals->before, NULL);
 	if (folder && chdir(folder))
 		dprintf(STDERR_FILENO, "xfp: %s: %s\n", folder, strerror(errno));
@@ -111,33 +122,39 @@ static void exec_child(int log, const struct xfp_signals *signals, pid_t group, 
 	_exit(127);
 }
 
+/* Let the guard end the group. */
+static void release(int leash)
+{
+	send(leash, "", 1, MSG_NOSIGNAL); /* the guard may have been killed */
+	close(leash);
+}
+
 static enum xfp_status start(int log, const struct xfp_signals *signals, const char *const *argv, const char *folder,
 			     struct child *child, struct xfp_error *err)
 {
-	const pid_t self = getpid();
 	int leash[2];
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (pipe2(leash, O_CLOEXEC))
-		return xfp_fail_errno(err, errno, "pipe");
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, leash))
+		return xfp_fail_errno(err, errno, "socketpair");
 	fflush(NULL);
 	child->leash = leash[1];
 	child->guard = fork();
 	if (!child->guard)
-		guard(leash, child->launcher, self);
+		guard(leash, child->launcher);
 	close(leash[0]);
 	if (child->guard > 0) {
 		setpgid(child->guard, child->guard);
 		child->pid = fork();
 		if (!child->pid)
-			exec_child(log, signals, child->guard, argv, folder);
+			exec_child(log, signals, child, argv, folder);
 		if (child->pid > 0) {
 			setpgid(child->pid, child->guard); /* the child does the same; either may be first */
 			return XFP_OK;
 		}
 	}
 	xfp_fail_errno(err, errno, "%s: cannot be started", argv[0]);
-	close(child->leash);
+	release(child->leash);
 	if (child->guard > 0)
 		waitpid(child->guard, NULL, 0);
 	return XFP_FAILED;
@@ -192,7 +209,7 @@ static enum xfp_status run(const struct xfp_conversion_place *place, struct xfp_
 		if (tick)
 			tick(context);
 	}
-	close(child.leash);
+	release(child.leash);
 	reap_group(&child, signals);
 	return XFP_OK;
 }

@@ -3,7 +3,7 @@
  * child.h - runs child processes.
  *
  * A child runs in its own process group and reads nothing. The group ends with this process, however it ends: a guard
- * process in the group holds a pipe to this process, and terminates the group when the pipe closes, by exit or by
+ * process in the group holds a socket to this process, and terminates the group when the socket closes, by exit or by
  * kill -9.
  */
 #ifndef XFP_CHILD_H
@@ -22,9 +22,9 @@ enum xfp_status xfp_run_environment(const char *work, const char *cache, struct 
 int xfp_run(const struct xfp_conversion_place *place, struct xfp_signals *signals, const char *const *argv,
 	    const char *folder, void (*tick)(void *context), void *context, struct xfp_error *err);
 
-/* Run a command that is not xfp's; `log` and `tick` are as for xfp_run. A signal to us ends its group with SIGTERM,
- * since some launchers ignore SIGINT, and ten seconds later with SIGKILL. *ended is as waitpid(2) has it. XFP_FAILED:
- * not started. */
+/* Run a command that is not xfp's; `log` and `tick` are as for xfp_run. It inherits only the standard descriptors. A
+ * signal to us ends its group with SIGTERM, since some launchers ignore SIGINT, and ten seconds later with SIGKILL.
+ * *ended is as waitpid(2) has it. XFP_FAILED: not started. */
 enum xfp_status xfp_run_launcher(int log, struct xfp_signals *signals, const char *const *argv,
 				 void (*tick)(void *context), void *context, int *ended, struct xfp_error *err);
 

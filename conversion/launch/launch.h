@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launch.h - runs commands on the nodes of a cluster by a launcher: a shell command line such as "srun -Q -N1 -n1",
- * which runs the command that is appended to it.
+ * launch.h - runs commands on the nodes of a cluster by a launcher: a shell command line such as
+ * "srun -Q --exact -N1 -n1", which runs the command that is appended to it.
  *
  * xfp-launch, started by make (pipelines/graph.mk), creates a step file in the work folder and launches itself with
  * --here (step.h). Everything that the node needs is in the arguments, since not all launchers pass the environment on.

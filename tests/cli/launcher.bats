@@ -239,6 +239,21 @@ fails() { # LAUNCHER PATTERN...
 	! kill -0 "$(cat pid)" 2>/dev/null || return 1
 }
 
+@test "kill -9 of xfp-launch ends a launcher that ignores all signals, after ten seconds" {
+	run -1 xfp convert m -o out.xfp -q -j1 --launcher 'trap "" INT TERM HUP; echo $$ >pid; kill -9 $PPID; sleep 60 #'
+	for ((i = 0; i < 3000; i++)); do kill -0 "$(cat pid)" 2>/dev/null || break; sleep .01; done
+	! kill -0 "$(cat pid)" 2>/dev/null || return 1
+}
+
+@test "a launcher may leave a daemon: it holds no lock" {
+	launcher leaving 'setsid sh -c "echo \$\$ >daemon; exec sleep 60" &' 'until [ -s daemon ]; do sleep .01; done' \
+		'exec "$@"'
+	xfp convert m -o out.xfp -q -j1 --launcher ./leaving
+	[[ $(xfp status out.xfp) != *running* ]]
+	xfp convert m -o out.xfp -q --drop-cache
+	kill "$(cat daemon)"
+}
+
 @test "a step that outlives its launcher, as on another host, ends when its step file is removed" {
 	replace_stage xfp-survey 'touch "$top/started"; sleep 60'
 	launcher remote 'setsid "$@" & wait'
