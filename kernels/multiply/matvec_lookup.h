@@ -139,8 +139,8 @@ INLINE __m512i load_repeated(unsigned k, const uint8_t *half)
 
 INLINE __m512i both(const uint8_t *one, const uint8_t *other)
 {
-	return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)one)),
-				  _mm256_loadu_si256((const __m256i *)other), 1);
+	return _mm512_mask_broadcast_i64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)one)), 0xf0,
+					   _mm256_loadu_si256((const __m256i *)other));
 }
 
 /* Look up a slot of two groups, 32 columns each. Up to k = 4 one register contains both tables, high and low bytes; for

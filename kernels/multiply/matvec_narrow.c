@@ -5,14 +5,14 @@
  */
 #include "kernels/multiply/matvec_v2c.h"
 
-#define COPY(k, tile)                               \
-	static void v2a_##k##_##tile(ARGUMENTS)     \
-	{                                           \
-		v2a_rows(k, tile, true, PASSED);    \
-	}                                           \
-	static void v2c_##k##_##tile(ARGUMENTS)     \
-	{                                           \
-		v2c_rows(k, tile, true, 5, PASSED); \
+#define COPY(k, tile)                            \
+	static void v2a_##k##_##tile(ARGUMENTS)  \
+	{                                        \
+		v2a_rows(k, tile, true, PASSED); \
+	}                                        \
+	static void v2c_##k##_##tile(ARGUMENTS)  \
+	{                                        \
+		v2c_rows(k, tile, true, PASSED); \
 	}
 #define COPIES(k) COPY(k, 1) COPY(k, 2)
 COPIES(2)

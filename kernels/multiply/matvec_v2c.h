@@ -22,33 +22,44 @@
 #define GROUPS_AHEAD 1024
 #define TABLES 128 /* whose offsets are computed at once */
 
-struct v2c_row {
-	const uint8_t *packed, *byte; /* at the next column; at the first column */
-	struct byte_sums sums;
-	uint16_t table[TABLES]; /* narrow: offsets, as if groups had 32 columns */
-};
-
 /* Values that are the same for all rows. */
 struct v2c_call {
 	const uint8_t *tables;
-	unsigned log2; /* of the columns per group */
 	const struct xfp_matvec_x *x;
 	struct rest rest;
+	__m512i repeat; /* for groups of 32 columns, which of the bytes of longer groups is theirs */
 };
 
-/* Set the offsets of the tables of groups [first, first + count). */
-INLINE void set_offsets(unsigned log2, size_t first, size_t count, struct v2c_row *row)
-{
-	if (log2 == 5)
-		for (size_t i = 0; i < count; i += 32) {
-			__mmask32 here = count - i < 32 ? (1u << (count - i)) - 1 : ~0u;
-			__m512i number = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(here, row->byte + first + i));
+/* Rows that are multiplied at once: pointers to the next column of the first row. Those of the other rows are at fixed
+ * distances, so that the inner loop needs few registers for addresses. */
+struct v2c_rows {
+	const uint8_t *packed;
+	size_t apart[MAX_ROWS]; /* bytes from `packed` to the indices of each row */
+	const uint16_t *number; /* from set_numbers, TABLES apart */
+	const int8_t *bytes;
+	const float *step;
+};
 
-			_mm512_storeu_si512(row->table + i, _mm512_slli_epi16(number, 4));
+/* Set the numbers of the tables of columns [from, end), as if groups had 32 columns: bytes, or (narrow) 16-bit offsets.
+ * `from` is a multiple of 2048. */
+INLINE void set_numbers(bool narrow, unsigned log2, __m512i repeat, const uint8_t *byte, size_t from, size_t end,
+			uint16_t *number)
+{
+	for (; from < end; from += 2048, number += narrow ? 64 : 32) {
+		size_t count = (end - from + ((size_t)1 << log2) - 1) >> log2;
+		__mmask64 here = count < 64 ? ((uint64_t)1 << count) - 1 : ~UINT64_C(0);
+		__m512i some = _mm512_permutexvar_epi8(repeat, _mm512_maskz_loadu_epi8(here, byte + (from >> log2)));
+
+		if (narrow) {
+			__m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(some));
+			__m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(some, 1));
+
+			_mm512_storeu_si512(number, _mm512_slli_epi16(low, 4));
+			_mm512_storeu_si512(number + 32, _mm512_slli_epi16(high, 4));
+		} else {
+			_mm512_storeu_si512(number, some);
 		}
-	else
-		for (size_t i = 0; i < count; i++)
-			row->table[i] = (uint16_t)(row->byte[(first + i) >> (log2 - 5)] * XFP_NARROW_BYTES);
+	}
 }
 
 INLINE __m128i table_at(const uint8_t *tables, size_t offset)
@@ -58,11 +69,11 @@ INLINE __m128i table_at(const uint8_t *tables, size_t offset)
 
 INLINE __m512i four_tables(const uint8_t *tables, const uint16_t *offset)
 {
-	__m256i two = _mm256_inserti128_si256(_mm256_castsi128_si256(table_at(tables, offset[0])),
-					      table_at(tables, offset[1]), 1);
-	__m512i three = _mm512_inserti32x4(_mm512_castsi256_si512(two), table_at(tables, offset[2]), 2);
+	__m512i all = _mm512_castsi128_si512(table_at(tables, offset[0]));
 
-	return _mm512_inserti32x4(three, table_at(tables, offset[3]), 3);
+	all = _mm512_mask_broadcast_i32x4(all, 0x00f0, table_at(tables, offset[1]));
+	all = _mm512_mask_broadcast_i32x4(all, 0x0f00, table_at(tables, offset[2]));
+	return _mm512_mask_broadcast_i32x4(all, 0xf000, table_at(tables, offset[3]));
 }
 
 /* Look up slot i of two groups: the first two tables if i is even, the others if it is odd. */
@@ -75,27 +86,12 @@ INLINE __m512i look_up_narrow(unsigned i, __m512i index, __m512i tables)
 	return _mm512_permutexvar_epi8(index, tables);
 }
 
-/* Return the bytes of the groups of some columns, as if groups had 32 columns. */
-INLINE uint64_t groups_of(unsigned group, unsigned log2, const uint8_t *byte, size_t column, unsigned count)
-{
-	uint64_t of = 0;
-
-	if (group)
-		memcpy(&of, byte + column / 32, count);
-	else
-		for (unsigned i = 0; i < count; i++)
-			of |= (uint64_t)byte[(column + (size_t)32 * i) >> log2] << 8 * i;
-	return of;
-}
-
-/* Process whole chunks that form blocks; the last chunk of k = 4 may be half a block, which is scaled like the others.
- * `group` is 5 for groups of 32 columns, or 0 for longer ones. */
-INLINE void v2c_chunks(unsigned k, unsigned tile, bool narrow, unsigned group, unsigned at_once, unsigned chunks,
-		       const struct v2c_call *call, size_t column, size_t ahead, struct v2c_row *row)
+/* Process `chunks` whole chunks that form blocks; the last chunk of k = 4 may be half a block, which is scaled like the
+ * others. */
+INLINE void v2c_chunks(unsigned k, unsigned tile, bool narrow, unsigned at_once, unsigned chunks, const uint8_t *tables,
+		       size_t ahead, struct v2c_rows *row, struct byte_sums *sums)
 {
 	unsigned slots = xfp_lane_columns(k) / 4, size = xfp_table_bytes(k);
-	const int8_t *bytes = call->x->bytes + 2 * column * tile;
-	const float *step = call->x->step + column / 256 * tile;
 	__m512i word[MAX_ROWS][XFP_MAX_WORDS], four[MAX_ROWS], high, low;
 	uint64_t of[MAX_ROWS];
 
@@ -103,34 +99,35 @@ INLINE void v2c_chunks(unsigned k, unsigned tile, bool narrow, unsigned group, u
 	for (unsigned i = 0; i < chunks * slots; i++) {
 		UNROLL
 		for (unsigned r = 0; r < at_once; r++) {
+			const uint16_t *number = row->number + (size_t)r * TABLES + (narrow ? 2 : 1) * i;
+			const int8_t *bytes = row->bytes + (size_t)128 * tile * i;
+
 			if (i % slots == 0)
-				load_words(k, row[r].packed + (size_t)8 * k * i, 16, ahead, word[r]);
+				load_words(k, row->packed + row->apart[r] + (size_t)8 * k * i, 16, ahead, word[r]);
 			if (i % BLOCK_SLOTS == 0)
-				begin_block(tile, &row[r].sums);
+				begin_block(tile, &sums[r]);
 			if (narrow) {
 				if (i % 2 == 0)
-					four[r] =
-						four_tables(call->tables, row[r].table + column / 32 % TABLES + 2 * i);
+					four[r] = four_tables(tables, number);
 				high = look_up_narrow(i, slot(k, word[r], i % slots), four[r]);
-				add_narrow(tile, high, bytes + (size_t)128 * tile * i, &row[r].sums);
+				add_narrow(tile, high, bytes, &sums[r]);
 			} else {
 				/* In a register, split by shifts, because loads are the bottleneck. */
 				if (i % BLOCK_SLOTS == 0)
-					of[r] = groups_of(group, call->log2, row[r].byte, column + (size_t)64 * i,
-							  chunks * slots < BLOCK_SLOTS ? 4 : 8);
-				look_up_two(k, call->tables + size * (of[r] & 255),
-					    call->tables + size * (of[r] >> 8 & 255), slot(k, word[r], i % slots),
-					    &high, &low);
+					memcpy(&of[r], number, sizeof of[r]);
+				look_up_two(k, tables + size * (of[r] & 255), tables + size * (of[r] >> 8 & 255),
+					    slot(k, word[r], i % slots), &high, &low);
 				of[r] >>= 16;
-				add_products(tile, high, low, bytes + (size_t)128 * tile * i, &row[r].sums);
+				add_products(tile, high, low, bytes, &sums[r]);
 			}
 			if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == chunks * slots)
-				end_block(tile, narrow, step + (size_t)i / BLOCK_SLOTS * tile, &row[r].sums);
+				end_block(tile, narrow, row->step + (size_t)i / BLOCK_SLOTS * tile, &sums[r]);
 		}
 	}
-	UNROLL
-	for (unsigned r = 0; r < at_once; r++)
-		row[r].packed += (size_t)8 * k * chunks * slots;
+	row->packed += (size_t)8 * k * chunks * slots;
+	row->number += (narrow ? 2 : 1) * chunks * slots;
+	row->bytes += (size_t)128 * tile * chunks * slots;
+	row->step += chunks * slots / BLOCK_SLOTS * tile;
 }
 
 /* Look up a slot of the last chunk in 8-bit entries, in all its groups; zero past the last column. */
@@ -147,80 +144,69 @@ INLINE __m512i look_up_narrow_rest(unsigned k, const uint8_t *tables, const stru
 
 /* Process the last chunk, which has fewer lanes, from `column` on. */
 INLINE void v2c_rest(unsigned k, unsigned tile, bool narrow, const struct v2c_call *call, size_t column,
-		     struct v2c_row *row)
+		     const uint8_t *packed, const uint8_t *byte, struct byte_sums *sums)
 {
 	unsigned slots = xfp_lane_columns(k) / 4;
 	const int8_t *bytes = call->x->bytes + 2 * column * tile;
 	const float *step = call->x->step + column / 256 * tile;
 	__m512i word[XFP_MAX_WORDS], high, low;
 
-	load_words(k, row->packed, call->rest.lanes, PREFETCH_AHEAD, word);
+	load_words(k, packed, call->rest.lanes, PREFETCH_AHEAD, word);
 	UNROLL
 	for (unsigned i = 0; i < slots; i++, bytes += 128 * tile) {
 		const struct part *part = call->rest.part[i];
 		__m512i index = slot(k, word, i);
 
 		if (i % BLOCK_SLOTS == 0)
-			begin_block(tile, &row->sums);
+			begin_block(tile, sums);
 		if (narrow) {
-			add_narrow(tile, look_up_narrow_rest(k, call->tables, part, row->byte, index), bytes,
-				   &row->sums);
+			add_narrow(tile, look_up_narrow_rest(k, call->tables, part, byte, index), bytes, sums);
 		} else {
-			look_up_rest(k, call->tables, part, row->byte, index, &high, &low);
-			add_products(tile, high, low, bytes, &row->sums);
+			look_up_rest(k, call->tables, part, byte, index, &high, &low);
+			add_products(tile, high, low, bytes, sums);
 		}
 		if ((i + 1) % BLOCK_SLOTS == 0 || i + 1 == slots)
-			end_block(tile, narrow, step + (size_t)i / BLOCK_SLOTS * tile, &row->sums);
+			end_block(tile, narrow, step + (size_t)i / BLOCK_SLOTS * tile, sums);
 	}
-}
-
-/* Process the whole chunks of columns [from, end). */
-INLINE void v2c_part(unsigned k, unsigned tile, bool narrow, unsigned group, unsigned at_once,
-		     const struct v2c_call *call, const struct xfp_matvec *w, size_t from, size_t end,
-		     struct v2c_row *row)
-{
-	size_t chunk = xfp_chunk_columns(k), step = k == 4 ? 2 * chunk : chunk, others = (at_once - 1) * w->row_bytes;
-	size_t c = from;
-
-	for (; c + step <= end; c += step) {
-		/* After the end of a row come the other rows of the batch. */
-		size_t ahead = PREFETCH_AHEAD + (c / 8 * k + PREFETCH_AHEAD < w->row_bytes ? 0 : others);
-
-		v2c_chunks(k, tile, narrow, group, at_once, k == 4 ? 2 : 1, call, c, ahead, row);
-	}
-	if (k == 4 && c < end)
-		v2c_chunks(4, tile, narrow, group, at_once, 1, call, c, PREFETCH_AHEAD + others, row);
 }
 
 /* Process up to `at_once` rows; if there are fewer, the last one is repeated. */
-INLINE void v2c_some(unsigned k, unsigned tile, bool narrow, unsigned group, unsigned at_once,
-		     const struct v2c_call *call, ARGUMENTS)
+INLINE void v2c_some(unsigned k, unsigned tile, bool narrow, unsigned at_once, const struct v2c_call *call, ARGUMENTS)
 {
 	const struct xfp_tables_head *head = xfp_tables_head(w->tables);
-	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk;
-	struct v2c_row row[MAX_ROWS];
+	const size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk, step = k == 4 ? 2 * chunk : chunk;
+	struct v2c_rows row = { .packed = w->index + first * w->row_bytes, .bytes = x->bytes, .step = x->step };
+	const uint8_t *byte[MAX_ROWS];
+	struct byte_sums sums[MAX_ROWS];
+	uint16_t number[MAX_ROWS][TABLES];
 
 	UNROLL
 	for (unsigned r = 0; r < at_once; r++) {
-		size_t number = first + (r < rows ? r : rows - 1);
+		size_t place = r < rows ? r : rows - 1;
 
-		row[r].packed = w->index + number * w->row_bytes;
-		row[r].byte = w->byte + number * w->row_groups;
+		row.apart[r] = place * w->row_bytes;
+		byte[r] = w->byte + (first + place) * w->row_groups;
 		UNROLL
 		for (unsigned m = 0; m < tile; m++)
-			row[r].sums.all[m] = _mm512_setzero_ps();
+			sums[r].all[m] = _mm512_setzero_ps();
 		for (size_t i = 0; i < w->row_groups; i += 64)
-			_mm_prefetch((const char *)row[r].byte + i + GROUPS_AHEAD, _MM_HINT_T0);
+			_mm_prefetch((const char *)byte[r] + i + GROUPS_AHEAD, _MM_HINT_T0);
 	}
-	for (size_t from = 0, end; narrow && from < whole; from = end) {
+	for (size_t from = 0, end; from < whole; from = end) {
+		/* After the end of a row come the other rows of the batch. */
+		size_t others = from / 8 * k + PREFETCH_AHEAD < w->row_bytes ? 0 : (at_once - 1) * w->row_bytes;
+		size_t ahead = PREFETCH_AHEAD + others, c = from;
+
 		end = whole - from < (size_t)32 * TABLES ? whole : from + (size_t)32 * TABLES;
 		UNROLL
 		for (unsigned r = 0; r < at_once; r++)
-			set_offsets(w->group, from / 32, (end - from) / 32, &row[r]);
-		v2c_part(k, tile, narrow, group, at_once, call, w, from, end, row);
+			set_numbers(narrow, w->group, call->repeat, byte[r], from, end, number[r]);
+		row.number = number[0];
+		for (; c + step <= end; c += step)
+			v2c_chunks(k, tile, narrow, at_once, k == 4 ? 2 : 1, call->tables, ahead, &row, sums);
+		if (k == 4 && c < end)
+			v2c_chunks(4, tile, narrow, at_once, 1, call->tables, ahead, &row, sums);
 	}
-	if (!narrow)
-		v2c_part(k, tile, narrow, group, at_once, call, w, 0, whole, row);
 	UNROLL
 	for (unsigned r = 0; r < at_once; r++)
 		if (r < rows) {
@@ -228,22 +214,24 @@ INLINE void v2c_some(unsigned k, unsigned tile, bool narrow, unsigned group, uns
 				(narrow ? head->narrow_step : (double)head->step) * xfp_row_scale(w->row[first + r]);
 
 			if (call->rest.lanes)
-				v2c_rest(k, tile, narrow, call, whole, &row[r]);
-			finish(tile, row[r].sums.all, w->unit * scale, narrow ? x->narrow_offset : x->offset, x, add,
-			       y + r, stride);
+				v2c_rest(k, tile, narrow, call, whole, row.packed + row.apart[r], byte[r], &sums[r]);
+			finish(tile, sums[r].all, w->unit * scale, narrow ? x->narrow_offset : x->offset, x, add, y + r,
+			       stride);
 		}
 }
 
-INLINE void v2c_rows(unsigned k, unsigned tile, bool narrow, unsigned group, ARGUMENTS)
+INLINE void v2c_rows(unsigned k, unsigned tile, bool narrow, ARGUMENTS)
 {
 	size_t chunk = xfp_chunk_columns(k), whole = w->cols / chunk * chunk;
-	unsigned at_once = !group ? 1 : tile == 1 ? MAX_ROWS : MAX_ROWS / 2;
-	struct v2c_call call = { .x = x, .log2 = w->group };
+	unsigned at_once = tile == 1 ? MAX_ROWS : MAX_ROWS / 2;
+	struct v2c_call call = { .x = x };
 
 	call.tables = narrow ? xfp_tables_narrow(w->tables, k) : xfp_tables_bytes(w->tables, k);
+	for (unsigned i = 0; i < 64; i++)
+		((uint8_t *)&call.repeat)[i] = (uint8_t)(i >> (w->group - 5));
 	divide_rest(k, w->group, whole, w->cols, &call.rest);
 	for (size_t r = 0; r < rows; r += at_once)
-		v2c_some(k, tile, narrow, group, at_once, &call, w, x, first + r, rows - r, add, y + r, stride);
+		v2c_some(k, tile, narrow, at_once, &call, w, x, first + r, rows - r, add, y + r, stride);
 }
 
 #endif

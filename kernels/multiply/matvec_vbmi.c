@@ -9,13 +9,10 @@
 	{                                      \
 		v2_rows(k, tile, PASSED);      \
 	}
-#define COPY_V2C(k, tile)                                    \
-	static void v2c_##k##_##tile(ARGUMENTS)              \
-	{                                                    \
-		if (w->group == 5)                           \
-			v2c_rows(k, tile, false, 5, PASSED); \
-		else                                         \
-			v2c_rows(k, tile, false, 0, PASSED); \
+#define COPY_V2C(k, tile)                         \
+	static void v2c_##k##_##tile(ARGUMENTS)   \
+	{                                         \
+		v2c_rows(k, tile, false, PASSED); \
 	}
 #define COPY_V2A(k, tile)                         \
 	static void v2a_##k##_##tile(ARGUMENTS)   \
