@@ -129,14 +129,18 @@ struct row_block {
 	size_t panel_stride;
 };
 
-/* Copy the sums of a panel. */
+/* Copy the sums of a panel. If a float can represent the unit, a power of two, the product of floats is the same. */
 static void put_panel(const struct xfp_batch *batch, const struct row_block *block, const float *from)
 {
-	float *to = block->sums + batch->first * block->rows;
+	float *to = block->sums + batch->first * block->rows, unit = (float)batch->w.unit;
+	bool exact = unit == batch->w.unit;
 
 	for (size_t m = 0; m < batch->count; m++, to += block->rows)
-		for (size_t r = 0; r < block->rows; r++)
-			to[r] = (float)(from[r * block->panel_stride + m] * batch->w.unit);
+		for (size_t r = 0; r < block->rows; r++) {
+			float sum = from[r * block->panel_stride + m];
+
+			to[r] = exact ? sum * unit : (float)(sum * batch->w.unit);
+		}
 }
 
 /* Multiply a block of rows by `count` panels of one expert. */

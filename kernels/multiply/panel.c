@@ -13,6 +13,17 @@ unsigned xfp_panel_vectors(size_t left)
 	return (unsigned)(vectors < left ? vectors : left);
 }
 
+/* Fetch a piece of sixteen vectors and its place in the panel: both are often in memory, and far apart. */
+static void fetch(const uint8_t *source, size_t bytes, const float *panel, unsigned width, unsigned m)
+{
+	const unsigned lines = PIECE / XFP_PANEL_LANES;
+
+	for (unsigned i = 0; i < lines; i++)
+		__builtin_prefetch(panel + (size_t)XFP_PANEL_LANES * width * (lines * m + i), 1);
+	for (size_t i = 0; i < bytes; i += 64)
+		__builtin_prefetch(source + i);
+}
+
 void xfp_panel_pack(int dtype, const void *const *source, unsigned count, size_t cols, const float *down, float *panel,
 		    unsigned width)
 {
@@ -22,6 +33,7 @@ void xfp_panel_pack(int dtype, const void *const *source, unsigned count, size_t
 	for (size_t c = 0, some; c < cols; c += some) {
 		some = cols - c < PIECE ? cols - c : PIECE;
 		for (unsigned m = 0; m < count; m++) {
+			fetch((const uint8_t *)source[m] + (c + some) * size, PIECE * size, panel, width, m);
 			xfp_to_float(dtype, (const uint8_t *)source[m] + c * size, some, piece[m]);
 			for (size_t i = 0; down && i < some; i++)
 				piece[m][i] *= down[c + i];
