@@ -49,7 +49,7 @@ INLINE __m512i slot(unsigned k, const __m512i *w, unsigned i)
 	}
 }
 
-/* Load the words of a chunk, and prefetch `ahead` bytes further. */
+/* Load the words of a chunk, and prefetch `ahead` bytes further, to the L2 cache, which can wait for more lines. */
 INLINE void load_words(unsigned k, const uint8_t *packed, unsigned lanes, size_t ahead, __m512i *w)
 {
 	UNROLL
@@ -57,7 +57,7 @@ INLINE void load_words(unsigned k, const uint8_t *packed, unsigned lanes, size_t
 		w[i] = lanes == 16 ? _mm512_loadu_si512(packed + 64 * i)
 				   : _mm512_maskz_loadu_epi32((__mmask16)((1u << lanes) - 1),
 							      packed + (size_t)4 * lanes * i);
-		_mm_prefetch((const char *)packed + 64 * i + ahead, _MM_HINT_T0);
+		_mm_prefetch((const char *)packed + 64 * i + ahead, _MM_HINT_T1);
 	}
 }
 
