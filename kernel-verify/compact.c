@@ -221,6 +221,37 @@ static void reconstruct(struct xfp_trial *trial)
 		xfp_trial_fail(trial, "the result is not what decode computes from bytes and indices");
 }
 
+static void index_of_bytes(struct xfp_trial *trial)
+{
+	const struct xfp_compact_encoder *encoder = xfp_kernel_encoder(trial->set)->compact;
+	size_t cols = xfp_trial_columns(trial, 2000);
+	unsigned group = group_of(trial);
+	size_t count = xfp_compact_groups_of(cols, group);
+	float row = xfp_compact_row((uint8_t)(30 + xfp_trial_random_below(trial, 40))), *x;
+	struct xfp_compact_groups groups;
+	struct xfp_compact_book *book;
+	uint16_t *marked;
+	uint8_t *byte = xfp_trial_buffer(trial, "byte", count, 1), *index;
+	uint8_t *assigned = xfp_trial_buffer(trial, "assigned", count * group, 1);
+
+	x = marked_row(trial, cols, group, &marked);
+	for (size_t c = 0; marked && c < cols; c++)
+		x[c] = marked[c / 16] >> c % 16 & 1 ? 0 : x[c];
+	groups = new_groups(trial, group, count);
+	xfp_encoder_plain.compact->load(&groups, 0, x, marked, cols, row);
+	book = make_book(trial, group, &groups, count);
+	xfp_encoder_plain.compact->assign(book, &groups, 0, count, byte, assigned, NULL);
+	xfp_trial_shape(trial, "%zu columns in groups of %u, %u entries", cols, group, book->library.entries);
+	trial->weights = (double)cols;
+	xfp_trial_seal(trial);
+	index = xfp_trial_buffer(trial, "index", xfp_padded(cols), 1);
+	while (xfp_trial_again(trial))
+		encoder->index(book, x, byte, row, cols, index);
+	xfp_trial_bytes(trial, "index", index, cols);
+	if (memcmp(index, assigned, cols))
+		xfp_trial_fail(trial, "the indices are not those that assign computes with the bytes");
+}
+
 void xfp_kernel_ops_compact(struct xfp_kernel_ops *ops)
 {
 	xfp_kernel_op_add(ops, "encode compact_load", 0, 0, XFP_ENCODER_SETS, load);
@@ -229,5 +260,6 @@ void xfp_kernel_ops_compact(struct xfp_kernel_ops *ops)
 		xfp_kernel_op_add(ops, "encode compact_propose k=%u", k, 0, XFP_ENCODER_SETS, propose);
 		xfp_kernel_op_add(ops, "encode compact_decode k=%u", k, 0, XFP_ENCODER_SETS, decode);
 		xfp_kernel_op_add(ops, "encode compact_reconstruct k=%u", k, 0, XFP_ENCODER_SETS, reconstruct);
+		xfp_kernel_op_add(ops, "encode compact_index k=%u", k, 0, XFP_ENCODER_SETS, index_of_bytes);
 	}
 }

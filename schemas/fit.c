@@ -82,8 +82,29 @@ uint32_t xfp_fit_bits(const struct xfp_parameters *p, enum xfp_fit_kind kind)
 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
-enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, const struct xfp_candidate *candidates,
-			      uint32_t count, struct xfp_error *err)
+uint64_t xfp_fit_group_bytes(const struct xfp_candidate *candidates, uint32_t count, uint64_t cols)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes += candidates[i].mode == XFP_MODE_V2C ? xfp_candidate_groups(&candidates[i], cols) : 0;
+	return bytes;
+}
+
+static enum xfp_status reserve_bytes(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t total_rows,
+				     uint64_t cols, struct xfp_error *err)
+{
+	const uint64_t bytes = total_rows * xfp_candidate_groups(c, cols);
+	enum xfp_status status;
+	char name[40];
+
+	(void)((status = xfp_h5_reserve(a, dataset_of("byte", c, name), H5T_NATIVE_UINT8, bytes, err)) ||
+	       (status = xfp_h5_reserve(a, dataset_of("row", c, name), H5T_NATIVE_UINT8, total_rows, err)));
+	return status;
+}
+
+enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, uint64_t cols,
+			      const struct xfp_candidate *candidates, uint32_t count, struct xfp_error *err)
 {
 	enum xfp_status status;
 	char name[40];
@@ -98,6 +119,8 @@ enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, const
 			return status;
 		if (xfp_candidate_hints(c) && (status = xfp_h5_reserve(a, dataset_of("hints", c, name),
 								       H5T_NATIVE_FLOAT, xfp_candidate_hints(c), err)))
+			return status;
+		if (c->mode == XFP_MODE_V2C && cols && (status = reserve_bytes(a, c, total_rows, cols, err)))
 			return status;
 	}
 	return XFP_OK;
@@ -132,15 +155,10 @@ enum xfp_status xfp_fit_write_library(struct xfp_artifact *a, const struct xfp_c
 	return status;
 }
 
-/* The number of candidates that have codes in a calibrated fit: all but fp8. */
+/* The number of candidates that have indices in a calibrated fit: all but fp8. */
 static uint32_t coded(const struct xfp_candidate *candidates, uint32_t count)
 {
 	return count && candidates[count - 1].mode == XFP_MODE_FP8 ? count - 1 : count;
-}
-
-static uint64_t groups_of(const struct xfp_candidate *c, uint64_t cols)
-{
-	return (cols + c->group - 1) / c->group;
 }
 
 enum xfp_status xfp_fit_begin_codes(struct xfp_artifact *a, uint64_t total_rows, uint64_t cols, uint64_t outliers,
@@ -151,10 +169,8 @@ enum xfp_status xfp_fit_begin_codes(struct xfp_artifact *a, uint64_t total_rows,
 
 	for (uint32_t i = 0; !status && i < coded(candidates, count); i++) {
 		const struct xfp_candidate *c = &candidates[i];
-		const uint64_t bytes = total_rows * groups_of(c, cols);
 
-		(void)((status = xfp_h5_reserve(a, dataset_of("byte", c, name), H5T_NATIVE_UINT8, bytes, err)) ||
-		       (status = xfp_h5_reserve(a, dataset_of("row", c, name), H5T_NATIVE_UINT8, total_rows, err)) ||
+		(void)((status = reserve_bytes(a, c, total_rows, cols, err)) ||
 		       (status = xfp_h5_reserve(a, dataset_of("index", c, name), H5T_NATIVE_UINT8,
 						total_rows * xfp_index_row_bytes(cols, c->k), err)) ||
 		       (status = xfp_h5_reserve(a, dataset_of("residual", c, name), H5T_NATIVE_UINT16, outliers, err)));
@@ -166,7 +182,7 @@ enum xfp_status xfp_fit_write_codes(struct xfp_artifact *a, const struct xfp_can
 				    uint64_t first, uint64_t count, const struct xfp_fit_codes *codes,
 				    struct xfp_error *err)
 {
-	const uint64_t groups = groups_of(c, cols), bytes = xfp_index_row_bytes(cols, c->k);
+	const uint64_t groups = xfp_candidate_groups(c, cols), bytes = xfp_index_row_bytes(cols, c->k);
 	enum xfp_status status;
 	char name[40];
 
@@ -174,8 +190,8 @@ enum xfp_status xfp_fit_write_codes(struct xfp_artifact *a, const struct xfp_can
 					    count * groups, codes->byte, err)) ||
 	       (status = xfp_h5_write_range(a, dataset_of("row", c, name), H5T_NATIVE_UINT8, first, count, codes->row,
 					    err)) ||
-	       (status = xfp_h5_write_range(a, dataset_of("index", c, name), H5T_NATIVE_UINT8, first * bytes,
-					    count * bytes, codes->index, err)));
+	       (codes->index && (status = xfp_h5_write_range(a, dataset_of("index", c, name), H5T_NATIVE_UINT8,
+							     first * bytes, count * bytes, codes->index, err))));
 	return status;
 }
 
@@ -260,6 +276,21 @@ enum xfp_status xfp_candidates_read(struct xfp_artifact *a, uint32_t max, struct
 	return status;
 }
 
+/* Check that a dataset of a candidate has `rows` times `each` elements. */
+static enum xfp_status check_count(struct xfp_artifact *a, const char *prefix, const struct xfp_candidate *c,
+				   uint64_t rows, uint64_t each, struct xfp_error *err)
+{
+	uint64_t wanted, count;
+	enum xfp_status status;
+	char name[40];
+
+	if ((status = xfp_h5_count(a, dataset_of(prefix, c, name), &count, err)))
+		return status;
+	if (!xfp_mul(rows, each, &wanted) || count != wanted)
+		return xfp_h5_damaged(a, err, "%s has %" PRIu64 " elements", name, count);
+	return XFP_OK;
+}
+
 /* Check that the datasets of a candidate exist with the right sizes. */
 static enum xfp_status check_candidate(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t total_rows,
 				       struct xfp_error *err)
@@ -283,21 +314,7 @@ static enum xfp_status check_candidate(struct xfp_artifact *a, const struct xfp_
 	return XFP_OK;
 }
 
-/* Check that a dataset of a candidate has `rows` times `each` elements. */
-static enum xfp_status check_count(struct xfp_artifact *a, const char *prefix, const struct xfp_candidate *c,
-				   uint64_t rows, uint64_t each, struct xfp_error *err)
-{
-	uint64_t wanted, count;
-	enum xfp_status status;
-	char name[40];
-
-	if ((status = xfp_h5_count(a, dataset_of(prefix, c, name), &count, err)))
-		return status;
-	if (!xfp_mul(rows, each, &wanted) || count != wanted)
-		return xfp_h5_damaged(a, err, "%s has %" PRIu64 " elements", name, count);
-	return XFP_OK;
-}
-
+/* Check the datasets of all codes that the fit has. */
 static enum xfp_status check_codes(struct xfp_artifact *a, const struct xfp_fit *fit, uint64_t total_rows,
 				   struct xfp_error *err)
 {
@@ -306,11 +323,15 @@ static enum xfp_status check_codes(struct xfp_artifact *a, const struct xfp_fit 
 	for (uint32_t i = 0; !status && i < coded(fit->candidates, fit->candidate_count); i++) {
 		const struct xfp_candidate *c = &fit->candidates[i];
 
+		if (c->mode != XFP_MODE_V2C && !fit->calibrated)
+			continue;
 		if (c->mode != XFP_MODE_V2C || !fit->cols || fit->cols > UINT32_MAX)
 			return xfp_h5_damaged(a, err, "candidate of %u bits cannot have codes", c->k);
-		(void)((status = check_count(a, "byte", c, total_rows, groups_of(c, fit->cols), err)) ||
-		       (status = check_count(a, "row", c, total_rows, 1, err)) ||
-		       (status = check_count(a, "index", c, total_rows, xfp_index_row_bytes(fit->cols, c->k), err)) ||
+		(void)((status = check_count(a, "byte", c, total_rows, xfp_candidate_groups(c, fit->cols), err)) ||
+		       (status = check_count(a, "row", c, total_rows, 1, err)));
+		if (status || !fit->calibrated)
+			continue;
+		(void)((status = check_count(a, "index", c, total_rows, xfp_index_row_bytes(fit->cols, c->k), err)) ||
 		       (status = check_count(a, "residual", c, c->outliers, 1, err)));
 	}
 	return status;
@@ -363,7 +384,7 @@ static enum xfp_status read_calibrated(struct xfp_artifact *a, struct xfp_fit *f
 	if (!status && unreached > fit->matrices)
 		status = xfp_h5_damaged(a, err, "impossible count of matrices");
 	fit->unreached = status ? 0 : (uint32_t)unreached;
-	return status ? status : check_codes(a, fit, fit->matrices * fit->rows, err);
+	return status;
 }
 
 static bool ascends(const struct xfp_candidate *a, const struct xfp_candidate *b)
@@ -401,6 +422,9 @@ enum xfp_status xfp_fit_read(struct xfp_artifact *a, struct xfp_fit *fit, struct
 	}
 	if (!status)
 		status = read_calibrated(a, &read, err);
+	read.bytes = read.calibrated || xfp_fit_keeps_bytes(read.candidates, read.candidate_count, read.cols);
+	if (!status && read.bytes)
+		status = check_codes(a, &read, total_rows, err);
 	if (!status)
 		*fit = read;
 	return status;
@@ -438,7 +462,7 @@ enum xfp_status xfp_fit_read_library(struct xfp_artifact *a, const struct xfp_ca
 enum xfp_status xfp_fit_read_codes(struct xfp_artifact *a, const struct xfp_candidate *c, uint64_t cols, uint64_t first,
 				   uint64_t count, const struct xfp_fit_codes *codes, struct xfp_error *err)
 {
-	const uint64_t groups = groups_of(c, cols), bytes = xfp_index_row_bytes(cols, c->k);
+	const uint64_t groups = xfp_candidate_groups(c, cols), bytes = xfp_index_row_bytes(cols, c->k);
 	enum xfp_status status;
 	char name[40];
 
@@ -446,8 +470,8 @@ enum xfp_status xfp_fit_read_codes(struct xfp_artifact *a, const struct xfp_cand
 					   count * groups, codes->byte, err)) ||
 	       (status = xfp_h5_read_range(a, dataset_of("row", c, name), H5T_NATIVE_UINT8, first, count, codes->row,
 					   err)) ||
-	       (status = xfp_h5_read_range(a, dataset_of("index", c, name), H5T_NATIVE_UINT8, first * bytes,
-					   count * bytes, codes->index, err)));
+	       (codes->index && (status = xfp_h5_read_range(a, dataset_of("index", c, name), H5T_NATIVE_UINT8,
+							    first * bytes, count * bytes, codes->index, err))));
 	return status;
 }
 

@@ -11,18 +11,23 @@
  *   /hints-NAME     v2a: float32 [2 * L], the starting point for searching a group's entry (kernels/encode/scaled.h):
  *                   mean and deviation of each entry
  *   /cosine-NAME    float64 [R] between the source row and its reconstruction as stored
+ *   /byte-NAME      v2c: uint8 [R * groups] bytes of groups, as the bundle has them
+ *   /row-NAME       v2c: uint8 [R] bytes of rows
+ *
+ * Bytes spare xfp-pack the search. A fit of many candidates, which would take too much space, has none
+ * (xfp_fit_keeps_bytes).
  *
  * A calibrated fit, made with the inputs of the unit's matrices, also has
  *   attributes      unreached (matrices that no training input reached)
  *   /output         compound [candidates], struct xfp_output_measure
- * and, for every candidate but fp8, what the bundle stores (schemas/layout/bundle_layout.h), which depends on inputs:
- *   /byte-NAME      uint8 [R * groups] bytes of groups
- *   /row-NAME       uint8 [R] bytes of rows
+ * and, for every candidate but fp8, all that the bundle stores (schemas/layout/bundle_layout.h), which depends on
+ * inputs: bytes of groups and rows, and
  *   /index-NAME     uint8 [R * xfp_index_row_bytes(cols, k)] packed indices
  *   /residual-NAME  uint16 [outliers] fp16 residuals, by matrix, row and column
  *
  * Codes of candidates that are not chosen stay until the fit is removed (`--drop-cache`: once the unit is packed), so
- * that another floor, or another round of a goal, chooses them without the inputs, which have been removed by then.
+ * that another floor, or another round of a goal, chooses them without a search, and without the inputs, which have
+ * been removed by then.
  */
 #ifndef XFP_FIT_H
 #define XFP_FIT_H
@@ -34,7 +39,7 @@
 #include "schemas/parameters.h"
 
 #define XFP_FIT_KIND "fit"
-#define XFP_FIT_VERSION 3
+#define XFP_FIT_VERSION 4
 
 /* One way to store a unit, measured. */
 struct xfp_candidate {
@@ -67,11 +72,17 @@ struct xfp_fit {
 	bool calibrated;
 	uint32_t unreached;
 	struct xfp_output_measure outputs[XFP_MAX_CANDIDATES];
+	bool bytes; /* has bytes of groups and rows; set by xfp_fit_read */
 };
 
 /* The number of elements of a row's codebook or a unit's library (uint16), and of its hints (float); 0: it has none. */
 uint64_t xfp_candidate_code(const struct xfp_candidate *candidate);
 uint64_t xfp_candidate_hints(const struct xfp_candidate *candidate);
+/* The groups of a row; the candidate must have groups. */
+static inline uint64_t xfp_candidate_groups(const struct xfp_candidate *candidate, uint64_t cols)
+{
+	return (cols + candidate->group - 1) / candidate->group;
+}
 
 /* Read or write only the table, "candidate" and "candidates", of any artifact that has one. Reading checks each
  * candidate, and that there are at most `max`. */
@@ -117,11 +128,20 @@ static inline bool xfp_fit_set_is_calibrated(const struct xfp_fit_set *set)
 	return set->count && set->outputs;
 }
 
-/* Writing: reserve the datasets of the candidates, by mode, group, library and k; write the codebooks (NULL for library
- * modes) and cosines of rows [first, first + count) of one candidate, in any order; write a library; then write the
- * table. */
-enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, const struct xfp_candidate *candidates,
-			      uint32_t count, struct xfp_error *err);
+/* The bytes of groups per row of all candidates, and whether a fit without calibration stores them: if they take at
+ * most an eighth of a byte per weight, as those of two candidates with groups of 16 columns do. */
+#define XFP_FIT_BYTES_SHARE 8
+uint64_t xfp_fit_group_bytes(const struct xfp_candidate *candidates, uint32_t count, uint64_t cols);
+static inline bool xfp_fit_keeps_bytes(const struct xfp_candidate *candidates, uint32_t count, uint64_t cols)
+{
+	return xfp_fit_group_bytes(candidates, count, cols) <= cols / XFP_FIT_BYTES_SHARE;
+}
+
+/* Writing: reserve the datasets of the candidates, by mode, group, library and k, with bytes of groups and rows unless
+ * `cols` is 0; write the codebooks (NULL for library modes) and cosines of rows [first, first + count) of one
+ * candidate, in any order; write a library; then write the table. */
+enum xfp_status xfp_fit_begin(struct xfp_artifact *a, uint64_t total_rows, uint64_t cols,
+			      const struct xfp_candidate *candidates, uint32_t count, struct xfp_error *err);
 enum xfp_status xfp_fit_write_rows(struct xfp_artifact *a, const struct xfp_candidate *candidate, uint64_t first,
 				   uint64_t count, const uint16_t *codebook, const double *cosine,
 				   struct xfp_error *err);
@@ -131,10 +151,11 @@ enum xfp_status xfp_fit_end(struct xfp_artifact *a, const struct xfp_fit *fit, s
 
 /* Codes of rows with `cols` columns, as the bundle stores them. */
 struct xfp_fit_codes {
-	uint8_t *byte, *row, *index; /* [rows][groups], [rows], [rows][xfp_index_row_bytes] */
+	uint8_t *byte, *row; /* [rows][groups], [rows] */
+	uint8_t *index;      /* [rows][xfp_index_row_bytes] of a calibrated fit; NULL: not written or read */
 };
-/* Codes of a calibrated fit: reserve the datasets of all candidates; write or read the codes of rows [first, first +
- * count), or residuals by number. */
+/* Codes of v2c: reserve the datasets of a calibrated fit; write or read the codes of rows [first, first + count), or
+ * residuals by number. */
 enum xfp_status xfp_fit_begin_codes(struct xfp_artifact *a, uint64_t total_rows, uint64_t cols, uint64_t outliers,
 				    const struct xfp_candidate *candidates, uint32_t count, struct xfp_error *err);
 enum xfp_status xfp_fit_write_codes(struct xfp_artifact *a, const struct xfp_candidate *candidate, uint64_t cols,

@@ -169,7 +169,7 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 	struct xfp_measure *measure = &u->fitting.measure;
 	const struct xfp_outliers *known = &u->fitting.known;
 	enum xfp_status status = xfp_outliers_read(&u->outliers, &u->fitting.known, err);
-	uint64_t held;
+	uint64_t held, cols;
 
 	/* A unit with NaN or infinite weights has no candidates. */
 	if (!status && !(known->sigma[0] < 0))
@@ -183,12 +183,15 @@ static enum xfp_status fill(void *own, struct xfp_artifact *artifact, struct xfp
 		status = xfp_fitting_init(&u->fitting, err);
 	if (!status && u->layer && measure->count)
 		status = use_inputs(u, artifact, err);
-	/* With inputs, results are those of a matrix. */
+	/* With inputs, results are those of a matrix, and codes are stored separately. */
 	held = u->fitting.training.moments ? known->rows : xfp_rows_block(&source) + XFP_MEASURE_HELD;
+	cols = !u->fitting.training.moments && xfp_fit_keeps_bytes(measure->candidates, measure->count, known->cols)
+		       ? known->cols
+		       : 0;
 	if (!status)
-		status = xfp_measure_begin(measure, held, err);
+		status = xfp_measure_begin(measure, held, cols, err);
 	if (!status)
-		status = xfp_fit_begin(artifact, job->unit->experts * job->unit->rows, measure->candidates,
+		status = xfp_fit_begin(artifact, job->unit->experts * job->unit->rows, cols, measure->candidates,
 				       measure->count, err);
 	if (!status)
 		status = xfp_fitting_begin(&u->fitting, u->methods, artifact, err);

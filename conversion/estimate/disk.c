@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "conversion/estimate/footprint.h"
+#include "conversion/estimate/groups.h"
 #include "schemas/bundle.h"
 #include "schemas/layout/bundle_layout.h"
 #include "schemas/recipe/recipe.h"
@@ -23,7 +24,8 @@
 #define FIT_FIXED 7000u        /* envelope, attributes, tables and the table of candidates */
 #define FIT_ROW_CANDIDATE 8u   /* one cosine; a codebook is extra */
 #define FIT_LIBRARY 700u       /* extra tables of a candidate with a library */
-#define FIT_CODES 1200u        /* extra tables of a candidate with codes */
+#define FIT_BYTES 600u         /* extra tables of a candidate of v2c */
+#define FIT_CODES 600u         /* those of a candidate with codes */
 #define CHOICE_FIXED 2600u     /* attributes only */
 #define SCALES_FIXED 2200u     /* attributes only */
 #define PACKED_FIXED 5700u     /* attributes and digests */
@@ -150,12 +152,17 @@ static uint64_t fit_artifact(const struct xfp_ledger_unit *unit, const struct xf
 		row += FIT_ROW_CANDIDATE + (list[i].mode == XFP_MODE_V2 ? code : 0);
 		if (list[i].group)
 			fixed += FIT_LIBRARY + code + 4 * xfp_candidate_hints(&list[i]);
+		if (list[i].mode == XFP_MODE_V2C) {
+			fixed += FIT_BYTES;
+			row += 1;
+		}
 		if (list[i].group && coded) {
 			fixed += FIT_CODES + outliers * sizeof(uint16_t);
-			row += (unit->cols + list[i].group - 1) / list[i].group + 1 +
-			       xfp_index_row_bytes(unit->cols, list[i].k);
+			row += xfp_index_row_bytes(unit->cols, list[i].k);
 		}
 	}
+	row += coded ? xfp_fit_group_bytes(list, count, unit->cols)
+		     : xfp_groups_bytes(list, count, unit->cols, xfp_step_wanted(measured, XFP_STAMP_SURVEY, false));
 	return file(fixed + unit->experts * unit->rows * row);
 }
 

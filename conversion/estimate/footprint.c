@@ -30,9 +30,9 @@
 
 /* Peak bytes of one process of a step, per ... */
 struct coefficients {
-	uint64_t fixed;  /* private pages of libc, libgomp and libhdf5, and the buffer for checking digests */
-	uint64_t text;   /* program and library pages, shared by all processes of the step */
-	unsigned thread; /* thread */
+	uint64_t fixed;         /* private pages of libc, libgomp and libhdf5, and the buffer for checking digests */
+	uint64_t text;          /* program and library pages, shared by all processes of the step */
+	unsigned thread;        /* thread */
 	unsigned thread_column; /* column, in each thread */
 	unsigned column;
 	unsigned stack_column; /* column of every matrix of the unit */
@@ -120,15 +120,15 @@ static const struct coefficients steps[XFP_STAMPS] = {
 
 /* ---- a step ------------------------------------------------------------------------------------ */
 
-/* Result bytes per row of a fit. */
+/* Result bytes per row of a fit, without bytes of groups. */
 static uint64_t result_bytes(enum xfp_stamp step, const struct xfp_candidate *list, uint32_t count)
 {
 	uint64_t bytes = step == XFP_STAMP_LIBRARY || step == XFP_STAMP_EXTENDED_LIBRARY ? 8 : 0;
 
-	/* codebook, cosine, struct xfp_row_error */
+	/* codebook, cosine, struct xfp_row_error; byte of the row */
 	for (uint32_t i = 0; i < count; i++)
 		bytes += list[i].mode != XFP_MODE_V2 ? 24 : ((uint64_t)2 << list[i].k) + 8 + 24;
-	return bytes;
+	return bytes + 1;
 }
 
 /* Bytes per thread if fp8 is measured: w, decoded. */
@@ -144,12 +144,14 @@ static uint64_t fit_bytes(const struct xfp_parameters *measured, const struct xf
 	struct xfp_candidate list[XFP_MAX_CANDIDATES];
 	uint32_t count = xfp_candidates_of(xfp_step_fit(step), measured, list);
 	uint64_t all = unit->experts * unit->rows, held = XFP_MEASURE_HELD + block, training, feedback = 0, measuring;
+	uint64_t groups = xfp_groups_bytes(list, count, unit->cols, xfp_step_wanted(measured, XFP_STAMP_SURVEY, false));
 
 	if (fed && xfp_candidates_fitted(list, count)) {
 		held = unit->rows;
+		groups = 0;
 		feedback = xfp_fitting_feedback_bytes(unit, count, block, measured->calibration.tokens, (int)threads);
 	}
-	measuring = held * result_bytes(step, list, count) +
+	measuring = held * (result_bytes(step, list, count) + groups) +
 		    sizeof(double) * (all < SUMMARY_ROWS ? all : SUMMARY_ROWS) +
 		    threads * fp8_bytes(list, count, unit->cols);
 	count = xfp_candidates_fitted(list, count);
@@ -173,7 +175,8 @@ static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct
 	sample.rows = rows;
 	for (int library = 0; library < 2; library++) {
 		uint32_t count = xfp_candidates_with(library, measured, measured->bits, list);
-		uint64_t results = rows * result_bytes(library ? XFP_STAMP_LIBRARY : XFP_STAMP_FIT, list, count);
+		uint64_t bytes = result_bytes(library ? XFP_STAMP_LIBRARY : XFP_STAMP_FIT, list, count);
+		uint64_t results = rows * (bytes + xfp_fit_group_bytes(list, count, unit->cols));
 		uint64_t fp8 = threads * fp8_bytes(list, count, unit->cols), training;
 
 		count = xfp_candidates_fitted(list, count);
@@ -182,7 +185,7 @@ static uint64_t survey_bytes(const struct xfp_parameters *measured, const struct
 		if (library && count)
 			results += threads * xfp_groups_thread(list, count, unit->cols) +
 				   xfp_groups_libraries(list, count) +
-				   xfp_groups_again(list, count, unit->cols, rows, threads);
+				   xfp_groups_again(list, count, unit->cols, threads);
 		max = results > max ? results : max;
 	}
 	if (fed) {

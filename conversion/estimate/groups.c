@@ -97,18 +97,21 @@ uint64_t xfp_groups_training(const struct xfp_candidate *list, uint32_t count, c
 	return max;
 }
 
-uint64_t xfp_groups_again(const struct xfp_candidate *list, uint32_t count, uint64_t cols, uint64_t rows,
-			  unsigned threads)
+uint64_t xfp_groups_bytes(const struct xfp_candidate *list, uint32_t count, uint64_t cols, bool narrowed)
 {
-	uint64_t bytes = rows;
+	if (xfp_fit_keeps_bytes(list, count, cols))
+		return xfp_fit_group_bytes(list, count, cols);
+	return narrowed ? cols / XFP_FIT_BYTES_SHARE : 0;
+}
+
+uint64_t xfp_groups_again(const struct xfp_candidate *list, uint32_t count, uint64_t cols, unsigned threads)
+{
+	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct xfp_grouping grouping;
-		bool first = is_first(list, i, cols, &grouping);
 
-		if (grouping.mode == XFP_MODE_V2C)
-			bytes += rows * grouping.groups;
-		if (grouping.mode == XFP_MODE_V2C && first)
+		if (is_first(list, i, cols, &grouping) && grouping.mode == XFP_MODE_V2C)
 			bytes += threads * (row_bytes(&grouping) + grouping.groups * (4 + 1));
 	}
 	return bytes;
@@ -116,7 +119,7 @@ uint64_t xfp_groups_again(const struct xfp_candidate *list, uint32_t count, uint
 
 uint64_t xfp_groups_packed(const struct xfp_candidate *c, const struct xfp_ledger_unit *unit, uint64_t block)
 {
-	uint64_t groups = unit->rows * ((unit->cols + c->group - 1) / c->group);
+	uint64_t groups = unit->rows * xfp_candidate_groups(c, unit->cols);
 
 	return block * xfp_index_row_bytes(unit->cols, c->k) + groups * (c->mode == XFP_MODE_V2A ? 5 : 1) + unit->rows;
 }

@@ -14,10 +14,10 @@
 uint64_t xfp_groups_thread(const struct xfp_candidate *list, uint32_t count, uint64_t cols);
 uint64_t xfp_groups_libraries(const struct xfp_candidate *list, uint32_t count);
 uint64_t xfp_groups_training(const struct xfp_candidate *list, uint32_t count, const struct xfp_ledger_unit *unit);
-/* Memory of a survey of `rows` rows in addition: the bytes of their groups, and per thread the groups whose marks
- * change. */
-uint64_t xfp_groups_again(const struct xfp_candidate *list, uint32_t count, uint64_t cols, uint64_t rows,
-			  unsigned threads);
+/* Bytes of groups per row that a fit stores, at most; `narrowed`: of some of these candidates, by a survey. */
+uint64_t xfp_groups_bytes(const struct xfp_candidate *list, uint32_t count, uint64_t cols, bool narrowed);
+/* Memory of a survey in addition: per thread, the groups whose marks change. */
+uint64_t xfp_groups_again(const struct xfp_candidate *list, uint32_t count, uint64_t cols, unsigned threads);
 /* Memory of pack: the groups of a matrix and the packed indices of `block` rows. */
 uint64_t xfp_groups_packed(const struct xfp_candidate *candidate, const struct xfp_ledger_unit *unit, uint64_t block);
 

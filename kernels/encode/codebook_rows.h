@@ -169,6 +169,7 @@ LANES_BY_K vi find_cell(unsigned entries, const float *edge, vf x)
 	vf bound = vf_where(upper, vf_all(edge[half + quarter - 1]), vf_all(edge[quarter - 1]));
 
 	at = vi_add_where(at, vf_above(x, bound), vi_all((int32_t)quarter));
+#pragma GCC unroll 4
 	for (unsigned step = entries / 8; step; step /= 2) {
 		bound = vf_lookup(edge, entries, vi_add(at, vi_all((int32_t)step - 1)));
 		at = vi_add_where(at, vf_above(x, bound), vi_all((int32_t)step));

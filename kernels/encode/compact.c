@@ -16,6 +16,13 @@ float xfp_compact_row(uint8_t d)
 	return 0x1p14f * xfp_balance_down(d);
 }
 
+float xfp_compact_value(const struct xfp_compact_book *book, uint8_t byte, uint8_t index, uint8_t d)
+{
+	const struct xfp_compact_library *l = &book->library;
+
+	return l->entry[byte >> l->ratio_bits][index] * l->ratio[byte & (l->ratios - 1)] * xfp_compact_row(d);
+}
+
 uint8_t xfp_compact_row_byte(double mean_square)
 {
 	uint64_t bits;

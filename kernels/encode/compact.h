@@ -120,11 +120,19 @@ struct xfp_compact_encoder {
 	 * computes for them: the same as `decode`. */
 	void (*reconstruct)(const struct xfp_compact_book *book, const struct xfp_compact_groups *groups, size_t first,
 			    const uint8_t *byte, float row, size_t cols, float *x);
+
+	/* Compute the indices that `assign` computes for the bytes of a row, from x, in units of `row`. Both x, which
+	 * is 0 at marked columns, and index are padded. */
+	void (*index)(const struct xfp_compact_book *book, const float *x, const uint8_t *byte, float row, size_t cols,
+		      uint8_t *index);
 };
 
 /* Compute the byte d of a row from the mean square of its unmarked x, and the row scale of a byte. */
 uint8_t xfp_compact_row_byte(double mean_square);
 float xfp_compact_row(uint8_t d);
+
+/* Decode an index of a group with this byte, in a row with byte d. */
+float xfp_compact_value(const struct xfp_compact_book *book, uint8_t byte, uint8_t index, uint8_t d);
 
 /* Copy a group to a sample. */
 void xfp_compact_copy(struct xfp_compact_groups *to, size_t at, const struct xfp_compact_groups *from, size_t group);

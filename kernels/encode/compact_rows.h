@@ -16,6 +16,75 @@ LANES_BY_K vf unmarked(uint16_t mark, vf a)
 	return vf_where(vm_from_bits(mark), vf_all(0), a);
 }
 
+/* ---- one result per group, from sixteen lanes each ---------------------------------------------- */
+
+/* The lanes of sixteen groups, in 32 bits. */
+struct group_lanes {
+	_Alignas(64) int32_t of[XFP_LANES][XFP_LANES];
+};
+
+/* Fill in the lanes of missing groups, after `count`. */
+LANES_INLINE void lanes_end(struct group_lanes *lanes, size_t count)
+{
+	for (size_t g = count; g < XFP_LANES; g++)
+		vi_store(lanes->of[g], vi_all(0));
+}
+
+/* Combine the lanes of every group, those that are 8 apart first, then 4, 2 and 1: the result of group g in lane g. */
+#define COMBINE_FOUR(two, load, of) two(1, two(0, load(of[0]), load(of[4])), two(0, load(of[8]), load(of[12])))
+#define COMBINE(two, load, of)                                                             \
+	two(3, two(2, COMBINE_FOUR(two, load, (of)), COMBINE_FOUR(two, load, ((of) + 1))), \
+	    two(2, COMBINE_FOUR(two, load, ((of) + 2)), COMBINE_FOUR(two, load, ((of) + 3))))
+
+LANES_INLINE vf sum_halves(int level, vf a, vf b)
+{
+	vi low, high;
+
+	vi_halves(level, vf_bits(a), vf_bits(b), &low, &high);
+	return vf_add(vf_from_bits(low), vf_from_bits(high));
+}
+
+LANES_INLINE vf load_f(const int32_t *lanes)
+{
+	return vf_from_bits(vi_load(lanes));
+}
+
+/* The sums of the lanes, in the order of vf_fold. */
+static __attribute__((noinline)) vf group_sums(const struct group_lanes *lanes)
+{
+	return COMBINE(sum_halves, load_f, lanes->of);
+}
+
+/* The least lane of a group, and the least lane of another class: lanes that are as many apart as there are entries
+ * form a class. No two lanes are equal, except INT32_MAX. */
+struct two_least {
+	vi first, second;
+};
+
+LANES_INLINE struct two_least two_of(const int32_t *lanes)
+{
+	return (struct two_least){ vi_load(lanes), vi_all(INT32_MAX) };
+}
+
+#define LEAST_HALVES(level, a, b) least_halves(level, entries, a, b)
+LANES_INLINE struct two_least least_halves(int level, unsigned entries, struct two_least a, struct two_least b)
+{
+	const vi same = vi_all(8u >> level >= entries ? INT32_MAX : 0);
+	vi first, again, second, other;
+
+	vi_halves(level, a.first, b.first, &first, &again);
+	vi_halves(level, a.second, b.second, &second, &other);
+	second = vi_min(vi_or(vi_max(first, again), same), vi_min(second, other));
+	return (struct two_least){ vi_min(first, again), second };
+}
+
+static __attribute__((noinline)) struct two_least group_two_least(const struct group_lanes *lanes, unsigned entries)
+{
+	return COMBINE(LEAST_HALVES, two_of, lanes->of);
+}
+
+/* ---- groups ------------------------------------------------------------------------------------ */
+
 /* Compute the remaining fields of up to sixteen groups from y and marks. */
 static void describe(const struct xfp_compact_groups *to, size_t first, size_t count)
 {
@@ -84,7 +153,8 @@ static void compact_load(const struct xfp_compact_groups *to, size_t first, cons
 LANES_BY_K void search_pairs(const struct xfp_compact_book *book, unsigned shift, unsigned size, const uint8_t *code,
 			     size_t count, int32_t pair[2][XFP_LANES])
 {
-	const unsigned entries = book->library.entries;
+	struct group_lanes keys;
+	struct two_least found;
 
 	for (size_t g = 0; g < count; g++, code += size) {
 		vi least = vi_all(INT32_MAX);
@@ -104,17 +174,18 @@ LANES_BY_K void search_pairs(const struct xfp_compact_book *book, unsigned shift
 
 			least = vi_min(least, vi_or(key, vi_load(book->order + part * XFP_LANES)));
 		}
-		vi_two_least(least, entries, &pair[0][g], &pair[1][g]);
+		vi_store(keys.of[g], least);
 	}
-	for (size_t g = 0; g < count; g++) {
-		pair[0][g] &= 255;
-		pair[1][g] &= 255;
-	}
+	lanes_end(&keys, count);
+	found = group_two_least(&keys, book->library.entries);
+	vi_store(pair[0], vi_and(found.first, vi_all(255)));
+	vi_store(pair[1], vi_and(found.second, vi_all(255)));
 }
 
-/* Sum over the unmarked values of a group: y / ratio times the number of its entry, and that number squared. */
+/* Sum over the unmarked values of a group: y / ratio times the number of its entry, and that number squared; in sixteen
+ * lanes each. */
 LANES_BY_K void products(const struct xfp_compact_book *book, unsigned n, unsigned size, const float *y,
-			 const uint16_t *mark, int32_t e, int32_t r, float *yc, float *cc)
+			 const uint16_t *mark, int32_t e, int32_t r, int32_t *yc, int32_t *cc)
 {
 	const float *edge = book->edge[e], *entry = book->library.entry[e];
 	const vf inverse = vf_all(book->inverse[r]);
@@ -128,7 +199,8 @@ LANES_BY_K void products(const struct xfp_compact_book *book, unsigned n, unsign
 		sum_yc = vf_add(sum_yc, vf_mul(v, number));
 		sum_cc = vf_add(sum_cc, vf_mul(number, number));
 	}
-	vf_fold(sum_yc, sum_cc, yc, cc);
+	vi_store(yc, vf_bits(sum_yc));
+	vi_store(cc, vf_bits(sum_cc));
 }
 
 static __attribute__((noinline)) vi nearest_ratios(const struct xfp_compact_book *book, vf scale)
@@ -176,34 +248,38 @@ LANES_BY_K void choose(const struct xfp_compact_book *book, unsigned n, unsigned
 	const vm live = vf_above(largest, vf_all(0));
 	const vi numbers = vi_all((int32_t)book->library.entries - 1);
 	struct choice best = { square, vi_all(0), vi_all(0) };
-	float yc[XFP_LANES] = { 0 }, cc[XFP_LANES] = { 0 };
+	struct group_lanes all_yc, all_cc;
 
+	lanes_end(&all_yc, count);
+	lanes_end(&all_cc, count);
 	for (int i = 0; i < 2; i++) {
 		vi pairs = vi_load(pair[i]), e = vi_and(pairs, numbers), r, again;
-		vf ratio;
+		vf ratio, yc, cc;
 		vm other;
 
 		r = nearest_ratios(book, vf_mul(vf_gather(book->target, pairs), largest));
 		vi_store(e_of, e);
 		vi_store(r_of, r);
 		for (size_t g = 0; g < count; g++)
-			products(book, n, size, y + g * size, mark + g * (size / XFP_LANES), e_of[g], r_of[g], &yc[g],
-				 &cc[g]);
+			products(book, n, size, y + g * size, mark + g * (size / XFP_LANES), e_of[g], r_of[g],
+				 all_yc.of[g], all_cc.of[g]);
 		ratio = vf_gather(book->library.ratio, r);
-		offer(&best, live, square, ratio, vf_load(yc), vf_load(cc), e, r);
+		yc = group_sums(&all_yc);
+		cc = group_sums(&all_cc);
+		offer(&best, live, square, ratio, yc, cc, e, r);
 		/* The least squares scale. If it is 0 / 0, there is nothing to choose. */
-		again = nearest_ratios(book, vf_div(vf_mul(ratio, vf_load(yc)), vf_load(cc)));
+		again = nearest_ratios(book, vf_div(vf_mul(ratio, yc), cc));
 		other = vm_and(live, vm_or(vi_above(again, r), vi_above(r, again)));
-		other = vm_and(other, vf_above(vf_load(cc), vf_all(0)));
+		other = vm_and(other, vf_above(cc, vf_all(0)));
 		vi_store(r_of, again);
 		for (uint32_t left = vm_bits(other); left; left &= left - 1) {
 			unsigned g = (unsigned)__builtin_ctz(left);
 
-			products(book, n, size, y + g * size, mark + g * (size / XFP_LANES), e_of[g], r_of[g], &yc[g],
-				 &cc[g]);
+			products(book, n, size, y + g * size, mark + g * (size / XFP_LANES), e_of[g], r_of[g],
+				 all_yc.of[g], all_cc.of[g]);
 		}
 		ratio = vf_gather(book->library.ratio, again);
-		offer(&best, other, square, ratio, vf_load(yc), vf_load(cc), e, again);
+		offer(&best, other, square, ratio, group_sums(&all_yc), group_sums(&all_cc), e, again);
 		if (tried) {
 			vi entry = vi_left(e, bits), none = vi_all(0);
 
@@ -259,7 +335,7 @@ LANES_BY_K void search_groups(const struct xfp_compact_book *book, unsigned k, c
 			      int32_t (*tried)[XFP_LANES])
 {
 	const unsigned size = groups->group;
-	int32_t pair[2][XFP_LANES] = { { 0 } };
+	int32_t pair[2][XFP_LANES];
 
 	search_pairs(book, xfp_compact_shift(k), size, groups->code + at * size, count, pair);
 	choose(book, 1u << k, size, groups->y + at * size, groups->mark + at * (size / XFP_LANES), count, pair,
@@ -344,14 +420,18 @@ LANES_BY_K void reconstruct_groups(const struct xfp_compact_book *book, unsigned
 	const struct xfp_compact_library *l = &book->library;
 	const vf rows = vf_all(row);
 
-	for (size_t c = 0; c < cols; c += XFP_LANES) {
-		const uint8_t own = byte[c / l->group];
-		const unsigned e = own >> l->ratio_bits, r = own & (l->ratios - 1);
-		vi q = find_cell(n, book->edge[e], vf_mul(vf_load(y + c), vf_all(book->inverse[r])));
-		vf value = vf_lookup(l->entry[e], n, r ? q : vi_all(0));
+	for (size_t group = 0; group < cols; group += l->group, byte++) {
+		const unsigned e = *byte >> l->ratio_bits, r = *byte & (l->ratios - 1);
+		const size_t end = cols - group < l->group ? cols : group + l->group;
+		const vf inverse = vf_all(book->inverse[r]), ratio = vf_all(l->ratio[r]);
 
-		value = vf_mul(vf_mul(value, vf_all(l->ratio[r])), rows);
-		vf_store(x + c, cols - c < XFP_LANES ? unmarked((uint16_t)(0xffffu << (cols - c)), value) : value);
+		for (size_t c = group; c < end; c += XFP_LANES) {
+			vi q = find_cell(n, book->edge[e], vf_mul(vf_load(y + c), inverse));
+			vf value = vf_mul(vf_mul(vf_lookup(l->entry[e], n, r ? q : vi_all(0)), ratio), rows);
+
+			vf_store(x + c,
+				 cols - c < XFP_LANES ? unmarked((uint16_t)(0xffffu << (cols - c)), value) : value);
+		}
 	}
 }
 
@@ -363,6 +443,31 @@ static void compact_reconstruct(const struct xfp_compact_book *book, const struc
 	BY_BITS(book->library.k, reconstruct_groups(book, 1u << BITS, y, byte, row, cols, x))
 }
 
+LANES_BY_K void index_groups(const struct xfp_compact_book *book, unsigned n, const float *x, const uint8_t *byte,
+			     float row, size_t cols, uint8_t *index)
+{
+	const struct xfp_compact_library *l = &book->library;
+	const vf inverse = vf_all(1 / row);
+
+	for (size_t group = 0; group < cols; group += l->group, byte++) {
+		const unsigned e = *byte >> l->ratio_bits, r = *byte & (l->ratios - 1);
+		const size_t end = cols - group < l->group ? cols : group + l->group;
+		const vf ratio = vf_all(book->inverse[r]);
+
+		for (size_t c = group; c < end; c += XFP_LANES) {
+			vi q = find_cell(n, book->edge[e], vf_mul(vf_mul(vf_load(x + c), inverse), ratio));
+
+			vi_store_bytes(index + c, r ? q : vi_all(0));
+		}
+	}
+}
+
+static void compact_index(const struct xfp_compact_book *book, const float *x, const uint8_t *byte, float row,
+			  size_t cols, uint8_t *index)
+{
+	BY_BITS(book->library.k, index_groups(book, 1u << BITS, x, byte, row, cols, index))
+}
+
 static const struct xfp_compact_encoder compact_encoder = {
-	compact_load, compact_assign, compact_propose, compact_decode, compact_reconstruct,
+	compact_load, compact_assign, compact_propose, compact_decode, compact_reconstruct, compact_index,
 };

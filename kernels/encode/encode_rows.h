@@ -126,8 +126,11 @@ static float largest(const float *x, size_t cols)
 /* Load fewer than sixteen elements; the zeros change no sum. */
 static inline vf last_lanes(const float *from, size_t count)
 {
-	float lane[XFP_LANES] = { 0 };
+	float lane[XFP_LANES];
 
+	if (count == XFP_LANES)
+		return vf_load(from);
+	vf_store(lane, vf_all(0));
 	memcpy(lane, from, count * sizeof *lane);
 	return vf_load(lane);
 }

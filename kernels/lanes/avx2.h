@@ -363,6 +363,31 @@ LANES_INLINE vi vtally_sums(const vtally *t, unsigned part)
 		       _mm256_cvtepu16_epi32(_mm256_extracti128_si256(words, 1)) } };
 }
 
+LANES_INLINE void vi_halves(int level, vi a, vi b, vi *low, vi *high)
+{
+	if (level == 0) {
+		*low = (vi){ { a.of[0], b.of[0] } };
+		*high = (vi){ { a.of[1], b.of[1] } };
+		return;
+	}
+	if (level == 1) {
+		*low = (vi){ { _mm256_permute2x128_si256(a.of[0], a.of[1], 0x20),
+			       _mm256_permute2x128_si256(b.of[0], b.of[1], 0x20) } };
+		*high = (vi){ { _mm256_permute2x128_si256(a.of[0], a.of[1], 0x31),
+				_mm256_permute2x128_si256(b.of[0], b.of[1], 0x31) } };
+		return;
+	}
+	EACH_REGISTER
+	{
+		const __m256 x = _mm256_castsi256_ps(a.of[i]), y = _mm256_castsi256_ps(b.of[i]);
+
+		low->of[i] =
+			_mm256_castps_si256(level == 2 ? _mm256_shuffle_ps(x, y, 0x44) : _mm256_shuffle_ps(x, y, 0x88));
+		high->of[i] =
+			_mm256_castps_si256(level == 2 ? _mm256_shuffle_ps(x, y, 0xee) : _mm256_shuffle_ps(x, y, 0xdd));
+	}
+}
+
 #include "kernels/lanes/x86.h"
 
 #endif

@@ -309,6 +309,25 @@ LANES_INLINE vi vtally_sums(const vtally *t, unsigned part)
 						      : _mm512_castsi512_si256(words)) } };
 }
 
+LANES_INLINE void vi_halves(int level, vi a, vi b, vi *low, vi *high)
+{
+	const __m512 x = _mm512_castsi512_ps(a.of[0]), y = _mm512_castsi512_ps(b.of[0]);
+
+	if (level == 0) {
+		low->of[0] = _mm512_castps_si512(_mm512_shuffle_f32x4(x, y, 0x44));
+		high->of[0] = _mm512_castps_si512(_mm512_shuffle_f32x4(x, y, 0xee));
+	} else if (level == 1) {
+		low->of[0] = _mm512_castps_si512(_mm512_shuffle_f32x4(x, y, 0x88));
+		high->of[0] = _mm512_castps_si512(_mm512_shuffle_f32x4(x, y, 0xdd));
+	} else if (level == 2) {
+		low->of[0] = _mm512_castps_si512(_mm512_shuffle_ps(x, y, 0x44));
+		high->of[0] = _mm512_castps_si512(_mm512_shuffle_ps(x, y, 0xee));
+	} else {
+		low->of[0] = _mm512_castps_si512(_mm512_shuffle_ps(x, y, 0x88));
+		high->of[0] = _mm512_castps_si512(_mm512_shuffle_ps(x, y, 0xdd));
+	}
+}
+
 #include "kernels/lanes/x86.h"
 
 #endif

@@ -133,25 +133,29 @@ LANES_INLINE int32_t vi_most(vi a)
 	return vmaxvq_s32(vmaxq_s32(vmaxq_s32(a.of[0], a.of[1]), vmaxq_s32(a.of[2], a.of[3])));
 }
 
-LANES_INLINE int32_t vi_least(vi a)
+LANES_INLINE void vi_halves(int level, vi a, vi b, vi *low, vi *high)
 {
-	return vminvq_s32(vminq_s32(vminq_s32(a.of[0], a.of[1]), vminq_s32(a.of[2], a.of[3])));
-}
+	if (level == 0) {
+		*low = (vi){ { a.of[0], a.of[1], b.of[0], b.of[1] } };
+		*high = (vi){ { a.of[2], a.of[3], b.of[2], b.of[3] } };
+	} else if (level == 1) {
+		*low = (vi){ { a.of[0], a.of[2], b.of[0], b.of[2] } };
+		*high = (vi){ { a.of[1], a.of[3], b.of[1], b.of[3] } };
+	} else if (level == 2) {
+		EACH_REGISTER
+		{
+			int64x2_t x = vreinterpretq_s64_s32(a.of[i]), y = vreinterpretq_s64_s32(b.of[i]);
 
-/* No other lane equals the least one, so the second is the least of the lanes that differ from it. */
-LANES_INLINE void vi_two_least(vi a, unsigned apart, int32_t *least, int32_t *second)
-{
-	const int32x4_t none = vdupq_n_s32(INT32_MAX);
-	int32x4_t most;
-
-	if (apart <= 8)
-		a = (vi){ { vminq_s32(a.of[0], a.of[2]), vminq_s32(a.of[1], a.of[3]), none, none } };
-	if (apart <= 4)
-		a = (vi){ { vminq_s32(a.of[0], a.of[1]), none, none, none } };
-	*least = vi_least(a);
-	most = vdupq_n_s32(*least);
-	EACH_REGISTER a.of[i] = vbslq_s32(vceqq_s32(a.of[i], most), none, a.of[i]);
-	*second = vi_least(a);
+			low->of[i] = vreinterpretq_s32_s64(vzip1q_s64(x, y));
+			high->of[i] = vreinterpretq_s32_s64(vzip2q_s64(x, y));
+		}
+	} else {
+		EACH_REGISTER
+		{
+			low->of[i] = vuzp1q_s32(a.of[i], b.of[i]);
+			high->of[i] = vuzp2q_s32(a.of[i], b.of[i]);
+		}
+	}
 }
 
 LANES_INLINE vi vi_where(vm m, vi a, vi b)

@@ -129,22 +129,20 @@ LANES_INLINE int32_t vi_most(vi a)
 	return most;
 }
 
-/* Lanes that are 4, 8 or 16 `apart` form a class: return the smallest lane, and the smallest lane of the other classes.
- * No two lanes are equal, except INT32_MAX. */
-LANES_INLINE void vi_two_least(vi a, unsigned apart, int32_t *least, int32_t *second)
+/* Pair the lanes of a and b for an operation on lanes that are 8 (level 0), 4, 2 or 1 (level 3) apart. Among blocks of
+ * four lanes (levels 0 and 1), or lanes of every block: low has 0 and 1 of a, then of b, and high 2 and 3; at odd
+ * levels, low has 0 and 2, and high 1 and 3. */
+LANES_INLINE void vi_halves(int level, vi a, vi b, vi *low, vi *high)
 {
-	*least = *second = INT32_MAX;
-	for (unsigned i = 0; i < apart; i++) {
-		int32_t own = LANE(a, i);
+	const int step = level % 2 ? 1 : 2;
 
-		for (unsigned j = i + apart; j < XFP_LANES; j += apart)
-			own = LANE(a, j) < own ? LANE(a, j) : own;
-		if (own < *least) {
-			*second = *least;
-			*least = own;
-		} else if (own < *second) {
-			*second = own;
-		}
+	EACH
+	{
+		int j = level < 2 ? i / 4 : i % 4, at = j % 2 * (3 - step);
+		int from = level < 2 ? 4 * at + i % 4 : i / 4 * 4 + at, next = level < 2 ? 4 * step : step;
+
+		LANE(*low, i) = j < 2 ? LANE(a, from) : LANE(b, from);
+		LANE(*high, i) = j < 2 ? LANE(a, from + next) : LANE(b, from + next);
 	}
 }
 

@@ -44,34 +44,4 @@ LANES_INLINE int32_t vi_most(vi a)
 	return _mm_cvtsi128_si32(m);
 }
 
-/* The least and the second of two sets, each given by its own two. */
-LANES_INLINE void merge_two(__m128i *least, __m128i *second, __m128i other_least, __m128i other_second)
-{
-	__m128i middle = _mm_max_epi32(*least, other_least);
-
-	*second = _mm_min_epi32(middle, _mm_min_epi32(*second, other_second));
-	*least = _mm_min_epi32(*least, other_least);
-}
-
-LANES_INLINE void vi_two_least(vi a, unsigned apart, int32_t *least, int32_t *second)
-{
-	const __m128i none = _mm_set1_epi32(INT32_MAX);
-	__m256i low = i_half(a, 0), high = i_half(a, 1);
-	__m256i l = _mm256_min_epi32(low, high);
-	__m256i s = apart > 8 ? _mm256_max_epi32(low, high) : _mm256_set1_epi32(INT32_MAX);
-	__m128i l0 = _mm256_castsi256_si128(l), l1 = _mm256_extracti128_si256(l, 1);
-	__m128i s0 = _mm256_castsi256_si128(s), s1 = _mm256_extracti128_si256(s, 1);
-
-	if (apart > 4) {
-		merge_two(&l0, &s0, l1, s1);
-	} else {
-		l0 = _mm_min_epi32(l0, l1);
-		s0 = none;
-	}
-	merge_two(&l0, &s0, _mm_shuffle_epi32(l0, 0x4e), _mm_shuffle_epi32(s0, 0x4e));
-	merge_two(&l0, &s0, _mm_shuffle_epi32(l0, 0xb1), _mm_shuffle_epi32(s0, 0xb1));
-	*least = _mm_cvtsi128_si32(l0);
-	*second = _mm_cvtsi128_si32(s0);
-}
-
 #endif

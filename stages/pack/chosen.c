@@ -44,6 +44,7 @@ enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *ch
 	enum xfp_status status = open_fit(job, choice, &chosen->fit, &table, err);
 
 	chosen->coded = !status && table.calibrated;
+	chosen->bytes = !status && table.bytes;
 	if (!status)
 		status = xfp_job_open_key(job, XFP_STAMP_OUTLIERS, table.outliers, &chosen->outliers, err);
 	return status ? status : xfp_outliers_read(&chosen->outliers, &chosen->known, err);

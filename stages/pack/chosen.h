@@ -12,7 +12,8 @@
 struct xfp_chosen {
 	struct xfp_artifact outliers, fit;
 	struct xfp_outliers known;
-	bool coded; /* the fit contains the codes */
+	bool coded; /* the fit contains all codes */
+	bool bytes; /* the fit contains the bytes of groups and rows */
 };
 enum xfp_status xfp_chosen_open(struct xfp_job *job, const struct xfp_choice *choice, struct xfp_chosen *chosen,
 				struct xfp_error *err);

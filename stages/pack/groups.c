@@ -2,14 +2,16 @@
 /*
  * groups.c - the parts of a v2a or v2c unit: packed indices, library, groups, balance, outliers.
  *
- * The library comes from the fit; the codes of groups are computed again, with the same result, unless the fit contains
- * them, because they depend on the inputs of the unit's matrices.
+ * The library comes from the fit. A fit of few candidates contains the bytes of v2c, too, so only indices are computed;
+ * otherwise all codes are computed again, with the same result. A calibrated fit contains all codes, because they
+ * depend on the inputs of the unit's matrices.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/common/lane_index.h"
 #include "kernels/encode/assign.h"
+#include "kernels/encode/encode.h"
 #include "stages/pack/fitted.h"
 #include "stages/quantize/group_row.h"
 
@@ -30,33 +32,64 @@ struct group_buffers {
 	struct xfp_group_codes codes;
 };
 
+/* Read the bytes of a matrix, before its first block. */
+static enum xfp_status read_bytes(void *own, uint32_t m, const struct xfp_rows *rows, struct xfp_error *err)
+{
+	struct group_packing *p = own;
+	const struct xfp_fit_codes codes = { p->entry, p->row, NULL };
+	const uint64_t count = p->packing.packed->rows;
+
+	return rows->first ? XFP_OK
+			   : xfp_fit_read_codes(&p->packing.chosen.fit, p->library.candidate, p->grouping.cols,
+						m * count, count, &codes, err);
+}
+
+/* Compute the codes of a row from its weights. */
+static void encode_row(const struct group_packing *p, struct group_buffers *buffers, const uint32_t *column,
+		       uint64_t count, uint64_t row)
+{
+	uint64_t groups = p->grouping.groups, first = row * groups;
+
+	xfp_group_row_load(&buffers->row, buffers->x, column, count);
+	xfp_group_encode(&p->library, &buffers->row, &buffers->codes, buffers->value);
+	memcpy(p->entry + first, buffers->codes.entry, groups);
+	if (p->row)
+		p->row[row] = buffers->row.row;
+	for (uint64_t g = 0; p->pair && g < groups; g++) {
+		p->pair[2 * (first + g)] = buffers->codes.scale[g];
+		p->pair[2 * (first + g) + 1] = buffers->codes.midpoint[g];
+	}
+}
+
 static void pack_row(void *own, int thread, const struct xfp_rows *rows, const struct xfp_marks *marks, uint64_t at)
 {
 	const struct group_packing *p = own;
 	struct group_buffers *buffers = &p->buffers[thread];
-	uint64_t row = rows->first + at, groups = p->grouping.groups, first = row * groups;
+	uint64_t row = rows->first + at;
 	const uint32_t *column = marks->column + marks->first[row];
 	uint64_t count = marks->first[row + 1] - marks->first[row];
+	struct xfp_compact_book *book = p->library.compact;
+	uint8_t *index = buffers->codes.index, *byte = p->entry + row * p->grouping.groups;
 
 	xfp_rows_scaled(rows, &p->packing.scaling, at, 1, NULL, buffers->x);
 	for (uint64_t i = 0; i < count; i++) {
 		buffers->marked[i] = buffers->x[column[i]];
 		buffers->x[column[i]] = 0;
 	}
-	xfp_group_row_load(&buffers->row, buffers->x, column, count);
-	xfp_group_encode(&p->library, &buffers->row, &buffers->codes, buffers->value);
-	xfp_lane_index_pack(p->library.candidate->k, buffers->codes.index, p->grouping.cols,
+	if (book && p->packing.chosen.bytes)
+		xfp_encoder()->compact->index(book, buffers->x, byte, xfp_compact_row(p->row[row]), p->grouping.cols,
+					      index);
+	else
+		encode_row(p, buffers, column, count, row);
+	xfp_lane_index_pack(p->library.candidate->k, index, p->grouping.cols,
 			    p->packing.index + at * p->packing.row_bytes);
-	memcpy(p->entry + first, buffers->codes.entry, groups);
-	if (p->row)
-		p->row[row] = buffers->codes.row;
-	for (uint64_t g = 0; p->pair && g < groups; g++) {
-		p->pair[2 * (first + g)] = buffers->codes.scale[g];
-		p->pair[2 * (first + g) + 1] = buffers->codes.midpoint[g];
+	for (uint64_t i = 0; i < count; i++) {
+		uint32_t c = column[i];
+		float value = book ? xfp_compact_value(book, byte[c / p->grouping.group], index[c], p->row[row])
+				   : buffers->value[c];
+
+		p->packing.residual[marks->first[row] + i] = xfp_residual(buffers->marked[i], value);
 	}
-	for (uint64_t i = 0; i < count; i++)
-		p->packing.residual[marks->first[row] + i] = xfp_residual(
-			buffers->marked[i], xfp_group_value(&p->library, &buffers->codes, buffers->value, column[i]));
 }
 
 /* Copy the codes of a matrix from the fit. */
@@ -174,6 +207,8 @@ enum xfp_status xfp_pack_groups(struct xfp_job *job, const struct xfp_choice *ch
 					      err);
 	if (p.packing.chosen.coded)
 		methods.copy = copy_matrix;
+	else if (p.packing.chosen.bytes && p.library.compact)
+		methods.block = read_bytes;
 	if (!status) {
 		xfp_library_open(&p.library, &p.stored);
 		status = xfp_packing_write(&p.packing, choice, &methods, &p, artifact, err);

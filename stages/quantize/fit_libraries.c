@@ -111,13 +111,13 @@ static void find_changed(const struct xfp_group_row *row, const struct xfp_marks
 
 /* Search the groups of a row for candidate i; returns their bytes. Groups without a change since the last walk keep
  * their bytes. */
-static const uint8_t *search(const struct xfp_library_fit *fit, struct xfp_library_buffers *buffers, uint32_t i,
-			     uint64_t at, bool known)
+static const uint8_t *search(const struct xfp_fitting *fitting, const struct xfp_library_fit *fit,
+			     struct xfp_library_buffers *buffers, uint32_t i, uint64_t at, bool known)
 {
 	const struct xfp_compact_book *book = fit->libraries[i].compact;
 	uint32_t g = fit->grouping_of[i];
 	uint64_t groups = fit->groupings[g].groups;
-	uint8_t *byte = fit->bytes[i] ? fit->bytes[i] + at * groups : buffers->codes[g].entry;
+	uint8_t *held = fitting->measure.byte[i], *byte = held ? held + at * groups : buffers->codes[g].entry;
 	struct xfp_changed_groups *changed = &buffers->changed[g];
 
 	if (!known) {
@@ -153,21 +153,20 @@ static void fit_row(const struct xfp_fitting *fitting, void *own, int thread, co
 		xfp_group_row_load(row, buffers->x, column, count);
 		if (fit->groupings[g].mode != XFP_MODE_V2C)
 			continue;
-		known = fitting->before && fit->row[at] == row->row;
+		known = fitting->before && fitting->measure.row_byte[at] == row->row;
 		if (known)
 			find_changed(row, fitting->before, number, &buffers->changed[g]);
 		d = row->row;
 	}
-	if (fit->row)
-		fit->row[at] = d;
+	fitting->measure.row_byte[at] = d;
 	for (uint32_t i = 0; i < fit->count; i++) {
 		uint32_t g = fit->grouping_of[i];
 		struct xfp_group_row *row = &buffers->rows[g];
 
 		if (fit->groupings[g].mode == XFP_MODE_V2C)
 			xfp_encoder()->compact->reconstruct(fit->libraries[i].compact, &row->compact, 0,
-							    search(fit, buffers, i, at, known), xfp_compact_row(d),
-							    fitting->known.cols, buffers->value);
+							    search(fitting, fit, buffers, i, at, known),
+							    xfp_compact_row(d), fitting->known.cols, buffers->value);
 		else
 			xfp_group_encode(&fit->libraries[i], row, &buffers->codes[g], buffers->value);
 		for (uint64_t j = 0; j < count; j++) {
@@ -188,7 +187,8 @@ static bool changed_init(struct xfp_changed_groups *changed, const struct xfp_gr
 	return xfp_group_row_init(&changed->copy, grouping) && changed->number && changed->byte;
 }
 
-static bool buffers_init(struct xfp_library_buffers *buffers, const struct xfp_library_fit *fit, uint64_t cols)
+static bool buffers_init(struct xfp_library_buffers *buffers, const struct xfp_library_fit *fit, uint64_t cols,
+			 bool again)
 {
 	bool good = true;
 
@@ -199,24 +199,10 @@ static bool buffers_init(struct xfp_library_buffers *buffers, const struct xfp_l
 	for (uint32_t g = 0; g < fit->grouping_count; g++)
 		good = xfp_group_row_init(&buffers->rows[g], &fit->groupings[g]) &&
 		       xfp_group_codes_init(&buffers->codes[g], &fit->groupings[g]) &&
-		       (!fit->row || fit->groupings[g].mode != XFP_MODE_V2C ||
+		       (!again || fit->groupings[g].mode != XFP_MODE_V2C ||
 			changed_init(&buffers->changed[g], &fit->groupings[g])) &&
 		       good;
 	return good && buffers->w && buffers->x && buffers->value && buffers->marked;
-}
-
-/* Allocate memory for what a walk finds, if rows are fitted more than once. */
-static bool walks_init(struct xfp_library_fit *fit, uint64_t rows)
-{
-	bool good = !rows || (fit->row = malloc(rows));
-
-	for (uint32_t i = 0; good && rows && i < fit->count; i++) {
-		const struct xfp_grouping *grouping = &fit->groupings[fit->grouping_of[i]];
-
-		if (grouping->mode == XFP_MODE_V2C)
-			good = (fit->bytes[i] = malloc(rows * grouping->groups)) != NULL;
-	}
-	return good;
 }
 
 static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *artifact, void **own,
@@ -229,10 +215,9 @@ static enum xfp_status begin(struct xfp_fitting *fitting, struct xfp_artifact *a
 		return xfp_no_memory(err);
 	list_groupings(fit, fitting);
 	fit->threads = fitting->threads;
-	good = walks_init(fit, fitting->rows_again) &&
-	       (fit->buffers = calloc((size_t)fit->threads, sizeof *fit->buffers)) != NULL;
+	good = (fit->buffers = calloc((size_t)fit->threads, sizeof *fit->buffers)) != NULL;
 	for (int i = 0; good && i < fit->threads; i++)
-		good = buffers_init(&fit->buffers[i], fit, fitting->known.cols);
+		good = buffers_init(&fit->buffers[i], fit, fitting->known.cols, fitting->again);
 	return good ? make_libraries(fitting, fit, artifact, err) : xfp_no_memory(err);
 }
 
@@ -261,9 +246,7 @@ static void end(void *own)
 	for (uint32_t i = 0; i < fit->count; i++) {
 		xfp_library_code_free(&fit->code[i]);
 		xfp_library_free(&fit->libraries[i]);
-		free(fit->bytes[i]);
 	}
-	free(fit->row);
 	free(fit);
 }
 

@@ -52,9 +52,9 @@ struct xfp_fitting {
 	struct xfp_measure_unit unit; /* unit of the current matrix */
 	int exponent;
 	int threads;
-	/* A survey fits the same rows for several thresholds: the number of these rows, and the marks of the last walk
-	 * over the block at hand. 0 and NULL: rows are fitted once. */
-	uint64_t rows_again;
+	/* A survey fits the same rows for several thresholds: `before` are the marks of the last walk over the block at
+	 * hand, whose results are still held. False and NULL: rows are fitted once. */
+	bool again;
 	const struct xfp_marks *before;
 	struct xfp_outputs *outputs;           /* measured if the unit has inputs (training.moments); otherwise NULL */
 	const struct xfp_fit_methods *methods; /* methods and their state, set by xfp_fitting_begin */

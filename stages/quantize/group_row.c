@@ -17,7 +17,7 @@ struct xfp_grouping xfp_grouping_of(const struct xfp_candidate *candidate, uint6
 				      .group = candidate->group,
 				      .fine = candidate->mode == XFP_MODE_V2A && xfp_scaled_fine(candidate->k),
 				      .cols = cols,
-				      .groups = (cols + candidate->group - 1) / candidate->group };
+				      .groups = xfp_candidate_groups(candidate, cols) };
 }
 
 bool xfp_grouping_same(const struct xfp_grouping *a, const struct xfp_grouping *b)
@@ -179,34 +179,17 @@ static void publish(const struct xfp_group_library *library, const struct xfp_gr
 void xfp_group_encode(const struct xfp_group_library *library, const struct xfp_group_row *row,
 		      struct xfp_group_codes *codes, float *value)
 {
-	const struct xfp_compact_encoder *encoder = xfp_encoder()->compact;
 	const struct xfp_grouping *grouping = &row->grouping;
+	const struct xfp_scaled_codes scaled = { codes->entry, codes->scale, codes->midpoint };
 
-	if (grouping->mode == XFP_MODE_V2A) {
-		const struct xfp_scaled_codes scaled = { codes->entry, codes->scale, codes->midpoint };
-
-		if (library->published)
-			publish(library, row, codes);
-		else
-			xfp_scaled_fit_row(library->scaled, &row->scaled, &scaled);
-		xfp_scaled_assign_row(library->scaled, &scaled, row->x, grouping->cols, grouping->group, codes->index,
-				      value);
+	if (grouping->mode == XFP_MODE_V2C) {
+		xfp_encoder()->compact->assign(library->compact, &row->compact, 0, grouping->groups, codes->entry,
+					       codes->index, NULL);
 		return;
 	}
-	codes->row = row->row;
-	encoder->assign(library->compact, &row->compact, 0, grouping->groups, codes->entry, codes->index, NULL);
-}
-
-float xfp_group_value(const struct xfp_group_library *library, const struct xfp_group_codes *codes, const float *value,
-		      uint64_t column)
-{
-	const struct xfp_compact_library *compact;
-	uint8_t byte;
-
-	if (library->candidate->mode == XFP_MODE_V2A)
-		return value[column];
-	compact = &library->compact->library;
-	byte = codes->entry[column / compact->group];
-	return compact->entry[byte >> compact->ratio_bits][codes->index[column]] *
-	       compact->ratio[byte & (compact->ratios - 1)] * xfp_compact_row(codes->row);
+	if (library->published)
+		publish(library, row, codes);
+	else
+		xfp_scaled_fit_row(library->scaled, &row->scaled, &scaled);
+	xfp_scaled_assign_row(library->scaled, &scaled, row->x, grouping->cols, grouping->group, codes->index, value);
 }

@@ -69,7 +69,6 @@ void xfp_library_open(struct xfp_group_library *library, const struct xfp_librar
 struct xfp_group_codes {
 	uint8_t *entry;             /* [groups] v2c: the byte of a group */
 	uint16_t *scale, *midpoint; /* [groups] v2a */
-	uint8_t row;                /* v2c */
 	uint8_t *index;             /* [padded cols + one group] */
 	float *codebook;            /* [groups][2^k] v2a, for the published recipe */
 };
@@ -79,8 +78,5 @@ void xfp_group_codes_free(struct xfp_group_codes *codes);
 /* Encode a loaded row with a library: its codes, and for v2a the values they decode to (padded). */
 void xfp_group_encode(const struct xfp_group_library *library, const struct xfp_group_row *row,
 		      struct xfp_group_codes *codes, float *value);
-/* Return the value of a column of an encoded row; `value` is that of xfp_group_encode. */
-float xfp_group_value(const struct xfp_group_library *library, const struct xfp_group_codes *codes, const float *value,
-		      uint64_t column);
 
 #endif

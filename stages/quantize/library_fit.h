@@ -19,9 +19,6 @@ struct xfp_library_fit {
 	struct xfp_group_library libraries[XFP_MAX_CANDIDATES];
 	struct xfp_library_buffers *buffers; /* one per thread */
 	int threads;
-	/* v2c, if rows are fitted more than once: what the last walk over them has found */
-	uint8_t *row;                       /* [rows] bytes d */
-	uint8_t *bytes[XFP_MAX_CANDIDATES]; /* [rows][groups] bytes of groups */
 };
 
 /* The groups of a row whose marks differ from those of the last walk, copied one after the other. */

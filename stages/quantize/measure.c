@@ -11,20 +11,23 @@
 
 #define SUMMARY_BLOCK 65536 /* cosines in memory at once */
 
-enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t max, struct xfp_error *err)
+enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t max, uint64_t cols, struct xfp_error *err)
 {
-	bool short_of_memory = !(measure->cosine = malloc(max * sizeof *measure->cosine));
+	bool short_of_memory =
+		!(measure->cosine = malloc(max * sizeof *measure->cosine)) || !(measure->row_byte = malloc(max));
 
+	measure->cols = cols;
 	measure->fitted = xfp_candidates_fitted(measure->candidates, measure->count);
 	for (uint32_t i = 0; i < measure->count; i++) {
 		const struct xfp_candidate *candidate = &measure->candidates[i];
 
 		measure->row[i] = malloc(max * sizeof *measure->row[i]);
 		short_of_memory |= !measure->row[i];
-		if (candidate->mode != XFP_MODE_V2)
-			continue;
-		measure->codebook[i] = malloc((max << candidate->k) * sizeof *measure->codebook[i]);
-		short_of_memory |= !measure->codebook[i];
+		if (candidate->mode == XFP_MODE_V2)
+			short_of_memory |=
+				!(measure->codebook[i] = malloc((max << candidate->k) * sizeof *measure->codebook[i]));
+		if (candidate->mode == XFP_MODE_V2C && cols)
+			short_of_memory |= !(measure->byte[i] = malloc(max * xfp_candidate_groups(candidate, cols)));
 	}
 	return short_of_memory ? xfp_no_memory(err) : XFP_OK;
 }
@@ -34,7 +37,9 @@ void xfp_measure_free(struct xfp_measure *measure)
 	for (uint32_t i = 0; i < measure->count; i++) {
 		free(measure->row[i]);
 		free(measure->codebook[i]);
+		free(measure->byte[i]);
 	}
+	free(measure->row_byte);
 	free(measure->cosine);
 }
 
@@ -52,6 +57,10 @@ enum xfp_status xfp_measure_flush(struct xfp_measure *measure, struct xfp_artifa
 		}
 		status = xfp_fit_write_rows(artifact, &measure->candidates[i], measure->done, measure->held,
 					    measure->codebook[i], measure->cosine, err);
+		if (!status && measure->byte[i])
+			status = xfp_fit_write_codes(
+				artifact, &measure->candidates[i], measure->cols, measure->done, measure->held,
+				&(struct xfp_fit_codes){ measure->byte[i], measure->row_byte, NULL }, err);
 	}
 	measure->done += measure->held;
 	measure->held = 0;

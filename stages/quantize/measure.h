@@ -23,13 +23,16 @@ struct xfp_measure {
 	uint64_t held, done;    /* rows of results in memory, and rows already written */
 	struct xfp_row_error *row[XFP_MAX_CANDIDATES]; /* results of the held rows, by candidate */
 	uint16_t *codebook[XFP_MAX_CANDIDATES];        /* codebooks of the held rows, for v2; NULL for libraries */
+	uint8_t *byte[XFP_MAX_CANDIDATES];             /* bytes of groups of the held rows, for v2c; NULL for others */
+	uint8_t *row_byte;                             /* v2c: bytes of the held rows, the same for all candidates */
+	uint64_t cols;
 	double *cosine;
 	double error[XFP_MAX_CANDIDATES], norm; /* sums over the unit */
 };
 
-/* Allocate memory for `max` held rows. `candidates` and `count` must be set; `fitted` is derived. The caller frees the
- * struct even after a failure. */
-enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t max, struct xfp_error *err);
+/* Allocate memory for `max` held rows of `cols` columns; cols 0: without bytes of v2c. `candidates` and `count` must be
+ * set; `fitted` is derived. The caller frees the struct even after a failure. */
+enum xfp_status xfp_measure_begin(struct xfp_measure *measure, uint64_t max, uint64_t cols, struct xfp_error *err);
 void xfp_measure_free(struct xfp_measure *measure);
 
 /* Write the held results. */

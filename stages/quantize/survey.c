@@ -428,7 +428,7 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	enum xfp_status status = XFP_OK;
 	uint32_t all;
 
-	fitting->rows_again = thresholds->count > 1 ? survey->rows + survey->picked : 0;
+	fitting->again = thresholds->count > 1;
 	fitting->known.first = malloc((fitting->known.matrices + (size_t)1) * sizeof *fitting->known.first);
 	fitting->training = (struct xfp_training){
 		.rows = survey->rows, .watcher = survey->watcher, .context = &survey_run, .walk = walk_sample
@@ -439,7 +439,7 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	if (!status)
 		status = xfp_fitting_init(fitting, err);
 	if (!status)
-		status = xfp_measure_begin(&fitting->measure, survey->rows + survey->picked, err);
+		status = xfp_measure_begin(&fitting->measure, survey->rows + survey->picked, survey->known->cols, err);
 	if (!status)
 		status = xfp_fitting_begin(fitting, methods, NULL, err);
 	all = fitting->measure.count;

@@ -97,7 +97,7 @@ static inline void fixture_fit(const char *path, const struct xfp_artifact_label
 	struct xfp_artifact a;
 
 	OK(xfp_artifact_create(path, &a, &err));
-	OK(xfp_fit_begin(&a, rows, fit.candidates, 2, &err));
+	OK(xfp_fit_begin(&a, rows, FIXTURE_COLS, fit.candidates, 2, &err));
 	for (unsigned k = 2; k <= 3; k++)
 		for (uint64_t r = rows; r-- > 0;) { /* the order does not matter */
 			double cosine = 1.0 / (1.0 + (double)r);
@@ -134,7 +134,7 @@ static inline void fixture_calibrated_fit(const char *path, const struct xfp_art
 	for (size_t i = 0; i < sizeof data; i++)
 		data[i / sizeof data[0]][i % sizeof data[0]] = (uint8_t)(i % sizeof data[0] + i / sizeof data[0]);
 	OK(xfp_artifact_create(path, &a, &err));
-	OK(xfp_fit_begin(&a, FIXTURE_ALL, fit.candidates, 2, &err));
+	OK(xfp_fit_begin(&a, FIXTURE_ALL, 0, fit.candidates, 2, &err));
 	OK(xfp_fit_begin_codes(&a, FIXTURE_ALL, FIXTURE_COLS, 3, fit.candidates, 2, &err));
 	OK(xfp_fit_write_library(&a, &fit.candidates[0], library, NULL, &err));
 	for (uint32_t i = 0; i < 2; i++)

@@ -126,7 +126,7 @@ static void empty_fit(void **state)
 	struct xfp_artifact a;
 
 	OK(xfp_artifact_create(path, &a, &err));
-	OK(xfp_fit_begin(&a, 2, NULL, 0, &err));
+	OK(xfp_fit_begin(&a, 2, 3, NULL, 0, &err));
 	OK(xfp_fit_end(&a, &fit, &err));
 	OK(xfp_artifact_finish(&a, &label, &err));
 	OK(xfp_artifact_open(path, XFP_FIT_KIND, XFP_FIT_VERSION, KEY, &a, &err));
@@ -136,20 +136,22 @@ static void empty_fit(void **state)
 	free(path);
 }
 
-/* Candidates with libraries are ordered by mode and group. */
+/* Candidates with libraries are ordered by mode and group. Few v2c candidates have bytes, here of one group a row. */
 static void library_round_trip(void **state)
 {
 	char *path = scratch_path(state, "a.h5");
 	struct xfp_artifact_label label = label_of(XFP_FIT_KIND);
 	struct xfp_fit want = { .matrices = 2,
 				.rows = 3,
-				.cols = 5,
+				.cols = 32,
 				.outliers = "00112233445566778899aabbccddeeff",
 				.candidate_count = 3,
 				.candidates = { { XFP_MODE_V2A, 3, 4000, 128, 8, 100, 3, 0.95, 0.9, 0.1 },
 						{ XFP_MODE_V2C, 2, 4000, 16, 16, 150, 3, 0.99, 0.97, 0.03 },
 						{ XFP_MODE_V2C, 2, 4000, 32, 16, 120, 3, 0.98, 0.97, 0.03 } } },
 		       read;
+	uint8_t byte[] = { 10, 11, 12, 13, 14, 15 }, row[] = { 20, 21, 22, 23, 24, 25 }, byte_read[2], row_read[2];
+	const struct xfp_fit_codes codes = { byte, row, NULL }, codes_read = { byte_read, row_read, NULL };
 	uint16_t library[3][80], got[80];
 	float hints[16], told[16];
 	struct xfp_artifact a;
@@ -160,7 +162,7 @@ static void library_round_trip(void **state)
 	for (unsigned i = 0; i < 16; i++)
 		hints[i] = (float)i / 3;
 	OK(xfp_artifact_create(path, &a, &err));
-	OK(xfp_fit_begin(&a, 6, want.candidates, 3, &err));
+	OK(xfp_fit_begin(&a, 6, want.cols, want.candidates, 3, &err));
 	for (unsigned i = 0; i < 3; i++) {
 		double cosine[6] = { i, i / 2.0, i / 3.0 };
 
@@ -169,6 +171,7 @@ static void library_round_trip(void **state)
 		OK(xfp_fit_write_library(&a, &want.candidates[i], library[i], hints, &err));
 		OK(xfp_fit_write_rows(&a, &want.candidates[i], 0, 6, NULL, cosine, &err));
 	}
+	OK(xfp_fit_write_codes(&a, &want.candidates[2], want.cols, 0, 6, &codes, &err));
 	OK(xfp_fit_end(&a, &want, &err));
 	OK(xfp_artifact_finish(&a, &label, &err));
 	OK(xfp_artifact_open(path, XFP_FIT_KIND, XFP_FIT_VERSION, KEY, &a, &err));
@@ -183,6 +186,9 @@ static void library_round_trip(void **state)
 		OK(xfp_fit_read_rows(&a, &want.candidates[i], 1, 2, NULL, cosine, &err));
 		assert_true(cosine[0] == i / 2.0 && cosine[1] == i / 3.0);
 	}
+	assert_true(read.bytes);
+	OK(xfp_fit_read_codes(&a, &want.candidates[2], want.cols, 4, 2, &codes_read, &err));
+	assert_true(byte_read[0] == 14 && byte_read[1] == 15 && row_read[0] == 24 && row_read[1] == 25);
 	xfp_artifact_close(&a);
 	free(path);
 }
@@ -218,7 +224,7 @@ static void fp8_round_trip(void **state)
 			table.candidates[1] = want.candidates[0];
 		}
 		OK(xfp_artifact_create(path, &a, &err));
-		OK(xfp_fit_begin(&a, 3, want.candidates, 2, &err));
+		OK(xfp_fit_begin(&a, 3, want.cols, want.candidates, 2, &err));
 		OK(xfp_fit_write_library(&a, &want.candidates[0], library, NULL, &err));
 		for (unsigned i = 0; i < 2; i++)
 			OK(xfp_fit_write_rows(&a, &want.candidates[i], 0, 3, NULL, cosine, &err));

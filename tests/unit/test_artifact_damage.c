@@ -89,7 +89,7 @@ static void wrong_identity(void **state)
 
 	fixture_fit(path, &label);
 	expect_damaged(path, XFP_CHOICE_KIND, 1, KEY, "kind \"fit\"");
-	expect_damaged(path, XFP_FIT_KIND, XFP_FIT_VERSION + 1, KEY, "version 3 instead of 4");
+	expect_damaged(path, XFP_FIT_KIND, XFP_FIT_VERSION + 1, KEY, "version 4 instead of 5");
 	expect_damaged(path, XFP_FIT_KIND, XFP_FIT_VERSION, OTHER, "made for key");
 	OK(xfp_artifact_open(path, NULL, 0, NULL, &a, &err));
 	xfp_artifact_close(&a);

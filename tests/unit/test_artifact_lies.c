@@ -241,6 +241,9 @@ static void calibrated_fits(void **state)
 	fixture_calibrated_fit(path, NULL);
 	sealed_number(path, "cols", 17);
 	expect_calibrated(path, "byte-v2c-16-2 has");
+	fixture_calibrated_fit(path, NULL);
+	sealed_number(path, "cols", 0);
+	expect_calibrated(path, "candidate of 2 bits cannot have codes");
 	free(path);
 }
 
