@@ -141,6 +141,9 @@ enum xfp_status xfp_ledger_read(const char *path, struct xfp_ledger **out, struc
  * they refer to (renumbered, without `tied`), `files` all, `extras` none. Reads only the necessary records, so that a
  * stage's start does not slow down with the size of the model. XFP_USAGE: there is no such unit. */
 enum xfp_status xfp_ledger_read_unit(const char *path, uint32_t unit, struct xfp_ledger **out, struct xfp_error *err);
+/* Accept the files on the devices that this host has them on: another host that mounts the same file system may give it
+ * another device number, as NFS does. The rest of their identities still has to match. */
+void xfp_ledger_accept_devices(struct xfp_ledger *ledger);
 /* Check that the files are still those that inspect read, by identity (xfp_identity_at). XFP_FAILED: one has changed;
  * the message names it. */
 enum xfp_status xfp_ledger_check_files(const struct xfp_ledger *ledger, struct xfp_error *err);

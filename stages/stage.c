@@ -61,28 +61,39 @@ static enum xfp_status check_layer(const struct xfp_job *job, struct xfp_error *
 					(unsigned)most);
 }
 
+/* Read the ledger of the job's unit, or the whole ledger for a layer. */
+static enum xfp_status read_ledger(struct xfp_job *job, struct xfp_error *err)
+{
+	char *path = xfp_path(job->work, XFP_LEDGER_FILE);
+	enum xfp_status status;
+
+	if (!path)
+		return xfp_no_memory(err);
+	status = xfp_is_layer(job->number) ? xfp_ledger_read(path, &job->ledger, err)
+					   : xfp_ledger_read_unit(path, job->number, &job->ledger, err);
+	if (!status && xfp_is_remote())
+		xfp_ledger_accept_devices(job->ledger);
+	free(path);
+	return status;
+}
+
 /* Open everything of the job that all stages need. */
 static enum xfp_status open_job(struct xfp_job *job, const char *cache, struct xfp_error *err)
 {
-	char *path = xfp_path(job->work, XFP_LEDGER_FILE);
-	enum xfp_status status = path ? XFP_OK : xfp_no_memory(err);
+	enum xfp_status status = XFP_OK;
 
-	if (!status && xfp_is_layer(job->number)) {
-		status = xfp_ledger_read(path, &job->ledger, err);
-		free(path);
-		if (!status)
-			status = check_layer(job, err);
-		return status ? status : xfp_store_open(cache, &job->store, err);
-	}
-	if (!status)
+	if (!xfp_is_layer(job->number))
 		status = xfp_work_parameters(job->work, &job->parameters, err);
 	if (!status)
-		status = xfp_ledger_read_unit(path, job->number, &job->ledger, err);
-	free(path);
+		status = read_ledger(job, err);
+	if (!status && xfp_is_layer(job->number))
+		status = check_layer(job, err);
 	if (status)
 		return status;
-	job->unit = &job->ledger->units[0];
-	job->parameters = xfp_decide_parameters(&job->parameters, job->unit, &job->policy);
+	if (!xfp_is_layer(job->number)) {
+		job->unit = &job->ledger->units[0];
+		job->parameters = xfp_decide_parameters(&job->parameters, job->unit, &job->policy);
+	}
 	return xfp_store_open(cache, &job->store, err);
 }
 

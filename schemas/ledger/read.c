@@ -387,6 +387,15 @@ enum xfp_status xfp_ledger_read_unit(const char *path, uint32_t unit, struct xfp
 	return read_ledger(path, &unit, out, err);
 }
 
+void xfp_ledger_accept_devices(struct xfp_ledger *ledger)
+{
+	struct stat st;
+
+	for (uint32_t i = 0; i < ledger->file_count; i++)
+		if (!stat(ledger->files[i].path, &st))
+			ledger->files[i].identity.device = xfp_identity_of(&st).device;
+}
+
 enum xfp_status xfp_ledger_check_files(const struct xfp_ledger *ledger, struct xfp_error *err)
 {
 	for (uint32_t i = 0; i < ledger->file_count; i++) {

@@ -9,17 +9,18 @@ load helpers
 setup() {
 	setup_folder
 	make_model m
-	unshare --uts true 2>/dev/null || skip "this machine does not let tests set a host name"
+	unshare --uts --mount true 2>/dev/null || skip "this machine does not let tests set a host name"
 }
 
-# Stages of units run on node1 or node2: units with an odd number on node1.
-on_nodes() { # [SCRIPT]
+# Stages of units run on node1 or node2: units with an odd number on node1. BEFORE is run before that, INSIDE there.
+on_nodes() { # [BEFORE [INSIDE]]
 	local stage
 
 	replace_stage xfp-survey "${1:-}"'
 		for unit; do :; done
 		case $unit in *[13579]) node=node1 ;; *) node=node2 ;; esac
-		exec unshare --uts sh -c '"'"'hostname "$1"; shift; exec "$@"'"'"' sh $node "${real%/*}/${0##*/}" "$@"'
+		export node top real="${real%/*}/${0##*/}"
+		exec unshare --uts --mount sh -c '"'hostname \"\$node\"; ${2:-:}; exec \"\$real\" \"\$@\"'"' sh "$@"'
 	for stage in outlier-extract libfit lloyd-fit pack; do
 		cp bin/xfp-survey "bin/xfp-$stage"
 	done
@@ -68,6 +69,19 @@ described() { # FOLDER
 	bin/xfp convert m -o three/out.xfp --cache three/cache -q
 	cmp one/out.xfp three/out.xfp
 	[ ! -e three/out.xfp.work/hosts ]
+}
+
+# Over NFS, each host numbers its devices by itself.
+@test "another host may have the checkpoint on a device of another number" {
+	mkdir empty
+	remount='mount -t overlay -o "lowerdir=$top/m:$top/empty" none "$top/m"'
+	number=$(top=$PWD unshare --mount sh -c "$remount && stat -c %d m/model.safetensors") ||
+		skip "overlays cannot be mounted here"
+	[ "$number" != "$(stat -c %d m/model.safetensors)" ]
+	want=$(converted m here.xfp --cache here)
+	on_nodes "" "$remount"
+	bin/xfp convert m -o out.xfp -q
+	[ "$(sha out.xfp)" = "$want" ]
 }
 
 @test "messages of a stage on another host name it" {
