@@ -33,6 +33,8 @@ conversion_libconversion_a_SOURCES = \
 	conversion/kept.h \
 	conversion/launch/batches.c \
 	conversion/launch/batches.h \
+	conversion/launch/check.c \
+	conversion/launch/check.h \
 	conversion/launch/child.c \
 	conversion/launch/child.h \
 	conversion/launch/jobs.c \

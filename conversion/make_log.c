@@ -125,6 +125,26 @@ static enum xfp_status explain(const struct xfp_conversion *c, const char *text,
 			XFP_LOG_FILE);
 }
 
+/* The shell's own messages have the same prefix, so messages of xfp are preferred. */
+char *xfp_make_log_launched(const struct xfp_conversion *c, off_t offset)
+{
+	static const char *const beginnings[] = { "node ", "launcher '", "" };
+	char *text = read_log(c, offset), *message = NULL;
+
+	for (size_t i = 0; text && !message && i < sizeof beginnings / sizeof beginnings[0]; i++) {
+		char *start = xfp_formatted("%s: %s", XFP_LAUNCH_PROGRAM, beginnings[i]), *line = text;
+
+		while (start && line && strncmp(line, start, strlen(start)))
+			line = (line = strchr(line, '\n')) ? line + 1 : NULL;
+		if (start && line)
+			message = strndup(line + sizeof XFP_LAUNCH_PROGRAM + 1,
+					  strcspn(line, "\n") - sizeof XFP_LAUNCH_PROGRAM - 1);
+		free(start);
+	}
+	free(text);
+	return message;
+}
+
 enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offset, struct xfp_error *err)
 {
 	char *text = read_log(c, offset);

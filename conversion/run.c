@@ -106,6 +106,8 @@ static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 
 	c->events.failures = c->events.failed_layer = 0;
 	c->events.damaged = c->events.changed = false;
+	if ((status = (int)xfp_check_hosts(c, err)))
+		return status;
 	xfp_units_progress_begin(c);
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_UNITS_BEGIN);
 	xfp_conversion_phase(c, "converting");

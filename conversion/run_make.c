@@ -10,6 +10,8 @@
 #include "base/system/file.h"
 #include "base/system/processors.h"
 #include "conversion/launch/jobs.h"
+#include "conversion/launch/launch.h"
+#include "conversion/make_log.h"
 #include "conversion/place.h"
 #include "conversion/todo.h"
 
@@ -122,4 +124,31 @@ int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), vo
 		status = xfp_run(&c->place, c->signals, argv, c->request->work, tick, context, err);
 	free(rules);
 	return status;
+}
+
+/* ---- hosts ------------------------------------------------------------------------------------- */
+
+enum xfp_status xfp_check_hosts(struct xfp_conversion *c, struct xfp_error *err)
+{
+	const char *argv[] = { XFP_LAUNCH_PROGRAM, "--check", NULL };
+	off_t before = xfp_log_size(&c->place);
+	enum xfp_status status;
+	char *message;
+
+	if (!c->request->launcher || c->place.hosts_checked || c->place.store.read_only)
+		return XFP_OK;
+	if (c->place.cache_lock < 0)
+		return xfp_fail(err, XFP_FAILED,
+				"--launcher: %s: its file system has no locks, which stages on other hosts need; "
+				"choose another --cache",
+				c->request->cache);
+	if ((status = export_launcher(c->request, err)))
+		return status;
+	c->place.hosts_checked = !xfp_run(&c->place, c->signals, argv, NULL, NULL, NULL, err);
+	if (c->place.hosts_checked)
+		return XFP_OK;
+	if ((message = xfp_make_log_launched(c, before)))
+		xfp_fail(err, XFP_FAILED, "%s", message);
+	free(message);
+	return XFP_FAILED;
 }

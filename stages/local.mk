@@ -120,6 +120,8 @@ stages_libstages_a_SOURCES = \
 	stages/work/fits.h \
 	stages/work/fit_note.c \
 	stages/work/fit_note.h \
+	stages/work/host_check.c \
+	stages/work/host_check.h \
 	stages/work/hosts.c \
 	stages/work/hosts.h \
 	stages/work/moving.c \

@@ -167,11 +167,17 @@ static enum xfp_status begin_again(const struct xfp_job *job, struct xfp_error *
 	return XFP_CHANGED;
 }
 
+static enum xfp_status name_host(enum xfp_status status, struct xfp_error *err)
+{
+	char host[XFP_HOST_NAME];
+
+	return xfp_host_name(host) ? xfp_context(err, status, "%s", xfp_printable(host).text) : status;
+}
+
 static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stage, const char *cache,
 			       struct xfp_error *err)
 {
 	enum xfp_status status = open_job(job, cache, err);
-	char host[XFP_HOST_NAME];
 
 	if (!status) {
 		announce(job, stage);
@@ -189,8 +195,8 @@ static enum xfp_status run_job(struct xfp_job *job, const struct xfp_stage *stag
 		if (status && job->unit)
 			xfp_context(err, status, "unit %s (%s)", job->unit->name, job->unit->role);
 	}
-	if (status && xfp_is_remote() && xfp_host_name(host))
-		xfp_context(err, status, "%s", xfp_printable(host).text);
+	if (status && xfp_is_remote())
+		name_host(status, err);
 	/* XFP_WANT_EXTENDED is not an event of its own: the extended fit that follows is. */
 	return status == XFP_WANT_EXTENDED ? status : record(job, stage, status, err);
 }
@@ -315,7 +321,7 @@ static int run_locked(struct xfp_job *job, const struct xfp_stage *stage, const 
 
 	job->event.unit = stage->run ? job->number : XFP_NO_UNIT;
 	if (status)
-		record(job, stage, status, err);
+		record(job, stage, name_host(status, err), err);
 	else
 		status = stage->run ? run_job(job, stage, call->cache, err) : run_all(job, stage, &whole, err);
 	xfp_stage_locks_release(&locks);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/system/filesystem.h"
 
+#include <fcntl.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/statvfs.h>
@@ -64,6 +66,13 @@ struct xfp_identity xfp_identity_at(const char *path, const struct stat *st)
 	if (xfp_filesystem_at(path).inodes_change)
 		identity.inode = 0;
 	return identity;
+}
+
+void xfp_folder_refresh(const char *folder)
+{
+	struct statx state;
+
+	(void)!statx(AT_FDCWD, folder, AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_CTIME, &state);
 }
 
 bool xfp_free_bytes(const char *folder, uint64_t *bytes)

@@ -29,6 +29,10 @@ struct xfp_identity xfp_identity_at(const char *path, const struct stat *st);
 enum xfp_status xfp_open_identified(const char *path, const struct xfp_identity *identity, int *fd, struct stat *st,
 				    struct xfp_error *err);
 
+/* Ask the server of a shared file system for the current state of a folder: NFS clients remember for up to a minute
+ * which files a folder does not have. */
+void xfp_folder_refresh(const char *folder);
+
 /* The space that this user may still write on the file system of a folder, in bytes; false (with errno) if unknown. */
 bool xfp_free_bytes(const char *folder, uint64_t *bytes);
 

@@ -12,11 +12,14 @@
 #include "base/system/command_line.h"
 #include "base/system/signals.h"
 #include "base/system/standard_files.h"
+#include "conversion/launch/check.h"
 #include "conversion/launch/launch.h"
 #include "conversion/launch/step.h"
+#include "stages/work/host_check.h"
+#include "stages/work/hosts.h"
 
 struct request {
-	bool here;
+	bool here, check;
 	struct xfp_launch launch;
 	const char *step, *version, *host;
 };
@@ -26,8 +29,10 @@ static bool is_complete(const struct request *request, const struct xfp_command_
 {
 	const char *problem = NULL;
 
-	if (!line->argument_count)
+	if (!line->argument_count && !request->check)
 		problem = "TARGET is missing, such as u000012-packed";
+	else if (line->argument_count && request->check)
+		problem = "--check makes no TARGET";
 	else if (!request->launch.work || !request->launch.cache)
 		problem = "--work and --cache, or XFP_WORK and XFP_CACHE, are missing";
 	else if (request->here && (!request->step || !request->version || !request->host))
@@ -44,6 +49,18 @@ static const char *variable(const char *name)
 	const char *value = getenv(name);
 
 	return value && *value ? value : NULL;
+}
+
+static enum xfp_status check(const struct request *request, struct xfp_signals *signals, struct xfp_error *err)
+{
+	struct xfp_host_check asked = { .work = request->launch.work, .cache = request->launch.cache };
+
+	if (!request->here)
+		return xfp_launch_check(&request->launch, signals, err);
+	snprintf(asked.name, sizeof asked.name, "%s", request->step);
+	if (setenv(XFP_RUN_VERSION, request->version, 1))
+		return xfp_no_memory(err);
+	return xfp_host_check_answer(&asked, err);
 }
 
 static int run(const struct request *request)
@@ -68,8 +85,9 @@ static int run(const struct request *request)
 		return XFP_FAILED;
 	}
 	xfp_signals_block(&signals);
-	status = request->here ? xfp_step_run(&call, &signals, &err)
-			       : xfp_launch_targets(&request->launch, &signals, &err);
+	status = request->check  ? check(request, &signals, &err)
+		 : request->here ? xfp_step_run(&call, &signals, &err)
+				 : xfp_launch_targets(&request->launch, &signals, &err);
 	if (status && *err.text)
 		fprintf(stderr, XFP_LAUNCH_PROGRAM ": %s\n", err.text);
 	xfp_signals_release(&signals);
@@ -100,8 +118,14 @@ int main(int argc, char **argv)
 		  .text = "make the other targets if one fails",
 		  .set = &request.launch.keep_going },
 		{ .name = "nice", .text = "run at a lower priority", .set = &request.launch.nice },
-		{ .name = "here", .text = "make the targets on this node", .set = &request.here },
-		{ .name = "step", .value = "FILE", .text = "report to this file", .into = &request.step },
+		{ .name = "check",
+		  .text = "check that a node shares the folders and their locks; make nothing",
+		  .set = &request.check },
+		{ .name = "here", .text = "make the targets, or check, on this node", .set = &request.here },
+		{ .name = "step",
+		  .value = "FILE",
+		  .text = "report to this file; with --check: the name of the check",
+		  .into = &request.step },
 		{ .name = "run-version",
 		  .value = "VERSION",
 		  .text = "refuse to run if xfp has another version",
@@ -115,7 +139,8 @@ int main(int argc, char **argv)
 	struct xfp_command_line line = {
 		.usage = "xfp-launch [--launcher CMD] [--work DIR] [--cache DIR] [-k] [--nice] TARGET ...\n"
 			 "   or: xfp-launch --here --step FILE --run-version VERSION --run-host TAG --work DIR "
-			 "--cache DIR [-k] TARGET ...",
+			 "--cache DIR [-k] TARGET ...\n"
+			 "   or: xfp-launch --check [--launcher CMD] [--work DIR] [--cache DIR]",
 		.summary = "Makes targets of a prepared work folder, such as u000012-packed, on a node of a cluster.\n"
 			   "xfp convert --launcher starts it; the launcher starts it on the node, with --here.",
 		.options = options,

@@ -127,12 +127,11 @@ void xfp_stage_locks_release(const struct xfp_stage_locks *locks)
 enum xfp_status xfp_run_version_check(struct xfp_error *err)
 {
 	const char *run = getenv(XFP_RUN_VERSION);
-	char host[XFP_HOST_NAME];
 
 	if (!run || !*run || !strcmp(run, PACKAGE_VERSION))
 		return XFP_OK;
 	return xfp_fail(err, XFP_FAILED,
-			"%s has xfp %s, but xfp %s runs the conversion; install the same version on both hosts",
-			xfp_host_name(host) ? xfp_printable(host).text : "this host", PACKAGE_VERSION,
-			xfp_printable(run).text);
+			"xfp %s is installed here, but xfp %s runs the conversion; install the same version on all "
+			"hosts",
+			PACKAGE_VERSION, xfp_printable(run).text);
 }

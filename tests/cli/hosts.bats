@@ -95,7 +95,7 @@ described() { # FOLDER
 	on_nodes '[ "${0##*/}" != xfp-survey ] || export XFP_RUN_VERSION=0.1'
 	by_default
 	run -1 bin/xfp convert m -o out.xfp -j1
-	[[ $output == *"xfp: survey: node2 has xfp "*", but xfp 0.1 runs the conversion; install the same version on both"* ]]
+	[[ $output == *"xfp: survey: node2: xfp "*" is installed here, but xfp 0.1 runs the conversion; install the same"* ]]
 	no_output out.xfp
 	bin/xfp convert m -o other.xfp -q --outlier-sigma 3 # does not survey
 }
@@ -135,4 +135,67 @@ described() { # FOLDER
 		run -124 flock "$folder/lock.steps" timeout 1 xfp-outlier-extract u000001
 	done
 	xfp-outlier-extract u000001
+}
+
+# A launcher that starts commands on node7, after SCRIPT there.
+on_node7() { # [SCRIPT]
+	printf '#!/bin/sh\ncd /\nexec unshare --uts --mount sh -c '"'"'hostname node7; %s; exec "$@"'"'"' sh "$@"\n' \
+		"${1:-:}" >node7
+	chmod +x node7
+}
+
+refused() { # STATUS: a launcher that must not make anything
+	run "-$1" xfp convert m -o out.xfp --launcher "$PWD/node7"
+	no_output out.xfp
+	[ ! -e out.xfp.work/events ]
+	[ -z "$(find out.xfp.work xfp-cache -name '.host-*')" ]
+	[ -z "$(artifacts)" ]
+}
+
+@test "--launcher: a node that shares everything" {
+	want=$(converted m here.xfp --cache here)
+	on_node7
+	[ "$(converted m out.xfp --launcher "$PWD/node7")" = "$want" ]
+	ls out.xfp.work/hosts | grep -q '^node7-'
+	[ -z "$(find out.xfp.work xfp-cache -name '.host-*')" ]
+	[ "$(converted m env.xfp --cache env --launcher env)" = "$want" ]
+	[ ! -e env.xfp.work/hosts ]
+}
+
+@test "--launcher: a node with another work folder or cache is refused" {
+	mkdir xfp-cache
+	on_node7 "mount -t tmpfs none $PWD/out.xfp.work"
+	refused 1
+	[[ $output == *"xfp convert: node node7: $PWD/out.xfp.work: is not the folder of the conversion's host; mount the same"* ]]
+	on_node7 "mount -t tmpfs none $PWD/xfp-cache"
+	refused 1
+	[[ $output == *"xfp convert: node node7: $PWD/xfp-cache: is not the folder of the conversion's host; mount the same"* ]]
+	on_node7 "mount -t tmpfs none $PWD"
+	refused 1
+}
+
+@test "--launcher: a node that does not see locks or renames is refused" {
+	# what the node writes into an overlay stays there; what it reads is shared, but locks are its own
+	mkdir -p xfp-cache upper/{a,b,c,d}
+	on_node7 "mount -t tmpfs none $PWD/upper && mkdir $PWD/upper/a $PWD/upper/b &&
+		mount -t overlay -o lowerdir=$PWD/out.xfp.work,upperdir=$PWD/upper/a,workdir=$PWD/upper/b none $PWD/out.xfp.work"
+	refused 1
+	[[ $output == *"xfp convert: node node7: $PWD/out.xfp.work: locks of the conversion's host are not seen"* ]]
+}
+
+@test "--launcher: one that fails, or another version of xfp" {
+	printf '#!/bin/sh\nexit 5\n' >node7
+	chmod +x node7
+	refused 1
+	[[ $output == *"xfp convert: launcher '$PWD/node7': ended with status 5 before a node was checked; correct --launcher"* ]]
+	rm node7
+	refused 1
+	[[ $output == *"ended with status 127 (not found) before a node was checked"* ]]
+	printf '#!/bin/bash\nexec "${@/#[0-9].[0-9].[0-9]*/0.1}"\n' >node7
+	chmod +x node7
+	refused 1
+	[[ $output == *"xfp convert: node $(hostname): xfp "*" is installed here, but xfp 0.1 runs the conversion; "* ]]
+	printf '#!/bin/sh\n:\n' >node7 # runs nothing
+	refused 1
+	[[ $output == *"files that a node writes there are not seen by this host; mount the same file system"* ]]
 }

@@ -12,6 +12,7 @@
 #include "cache/seal.h"
 #include "cache/steps.h"
 #include "stages/work/events.h"
+#include "stages/work/host_check.h"
 #include "stages/work/hosts.h"
 #include "stages/work/stage_progress.h"
 #include "stages/work/work.h"
@@ -334,9 +335,67 @@ static void the_version_must_be_the_same(void **state)
 	assert_int_equal(xfp_run_version_check(&err), XFP_OK);
 	setenv(XFP_RUN_VERSION, "0.0.1\x1b[31m", 1);
 	assert_int_equal(xfp_run_version_check(&err), XFP_FAILED);
-	assert_non_null(strstr(err.text, " has xfp " PACKAGE_VERSION ", but xfp 0.0.1"));
+	assert_non_null(strstr(err.text, "xfp " PACKAGE_VERSION " is installed here, but xfp 0.0.1"));
 	assert_null(strchr(err.text, '\x1b'));
 	unsetenv(XFP_RUN_VERSION);
+}
+
+/* Both hosts are this one. */
+static void a_check_of_hosts(void **state)
+{
+	char *work = scratch_path(state, "work"), *cache = scratch_path(state, "cache"),
+	     *moved = scratch_path(state, "x");
+	struct xfp_host_check check = { .work = work, .cache = cache }, other;
+	int locks[2];
+
+	scratch_mkdir(state, "work");
+	scratch_mkdir(state, "cache");
+	for (int i = 0; i < 2; i++) {
+		char *path = xfp_path(i ? cache : work, "lock");
+
+		locks[i] = open(path, O_RDWR | O_CREAT, 0666);
+		assert_int_equal(flock(locks[i], i ? LOCK_SH : LOCK_EX), 0);
+		free(path);
+	}
+	assert_int_equal(xfp_host_check_ask(&check, &err), XFP_OK);
+	assert_int_equal(xfp_host_check_conclude(&check, &err), XFP_FAILED); /* no answer yet */
+	assert_non_null(strstr(err.text, "files that a node writes there are not seen by this host"));
+	assert_int_equal(xfp_host_check_answer(&check, &err), XFP_OK);
+	assert_int_equal(xfp_host_check_conclude(&check, &err), XFP_OK);
+
+	other = check; /* another conversion's, or in another folder */
+	other.name[0] = other.name[0] == '0' ? '1' : '0';
+	assert_int_equal(xfp_host_check_answer(&other, &err), XFP_FAILED);
+	assert_non_null(strstr(err.text, "work: is not the folder of the conversion's host"));
+	assert_int_equal(rename(work, moved), 0);
+	assert_int_equal(xfp_host_check_answer(&check, &err), XFP_FAILED);
+	assert_non_null(strstr(err.text, "work: does not exist on this host"));
+	assert_int_equal(rename(moved, work), 0);
+	strcpy(other.name, "../../x");
+	assert_int_equal(xfp_host_check_answer(&other, &err), XFP_USAGE);
+
+	/* locks that another host does not see */
+	assert_int_equal(flock(locks[0], LOCK_UN), 0);
+	assert_int_equal(xfp_host_check_answer(&check, &err), XFP_FAILED);
+	assert_non_null(strstr(err.text, "work: locks of the conversion's host are not seen"));
+	assert_int_equal(flock(locks[0], LOCK_EX), 0);
+	assert_int_equal(flock(locks[1], LOCK_UN), 0);
+	assert_int_equal(xfp_host_check_answer(&check, &err), XFP_FAILED);
+	assert_non_null(strstr(err.text, "cache: locks of the conversion's host are not seen"));
+
+	xfp_host_check_remove(&check);
+	assert_int_equal(close(locks[0]) | close(locks[1]), 0);
+	/* nothing else is left */
+	for (int i = 0; i < 2; i++) {
+		char *path = xfp_path(i ? cache : work, "lock");
+
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(rmdir(i ? cache : work), 0);
+		free(path);
+	}
+	free(work);
+	free(cache);
+	free(moved);
 }
 
 PROGRAM("test_hosts")
@@ -346,7 +405,7 @@ PROGRAM("test_hosts")
 		scratch_test(no_work_folder_is_created),   scratch_test(lines_are_ordered_by_time),
 		scratch_test(the_order_of_a_host_is_kept), scratch_test(torn_and_foreign_files),
 		scratch_test(a_new_run_starts_new_files),  scratch_test(any_division_reads_as_one_file),
-		scratch_test(a_stage_protects_the_folder), cmocka_unit_test(the_version_must_be_the_same),
+		scratch_test(a_stage_protects_the_folder), cmocka_unit_test(the_version_must_be_the_same), scratch_test(a_check_of_hosts),
 	};
 
 	unsetenv(XFP_RUN_HOST);
