@@ -32,7 +32,7 @@ static enum xfp_status ask(const struct xfp_launch *launch, const struct xfp_hos
 			"the log",
 			launch->launcher, outcome);
 	if (!status && (status = xfp_host_check_conclude(check, err)))
-		xfp_context(err, status, "launcher '%s'", launch->launcher);
+		xfp_context(err, status, "launcher '%s': %s", launch->launcher, outcome);
 	return status;
 }
 

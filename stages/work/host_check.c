@@ -94,11 +94,14 @@ enum xfp_status xfp_host_check_conclude(const struct xfp_host_check *check, stru
 
 	if (work && cache)
 		return XFP_OK;
+	if (!work && !cache)
+		return xfp_fail(
+			err, XFP_FAILED,
+			"%s: no node has answered there; the launcher must run the command that is appended to it, "
+			"on a host that shares this folder",
+			check->work);
 	return xfp_fail(err, XFP_FAILED, "%s: files that %s writes there are not seen by this host; " MOUNT,
-			work ? check->cache : check->work,
-			work    ? xfp_printable(host).text
-			: cache ? xfp_printable(other).text
-				: "a node");
+			work ? check->cache : check->work, xfp_printable(work ? host : other).text);
 }
 
 void xfp_host_check_remove(const struct xfp_host_check *check)

@@ -197,5 +197,5 @@ refused() { # STATUS: a launcher that must not make anything
 	[[ $output == *"xfp convert: node $(hostname): xfp "*" is installed here, but xfp 0.1 runs the conversion; "* ]]
 	printf '#!/bin/sh\n:\n' >node7 # runs nothing
 	refused 1
-	[[ $output == *"files that a node writes there are not seen by this host; mount the same file system"* ]]
+	[[ $output == *"ended with status 0: "*": no node has answered there; the launcher must run the command"* ]]
 }
