@@ -667,6 +667,7 @@ EXTRA_DIST += \
 	tests/tokenizer_unicode.json \
 	tests/tokenizer_unicode.py \
 	tests/totals \
+	tests/sample_bits.py \
 	tests/walk_point.py
 # Helpers shared by several tests, and by the fuzzers.
 tests_unit_libfixtures_a_SOURCES = \

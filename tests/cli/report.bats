@@ -208,6 +208,33 @@ make_inputs() {
 	[ ! -e s.html ]
 }
 
+@test "samples of experts: counts computed again from rows of unpacked bundles" {
+	local script=$srcdir/tests/sample_bits.py options=(-q --mode v2c --outlier-sigma 4 --on-miss best) words=() k
+	make_model m --num-experts 20 --layers 4 --dtype f32
+	"$PYTHON" "$script" skew m
+	for k in 2 3 4 5; do
+		xfp convert m -o $k.xfp "${options[@]}" --bits $k
+		xfp unpack -o $k.unpacked $k.xfp
+		words+=("$k=$k.xfp=$k.unpacked")
+	done
+	"$PYTHON" "$script" choose m between "${words[@]}" >expected.json
+	floor=$("$PYTHON" -c 'import json; print(json.load(open("expected.json"))["floor"])')
+	xfp convert m -o c.xfp "${options[@]}" --bits 2-5 --min-cos-lazy "$floor"
+	xfp report c.xfp --work c.xfp.work --cache xfp-cache --json -o r.html >r.json
+	xfp info --json c.xfp >info.json
+	check r.html '
+	expected = json.load(open("expected.json"))["roles"]
+	found = {s["role"]: {key: s[key] for key in ("by_4", "by_16")} for s in json.load(open("r.json"))["samples"]}
+	assert found == expected, (found, expected)
+	# The test would not see a fault if every sample chose what all experts do.
+	for kind in "too_few", "too_many":
+	    assert all(sum(one[by][kind] for one in expected.values()) for by in ("by_4", "by_16")), expected
+	rows = tables["Bits by a sample of the experts (the paper\u0027s table C)"]
+	for row, role in zip(rows, ("gate", "up", "down")):
+	    assert row[0] == "routed_expert " + role and row[1:3] == ["20", "4"], row
+	    assert row[4:] == [str(n) for by in ("by_4", "by_16") for n in expected[role][by].values()], row'
+}
+
 # The report refuses a file that is not what it should be.
 refuses() { # OPTION FILE TEXT
 	run -3 xfp report c.xfp "$1" "$2" -o r.html
