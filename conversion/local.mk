@@ -64,6 +64,11 @@ conversion_libconversion_a_SOURCES = \
 	conversion/prepare.h \
 	conversion/progress.c \
 	conversion/progress.h \
+	conversion/measure/inspect_model.c \
+	conversion/measure/inspect_model.h \
+	conversion/measure/unit_survey.c \
+	conversion/measure/unit_survey.h \
+	conversion/report/ablation.c \
 	conversion/report/advice.c \
 	conversion/report/advice.h \
 	conversion/report/command.c \
@@ -94,6 +99,7 @@ conversion_libconversion_a_SOURCES = \
 	conversion/report/json_input.c \
 	conversion/report/json_input.h \
 	conversion/report/samples.c \
+	conversion/report/source.c \
 	conversion/report/tails.c \
 	conversion/report/times.c \
 	conversion/report/walk.c \

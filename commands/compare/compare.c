@@ -14,18 +14,15 @@
 #include "base/printable.h"
 #include "base/system/clock.h"
 #include "base/system/command_line.h"
-#include "base/system/file.h"
-#include "base/system/temporary.h"
 #include "base/text/screen.h"
 #include "commands/compare/compare.h"
 #include "commands/ui/commands.h"
 #include "commands/ui/meter.h"
 #include "commands/ui/pace.h"
 #include "commands/ui/plot.h"
-#include "conversion/run_inspect.h"
+#include "conversion/measure/inspect_model.h"
 #include "schemas/policy.h"
 #include "stages/quantize/threads.h"
-#include "stages/work/work.h"
 
 /* ---- selecting units --------------------------------------------------------------------------- */
 
@@ -94,15 +91,6 @@ static bool is_wanted(const struct xfp_compare_request *request, const struct xf
 
 /* ---- the ledger -------------------------------------------------------------------------------- */
 
-static enum xfp_status read_ledger(struct xfp_comparison *comparison, const char *work, struct xfp_error *err)
-{
-	char *path = xfp_path(work, XFP_LEDGER_FILE);
-	enum xfp_status status = path ? xfp_ledger_read(path, &comparison->ledger, err) : xfp_no_memory(err);
-
-	free(path);
-	return status;
-}
-
 /* Print the messages of tools. */
 static void print_line(const struct xfp_notice *notice, void *context)
 {
@@ -113,40 +101,13 @@ static void print_line(const struct xfp_notice *notice, void *context)
 		xfp_screen_printf(stderr, "%s\n", notice->text);
 }
 
-/* Run inspect as for a new conversion. Only the reason for a failure is shown. */
 static enum xfp_status inspect(struct xfp_comparison *comparison, struct xfp_signals *signals, struct xfp_error *err)
 {
-	struct xfp_compare_request *request = &comparison->request;
-	char *work = xfp_temporary_folder(err);
-	const struct xfp_request inspected = { .program = "xfp compare",
-					       .model = request->model,
-					       .family = (char *)(uintptr_t)request->family,
-					       .work = work,
-					       .cache = work,
-					       .quiet = true };
-	struct xfp_conversion c = { .request = &inspected,
-				    .parameters = request->parameters,
-				    .signals = signals,
-				    .place = { .lock = -1, .log = -1, .cache_lock = -1 } };
-	FILE *log = work ? tmpfile() : NULL;
-	enum xfp_status status = XFP_FAILED;
+	const struct xfp_compare_request *request = &comparison->request;
 
-	if (work && !log)
-		xfp_fail(err, XFP_FAILED, "cannot create a temporary file");
-	if (work && log) {
-		c.notify.report = print_line;
-		c.place.log = fileno(log);
-		status = xfp_run_environment(work, work, err);
-		if (!status)
-			status = (enum xfp_status)xfp_run_inspect(&c, work, err);
-		if (!status)
-			status = read_ledger(comparison, work, err);
-	}
-	if (log)
-		fclose(log);
-	xfp_temporary_remove(work);
-	xfp_run_record_free(&c.place.record);
-	return status;
+	return xfp_inspect_model("xfp compare", request->model, (char *)(uintptr_t)request->family,
+				 &request->parameters, signals, (struct xfp_notify){ .report = print_line },
+				 &comparison->ledger, err);
 }
 
 /* ---- all units --------------------------------------------------------------------------------- */

@@ -9,21 +9,16 @@
 #include <string.h>
 
 #include "commands/compare/compare.h"
+#include "conversion/measure/unit_survey.h"
 #include "stages/quantize/candidates.h"
-#include "stages/quantize/scan.h"
-
-#define DEFAULT_ROWS 256
 
 static uint64_t rows_of(const struct xfp_ledger_unit *unit, const struct xfp_compare_request *request)
 {
-	uint64_t all = unit->experts * unit->rows, min = xfp_survey_rows(unit);
-	/* Sample about as many weights as usual rows of 4096 have. */
-	uint64_t usual = DEFAULT_ROWS * 4096ull / unit->cols;
+	uint64_t all = unit->experts * unit->rows;
 
-	usual = usual > DEFAULT_ROWS ? DEFAULT_ROWS : usual;
-	usual = usual > min ? usual : min;
-	usual = request->rows ? request->rows : usual;
-	return usual < all ? usual : all;
+	if (!request->rows)
+		return xfp_unit_survey_rows(unit);
+	return request->rows < all ? request->rows : all;
 }
 
 /* Bytes of row scales, balance and library, which a format without them does not store. */
@@ -96,33 +91,6 @@ static enum xfp_status add_published(const struct xfp_survey *survey, const stru
 	return measure(survey, parameters, parameters->bits & ~XFP_FP8_BIT, &no_outliers, true, signals, compared, err);
 }
 
-/* The rows to measure; none if the unit has NaN or infinity and these are tolerated. */
-struct unit_survey {
-	float *tile; /* as in struct xfp_peaks, set before */
-	struct xfp_outliers known;
-	struct xfp_survey survey;
-};
-
-static enum xfp_status survey_unit(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
-				   const struct xfp_parameters *parameters, uint64_t rows,
-				   struct unit_survey *unit_survey, struct xfp_error *err)
-{
-	struct xfp_peaks peaks = { .tile = unit_survey->tile };
-	enum xfp_status status = xfp_scan_unit(ledger, unit, parameters, &unit_survey->known, &peaks, err);
-
-	if (!status && !(unit_survey->known.sigma[0] < 0))
-		status = xfp_survey_load(ledger, unit, &unit_survey->known, &peaks, rows, &unit_survey->survey, err);
-	return status;
-}
-
-static void unit_survey_free(struct unit_survey *unit_survey)
-{
-	free(unit_survey->tile);
-	xfp_survey_free(&unit_survey->survey);
-	xfp_outliers_free(&unit_survey->known);
-	*unit_survey = (struct unit_survey){ 0 };
-}
-
 enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct xfp_ledger_unit *unit,
 				 const struct xfp_compare_request *request, struct xfp_signals *signals,
 				 struct xfp_compared_unit *compared, struct xfp_error *err)
@@ -130,7 +98,7 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 	size_t max = request->thresholds.count * 2 * XFP_MAX_CANDIDATES + XFP_MAX_CANDIDATES + 1 + XFP_PEERS;
 	struct xfp_compared peers[XFP_PEERS];
 	struct xfp_parameters recipe = request->parameters;
-	struct unit_survey unit_survey = { 0 };
+	struct xfp_unit_survey surveyed = { .tile = NULL };
 	enum xfp_status status;
 
 	*compared = (struct xfp_compared_unit){ .unit = unit,
@@ -138,30 +106,29 @@ enum xfp_status xfp_compare_unit(const struct xfp_ledger *ledger, const struct x
 						.weights = xfp_unit_weights(unit),
 						.sampled = rows_of(unit, request) };
 	compared->list = calloc(max, sizeof *compared->list);
-	unit_survey.tile =
-		calloc(unit->experts * xfp_tiles(unit->rows) * xfp_tiles(unit->cols), sizeof *unit_survey.tile);
-	status = compared->list && unit_survey.tile
-			 ? survey_unit(ledger, unit, &request->parameters, compared->sampled, &unit_survey, err)
+	surveyed.tile = calloc(unit->experts * xfp_tiles(unit->rows) * xfp_tiles(unit->cols), sizeof *surveyed.tile);
+	status = compared->list && surveyed.tile
+			 ? xfp_unit_survey_load(ledger, unit, &request->parameters, compared->sampled, &surveyed, err)
 			 : xfp_no_memory(err);
-	if (status || !unit_survey.survey.rows)
+	if (status || !surveyed.survey.rows)
 		goto done;
-	status = xfp_compare_peers(unit, &unit_survey.survey, unit_survey.tile, signals, peers, &compared->norm, err);
+	status = xfp_compare_peers(unit, &surveyed.survey, surveyed.tile, signals, peers, &compared->norm, err);
 	if (!status)
-		status = add_ours(&unit_survey.survey, request, signals, compared, err);
+		status = add_ours(&surveyed.survey, request, signals, compared, err);
 	recipe.modes = 1u << XFP_MODE_V2A;
 	recipe.libfit = XFP_LIBFIT_PUBLISHED;
 	recipe.balance = 0;
-	unit_survey_free(&unit_survey);
+	xfp_unit_survey_free(&surveyed);
 	if (!status && request->published)
-		status = survey_unit(ledger, unit, &recipe, compared->sampled, &unit_survey, err);
+		status = xfp_unit_survey_load(ledger, unit, &recipe, compared->sampled, &surveyed, err);
 	if (!status && request->published)
-		status = add_published(&unit_survey.survey, &recipe, signals, compared, err);
+		status = add_published(&surveyed.survey, &recipe, signals, compared, err);
 	if (status)
 		goto done;
 	qsort(compared->list, compared->count, sizeof *compared->list, xfp_compared_order);
 	memcpy(compared->list + compared->count, peers, sizeof peers);
 	compared->count += XFP_PEERS;
 done:
-	unit_survey_free(&unit_survey);
+	xfp_unit_survey_free(&surveyed);
 	return status;
 }

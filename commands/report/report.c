@@ -15,6 +15,7 @@
 #include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "base/system/mapped.h"
+#include "base/text/screen.h"
 #include "base/text/text.h"
 #include "commands/ui/commands.h"
 #include "conversion/report/html/page.h"
@@ -25,7 +26,8 @@
 
 struct report_request {
 	const char *bundle, *out, *work, *cache, *evaluation, *comparison, *walk, *tails;
-	bool json;
+	const char *program, *source;
+	bool json, ablate;
 };
 
 /* What other files contribute to a report. */
@@ -36,6 +38,8 @@ struct report_extras {
 	struct xfp_report_tails tails;
 	struct xfp_report_samples samples;
 	struct xfp_report_times times;
+	struct xfp_report_source source;
+	struct xfp_report_ablations ablation;
 };
 
 /* Whether a file is empty or begins as the pages of this command do. */
@@ -97,6 +101,7 @@ static enum xfp_status read_extras(const struct report_request *request, struct 
 	if (!status && request->comparison) {
 		status = xfp_report_read_comparison(request->comparison, report, &extras->comparison, err);
 		report->comparison = &extras->comparison;
+		report->ablation = extras->comparison.ablation.list ? &extras->comparison.ablation : NULL;
 	}
 	if (!status && request->walk) {
 		status = xfp_report_read_walk(request->walk, report, &extras->walk, err);
@@ -117,6 +122,37 @@ static enum xfp_status read_extras(const struct report_request *request, struct 
 	return status;
 }
 
+/* Print the messages of inspect. */
+static void print_line(const struct xfp_notice *notice, void *context)
+{
+	(void)context;
+	if (notice->kind == XFP_NOTICE_MESSAGE)
+		xfp_screen_printf(stderr, "xfp report: %s\n", notice->text);
+	else if (notice->kind == XFP_NOTICE_TOOL)
+		xfp_screen_printf(stderr, "%s\n", notice->text);
+}
+
+/* Check the source, and measure on it. A signal ends the process once the ledger's folder is removed. */
+static enum xfp_status read_source(const struct report_request *request, struct xfp_report *report,
+				   struct report_extras *extras, struct xfp_error *err)
+{
+	struct xfp_signals signals = { 0 };
+	enum xfp_status status;
+
+	if (!request->source)
+		return XFP_OK;
+	xfp_signals_block(&signals);
+	status = xfp_report_read_source(request->program, request->source, report, &signals,
+					(struct xfp_notify){ .report = print_line }, &extras->source, err);
+	report->source = &extras->source;
+	if (!status && request->ablate) {
+		status = xfp_report_ablate(report, &extras->source, &signals, &extras->ablation, err);
+		report->ablation = &extras->ablation;
+	}
+	xfp_signals_release(&signals);
+	return status;
+}
+
 static enum xfp_status make_report(const struct report_request *request, const struct xfp_bundle *bundle,
 				   struct xfp_error *err)
 {
@@ -131,6 +167,8 @@ static enum xfp_status make_report(const struct report_request *request, const s
 		status = xfp_bundle_check_file(bundle, report.sha256, err);
 	if (!status)
 		status = read_extras(request, &report, &extras, err);
+	if (!status)
+		status = read_source(request, &report, &extras, err);
 	if (!status && request->out)
 		status = write_page(&report, request->out, err);
 	if (!status && request->json)
@@ -139,6 +177,8 @@ static enum xfp_status make_report(const struct report_request *request, const s
 	xfp_report_comparison_free(&extras.comparison);
 	xfp_report_walk_free(&extras.walk);
 	xfp_report_tails_free(&extras.tails);
+	xfp_report_source_free(&extras.source);
+	xfp_report_ablations_free(&extras.ablation);
 	xfp_report_samples_free(&extras.samples);
 	xfp_report_free(&report);
 	xfp_recorded_free(&recorded);
@@ -147,7 +187,7 @@ static enum xfp_status make_report(const struct report_request *request, const s
 
 int xfp_main_report(int argc, char **argv)
 {
-	struct report_request request = { .out = NULL };
+	struct report_request request = { .program = argv[0] };
 	struct xfp_bundle *bundle = NULL;
 	const struct xfp_option options[] = {
 		{ .letter = 'o',
@@ -186,12 +226,21 @@ int xfp_main_report(int argc, char **argv)
 		  .text = "with --work: add bits that samples of experts would\nchoose, from the fits in this cache",
 		  .path = true,
 		  .into = &request.cache },
+		{ .name = "source",
+		  .value = "MODEL",
+		  .text = "check that the bundle was made from this checkpoint",
+		  .path = true,
+		  .into = &request.source },
+		{ .name = "ablate-outliers",
+		  .text = "with --source: add what outliers gain, measured on rows of each unit",
+		  .set = &request.ablate },
 		{ .name = "json", .text = "print the data as one JSON object", .set = &request.json },
 		{ 0 },
 	};
 	struct xfp_command_line line = {
 		.usage = "xfp report [-o FILE] [--eval FILE] [--compare FILE] [--walk FILE]\n"
-			 "                  [--stats FILE] [--work DIR [--cache DIR]] [--json] BUNDLE",
+			 "                  [--stats FILE] [--work DIR [--cache DIR]]\n"
+			 "                  [--source MODEL [--ablate-outliers]] [--json] BUNDLE",
 		.operand = "BUNDLE",
 		.summary = "Writes one self-contained HTML page about a bundle: where it loses, and what would help.",
 		.options = options,
@@ -207,6 +256,8 @@ int xfp_main_report(int argc, char **argv)
 		return xfp_command_line_refuse(&line, "-o FILE or --json is missing");
 	if (request.cache && !request.work)
 		return xfp_command_line_refuse(&line, "--cache needs --work, which names the fits of the bundle");
+	if (request.ablate && !request.source)
+		return xfp_command_line_refuse(&line, "--ablate-outliers needs --source, whose weights it measures");
 	if (request.out && (status = (int)check_output(&request, &err)))
 		goto done;
 	xfp_mapped_begin(argv[0], request.bundle, NULL);

@@ -94,15 +94,9 @@ static void read_ways(struct xfp_json_input *input, struct xfp_report_comparison
 
 /* ---- outliers ---------------------------------------------------------------------------------- */
 
-/* The measurements of one unit, without and with outliers. */
-struct outlier_pair {
-	uint32_t part;
-	double without, with, ratio, share;
-};
-
 /* Find the format of a unit among its measurements. */
 static bool find_pair(struct xfp_json_input *input, const struct xfp_report_unit *unit, json_t *object,
-		      struct outlier_pair *pair)
+		      struct xfp_report_pair *pair)
 {
 	struct xfp_report_way way, without = { .bits = 0 }, with = { .bits = 0 };
 	const struct xfp_unit_info *info = &unit->info;
@@ -122,35 +116,9 @@ static bool find_pair(struct xfp_json_input *input, const struct xfp_report_unit
 			share = xfp_json_input_number(input, one, "outliers") / (double)info->weights;
 		}
 	}
-	*pair = (struct outlier_pair){ unit->part, without.cosine, with.cosine,
-				       with.error > 0 ? without.error / with.error : 0, share };
+	*pair = (struct xfp_report_pair){ unit->part, without.cosine, with.cosine,
+					  with.error > 0 ? without.error / with.error : 0, share };
 	return without.bits > 0 && with.bits > 0;
-}
-
-static int by_part_and_ratio(const void *a, const void *b)
-{
-	const struct outlier_pair *x = a, *y = b;
-
-	if (x->part != y->part)
-		return x->part < y->part ? -1 : 1;
-	return (x->ratio > y->ratio) - (x->ratio < y->ratio);
-}
-
-/* Sum up pairs of one component, sorted by ratio. */
-static struct xfp_report_ablation sum_of(const struct outlier_pair *pairs, uint32_t count)
-{
-	struct xfp_report_ablation sum = { .part = pairs->part, .units = count, .max_gain = -INFINITY };
-
-	for (uint32_t i = 0; i < count; i++) {
-		sum.without += pairs[i].without / count;
-		sum.with += pairs[i].with / count;
-		sum.share += pairs[i].share / count;
-		sum.max_gain = fmax(sum.max_gain, pairs[i].with - pairs[i].without);
-	}
-	sum.mean_gain = sum.with - sum.without;
-	sum.ratio_50 = pairs[(count - 1) / 2].ratio;
-	sum.ratio_90 = pairs[(count * (uint64_t)9 + 9) / 10 - 1].ratio; /* the nearest rank */
-	return sum;
 }
 
 struct named_unit {
@@ -166,27 +134,12 @@ static int by_name(const void *a, const void *b)
 	return order ? order : strcmp(x->role, y->role);
 }
 
-static enum xfp_status sum_pairs(struct xfp_report_comparison *c, struct outlier_pair *pairs, uint32_t count,
-				 struct xfp_error *err)
-{
-	qsort(pairs, count, sizeof *pairs, by_part_and_ratio);
-	c->ablation = calloc(count + (size_t)1, sizeof *c->ablation);
-	if (!c->ablation)
-		return xfp_no_memory(err);
-	for (uint32_t first = 0, end; first < count; first = end) {
-		for (end = first; end < count && pairs[end].part == pairs[first].part; end++)
-			;
-		c->ablation[c->ablation_count++] = sum_of(pairs + first, end - first);
-	}
-	return XFP_OK;
-}
-
 static void read_units(struct xfp_json_input *input, const struct xfp_report *report, struct xfp_report_comparison *c)
 {
 	json_t *list = xfp_json_input_list(input, input->root, "units"), *object;
 	size_t i, count = json_array_size(list);
 	struct named_unit *named = calloc(count + 1, sizeof *named);
-	struct outlier_pair *pairs = calloc(report->info.units + (size_t)1, sizeof *pairs);
+	struct xfp_report_pair *pairs = calloc(report->info.units + (size_t)1, sizeof *pairs);
 	uint32_t found = 0;
 
 	if (!input->status && (!named || !pairs))
@@ -205,13 +158,16 @@ static void read_units(struct xfp_json_input *input, const struct xfp_report *re
 		const struct named_unit key = { unit->info.name, unit->info.role, NULL }, *one;
 
 		if (!(one = bsearch(&key, named, count, sizeof key, by_name)) || !unit->info.k ||
-		    !find_pair(input, unit, one->object, &pairs[found]))
-			c->left_out++;
-		else
+		    !find_pair(input, unit, one->object, &pairs[found])) {
+			c->ablation.left_out++;
+		} else {
 			found++;
+			c->ablation.rows += xfp_json_input_count(input, one->object, "rows");
+			c->ablation.measured += xfp_json_input_count(input, one->object, "rows_measured");
+		}
 	}
 	if (!input->status && count)
-		input->status = sum_pairs(c, pairs, found, input->err);
+		input->status = xfp_report_sum_pairs(pairs, found, &c->ablation, input->err);
 	free(named);
 	free(pairs);
 }
@@ -240,6 +196,6 @@ enum xfp_status xfp_report_read_comparison(const char *path, const struct xfp_re
 void xfp_report_comparison_free(struct xfp_report_comparison *c)
 {
 	free(c->ways);
-	free(c->ablation);
+	xfp_report_ablations_free(&c->ablation);
 	*c = (struct xfp_report_comparison){ .count = 0 };
 }

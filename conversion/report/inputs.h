@@ -9,7 +9,10 @@
 #ifndef XFP_REPORT_INPUTS_H
 #define XFP_REPORT_INPUTS_H
 
+#include "base/system/signals.h"
+#include "conversion/measure/inspect_model.h"
 #include "conversion/report/report.h"
+#include "schemas/ledger.h"
 
 /* xfp eval; INFINITY if a number is beyond double precision */
 struct xfp_report_evaluation {
@@ -48,12 +51,17 @@ struct xfp_report_ablation {
 	double share;               /* of weights that are outliers, mean */
 };
 
+struct xfp_report_ablations {
+	struct xfp_report_ablation *list; /* NULL: not measured */
+	uint32_t count;
+	uint32_t left_out;       /* units without these measurements */
+	uint64_t rows, measured; /* of the units: all, and those measured */
+};
+
 struct xfp_report_comparison {
 	struct xfp_report_way *ways; /* over all units; ours are the best threshold of each format and k */
 	uint32_t count;
-	struct xfp_report_ablation *ablation; /* NULL: the file has no single units */
-	uint32_t ablation_count;
-	uint32_t left_out; /* units without these measurements */
+	struct xfp_report_ablations ablation; /* no list: the file has no single units */
 };
 
 /* A point of xfp walk: the bundle that its settings would give. */
@@ -93,6 +101,14 @@ struct xfp_report_tail {
 struct xfp_report_tails {
 	struct xfp_report_tail *list;
 	uint32_t count;
+};
+
+/* The checkpoint that the bundle was made from. */
+struct xfp_report_source {
+	const char *given; /* borrowed */
+	struct xfp_ledger *ledger;
+	uint32_t *units;   /* [report->info.units] numbers of the ledger's units */
+	uint32_t matrices; /* whose digests were compared */
 };
 
 /* The bits of stacks of experts, as all of their experts or samples of 4 and of 16 choose them. */
@@ -140,6 +156,20 @@ enum xfp_status xfp_report_read_tails(const char *path, const struct xfp_report 
 				      struct xfp_error *err);
 void xfp_report_tails_free(struct xfp_report_tails *tails);
 
+/* Inspect the source with the bundle's settings, and compare the digests of its weights with those that the bundle
+ * records. XFP_FAILED also if one of `signals` (NULL: none) has arrived. The caller frees the source, also after a
+ * failure. */
+enum xfp_status xfp_report_read_source(const char *program, const char *given, const struct xfp_report *report,
+				       struct xfp_signals *signals, struct xfp_notify notify,
+				       struct xfp_report_source *source, struct xfp_error *err);
+void xfp_report_source_free(struct xfp_report_source *source);
+
+/* Measure the gain of outliers in every unit, on some of its rows. */
+enum xfp_status xfp_report_ablate(const struct xfp_report *report, const struct xfp_report_source *source,
+				  struct xfp_signals *signals, struct xfp_report_ablations *sums,
+				  struct xfp_error *err);
+void xfp_report_ablations_free(struct xfp_report_ablations *sums);
+
 /* Read the fits in the cache that the stamps of the work folder name, which must have made this bundle. */
 enum xfp_status xfp_report_read_samples(const char *cache, const char *work, const struct xfp_report *report,
 					struct xfp_report_samples *samples, struct xfp_error *err);
@@ -148,5 +178,16 @@ void xfp_report_samples_free(struct xfp_report_samples *samples);
 /* XFP_BAD_INPUT also if the folder did not make this bundle. */
 enum xfp_status xfp_report_read_times(const char *work, const struct xfp_report *report, struct xfp_report_times *times,
 				      struct xfp_error *err);
+
+/* ---- private to the folder ----------------------------------------------------------------------- */
+
+/* The measurements of one unit, without and with outliers. */
+struct xfp_report_pair {
+	uint32_t part;
+	double without, with, ratio, share; /* as in struct xfp_report_ablation */
+};
+/* Sort the pairs and sum them up by component. */
+enum xfp_status xfp_report_sum_pairs(struct xfp_report_pair *pairs, uint32_t count, struct xfp_report_ablations *sums,
+				     struct xfp_error *err);
 
 #endif

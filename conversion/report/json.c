@@ -186,14 +186,14 @@ static json_t *ways_json(const struct xfp_report_comparison *c)
 
 static json_t *ablation_json(const struct xfp_report *report)
 {
-	const struct xfp_report_comparison *c = report->comparison;
+	const struct xfp_report_ablations *ablation = report->ablation;
 	json_t *list;
 
-	if (!c || !c->ablation)
+	if (!ablation)
 		return json_null();
 	list = json_array();
-	for (uint32_t i = 0; i < c->ablation_count; i++) {
-		const struct xfp_report_ablation *one = &c->ablation[i];
+	for (uint32_t i = 0; i < ablation->count; i++) {
+		const struct xfp_report_ablation *one = &ablation->list[i];
 
 		xfp_json_add(&list,
 			     XFP_JSON({ "names", xfp_json_text(report->parts[one->part].pattern) },
@@ -323,7 +323,8 @@ json_t *xfp_report_json(const struct xfp_report *report)
 	char *options = report->recorded ? xfp_report_options(&report->recorded->parameters) : NULL;
 	json_t *json = XFP_JSON(
 		{ "family", xfp_json_text(report->info.family) }, { "version", json_integer(report->info.version) },
-		{ "sha256", json_string(report->sha256) }, { "bytes", xfp_json_count(report->info.file_bytes) },
+		{ "sha256", json_string(report->sha256) }, { "source_checked", json_boolean(report->source != NULL) },
+		{ "bytes", xfp_json_count(report->info.file_bytes) },
 		{ "bits_per_weight", json_real(xfp_composition_bits(&report->composition)) },
 		{ "options", xfp_json_text_or_null(options ? options + (*options == ' ') : NULL) },
 		{ "all", sum_json(&report->all) }, { "advice", advice_json(report) }, { "layers", layers_json(report) },

@@ -100,6 +100,8 @@ struct xfp_report {
 	const struct xfp_report_evaluation *evaluation;
 	const struct xfp_report_comparison *comparison;
 	const struct xfp_report_walk *walk;
+	const struct xfp_report_ablations *ablation; /* of the comparison, or measured on the source */
+	const struct xfp_report_source *source;
 	const struct xfp_report_tails *tails;
 	const struct xfp_report_samples *samples;
 	const struct xfp_report_times *times;

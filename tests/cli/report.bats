@@ -235,6 +235,53 @@ make_inputs() {
 	    assert row[4:] == [str(n) for by in ("by_4", "by_16") for n in expected[role][by].values()], row'
 }
 
+@test "--source finds the checkpoint by digests, and outliers are measured on it as xfp compare does" {
+	make_model m --layers 2 --hidden 128
+	xfp convert m -o c.xfp -q --bits 2-4 --min-cos-lazy 0.95 --min-cos-strict 0.95
+	xfp compare m --json --per-unit -q >compare.json
+	mkdir temporary
+	export TMPDIR=$PWD/temporary
+	xfp report c.xfp --compare compare.json --json >by-compare.json
+	xfp report c.xfp --source m --ablate-outliers --json -o r.html >r.json
+	page r.html
+	xfp info --json c.xfp >info.json
+	check r.html '
+	r, other = json.load(open("r.json")), json.load(open("by-compare.json"))
+	assert r["source_checked"] and not other["source_checked"]
+	assert len(r["outlier_ablation"]) == len(other["outlier_ablation"]) > 5
+	for a, b in zip(r["outlier_ablation"], other["outlier_ablation"]):
+	    assert all(a[k] == b[k] if isinstance(a[k], (str, int)) else abs(a[k] - b[k]) < 1e-9 for k in b), (a, b)
+	assert max(a["error_ratio_p50"] for a in r["outlier_ablation"]) > 1
+	matrices = sum(u["experts"] for u in info["units"])
+	assert "Its source was checked: the weights of all %d matrices of its units have" % matrices in text
+	assert re.search(r"Measured on \d+ of the \d+ rows of these units", text)'
+	[ -z "$(ls temporary)" ]
+	run -2 xfp report c.xfp --ablate-outliers -o s.html
+	[[ $output == *"--ablate-outliers needs --source"* ]]
+	make_model seed --layers 2 --hidden 128 --seed 1
+	run -3 xfp report c.xfp --source seed -o s.html
+	[[ $output == "xfp report: --source seed: not the checkpoint that the bundle was made from: "*" has other weights" ]]
+	make_model shape --layers 2 --hidden 64
+	run -3 xfp report c.xfp --source shape -o s.html
+	[[ $output == *" is not a unit of it, or has another shape" ]]
+	# The last weight of the last expert's matrix.
+	"$PYTHON" - <<-'EOF'
+	import json, struct
+	with open("m/model.safetensors", "r+b") as f:
+	    size = struct.unpack("<Q", f.read(8))[0]
+	    end = json.loads(f.read(size))["model.layers.1.mlp.experts.2.down_proj.weight"]["data_offsets"][1]
+	    f.seek(8 + size + end - 1)
+	    byte = f.read(1)[0]
+	    f.seek(8 + size + end - 1)
+	    f.write(bytes([byte ^ 1]))
+	EOF
+	run -3 xfp report c.xfp --source m -o s.html
+	[[ $output == *"model.layers.1.mlp.experts.2.down_proj.weight has other weights" ]]
+	run -3 xfp report c.xfp --source none -o s.html
+	[ ! -e s.html ]
+	[ -z "$(ls temporary)" ]
+}
+
 # The report refuses a file that is not what it should be.
 refuses() { # OPTION FILE TEXT
 	run -3 xfp report c.xfp "$1" "$2" -o r.html

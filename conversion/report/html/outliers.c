@@ -8,13 +8,13 @@
 
 static void write_ablation(FILE *out, const struct xfp_report *report)
 {
-	const struct xfp_report_comparison *c = report->comparison;
+	const struct xfp_report_ablations *c = report->ablation;
 
 	xfp_html_table(
 		out, "Outlier ablation by component (the paper's tables 5 and A)",
 		"<component|units|cosine without|with outliers|mean gain|largest gain|error ratio, p50|p90|outliers");
-	for (uint32_t i = 0; i < c->ablation_count; i++) {
-		const struct xfp_report_ablation *one = &c->ablation[i];
+	for (uint32_t i = 0; i < c->count; i++) {
+		const struct xfp_report_ablation *one = &c->list[i];
 		char name[XFP_REPORT_PART_NAME];
 
 		fputs("<tr>", out);
@@ -30,12 +30,13 @@ static void write_ablation(FILE *out, const struct xfp_report *report)
 		fputs("</tr>\n", out);
 	}
 	xfp_html_table_end(out);
-	if (c->left_out) {
-		fputs("<p class=\"none\">", out);
-		xfp_html_printf(out, "%u units are not in the table: they have no index, or were not measured.",
+	fputs("<p class=\"none\">", out);
+	xfp_html_printf(out, "Measured on %llu of the %llu rows of these units.", (unsigned long long)c->measured,
+			(unsigned long long)c->rows);
+	if (c->left_out)
+		xfp_html_printf(out, " %u units are not in the table: they have no index, or were not measured.",
 				c->left_out);
-		fputs("</p>\n", out);
-	}
+	fputs("</p>\n", out);
 }
 
 void xfp_page_outliers(FILE *out, const struct xfp_report *report)
@@ -44,10 +45,9 @@ void xfp_page_outliers(FILE *out, const struct xfp_report *report)
 		out, "outliers", "Outliers",
 		"Units in the format that they have, with weights beyond 4 standard deviations stored apart and "
 		"without. A ratio is the squared error without outliers over that with them: 1 means no gain.");
-	if (report->comparison && report->comparison->ablation)
+	if (report->ablation)
 		write_ablation(out, report);
 	else
-		xfp_html_no_data(out, "xfp compare MODEL --json --per-unit > compare.json\n"
-				      "xfp report OUT.xfp --compare compare.json -o report.html");
+		xfp_html_no_data(out, "xfp report OUT.xfp --source MODEL --ablate-outliers -o report.html");
 	fputs("</section>\n", out);
 }

@@ -11,6 +11,7 @@
 #include "base/text/size.h"
 #include "conversion/report/command.h"
 #include "conversion/report/html/html.h"
+#include "conversion/report/inputs.h"
 
 static const struct page_section {
 	const char *id, *name;
@@ -113,6 +114,12 @@ void xfp_page_summary(FILE *out, const struct xfp_report *report)
 	write_tiles(out, report);
 	fputs("<p>SHA-256 of the bundle: ", out);
 	xfp_html_code(out, report->sha256);
+	if (report->source)
+		xfp_html_printf(
+			out,
+			". Its source was checked: the weights of all %u matrices of its units have the digests "
+			"that it records.",
+			report->source->matrices);
 	fputs("</p>\n", out);
 	write_command(out, report);
 	fputs("</header>\n", out);

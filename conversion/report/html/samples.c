@@ -51,6 +51,7 @@ void xfp_page_samples(FILE *out, const struct xfp_report *report)
 	if (report->samples)
 		write_table(out, report);
 	else
-		xfp_html_no_data(out, "xfp report OUT.xfp --work OUT.xfp.work --cache xfp-cache -o report.html");
+		xfp_html_no_data(out, "xfp convert MODEL -o AGAIN.xfp --like OUT.xfp    # if the cache is gone\n"
+				      "xfp report OUT.xfp --work OUT.xfp.work --cache xfp-cache -o report.html");
 	fputs("</section>\n", out);
 }
