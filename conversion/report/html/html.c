@@ -103,9 +103,9 @@ void xfp_html_no_data(FILE *out, const char *commands)
 
 void xfp_html_table(FILE *out, const char *caption, const char *headings)
 {
-	fputs("<div class=\"scroll\" tabindex=\"0\"><table>\n<caption>", out);
+	fputs("<div class=\"scroll\" tabindex=\"0\"><table>\n<caption><span>", out);
 	xfp_html_text(out, caption);
-	fputs("</caption>\n<thead><tr>", out);
+	fputs("</span></caption>\n<thead><tr>", out);
 	while (*headings) {
 		size_t length = strcspn(headings, "|");
 		bool left = *headings == '<';

@@ -15,9 +15,9 @@
 #define PLOT 560.0
 #define TOP 16.0
 #define HEIGHT 380.0
-#define MAX_BITS 7.2 /* more would squeeze the rest */
-#define MAX_LABELS 64
-#define LINE 13.0 /* height of a label */
+#define MAX_BITS 7.2   /* more would squeeze the rest */
+#define MAX_LABELS 256 /* and marks */
+#define LINE 13.0      /* height of a label */
 #define LETTER 6.8
 
 struct rate_plot {
@@ -93,30 +93,47 @@ static void draw_axes(const struct rate_plot *p)
 	xfp_html_label(p->out, 0, TOP + 4, "f", "error");
 }
 
-/* Place a label next to a point, above or below if another one is there. */
+static void occupy(struct rate_plot *p, struct rate_label box)
+{
+	if (p->label_count < MAX_LABELS)
+		p->labels[p->label_count++] = box;
+}
+
+static bool is_free(const struct rate_plot *p, const struct rate_label *box)
+{
+	for (unsigned l = 0; l < p->label_count; l++)
+		if (fabs(p->labels[l].y - box->y) < LINE && p->labels[l].left < box->right &&
+		    box->left < p->labels[l].right)
+			return false;
+	return box->right <= LEFT + PLOT + 60;
+}
+
+/* Place a label next to a point: to its right or left, or above or below if something is there. */
 static void place(struct rate_plot *p, double x, double y, const char *class, const char *text)
 {
 	static const double offsets[] = { 0, -LINE, LINE, -2 * LINE, 2 * LINE, -3 * LINE, 3 * LINE };
 	double width = LETTER * (double)strlen(text);
+	struct rate_label box = { x + 8, x + 8 + width, y + 4 };
 
-	for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
-		struct rate_label here = { x + 8, x + 8 + width, y + 4 + offsets[i] };
-		bool taken = false;
+	for (size_t i = 0; i < 2 * sizeof offsets / sizeof *offsets; i++) {
+		double left = i % 2 ? x - 8 - width : x + 8;
+		const struct rate_label other = { left, left + width, y + 4 + offsets[i / 2] };
 
-		if (here.right > LEFT + PLOT + 60) {
-			here.left = x - 8 - width;
-			here.right = x - 8;
-		}
-		for (unsigned l = 0; l < p->label_count; l++)
-			taken |= fabs(p->labels[l].y - here.y) < LINE && p->labels[l].left < here.right &&
-				 here.left < p->labels[l].right;
-		if (taken && i + 1 < sizeof offsets / sizeof *offsets)
+		if (!is_free(p, &other))
 			continue;
-		if (p->label_count < MAX_LABELS)
-			p->labels[p->label_count++] = here;
-		xfp_html_label(p->out, here.left, here.y, class, "%s", text);
-		return;
+		box = other;
+		break;
 	}
+	occupy(p, box);
+	xfp_html_label(p->out, box.left, box.y, class, "%s", text);
+}
+
+/* Keep labels off the mark of a point. */
+static void mark(struct rate_plot *p, double bits, double error)
+{
+	double x = x_of(p, bits);
+
+	occupy(p, (struct rate_label){ x - 5, x + 5, y_of(p, error) + 4 });
 }
 
 static bool is_shown(const struct xfp_report_way *way)
@@ -170,6 +187,11 @@ static bool is_llama(const struct xfp_report_way *way)
 	return !strncmp(way->format, "Q", 1) || !strncmp(way->format, "IQ", 2);
 }
 
+static bool is_ring(const struct xfp_report_way *way)
+{
+	return !way->ours && is_shown(way) && is_llama(way);
+}
+
 static void draw_others(struct rate_plot *p)
 {
 	const struct xfp_report_comparison *c = p->report->comparison;
@@ -177,12 +199,21 @@ static void draw_others(struct rate_plot *p)
 	for (uint32_t i = 0; i < c->count; i++) {
 		const struct xfp_report_way *way = &c->ways[i];
 
-		if (way->ours || !is_shown(way) || !is_llama(way))
+		if (!is_ring(way))
 			continue;
+		mark(p, way->bits, way->error);
 		fprintf(p->out, "<circle class=\"ring\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", x_of(p, way->bits),
 			y_of(p, way->error));
-		place(p, x_of(p, way->bits), y_of(p, way->error), "h f", way->format);
 	}
+}
+
+static void label_others(struct rate_plot *p)
+{
+	const struct xfp_report_comparison *c = p->report->comparison;
+
+	for (uint32_t i = 0; i < c->count; i++)
+		if (is_ring(&c->ways[i]))
+			place(p, x_of(p, c->ways[i].bits), y_of(p, c->ways[i].error), "h f", c->ways[i].format);
 }
 
 /* A dot for each point of a walk; xfp_page_walk draws them closer. */
@@ -193,9 +224,11 @@ static void draw_walk(struct rate_plot *p)
 	for (uint32_t i = 0; walk && i < walk->count; i++) {
 		const struct xfp_report_point *point = &walk->points[i];
 
-		if (point->unweighted > 0 && point->unit_bits > 0 && point->unit_bits <= MAX_BITS)
-			fprintf(p->out, "<circle class=\"step\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>\n",
-				x_of(p, point->unit_bits), y_of(p, point->unweighted));
+		if (!(point->unweighted > 0) || !(point->unit_bits > 0) || point->unit_bits > MAX_BITS)
+			continue;
+		mark(p, point->unit_bits, point->unweighted);
+		fprintf(p->out, "<circle class=\"step\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>\n", x_of(p, point->unit_bits),
+			y_of(p, point->unweighted));
 	}
 }
 
@@ -208,14 +241,15 @@ static void draw(FILE *out, const struct xfp_report *report)
 			"Lines: formats of xfp. Rings: types of llama.cpp. Small dots: points of a walk. The large dot "
 			"is this bundle. Lower and further left is better. The table below has the figures.");
 	draw_axes(&p);
-	draw_ours(&p);
+	draw_others(&p);
 	draw_walk(&p);
+	draw_ours(&p);
 	if (error > 0 && bits <= MAX_BITS) {
 		fprintf(out, "<circle class=\"a\" cx=\"%.1f\" cy=\"%.1f\" r=\"7\"/>\n", x_of(&p, bits),
 			y_of(&p, error));
 		place(&p, x_of(&p, bits) + 3, y_of(&p, error), "h b", "this bundle");
 	}
-	draw_others(&p);
+	label_others(&p);
 	xfp_html_figure_end(out);
 }
 

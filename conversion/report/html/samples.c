@@ -6,10 +6,8 @@
 #include "conversion/report/html/page.h"
 #include "conversion/report/inputs.h"
 
-static void write_table(FILE *out, const struct xfp_report *report)
+static void write_table(FILE *out, const struct xfp_report *report, const struct xfp_report_samples *samples)
 {
-	const struct xfp_report_samples *samples = report->samples;
-
 	xfp_html_table(out, "Bits by a sample of the experts (the paper's table C)",
 		       "<component|experts|stacks|bits by all|4 experts: same|too few|too many|16 experts: same|too "
 		       "few|too many");
@@ -31,6 +29,16 @@ static void write_table(FILE *out, const struct xfp_report *report)
 		fputs("</tr>\n", out);
 	}
 	xfp_html_table_end(out);
+}
+
+static void write_samples(FILE *out, const struct xfp_report *report)
+{
+	const struct xfp_report_samples *samples = report->samples;
+
+	if (samples->count)
+		write_table(out, report, samples);
+	else if (!samples->left_out)
+		fputs("<p class=\"none\">No stack has more than 4 experts.</p>\n", out);
 	if (samples->left_out) {
 		fputs("<p class=\"none\">", out);
 		xfp_html_printf(
@@ -49,7 +57,7 @@ void xfp_page_samples(FILE *out, const struct xfp_report *report)
 		"What 4 or 16 experts, spread evenly, would have chosen for a stack. Too few: all experts together "
 		"would miss the floor. Too many: bytes that the floor does not need.");
 	if (report->samples)
-		write_table(out, report);
+		write_samples(out, report);
 	else
 		xfp_html_no_data(out, "xfp convert MODEL -o AGAIN.xfp --like OUT.xfp    # if the cache is gone\n"
 				      "xfp report OUT.xfp --work OUT.xfp.work --cache xfp-cache -o report.html");

@@ -4,11 +4,14 @@
  */
 #include "conversion/report/html/html.h"
 
+#define LIGHT                                                                    \
+	"--paper: #ffffff; --ink: #1c2127; --faint: #57606a; --line: #dfe3e8;\n" \
+	"  --edge: #b6bec8; --panel: #f5f7f9; --accent: #1f6feb; --bad: #b42318;"
+
 void xfp_html_style(FILE *out)
 {
 	fputs("<style>\n"
-	      ":root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2127; --faint: #57606a; --line: #dfe3e8;\n"
-	      "  --edge: #b6bec8; --panel: #f5f7f9; --accent: #1f6feb; --bad: #b42318; }\n"
+	      ":root { color-scheme: light dark; " LIGHT " }\n"
 	      "@media (prefers-color-scheme: dark) { :root { --paper: #0d1117; --ink: #e6edf3; --faint: #9aa4b0;\n"
 	      "  --line: #2a313a; --edge: #4b5563; --panel: #161c24; --accent: #6cb0ff; --bad: #ff7b72; } }\n"
 	      "* { box-sizing: border-box; }\n"
@@ -38,6 +41,7 @@ void xfp_html_style(FILE *out)
 	      "  linear-gradient(270deg, var(--edge), transparent) 100% / .7rem 100% no-repeat; }\n"
 	      "table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }\n"
 	      "caption { text-align: left; padding: .25rem 0; }\n"
+	      "caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2rem); }\n"
 	      "th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line);\n"
 	      "  white-space: nowrap; }\n"
 	      "th { color: var(--faint); font-weight: 500; vertical-align: bottom; white-space: normal;\n"
@@ -62,10 +66,14 @@ void xfp_html_style(FILE *out)
 	      ".o6 { fill-opacity: .42; } .o7 { fill-opacity: .48; } .o8 { fill-opacity: .54; }\n"
 	      ".o9 { fill-opacity: .6; }\n"
 	      "@media (max-width: 30rem) { h1 { font-size: 1.25rem; } .tiles { grid-template-columns: 1fr 1fr; } }\n"
-	      "@media print { body { max-width: none; padding: 0; font-size: 10pt; } nav { display: none; }\n"
-	      "  .scroll { overflow: visible; background: none; } section { break-inside: auto; }\n"
-	      "  figure, tr { break-inside: avoid; }\n"
-	      "  h2, h3 { break-after: avoid; } svg { max-width: 100%; height: auto; } }\n"
+	      /* Dark text on white, also from a dark screen; tables as narrow as the paper. */
+	      "@media print { :root { color-scheme: light; " LIGHT " }\n"
+	      "  body { max-width: none; padding: 0; font-size: 10pt; } nav { display: none; }\n"
+	      "  .scroll { overflow: visible; background: none; } table { font-size: 8pt; }\n"
+	      "  th, td { padding: .2rem .45rem; }\n"
+	      "  td code { display: inline-block; min-width: 9rem; white-space: normal; }\n"
+	      "  figure, table, tr, li, .tiles { break-inside: avoid; }\n"
+	      "  h2, h3, .lead { break-after: avoid; } svg { max-width: 100%; height: auto; } }\n"
 	      "</style>\n",
 	      out);
 }
