@@ -27,8 +27,9 @@
 #include "stages/work/crash.h"
 #include "stages/work/stages.h"
 
-/* Stages of a killed run may take a moment to notice and exit. */
+/* Stages of a killed run take a moment to notice it; those on other hosts, until they look for their step file. */
 #define LOCK_PATIENCE_S 5
+#define STAGES_PATIENCE_S 15
 #define LOCK_SILENCE_S .5
 
 /* ---- folders ---------------------------------------------------------------------------------- */
@@ -114,21 +115,26 @@ static enum xfp_status check_cache(const char *cache, struct xfp_error *err)
 }
 
 /* Take the lock, without waiting: 0 or an errno value, EWOULDBLOCK if another conversion has it or a stage of one still
- * runs. make and the stages inherit the lock: the folder is in use until all of them exit. Those on other hosts cannot:
- * they share a lock of their own (cache/steps.h). */
-static int try_lock(const struct xfp_conversion *c)
+ * runs. make and the stages inherit the lock: the folder is in use until all of them exit. Stages of a launcher share a
+ * lock of their own (cache/steps.h). If their conversion is gone, cancel them and set *orphans. */
+static int try_lock(const struct xfp_conversion *c, bool *orphans)
 {
+	*orphans = false;
 	if (flock(c->place.lock, LOCK_EX | LOCK_NB))
 		return errno == EINTR ? EWOULDBLOCK : errno;
-	return xfp_steps_are_running(c->request->work) ? EWOULDBLOCK : 0;
+	if (!xfp_steps_are_running(c->request->work))
+		return 0;
+	*orphans = true;
+	xfp_launch_sweep(c->request->work);
+	return EWOULDBLOCK;
 }
 
 static enum xfp_status acquire_lock(struct xfp_conversion *c, struct xfp_error *err)
 {
-	double deadline = xfp_now() + LOCK_PATIENCE_S;
+	const double start = xfp_now();
 	char *path = xfp_path(c->request->work, XFP_LOCK_FILE);
 	enum xfp_status status = XFP_OK;
-	bool said = false;
+	bool said = false, orphans;
 	int failed;
 
 	if (!path)
@@ -136,15 +142,17 @@ static enum xfp_status acquire_lock(struct xfp_conversion *c, struct xfp_error *
 	c->place.lock = open(path, O_RDWR | O_CREAT, 0666);
 	if (c->place.lock < 0)
 		status = xfp_fail_errno(err, errno, "%s: the work folder cannot be written", path);
-	while (!status && (failed = try_lock(c))) {
+	while (!status && (failed = try_lock(c, &orphans))) {
 		if (failed != EWOULDBLOCK)
 			status = xfp_fail_errno(err, failed, "%s: cannot lock", path);
-		else if (xfp_now() > deadline)
+		else if (xfp_now() > start + (orphans ? STAGES_PATIENCE_S : LOCK_PATIENCE_S))
 			status = xfp_fail(err, XFP_FAILED,
-					  "%s: another conversion is using this folder; wait for it, or choose "
-					  "another output or --work folder",
-					  c->request->work);
-		else if (!said && xfp_now() > deadline - LOCK_PATIENCE_S + LOCK_SILENCE_S) {
+					  "%s: %s using this folder; wait for %s, or choose another output or --work "
+					  "folder",
+					  c->request->work,
+					  orphans ? "stages of an earlier conversion are" : "another conversion is",
+					  orphans ? "them" : "it");
+		else if (!said && xfp_now() > start + LOCK_SILENCE_S) {
 			XFP_NOTIFY(c, .kind = XFP_NOTICE_WAITING);
 			said = true;
 		} else if (c->signals ? xfp_signals_wait(c->signals, 50) : usleep(50000))

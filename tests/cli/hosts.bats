@@ -100,6 +100,15 @@ described() { # FOLDER
 	bin/xfp convert m -o other.xfp -q --outlier-sigma 3 # does not survey
 }
 
+@test "steps that a killed conversion left are cancelled by the next one" {
+	expected=$(converted m out.xfp)
+	touch out.xfp.work/step-000000
+	flock --no-fork --shared out.xfp.work/lock.steps \
+		sh -c 'touch held; while [ -e out.xfp.work/step-000000 ]; do sleep 0.05; done' 3>&- &
+	until [ -e held ]; do sleep 0.01; done
+	[ "$(converted m out.xfp)" = "$expected" ]
+}
+
 @test "a stage that outlives its conversion on another host" {
 	xfp convert m -o out.xfp -q
 	for folder in out.xfp.work xfp-cache; do
@@ -113,7 +122,7 @@ described() { # FOLDER
 			xfp convert m -o out.xfp --min-cos-strict 0.97 -q
 		else
 			run -1 xfp convert m -o out.xfp --min-cos-strict 0.97
-			[[ $output == *"out.xfp.work: another conversion is using this folder"* ]]
+			[[ $output == *"out.xfp.work: stages of an earlier conversion are using this folder; wait for them"* ]]
 			xfp cache gc
 		fi
 		kill $holder
