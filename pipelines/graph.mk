@@ -25,19 +25,27 @@ calibrated_targets = $(CALIBRATED_UNITS:%=%-packed)
 unit_targets = $(survey_targets) $(scale_targets) $(fit_targets) $(pack_targets) $(calibrated_targets)
 units: $(or $(strip $(BATCHES) $(CALIBRATED_BATCHES)),$(unit_targets))
 
+# On a node, STEP is the file of the step (xfp-launch), which becomes executable when another step fails without -k: no
+# other unit is started then.
+if_wanted = $(if $(STEP),@test ! -x $(STEP))
+
 # With a goal, all units are surveyed first; xfp prepare then lists the work that follows.
 $(survey_targets): %-survey:
+	$(if_wanted)
 	xfp-survey $*
 
 # With --calibrate the survey also predicts outputs, once the inputs of the unit's layer exist.
 $(scale_targets): %-scales:
+	$(if_wanted)
 	$(if $(LAYERS),nice )xfp-survey $*
 
 $(fit_targets): %-packed:
+	$(if_wanted)
 	+$(MAKE) --no-print-directory -f "$$XFP_PIPELINES/unit.mk" UNIT=$*
 
 # fp8 and kept units need no decision: the first stage is the last.
 $(pack_targets): %-packed:
+	$(if_wanted)
 	xfp-pack $*
 
 # Layers are computed one after the other, in an order that todo.mk has, each with as many threads as there are jobs.
@@ -54,6 +62,7 @@ go_on = $(if $(keeps_going), || :)
 tried = $(CALIBRATED_UNITS:%=%-tried)
 .PHONY: $(tried)
 $(tried): %-tried:
+	$(if_wanted)
 	+$(if $(LAYERS),nice )$(MAKE) --no-print-directory -f "$$XFP_PIPELINES/unit.mk" UNIT=$*$(go_on)
 $(calibrated_targets): %-packed: | %-tried
 	@test -e $@

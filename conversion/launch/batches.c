@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conversion/launch/batches.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define BATCHES_A_JOB 16 /* more of them hardly balance better */
@@ -37,7 +38,11 @@ static uint32_t count_batches(double total, uint32_t count, unsigned jobs, doubl
 
 uint32_t xfp_batches(struct xfp_batch_unit *units, uint32_t count, unsigned jobs, double worth)
 {
-	double total = 0, *sums;
+	struct {
+		double seconds;
+		uint32_t units;
+	} * sums;
+	double total = 0;
 	uint32_t batches;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -50,10 +55,10 @@ uint32_t xfp_batches(struct xfp_batch_unit *units, uint32_t count, unsigned jobs
 
 		/* Without memory, or with a batch for each unit, take turns. */
 		for (uint32_t b = 1; sums && b < batches; b++)
-			lightest = sums[b] < sums[lightest] ? b : lightest;
+			lightest = sums[b].seconds < sums[lightest].seconds ? b : lightest;
 		units[i].batch = sums ? lightest : i % batches;
 		if (sums)
-			sums[lightest] += units[i].seconds;
+			sums[lightest].seconds += ++sums[lightest].units < MAX_UNITS ? units[i].seconds : INFINITY;
 	}
 	free(sums);
 	qsort(units, count, sizeof *units, by_batch);

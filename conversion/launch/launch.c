@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -157,6 +158,15 @@ static void describe_targets(const struct xfp_launch *launch, char text[64])
 		snprintf(text, 64, "%.24s", launch->targets[0]);
 }
 
+static bool target_exists(const struct xfp_launch *launch, const char *target)
+{
+	char *path = xfp_path(launch->work, target);
+	bool exists = path && !access(path, F_OK);
+
+	free(path);
+	return exists;
+}
+
 /* The first target that the node did not make, although it reported success. A shared file system may need a moment;
  * reading the folder lets it ask its server. */
 static const char *missing_target(const struct xfp_launch *launch)
@@ -167,15 +177,8 @@ static const char *missing_target(const struct xfp_launch *launch)
 
 		while (folder && readdir(folder))
 			;
-		while (*target) {
-			char *path = xfp_path(launch->work, *target);
-			bool exists = path && !access(path, F_OK);
-
-			free(path);
-			if (!exists)
-				break;
+		while (*target && target_exists(launch, *target))
 			target++;
-		}
 		if (folder)
 			closedir(folder);
 		if (!*target || !patience)
@@ -184,15 +187,34 @@ static const char *missing_target(const struct xfp_launch *launch)
 	}
 }
 
-/* Name the targets: make_log.c finds the node of a killed stage by them. */
+/* Name the missing targets: make_log.c finds the node of a killed stage by them. */
 static enum xfp_status fail_on_node(const struct launched_step *step, struct xfp_error *err)
 {
 	char targets[900] = "";
 	size_t length = 0;
 
 	for (const char *const *target = step->launch->targets; *target && length < sizeof targets; target++)
-		length += (size_t)snprintf(targets + length, sizeof targets - length, " %s", *target);
-	return xfp_fail(err, XFP_FAILED, ON_NODE "%.64s, a stage failed:%s", step->report.node, targets);
+		if (!target_exists(step->launch, *target))
+			length += (size_t)snprintf(targets + length, sizeof targets - length, " %s", *target);
+	return xfp_fail(err, XFP_FAILED, ON_NODE "%.64s, stages failed or were not run:%s", step->report.node, targets);
+}
+
+static void for_each_step(const char *work, void (*act)(int folder, const char *name))
+{
+	DIR *folder = opendir(work);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		if (!strncmp(entry->d_name, XFP_STEP_PREFIX, strlen(XFP_STEP_PREFIX)))
+			act(dirfd(folder), entry->d_name);
+	if (folder)
+		closedir(folder);
+}
+
+/* The step starts no other units, as make does after a failure. */
+static void stop(int folder, const char *name)
+{
+	fchmodat(folder, name, S_IRWXU, 0);
 }
 
 /* Decide by the node's report; the launcher's status only explains a missing one. */
@@ -240,6 +262,8 @@ enum xfp_status xfp_launch_targets(const struct xfp_launch *launch, struct xfp_s
 		if (!status)
 			status = signals->interrupted ? xfp_fail(err, XFP_FAILED, "%s", "") : judge(&step, err);
 	}
+	if (status && !launch->keep_going)
+		for_each_step(launch->work, stop);
 	free(step.path);
 	return status;
 }
@@ -292,14 +316,12 @@ void xfp_launch_find_node(const char *log, uint32_t unit, char where[XFP_LAUNCH_
 
 /* ---- leftovers --------------------------------------------------------------------------------- */
 
+static void cancel_step(int folder, const char *name)
+{
+	unlinkat(folder, name, 0);
+}
+
 void xfp_launch_sweep(const char *work)
 {
-	DIR *folder = opendir(work);
-	struct dirent *entry;
-
-	while (folder && (entry = readdir(folder)))
-		if (!strncmp(entry->d_name, XFP_STEP_PREFIX, strlen(XFP_STEP_PREFIX)))
-			unlinkat(dirfd(folder), entry->d_name, 0);
-	if (folder)
-		closedir(folder);
+	for_each_step(work, cancel_step);
 }

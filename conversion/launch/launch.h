@@ -6,7 +6,8 @@
  * xfp-launch, started by make (pipelines/graph.mk), creates a step file in the work folder and launches itself with
  * --here (step.h). Everything that the node needs is in the arguments, since not all launchers pass the environment on.
  * The node reports in the step file which one it is and how make ended there, so that a failure of the launcher is
- * distinguished from one of a stage. Removing the step file cancels the step.
+ * distinguished from one of a stage. Removing the step file cancels the step; making it executable says that another
+ * one failed, so that only the units in work are finished.
  */
 #ifndef XFP_LAUNCH_H
 #define XFP_LAUNCH_H

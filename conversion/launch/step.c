@@ -88,13 +88,14 @@ static int make(const struct xfp_step_call *call, struct xfp_signals *signals, s
 	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL, parallel[24], threads[24];
 	unsigned jobs = processors();
 	uint32_t count = 0;
-	const char **argv;
+	const char **argv, *name = strrchr(call->step, '/');
+	char *step = xfp_formatted("STEP=%s", name ? name + 1 : call->step);
 	int status = XFP_FAILED;
 
 	while (call->targets[count])
 		count++;
-	argv = malloc((count + 12) * sizeof *argv);
-	if (rules && argv) {
+	argv = malloc((count + 16) * sizeof *argv);
+	if (rules && step && argv) {
 		const char **word = argv;
 
 		snprintf(parallel, sizeof parallel, "-j%u", jobs);
@@ -110,12 +111,14 @@ static int make(const struct xfp_step_call *call, struct xfp_signals *signals, s
 		*word++ = "BATCHES=";
 		*word++ = "CALIBRATED_BATCHES=";
 		*word++ = "LAYERS=";
+		*word++ = step;
 		memcpy(word, call->targets, (count + 1) * sizeof *argv);
 		status = xfp_run(&place, signals, argv, call->work, look, &watch, err);
 	} else {
 		xfp_no_memory(err);
 	}
 	free(argv);
+	free(step);
 	free(rules);
 	return status;
 }

@@ -9,7 +9,8 @@
  *   error TEXT      if make could not be started
  *   status N        make's exit status
  *
- * It ends with all its stages when it gets a signal, or when the step file was removed.
+ * It ends with all its stages when it gets a signal, or when the step file was removed. When the step file becomes
+ * executable, stages that run continue, but no other unit is started.
  */
 #ifndef XFP_STEP_H
 #define XFP_STEP_H

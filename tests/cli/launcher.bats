@@ -193,6 +193,17 @@ fails() { # LAUNCHER PATTERN...
 	no_output out.xfp
 }
 
+@test "without -k, a failure stops the steps on other nodes once the units in work are finished" {
+	replace_stage xfp-pack 'touch "$top/packing"
+		until find "$XFP_WORK" -name "step-*" -perm /100 | grep -q . || [ $((i += 1)) = 3000 ]; do sleep .01; done
+		exec "$real" "$@"'
+	launcher half 'case "$*" in *u000006-*) until [ -e packing ]; do sleep .01; done; exit 9 ;; *) exec "$@" ;; esac'
+	export SLURM_CPUS_PER_TASK=1
+	PATH=$PWD/bin:$PATH run -1 xfp convert m -o out.xfp -q -j2 --launcher ./half
+	[[ $output == *"ended with status 9"* ]]
+	[ "$(find out.xfp.work -name 'u*-packed' | wc -l)" = 1 ]
+}
+
 @test "a stage and a launcher fail: both are reported" {
 	poke m/model.safetensors model.layers.0.self_attn.q_proj.weight 5 c07f
 	launcher half 'case "$*" in *u000002-packed*) exec "$@" ;; *) exit 9 ;; esac'

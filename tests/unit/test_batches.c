@@ -16,7 +16,7 @@ static struct xfp_batch_unit units[MAX_UNITS];
 static uint32_t divide(uint32_t count, const double *seconds, uint32_t kinds, unsigned jobs)
 {
 	static bool seen[MAX_UNITS];
-	uint32_t batches;
+	uint32_t batches, same = 0;
 
 	memset(seen, 0, sizeof seen);
 	for (uint32_t i = 0; i < count; i++)
@@ -29,7 +29,9 @@ static uint32_t divide(uint32_t count, const double *seconds, uint32_t kinds, un
 		seen[unit->unit] = true;
 		assert_true(unit->seconds == seconds[unit->unit % kinds]);
 		assert_true(unit->batch < batches);
-		if (i && unit->batch == unit[-1].batch)
+		same = i && unit->batch == unit[-1].batch ? same + 1 : 1;
+		assert_true(same <= 1000);
+		if (same > 1)
 			assert_true(unit->seconds <= unit[-1].seconds);
 		else
 			assert_int_equal(unit->batch, i ? unit[-1].batch + 1 : 0);
@@ -54,6 +56,17 @@ static void numbers(void **state)
 	assert_int_equal(divide(20000, &second, 1, 16), 256);
 }
 
+/* A heavy unit may leave all the light ones to another batch. */
+static void heavy_one(void **state)
+{
+	double seconds[2000] = { 10 };
+
+	(void)state;
+	for (uint32_t i = 1; i < 2000; i++)
+		seconds[i] = .001;
+	assert_int_equal(divide(2000, seconds, 2000, 2), 2);
+}
+
 static void balance(void **state)
 {
 	const double seconds[] = { 1, 40, 3, 7, 3, 2, 11 };
@@ -75,7 +88,8 @@ static void balance(void **state)
 
 PROGRAM("test_batches")
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(numbers), cmocka_unit_test(balance) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(numbers), cmocka_unit_test(heavy_one),
+					    cmocka_unit_test(balance) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
