@@ -169,7 +169,8 @@ static void write_batches_of(struct batching *batching, enum list list, uint32_t
 		const struct xfp_batch_unit *unit = &batching->units[i];
 
 		if (!i || unit->batch != unit[-1].batch)
-			fprintf(batching->out, "%sb%06" PRIu32 " =", i ? "\n" : "", first + unit->batch);
+			fprintf(batching->out, "%sb%06" PRIu32 " = --heaviest %" PRIu32, i ? "\n" : "",
+				first + unit->batch, xfp_batch_heaviest(unit, count - i));
 		fprintf(batching->out, " u%06" PRIu32 "-%s", unit->unit, paces[list].target);
 	}
 	fputc('\n', batching->out);
@@ -188,14 +189,12 @@ static void write_names(const char *name, uint32_t first, uint32_t end, FILE *ou
 /* For a launcher: batches take the place of units. */
 static void write_batches(const struct xfp_conversion *c, struct xfp_batch_unit *units, FILE *out)
 {
-	const char *processors = getenv("SLURM_CPUS_PER_TASK"); /* those of a step */
-	unsigned own = processors ? (unsigned)strtoul(processors, NULL, 10) : 1;
 	struct batching batching = {
 		.c = c,
 		.out = out,
 		.units = units,
 		.jobs = xfp_jobs(c->request),
-		.worth = XFP_TODO_STEP_SECONDS * (own ? own : 1),
+		.worth = XFP_TODO_STEP_SECONDS * xfp_step_processors_expected(),
 	};
 	uint32_t free_ones;
 

@@ -13,7 +13,7 @@
  *
  * With a launcher, batches take the place of units, and wait as they do:
  *   BATCHES, CALIBRATED_BATCHES   names such as b000001; the latter wait for the inputs of their layer
- *   b000001 = u000012-packed ...  the targets of a batch
+ *   b000001 = --heaviest 250 u000012-packed ...  the arguments of xfp-launch for a batch
  */
 #ifndef XFP_TODO_H
 #define XFP_TODO_H

@@ -72,6 +72,7 @@ static int run(const struct request *request)
 		.version = request->version,
 		.host = request->host,
 		.keep_going = request->launch.keep_going,
+		.heaviest = request->launch.heaviest,
 		.targets = request->launch.targets,
 	};
 	const char *folder = request->here ? NULL : variable("XFP_LAUNCH_FOLDER");
@@ -118,6 +119,11 @@ int main(int argc, char **argv)
 		  .text = "make the other targets if one fails",
 		  .set = &request.launch.keep_going },
 		{ .name = "nice", .text = "run at a lower priority", .set = &request.launch.nice },
+		{ .name = "heaviest",
+		  .value = "N",
+		  .text = "thousandths of the work that the heaviest target has [targets are alike]",
+		  .into_32 = &request.launch.heaviest,
+		  .range = { "thousandths", 1, 1000 } },
 		{ .name = "check",
 		  .text = "check that a node shares the folders and their locks; make nothing",
 		  .set = &request.check },

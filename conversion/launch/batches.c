@@ -64,3 +64,19 @@ uint32_t xfp_batches(struct xfp_batch_unit *units, uint32_t count, unsigned jobs
 	qsort(units, count, sizeof *units, by_batch);
 	return batches;
 }
+
+uint32_t xfp_batch_heaviest(const struct xfp_batch_unit *units, uint32_t count)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < count && units[i].batch == units->batch; i++)
+		sum += units[i].seconds;
+	return sum > 0 ? (uint32_t)ceil(1000 * (units->seconds / sum)) : 1000;
+}
+
+unsigned xfp_batch_threads(unsigned processors, uint32_t heaviest)
+{
+	unsigned threads = (unsigned)((uint64_t)processors * heaviest / 1000);
+
+	return threads ? threads : 1;
+}

@@ -20,4 +20,11 @@ struct xfp_batch_unit {
  * least seconds of a batch, unless jobs would have none. Returns the number of batches. */
 uint32_t xfp_batches(struct xfp_batch_unit *units, uint32_t count, unsigned jobs, double worth);
 
+/* The heaviest unit's share of the work of the batch that begins at units[0], in thousandths, rounded up. `count`:
+ * units from there on, of this batch and others. */
+uint32_t xfp_batch_heaviest(const struct xfp_batch_unit *units, uint32_t count);
+
+/* The threads of a stage on a node: the same share of its processors, so that the heaviest unit does not end last. */
+unsigned xfp_batch_threads(unsigned processors, uint32_t heaviest);
+
 #endif

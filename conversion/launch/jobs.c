@@ -49,3 +49,24 @@ unsigned xfp_jobs(const struct xfp_request *request)
 		jobs = tasks_per_node();
 	return jobs ? jobs : xfp_processors();
 }
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return b && b < a ? b : a;
+}
+
+unsigned xfp_step_processors(void)
+{
+	unsigned tasks = whole_number("SLURM_STEP_TASKS_PER_NODE"), node = whole_number("SLURM_CPUS_ON_NODE");
+
+	if (node && tasks)
+		node = node > tasks ? node / tasks : 1;
+	return least(least(xfp_processors(), whole_number("SLURM_CPUS_PER_TASK")), node);
+}
+
+unsigned xfp_step_processors_expected(void)
+{
+	unsigned task = whole_number("SLURM_CPUS_PER_TASK");
+
+	return task ? task : xfp_processors();
+}

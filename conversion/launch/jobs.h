@@ -11,4 +11,11 @@
  * the processors. */
 unsigned xfp_jobs(const struct xfp_request *request);
 
+/* The processors of this launched step. Some installations of Slurm do not bind steps to theirs: it is the least of
+ * those that it may use, SLURM_CPUS_PER_TASK, and its tasks' share of SLURM_CPUS_ON_NODE. */
+unsigned xfp_step_processors(void);
+/* Those that a step is expected to have, for the process that launches it: SLURM_CPUS_PER_TASK, otherwise as many as
+ * there are here. */
+unsigned xfp_step_processors_expected(void);
+
 #endif

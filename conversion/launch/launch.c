@@ -109,12 +109,13 @@ static enum xfp_status launch_step(struct launched_step *step, struct xfp_error 
 	char own[XFP_HOST_TAG];
 	char *folder = xfp_tool_folder(), *program = folder ? xfp_path(folder, XFP_LAUNCH_PROGRAM) : NULL;
 	const char **words;
+	char heaviest[16];
 	size_t count = 0, targets = 0;
 	enum xfp_status status;
 
 	while (launch->targets[targets])
 		targets++;
-	words = malloc((targets + 16) * sizeof *words);
+	words = malloc((targets + 20) * sizeof *words);
 	xfp_host_tag(own);
 	if (program && words) {
 		if (launch->nice)
@@ -133,6 +134,11 @@ static enum xfp_status launch_step(struct launched_step *step, struct xfp_error 
 		words[count++] = launch->cache;
 		if (launch->keep_going)
 			words[count++] = "--keep-going";
+		if (launch->heaviest) {
+			snprintf(heaviest, sizeof heaviest, "%" PRIu32, launch->heaviest);
+			words[count++] = "--heaviest";
+			words[count++] = heaviest;
+		}
 		memcpy(words + count, launch->targets, (targets + 1) * sizeof *words);
 		status =
 			xfp_launch_command(launch->launcher, words, -1, step->signals, cancel, step, &step->ended, err);

@@ -33,6 +33,7 @@ struct xfp_launch {
 	const char *launcher, *work, *cache;
 	bool keep_going;
 	bool nice;                  /* at a lower priority */
+	uint32_t heaviest;          /* batches.h; 0: targets are alike */
 	const char *const *targets; /* of graph.mk, such as u000012-packed, ended by NULL */
 };
 

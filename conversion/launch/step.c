@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
-#include "base/system/processors.h"
+#include "conversion/launch/batches.h"
 #include "conversion/launch/child.h"
+#include "conversion/launch/jobs.h"
 #include "stages/work/hosts.h"
 
 #define MAX_REPORT 4096
@@ -70,15 +71,6 @@ static void look(void *context)
 		watch->signals->interrupted = SIGTERM;
 }
 
-/* The processors of this step. Some installations of Slurm do not bind steps to theirs. */
-static unsigned processors(void)
-{
-	const char *text = getenv("SLURM_CPUS_PER_TASK");
-	unsigned own = xfp_processors(), tasks = text ? (unsigned)strtoul(text, NULL, 10) : 0;
-
-	return tasks && tasks < own ? tasks : own;
-}
-
 /* Run make for the targets alone: the launching side has made the layers that they need. */
 static int make(const struct xfp_step_call *call, struct xfp_signals *signals, struct xfp_error *err)
 {
@@ -86,20 +78,22 @@ static int make(const struct xfp_step_call *call, struct xfp_signals *signals, s
 	struct watch watch = { call->step, signals };
 	const char *pipelines = getenv("XFP_PIPELINES"); /* set by xfp_run_environment */
 	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL, parallel[24], threads[24];
-	unsigned jobs = processors();
-	uint32_t count = 0;
+	unsigned jobs = xfp_step_processors();
+	uint32_t count = 0, even;
 	const char **argv, *name = strrchr(call->step, '/');
 	char *step = xfp_formatted("STEP=%s", name ? name + 1 : call->step);
 	int status = XFP_FAILED;
 
 	while (call->targets[count])
 		count++;
+	even = count < 1000 ? (1000 + count - 1) / count : 1;
 	argv = malloc((count + 16) * sizeof *argv);
 	if (rules && step && argv) {
 		const char **word = argv;
 
 		snprintf(parallel, sizeof parallel, "-j%u", jobs);
-		snprintf(threads, sizeof threads, "%u", xfp_stage_threads(jobs, count));
+		snprintf(threads, sizeof threads, "%u",
+			 xfp_batch_threads(jobs, call->heaviest ? call->heaviest : even));
 		setenv("OMP_NUM_THREADS", threads, 0);
 		*word++ = "make";
 		*word++ = "--no-print-directory";

@@ -16,6 +16,7 @@
 #define XFP_STEP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/system/signals.h"
 #include "base/xfp_error.h"
@@ -25,6 +26,7 @@ struct xfp_step_call {
 	const char *work, *cache;
 	const char *version, *host; /* of xfp on the launching side, and the tag of that host */
 	bool keep_going;
+	uint32_t heaviest;          /* batches.h; 0: targets are alike */
 	const char *const *targets; /* ended by NULL */
 };
 

@@ -22,14 +22,19 @@ static double larger(double a, double b)
 	return a > b ? a : b;
 }
 
+static uint32_t least_of(const double *values, uint32_t count)
+{
+	uint32_t least = 0;
+
+	for (uint32_t i = 1; i < count; i++)
+		least = values[i] < values[least] ? i : least;
+	return least;
+}
+
 /* Give the next of some tasks to the worker that is free first. */
 static void assign(double *busy, uint32_t workers, double seconds)
 {
-	uint32_t first = 0;
-
-	for (uint32_t w = 1; w < workers; w++)
-		first = busy[w] < busy[first] ? w : first;
-	busy[first] += seconds;
+	busy[least_of(busy, workers)] += seconds;
 }
 
 static double longest(const double *seconds, uint32_t count)
@@ -50,18 +55,27 @@ static double total_of(const struct xfp_plan_load *load)
 	return sum;
 }
 
-/* Seconds of a step: its units on the processors of a node. `busy` has room for these. */
+/* Seconds of a step: its units share the processors of a node, and each uses at most its threads. Units in work get the
+ * same rate, so that `ends`, which has room for a unit of each processor, is in seconds of one thread. */
 static double step_seconds(const struct xfp_plan_load *load, const struct xfp_batch_unit *units, uint32_t count,
-			   const struct xfp_plan_nodes *nodes, double *busy)
+			   const struct xfp_plan_nodes *nodes, double *ends)
 {
-	const uint32_t threads = count < nodes->processors ? nodes->processors / count : 1;
-	const uint32_t slots = count < nodes->processors ? count : nodes->processors;
+	const double threads = xfp_batch_threads(nodes->processors, xfp_batch_heaviest(units, count));
+	double elapsed = 0, now = 0;
 
-	for (uint32_t i = 0; i < slots; i++)
-		busy[i] = 0;
-	for (uint32_t i = 0; i < count; i++)
-		assign(busy, slots, load->unit[units[i].unit] / threads);
-	return longest(busy, slots) + nodes->launch;
+	for (uint32_t next = 0, active = 0; next < count || active;) {
+		double share;
+		uint32_t first;
+
+		while (active < nodes->processors && next < count)
+			ends[active++] = now + load->unit[units[next++].unit];
+		share = (double)nodes->processors / active;
+		first = least_of(ends, active);
+		elapsed += (ends[first] - now) / (share < threads ? share : threads);
+		now = ends[first];
+		ends[first] = ends[--active];
+	}
+	return elapsed + nodes->launch;
 }
 
 /* Divide units into steps, and steps among nodes. */

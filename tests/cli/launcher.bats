@@ -105,7 +105,7 @@ interrupted() { # SIGNAL OPTION...
 	XFP_PIPELINES=$(xfp --pipelines)
 	export XFP_PIPELINES
 	make -n -C out.xfp.work -f "$XFP_PIPELINES/graph.mk" >steps
-	grep -q 'xfp-launch u' steps
+	grep -q 'xfp-launch --heaviest .* u' steps
 	[ ! -e given ]
 	# by hand
 	make -C out.xfp.work -f "$XFP_PIPELINES/graph.mk" -j2 >/dev/null
@@ -128,6 +128,9 @@ interrupted() { # SIGNAL OPTION...
 @test "threads: those of the step's processors" {
 	replace_stage xfp-survey 'echo "$OMP_NUM_THREADS" >>"$top/threads"; exec "$real" "$@"'
 	SLURM_CPUS_PER_TASK=1 PATH=$PWD/bin:$PATH xfp convert m -o out.xfp -q -j16 --launcher env
+	[ "$(sort -u threads)" = 1 ]
+	rm -r threads out.xfp* xfp-cache
+	SLURM_CPUS_ON_NODE=2 SLURM_STEP_TASKS_PER_NODE=2 PATH=$PWD/bin:$PATH xfp convert m -o out.xfp -q -j16 --launcher env
 	[ "$(sort -u threads)" = 1 ]
 	rm -r threads out.xfp* xfp-cache
 	OMP_NUM_THREADS=3 PATH=$PWD/bin:$PATH xfp convert m -o out.xfp -q -j16 --launcher env

@@ -67,6 +67,27 @@ static void heavy_one(void **state)
 	assert_int_equal(divide(2000, seconds, 2000, 2), 2);
 }
 
+static void threads(void **state)
+{
+	const double stack[] = { 50, 15, 15, 10, 5, 5 };
+
+	(void)state;
+	for (uint32_t i = 1; i <= 1000; i++) {
+		units[0] = (struct xfp_batch_unit){ 0, .1 + i / 7., 0 };
+		assert_int_equal(xfp_batch_heaviest(units, 1), 1000);
+	}
+	for (uint32_t count = 1; count <= 40; count++) {
+		for (uint32_t i = 0; i <= count; i++)
+			units[i] = (struct xfp_batch_unit){ i, .1, i == count };
+		assert_int_equal(xfp_batch_threads(16, xfp_batch_heaviest(units, count + 1)),
+				 count < 16 ? 16 / count : 1);
+	}
+	for (uint32_t i = 0; i < 6; i++)
+		units[i] = (struct xfp_batch_unit){ i, stack[i], 0 };
+	assert_int_equal(xfp_batch_heaviest(units, 6), 500);
+	assert_int_equal(xfp_batch_threads(16, 500), 8);
+}
+
 static void balance(void **state)
 {
 	const double seconds[] = { 1, 40, 3, 7, 3, 2, 11 };
@@ -89,7 +110,7 @@ static void balance(void **state)
 PROGRAM("test_batches")
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(numbers), cmocka_unit_test(heavy_one),
-					    cmocka_unit_test(balance) };
+					    cmocka_unit_test(threads), cmocka_unit_test(balance) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,16 @@ static void computed_by_hand(void **state)
 	time = predict(&load, 2, 2, 100 * GB);
 	assert_int_equal(time.steps, 4);
 	expect(time.units, 16);
+	/* Two batches of a unit with three quarters of the work, so three threads each, and two light ones. The three
+	 * share the four processors for 7.5 seconds; then the heavy one has 50 seconds left for its threads. */
+	load = load_of(6, 10);
+	for (uint32_t i = 0; i < 6; i++) {
+		seconds[i] = i < 2 ? 60 : 10;
+		weights[i] = i < 2 ? 1196000000 : 196000000;
+	}
+	time = predict(&load, 2, 4, 100 * GB);
+	assert_int_equal(time.steps, 2);
+	expect(time.units, 7.5 + 50 / 3. + .5);
 	/* Three batches of one unit. */
 	load = load_of(3, 10);
 	expect(predict(&load, 2, 1, 100 * GB).units, 21);
