@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conversion/run_make.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,44 +30,16 @@ int xfp_run_program(struct xfp_conversion *c, const char *const *argv, struct xf
 
 /* ---- make -------------------------------------------------------------------------------------- */
 
-/* Whether the jobserver named in MAKEFLAGS is reachable: make closes it for recipes without +. */
-static bool jobserver_reaches(const char *word)
+/* Keep only the jobserver from the flags of a parent make; its variables do not apply here. */
+static void inherit_jobserver(void)
 {
-	const char *value = strchr(word, '=');
-	int in, out;
+	char flags[XFP_JOBSERVER];
+	bool reaches = xfp_parent_jobs(flags);
 
-	if (!value)
-		return false;
-	if (!strncmp(value, "=fifo:", 6))
-		return !access(value + 6, R_OK | W_OK);
-	return sscanf(value, "=%d,%d", &in, &out) == 2 && fcntl(in, F_GETFD) >= 0 && fcntl(out, F_GETFD) >= 0;
-}
-
-/* Keep only the jobserver from the flags of a parent make; its variables do not apply here. Returns the number of jobs
- * that it allows, 0 without a jobserver. */
-static unsigned inherit_jobserver(void)
-{
-	const char *flags = getenv("MAKEFLAGS");
-	char *copy = strdup(flags ? flags : ""), *rest = copy, *word, kept[512] = "";
-	unsigned jobs = 0;
-	bool reaches = false;
-
-	while (copy && (word = strsep(&rest, " ")) && strcmp(word, "--")) {
-		if (!strncmp(word, "-j", 2))
-			jobs = (unsigned)strtoul(word + 2, NULL, 10);
-		if (!strncmp(word, "--jobserver", 11) && strlen(word) < 400 && jobserver_reaches(word)) {
-			snprintf(kept, sizeof kept, " -j%.0u %s", jobs, word);
-			reaches = true;
-		}
-	}
-	free(copy);
 	unsetenv("MAKEFILES");
 	unsetenv("GNUMAKEFLAGS");
-	if (!reaches || setenv("MAKEFLAGS", kept, 1)) {
+	if (!reaches || setenv("MAKEFLAGS", flags, 1))
 		unsetenv("MAKEFLAGS");
-		return 0;
-	}
-	return jobs ? jobs : xfp_processors();
 }
 
 /* A layer's stage runs on all jobs' threads: it is the only one of its kind at a time, and units wait for it. They run
@@ -103,16 +74,15 @@ int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), vo
 	const char *pipelines = getenv("XFP_PIPELINES"); /* set by xfp_run_environment */
 	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL, parallel[16];
 	const char *argv[8] = { "make", "--no-print-directory", "-f", rules };
-	unsigned jobs = c->request->jobs, count = 4;
+	unsigned jobs = xfp_jobs(c->request), count = 4;
 	int status;
 
 	if (!rules)
 		return (int)xfp_no_memory(err);
-	if (jobs) {
+	if (c->request->jobs)
 		xfp_leave_make();
-	} else if (!(jobs = inherit_jobserver())) {
-		jobs = xfp_jobs(c->request);
-	}
+	else
+		inherit_jobserver();
 	if (!getenv("MAKEFLAGS")) {
 		snprintf(parallel, sizeof parallel, "-j%u", jobs);
 		argv[count++] = parallel;

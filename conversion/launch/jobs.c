@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conversion/launch/jobs.h"
 
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/system/processors.h"
 
@@ -38,13 +41,43 @@ static unsigned whole_number(const char *variable)
 	return text && sscanf(text, "%7u%n", &number, &length) == 1 && !text[length] ? number : 0;
 }
 
+/* Whether the jobserver named in MAKEFLAGS is reachable: make closes it for recipes without +. */
+static bool jobserver_reaches(const char *word)
+{
+	const char *value = strchr(word, '=');
+	int in, out;
+
+	if (!value)
+		return false;
+	if (!strncmp(value, "=fifo:", 6))
+		return !access(value + 6, R_OK | W_OK);
+	return sscanf(value, "=%d,%d", &in, &out) == 2 && fcntl(in, F_GETFD) >= 0 && fcntl(out, F_GETFD) >= 0;
+}
+
+unsigned xfp_parent_jobs(char inherited[XFP_JOBSERVER])
+{
+	const char *flags = getenv("MAKEFLAGS");
+	char *copy = strdup(flags ? flags : ""), *rest = copy, *word;
+	unsigned jobs = 0;
+
+	*inherited = '\0';
+	while (copy && (word = strsep(&rest, " ")) && strcmp(word, "--")) {
+		if (!strncmp(word, "-j", 2))
+			jobs = (unsigned)strtoul(word + 2, NULL, 10);
+		if (!strncmp(word, "--jobserver", 11) && strlen(word) < XFP_JOBSERVER - 16 && jobserver_reaches(word))
+			snprintf(inherited, XFP_JOBSERVER, " -j%.0u %s", jobs, word);
+	}
+	free(copy);
+	return !*inherited ? 0 : jobs ? jobs : xfp_processors();
+}
+
 unsigned xfp_jobs(const struct xfp_request *request)
 {
-	const char *flags = getenv("MAKEFLAGS"), *parent = flags ? strstr(flags, " -j") : NULL;
 	unsigned jobs = request->jobs;
+	char inherited[XFP_JOBSERVER];
 
-	if (!jobs && request->launcher && parent)
-		jobs = (unsigned)strtoul(parent + 3, NULL, 10);
+	if (!jobs)
+		jobs = xfp_parent_jobs(inherited);
 	if (!jobs && request->launcher && !(jobs = whole_number("SLURM_NTASKS")))
 		jobs = tasks_per_node();
 	return jobs ? jobs : xfp_processors();

@@ -7,7 +7,12 @@
 
 #include "conversion/state/request.h"
 
-/* The units in flight: --jobs; with a launcher, what a parent make allows or the tasks of this allocation; otherwise
+/* The jobs that a parent make allows; 0 without one whose jobserver is reachable. `inherited`: the MAKEFLAGS that pass
+ * the jobserver on. */
+#define XFP_JOBSERVER 512
+unsigned xfp_parent_jobs(char inherited[XFP_JOBSERVER]);
+
+/* The units in flight: --jobs, or what a parent make allows; with a launcher, the tasks of this allocation; otherwise
  * the processors. */
 unsigned xfp_jobs(const struct xfp_request *request);
 

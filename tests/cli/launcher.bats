@@ -95,6 +95,10 @@ interrupted() { # SIGNAL OPTION...
 	printf '%s\n' 'MODEL = m' 'OUT = out.xfp' 'LAUNCHER = ./logger' 'include $(shell xfp --pipelines)/convert.mk' >m.mk
 	SLURM_NTASKS=3 make -f m.mk >/dev/null
 	[ "$(wc -l <given)" = 3 ]
+	# the launcher's own -j is not make's
+	rm -r given out.xfp* xfp-cache
+	SLURM_NTASKS=3 make -f m.mk LAUNCHER='true -j1 && ./logger' >/dev/null
+	[ "$(wc -l <given)" = 3 ]
 }
 
 @test "-n launches nothing" {
