@@ -13,6 +13,14 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 
 .DEFAULT_GOAL = units
+# Not from the environment.
+SURVEY_UNITS =
+SCALED_UNITS =
+CALIBRATED_UNITS =
+LAYERS =
+BATCHES =
+CALIBRATED_BATCHES =
+STEP =
 include todo.mk
 
 fit_targets = $(FIT_UNITS:%=%-packed)

@@ -47,7 +47,7 @@ interrupted() { # SIGNAL OPTION...
 }
 
 @test "the bundle is the same, and every unit is launched" {
-	expected=$(converted m local.xfp --cache local)
+	expected=$(BATCHES=b STEP=/ LAYERS=l converted m local.xfp --cache local)
 	make_logger
 	[ "$(converted m out.xfp -j3 --launcher ./logger)" = "$expected" ]
 	[ "$(wc -l <given)" = 3 ]
