@@ -33,7 +33,7 @@ help_of() { # COMMAND
 
 # All options in --help; of short options, those at the beginning of a line.
 options_in_help() { # COMMAND
-	help_of "$1" >help
+	help_of "$1" | sed "s/'srun [^']*'//" >help # an example of another program's options
 	grep -oE -e '(^|[^a-z-])--[a-z][a-z-]*' help | grep -oE -e '--.*' || true
 	grep -oE -e '^ +-[a-z][, ]' help | grep -oE -e '-[a-z]' || true
 }
