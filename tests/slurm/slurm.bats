@@ -244,10 +244,11 @@ nothing_runs() {
 	fails_with "did not finish"
 }
 
-# Without an allocation, whose end would end the steps, too.
+# Without an allocation, whose end would end the steps, too. Each step has a node of its own.
 @test "Ctrl-C leaves no remote stage" {
 	stop_on_xfp2
 	allocated=("${allocated[@]:5}")
+	launcher="$launcher --exclusive"
 	begin -j2
 	kill -INT $conversion
 	run ! wait $conversion
