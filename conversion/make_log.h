@@ -7,7 +7,7 @@
 
 #include "conversion/state/conversion.h"
 
-/* The first message of xfp-launch in the log after `offset`, allocated; NULL: there is none. */
+/* Return the first message of xfp-launch in the log after `offset`, or NULL. The caller frees it. */
 char *xfp_make_log_launched(const struct xfp_conversion *c, off_t offset);
 
 /* Explain the failure from make's log output after `offset` and from the free disk space. Always returns XFP_FAILED. */

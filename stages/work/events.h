@@ -22,7 +22,7 @@ struct xfp_event {
 	uint32_t unit;    /* or XFP_LAYER | n; XFP_NO_UNIT for a step of the whole run (the bundle) */
 	char stage[32];   /* "outlier-extract", "lloyd-fit", "autoselect", "pack" ... */
 	char outcome[16]; /* "started", then "made", "hit", "damaged" or "failed" */
-	char key[33];     /* key of the artifact; "-" if there is none */
+	char key[33];     /* key of the artifact, or "-" */
 	double seconds;
 	int status;         /* enum xfp_status */
 	char message[1024]; /* error; SHA-256 of a bundle that was made; of verify: see verified.h; or "" */
