@@ -3,6 +3,7 @@
  * main.c - xfp-launch: makes targets of a conversion on a node, by a launcher; and --here, what the launcher starts.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "base/printable.h"
 #include "base/system/command_line.h"
+#include "base/system/output.h"
 #include "base/system/signals.h"
 #include "base/system/standard_files.h"
 #include "conversion/launch/check.h"
@@ -95,7 +97,7 @@ static int run(const struct request *request)
 	return (int)status;
 }
 
-int main(int argc, char **argv)
+static int launch(int argc, char **argv)
 {
 	static char name[] = XFP_LAUNCH_PROGRAM;
 	struct request request = { .launch = { .launcher = variable("XFP_LAUNCHER"),
@@ -153,10 +155,16 @@ int main(int argc, char **argv)
 	};
 	int status;
 
-	xfp_standard_files();
 	argv[0] = name;
 	if (!xfp_command_line_read(&line, argc, argv, &status))
 		return status;
 	request.launch.targets = (const char *const *)line.arguments;
 	return is_complete(&request, &line, &status) ? run(&request) : status;
+}
+
+int main(int argc, char **argv)
+{
+	xfp_standard_files();
+	signal(SIGXFSZ, SIG_IGN); /* a file that exceeds the limit is an error like a full disk */
+	return xfp_output_finish(XFP_LAUNCH_PROGRAM, launch(argc, argv));
 }

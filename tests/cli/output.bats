@@ -130,7 +130,7 @@ printing() {
 }
 
 @test "a limit on the size of files is an error, not a signal" {
-	for command in xfp\ eval xfp-eval xfp-generate xfp-inspect xfp-verify; do
+	for command in xfp\ eval xfp-eval xfp-generate xfp-inspect xfp-launch xfp-verify; do
 		(ulimit -f 0; run -1 bash -c "exec $command --help >full"; [[ $output == *'cannot write: File too large' ]]) ||
 			{ echo "$command"; return 1; }
 	done
