@@ -47,8 +47,11 @@ bool xfp_steps_are_running(const char *folder)
 	if (path && fd < 0)
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	running = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
-	if (fd >= 0)
+	if (fd >= 0) {
+		/* A child that was just forked may still have the descriptor, so closing it does not unlock. */
+		flock(fd, LOCK_UN);
 		close(fd);
+	}
 	free(path);
 	return running;
 }
