@@ -36,16 +36,73 @@ static bool outlier_products(const struct xfp_matvec *w, const float *vector, si
 	return !wrong;
 }
 
-INLINE double outlier_sum(const float *product, size_t count)
+/* Sixteen partial sums. Most rows have fewer than 32 outliers, so no branch depends on their number. */
+INLINE __m512 outlier_lanes(const float *product, size_t count)
 {
-	double sum = 0;
+	__m512 low = _mm512_setzero_ps(), high = low;
 
-	for (size_t i = 0; i < count; i += 16) {
-		__mmask16 some = count - i < 16 ? (__mmask16)((1u << (count - i)) - 1) : 0xffff;
+	for (;; count -= 32, product += 32) {
+		uint64_t some = count < 32 ? ((uint64_t)1 << count) - 1 : UINT32_MAX;
 
-		sum += (double)_mm512_reduce_add_ps(_mm512_maskz_loadu_ps(some, product + i));
+		low = _mm512_add_ps(low, _mm512_maskz_loadu_ps((__mmask16)some, product));
+		high = _mm512_add_ps(high, _mm512_maskz_loadu_ps((__mmask16)(some >> 16), product + 16));
+		if (count <= 32)
+			return _mm512_add_ps(low, high);
 	}
-	return sum;
+}
+
+static double outlier_sum(const float *product, size_t count)
+{
+	return (double)_mm512_reduce_add_ps(outlier_lanes(product, count));
+}
+
+/* Add the lanes of sixteen vectors: lane i of the result is the sum of row[i]. */
+INLINE __m512 sums_of_lanes(__m512 row[16])
+{
+	UNROLL
+	for (unsigned i = 0; i < 8; i++)
+		row[i] = _mm512_add_ps(_mm512_unpacklo_ps(row[2 * i], row[2 * i + 1]),
+				       _mm512_unpackhi_ps(row[2 * i], row[2 * i + 1]));
+	UNROLL
+	for (unsigned i = 0; i < 4; i++) {
+		__m512d even = _mm512_castps_pd(row[2 * i]), odd = _mm512_castps_pd(row[2 * i + 1]);
+
+		row[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(even, odd)),
+				       _mm512_castpd_ps(_mm512_unpackhi_pd(even, odd)));
+	}
+	UNROLL
+	for (unsigned level = 2; level; level--)
+		for (unsigned i = 0; i < level; i++)
+			row[i] = _mm512_add_ps(_mm512_shuffle_f32x4(row[2 * i], row[2 * i + 1], 0x88),
+					       _mm512_shuffle_f32x4(row[2 * i], row[2 * i + 1], 0xdd));
+	return row[0];
+}
+
+static void add_sums(const struct xfp_matvec *w, size_t first, size_t end, const float *product, float *y)
+{
+	const __m512d unit = _mm512_set1_pd(w->unit);
+
+	for (; first < end; first += 16, y += 16) {
+		size_t rows = end - first < 16 ? end - first : 16;
+		__mmask16 some = (__mmask16)((1u << rows) - 1);
+		__m512 row[16], sum;
+		__m256 low, high;
+
+		UNROLL
+		for (unsigned i = 0; i < 16; i++) {
+			struct xfp_outlier_row at = { 0 };
+
+			if (i < rows)
+				xfp_outlier_rows_of(&w->outliers, first + i, &at);
+			row[i] = outlier_lanes(product, at.end - at.first);
+			product += at.end - at.first;
+		}
+		sum = sums_of_lanes(row);
+		low = _mm512_cvtpd_ps(_mm512_mul_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(sum)), unit));
+		high = _mm512_cvtpd_ps(_mm512_mul_pd(_mm512_cvtps_pd(_mm512_extractf32x8_ps(sum, 1)), unit));
+		sum = _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+		_mm512_mask_storeu_ps(y, some, _mm512_add_ps(_mm512_maskz_loadu_ps(some, y), sum));
+	}
 }
 
 #include "kernels/multiply/matvec_outliers.h"

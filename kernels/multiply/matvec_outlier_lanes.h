@@ -56,6 +56,17 @@ INLINE double outlier_sum(const float *product, size_t count)
 	return sum;
 }
 
+static void add_sums(const struct xfp_matvec *w, size_t first, size_t end, const float *product, float *y)
+{
+	for (size_t r = first; r < end; r++) {
+		struct xfp_outlier_row at;
+
+		xfp_outlier_rows_of(&w->outliers, r, &at);
+		y[r - first] += (float)(outlier_sum(product, at.end - at.first) * w->unit);
+		product += at.end - at.first;
+	}
+}
+
 #include "kernels/multiply/matvec_outliers.h"
 
 #define FEW_VECTORS 2 /* for more, reading each outlier once is faster */

@@ -6,6 +6,8 @@
  *     bool outlier_products(w, vector, from, end, product)   products of outliers [from, end); 0 for columns outside
  *                                                            `w`. Returns false if one is outside the whole matrix
  *     double outlier_sum(product, count)
+ *     void add_sums(w, first, end, product, y)               add the sum of each row to y, times the unit factor;
+ *                                                            `product` begins with row `first`
  *
  * and `product` has room for OUTLIERS_AT_ONCE + 16.
  */
@@ -43,13 +45,7 @@ static bool short_rows(const struct xfp_matvec *w, const struct xfp_matvec_x *x,
 	for (unsigned m = 0; m < x->count; m++) {
 		if (!outlier_products(w, x->natural + m * w->cols, all->first, all->end, product))
 			return false;
-		for (size_t r = first; r < end; r++) {
-			struct xfp_outlier_row at;
-
-			xfp_outlier_rows_of(&w->outliers, r, &at);
-			y[m * stride + r - first] +=
-				(float)(outlier_sum(product + (at.first - all->first), at.end - at.first) * w->unit);
-		}
+		add_sums(w, first, end, product, y + m * stride);
 	}
 	return true;
 }
