@@ -7,11 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
-bool xfp_host_name(char name[XFP_HOST_NAME])
+/* Read the host's name unchanged; "" if it has none. */
+static void read_name(char name[XFP_HOST_NAME])
 {
 	if (gethostname(name, XFP_HOST_NAME))
-		return false;
+		*name = 0;
 	name[XFP_HOST_NAME - 1] = 0;
+}
+
+bool xfp_host_name(char name[XFP_HOST_NAME])
+{
+	read_name(name);
 	for (char *c = name; *c; c++)
 		if (*c <= ' ')
 			*c = '-';
@@ -30,13 +36,12 @@ ssize_t xfp_boot_id(char *text, size_t size)
 
 void xfp_host_tag(char tag[XFP_HOST_TAG])
 {
-	char name[XFP_HOST_NAME] = "", text[2 * XFP_HOST_NAME];
+	char name[XFP_HOST_NAME], text[2 * XFP_HOST_NAME];
 	uint32_t hash = 2166136261u; /* FNV-1a */
 	ssize_t more;
 	size_t length;
 
-	if (gethostname(name, sizeof name - 1))
-		*name = 0;
+	read_name(name);
 	length = strlen(name);
 	memcpy(text, name, length);
 	more = xfp_boot_id(text + length, sizeof text - length);

@@ -9,7 +9,7 @@
 
 /* Create a folder in TMPDIR or /tmp; the caller removes it and frees the path. NULL on failure, with `err` set. */
 char *xfp_temporary_folder(struct xfp_error *err);
-/* Remove a folder and its contents, and free the path. NULL is accepted. */
+/* Remove a folder and as much of its contents as possible, and free the path. NULL is accepted. */
 void xfp_temporary_remove(char *path);
 
 #endif

@@ -337,8 +337,7 @@ enum xfp_status xfp_events_remove(const char *work, struct xfp_error *err)
 		unlink(slots);
 	free(slots);
 	free(path);
-	xfp_host_folders_remove(work);
-	return status;
+	return status ? status : xfp_host_folders_remove(work, err);
 }
 
 /* ---- lines ------------------------------------------------------------------------------------- */

@@ -2,6 +2,8 @@
 #include "stages/work/hosts.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +13,8 @@
 #include "base/system/file.h"
 #include "base/system/temporary.h"
 #include "cache/steps.h"
+
+#define REMOVED_PREFIX ".hosts-" /* of folders that are being removed */
 
 /* Write the tag of this host; false if it is the run's. */
 static bool find_tag(char tag[XFP_HOST_TAG])
@@ -104,9 +108,41 @@ void xfp_host_folders_free(struct xfp_host_folders *folders)
 	*folders = (struct xfp_host_folders){ 0 };
 }
 
-void xfp_host_folders_remove(const char *work)
+/* Over NFS, a file that another process has open cannot be removed with its folder, so the folder is moved first. */
+static enum xfp_status move_hosts(const char *work, struct xfp_error *err)
 {
-	xfp_temporary_remove(xfp_path(work, XFP_HOSTS_FOLDER));
+	char *hosts = xfp_path(work, XFP_HOSTS_FOLDER), *removed = xfp_path(work, REMOVED_PREFIX "XXXXXX"), *to = NULL;
+	enum xfp_status status = XFP_OK;
+
+	if (!hosts || !removed)
+		status = xfp_no_memory(err);
+	else if (access(hosts, F_OK) && errno == ENOENT)
+		;
+	else if (!mkdtemp(removed))
+		status = xfp_fail_errno(err, errno, "%s: the work folder cannot be written", work);
+	else if (!(to = xfp_path(removed, XFP_HOSTS_FOLDER)))
+		status = xfp_no_memory(err);
+	else if (rename(hosts, to) && errno != ENOENT)
+		status = xfp_fail_errno(err, errno, "%s: cannot move it to %s", hosts, to);
+	free(to);
+	free(removed);
+	free(hosts);
+	return status;
+}
+
+enum xfp_status xfp_host_folders_remove(const char *work, struct xfp_error *err)
+{
+	enum xfp_status status = move_hosts(work, err);
+	DIR *folder = opendir(work);
+	struct dirent *entry;
+
+	/* Including the remains of earlier runs. */
+	while (folder && (entry = readdir(folder)))
+		if (!strncmp(entry->d_name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)))
+			xfp_temporary_remove(xfp_path(work, entry->d_name));
+	if (folder)
+		closedir(folder);
+	return status;
 }
 
 /* ---- locks and version ------------------------------------------------------------------------- */

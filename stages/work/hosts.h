@@ -4,7 +4,7 @@
  *
  * Appending to a file is not atomic over NFS, so each host has its own files of events and progress: the host of the
  * run WORK/events and WORK/pulses, any other host those in WORK/hosts/TAG/ (base/system/host.h). The run passes its tag
- * to its stages as XFP_RUN_HOST; without it, a process counts as one of the run's host.
+ * to its stages as XFP_RUN_HOST; without it, a process is taken to run on the run's host.
  */
 #ifndef XFP_HOSTS_H
 #define XFP_HOSTS_H
@@ -35,8 +35,9 @@ struct xfp_host_folders {
 enum xfp_status xfp_host_folders_list(const char *work, struct xfp_host_folders *folders, struct xfp_error *err);
 void xfp_host_folders_free(struct xfp_host_folders *folders);
 
-/* Remove the folders of other hosts. */
-void xfp_host_folders_remove(const char *work);
+/* Remove the folders of other hosts. A file in use may stay, but not under WORK/hosts. XFP_FAILED: that cannot be
+ * moved. */
+enum xfp_status xfp_host_folders_remove(const char *work, struct xfp_error *err);
 
 /* Share the locks of stages in the work folder and in the cache (cache/steps.h), until they are released. */
 struct xfp_stage_locks {

@@ -105,11 +105,18 @@ static void a_tag_is_a_file_name(void **state)
 	child = fork();
 	if (!child) {
 		static const char hostile[] = "../a b\n\x1b[31m\xff";
+		char longest[XFP_HOST_NAME] = "";
 
 		if (unshare(CLONE_NEWUTS) || sethostname(hostile, sizeof hostile - 1))
 			_exit(77);
 		xfp_host_tag(again);
-		_exit(strcmp(tag, again) && !strncmp(again, "_._a_b__", 8) && !strpbrk(again, "/ \n\x1b\xff") ? 0 : 1);
+		if (!strcmp(tag, again) || strncmp(again, "_._a_b__", 8) || strpbrk(again, "/ \n\x1b\xff"))
+			_exit(1);
+		memset(longest, 'n', sizeof longest - 1);
+		if (sethostname(longest, sizeof longest - 1))
+			_exit(77);
+		xfp_host_tag(again);
+		_exit(strncmp(again, longest, sizeof longest - 1) ? 2 : 0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
@@ -254,6 +261,45 @@ static void a_new_run_starts_new_files(void **state)
 	read_units(state, &reader, "");
 	assert_false(reader.restarted);
 	xfp_events_reader_free(&reader);
+}
+
+/* Remove the events as a user who may not remove the file of host a. */
+static int remove_as_another_user(const char *work, const char *host)
+{
+	const uid_t other = 65534;
+
+	if (!geteuid() && (chown(work, other, other) || setuid(other)))
+		return 77;
+	if (access(host, R_OK | X_OK) || access(work, W_OK))
+		return 77;
+	if (xfp_events_remove(work, &err) || xfp_events_exist(work))
+		return 1;
+	return 0;
+}
+
+/* As over NFS, if another process reads it. */
+static void a_file_that_cannot_be_removed(void **state)
+{
+	char *host = scratch_path(state, "hosts/a-00000000"), *folder = scratch_path(state, "hosts");
+	int status, open_host;
+	pid_t child;
+
+	hosts(state);
+	add(state, A, 1, 200);
+	open_host = open(host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(chmod(*state, 0777) | chmod(folder, 0777) | chmod(host, 0555), 0);
+	if (!(child = fork()))
+		_exit(remove_as_another_user(*state, host));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(fchmod(open_host, 0777) | close(open_host), 0); /* wherever it is now */
+	free(host);
+	free(folder);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+		print_message("events were not removed as another user: not permitted\n");
+		return;
+	}
+	assert_int_equal(status, 0);
+	assert_false(scratch_has(state, "hosts"));
 }
 
 /* However the events of a run are divided among hosts, and however often they are read, they are the same. */
@@ -401,17 +447,12 @@ static void a_check_of_hosts(void **state)
 PROGRAM("test_hosts")
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_tag_is_a_file_name),
-		scratch_test(each_host_has_its_own_files),
-		scratch_test(no_work_folder_is_created),
-		scratch_test(lines_are_ordered_by_time),
-		scratch_test(the_order_of_a_host_is_kept),
-		scratch_test(torn_and_foreign_files),
-		scratch_test(a_new_run_starts_new_files),
-		scratch_test(any_division_reads_as_one_file),
-		scratch_test(a_stage_protects_the_folder),
-		cmocka_unit_test(the_version_must_be_the_same),
-		scratch_test(a_check_of_hosts),
+		cmocka_unit_test(a_tag_is_a_file_name),         scratch_test(each_host_has_its_own_files),
+		scratch_test(no_work_folder_is_created),        scratch_test(lines_are_ordered_by_time),
+		scratch_test(the_order_of_a_host_is_kept),      scratch_test(torn_and_foreign_files),
+		scratch_test(a_new_run_starts_new_files),       scratch_test(a_file_that_cannot_be_removed),
+		scratch_test(any_division_reads_as_one_file),   scratch_test(a_stage_protects_the_folder),
+		cmocka_unit_test(the_version_must_be_the_same), scratch_test(a_check_of_hosts),
 	};
 
 	unsetenv(XFP_RUN_HOST);
