@@ -42,16 +42,17 @@ enum xfp_status xfp_fail_errno(struct xfp_error *err, int errnum, const char *fo
 	va_list args;
 	size_t used;
 
-	if (!err)
-		return XFP_FAILED;
-	err->status = XFP_FAILED;
-	va_start(args, format);
-	vsnprintf(err->text, sizeof err->text, format, args);
-	va_end(args);
-	xfp_escape_message(err->text, sizeof err->text);
-	used = strlen(err->text);
-	snprintf(err->text + used, sizeof err->text - used, ": %s%s", strerror(errnum),
-		 errnum == EACCES ? "; change its permissions (see ls -ld), or choose another place" : "");
+	if (err) {
+		err->status = XFP_FAILED;
+		va_start(args, format);
+		vsnprintf(err->text, sizeof err->text, format, args);
+		va_end(args);
+		xfp_escape_message(err->text, sizeof err->text);
+		used = strlen(err->text);
+		snprintf(err->text + used, sizeof err->text - used, ": %s%s", strerror(errnum),
+			 errnum == EACCES ? "; change its permissions (see ls -ld), or choose another place" : "");
+	}
+	errno = errnum;
 	return XFP_FAILED;
 }
 

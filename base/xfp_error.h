@@ -60,7 +60,7 @@ enum xfp_status xfp_fail_args(struct xfp_error *err, enum xfp_status status, con
 enum xfp_status xfp_no_memory(struct xfp_error *err);
 enum xfp_status xfp_no_memory_for(struct xfp_error *err, const char *path);
 
-/* Like xfp_fail, with ": " and the text of `errnum` appended. */
+/* Like xfp_fail, with ": " and the text of `errnum` appended. Sets errno to it. */
 enum xfp_status xfp_fail_errno(struct xfp_error *err, int errnum, const char *format, ...) XFP_PRINTF(3, 4);
 
 /* Prefix an existing message with "context: "; returns its status. */

@@ -32,6 +32,18 @@ enum xfp_status xfp_h5_damaged(const struct xfp_artifact *a, struct xfp_error *e
 	return xfp_fail(err, XFP_BAD_INPUT, "%s: damaged (%s); %s", a->path, clause, a->remedy);
 }
 
+static enum xfp_status removed(const struct xfp_artifact *a, struct xfp_error *err)
+{
+	return xfp_h5_damaged(a, err, "removed by another host");
+}
+
+enum xfp_status xfp_h5_read_status(const struct xfp_artifact *a, enum xfp_status status, struct xfp_error *err)
+{
+	if (status == XFP_FAILED && errno == ESTALE)
+		return removed(a, err);
+	return status == XFP_BAD_INPUT ? xfp_h5_damaged(a, err, "truncated") : status;
+}
+
 /* A call of libhdf5 failed on a file whose envelope was right. `errnum` is errno, which was 0 before the call: if it is
  * set, the system refused. Otherwise a file whose digest does not match is damaged. One whose digest matches is what
  * was written, so that libhdf5 is at fault: after an allocation of its own failed, it may refuse every file. That is
@@ -43,6 +55,8 @@ static enum xfp_status refused(const struct xfp_artifact *a, int errnum, struct 
 	char clause[512];
 	va_list args;
 
+	if (errnum == ESTALE)
+		return removed(a, err);
 	if (errnum)
 		return xfp_fail_errno(err, errnum, "%s: cannot read", a->path);
 	if ((status = xfp_envelope_check(a, true, err)))

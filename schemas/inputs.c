@@ -456,6 +456,7 @@ enum xfp_status xfp_inputs_values(const struct xfp_artifact *a, const struct xfp
 			some++;
 		status = xfp_pread(inputs->file, x + i * cols, some * bytes, inputs->offset[input] + row[i] * bytes,
 				   a->path, err);
+		status = xfp_h5_read_status(a, status, err);
 	}
-	return status == XFP_BAD_INPUT ? XFP_DAMAGED : status; /* the file has become shorter */
+	return status;
 }

@@ -20,7 +20,8 @@
 
 struct xfp_text;
 
-/* Read exactly `size` bytes at `offset`. XFP_BAD_INPUT: the file ends earlier; the message names `path`. */
+/* Read exactly `size` bytes at `offset`. XFP_BAD_INPUT: the file ends earlier; the message names `path`. XFP_FAILED:
+ * errno is the system's error. */
 enum xfp_status xfp_pread(int fd, void *buf, size_t size, uint64_t offset, const char *path, struct xfp_error *err);
 /* Start writing a range to disk, if the system supports it, so that a later sync waits less. */
 void xfp_write_back(int fd, uint64_t offset, uint64_t size);

@@ -116,7 +116,7 @@ done:
 	return status;
 }
 
-enum xfp_status xfp_slurp(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err)
+static enum xfp_status slurp_path(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), errnum = fd < 0 ? errno : 0;
 	struct stat st;
@@ -127,6 +127,14 @@ enum xfp_status xfp_slurp(const char *path, size_t limit, char **text, size_t *s
 	}
 	return errnum ? xfp_fail_errno(err, errnum, "%s: cannot open", path)
 		      : slurp(fd, &st, path, limit, text, size, err);
+}
+
+enum xfp_status xfp_slurp(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err)
+{
+	enum xfp_status status = slurp_path(path, limit, text, size, err);
+
+	/* Another host has replaced the file on NFS since it was opened. */
+	return status == XFP_FAILED && errno == ESTALE ? slurp_path(path, limit, text, size, err) : status;
 }
 
 enum xfp_status xfp_slurp_regular(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err)

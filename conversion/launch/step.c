@@ -60,14 +60,14 @@ struct watch {
 	struct xfp_signals *signals;
 };
 
-static void look(void *context)
+static void check_step_file(void *context)
 {
 	const struct watch *watch = context;
 	int fd = open(watch->step, O_RDONLY | O_CLOEXEC);
 
 	if (fd >= 0)
 		close(fd);
-	else if (errno == ENOENT && !watch->signals->interrupted)
+	else if ((errno == ENOENT || errno == ENOTDIR || errno == ESTALE) && !watch->signals->interrupted)
 		watch->signals->interrupted = SIGTERM;
 }
 
@@ -107,7 +107,7 @@ static int make(const struct xfp_step_call *call, struct xfp_signals *signals, s
 		*word++ = "LAYERS=";
 		*word++ = step;
 		memcpy(word, call->targets, (count + 1) * sizeof *argv);
-		status = xfp_run(&place, signals, argv, call->work, look, &watch, err);
+		status = xfp_run(&place, signals, argv, call->work, check_step_file, &watch, err);
 	} else {
 		xfp_no_memory(err);
 	}

@@ -173,9 +173,9 @@ enum xfp_status xfp_stamp_find(const char *work, uint32_t unit, enum xfp_stamp s
 	if (!path)
 		return xfp_no_memory(err);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && errno != ENOENT)
+	if (fd < 0 && errno != ENOENT && errno != ESTALE)
 		status = xfp_fail_errno(err, errno, "%s: cannot open", path);
-	else if (fd >= 0 && (size = read(fd, text, sizeof text)) < 0)
+	else if (fd >= 0 && (size = read(fd, text, sizeof text)) < 0 && errno != ESTALE)
 		status = xfp_fail_errno(err, errno, "%s: cannot read", path);
 	if (fd >= 0)
 		close(fd);

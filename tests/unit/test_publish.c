@@ -8,6 +8,7 @@
 #include <fcntl.h>
 
 #include "checkpoints/checkpoint.h"
+#include "tests/unit/artifact_fixture.h"
 #include "tests/unit/scratch.h"
 
 static struct xfp_error err;
@@ -369,6 +370,32 @@ static void errors_in_the_middle(void **state)
 	free(path);
 }
 
+/* NFS reports ESTALE if another host has removed or replaced an open file. */
+static void a_file_that_another_host_removed(void **state)
+{
+	char *path = scratch_path(state, "a"), *found = NULL;
+	struct xfp_artifact_label label = label_of(XFP_PACKED_KIND);
+
+	scratch_write(state, "a", "12345678", 8);
+	watch('R', ESTALE, 0);
+	once = true;
+	assert_int_equal(xfp_slurp(path, 8, &found, NULL, &err), XFP_OK); /* replaced by a new one */
+	watch('R', ESTALE, 0);
+	once = false;
+	free(found);
+	assert_int_equal(xfp_slurp(path, 8, &found, NULL, &err), XFP_FAILED);
+	watch_no_more();
+	assert_non_null(strstr(err.text, "/a: cannot read: Stale file handle"));
+	fixture_packed(path, &label);
+	for (unsigned after = 0; after < 2; after++) {
+		watch('R', ESTALE, after);
+		assert_int_equal(xfp_artifact_check(path, &err), XFP_DAMAGED);
+		watch_no_more();
+		assert_non_null(strstr(err.text, "removed by another host"));
+	}
+	free(path);
+}
+
 /* If a path cannot be examined, it is not read, whatever stale data memory holds. */
 static void a_file_that_cannot_be_looked_at(void **state)
 {
@@ -482,6 +509,7 @@ PROGRAM("test_publish")
 		scratch_test(the_next_name_is_taken),
 		scratch_test(a_little_at_a_time),
 		scratch_test(errors_in_the_middle),
+		scratch_test(a_file_that_another_host_removed),
 		scratch_test(a_file_that_cannot_be_looked_at),
 		scratch_test(a_row_that_cannot_be_read),
 		cmocka_unit_test(files_that_are_longer_than_they_say),
