@@ -199,6 +199,25 @@ enum xfp_status xfp_sync_folder_of(const char *path, struct xfp_error *err)
 
 /* ---- pending files ------------------------------------------------------------------------------ */
 
+/* Return why a rename must not replace this path, or NULL. Root could replace even /dev/null and /dev/stdout. */
+static const char *not_replaceable(const char *path)
+{
+	struct stat named, target, standard;
+
+	if (stat(path, &target))
+		return NULL;
+	if (S_ISDIR(target.st_mode))
+		return "is a folder, not a file";
+	if (!S_ISREG(target.st_mode))
+		return "is a pipe or a device, not a file";
+	if (lstat(path, &named) || !S_ISLNK(named.st_mode))
+		return NULL;
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+		if (!fstat(fd, &standard) && standard.st_ino == target.st_ino && standard.st_dev == target.st_dev)
+			return "is standard output or error, not a file";
+	return NULL;
+}
+
 enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pending, struct xfp_error *err)
 {
 	static atomic_uint counter; /* no two pending files of a process share a name */
@@ -208,7 +227,7 @@ enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pen
 	struct xfp_pending made = { .fd = -1 };
 	char *folder = folder_of(final_path);
 	uint32_t space = xfp_process_space();
-	struct stat st;
+	const char *problem;
 	int errnum = 0;
 
 	*pending = made;
@@ -216,10 +235,8 @@ enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pen
 		status = xfp_fail(err, XFP_FAILED, "%s: is a folder, not a file", final_path);
 		goto done;
 	}
-	/* For root, a rename would replace even /dev/null. */
-	if (!stat(final_path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-		status = xfp_fail(err, XFP_FAILED, "%s: is a pipe or a device, not a file; choose another output",
-				  final_path);
+	if ((problem = not_replaceable(final_path))) {
+		status = xfp_fail(err, XFP_FAILED, "%s: %s; choose another output", final_path, problem);
 		goto done;
 	}
 	made.final_path = strdup(final_path);

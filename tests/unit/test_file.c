@@ -198,18 +198,40 @@ static void test_discards_a_zeroed_one(void **state)
 	assert_true(fcntl(0, F_GETFD) >= 0 || errno == EBADF);
 }
 
+/* Like /dev/stdout if standard output is a file. */
+static void test_link_to_standard_error(void **state)
+{
+	char *file = scratch_path(state, "file"), *link = scratch_path(state, "link");
+	int kept = dup(STDERR_FILENO), fd = open(file, O_RDWR | O_CREAT, 0600);
+	struct xfp_pending pending;
+	enum xfp_status status;
+
+	assert_int_equal(symlink("file", link), 0);
+	dup2(fd, STDERR_FILENO);
+	status = xfp_pending_open(link, &pending, &err);
+	dup2(kept, STDERR_FILENO);
+	expect(status, XFP_FAILED, "is standard output or error");
+	assert_int_equal(xfp_pending_open(link, &pending, &err), XFP_OK);
+	xfp_pending_discard(&pending);
+	close(fd);
+	close(kept);
+	free(file);
+	free(link);
+}
+
 static void test_failure_leaves_nothing(void **state)
 {
 	char *path = scratch_path(state, "taken"), *nowhere = scratch_path(state, "no/where");
 	struct xfp_pending pending;
 
-	scratch_mkdir(state, "taken");
 	assert_int_equal(xfp_pending_open(path, &pending, &err), XFP_OK);
+	scratch_mkdir(state, "taken");
 	expect(xfp_pending_publish(&pending, false, &err), XFP_FAILED, path);
 	assert_null(pending.path);
 	expect(xfp_pending_open(nowhere, &pending, &err), XFP_FAILED, nowhere);
 	assert_null(pending.path);
 	expect(xfp_pending_open("folder/", &pending, &err), XFP_FAILED, "is a folder");
+	expect(xfp_pending_open(path, &pending, &err), XFP_FAILED, "is a folder");
 	expect(xfp_write_file(nowhere, "x", 1, false, &err), XFP_FAILED, nowhere);
 	assert_int_equal(entries(*state), 1);
 	free(path);
@@ -422,6 +444,7 @@ PROGRAM("test_file")
 		scratch_test(test_removes),
 		scratch_test(test_publishes),
 		cmocka_unit_test(test_discards_a_zeroed_one),
+		scratch_test(test_link_to_standard_error),
 		scratch_test(test_failure_leaves_nothing),
 		scratch_test(test_write_file_keeps_the_old),
 		scratch_test(test_longest_name),
