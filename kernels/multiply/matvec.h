@@ -14,7 +14,7 @@
  *                                               largest |entry| of the row's codebook; in v2c and v2a of the
  *                                               library (times the group's scale)
  *
- * if activations and entries are finite. Bytes and words are used only if both are, and activations less than 2^96.
+ * if activations and entries are finite. Bytes and words are used only if both are, and activations less than 2^64.
  * With 8-bit entries ("vbmi", one or two vectors, if the library's narrow_fit; matvec_tables.h) the reference has these
  * entries: multiples of 1/127 of the largest. So the result is e / 254 times the sum of |x| further off, at most, from
  * that of the stored entries.
@@ -34,6 +34,11 @@
 #define XFP_BYTES_BLOCK 256
 #define XFP_WORDS_BLOCK 128
 #define XFP_WORDS_TILE 4
+
+/* Largest magnitudes of integers. */
+#define XFP_BYTES_LIMIT 32512 /* 127 * 256, as a signed high and low byte: the low byte of the largest is 0 */
+#define XFP_ENTRY_LIMIT 32767 /* of an entry in bytes on x86: the high byte is unsigned */
+#define XFP_WORD_LIMIT 16384  /* eight sums of two products are at most 2^31 */
 
 enum xfp_matvec_mode {
 	XFP_MATVEC_F32,
@@ -74,9 +79,10 @@ void xfp_matvec_set_row_layout(struct xfp_matvec *w);
 size_t xfp_matvec_tables_bytes(unsigned k);
 void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, const uint16_t *ratio, void *buffer);
 
-/* Activations become integers only if all are less than the first: sums of products in steps are finite. The step of a
- * block is that of the largest magnitude in it, or of the second if that is larger: its reciprocal is finite, too. */
-#define XFP_X_TOO_LARGE 0x1p96f
+/* Activations become integers only if all are less than the first: products with steps, entries and fp16 scales, and
+ * their sums, are finite. The step of a block is that of the largest magnitude in it, or of the second if that is
+ * larger: its reciprocal is finite, too. */
+#define XFP_X_TOO_LARGE 0x1p64f
 #define XFP_X_SMALLEST 0x1p-100f
 
 /* Prepared activations. */

@@ -31,8 +31,7 @@
 
 #define MAX_PARTS 4 /* registers of 16 entries of a table, maximum */
 #define PREFETCH_AHEAD 2048
-#define GROUP 128        /* columns of a v2a group */
-#define MAX_NUMBER 32512 /* 127 * 256; as in matvec_stored.c and matvec_integers_dotprod.c */
+#define GROUP 128 /* columns of a v2a group */
 
 /* ---- indices ----------------------------------------------------------------------------------- */
 
@@ -130,8 +129,8 @@ INLINE bool make_table(unsigned k, const uint8_t *code, struct dot_table *t, flo
 	if (vmaxvq_u16(most) >= 0x7c00)
 		return false;
 	max = xfp_half_to_float(vmaxvq_u16(most));
-	*step = max / MAX_NUMBER;
-	per_step = max > 0 ? MAX_NUMBER / max : 0;
+	*step = max / XFP_BYTES_LIMIT;
+	per_step = max > 0 ? XFP_BYTES_LIMIT / max : 0;
 	UNROLL
 	for (unsigned i = 0; i < parts(k); i++) {
 		int16x8_t number[2];

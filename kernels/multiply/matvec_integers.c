@@ -8,9 +8,7 @@
 #include "kernels/multiply/matvec.h"
 
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
-#define MAX_BYTES 32512 /* 127 * 256, the low byte of the largest is 0, even if all are equal */
 #define PAIR_VECTORS (XFP_WORDS_BLOCK / 16)
-#define MAX_WORD 16384  /* eight sums of two products are at most 2^31 */
 #define GROUP_VECTORS 8 /* vectors per v2a group of 128 columns */
 
 static __m512 load(const struct xfp_matvec_x *x, unsigned m, size_t vector)
@@ -98,8 +96,8 @@ static bool make_bytes(struct xfp_matvec_x *x, unsigned m)
 		most = largest(x, m, first, end);
 		if (most >= XFP_X_TOO_LARGE)
 			return false;
-		step = most / MAX_BYTES;
-		per_step = _mm512_set1_ps(MAX_BYTES / most);
+		step = most / XFP_BYTES_LIMIT;
+		per_step = _mm512_set1_ps(XFP_BYTES_LIMIT / most);
 		for (size_t half = first; half < end; half += GROUP_VECTORS) {
 			size_t group = half / GROUP_VECTORS;
 			struct integer_sums sums = { 0 };
@@ -150,14 +148,14 @@ static bool make_words(struct xfp_matvec_x *x, unsigned m)
 {
 	for (size_t first = 0; first < x->vectors; first += PAIR_VECTORS) {
 		float most = largest(x, m, first, first + PAIR_VECTORS);
-		__m512 per_step = _mm512_set1_ps(MAX_WORD / most);
+		__m512 per_step = _mm512_set1_ps(XFP_WORD_LIMIT / most);
 		size_t pair = first / PAIR_VECTORS;
 
 		if (most >= XFP_X_TOO_LARGE)
 			return false;
 		four_in_words(x, m, first, per_step);
 		four_in_words(x, m, first + 4, per_step);
-		x->step[pair * x->tile + m] = most / MAX_WORD;
+		x->step[pair * x->tile + m] = most / XFP_WORD_LIMIT;
 		if (x->groups)
 			x->group_sum[pair * x->tile + m] = sum_of_group(x, m, first);
 	}

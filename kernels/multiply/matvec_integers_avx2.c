@@ -14,7 +14,7 @@ static __m256i in_steps(const float *from, __m256 per_step)
 /* Convert 64 columns, four vectors `distance` floats apart. Returns false if they do not fit.
  *
  * The largest is converted exactly, so that a block's errors are at most (64 - 1) / 2 steps in total: less than with
- * MAX_WORD, which the bound in matvec.h assumes. */
+ * XFP_WORD_LIMIT, which the bound in matvec.h assumes. */
 static bool block_words(const float *lanes, size_t distance, int16_t *words, float *sums)
 {
 	const __m256 sign = _mm256_set1_ps(-0.0f);

@@ -8,7 +8,6 @@
 
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
 #define GROUP 128        /* columns of a v2a group */
-#define MAX_NUMBER 32512 /* 127 * 256 */
 
 static const float *lanes_of(const struct xfp_matvec_x *x, unsigned m, size_t vector)
 {
@@ -89,10 +88,10 @@ bool xfp_matvec_integers_dotprod(struct xfp_matvec_x *x)
 			if (most >= XFP_X_TOO_LARGE)
 				return false;
 			for (size_t v = first; v < end; v += 4)
-				four_vectors(x, m, v, MAX_NUMBER / most);
+				four_vectors(x, m, v, XFP_BYTES_LIMIT / most);
 			for (size_t v = first; x->groups && v < end; v += GROUP / 16)
 				x->group_sum[m * x->groups + v * 16 / GROUP] = sum_of_group(x, m, v);
-			x->step[first / BLOCK_VECTORS * x->tile + m] = most / MAX_NUMBER * 0x1p8f;
+			x->step[first / BLOCK_VECTORS * x->tile + m] = most / XFP_BYTES_LIMIT * 0x1p8f;
 		}
 	}
 	return true;

@@ -71,7 +71,7 @@ struct byte_table {
 /* Convert the entries to bytes, or to the high and low bytes of words. Returns false if one is not finite. */
 INLINE bool make_table(unsigned k, bool words, const uint8_t *code, struct byte_table *t)
 {
-	const float steps = words ? 16384 : 32767;
+	const float steps = words ? XFP_WORD_LIMIT : XFP_ENTRY_LIMIT;
 	const __m512 most_finite = _mm512_set1_ps(65504);
 	unsigned parts = k > 4 ? 1u << (k - 4) : 1;
 	__m512 entry[4], most = _mm512_setzero_ps(), per_step;

@@ -80,13 +80,12 @@ size_t xfp_matvec_tables_bytes(unsigned k)
 }
 
 #define TOO_LARGE 0x1p120f
-#define MAX_WORD 16384 /* as in matvec_integers.c */
-#ifdef XFP_AARCH64     /* as in matvec_dotprod.c: signed high and low bytes */
-#define MAX_BYTES 32512
+#ifdef XFP_AARCH64 /* signed high and low bytes */
+#define MAX_BYTES XFP_BYTES_LIMIT
 #define BYTES_OFFSET 128
 #define BYTES_FLIP 128
 #else
-#define MAX_BYTES 32767
+#define MAX_BYTES XFP_ENTRY_LIMIT
 #define BYTES_OFFSET 32768
 #define BYTES_FLIP 0
 #endif
@@ -189,12 +188,12 @@ void xfp_matvec_tables(unsigned k, unsigned codebooks, const uint16_t *entry, co
 	}
 	head->codebooks = codebooks;
 	head->step = most / MAX_BYTES;
-	head->word_step = most / MAX_WORD;
+	head->word_step = most / XFP_WORD_LIMIT;
 	head->bytes_fit = most < TOO_LARGE;
 	if (!head->bytes_fit)
 		return;
 	tables_of(k, made, value, most, MAX_BYTES, BYTES_OFFSET, BYTES_FLIP, bytes);
-	tables_of(k, made, value, most, MAX_WORD, 0, 0, bytes + XFP_TABLES_ALL * xfp_table_bytes(k));
+	tables_of(k, made, value, most, XFP_WORD_LIMIT, 0, 0, bytes + XFP_TABLES_ALL * xfp_table_bytes(k));
 	bytes += 2 * XFP_TABLES_ALL * xfp_table_bytes(k);
 	if (k > XFP_MAX_NARROW_K) {
 		shuffled_tables(k, xfp_tables_words(buffer, k), bytes);

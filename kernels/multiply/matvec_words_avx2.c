@@ -145,9 +145,9 @@ INLINE bool make_table(unsigned k, const uint8_t *code, struct shuffle_table *t,
 	four = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
 	four = _mm_max_ps(four, _mm_movehl_ps(four, four));
 	four = _mm_max_ss(four, _mm_movehdup_ps(four));
-	*step = _mm_cvtss_f32(four) / MAX_WORD;
+	*step = _mm_cvtss_f32(four) / XFP_WORD_LIMIT;
 	/* The smallest fp16 is 2^-24, so the quotient is infinite only for zeros. */
-	per_step = _mm256_div_ps(_mm256_set1_ps(MAX_WORD),
+	per_step = _mm256_div_ps(_mm256_set1_ps(XFP_WORD_LIMIT),
 				 _mm256_max_ps(_mm256_broadcastss_ps(four), _mm256_set1_ps(0x1p-24f)));
 	UNROLL
 	for (unsigned i = 0; i < parts(k); i++) {

@@ -10,7 +10,6 @@
 
 #define BLOCK 64       /* columns that have one step */
 #define BLOCK_WORDS 80 /* words of a block: 64, and the value of a step as f32, eight times */
-#define MAX_WORD 16384 /* largest word of a weight, as in matvec_stored.c */
 #define MAX_X 16383    /* largest word of an activation: eight products are less than 2^31 */
 
 bool xfp_matvec_integers_avx2(struct xfp_matvec_x *x);

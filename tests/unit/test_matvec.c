@@ -300,6 +300,57 @@ static void every_width(enum xfp_matvec_mode mode, unsigned k, unsigned group, u
 	}
 }
 
+/* Vectors of one sign near `size`: their sums of products are as large as they can be. */
+static void compare_large(struct matrix *m, unsigned count, float size, uint64_t *seed)
+{
+	struct guarded buffer = guard(xfp_matvec_x_bytes(m->w.k, m->w.cols, count), true);
+	float *source = calloc(count * m->w.cols, sizeof *source), *y = calloc(count * m->w.rows, sizeof *y);
+
+	for (size_t i = 0; i < count * m->w.cols; i++)
+		source[i] = size * (1 - (float)(test_random(seed) % 64) / 256);
+	for (size_t s = 0; s < SETS; s++) {
+		struct xfp_matvec_x x;
+
+		if (!xfp_instruction_set_use(set_names[s]))
+			continue;
+		xfp_matvec_x_init(&x, m->w.k, m->w.cols, count, XFP_F32, source, m->w.cols, NULL, buffer.data);
+		assert_true(xfp_matvec_rows(&m->w, &x, 0, m->w.rows, false, y, m->w.rows));
+		for (size_t i = 0; i < count * m->w.rows; i++) {
+			unsigned vector = (unsigned)(i / m->w.rows);
+			double sum, magnitude;
+
+			assert_true(xfp_matvec_reference(&m->w, i % m->w.rows, source + vector * m->w.cols, &sum,
+							 &magnitude));
+			if (!(fabs(y[i] - sum) <= bound(m, set_names[s], &x, vector, magnitude)))
+				fail_msg("%s mode %d k %u, %u vectors near %g: %g, not %g", set_names[s],
+					 (int)m->w.mode, m->w.k, count, size, y[i], sum);
+		}
+	}
+	release(buffer);
+	free(source);
+	free(y);
+}
+
+static void large_activations(void **state)
+{
+	const uint16_t pair[2] = { xfp_float_to_half(16384), 0 };
+	uint64_t seed = 900;
+
+	(void)state;
+	for (enum xfp_matvec_mode mode = XFP_MATVEC_V2; mode <= XFP_MATVEC_V2C; mode++)
+		for (unsigned k = 2; k <= 6; k++) {
+			struct matrix m;
+
+			make_matrix(&m, mode, k, mode == XFP_MATVEC_V2C ? 5 : 7, 3, 1024, false, &seed);
+			for (size_t g = 0; mode == XFP_MATVEC_V2A && g < m.w.rows * m.w.row_groups; g++)
+				memcpy(m.pair.data + 4 * g, pair, 4);
+			m.largest *= mode == XFP_MATVEC_V2A ? 16384 : 1;
+			for (int power = 60; power <= 100; power += 3)
+				compare_large(&m, power % 4 ? 1u << power % 4 : 1, ldexpf(1, power), &seed);
+			free_matrix(&m);
+		}
+}
+
 static void numbers(void **state)
 {
 	(void)state;
@@ -519,6 +570,7 @@ PROGRAM("test_matvec")
 		cmocka_unit_test(v2),
 		cmocka_unit_test(v2a),
 		cmocka_unit_test(v2c),
+		cmocka_unit_test(large_activations),
 		cmocka_unit_test(entries_and_activations_that_are_not_finite),
 		cmocka_unit_test(libraries_that_are_not_finite),
 		cmocka_unit_test(errors_are_far_below_those_of_bf16),
