@@ -7,8 +7,9 @@
  * key      key of the outliers, and of the inputs; modes, bits, group and library sizes, libfit
  *
  * A library is trained on a sample of the unit's groups and measured on all of them, on the reconstruction as stored:
- * fp16 library, scales, midpoints and ratios, fp16 residuals, balance and exponent undone in f32. The codes of groups
- * are not stored in the artifact: xfp-pack computes the same codes again.
+ * fp16 library, scales, midpoints and ratios, fp16 residuals, balance and exponent undone in f32. The artifact has the
+ * bytes of v2c's groups and rows if the unit has few such candidates (xfp_fit_keeps_bytes). xfp-pack computes all other
+ * codes again, which are the same.
  *
  * With the inputs of the unit's layer, v2c is fitted with error feedback (kernels/feedback/feedback.h), and its codes,
  * which depend on the inputs, are stored. Outputs are measured, too.

@@ -439,7 +439,8 @@ static enum xfp_status measure(const struct xfp_survey *survey, const struct xfp
 	if (!status)
 		status = xfp_fitting_init(fitting, err);
 	if (!status)
-		status = xfp_measure_begin(&fitting->measure, survey->rows + survey->picked, survey->known->cols, err);
+		status = xfp_measure_begin(&fitting->measure, survey->rows + survey->picked,
+					   fitting->again ? survey->known->cols : 0, err);
 	if (!status)
 		status = xfp_fitting_begin(fitting, methods, NULL, err);
 	all = fitting->measure.count;
