@@ -75,7 +75,7 @@ enum xfp_status xfp_bundle_make_standalone(const struct xfp_conversion *c, const
 /* Read the digest from xfp-bundle's event line, whose seal is valid. */
 static bool find_sha256(const struct xfp_conversion *c, char sha256[65])
 {
-	struct xfp_events_reader reader = { 0 };
+	struct xfp_events_reader reader = { .final = true };
 	char *text = NULL, *rest, *line;
 	struct xfp_event event;
 	bool found = false;

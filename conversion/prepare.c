@@ -202,7 +202,7 @@ static enum xfp_status ingest_leftovers(struct xfp_conversion *c, struct xfp_err
 
 	if (xfp_events_exist(c->request->work)) {
 		status = xfp_conversion_open_cache(c, err);
-		c->events.leftovers = true;
+		c->events.leftovers = c->events.reader.final = true;
 		if (!status && !read_ledger(c, c->request->work, NULL)) {
 			xfp_layers_begin(c, c->request->work, NULL); /* if the run was calibrated */
 			status = xfp_ingest(c, err);

@@ -112,7 +112,9 @@ static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_UNITS_BEGIN);
 	xfp_conversion_phase(c, "converting");
 	status = xfp_run_make(c, follow, c, err);
+	c->events.reader.final = true;
 	follow(c);
+	c->events.reader.final = false;
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_UNITS_END);
 	if (!c->signals->interrupted)
 		xfp_ingest_units(c);

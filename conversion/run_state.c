@@ -268,8 +268,10 @@ static enum xfp_status restart_events(struct xfp_run_state *s, struct xfp_error 
 static enum xfp_status read_events(struct xfp_run_state *s, struct xfp_error *err)
 {
 	char *text, *rest, *line;
-	enum xfp_status status = xfp_events_read(s->work, &s->events, &text, err);
+	enum xfp_status status;
 
+	s->events.final = !s->locked;
+	status = xfp_events_read(s->work, &s->events, &text, err);
 	if (!status && s->events.restarted)
 		status = restart_events(s, err);
 	if (!status && text)

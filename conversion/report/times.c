@@ -44,7 +44,7 @@ enum xfp_status xfp_report_read_times(const char *work, const struct xfp_report 
 	struct xfp_bundle_stamp stamp;
 	enum xfp_status status;
 	char *text = NULL, *rest, *line;
-	struct xfp_events_reader reader = { 0 };
+	struct xfp_events_reader reader = { .final = true };
 	bool sound;
 
 	*times = (struct xfp_report_times){ .count = 0 };

@@ -98,8 +98,18 @@ static void rewind_file(struct xfp_events_file *file)
 	file->gone = false;
 }
 
+/* The last newline of the lines to read now, or NULL. NULs: see events.h. */
+static char *end_of_lines(char *lines, size_t size, bool final)
+{
+	if (!final)
+		size = strnlen(lines, size);
+	for (char *c = lines; (c = memchr(c, '\0', (size_t)(lines + size - c)));)
+		*c = '?';
+	return size ? memrchr(lines, '\n', size) : NULL;
+}
+
 /* Read the complete lines after the position into file->text, if there are any. */
-static enum xfp_status read_file(struct xfp_events_file *file, struct xfp_error *err)
+static enum xfp_status read_file(struct xfp_events_file *file, bool final, struct xfp_error *err)
 {
 	int fd = open(file->path, O_RDONLY | O_CLOEXEC);
 	enum xfp_status status = XFP_OK;
@@ -123,7 +133,7 @@ static enum xfp_status read_file(struct xfp_events_file *file, struct xfp_error 
 		else if ((got = pread(fd, lines, left, (off_t)file->read)) < 0)
 			status = xfp_fail_errno(err, errno, "%s: cannot read", file->path);
 		else
-			end = got ? memrchr(lines, '\n', (size_t)got) : NULL;
+			end = end_of_lines(lines, (size_t)got, final);
 	}
 	if (!status && !file->gone) {
 		file->inode = st.st_ino;
@@ -136,9 +146,6 @@ static enum xfp_status read_file(struct xfp_events_file *file, struct xfp_error 
 		return status;
 	}
 	end[1] = '\0';
-	/* A file that is read while another host writes may contain NULs. */
-	for (char *c = lines; (c = memchr(c, '\0', (size_t)(end - c)));)
-		*c = '?';
 	file->read += (uint64_t)(end + 1 - lines);
 	file->text = lines;
 	return XFP_OK;
@@ -274,7 +281,7 @@ static enum xfp_status read_files(struct xfp_events_reader *reader, bool *gone, 
 
 	*gone = false;
 	for (size_t i = 0; !status && i < reader->count; i++) {
-		status = read_file(&reader->files[i], err);
+		status = read_file(&reader->files[i], reader->final, err);
 		*gone |= reader->files[i].gone;
 	}
 	for (size_t i = 0; status && i < reader->count; i++)

@@ -30,10 +30,13 @@ struct xfp_event {
 
 enum xfp_status xfp_event_append(const char *work, const struct xfp_event *event, struct xfp_error *err);
 
-/* A position in the files of all hosts. Zeroed: at their start. */
+/* A position in the files of all hosts. Zeroed: at their start. A host's lines are read up to the first NUL, which
+ * stands for bytes that the host has not yet sent to a shared file system. If `final` is set, nobody appends any more:
+ * NULs are read as '?', so that their lines are damaged, and later lines are not lost. */
 struct xfp_events_reader {
 	struct xfp_events_file *files;
 	size_t count;
+	bool final;         /* set by the caller */
 	bool restarted;     /* the last call found that files were replaced or removed, and read all from their start */
 	int64_t written_ns; /* when the last event was written, 0: none */
 };

@@ -231,11 +231,44 @@ static void torn_and_foreign_files(void **state)
 	read_units(state, &reader, "0 2");
 	append(state, A, line + 20, strlen(line) - 20);
 	read_units(state, &reader, "1");
-	append(state, B, "\0\0u000003\n", 10); /* the host crashed */
-	add(state, B, 4, 500);
-	add(state, A, 5, 600);
-	read_units(state, &reader, "? 4 5");
 	xfp_events_reader_free(&reader);
+}
+
+static void overwrite(const char *path, size_t at, const void *bytes, size_t size)
+{
+	FILE *file = fopen(path, "r+b");
+
+	assert_non_null(file);
+	assert_int_equal(fseek(file, (long)at, SEEK_SET), 0);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* A host's file has NULs until all its bytes have arrived, or for ever if the host has crashed. */
+static void lines_that_have_not_arrived(void **state)
+{
+	struct xfp_events_reader reader = { 0 };
+	char line[200], *path = scratch_path(state, B);
+
+	hosts(state);
+	add(state, B, 1, 100);
+	format_line(line, 2, 200);
+	append(state, B, (const char[300]){ 0 }, strlen(line));
+	add(state, B, 3, 300);
+	add(state, A, 4, 400);
+	read_units(state, &reader, "1 4");
+	read_units(state, &reader, "");
+	overwrite(path, strlen(line), line, 30);
+	read_units(state, &reader, "");
+	append(state, B, "\0\n", 2);
+	overwrite(path, strlen(line), line, strlen(line));
+	read_units(state, &reader, "2 3");
+	add(state, B, 5, 500);
+	read_units(state, &reader, "");
+	reader.final = true;
+	read_units(state, &reader, "? 5");
+	xfp_events_reader_free(&reader);
+	free(path);
 }
 
 static void a_new_run_starts_new_files(void **state)
@@ -447,12 +480,19 @@ static void a_check_of_hosts(void **state)
 PROGRAM("test_hosts")
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_tag_is_a_file_name),         scratch_test(each_host_has_its_own_files),
-		scratch_test(no_work_folder_is_created),        scratch_test(lines_are_ordered_by_time),
-		scratch_test(the_order_of_a_host_is_kept),      scratch_test(torn_and_foreign_files),
-		scratch_test(a_new_run_starts_new_files),       scratch_test(a_file_that_cannot_be_removed),
-		scratch_test(any_division_reads_as_one_file),   scratch_test(a_stage_protects_the_folder),
-		cmocka_unit_test(the_version_must_be_the_same), scratch_test(a_check_of_hosts),
+		cmocka_unit_test(a_tag_is_a_file_name),
+		scratch_test(each_host_has_its_own_files),
+		scratch_test(no_work_folder_is_created),
+		scratch_test(lines_are_ordered_by_time),
+		scratch_test(the_order_of_a_host_is_kept),
+		scratch_test(torn_and_foreign_files),
+		scratch_test(lines_that_have_not_arrived),
+		scratch_test(a_new_run_starts_new_files),
+		scratch_test(a_file_that_cannot_be_removed),
+		scratch_test(any_division_reads_as_one_file),
+		scratch_test(a_stage_protects_the_folder),
+		cmocka_unit_test(the_version_must_be_the_same),
+		scratch_test(a_check_of_hosts),
 	};
 
 	unsetenv(XFP_RUN_HOST);
