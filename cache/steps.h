@@ -20,7 +20,7 @@
  * be written, or its file system has no locks. */
 int xfp_steps_share(const char *folder);
 
-/* Whether a stage shares the lock. */
+/* Whether a stage shares the lock. The test takes it exclusively for a moment. */
 bool xfp_steps_are_running(const char *folder);
 
 #endif

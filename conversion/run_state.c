@@ -384,7 +384,7 @@ enum xfp_status xfp_run_state_read(const char *work, struct xfp_run_state *s, st
 		xfp_run_record_read(work, &s->record, NULL);
 		running = !strcmp(s->record.state, "running");
 		/* A killed run is not over while one of its stages works on another host. */
-		s->locked |= running && xfp_steps_are_running(work);
+		s->locked = s->locked || (running && xfp_steps_are_running(work));
 		if (s->locked == running)
 			break;
 	}

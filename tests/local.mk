@@ -340,10 +340,11 @@ tests_units_wrapped_SOURCES = \
 	tests/unit/test_filesystem.c \
 	tests/unit/test_gc.c \
 	tests/unit/test_manifest_race.c \
+	tests/unit/test_steps.c \
 	tests/unit/test_text.c \
 	tests/unit/test_walk.c
 tests_units_wrapped_LDFLAGS = \
-	$(AM_LDFLAGS) -Wl,--wrap=lstat,--wrap=malloc,--wrap=readdir,--wrap=realloc,--wrap=statfs,--wrap=unlink \
+	$(AM_LDFLAGS) -Wl,--wrap=flock,--wrap=lstat,--wrap=malloc,--wrap=readdir,--wrap=realloc,--wrap=statfs,--wrap=unlink \
 	-Wl,--wrap=xfp_algorithm_decides,--wrap=xfp_artifact_get_label,--wrap=xfp_artifact_open \
 	-Wl,--wrap=xfp_bundle_check_member,--wrap=xfp_pending_open
 # The same, with two functions that are replaced above, too.
