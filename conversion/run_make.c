@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/printable.h"
+#include "base/system/clock.h"
 #include "base/system/file.h"
 #include "base/system/processors.h"
 #include "conversion/launch/jobs.h"
@@ -69,8 +71,42 @@ static enum xfp_status export_launcher(const struct xfp_request *request, struct
 	return done ? XFP_OK : xfp_no_memory(err);
 }
 
-int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_error *err)
+/* ---- launchers --------------------------------------------------------------------------------- */
+
+struct launching {
+	struct xfp_conversion *c;
+	void (*tick)(void *context); /* NULL: none */
+	void *context;
+	double begun; /* of a command without a step file; 0: steps */
+	struct xfp_launch_wait wait;
+};
+
+/* Report once that the launcher may hang, or waits for resources. */
+static void watch_launcher(void *context)
 {
+	struct launching *launching = context;
+	struct xfp_conversion *c = launching->c;
+	char text[512];
+	double now;
+
+	if (launching->tick)
+		launching->tick(launching->context);
+	if (!c->request->launcher || c->place.waiting_reported)
+		return;
+	now = xfp_now();
+	if (launching->begun > 0 ? now < launching->begun + XFP_LAUNCH_PATIENCE_S
+				 : !xfp_launch_waits(c->request->work, now, &launching->wait))
+		return;
+	snprintf(text, sizeof text, "launcher '%.300s': has not started its command on a node for %d s; still waiting",
+		 xfp_printable(c->request->launcher).text, XFP_LAUNCH_PATIENCE_S);
+	dprintf(c->place.log, "xfp: %s\n", text);
+	XFP_NOTIFY(c, .kind = XFP_NOTICE_LAUNCHER_WAITS, .text = text);
+	c->place.waiting_reported = true;
+}
+
+int xfp_run_make(struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_error *err)
+{
+	struct launching launching = { .c = c, .tick = tick, .context = context };
 	const char *pipelines = getenv("XFP_PIPELINES"); /* set by xfp_run_environment */
 	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL, parallel[16];
 	const char *argv[8] = { "make", "--no-print-directory", "-f", rules };
@@ -91,7 +127,7 @@ int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), vo
 		argv[count++] = "-k";
 	set_threads(c->request->launcher, jobs, xfp_todo_width(c));
 	if (!(status = (int)export_launcher(c->request, err)))
-		status = xfp_run(&c->place, c->signals, argv, c->request->work, tick, context, err);
+		status = xfp_run(&c->place, c->signals, argv, c->request->work, watch_launcher, &launching, err);
 	free(rules);
 	return status;
 }
@@ -101,6 +137,7 @@ int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), vo
 enum xfp_status xfp_check_hosts(struct xfp_conversion *c, struct xfp_error *err)
 {
 	const char *argv[] = { XFP_LAUNCH_PROGRAM, "--check", NULL };
+	struct launching launching = { .c = c, .begun = xfp_now() };
 	off_t before = xfp_log_size(&c->place);
 	enum xfp_status status;
 	char *message;
@@ -114,7 +151,7 @@ enum xfp_status xfp_check_hosts(struct xfp_conversion *c, struct xfp_error *err)
 				c->request->cache);
 	if ((status = export_launcher(c->request, err)))
 		return status;
-	c->place.hosts_checked = !xfp_run(&c->place, c->signals, argv, NULL, NULL, NULL, err);
+	c->place.hosts_checked = !xfp_run(&c->place, c->signals, argv, NULL, watch_launcher, &launching, err);
 	if (c->place.hosts_checked)
 		return XFP_OK;
 	if ((message = xfp_make_log_launched(c, before)))

@@ -16,6 +16,6 @@ int xfp_run_program(struct xfp_conversion *c, const char *const *argv, struct xf
 enum xfp_status xfp_check_hosts(struct xfp_conversion *c, struct xfp_error *err);
 
 /* Run make for the units of todo.mk. */
-int xfp_run_make(const struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_error *err);
+int xfp_run_make(struct xfp_conversion *c, void (*tick)(void *context), void *context, struct xfp_error *err);
 
 #endif

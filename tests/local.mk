@@ -291,6 +291,7 @@ tests_units_commands_SOURCES = \
 	tests/unit/test_curve.c \
 	tests/unit/test_footprint.c \
 	tests/unit/test_goal.c \
+	tests/unit/test_launch_waits.c \
 	tests/unit/test_low_floors.c \
 	tests/unit/test_pace.c \
 	tests/unit/test_plan_nodes.c \

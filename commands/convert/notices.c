@@ -60,6 +60,10 @@ static void print_plain(struct xfp_progress *progress, const struct xfp_notice *
 	case XFP_NOTICE_WAITING:
 		xfp_screen_printf(stderr, "xfp: waiting for another conversion in %s\n", request->work);
 		break;
+	case XFP_NOTICE_LAUNCHER_WAITS:
+		xfp_progress_clear(progress);
+		fprintf(stderr, "xfp: %s\n", n->text);
+		break;
 	case XFP_NOTICE_MANIFEST_REBUILT:
 		fprintf(stderr,
 			"xfp: %s: the manifest was lost, damaged or of another version; it was rebuilt from %" PRIu64

@@ -23,6 +23,8 @@
 
 #define STAMP_PATIENCE 10 /* half seconds that a shared file system may take to show the files of a node */
 
+#define WAIT_INTERVAL_S 3
+
 /* Beginnings of lines in the log. */
 #define LAUNCHER "launcher '"
 #define ON_NODE "on node "
@@ -205,13 +207,18 @@ static enum xfp_status fail_on_node(const struct launched_step *step, struct xfp
 	return xfp_fail(err, XFP_FAILED, ON_NODE "%.64s, stages failed or were not run:%s", step->report.node, targets);
 }
 
+static bool is_step(const char *name)
+{
+	return !strncmp(name, XFP_STEP_PREFIX, strlen(XFP_STEP_PREFIX));
+}
+
 static void for_each_step(const char *work, void (*act)(int folder, const char *name))
 {
 	DIR *folder = opendir(work);
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder)))
-		if (!strncmp(entry->d_name, XFP_STEP_PREFIX, strlen(XFP_STEP_PREFIX)))
+		if (is_step(entry->d_name))
 			act(dirfd(folder), entry->d_name);
 	if (folder)
 		closedir(folder);
@@ -318,6 +325,43 @@ void xfp_launch_find_node(const char *log, uint32_t unit, char where[XFP_LAUNCH_
 			snprintf(where, XFP_LAUNCH_NODE, " %.*s", (int)strcspn(message, ","), message);
 	}
 	free(copy);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------- */
+
+/* Whether the node has not written its first line. Opening the file asks the server of a shared file system. */
+static bool is_empty(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	bool empty = fd >= 0 && !fstat(fd, &st) && !st.st_size;
+
+	if (fd >= 0)
+		close(fd);
+	return empty;
+}
+
+bool xfp_launch_waits(const char *work, double now, struct xfp_launch_wait *wait)
+{
+	char first[sizeof wait->step] = "";
+	struct dirent *entry;
+	bool same = false;
+	DIR *folder;
+
+	if (now < wait->checked + WAIT_INTERVAL_S || !(folder = opendir(work)))
+		return false;
+	wait->checked = now;
+	while ((entry = readdir(folder)))
+		if (is_step(entry->d_name) && is_empty(dirfd(folder), entry->d_name)) {
+			same |= !strcmp(entry->d_name, wait->step);
+			snprintf(first, sizeof first, "%s", entry->d_name);
+		}
+	closedir(folder);
+	if (!same) {
+		strcpy(wait->step, first);
+		wait->since = now;
+	}
+	return *wait->step && now >= wait->since + XFP_LAUNCH_PATIENCE_S;
 }
 
 /* ---- leftovers --------------------------------------------------------------------------------- */

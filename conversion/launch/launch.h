@@ -46,6 +46,15 @@ bool xfp_launch_find_failure(const char *log, char failure[1024]);
 #define XFP_LAUNCH_NODE 128
 void xfp_launch_find_node(const char *log, uint32_t unit, char where[XFP_LAUNCH_NODE]);
 
+/* Whether a step has waited for a node for XFP_LAUNCH_PATIENCE_S: its launcher hangs, or waits for resources. Call it
+ * repeatedly, with the time in seconds; zero `wait` before the first call. */
+#define XFP_LAUNCH_PATIENCE_S 30
+struct xfp_launch_wait {
+	char step[256];        /* name of the file of a step that waits; "": none */
+	double since, checked; /* 0: never */
+};
+bool xfp_launch_waits(const char *work, double now, struct xfp_launch_wait *wait);
+
 /* Remove the step files of a work folder, which ends steps that still run somewhere. */
 void xfp_launch_sweep(const char *work);
 

@@ -31,6 +31,7 @@ struct xfp_conversion_place {
 	size_t found_cache_path;          /* length of the part of the cache's path that existed before */
 	bool refused;                     /* ended before any work, without an interruption */
 	bool hosts_checked;               /* the hosts of the launcher share the folders */
+	bool waiting_reported;            /* the launcher did not start a command for a while */
 	bool crcs_kept;                   /* the manifest has results of this run's CRC-32 check */
 	char *scratch; /* temporary folder that holds the ledger and the files of a dry run; NULL: none */
 	struct xfp_run_record record;

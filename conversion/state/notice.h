@@ -24,6 +24,7 @@ enum xfp_notice_kind {
 	XFP_NOTICE_TOOL,              /* a line that a tool wrote to the log, with its name first: text */
 	XFP_NOTICE_MESSAGE,           /* a message of xfp-inspect or xfp-calibrate, without the tool's name: text */
 	XFP_NOTICE_WAITING,           /* another conversion uses the work folder */
+	XFP_NOTICE_LAUNCHER_WAITS,    /* the launcher has not started a command for a while: text */
 	XFP_NOTICE_LOCK_FAILED,       /* the shared cache lock could not be taken again: text is the reason */
 	XFP_NOTICE_MANIFEST_REBUILT,  /* the manifest was rebuilt from count artifacts */
 	XFP_NOTICE_MANIFEST_OUTDATED, /* the manifest could not be written: text is the reason */

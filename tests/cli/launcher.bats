@@ -177,6 +177,27 @@ fails() { # LAUNCHER PATTERN...
 	[ "$("$PYTHON" -c 'import json; print(json.load(open("summary.json"))["cached"] > 0)')" = True ]
 }
 
+@test "a launcher that does not start its command is reported after 30 seconds, once, whether a node is checked or a step begins" {
+	launcher slow 'until [ -e go ]; do sleep .1; done' 'exec "$@"'
+	printf '%s\n' '#!/bin/sh' 'until [ -e go ]; do sleep .1; done' 'exec "$@"' >late
+	chmod +x late
+	for name in slow late; do
+		xfp convert m -o $name.xfp --cache $name-cache -j2 --launcher ./$name >$name.text 2>&1 3>&- &
+	done
+	for ((i = 0; i < 6000; i++)); do
+		[ "$(grep -l "has not started" slow.text late.text | wc -l)" = 2 ] && break
+		sleep .1
+	done
+	touch go
+	wait
+	for name in slow late; do
+		[ "$(grep "has not started" $name.text)" = \
+			"xfp: launcher './$name': has not started its command on a node for 30 s; still waiting" ]
+		[ "$(grep -c "has not started" $name.xfp.work/log)" = 1 ]
+	done
+	cmp slow.xfp late.xfp
+}
+
 @test "a node reports success, but its files are not here" {
 	launcher lying 'while [ "$1" != --step ]; do shift; done' 'printf "node n7\nstatus 0\n" >>"$2"'
 	fails ./lying 'node n7 reported success, but' 'u000006-packed does not exist' 'must be shared'
