@@ -18,6 +18,7 @@
 #include "conversion/state/layers.h"
 #include "conversion/state/prepare_unit.h"
 #include "conversion/todo.h"
+#include "stages/work/hosts.h"
 
 #define MAX_REPETITIONS 3
 
@@ -112,6 +113,8 @@ static int run_units(struct xfp_conversion *c, struct xfp_error *err)
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_UNITS_BEGIN);
 	xfp_conversion_phase(c, "converting");
 	status = xfp_run_make(c, follow, c, err);
+	if (c->request->launcher)
+		xfp_shared_folders_refresh(c->request->work, c->request->cache);
 	c->events.reader.final = true;
 	follow(c);
 	c->events.reader.final = false;

@@ -71,7 +71,7 @@ static void close_from(int fd)
 }
 
 /* Kill what is left of the group of a launcher whose parent was killed. */
-static void outlast(void)
+static void kill_group_later(void)
 {
 	close_from(0); /* locks, and the other ends of pipes */
 	sleep(LAUNCHER_PATIENCE_S);
@@ -96,7 +96,7 @@ static void guard(const int leash[2], bool launcher)
 		;
 	kill(0, SIGTERM);
 	if (launcher && !got)
-		outlast();
+		kill_group_later();
 	_exit(0);
 }
 

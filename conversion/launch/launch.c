@@ -15,6 +15,7 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
+#include "base/system/filesystem.h"
 #include "base/text/text.h"
 #include "conversion/launch/child.h"
 #include "conversion/launch/step.h"
@@ -175,20 +176,16 @@ static bool target_exists(const struct xfp_launch *launch, const char *target)
 	return exists;
 }
 
-/* The first target that the node did not make, although it reported success. A shared file system may need a moment;
- * reading the folder lets it ask its server. */
+/* The first target that the node did not make, although it reported success. A shared file system may need a
+ * moment. */
 static const char *missing_target(const struct xfp_launch *launch)
 {
 	for (int patience = STAMP_PATIENCE;; patience--) {
 		const char *const *target = launch->targets;
-		DIR *folder = opendir(launch->work);
 
-		while (folder && readdir(folder))
-			;
+		xfp_folder_refresh(launch->work);
 		while (*target && target_exists(launch, *target))
 			target++;
-		if (folder)
-			closedir(folder);
 		if (!*target || !patience)
 			return *target;
 		usleep(500000);
@@ -231,7 +228,7 @@ static void stop(int folder, const char *name)
 }
 
 /* Decide by the node's report; the launcher's status only explains a missing one. */
-static enum xfp_status judge(const struct launched_step *step, struct xfp_error *err)
+static enum xfp_status outcome_of_step(const struct launched_step *step, struct xfp_error *err)
 {
 	const struct xfp_launch *launch = step->launch;
 	const struct xfp_step_report *report = &step->report;
@@ -273,7 +270,8 @@ enum xfp_status xfp_launch_targets(const struct xfp_launch *launch, struct xfp_s
 			status = xfp_step_report_read(step.path, &step.report, err);
 		unlink(step.path);
 		if (!status)
-			status = signals->interrupted ? xfp_fail(err, XFP_FAILED, "%s", "") : judge(&step, err);
+			status = signals->interrupted ? xfp_fail(err, XFP_FAILED, "%s", "")
+						      : outcome_of_step(&step, err);
 	}
 	if (status && !launch->keep_going)
 		for_each_step(launch->work, stop);

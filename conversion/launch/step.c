@@ -139,6 +139,7 @@ static enum xfp_status run_make(const struct xfp_step_call *call, struct xfp_sig
 	if (status)
 		return status;
 	locks = xfp_stage_locks_share(call->work, call->cache);
+	xfp_shared_folders_refresh(call->work, call->cache);
 	*made = make(call, signals, &why);
 	xfp_stage_locks_release(&locks);
 	return *why.text ? xfp_fail(err, XFP_FAILED, "%s", why.text) : XFP_OK;

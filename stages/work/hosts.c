@@ -11,8 +11,10 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
+#include "base/system/filesystem.h"
 #include "base/system/temporary.h"
 #include "cache/steps.h"
+#include "cache/store.h"
 
 #define REMOVED_PREFIX ".hosts-" /* of folders that are being removed */
 
@@ -143,6 +145,28 @@ enum xfp_status xfp_host_folders_remove(const char *work, struct xfp_error *err)
 	if (folder)
 		closedir(folder);
 	return status;
+}
+
+static void refresh(char *folder)
+{
+	if (folder)
+		xfp_folder_refresh(folder);
+	free(folder);
+}
+
+void xfp_shared_folders_refresh(const char *work, const char *cache)
+{
+	struct xfp_host_folders folders;
+
+	xfp_folder_refresh(work);
+	refresh(xfp_path(work, XFP_HOSTS_FOLDER));
+	if (!xfp_host_folders_list(work, &folders, NULL))
+		for (size_t i = 1; i < folders.count; i++)
+			xfp_folder_refresh(folders.path[i]);
+	xfp_host_folders_free(&folders);
+	refresh(xfp_path(cache, XFP_STORE_ARTIFACTS));
+	for (unsigned i = 0; i < 256; i++)
+		refresh(xfp_formatted("%s/" XFP_STORE_ARTIFACTS "/%02x", cache, i));
 }
 
 /* ---- locks and version ------------------------------------------------------------------------- */

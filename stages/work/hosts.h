@@ -39,6 +39,10 @@ void xfp_host_folders_free(struct xfp_host_folders *folders);
  * moved. */
 enum xfp_status xfp_host_folders_remove(const char *work, struct xfp_error *err);
 
+/* Ask the server of a shared file system for the current state of all folders in which other hosts create and remove
+ * files. Otherwise NFS clients remember for up to a minute which files exist and which do not. */
+void xfp_shared_folders_refresh(const char *work, const char *cache);
+
 /* Share the locks of stages in the work folder and in the cache (cache/steps.h), until they are released. */
 struct xfp_stage_locks {
 	int work, cache; /* -1: not locked */

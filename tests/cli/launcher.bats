@@ -60,6 +60,20 @@ interrupted() { # SIGNAL OPTION...
 	[ ! -e given ]
 }
 
+# NFS clients remember which files exist.
+@test "folders are refreshed before a node makes its targets, and once all steps have ended" {
+	needs_strace
+	strace -f -q -o trace -e trace=statx,execve xfp convert m -o out.xfp -q -j1 --launcher env
+	refreshed=$(grep -n "statx(AT_FDCWD, \"$PWD/xfp-cache/artifacts/a0\", .*AT_STATX_FORCE_SYNC" trace | cut -d: -f1)
+	stages=$(grep -n 'execve("[^"]*/xfp-\(survey\|pack\)"' trace | cut -d: -f1)
+	[ "$(wc -w <<<"$refreshed")" = 2 ]
+	((${refreshed%%$'\n'*} < ${stages%%$'\n'*}))
+	((${refreshed##*$'\n'} > ${stages##*$'\n'}))
+	for folder in out.xfp.work/hosts out.xfp.work; do
+		[ "$(grep -c "statx(AT_FDCWD, \"$PWD/$folder\", .*AT_STATX_FORCE_SYNC" trace)" -ge 2 ]
+	done
+}
+
 @test "a launcher that passes no environment on" {
 	expected=$(converted m local.xfp --cache local)
 	[ "$(converted m out.xfp -j2 --launcher 'env -i PATH=/usr/bin:/bin')" = "$expected" ]
