@@ -11,7 +11,6 @@
 #include "base/printable.h"
 #include "base/system/filesystem.h"
 #include "conversion/launch/child.h"
-#include "conversion/launch/launch.h"
 #include "conversion/place.h"
 
 #define FULL_BYTES 65536 /* with less free space, even one line may fail to write */
@@ -126,23 +125,16 @@ static enum xfp_status explain(const struct xfp_conversion *c, const char *text,
 }
 
 /* The shell's own messages have the same prefix, so messages of xfp are preferred. */
-char *xfp_make_log_launched(const struct xfp_conversion *c, off_t offset)
+bool xfp_make_log_launched(const struct xfp_conversion *c, off_t offset, char message[XFP_LAUNCH_MESSAGE])
 {
 	static const char *const beginnings[] = { "node ", "launcher '", "" };
-	char *text = read_log(c, offset), *message = NULL;
+	char *text = read_log(c, offset);
+	bool found = false;
 
-	for (size_t i = 0; text && !message && i < sizeof beginnings / sizeof beginnings[0]; i++) {
-		char *start = xfp_formatted("%s: %s", XFP_LAUNCH_PROGRAM, beginnings[i]), *line = text;
-
-		while (start && line && strncmp(line, start, strlen(start)))
-			line = (line = strchr(line, '\n')) ? line + 1 : NULL;
-		if (start && line)
-			message = strndup(line + sizeof XFP_LAUNCH_PROGRAM + 1,
-					  strcspn(line, "\n") - sizeof XFP_LAUNCH_PROGRAM - 1);
-		free(start);
-	}
+	for (size_t i = 0; text && !found && i < sizeof beginnings / sizeof beginnings[0]; i++)
+		found = xfp_launch_find_messages(text, beginnings[i], message);
 	free(text);
-	return message;
+	return found;
 }
 
 enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offset, struct xfp_error *err)

@@ -5,10 +5,11 @@
 #ifndef XFP_MAKE_LOG_H
 #define XFP_MAKE_LOG_H
 
+#include "conversion/launch/launch.h"
 #include "conversion/state/conversion.h"
 
-/* Return the first message of xfp-launch in the log after `offset`, or NULL. The caller frees it. */
-char *xfp_make_log_launched(const struct xfp_conversion *c, off_t offset);
+/* Find the first message of xfp-launch in the log after `offset`. */
+bool xfp_make_log_launched(const struct xfp_conversion *c, off_t offset, char message[XFP_LAUNCH_MESSAGE]);
 
 /* Explain the failure from make's log output after `offset` and from the free disk space. Always returns XFP_FAILED. */
 enum xfp_status xfp_make_log_explain(const struct xfp_conversion *c, off_t offset, struct xfp_error *err);

@@ -140,7 +140,7 @@ enum xfp_status xfp_check_hosts(struct xfp_conversion *c, struct xfp_error *err)
 	struct launching launching = { .c = c, .begun = xfp_now() };
 	off_t before = xfp_log_size(&c->place);
 	enum xfp_status status;
-	char *message;
+	char message[XFP_LAUNCH_MESSAGE];
 
 	if (!c->request->launcher || c->place.hosts_checked || c->place.store.read_only)
 		return XFP_OK;
@@ -154,8 +154,7 @@ enum xfp_status xfp_check_hosts(struct xfp_conversion *c, struct xfp_error *err)
 	c->place.hosts_checked = !xfp_run(&c->place, c->signals, argv, NULL, watch_launcher, &launching, err);
 	if (c->place.hosts_checked)
 		return XFP_OK;
-	if ((message = xfp_make_log_launched(c, before)))
+	if (xfp_make_log_launched(c, before, message))
 		xfp_fail(err, XFP_FAILED, "%s", message);
-	free(message);
 	return XFP_FAILED;
 }

@@ -19,6 +19,7 @@
 #include "base/text/text.h"
 #include "conversion/launch/child.h"
 #include "conversion/launch/step.h"
+#include "schemas/parameters.h"
 #include "stages/settings/data.h"
 #include "stages/work/hosts.h"
 
@@ -284,30 +285,33 @@ enum xfp_status xfp_launch_targets(const struct xfp_launch *launch, struct xfp_s
 /* A message of xfp-launch in a line of the log, if it begins with `beginning`; otherwise NULL. */
 static const char *message_of(const char *line, const char *beginning)
 {
-	static const char program[] = XFP_LAUNCH_PROGRAM ": ";
-	const char *message = line + sizeof program - 1;
+	const char *message = xfp_after_prefix(line, XFP_LAUNCH_PROGRAM ": ");
 
-	return strncmp(line, program, sizeof program - 1) || strncmp(message, beginning, strlen(beginning)) ? NULL
-													    : message;
+	return message && xfp_after_prefix(message, beginning) ? message : NULL;
+}
+
+unsigned xfp_launch_find_messages(const char *log, const char *beginning, char first[XFP_LAUNCH_MESSAGE])
+{
+	char *copy = strdup(log), *rest = copy, *line;
+	unsigned count = 0;
+
+	while ((line = strsep(&rest, "\n"))) {
+		const char *message = message_of(line, beginning);
+
+		if (message && !count++)
+			snprintf(first, XFP_LAUNCH_MESSAGE, "%s", message);
+	}
+	free(copy);
+	return count;
 }
 
 bool xfp_launch_find_failure(const char *log, char failure[1024])
 {
-	char *copy = strdup(log), *rest = copy, *line;
-	unsigned others = 0;
+	unsigned count = xfp_launch_find_messages(log, LAUNCHER, failure);
 
-	*failure = '\0';
-	while ((line = strsep(&rest, "\n"))) {
-		const char *message = message_of(line, LAUNCHER);
-
-		others += message && *failure;
-		if (message && !*failure)
-			snprintf(failure, 960, "%s", message);
-	}
-	if (others)
-		snprintf(failure + strlen(failure), 64, "; %u more failure%s", others, others == 1 ? "" : "s");
-	free(copy);
-	return *failure;
+	if (count > 1)
+		snprintf(failure + strlen(failure), 64, "; %u more failure%s", count - 1, count == 2 ? "" : "s");
+	return count;
 }
 
 void xfp_launch_find_node(const char *log, uint32_t unit, char where[XFP_LAUNCH_NODE])

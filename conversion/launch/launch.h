@@ -40,6 +40,9 @@ struct xfp_launch {
 /* Make the targets on a node. XFP_FAILED: a stage failed there, which has reported it, or the launcher failed. */
 enum xfp_status xfp_launch_targets(const struct xfp_launch *launch, struct xfp_signals *signals, struct xfp_error *err);
 
+#define XFP_LAUNCH_MESSAGE 960
+/* The number of messages in the output of xfp-launch that begin with `beginning`, and the first of them. */
+unsigned xfp_launch_find_messages(const char *log, const char *beginning, char first[XFP_LAUNCH_MESSAGE]);
 /* The first failure of a launcher in the output of xfp-launch, with the number of others. */
 bool xfp_launch_find_failure(const char *log, char failure[1024]);
 /* " on node NAME" if a stage of a unit failed there; otherwise "". */
