@@ -61,6 +61,18 @@ make_bad() { # KIND FOLDER
 	"$PYTHON" "$srcdir/tests/make-bad-checkpoint.py" "$1" "$2"
 }
 
+# Wait until a command succeeds; fail after two minutes.
+wait_until() { # COMMAND...
+	local tries
+
+	for ((tries = 0; tries < 6000; tries++)); do
+		if "$@" 2>/dev/null; then return; fi
+		sleep .02
+	done
+	echo "still false: $*"
+	return 1
+}
+
 sha() { # FILE
 	sha256sum <"$1" | cut -d' ' -f1
 }
