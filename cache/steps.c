@@ -14,7 +14,8 @@
 #define TESTS 3
 #define SHARE_TRIES 20
 
-/* Open the lock. Only a folder that a conversion has locked gets one. */
+/* Open the lock. Only a folder that a conversion has locked gets one: the locks of work folders and of caches have the
+ * same name. */
 static int open_steps(const char *folder)
 {
 	char *path = xfp_path(folder, XFP_STEPS_FILE), *lock = xfp_path(folder, XFP_STORE_LOCK);

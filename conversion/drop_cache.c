@@ -67,12 +67,20 @@ static bool can_drop(const struct xfp_conversion *c)
 				   : !c->place.store.read_only;
 }
 
+/* A launched step runs as many units at a time as it has processors. */
+static unsigned units_in_flight(const struct xfp_conversion *c)
+{
+	uint64_t units = (uint64_t)xfp_jobs(c->request) * (c->request->launcher ? xfp_step_processors_expected() : 1);
+
+	return (unsigned)(units < c->units.ledger->unit_count ? units : c->units.ledger->unit_count);
+}
+
 uint32_t xfp_drop_predict(struct xfp_conversion *c)
 {
 	struct xfp_dropping *d = c->request->drop_cache && c->place.manifest ? dropping_of(c) : NULL;
 	uint32_t stay = 0;
 
-	c->drop.units = c->request->drop_cache && !c->request->goal.kind && can_drop(c) ? xfp_jobs(c->request) : 0;
+	c->drop.units = c->request->drop_cache && !c->request->goal.kind && can_drop(c) ? units_in_flight(c) : 0;
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {
 		struct xfp_unit_state *state = &c->units.state[i];
 

@@ -196,7 +196,7 @@ static void write_batches(const struct xfp_conversion *c, struct xfp_batch_unit 
 		.jobs = xfp_jobs(c->request),
 		.worth = XFP_TODO_STEP_SECONDS * xfp_step_processors_expected(),
 	};
-	uint32_t free_ones;
+	uint32_t uncalibrated;
 
 	write_batches_of(&batching, SURVEY_UNITS, XFP_NO_LAYER, add_units(&batching, SURVEY_UNITS, XFP_NO_LAYER, 0));
 	write_batches_of(
@@ -204,11 +204,11 @@ static void write_batches(const struct xfp_conversion *c, struct xfp_batch_unit 
 		add_units(&batching, PACK_UNITS, XFP_NO_LAYER, add_units(&batching, FIT_UNITS, XFP_NO_LAYER, 0)));
 	for (uint32_t i = 0; i < c->layers.count; i++)
 		write_batches_of(&batching, SCALED_UNITS, i, add_units(&batching, SCALED_UNITS, i, 0));
-	free_ones = batching.batches;
+	uncalibrated = batching.batches;
 	for (uint32_t i = 0; i < c->layers.count; i++)
 		write_batches_of(&batching, CALIBRATED_UNITS, i, add_units(&batching, CALIBRATED_UNITS, i, 0));
-	write_names("BATCHES", 0, free_ones, out);
-	write_names("CALIBRATED_BATCHES", free_ones, batching.batches, out);
+	write_names("BATCHES", 0, uncalibrated, out);
+	write_names("CALIBRATED_BATCHES", uncalibrated, batching.batches, out);
 }
 
 enum xfp_status xfp_todo_write(const struct xfp_conversion *c, struct xfp_error *err)

@@ -97,7 +97,8 @@ static enum xfp_status parse_bandwidth(const struct xfp_option *option, const ch
 
 static int plan(struct xfp_conversion *c, void *context, struct xfp_error *err)
 {
-	unsigned jobs = xfp_jobs(c->request);
+	/* With a launcher, each job is a step on a node, which runs that many units. */
+	unsigned jobs = c->request->launcher ? xfp_step_processors_expected() : xfp_jobs(c->request);
 	struct xfp_plan_facts facts = { .c = c, .jobs = jobs };
 	struct own *own = context;
 	FILE *log = tmpfile(); /* output of inspect and the stages */

@@ -176,8 +176,9 @@ static void print_needs(const struct xfp_plan_facts *facts)
 		printf(", from %s to %s", xfp_human((double)facts->bundle[XFP_MINIMUM], "B", b),
 		       xfp_human((double)facts->bundle[XFP_MAXIMUM], "B", d));
 	putchar('\n');
-	snprintf(text, sizeof text, "memory   %s with %u job%s%s%s", xfp_human((double)facts->memory.peak, "B", a),
-		 facts->jobs, facts->jobs == 1 ? "" : "s", known ? "; the largest unit is " : "",
+	snprintf(text, sizeof text, "memory   %s with %u job%s%s%s%s", xfp_human((double)facts->memory.peak, "B", a),
+		 facts->jobs, facts->jobs == 1 ? "" : "s", c->request->launcher ? " of one step on a node" : "",
+		 known ? "; the largest unit is " : "",
 		 known ? xfp_printable(c->units.ledger->units[facts->memory.largest].name).text : "");
 	xfp_fold(stdout, text, 0);
 	print_disk(facts);
@@ -196,9 +197,10 @@ static void print_time(const struct xfp_plan_facts *facts)
 	}
 	printf("time     about %s", xfp_duration_text(xfp_plan_seconds(facts), text));
 	if (facts->c->units.todo && !facts->current)
-		printf(" on %u processor%s;\n         measured now: %.0f ns per weight, %.0f ms per unit",
+		printf(" on %u processor%s%s;\n         measured now: %.0f ns per weight, %.0f ms per unit",
 		       facts->jobs < processors ? facts->jobs : processors,
 		       (facts->jobs < processors ? facts->jobs : processors) == 1 ? "" : "s",
+		       facts->c->request->launcher ? " of one node" : "",
 		       1e9 * (facts->pace.scan + weight[XFP_STAMP_OUTLIERS] + weight[XFP_STAMP_FIT] +
 			      weight[XFP_STAMP_LIBRARY] + weight[XFP_STAMP_EXTENDED] +
 			      weight[XFP_STAMP_EXTENDED_LIBRARY] + weight[XFP_STAMP_PACKED]),

@@ -46,6 +46,21 @@ plan() { # OPTION...
 	done
 }
 
+@test "with a launcher: memory of a step on a node, and --drop-cache keeps what all nodes work on" {
+	make_model m --layers 2
+	plan m -j 2
+	memory=$("$PYTHON" -c 'import json; print(json.load(open("plan.json"))["memory"]["peak"])')
+	SLURM_NTASKS=16 SLURM_CPUS_PER_TASK=2 plan m --launcher env
+	holds "p['jobs'] == 2 and p['memory']['peak'] == $memory"
+	SLURM_NTASKS=16 SLURM_CPUS_PER_TASK=2 xfp plan m --launcher env | grep -q "with 2 jobs of one step on a node"
+	plan m -j 6 --drop-cache
+	disk=$("$PYTHON" -c 'import json; print(json.load(open("plan.json"))["disk"]["cache"])')
+	SLURM_CPUS_PER_TASK=3 plan m -j 2 --drop-cache --launcher env
+	holds "p['disk']['cache'] == $disk"
+	plan m -j 2 --drop-cache
+	holds "p['disk']['cache'] != $disk"
+}
+
 @test "nodes: one is the prediction without a launcher, more are faster until something else binds" {
 	make_model m
 	plan m -j 1 --nodes 1,4,16 --disk-bandwidth 1TB
