@@ -98,7 +98,8 @@ static void watch_launcher(void *context)
 				 : !xfp_launch_waits(c->request->work, now, &launching->wait))
 		return;
 	snprintf(text, sizeof text, "launcher '%.300s': has not started its command on a node for %d s; still waiting",
-		 xfp_printable(c->request->launcher).text, XFP_LAUNCH_PATIENCE_S);
+		 c->request->launcher, XFP_LAUNCH_PATIENCE_S);
+	xfp_escape_message(text, sizeof text);
 	dprintf(c->place.log, "xfp: %s\n", text);
 	XFP_NOTIFY(c, .kind = XFP_NOTICE_LAUNCHER_WAITS, .text = text);
 	c->place.waiting_reported = true;
