@@ -85,7 +85,7 @@ static bool predict(const struct xfp_report *report, struct xfp_report_advice *a
 			continue;
 		more = unit->info.k ? (int)advice->bits - unit->info.k : 0;
 		advice->bytes += more * (double)unit->info.weights / 8;
-		squared += unit->squared * ldexp(1, -2 * more);
+		squared += unit->error * (double)unit->info.weights * ldexp(1, -2 * more);
 	}
 	advice->share = sum->squared / report->all.squared;
 	advice->error = xfp_report_error(sum);

@@ -15,6 +15,26 @@ double xfp_report_error(const struct xfp_report_sum *sum)
 	return sum->weights ? sum->squared / (double)sum->weights : 0;
 }
 
+double xfp_report_weight_error(const struct xfp_report_sum *sum)
+{
+	return sum->weights ? sum->weight_squared / (double)sum->weights : 0;
+}
+
+const char *xfp_report_measured(const struct xfp_report_sum *sum, char text[XFP_REPORT_MEASURED])
+{
+	uint32_t others = sum->units - sum->calibrated;
+
+	if (!sum->calibrated || !others)
+		return sum->calibrated ? "outputs" : "weights";
+	snprintf(text, XFP_REPORT_MEASURED, "outputs (weights for %u of %u units)", others, sum->units);
+	return text;
+}
+
+const char *xfp_report_unit_measured(const struct xfp_report_unit *unit)
+{
+	return unit->calibrated ? "outputs" : "weights";
+}
+
 static void add(struct xfp_report_sum *sum, const struct xfp_report_unit *unit)
 {
 	const struct xfp_unit_info *info = &unit->info;
@@ -29,7 +49,10 @@ static void add(struct xfp_report_sum *sum, const struct xfp_report_unit *unit)
 	sum->bytes += info->bytes;
 	sum->outliers += info->outliers;
 	sum->paper += unit->paper_bits * (double)info->weights;
-	sum->squared += unit->squared;
+	sum->squared += unit->error * (double)info->weights;
+	sum->weight_squared += info->error * (double)info->weights;
+	sum->floors += info->floor > 0;
+	sum->calibrated += unit->calibrated;
 	xfp_format_ranges_add(&sum->ranges, (enum xfp_mode)info->mode, info->k, info->group_size);
 }
 
@@ -66,7 +89,8 @@ static void read_unit(struct xfp_report *report, uint32_t number)
 	unit->paper_bits = xfp_unit_paper_bits(report->bundle, &unit->info);
 	unit->median = outputs ? outputs->median : unit->info.cos_median;
 	unit->p5 = outputs ? outputs->p5 : unit->info.cos_p5;
-	unit->squared = unit->info.error * (double)unit->info.weights;
+	unit->error = outputs ? outputs->error : unit->info.error;
+	unit->calibrated = outputs != NULL;
 	unit->missed = xfp_unit_missed(report->recorded, &unit->info);
 	add(&report->all, unit);
 }

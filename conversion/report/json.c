@@ -15,6 +15,7 @@ static json_t *sum_json(const struct xfp_report_sum *sum)
 	double weights = (double)sum->weights;
 
 	return XFP_JSON({ "units", json_integer(sum->units) }, { "below_floor", json_integer(sum->missed) },
+			{ "with_floor", json_integer(sum->floors) }, { "calibrated", json_integer(sum->calibrated) },
 			{ "weights", xfp_json_count(sum->weights) }, { "bytes", xfp_json_count(sum->bytes) },
 			{ "outliers", xfp_json_count(sum->outliers) },
 			{ "true_bits", json_real(xfp_bits_per_weight(sum->bytes, sum->weights)) },
@@ -22,6 +23,7 @@ static json_t *sum_json(const struct xfp_report_sum *sum)
 			{ "least_k", xfp_json_count_or_null(sum->ranges.min_k) },
 			{ "largest_k", xfp_json_count_or_null(sum->ranges.max_k) },
 			{ "error", json_real(xfp_report_error(sum)) },
+			{ "weight_error", json_real(xfp_report_weight_error(sum)) },
 			{ "cos_median_least", sum->units ? json_real(sum->worst) : json_null() });
 }
 
@@ -92,7 +94,9 @@ static json_t *units_json(const struct xfp_report *report)
 				      { "weights", xfp_json_count(info->weights) },
 				      { "bytes", xfp_json_count(info->bytes) }, { "true_bits", json_real(unit->bits) },
 				      { "cos_median", json_real(unit->median) }, { "cos_p5", json_real(unit->p5) },
-				      { "floor", json_real(info->floor) }, { "error", json_real(info->error) },
+				      { "floor", json_real(info->floor) }, { "error", json_real(unit->error) },
+				      { "weight_error", json_real(info->error) },
+				      { "calibrated", json_boolean(unit->calibrated) },
 				      { "missed", xfp_json_text_or_null(unit->missed) }));
 	}
 	return list;

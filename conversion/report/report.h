@@ -26,23 +26,32 @@ struct xfp_report_unit {
 	uint32_t part;      /* in `parts` */
 	double bits;        /* stored bits per weight */
 	double paper_bits;  /* as papers count them */
-	double median, p5;  /* what its floor applies to: of outputs if it is calibrated, else of weights */
-	double squared;     /* squared error relative to the squared norm, times weights */
+	bool calibrated;    /* its outputs were measured: the next members are those of outputs, else of weights */
+	double median, p5;  /* cosines; the floor applies to them */
+	double error;       /* squared error relative to the squared norm */
 	const char *missed; /* why it misses its request; NULL: it does not */
 };
 
 /* The sum of some units. */
 struct xfp_report_sum {
-	uint32_t units, missed;
+	uint32_t units, missed, floors, calibrated; /* floors: units with a floor */
 	uint64_t weights, bytes, outliers;
-	double paper;   /* bits as papers count them, times weights */
-	double squared; /* sum of the units' */
-	double worst;   /* the lowest median of a unit; 2 if there are no units */
+	double paper;          /* bits as papers count them, times weights */
+	double squared;        /* the units' errors, times weights */
+	double weight_squared; /* the same of weights, also for calibrated units */
+	double worst;          /* the lowest median of a unit; 2 if there are no units */
 	uint32_t worst_unit;
 	struct xfp_format_ranges ranges;
 };
-/* Mean relative squared error; 0 if there are no weights. */
+/* Mean relative squared error, of outputs for calibrated units; 0 if there are no weights. */
 double xfp_report_error(const struct xfp_report_sum *sum);
+/* The same of weights for all units, which other formats and predictions are compared with. */
+double xfp_report_weight_error(const struct xfp_report_sum *sum);
+/* What the errors and cosines of these units are of: "outputs", "weights", or "outputs (weights for 1 of 30 units)". */
+#define XFP_REPORT_MEASURED 64
+const char *xfp_report_measured(const struct xfp_report_sum *sum, char text[XFP_REPORT_MEASURED]);
+/* The same for one unit. */
+const char *xfp_report_unit_measured(const struct xfp_report_unit *unit);
 
 /* A component: the units with the same name and role in different layers. */
 struct xfp_report_part {

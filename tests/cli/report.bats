@@ -123,6 +123,55 @@ before, after, predicted = map(float, sys.argv[1:])
 assert abs(after / before - predicted / 100) < .1, (after / before, predicted)" "$(loss r.html)" "$(loss s.html)" "$left"
 }
 
+@test "a calibrated bundle is judged by the errors of its outputs" {
+	make_text_model 2
+	xfp convert m -o c.xfp -q --calibrate --calibrate-tokens 2048 --mode v2c --bits 3 --on-miss best || [ $? = 4 ]
+	xfp info --json c.xfp >info.json
+	xfp report c.xfp --json -o r.html >r.json
+	page r.html
+	check r.html '
+	r, units = json.load(open("r.json")), info["units"]
+	measured = [u for u in units if u["outputs"]]
+	assert measured and len(measured) < len(units)
+	of_weights = {u["name"]: u["weight_error"] for u in r["units"]}
+	def error(u):
+	    return u["outputs"]["error"] if u["outputs"] else of_weights[u["name"]]
+	def loss(units):
+	    return sum(error(u) * u["weights"] for u in units)
+	mean = loss(units) / sum(u["weights"] for u in units)
+	assert abs(r["all"]["error"] / mean - 1) < 1e-9 and r["all"]["calibrated"] == len(measured), (r["all"], mean)
+	assert r["all"]["weight_error"] > 1.1 * r["all"]["error"] or r["all"]["weight_error"] < r["all"]["error"] / 1.1
+	of = "outputs (weights for %d of %d units)" % (len(units) - len(measured), len(units))
+	assert "Loss%.3gsquared error of %s, relative to their squares" % (mean, of) in text
+	assert "The loss is the squared error of " + of in text and "The cosine of each row of " + of in text
+	layers = [loss([u for u in units if ".layers.%d." % i in u["name"]]) for i in (0, 1)]
+	worst = layers.index(max(layers))
+	assert "Worst layer: layer %d, with %.1f %% of the loss" % (worst, 100 * max(layers) / loss(units)) in text
+	assert "its lowest cosine of outputs is" in text
+	assert [row[9] for row in tables["Every unit"]] == ["%.3g" % error(u) for u in units]'
+}
+
+@test "a bundle made for a size has no floors to meet" {
+	by_default
+	make_model m
+	for options in '' --target-bpw\ 23; do
+		xfp convert m -o c.xfp -q $options
+		xfp info --json c.xfp >info.json
+		xfp report c.xfp -o r.html
+		page r.html
+		if [ -n "$options" ]; then
+			xfp verify c.xfp | grep -x 'no unit has a floor'
+			check r.html 'assert text.count("no unit has a floor (made for a size)") == 2 and "floors are met" not in text and "tall line" not in text'
+		else
+			check r.html '
+			units = info["units"]
+			met = "recorded floors are met (%d of %d units have one)" % (sum(u["floor"] > 0 for u in units), len(units))
+			assert text.count(met) == 2 and "no unit has" not in text, text'
+			grep -x 'recorded floors are met (.*)' <(xfp verify c.xfp)
+		fi
+	done
+}
+
 # A bundle c.xfp of m, which has a tokenizer, with eval.json and compare.json.
 make_inputs() {
 	make_text_model 2

@@ -96,11 +96,12 @@ static void draw(FILE *out, const struct xfp_report *report)
 	xfp_html_figure(
 		out, "strips", LABELS + PLOT + 20, bottom + 26, "Cosines of units by class, with floors",
 		"A row per class with a tick per unit at its median cosine, on a logarithmic scale of 1 minus the "
-		"cosine; a tall line at the floor. The table below has medians and floors.");
+		"cosine; a line at the floor. The table below has medians and floors.");
 	draw_axis(out, &strip, bottom);
 	for (uint32_t c = 0; c < report->class_count; c++)
 		draw_class(out, report, &strip, c);
-	xfp_html_label(out, LABELS, bottom + 18, "f", "tall line: floor; ticks to the left of it miss it");
+	if (report->all.floors)
+		xfp_html_label(out, LABELS, bottom + 18, "f", "tall line: floor; ticks to the left of it miss it");
 	xfp_html_figure_end(out);
 }
 
@@ -139,11 +140,12 @@ static void write_table(FILE *out, const struct xfp_report *report)
 
 void xfp_page_cosines(FILE *out, const struct xfp_report *report)
 {
-	xfp_html_section(
-		out, "cosines", "Cosines and floors",
-		report->recorded && report->recorded->outputs
-			? "The cosine of each row to its source: of outputs for calibrated units, else of weights."
-			: "The cosine of each row of weights to its source; a unit counts with its median row.");
+	char measured[XFP_REPORT_MEASURED];
+	char *lead = xfp_formatted("The cosine of each row of %s to its source; a unit counts with its median row.",
+				   xfp_report_measured(&report->all, measured));
+
+	xfp_html_section(out, "cosines", "Cosines and floors", lead ? lead : "");
+	free(lead);
 	if (report->info.units)
 		draw(out, report);
 	write_table(out, report);

@@ -81,7 +81,7 @@ void xfp_page_units(FILE *out, const struct xfp_report *report)
 		xfp_html_number(out, "%.6f", unit->median);
 		xfp_html_number(out, "%.6f", unit->p5);
 		xfp_html_number(out, info->floor > 0 ? "%.9g" : "-", info->floor);
-		xfp_html_number(out, "%.3g", info->error);
+		xfp_html_number(out, "%.3g", unit->error);
 		xfp_html_word(out, unit->missed ? unit->missed : "");
 		fputs("</tr>\n", out);
 	}

@@ -42,10 +42,22 @@ static void tile(FILE *out, const char *name, const char *value, const char *not
 	fputs("</dd></div>\n", out);
 }
 
+const char *xfp_page_floors(const struct xfp_report *report, char text[XFP_PAGE_FLOORS])
+{
+	const struct xfp_parameters *p = report->recorded ? &report->recorded->parameters : NULL;
+	const struct xfp_report_sum *all = &report->all;
+
+	if (!all->floors)
+		return p && p->assigned_count ? "no unit has a floor (made for a size)" : "no unit has a floor";
+	snprintf(text, XFP_PAGE_FLOORS, "%s (%u of %u units have one)",
+		 all->missed ? "the table of units says why" : "recorded floors are met", all->floors, all->units);
+	return text;
+}
+
 static void write_tiles(FILE *out, const struct xfp_report *report)
 {
 	const struct xfp_composition *whole = &report->composition;
-	char value[64], note[96], size[32];
+	char value[64], note[128], size[32], measured[XFP_REPORT_MEASURED], text[XFP_PAGE_FLOORS];
 
 	fputs("<dl class=\"tiles\">\n", out);
 	snprintf(note, sizeof note, "%.1f %% of the source's %s",
@@ -57,9 +69,11 @@ static void write_tiles(FILE *out, const struct xfp_report *report)
 		 xfp_bits_per_weight(report->all.bytes, report->all.weights), xfp_composition_paper_bits(whole));
 	tile(out, "Bits per weight", value, note);
 	snprintf(value, sizeof value, "%.3g", xfp_report_error(&report->all));
-	tile(out, "Loss", value, "squared error of weights, relative to their squares");
-	snprintf(value, sizeof value, "%u of %u", report->all.missed, report->all.units);
-	tile(out, "Units below their floor", value, report->all.missed ? "" : "every floor is met");
+	snprintf(note, sizeof note, "squared error of %s, relative to their squares",
+		 xfp_report_measured(&report->all, measured));
+	tile(out, "Loss", value, note);
+	snprintf(value, sizeof value, "%u of %u", report->all.missed, report->all.floors);
+	tile(out, "Units below their floor", report->all.floors ? value : "-", xfp_page_floors(report, text));
 	fputs("</dl>\n", out);
 }
 

@@ -12,6 +12,12 @@
 /* Write the page. It loads nothing, has no script, and is well-formed XML. The caller checks the stream. */
 void xfp_report_page(FILE *out, const struct xfp_report *report);
 
+/* ---- private to the folder ------------------------------------------------------------------------ */
+
+/* Whether the units meet their floors, in the words of xfp verify. */
+#define XFP_PAGE_FLOORS 80
+const char *xfp_page_floors(const struct xfp_report *report, char text[XFP_PAGE_FLOORS]);
+
 /* ---- sections, private to the folder -------------------------------------------------------------- */
 
 void xfp_page_summary(FILE *out, const struct xfp_report *report);

@@ -63,7 +63,7 @@ static struct rate_plot plot_of(FILE *out, const struct xfp_report *report)
 		include(&p, report->comparison->ways[i].bits, report->comparison->ways[i].error);
 	for (uint32_t i = 0; report->walk && i < report->walk->count; i++)
 		include(&p, report->walk->points[i].unit_bits, report->walk->points[i].unweighted);
-	include(&p, bundle_bits(report), xfp_report_error(&report->all));
+	include(&p, bundle_bits(report), xfp_report_weight_error(&report->all));
 	if (!isfinite(p.min_x)) {
 		p.min_x = p.min_y = 0;
 		p.max_x = p.max_y = 1;
@@ -235,7 +235,7 @@ static void draw_walk(struct rate_plot *p)
 static void draw(FILE *out, const struct xfp_report *report)
 {
 	struct rate_plot p = plot_of(out, report);
-	double bits = bundle_bits(report), error = xfp_report_error(&report->all);
+	double bits = bundle_bits(report), error = xfp_report_weight_error(&report->all);
 
 	xfp_html_figure(out, "plot", LEFT + PLOT + 90, TOP + HEIGHT + 44, "Squared error against bits per weight",
 			"Lines: formats of xfp. Rings: types of llama.cpp. Small dots: points of a walk. The large dot "
@@ -275,7 +275,7 @@ static void write_table(FILE *out, const struct xfp_report *report)
 {
 	const struct xfp_report_comparison *c = report->comparison;
 	struct xfp_report_way *list = calloc(c->count + (size_t)1, sizeof *list);
-	double error = xfp_report_error(&report->all);
+	double error = xfp_report_weight_error(&report->all);
 	uint32_t count = 0;
 
 	xfp_html_table(out, "Common formats by size", "<format|bits per weight|squared error|of the bundle's");

@@ -37,9 +37,10 @@ static void write_worst_layer(FILE *out, const struct xfp_report *report)
 			e->layers[layer->number].alone);
 	else
 		fputs(", with", out);
-	xfp_html_printf(out, " %.1f %% of the loss and %.1f %% of the weights; its lowest cosine is %.6f.",
+	xfp_html_printf(out, " %.1f %% of the loss and %.1f %% of the weights; its lowest cosine of %s is %.6f.",
 			percent(layer->sum.squared, report->all.squared),
-			percent((double)layer->sum.weights, (double)report->all.weights), layer->sum.worst);
+			percent((double)layer->sum.weights, (double)report->all.weights),
+			xfp_report_unit_measured(&report->units[layer->sum.worst_unit]), layer->sum.worst);
 	fputs("</li>\n", out);
 }
 
@@ -63,20 +64,22 @@ static void write_worst_part(FILE *out, const struct xfp_report *report)
 static void write_worst_unit(FILE *out, const struct xfp_report *report)
 {
 	const struct xfp_report_unit *unit = &report->units[report->all.worst_unit];
+	char floors[XFP_PAGE_FLOORS];
 
 	if (!report->all.units)
 		return;
 	fputs("<li>Lowest cosine: ", out);
 	xfp_html_code(out, unit->info.name);
-	xfp_html_printf(out, " (%s), %.6f", unit->info.role, unit->median);
+	xfp_html_printf(out, " (%s), %.6f of %s", unit->info.role, unit->median, xfp_report_unit_measured(unit));
 	if (unit->info.floor > 0)
 		xfp_html_printf(out, "; its floor is %.9g", unit->info.floor);
 	fputs(".</li>\n", out);
 	fputs(report->all.missed ? "<li class=\"bad\">" : "<li>", out);
-	xfp_html_printf(out,
-			report->all.missed ? "%u of %u units are below their floor; the table of units says why."
-					   : "No unit is below its floor (%u of %u).",
-			report->all.missed, report->all.units);
+	if (report->all.missed)
+		xfp_html_printf(out, "%u units are below their floor: ", report->all.missed);
+	else
+		fputs("Floors: ", out);
+	xfp_html_printf(out, "%s.", xfp_page_floors(report, floors));
 	fputs("</li>\n", out);
 }
 
@@ -129,7 +132,7 @@ static void write_advice(FILE *out, const struct xfp_report *report)
 		return;
 	}
 	fputs("<p>One more bit per index, where the relative squared error is largest. Predicted: each bit reduces the "
-	      "squared error to about a quarter. A smaller loss of the weights only hints at better outputs: measure "
+	      "squared error to about a quarter. A smaller loss only hints at better predictions of tokens: measure "
 	      "them with xfp eval. To try one, add its option to those of the bundle:</p>\n<pre>",
 	      out);
 	xfp_html_printf(out, "xfp convert MODEL -o NEW.xfp%s OPTION", options ? options : " ...");
@@ -162,13 +165,19 @@ static void write_advice(FILE *out, const struct xfp_report *report)
 
 void xfp_page_weakest(FILE *out, const struct xfp_report *report)
 {
-	xfp_html_section(out, "weakest", "Where it is weakest",
-			 report->evaluation
-				 ? "The loss is the squared error of the weights, relative to their squares. The worst "
-				   "layer is the one with the largest error of its own: that of the residual stream "
-				   "after it if only this layer is quantized, as measured by xfp eval."
-				 : "The loss is the squared error of the weights, relative to their squares. It is a "
-				   "hint: the model's outputs decide, and --eval adds them.");
+	const struct xfp_report_evaluation *e = report->evaluation;
+	char measured[XFP_REPORT_MEASURED];
+	char *lead = xfp_formatted(
+		"The loss is the squared error of %s, relative to their squares, averaged over weights. %s%s",
+		xfp_report_measured(&report->all, measured),
+		report->all.calibrated ? "Outputs are those of each matrix, measured during calibration. " : "",
+		e && e->layer_count
+			? "The worst layer is the one with the largest error of its own: that of the residual stream "
+			  "after it if only this layer is quantized, as measured by xfp eval."
+			: "It is a hint: the predictions of the model decide, and --eval adds them.");
+
+	xfp_html_section(out, "weakest", "Where it is weakest", lead ? lead : "");
+	free(lead);
 	fputs("<ul>\n", out);
 	write_worst_layer(out, report);
 	write_worst_part(out, report);
