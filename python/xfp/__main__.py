@@ -25,9 +25,12 @@ def main(arguments: list[str]) -> None:
         run(found.command, rest)
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    from .folder import write
+    from .folder import has_chat_template, write
 
     write(found.bundle, found.folder, copy=found.copy)
+    if not has_chat_template(found.folder):
+        print(f"python -m xfp: warning: {found.folder}: the tokenizer has no chat template, which chat needs",
+              file=sys.stderr)
 
 
 def run(command: str, arguments: list[str]) -> NoReturn:

@@ -53,6 +53,18 @@ def write(path: str | os.PathLike[str], folder: str | os.PathLike[str], *, copy:
             raise FailedError(f"{folder}: cannot be written: {error}") from error
 
 
+def has_chat_template(folder: str | os.PathLike[str]) -> bool:
+    """Whether the tokenizer or processor in a folder has a chat template, without which servers refuse to chat."""
+    if any(os.path.exists(os.path.join(folder, name))
+           for name in ("chat_template.jinja", "chat_template.json", "additional_chat_templates")):
+        return True
+    try:
+        with open(os.path.join(folder, "tokenizer_config.json"), encoding="utf-8") as file:
+            return bool(json.load(file).get("chat_template"))
+    except FileNotFoundError:
+        return False
+
+
 def _quantized(config: dict[str, Any], name: str) -> dict[str, Any]:
     for part in (config, config.get("text_config", {})):
         part.pop("quantization_config", None)

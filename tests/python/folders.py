@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
 import xfp
 from xfp.__main__ import main
+from xfp.folder import has_chat_template
 from xfp.quantizer import XfpConfig, XfpQuantizer
 
 WITHOUT = "from transformers import AutoModelForCausalLM\nAutoModelForCausalLM.from_pretrained({!r})"
@@ -50,6 +51,20 @@ class Folders(Case):
                 model.save_pretrained(self.folder + "2")
             self.refused("is not empty; name a new folder", main, ["folder", bundle, self.folder])
             shutil.rmtree(self.folder)
+
+    def test_chat_template(self):
+        """A folder without one is complete, with a warning; templates may be in several places."""
+        bundle = path_of("llama-tied.xfp")
+        status, output = run(f"from xfp.__main__ import main\nmain(['folder', {bundle!r}, {self.folder!r}])")
+        self.assertEqual(status, 0, output)
+        self.assertIn("warning: " + self.folder + ": the tokenizer has no chat template, which chat needs\n", output)
+        self.assertFalse(has_chat_template(self.folder))
+        for name, text in (("tokenizer_config.json", '{"chat_template": "{{ a }}"}'), ("chat_template.jinja", "{{ a }}")):
+            path = os.path.join(self.folder, name)
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text)
+            self.assertTrue(has_chat_template(self.folder))
+            os.unlink(path)
 
     def test_other_names(self):
         """The name of a bundle need not end in .xfp."""
