@@ -90,7 +90,8 @@ enum xfp_status xfp_store_open_readonly(const char *folder, struct xfp_store *st
 	if (!artifacts)
 		return xfp_no_memory_for(err, folder);
 	if (stat(folder, &st))
-		status = xfp_fail_errno(err, errno, "%s: no such cache; name one with --cache", folder);
+		status = errno == ENOENT ? xfp_fail(err, XFP_FAILED, "%s: no such cache; name one with --cache", folder)
+					 : xfp_fail_errno(err, errno, "%s: cannot open this cache", folder);
 	else if (!S_ISDIR(st.st_mode) || stat(artifacts, &st) || !S_ISDIR(st.st_mode))
 		status = xfp_fail(err, XFP_FAILED, "%s: is not an xfp cache; name one with --cache", folder);
 	else

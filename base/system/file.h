@@ -41,7 +41,7 @@ enum xfp_status xfp_stat(const char *path, struct stat *st, struct xfp_error *er
 /* Open a regular file. XFP_BAD_INPUT: a folder, a pipe, a link loop or any other kind of file; plain open() and read()
  * would wait for the other end of a pipe. */
 enum xfp_status xfp_open_regular(const char *path, int *fd, struct stat *st, struct xfp_error *err);
-/* Read a whole regular file: xfp_slurp with the checks of xfp_open_regular. */
+/* Read a whole regular file: xfp_slurp with the checks of xfp_open_regular. XFP_BAD_INPUT also if it is missing. */
 enum xfp_status xfp_slurp_regular(const char *path, size_t limit, char **text, size_t *size, struct xfp_error *err);
 /* Read an input named on the command line: a file, a pipe or, for "-", standard input. XFP_BAD_INPUT: it does not
  * exist, is a folder or is larger than `limit` bytes. */

@@ -143,6 +143,8 @@ enum xfp_status xfp_slurp_regular(const char *path, size_t limit, char **text, s
 	int fd;
 	enum xfp_status status = xfp_open_regular(path, &fd, &st, err);
 
+	if (status == XFP_FAILED && errno == ENOENT)
+		return xfp_fail(err, XFP_BAD_INPUT, "%s: no such file", path);
 	return status ? status : slurp(fd, &st, path, limit, text, size, err);
 }
 

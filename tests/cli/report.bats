@@ -361,7 +361,7 @@ refuses() { # OPTION FILE TEXT
 	mkdir empty.work
 	refuses --work empty.work 'not the work folder of this bundle'
 	refuses --work none 'not the work folder of this bundle'
-	run -1 xfp report c.xfp --eval none.json -o r.html
+	run -3 xfp report c.xfp --eval none.json -o r.html
 	[[ $output == *none.json* ]]
 	sum=$(sha eval.json)
 	run -2 xfp report c.xfp --eval eval.json -o eval.json

@@ -123,7 +123,7 @@ forged() { # FROM TO STATEMENT
 	}
 	run -2 xfp cache import
 	run -2 xfp cache import s s
-	run -1 xfp cache import missing --cache new
+	run -3 xfp cache import missing --cache new
 	refuse here "is a folder"
 	refuse here/out.xfp "not a file of surveys"
 	: >empty

@@ -151,7 +151,7 @@ db.execute("DELETE FROM artifacts WHERE key = ?", sys.argv[1:]); db.commit()' "$
 	mkdir empty
 	for command in ls check rebuild gc stats; do
 		run -1 xfp cache $command --cache none
-		[[ $output == *"none: no such cache"* ]]
+		[ "$output" = "xfp cache $command: none: no such cache; name one with --cache" ]
 		run -1 xfp cache $command --cache empty
 		run -1 xfp cache $command --cache m/config.json
 	done

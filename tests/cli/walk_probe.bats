@@ -165,7 +165,7 @@ walk() { # OPTION...
 		2|--probe --text -|name a file
 		2|--probe --text text.txt -n|--probe builds bundles
 		2|--probe --text text.txt --garbage 2,3|--garbage '2,3': expected two numbers from 0 to 1
-		1|--probe --text missing.txt|missing.txt
+		3|--probe --text missing.txt|--text: missing.txt: no such file
 		3|--probe --text empty.txt|empty.txt: is too short
 		3|--probe --text bytes.txt|bytes.txt: is not UTF-8
 	END
