@@ -132,6 +132,7 @@ runtime_libruntime_la_SOURCES += \
 	kernels/multiply/matvec_table_neon.h \
 	kernels/multiply/matvec_table_plain.h \
 	kernels/multiply/matvec_tables.h \
+	kernels/multiply/matvec_unroll.h \
 	kernels/multiply/outlier_rows.c \
 	kernels/multiply/outlier_rows.h
 runtime_libmultiply_la_SOURCES += \

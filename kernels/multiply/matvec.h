@@ -32,6 +32,7 @@
 
 /* Columns per block: of vectors as bytes, and of vectors as words, which tiles of four or more vectors use. */
 #define XFP_BYTES_BLOCK 256
+#define XFP_BYTES_GROUP 128 /* columns that have sums of their own, in v2a: groups are multiples of it */
 #define XFP_WORDS_BLOCK 128
 #define XFP_WORDS_TILE 4
 

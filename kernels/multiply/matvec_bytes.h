@@ -186,13 +186,12 @@ INLINE void v2_rows(unsigned k, unsigned tile, const struct xfp_matvec *w, const
 
 /* Groups of 128 columns, and whole chunks. A weight is scale * entry + midpoint, so a group's share is the scale times
  * the sum over entries, plus the midpoint times the sum of x; sixteen groups at a time. */
-#define GROUP 128
 #define SEGMENT 16
 
 INLINE void v2a_rows(unsigned k, unsigned tile, bool narrow, const struct xfp_matvec *w, const struct xfp_matvec_x *x,
 		     size_t first, size_t rows, bool add, float *y, size_t stride)
 {
-	size_t chunk = xfp_chunk_columns(k), groups = w->cols / GROUP;
+	size_t chunk = xfp_chunk_columns(k), groups = w->cols / XFP_BYTES_GROUP;
 	const struct xfp_tables_head *head = xfp_tables_head(w->tables);
 	const uint8_t *tables = narrow ? xfp_tables_narrow(head, k) : xfp_tables_bytes(head, k);
 	double entry_step = narrow ? head->narrow_step : head->step;
@@ -211,7 +210,8 @@ INLINE void v2a_rows(unsigned k, unsigned tile, bool narrow, const struct xfp_ma
 		for (unsigned m = 0; m < tile; m++)
 			s.all[m] = offset[m] = middle[m] = _mm512_setzero_ps();
 		for (size_t from = 0; from < groups; from += SEGMENT) {
-			size_t count = groups - from < SEGMENT ? groups - from : SEGMENT, end = (from + count) * GROUP;
+			size_t count = groups - from < SEGMENT ? groups - from : SEGMENT,
+			       end = (from + count) * XFP_BYTES_GROUP;
 			__m512i pairs = _mm512_maskz_loadu_epi32((__mmask16)((1u << count) - 1), pair + 4 * from);
 			__m512 scale = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(pairs));
 			__m512 midpoint = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(pairs, 16)));
@@ -225,13 +225,13 @@ INLINE void v2a_rows(unsigned k, unsigned tile, bool narrow, const struct xfp_ma
 				offset[m] = _mm512_fmadd_ps(scale, _mm512_loadu_ps(group_offset + at), offset[m]);
 				middle[m] = _mm512_fmadd_ps(midpoint, _mm512_loadu_ps(x->group_sum + at), middle[m]);
 			}
-			for (size_t c = from * GROUP; c < end; c += chunk, packed += 4 * k * chunk / 32) {
+			for (size_t c = from * XFP_BYTES_GROUP; c < end; c += chunk, packed += 4 * k * chunk / 32) {
 				__m512i word[XFP_MAX_WORDS], high, low;
 
 				load_words(k, packed, 16, PREFETCH_AHEAD, word);
 				UNROLL
 				for (unsigned i = 0; i < slots; i++, bytes += 128 * tile) {
-					size_t g = c / GROUP + i / 2;
+					size_t g = c / XFP_BYTES_GROUP + i / 2;
 					__m512i index = slot(k, word, i);
 
 					if (i % 2 == 0) {

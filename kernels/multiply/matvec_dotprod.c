@@ -20,18 +20,11 @@
 #endif
 
 #include "kernels/common/number.h"
+#include "kernels/multiply/matvec_unroll.h"
 #include "kernels/multiply/matvec_whole.h"
-
-#define INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 #define MAX_PARTS 4 /* registers of 16 entries of a table, maximum */
 #define PREFETCH_AHEAD 2048
-#define GROUP 128 /* columns of a v2a group */
 
 /* ---- indices ----------------------------------------------------------------------------------- */
 
@@ -235,7 +228,8 @@ INLINE void chunk_bytes(enum xfp_matvec_mode mode, unsigned k, unsigned tile, un
 			struct dot_sums *s)
 {
 	const bool run = log2 == 5, scaled = mode == XFP_MATVEC_V2A;
-	unsigned columns = xfp_chunk_columns(k), slots = columns / 64, block = (scaled ? GROUP : XFP_BYTES_BLOCK) / 64;
+	unsigned columns = xfp_chunk_columns(k), slots = columns / 64,
+		 block = (scaled ? XFP_BYTES_GROUP : XFP_BYTES_BLOCK) / 64;
 	uint8x16_t half[2][2][XFP_MAX_WORDS];
 	struct dot_table table;
 
@@ -263,8 +257,8 @@ INLINE void chunk_bytes(enum xfp_matvec_mode mode, unsigned k, unsigned tile, un
 			}
 		}
 		if (scaled && i % 2)
-			end_group(tile, call, row->stored.pair + 4 * group, step, (at->column + (size_t)64 * i) / GROUP,
-				  row, s);
+			end_group(tile, call, row->stored.pair + 4 * group, step,
+				  (at->column + (size_t)64 * i) / XFP_BYTES_GROUP, row, s);
 		else if (!scaled && ((i + 1) % block == 0 || i + 1 == slots) && ends)
 			end_block(tile, step, 1, s);
 	}

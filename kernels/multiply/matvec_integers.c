@@ -9,7 +9,7 @@
 
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
 #define PAIR_VECTORS (XFP_WORDS_BLOCK / 16)
-#define GROUP_VECTORS 8 /* vectors per v2a group of 128 columns */
+#define GROUP_VECTORS (XFP_BYTES_GROUP / 16)
 
 static __m512 load(const struct xfp_matvec_x *x, unsigned m, size_t vector)
 {

@@ -7,7 +7,6 @@
 #include "kernels/multiply/matvec.h"
 
 #define BLOCK_VECTORS (XFP_BYTES_BLOCK / 16)
-#define GROUP 128        /* columns of a v2a group */
 
 static const float *lanes_of(const struct xfp_matvec_x *x, unsigned m, size_t vector)
 {
@@ -34,7 +33,7 @@ static float sum_of_group(const struct xfp_matvec_x *x, unsigned m, size_t first
 {
 	double sum = 0;
 
-	for (size_t v = first; v < first + GROUP / 16; v++)
+	for (size_t v = first; v < first + XFP_BYTES_GROUP / 16; v++)
 		for (unsigned i = 0; i < 16; i++)
 			sum += lanes_of(x, m, v)[i];
 	return (float)sum;
@@ -89,8 +88,8 @@ bool xfp_matvec_integers_dotprod(struct xfp_matvec_x *x)
 				return false;
 			for (size_t v = first; v < end; v += 4)
 				four_vectors(x, m, v, XFP_BYTES_LIMIT / most);
-			for (size_t v = first; x->groups && v < end; v += GROUP / 16)
-				x->group_sum[m * x->groups + v * 16 / GROUP] = sum_of_group(x, m, v);
+			for (size_t v = first; x->groups && v < end; v += XFP_BYTES_GROUP / 16)
+				x->group_sum[m * x->groups + v * 16 / XFP_BYTES_GROUP] = sum_of_group(x, m, v);
 			x->step[first / BLOCK_VECTORS * x->tile + m] = most / XFP_BYTES_LIMIT * 0x1p8f;
 		}
 	}

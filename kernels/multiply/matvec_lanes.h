@@ -12,20 +12,7 @@
 #include "kernels/common/number.h"
 #include "kernels/multiply/matvec.h"
 #include "kernels/multiply/matvec_tables.h"
-
-#ifdef MATVEC_SMALL
-#define WRITTEN_OUT false
-#define INLINE static
-#define UNROLL
-#elif defined __clang__
-#define WRITTEN_OUT true
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define WRITTEN_OUT true
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 64")
-#endif
+#include "kernels/multiply/matvec_unroll.h"
 
 /* Move slot i of byte b of every lane to its low end. */
 INLINE vi slot(unsigned k, const vi *w, unsigned i, unsigned b)

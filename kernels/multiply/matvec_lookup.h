@@ -12,13 +12,7 @@
 #include "kernels/common/lane_index.h"
 #include "kernels/multiply/matvec.h"
 #include "kernels/multiply/matvec_tables.h"
-
-#define INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
+#include "kernels/multiply/matvec_unroll.h"
 
 /* A 16-bit shift: bits that enter from the next byte are above the index. */
 #define SHIFT(w, count) _mm512_srli_epi16(w, count)

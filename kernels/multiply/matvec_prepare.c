@@ -36,11 +36,10 @@ static size_t blocks_of(size_t vectors, unsigned tile)
 
 #define SUMS_AT 40      /* bytes of sixteen columns as integers; with AVX2, and a quarter of the step */
 #define VECTOR_BYTES 48 /* that, and a quarter of the sums */
-#define GROUP 128       /* columns of a v2a group in bytes */
 
 static size_t groups_of(unsigned k, size_t cols)
 {
-	return k && cols % xfp_chunk_columns(k) == 0 ? (cols / GROUP + 15) / 16 * 16 : 0;
+	return k && cols % xfp_chunk_columns(k) == 0 ? (cols / XFP_BYTES_GROUP + 15) / 16 * 16 : 0;
 }
 
 size_t xfp_matvec_x_bytes(unsigned k, size_t cols, unsigned count)

@@ -12,15 +12,9 @@
 #include "kernels/common/lane_index.h"
 #include "kernels/multiply/matvec.h"
 #include "kernels/multiply/matvec_tables.h"
+#include "kernels/multiply/matvec_unroll.h"
 #include "kernels/multiply/matvec_whole.h"
 #include "kernels/multiply/matvec_words_avx2.h"
-
-#define INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 #define MAX_PARTS 4 /* registers of 16 entries of a table, maximum */
 #define PREFETCH_AHEAD 2048
