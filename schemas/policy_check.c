@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/text/suggestion.h"
 #include "schemas/policy.h"
 
 #define NEAREST 3
@@ -46,11 +47,26 @@ struct nearest {
 	unsigned distance[NEAREST], count;
 };
 
-/* Insert a name into the list of nearest names, nearest first, without duplicates. */
+/* The distance within which a name is near: that of a misspelling of the pattern's characters, * and ? excepted. */
+static unsigned max_distance(const char *pattern)
+{
+	char letters[LONGEST + 1];
+	size_t count = 0;
+
+	for (; *pattern && count < LONGEST; pattern++)
+		if (*pattern != '*' && *pattern != '?')
+			letters[count++] = *pattern;
+	letters[count] = '\0';
+	return (unsigned)xfp_max_distance(letters);
+}
+
+/* Insert a name, if it is near, into the list of nearest names, nearest first, without duplicates. */
 static void consider(struct nearest *nearest, const char *pattern, const char *name)
 {
 	unsigned far = distance(pattern, name), at = nearest->count;
 
+	if (far > max_distance(pattern))
+		return;
 	for (unsigned i = 0; i < nearest->count; i++)
 		if (!strcmp(nearest->name[i], name))
 			return;
@@ -276,8 +292,10 @@ static enum xfp_status nothing_matches(const struct xfp_ledger *ledger, const st
 		consider(&nearest, wanted, role ? ledger->units[u].role : ledger->units[u].name);
 	for (unsigned i = 0; i < nearest.count; i++)
 		add_text(list, sizeof list, ", ", xfp_printable(nearest.name[i]).text);
+	if (!*list)
+		return xfp_fail(err, XFP_USAGE, "--override '%s': matches no unit; xfp inspect -v lists them", text);
 	return xfp_fail(err, XFP_USAGE, "--override '%s': matches no unit; the nearest %s: %s", text,
-			role ? "roles are" : "names are", *list ? list : "none, since there are no units");
+			role ? "roles are" : "names are", list);
 }
 
 static enum xfp_status check_override(const struct xfp_parameters *parameters, const struct xfp_ledger *ledger,
