@@ -81,7 +81,7 @@ struct xfp_checkpoint {
 };
 
 /* Prefix of the note that lists `left_out`. */
-#define XFP_NOT_CARRIED "not carried: "
+#define XFP_NOT_CARRIED "not copied into the bundle: "
 
 /* Open a checkpoint; MODEL is a folder or a file. XFP_BAD_INPUT if a check fails. The caller closes it. */
 enum xfp_status xfp_checkpoint_open(const char *model, struct xfp_checkpoint **out, struct xfp_error *err);

@@ -16,6 +16,7 @@
 #include "commands/cache/cache.h"
 
 #define DAY_S 86400
+#define LISTED 20 /* files that a dry run lists as text */
 
 static struct xfp_gc_rules rules_of(const struct xfp_cache_call *call)
 {
@@ -62,13 +63,14 @@ static bool is_forgotten(const struct xfp_census *census, const struct xfp_gc_pl
 
 static void print_list(const struct xfp_cache *cache, const struct xfp_gc_plan *plan)
 {
+	uint64_t count = 0;
 	char size[32];
 
 	for (uint32_t i = 0; i < cache->census.count; i++) {
 		const struct xfp_census_item *item = &cache->census.items[i];
 
-		if (plan->why[i] == XFP_GC_REMOVED && item->present)
-			printf("would go: %s  %-8s  %8s  %s\n", item->key,
+		if (plan->why[i] == XFP_GC_REMOVED && item->present && count++ < LISTED)
+			printf("would be removed: %s  %-8s  %8s  %s\n", item->key,
 			       *item->kind ? xfp_printable(item->kind).text : "-",
 			       xfp_human((double)item->bytes, "B", size),
 			       *item->unit ? xfp_printable(item->unit).text : "-");
@@ -76,9 +78,11 @@ static void print_list(const struct xfp_cache *cache, const struct xfp_gc_plan *
 	for (uint32_t i = 0; i < cache->census.other_count; i++) {
 		const struct xfp_census_other *other = &cache->census.others[i];
 
-		if (other->what == XFP_STORE_DEBRIS || other->what == XFP_STORE_SUPERSEDED)
-			printf("would go: %s\n", xfp_printable(other->path).text);
+		if ((other->what == XFP_STORE_DEBRIS || other->what == XFP_STORE_SUPERSEDED) && count++ < LISTED)
+			printf("would be removed: %s\n", xfp_printable(other->path).text);
 	}
+	if (count > LISTED)
+		printf("and %" PRIu64 " more; --json has the keys of all\n", count - LISTED);
 }
 
 static void print_sum(const char *what, const struct xfp_gc_sum *sum)

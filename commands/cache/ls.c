@@ -155,7 +155,7 @@ static void print_text(const struct listing *l)
 		current += item->current;
 		current_bytes += item->current && item->present ? item->bytes : 0;
 	}
-	printf("%" PRIu32 " artifact%s, %s; %" PRIu64 " current, %s\n", l->count, l->count == 1 ? "" : "s",
+	printf("%" PRIu32 " artifact%s, %s; %" PRIu64 " current (*), %s\n", l->count, l->count == 1 ? "" : "s",
 	       xfp_human((double)bytes, "B", all), current, xfp_human((double)current_bytes, "B", used));
 }
 

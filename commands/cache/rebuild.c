@@ -56,8 +56,9 @@ static void print_text(const struct xfp_cache_call *call, const struct xfp_rebui
 		puts("there was no manifest before: earlier runs and source files are unknown; source files "
 		     "are\nread again, and cached artifacts are not computed again");
 	else
-		printf("%" PRIu64 " runs and %" PRIu64 " source files were copied from the old one%s\n", r->runs,
-		       r->sources, *r->lost ? "; not all of it could be:" : "");
+		printf("%" PRIu64 " run%s and %" PRIu64 " source file%s copied from the old manifest%s\n", r->runs,
+		       r->runs == 1 ? "" : "s", r->sources, r->sources == 1 ? "" : "s",
+		       *r->lost ? "; not all of it could be:" : "");
 	if (*r->lost)
 		printf("  %s\n", xfp_printable(r->lost).text);
 	if (r->aside)

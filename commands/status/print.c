@@ -175,7 +175,7 @@ void xfp_status_text(FILE *out, const struct xfp_run_state *s)
 		print_failures(out, s);
 	}
 	if (resume)
-		xfp_screen_printf(out, "\nto go on\n  %s\n", resume);
+		xfp_screen_printf(out, "\nto resume\n  %s\n", resume);
 	free(resume);
 }
 

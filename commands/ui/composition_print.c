@@ -72,7 +72,7 @@ void xfp_composition_print(FILE *out, const char *what, const struct xfp_composi
 		percent(composition->bytes, composition->source), xfp_human((double)composition->source, "B", source));
 	print_stored(out, composition);
 	fprintf(out,
-		"quantized %.1f %%, at %.3f bits per weight (%.3f as papers count);\n"
+		"quantized %.1f %% of bytes, at %.3f bits per weight (%.3f as papers count);\n"
 		"kept tensors %.1f %%, files %.1f %%, index and padding %.1f %%\n",
 		percent(composition->units, composition->bytes),
 		xfp_bits_per_weight(composition->units, composition->unit_weights),

@@ -218,6 +218,7 @@ static void print_basis(const struct xfp_walk_command *w, const struct xfp_conve
 	if (w->walk.count && w->walk.point[0].floors)
 		puts("Floors are least cosines: lazy of routed experts, strict of the other classes.");
 	puts("Errors are mean relative squared errors of weights.");
+	puts("Units are counted by mode and bits: v2c-5 2 means 2 units of mode v2c at 5 bits.");
 	if (!w->walk.limit.bytes)
 		puts(w->probe ? "No limit: every point fits, and the smallest that passed is recommended."
 			      : "No limit: every point fits, and none is recommended; --envelope or --target-size\n"

@@ -23,7 +23,7 @@
 
 struct xfp_run_record {
 	char *model, *out, *cache; /* absolute */
-	char *command, *folder;    /* to go on: conversion/resume.h; NULL: not known */
+	char *command, *folder;    /* to resume: conversion/resume.h; NULL: not known */
 	char *message;             /* of a failure; NULL: none */
 	char state[16];            /* "running", "finished", "failed", "refused", "interrupted", "prepared" */
 	char phase[16];            /* "inspecting", "checking CRCs", "preparing", "converting", "bundling"; "": ended */

@@ -173,13 +173,13 @@ accepted() { # KIND
 	make_bad good good
 	touch good/data_config.json good/notes.npy good/.gitattributes good/LICENSE good/other.bin
 	run -0 xfp convert good -o out.xfp
-	[ "$(grep "not carried: " <<<"$output")" = "xfp convert: note: not carried: data_config.json, notes.npy" ]
-	[ "$(xfp inspect --json good 2>/dev/null | grep -c '"not carried: ')" -eq 2 ]
+	[ "$(grep "not copied" <<<"$output")" = "xfp convert: note: not copied into the bundle: data_config.json, notes.npy" ]
+	[ "$(xfp inspect --json good 2>/dev/null | grep -c '"not copied into the bundle: ')" -eq 2 ]
 	run -0 --separate-stderr xfp plan good # where it is of no concern
 	[ -z "$stderr" ]
 	# unrelated files beside a single-file model
 	run -0 xfp convert good/*.safetensors -o out.xfp
-	[[ $output != *"not carried"* ]]
+	[[ $output != *"not copied"* ]]
 }
 
 # A command that waited for the other end of a pipe would hang.

@@ -55,7 +55,7 @@ setup() {
 	packed deepseek --shards 2
 	touch packed/hf_quant_config.json packed/quantize_config.json
 	run -0 --separate-stderr xfp convert packed -o out.xfp --format attention=keep
-	[[ $stderr != *"not carried"* ]] # they are about how weights were packed, which they are no more
+	[[ $stderr != *"not copied"* ]] # they are about how weights were packed, which they are no more
 	run -0 --separate-stderr xfp unpack out.xfp -o copy
 	[[ $stderr == *"config.json has no quantization_config"* ]]
 	cmp copy/config.json plain/config.json

@@ -109,7 +109,7 @@ fits() { # NUMBER COMMAND...
 	    found = re.fullmatch(r"[0-9.]+ kB, ([0-9.]+) bits per weight overall; ([0-9.]+) % of the source's [0-9.]+ kB", lines[1])
 	    assert found, lines[1]
 	    assert abs(float(found[1]) - size * 8 / elements) < .001 and abs(float(found[2]) - 100 * size / source) < .06
-	    shares = re.fullmatch(r"quantized ([0-9.]+) %, at ([0-9.]+) bits per weight \(([0-9.]+) as papers count\); "
+	    shares = re.fullmatch(r"quantized ([0-9.]+) % of bytes, at ([0-9.]+) bits per weight \(([0-9.]+) as papers count\); "
 	                          r"kept tensors ([0-9.]+) %, files ([0-9.]+) %, index and padding ([0-9.]+) %",
 	                          " ".join(lines[2:4]))
 	    assert shares, lines[2:4]

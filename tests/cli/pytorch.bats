@@ -128,7 +128,7 @@ with zipfile.ZipFile("../packed.zip", "w") as archive:
     for name in sorted(os.listdir(".")):
         archive.write(name)')
 		run -0 xfp inspect packed.zip
-		[[ $output == *"packed  as ${form%-old}: "* && $output != *"not carried"* ]]
+		[[ $output == *"packed  as ${form%-old}: "* && $output != *"not copied"* ]]
 		xfp convert packed.zip -o zip.xfp -q --cache zip-cache
 		xfp convert plain -o plain.xfp -q
 		alike zip.xfp plain.xfp || { echo "$form"; return 1; }

@@ -62,7 +62,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	snapshot >before
 	xfp status out.xfp >text
 	grep -q "^state    interrupted after .*, killed$" text
-	[ "$(tail -n 2 text)" = "to go on
+	[ "$(tail -n 2 text)" = "to resume
   xfp convert m -o out.xfp -q -j1" ]
 	snapshot | diff before -
 	# from elsewhere, with the folder; and it works
@@ -75,7 +75,7 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[ "$(member 'state, units_done, status, resume' out.xfp)" = "('finished', 9, 0, 'xfp convert m -o out.xfp -q -j1')" ]
 	[ "$(member 'units_cached, weights_done == weights' out.xfp)" = "(5, True)" ]
 	run -0 xfp status out.xfp
-	[[ $output != *"to go on"* ]]
+	[[ $output != *"to resume"* ]]
 }
 
 @test "progress within a long unit is printed by status and by convert" {
@@ -340,11 +340,11 @@ slow() { replace_stage xfp-pack 'sleep 0.3; exec "$real" "$@"'; }
 	[[ $output == "xfp convert: "* ]]
 	[ "$(member 'state, status, units' out.xfp)" = "('refused', 3, 0)" ]
 	[ "$(member message out.xfp)" = "${output#xfp convert: }" ]
-	[[ $(xfp status out.xfp) == *"${output#xfp convert: }"*"to go on"* ]]
+	[[ $(xfp status out.xfp) == *"${output#xfp convert: }"*"to resume"* ]]
 	make_model other --layers 2
 	run -2 xfp convert other -o out.xfp -q --override nothing=4
 	[[ $(xfp status out.xfp) == "state    refused "*" status 2"*"/other"* ]]
-	run ! grep -E '^units|^class|^to go on' <(xfp status out.xfp)
+	run ! grep -E '^units|^class|^to resume' <(xfp status out.xfp)
 	# a new folder is removed
 	for refused in "2 other --override nothing=4" "3 m" "4 other --target-size 1k"; do
 		run "-${refused%% *}" xfp convert ${refused#* } -o new.xfp -q

@@ -67,7 +67,7 @@ two_runs() {
 	[ "$(json 'sorted(set(str(a["runs"]) for a in o["artifacts"]))' <list)" = "['[1, 2]', '[1]', '[2]']" ]
 	COLUMNS=200 cache ls >text
 	[ "$(head -n -1 text | tail -n +2 | wc -l)" -eq "$(artifacts | wc -l)" ]
-	[[ $(tail -n1 text) == "$(artifacts | wc -l) artifacts, "*"; 29 current, "* ]]
+	[[ $(tail -n1 text) == "$(artifacts | wc -l) artifacts, "*"; 29 current (*), "* ]]
 }
 
 @test "ls selects and sorts" {
@@ -369,8 +369,14 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 	rm out.xfp
 	[ "$(converted m out.xfp --floor attention=0.5)" = "$second" ]
 	[ "$(query "SELECT sum(fitted) + sum(repacked) FROM run_units WHERE run = 3")" = 0 ]
-	# removed artifacts are made again when they are needed
+	# a dry run lists 20 files at most
 	rm out.xfp
+	count=$(artifacts | wc -l)
+	[ "$count" -gt 20 ]
+	cache gc --keep-runs 0 --dry-run >text
+	[ "$(grep -c '^would be removed: ' text)" -eq 20 ]
+	grep -qx "and $((count - 20)) more; --json has the keys of all" text
+	# removed artifacts are made again when they are needed
 	[ "$(converted m out.xfp)" = "$first" ]
 }
 
