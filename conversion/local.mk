@@ -89,6 +89,7 @@ conversion_libconversion_a_SOURCES = \
 	conversion/report/html/rate.c \
 	conversion/report/html/samples.c \
 	conversion/report/html/style.c \
+	conversion/report/html/missing.c \
 	conversion/report/html/tails.c \
 	conversion/report/html/times.c \
 	conversion/report/html/walk.c \

@@ -51,90 +51,118 @@ uint32_t xfp_report_worst_part(const struct xfp_report *report)
 	return worst;
 }
 
-/* "model.layers.3.*", from the name of a unit of the layer; NULL: out of memory. */
-static char *layer_pattern(const struct xfp_report *report, uint32_t column)
+/* Whether advice is about a unit. */
+static bool covers(const struct xfp_report_advice *advice, const struct xfp_report_unit *unit)
 {
-	for (uint32_t u = 0; u < report->info.units; u++) {
-		const char *name = report->units[u].info.name, *part = report->parts[report->units[u].part].pattern;
-		size_t same = 0;
-
-		if (report->units[u].column != column)
-			continue;
-		while (name[same] && name[same] == part[same])
-			same++;
-		return xfp_formatted("%.*s%u.*", (int)same, name, report->units[u].layer);
-	}
-	return NULL;
+	return advice->layer == XFP_REPORT_NO_LAYER
+		       ? unit->part == advice->part
+		       : unit->column == advice->layer && unit->info.class_ == advice->class_;
 }
 
-/* Fill in the figures of units that the advice's pattern selects. False: these units have no more bits to get. */
+/* "model.layers.3.self_attn.*", from what the names of the units have in common. NULL: other units have it, too, or
+ * out of memory. */
+static char *common_pattern(const struct xfp_report *report, const struct xfp_report_advice *advice)
+{
+	const char *common = NULL;
+	size_t length = 0;
+
+	for (uint32_t u = 0; u < report->info.units; u++) {
+		const char *name = report->units[u].info.name;
+		size_t same = 0;
+
+		if (!covers(advice, &report->units[u]))
+			continue;
+		while (common && same < length && name[same] == common[same])
+			same++;
+		length = common ? same : strlen(name);
+		common = common ? common : name;
+	}
+	while (length && common[length - 1] != '.')
+		length--;
+	for (uint32_t u = 0; u < report->info.units; u++)
+		if (!length ||
+		    (!covers(advice, &report->units[u]) && !strncmp(report->units[u].info.name, common, length)))
+			return NULL;
+	return xfp_formatted("%.*s*", (int)length, common);
+}
+
+/* Fill in the figures. If the units have different bits, those with fewer get the most that one has now. False: no
+ * bits, or some units have no index, whose format the option would replace. */
 static bool predict(const struct xfp_report *report, struct xfp_report_advice *advice)
 {
-	const struct xfp_report_sum *sum = advice->layer != XFP_REPORT_NO_LAYER ? &report->layers[advice->layer].sum
-										: &report->parts[advice->part].sum;
-	double squared = 0;
+	double squared = 0, before = 0, weights = 0;
 
-	advice->bits = sum->ranges.max_k + 1;
-	if (!sum->ranges.max_k || advice->bits > MAX_BITS || !(report->all.squared > 0))
+	advice->low = MAX_BITS + 1;
+	for (uint32_t u = 0; u < report->info.units; u++)
+		if (covers(advice, &report->units[u])) {
+			advice->low = report->units[u].info.k < advice->low ? report->units[u].info.k : advice->low;
+			advice->high = report->units[u].info.k > advice->high ? report->units[u].info.k : advice->high;
+		}
+	advice->bits = advice->high + (advice->low == advice->high);
+	if (!advice->low || advice->bits > MAX_BITS || !(report->all.squared > 0))
 		return false;
 	for (uint32_t u = 0; u < report->info.units; u++) {
 		const struct xfp_report_unit *unit = &report->units[u];
-		int more;
+		int more = (int)advice->bits - unit->info.k;
+		double one = unit->error * (double)unit->info.weights;
 
-		if (advice->layer != XFP_REPORT_NO_LAYER ? unit->column != advice->layer : unit->part != advice->part)
+		if (!covers(advice, unit))
 			continue;
-		more = unit->info.k ? (int)advice->bits - unit->info.k : 0;
+		weights += (double)unit->info.weights;
 		advice->bytes += more * (double)unit->info.weights / 8;
-		squared += unit->error * (double)unit->info.weights * ldexp(1, -2 * more);
+		before += one;
+		squared += one * ldexp(1, -2 * more);
 	}
-	advice->share = sum->squared / report->all.squared;
-	advice->error = xfp_report_error(sum);
-	advice->remaining = 1 - (sum->squared - squared) / report->all.squared;
+	advice->share = before / report->all.squared;
+	advice->error = weights > 0 ? before / weights : 0;
+	advice->remaining = 1 - (before - squared) / report->all.squared;
 	advice->saved = (1 - advice->remaining) / (advice->bytes / 1e6);
-	return true;
-}
-
-/* The component with the largest relative error that is not yet `used`. */
-static uint32_t next_part(const struct xfp_report *report, const bool *used)
-{
-	uint32_t best = report->part_count;
-
-	for (uint32_t p = 0; p < report->part_count; p++)
-		if (!used[p] && (best == report->part_count ||
-				 xfp_report_error(&report->parts[p].sum) > xfp_report_error(&report->parts[best].sum)))
-			best = p;
-	return best;
+	return advice->bytes > 0;
 }
 
 static int by_saved(const void *a, const void *b)
 {
 	const struct xfp_report_advice *x = a, *y = b;
 
-	return (x->saved < y->saved) - (x->saved > y->saved);
+	if (x->saved != y->saved)
+		return x->saved < y->saved ? 1 : -1;
+	if (x->layer != y->layer)
+		return x->layer > y->layer ? -1 : 1; /* a component before a layer */
+	return x->layer == XFP_REPORT_NO_LAYER ? (x->part > y->part) - (x->part < y->part) : x->class_ - y->class_;
+}
+
+/* Whether bits can be added, and an option can express it: fill in the advice. */
+static bool complete(const struct xfp_report *report, struct xfp_report_advice *advice)
+{
+	if (!predict(report, advice))
+		return false;
+	advice->pattern = advice->layer == XFP_REPORT_NO_LAYER ? strdup(report->parts[advice->part].pattern)
+							       : common_pattern(report, advice);
+	return advice->pattern != NULL;
 }
 
 uint32_t xfp_report_advise(const struct xfp_report *report, struct xfp_report_advice list[XFP_REPORT_ADVICE])
 {
-	bool *used = calloc(report->part_count + (size_t)1, sizeof *used);
-	uint32_t layer = xfp_report_worst_layer(report), part, count = 0;
+	struct xfp_report_advice *all = calloc(report->part_count + (size_t)XFP_CLASSES, sizeof *all);
+	uint32_t layer = xfp_report_worst_layer(report), count = 0, kept;
 
-	if (!used)
+	if (!all)
 		return 0;
-	if (layer < report->layer_count) {
-		list[0] = (struct xfp_report_advice){ .layer = layer };
-		if (predict(report, &list[0]) && (list[0].pattern = layer_pattern(report, layer)))
-			count++;
+	for (unsigned class_ = 0; layer < report->layer_count && class_ < XFP_CLASSES; class_++) {
+		all[count] = (struct xfp_report_advice){ .layer = layer, .class_ = (uint8_t)class_ };
+		count += complete(report, &all[count]);
 	}
-	while (count < XFP_REPORT_ADVICE && (part = next_part(report, used)) < report->part_count) {
-		used[part] = true;
-		list[count] = (struct xfp_report_advice){ .layer = XFP_REPORT_NO_LAYER, .part = part };
-		if (!predict(report, &list[count]))
-			continue;
-		if (!(list[count].pattern = strdup(report->parts[part].pattern)))
-			break;
-		count++;
+	for (uint32_t part = 0; part < report->part_count; part++) {
+		all[count] = (struct xfp_report_advice){ .layer = XFP_REPORT_NO_LAYER, .part = part };
+		count += complete(report, &all[count]);
 	}
-	free(used);
-	qsort(list, count, sizeof *list, by_saved);
-	return count;
+	qsort(all, count, sizeof *all, by_saved);
+	kept = count < XFP_REPORT_ADVICE ? count : XFP_REPORT_ADVICE;
+	for (uint32_t i = 0; i < count; i++)
+		if (i < kept)
+			list[i] = all[i];
+		else
+			free(all[i].pattern);
+	free(all);
+	return kept;
 }

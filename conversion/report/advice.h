@@ -13,18 +13,21 @@
 #define XFP_REPORT_ADVICE 5 /* most suggestions */
 
 struct xfp_report_advice {
-	char *pattern;    /* of xfp convert --override */
-	uint32_t bits;    /* bits per index, for all units of the pattern */
-	double share;     /* of the bundle's squared error, in these units */
-	double error;     /* mean relative squared error of these units */
-	double bytes;     /* how much larger the bundle becomes */
-	double remaining; /* the bundle's squared error afterwards, relative to now */
-	double saved;     /* share of the bundle's squared error per million bytes */
-	uint32_t layer;   /* index in report->layers, or XFP_REPORT_NO_LAYER: */
-	uint32_t part;    /* index in report->parts */
+	char *pattern;      /* of xfp convert --override */
+	uint32_t low, high; /* bits per index of these units now */
+	uint32_t bits;      /* then, for all of them */
+	double share;       /* of the bundle's squared error, in these units */
+	double error;       /* mean relative squared error of these units */
+	double bytes;       /* how much larger the bundle becomes */
+	double remaining;   /* the bundle's squared error afterwards, relative to now */
+	double saved;       /* share of the bundle's squared error per million bytes */
+	uint32_t layer;     /* index in report->layers, for the units of a class; or XFP_REPORT_NO_LAYER: */
+	uint32_t part;      /* index in report->parts */
+	uint8_t class_;
 };
 
-/* The worst layer and the components with the largest relative error, the cheapest improvement first.
+/* One more bit for a class of the worst layer, or for a component: those that save most loss per byte, in this order.
+ * If units have different bits, only those with fewer get more.
  * Returns the number of suggestions; the caller frees their patterns. Stops early if memory runs out. */
 uint32_t xfp_report_advise(const struct xfp_report *report, struct xfp_report_advice list[XFP_REPORT_ADVICE]);
 

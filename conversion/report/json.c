@@ -129,11 +129,15 @@ static json_t *advice_json(const struct xfp_report *report)
 
 	for (uint32_t i = 0; i < count; i++) {
 		bool layer = advice[i].layer != XFP_REPORT_NO_LAYER;
+		uint8_t class_ = layer ? advice[i].class_ : report->parts[advice[i].part].class_;
 
 		xfp_json_add(&list,
 			     XFP_JSON({ "names", xfp_json_text(advice[i].pattern) },
 				      { "layer",
 					layer ? json_integer(report->layers[advice[i].layer].number) : json_null() },
+				      { "class", json_string(xfp_class_name((enum xfp_class)class_)) },
+				      { "least_k", json_integer(advice[i].low) },
+				      { "largest_k", json_integer(advice[i].high) },
 				      { "k", json_integer(advice[i].bits) }, { "error", json_real(advice[i].error) },
 				      { "share_of_loss", json_real(advice[i].share) },
 				      { "more_bytes", json_real(advice[i].bytes) },

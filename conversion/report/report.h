@@ -94,7 +94,9 @@ struct xfp_report {
 	const struct xfp_recorded *recorded; /* borrowed; NULL: recorded by another version of xfp */
 	struct xfp_bundle_info info;
 	struct xfp_composition composition;
-	char sha256[65]; /* of the file; set by the caller */
+	/* Set by the caller: */
+	char sha256[65];  /* of the file */
+	const char *name; /* of the file, without folders; borrowed */
 	struct xfp_report_sum all;
 	struct xfp_report_unit *units; /* [info.units] in the bundle's order */
 	struct xfp_report_part *parts; /* in order of class */

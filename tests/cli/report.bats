@@ -44,7 +44,7 @@ check() { # PAGE SCRIPT
 	grep -q "$(sha c.xfp)" r.html
 	check r.html '
 	assert "qwen3_moe" in text and "Worst layer: layer" in text
-	title = "qwen3_moe, %.3f bits per weight" % json.load(open("r.json"))["bits_per_weight"]
+	title = "c.xfp: qwen3_moe, %.3f bits per weight" % json.load(open("r.json"))["bits_per_weight"]
 	assert root.findtext("head/title") == "Report of " + title and root.findtext("body/header/h1") == title
 	assert "\"The paper\" in captions of tables is the one on the published XFP method" in text
 	units = tables["Every unit"]
@@ -64,8 +64,8 @@ check() { # PAGE SCRIPT
 	xfp convert m -o c.xfp -q
 	xfp report c.xfp -o 1.html
 	mkdir -p 'other place'
-	cp c.xfp 'other place/d.xfp'
-	(cd 'other place' && TZ=Asia/Tokyo LC_ALL=C.UTF-8 xfp report d.xfp -o ../2.html)
+	cp c.xfp 'other place/c.xfp'
+	(cd 'other place' && TZ=Asia/Tokyo LC_ALL=C.UTF-8 xfp report "$PWD/c.xfp" -o ../2.html)
 	cmp 1.html 2.html
 	! grep -q -e "$PWD" -e "$(hostname)" -e "$(date +%Y-)" 1.html
 }
@@ -81,7 +81,7 @@ check() { # PAGE SCRIPT
 		xfp info --json c.xfp >info.json
 		command=$(check r.html 'print(root.findtext("body/header/pre"))')
 		[[ $command == "xfp convert MODEL -o AGAIN.xfp"* ]]
-		eval "${command/MODEL/m} -q" 2>/dev/null || eval "${command/MODEL -o AGAIN.xfp --like OUT/m -o AGAIN.xfp --like c} -q"
+		eval "${command/MODEL/m} -q"
 		cmp c.xfp AGAIN.xfp
 		rm AGAIN.xfp
 	done
@@ -105,22 +105,44 @@ check() { # PAGE SCRIPT
 	xfp report c.xfp -o r.html --json >r.json
 	xfp info --json c.xfp >info.json
 	page r.html
-	advice='tables["The worst layer and the worst components, by loss saved per MB"]'
+	advice='tables["Classes of the worst layer, and components, by loss saved per MB"]'
 	option=$(check r.html "print(re.search('--override .*', $advice[0][0])[0])")
 	check r.html "
 	advice = json.load(open('r.json'))['advice']
 	saved = [(1 - a['loss_afterwards']) / a['more_bytes'] for a in advice]
 	assert len(saved) > 2 and saved == sorted(saved, reverse=True), saved
-	assert [row[5] for row in $advice] == ['%.3g %%' % (1e8 * one) for one in saved]
+	assert [row[6] for row in $advice] == ['%.3g %%' % (1e8 * one) for one in saved]
 	assert 'This bundle is not calibrated. --calibrate or --calibrate-self' in text"
 	eval "xfp convert m -o d.xfp -q --bits 3 --on-miss best ${option}" || [ $? = 4 ]
 	xfp report d.xfp -o s.html
 	loss() { check "$1" 'print(re.search(r"Loss([0-9.e-]+)squared", text)[1])'; }
-	left=$(check r.html "print($advice[0][4][:-2])")
+	left=$(check r.html "print($advice[0][5][:-2])")
 	"$PYTHON" -c "
 import sys
 before, after, predicted = map(float, sys.argv[1:])
 assert abs(after / before - predicted / 100) < .1, (after / before, predicted)" "$(loss r.html)" "$(loss s.html)" "$left"
+}
+
+@test "suggested options add bits to the units of one class only, and the fewest that help" {
+	make_model m --layers 3
+	xfp convert m -o c.xfp -q --bits 3 --on-miss best --override '*layers.1.mlp*=2 *layers.2.*o_proj*=fp8' || [ $? = 4 ]
+	xfp info --json c.xfp >info.json
+	xfp report c.xfp --json -o r.html >r.json
+	check r.html '
+	import fnmatch
+	advice = json.load(open("r.json"))["advice"]
+	rows = tables["Classes of the worst layer, and components, by loss saved per MB"]
+	assert len(advice) == len(rows) > 3
+	for one, row in zip(advice, rows):
+	    units = [u for u in info["units"] if fnmatch.fnmatchcase(u["name"], one["names"])]
+	    bits = {u["k"] for u in units}
+	    assert {u["class"] for u in units} == {one["class"]} and 0 not in bits, (one, units)
+	    assert one["k"] == (max(bits) if len(bits) > 1 else max(bits) + 1) <= min(bits) + 1, (one, bits)
+	    assert row[1] == "-".join(map(str, sorted(bits))) + " to %d" % one["k"]
+	    more = sum((one["k"] - u["k"]) * u["weights"] for u in units) / 8
+	    assert one["more_bytes"] == more > 0, (one, more)
+	assert any(a["layer"] == 1 and a["class"] == "routed_expert" for a in advice), advice
+	assert any(a["least_k"] < a["largest_k"] for a in advice), advice'
 }
 
 @test "a calibrated bundle is judged by the errors of its outputs" {
@@ -189,13 +211,14 @@ make_inputs() {
 	echo "$output" >plain.json
 	xfp report c.xfp -o plain.html
 	page plain.html
-	[ "$(grep -c 'No data. To make it' plain.html)" = 7 ]
+	[ "$(grep -c 'xfp report c.xfp --.* -o report.html</pre>$' plain.html)" = 7 ]
+	grep -qx '<h3>Outliers</h3>' plain.html
 	# A command a line.
-	grep -qx 'xfp report OUT.xfp --stats stats.json -o report.html</pre>' plain.html
+	grep -qx 'xfp report c.xfp --stats stats.json -o report.html</pre>' plain.html
 	run -1 grep -F '\x0a' plain.html
 	xfp report c.xfp --eval eval.json --compare compare.json --walk walk.json --stats stats.json --work c.xfp.work --cache xfp-cache --json -o r.html >r.json
 	page r.html
-	run -1 grep 'No data. To make it' r.html
+	run -1 grep 'Sections without data' r.html
 	xfp info --json c.xfp >info.json
 	check r.html '
 	r, plain = json.load(open("r.json")), json.load(open("plain.json"))
@@ -209,7 +232,11 @@ make_inputs() {
 	drift = [layer["alone"] for layer in evaluation["layers"]]
 	assert "Worst layer: layer %d, whose own error is the largest: if only this layer is quantized, the residual " \
 	    "stream after it has a relative squared error of %.3g." % (drift.index(max(drift)), max(drift)) in text
-	assert [a["layer"] for a in r["advice"] if a["layer"] is not None] == [drift.index(max(drift))]
+	assert {a["layer"] for a in r["advice"]} == {None, drift.index(max(drift))}
+	assert "KL divergence%.4gfrom the source" % evaluation["kl"]["mean"] in text
+	assert "Same token%.2f %%of the tokens" % (100 * evaluation["top1_agreement"]) in text
+	assert "Perplexity%.4f%.4f of its source" % (evaluation["perplexity"], evaluation["source"]["perplexity"]) in text
+	assert tables["Relative squared error of the residual stream after each layer"][1][1] == "%.3g" % drift[0]
 	def way(unit, sigma):
 	    of = next(u for u in compare["units"] if (u["name"], u["role"]) == (unit["name"], unit["role"]))
 	    return next(w for w in of["ways"] if w["format"] == unit["mode"] and w["k"] == unit["k"]
@@ -224,6 +251,27 @@ make_inputs() {
 	assert [row[6] for row in tables["Tails by role (the paper\u0027s table B)"]] == [
 	    "%.1f" % role["stats"]["largest_in_sigma"] for role in roles]
 	assert {"lloyd-fit", "pack", "bundle"} <= {t["stage"] for t in r["times"]}'
+}
+
+@test "the commands of a page add a section and keep the others" {
+	make_inputs
+	cp c.xfp "a b.xfp"
+	cp -r c.xfp.work "a b.xfp.work"
+	xfp report "a b.xfp" --eval eval.json --work "a b.xfp.work" -o r.html
+	page r.html
+	xfp info --json c.xfp >info.json
+	check r.html '
+	section = next(one for one in root.iter("section") if one.get("id") == "missing")
+	commands = {h.text: p.text.split("\n")[-1] for h, p in zip(section.findall("h3"), section.findall("pre"))}
+	assert list(commands) == ["Rate and error", "Points of a walk", "Outliers", "Tails", "Samples of experts"]
+	given = "xfp report \u0027a b.xfp\u0027 --eval eval.json"
+	assert all(c.startswith(given) and "--work \u0027a b.xfp\u0027.work" in c for c in commands.values()), commands
+	assert not {a.get("href") for a in root.iter("a")} & {"#rate", "#tails"}
+	open("command", "w").write(commands["Tails"])'
+	eval "$(cat command)"
+	check report.html '
+	names = [h.text for h in root.iter("h2")]
+	assert {"Tails", "Perplexity, divergence and drift", "Time per stage"} <= set(names), names'
 }
 
 @test "samples of experts are those of conversions with --moe-sample" {
@@ -430,7 +478,12 @@ make_walk() { # OPTION...
 	        assert a[key] == b[key], key
 	rows = tables["Points of the walk, from aggressive to conservative"]
 	assert [row[0] for row in rows] == [p["point"] for p in walk["points"]]
-	assert rows[6][4:] == ["--min-cos-lazy 0.98 --min-cos-strict 0.9", "passed", "0.98"], rows[6]
+	for row, p in zip(rows, w["points"]):
+	    errors = ["%.3g" % p["unweighted_error"], "%.3g" % p["error"]]
+	    assert row[2:6] == ["%.3f" % p["bits"], "%.3f" % p["true_bits"]] + errors, row
+	heads = ["".join(h.itertext()) for h in root.iter("th")]
+	assert {"bits per weight of the file", "stored bits of units", "squared error of units", "weighted error"} <= set(heads)
+	assert rows[6][6:] == ["--min-cos-lazy 0.98 --min-cos-strict 0.9", "passed", "0.98"], rows[6]
 	assert "Garbage up to: 0.965/0.9 Passes from: 0.98/0.9" in text and "This bundle: 0.98/0.9" in text
 	svg = next(svg for svg in root.iter("{http://www.w3.org/2000/svg}svg") if "walk-figure" in svg.get("aria-labelledby"))
 	kinds = [one.get("class") for one in svg if one.find("{http://www.w3.org/2000/svg}title") is not None]

@@ -117,9 +117,9 @@ static void write_floor(FILE *out, const struct xfp_report_class *class_)
 
 static void write_table(FILE *out, const struct xfp_report *report)
 {
-	xfp_html_table(
-		out, "Medians over the units of a class",
-		"<class|units|floor|cosine, median|cosine, 5th percentile|lowest unit|below the floor|bits|size");
+	xfp_html_table(out, "Medians over the units of a class",
+		       "<class|units|floor|cosine, median|cosine, 5th percentile|lowest unit|below the floor|"
+		       "stored bits|size");
 	for (uint32_t c = 0; c < report->class_count; c++) {
 		const struct xfp_report_class *class_ = &report->classes[c];
 

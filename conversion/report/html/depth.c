@@ -172,9 +172,10 @@ static void write_sum(FILE *out, const struct xfp_report *report, const struct x
 
 static void write_parts(FILE *out, const struct xfp_report *report)
 {
-	xfp_html_table(out, "Bits by component (the paper's table 3)",
-		       "<class|<role|units|of weights|bits|as papers count|stored bits|size|outliers|error|of the loss|"
-		       "<tensors");
+	xfp_html_table(
+		out, "Bits by component (the paper's table 3)",
+		"<class|<role|units|of weights|bits per index|bits as papers count|stored bits|size|stored outliers|"
+		"error|share of the loss|<tensors");
 	for (uint32_t p = 0; p < report->part_count; p++) {
 		const struct xfp_report_part *part = &report->parts[p];
 
@@ -195,8 +196,8 @@ void xfp_page_depth(FILE *out, const struct xfp_report *report)
 {
 	xfp_html_section(
 		out, "depth", "Bits over depth",
-		"Stronger colors are more bits: a matrix that is hard to quantize. An outline marks a unit below "
-		"its floor.");
+		"Stronger colors are more stored bits per weight. Floors and goals differ by class, so compare units "
+		"of one class: those with more bits are harder to quantize. An outline marks a unit below its floor.");
 	if (report->info.units)
 		draw(out, report);
 	write_parts(out, report);

@@ -85,20 +85,6 @@ void xfp_html_section(FILE *out, const char *id, const char *heading, const char
 	fputs("</p>\n", out);
 }
 
-void xfp_html_no_data(FILE *out, const char *commands)
-{
-	fputs("<p class=\"none\">No data. To make it:</p>\n<pre>", out);
-	while (*commands) {
-		size_t length = strcspn(commands, "\n");
-
-		xfp_html_printf(out, "%.*s", (int)length, commands);
-		commands += length;
-		if (*commands)
-			fputc(*commands++, out);
-	}
-	fputs("</pre>\n", out);
-}
-
 /* ---- tables ------------------------------------------------------------------------------------ */
 
 void xfp_html_table(FILE *out, const char *caption, const char *headings)

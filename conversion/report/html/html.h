@@ -20,8 +20,6 @@ void xfp_html_code(FILE *out, const char *text);
 
 /* Begin a section with a heading; `lead` is a paragraph that says how to read it. The caller writes "</section>". */
 void xfp_html_section(FILE *out, const char *id, const char *heading, const char *lead);
-/* Say that a section has no data, and which commands make it, one a line. */
-void xfp_html_no_data(FILE *out, const char *commands);
 
 /* Begin a table. `headings` are separated by '|'; '<' before one left-aligns it. `caption` is for readers without
  * eyes on the heading. */

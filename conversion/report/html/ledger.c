@@ -13,7 +13,7 @@ static void write_fates(FILE *out, const struct xfp_report *report)
 	char text[32];
 
 	xfp_html_table(out, "Tensors of the checkpoint, grouped by name",
-		       "<fate|<reason|<tensors|number|elements|<type|kept bytes");
+		       "<outcome|<reason|<tensors|number|elements|<type|kept bytes");
 	for (uint32_t f = 0; f < report->fate_count; f++) {
 		const struct xfp_report_fate *fate = &report->fates[f];
 
@@ -66,7 +66,7 @@ void xfp_page_units(FILE *out, const struct xfp_report *report)
 	xfp_html_printf(out, "%u units", report->info.units);
 	fputs("</summary>\n", out);
 	xfp_html_table(out, "Every unit",
-		       "<name|<role|<mode|bits|stored bits|size|cosine|5th percentile|floor|error|<missed");
+		       "<name|<role|<mode|bits per index|stored bits|size|cosine|5th percentile|floor|error|<missed");
 	for (uint32_t u = 0; u < report->info.units; u++) {
 		const struct xfp_report_unit *unit = &report->units[u];
 		const struct xfp_unit_info *info = &unit->info;

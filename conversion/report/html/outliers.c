@@ -10,9 +10,9 @@ static void write_ablation(FILE *out, const struct xfp_report *report)
 {
 	const struct xfp_report_ablations *c = report->ablation;
 
-	xfp_html_table(
-		out, "Outlier ablation by component (the paper's tables 5 and A)",
-		"<component|units|cosine without|with outliers|mean gain|largest gain|error ratio, p50|p90|outliers");
+	xfp_html_table(out, "Outlier ablation by component (the paper's tables 5 and A)",
+		       "<component|units|cosine without|with outliers|mean gain|largest gain|error ratio, p50|p90|"
+		       "outliers in this trial");
 	for (uint32_t i = 0; i < c->count; i++) {
 		const struct xfp_report_ablation *one = &c->list[i];
 		char name[XFP_REPORT_PART_NAME];
@@ -44,10 +44,9 @@ void xfp_page_outliers(FILE *out, const struct xfp_report *report)
 	xfp_html_section(
 		out, "outliers", "Outliers",
 		"Units in the format that they have, with weights beyond 4 standard deviations stored apart and "
-		"without. A ratio is the squared error without outliers over that with them: 1 means no gain.");
-	if (report->ablation)
-		write_ablation(out, report);
-	else
-		xfp_html_no_data(out, "xfp report OUT.xfp --source MODEL --ablate-outliers -o report.html");
+		"without. A ratio is the squared error without outliers over that with them: 1 means no gain. Outliers "
+		"are counted after columns are balanced, up to the cap, and estimated from rows, so their share "
+		"differs from that beyond 4 sigma under Tails, and from that stored in the bundle.");
+	write_ablation(out, report);
 	fputs("</section>\n", out);
 }

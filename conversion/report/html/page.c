@@ -5,6 +5,7 @@
 #include "conversion/report/html/page.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,19 +13,6 @@
 #include "conversion/report/command.h"
 #include "conversion/report/html/html.h"
 #include "conversion/report/inputs.h"
-
-static const struct page_section {
-	const char *id, *name;
-	void (*write)(FILE *out, const struct xfp_report *report);
-} sections[] = {
-	{ "weakest", "Weakest", xfp_page_weakest },  { "depth", "Bits over depth", xfp_page_depth },
-	{ "cosines", "Cosines", xfp_page_cosines },  { "quality", "Perplexity", xfp_page_quality },
-	{ "rate", "Rate and error", xfp_page_rate }, { "outliers", "Outliers", xfp_page_outliers },
-	{ "tails", "Tails", xfp_page_tails },        { "samples", "Samples", xfp_page_samples },
-	{ "time", "Time", xfp_page_times },          { "ledger", "Ledger", xfp_page_ledger },
-	{ "units", "Units", xfp_page_units },
-};
-#define SECTIONS (sizeof sections / sizeof *sections)
 
 /* ---- summary ----------------------------------------------------------------------------------- */
 
@@ -54,6 +42,24 @@ const char *xfp_page_floors(const struct xfp_report *report, char text[XFP_PAGE_
 	return text;
 }
 
+/* The changes of the model's predictions, which decide. */
+static void write_evaluation_tiles(FILE *out, const struct xfp_report_evaluation *e)
+{
+	char value[64], note[96];
+
+	if (e->compared) {
+		snprintf(value, sizeof value, "%.4g", e->divergence);
+		tile(out, "KL divergence", value, "from the source, nats per token");
+		snprintf(value, sizeof value, "%.2f %%", 100 * e->agreement);
+		tile(out, "Same token", value, "of the tokens have the source's most likely one");
+		snprintf(note, sizeof note,
+			 isfinite(e->source_perplexity) ? "%.4f of its source" : "infinite of its source",
+			 e->source_perplexity);
+	}
+	snprintf(value, sizeof value, isfinite(e->perplexity) ? "%.4f" : "infinite", e->perplexity);
+	tile(out, "Perplexity", value, e->compared ? note : "");
+}
+
 static void write_tiles(FILE *out, const struct xfp_report *report)
 {
 	const struct xfp_composition *whole = &report->composition;
@@ -74,16 +80,23 @@ static void write_tiles(FILE *out, const struct xfp_report *report)
 	tile(out, "Loss", value, note);
 	snprintf(value, sizeof value, "%u of %u", report->all.missed, report->all.floors);
 	tile(out, "Units below their floor", report->all.floors ? value : "-", xfp_page_floors(report, text));
+	if (report->evaluation)
+		write_evaluation_tiles(out, report->evaluation);
 	fputs("</dl>\n", out);
 }
 
-/* The name that the model's config gives, without the folders of a path; else the family. Borrowed from `config`. */
+/* The name that the model's config gives, without the folders of a path; else that of the given source, or the family.
+ * Borrowed from `config` or the report. */
 static const char *model_name(const json_t *config, const struct xfp_report *report)
 {
 	const char *name = json_string_value(json_object_get(config, "_name_or_path")), *slash;
 
 	if (name && strchr("/.~", *name) && (slash = strrchr(name, '/')))
 		name = slash + 1;
+	if (!(name && *name) && report->source) {
+		slash = strrchr(report->source->given, '/');
+		name = slash ? slash + 1 : report->source->given;
+	}
 	return name && *name ? name : report->info.family;
 }
 
@@ -99,8 +112,8 @@ static void write_title(FILE *out, const struct xfp_report *report)
 {
 	json_t *config = read_config(report);
 
-	xfp_html_text(out, model_name(config, report));
-	xfp_html_printf(out, ", %.3f bits per weight", xfp_composition_bits(&report->composition));
+	xfp_html_printf(out, "%s: %s, %.3f bits per weight", report->name, model_name(config, report),
+			xfp_composition_bits(&report->composition));
 	json_decref(config);
 }
 
@@ -109,7 +122,11 @@ static void write_command(FILE *out, const struct xfp_report *report)
 	char *options = report->recorded ? xfp_report_options(&report->recorded->parameters) : NULL;
 
 	fputs("<p>To make it again from the model, byte for byte:</p>\n<pre>", out);
-	xfp_html_printf(out, "xfp convert MODEL -o AGAIN.xfp%s", options ? options : " --like OUT.xfp");
+	fputs("xfp convert MODEL -o AGAIN.xfp", out);
+	if (options)
+		xfp_html_text(out, options);
+	else
+		xfp_page_command(out, report, " --like %");
 	fputs("</pre>\n", out);
 	free(options);
 }
@@ -141,8 +158,30 @@ void xfp_page_summary(FILE *out, const struct xfp_report *report)
 
 /* ---- the page ---------------------------------------------------------------------------------- */
 
+struct page_section {
+	const char *id, *name;
+	void (*write)(FILE *out, const struct xfp_report *report);
+	bool shown;
+};
+
 void xfp_report_page(FILE *out, const struct xfp_report *report)
 {
+	const struct page_section sections[] = {
+		{ "weakest", "Weakest", xfp_page_weakest, true },
+		{ "depth", "Bits over depth", xfp_page_depth, true },
+		{ "cosines", "Cosines", xfp_page_cosines, true },
+		{ "quality", "Perplexity", xfp_page_quality, report->evaluation != NULL },
+		{ "rate", "Rate and error", xfp_page_rate, report->comparison || report->walk },
+		{ "outliers", "Outliers", xfp_page_outliers, report->ablation != NULL },
+		{ "tails", "Tails", xfp_page_tails, report->tails != NULL },
+		{ "samples", "Samples", xfp_page_samples, report->samples != NULL },
+		{ "time", "Time", xfp_page_times, report->times != NULL },
+		{ "ledger", "Ledger", xfp_page_ledger, true },
+		{ "units", "Units", xfp_page_units, true },
+		{ "missing", "Sections without data", xfp_page_missing, !xfp_page_complete(report) },
+	};
+	const size_t count = sizeof sections / sizeof *sections;
+
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
 	      "<meta name=\"color-scheme\" content=\"light dark\"/>\n<title>Report of ",
@@ -153,11 +192,13 @@ void xfp_report_page(FILE *out, const struct xfp_report *report)
 	fputs("</head>\n<body>\n", out);
 	xfp_page_summary(out, report);
 	fputs("<nav aria-label=\"Sections\">", out);
-	for (size_t i = 0; i < SECTIONS; i++)
-		fprintf(out, "<a href=\"#%s\">%s</a>\n", sections[i].id, sections[i].name);
+	for (size_t i = 0; i < count; i++)
+		if (sections[i].shown)
+			fprintf(out, "<a href=\"#%s\">%s</a>\n", sections[i].id, sections[i].name);
 	fputs("</nav>\n<main>\n", out);
-	for (size_t i = 0; i < SECTIONS; i++)
-		sections[i].write(out, report);
+	for (size_t i = 0; i < count; i++)
+		if (sections[i].shown)
+			sections[i].write(out, report);
 	fputs("</main>\n<footer><p class=\"none\">\"The paper\" in captions of tables is the one on the published XFP "
 	      "method, which this program implements; xfp-method(7) lists the differences.</p></footer>\n"
 	      "</body>\n</html>\n",

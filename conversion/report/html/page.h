@@ -18,6 +18,11 @@ void xfp_report_page(FILE *out, const struct xfp_report *report);
 #define XFP_PAGE_FLOORS 80
 const char *xfp_page_floors(const struct xfp_report *report, char text[XFP_PAGE_FLOORS]);
 
+/* Write a command; each % stands for the name of the bundle. */
+void xfp_page_command(FILE *out, const struct xfp_report *report, const char *command);
+/* Whether every section has data. */
+bool xfp_page_complete(const struct xfp_report *report);
+
 /* ---- sections, private to the folder -------------------------------------------------------------- */
 
 void xfp_page_summary(FILE *out, const struct xfp_report *report);
@@ -33,6 +38,7 @@ void xfp_page_tails(FILE *out, const struct xfp_report *report);
 void xfp_page_samples(FILE *out, const struct xfp_report *report);
 void xfp_page_times(FILE *out, const struct xfp_report *report);
 void xfp_page_ledger(FILE *out, const struct xfp_report *report);
+void xfp_page_missing(FILE *out, const struct xfp_report *report);
 void xfp_page_units(FILE *out, const struct xfp_report *report);
 
 #endif

@@ -55,8 +55,8 @@ static void draw(FILE *out, const struct xfp_report_evaluation *e)
 		out, "drift", LEFT + PLOT + 10, TOP + APART + HEIGHT + 24, "Drift per layer",
 		"Two rows of bars, one bar per layer: the relative squared error of the residual stream after it "
 		"if only this layer is quantized, and if all are. The table below has the same figures.");
-	draw_bars(out, e, TOP, true, "Error after the layer if only it is quantized");
-	draw_bars(out, e, TOP + APART, false, "Error after the layer if all are quantized");
+	draw_bars(out, e, TOP, true, "Error of the residual stream after a layer if only this layer is quantized");
+	draw_bars(out, e, TOP + APART, false, "Error of the residual stream after a layer if all layers are quantized");
 	xfp_html_figure_end(out);
 }
 
@@ -88,7 +88,7 @@ static void write_divergence(FILE *out, const struct xfp_report_evaluation *e)
 static void write_layers(FILE *out, const struct xfp_report_evaluation *e)
 {
 	xfp_html_table(out, "Relative squared error of the residual stream after each layer",
-		       "layer|only it quantized|all quantized");
+		       "layer|only this layer quantized|all layers quantized");
 	fputs("<tr><td>embedding</td><td>-</td>", out);
 	xfp_html_number(out, "%.3g", e->embedding);
 	fputs("</tr>\n", out);
@@ -108,12 +108,6 @@ void xfp_page_quality(FILE *out, const struct xfp_report *report)
 
 	xfp_html_section(out, "quality", "Perplexity, divergence and drift",
 			 "How the model's outputs change, which is what counts in the end.");
-	if (!e) {
-		xfp_html_no_data(out, "xfp eval OUT.xfp --source MODEL --text FILE --json > eval.json\n"
-				      "xfp report OUT.xfp --eval eval.json -o report.html");
-		fputs("</section>\n", out);
-		return;
-	}
 	xfp_html_table(out, "Perplexity of the evaluated tokens", "<model|perplexity|nats per token");
 	write_row(out, "this bundle", e->loss, e->perplexity);
 	if (e->compared)
@@ -128,8 +122,6 @@ void xfp_page_quality(FILE *out, const struct xfp_report *report)
 		if (e->layer_count)
 			draw(out, e);
 		write_layers(out, e);
-	} else {
-		xfp_html_no_data(out, "xfp eval OUT.xfp --source MODEL ...    # adds divergence and drift");
 	}
 	fputs("</section>\n", out);
 }

@@ -89,8 +89,8 @@ static void draw_axes(const struct rate_plot *p)
 			LEFT + PLOT, y, y);
 		xfp_html_label(p->out, LEFT - 8, y + 4, "f e", "1e%d", decade);
 	}
-	xfp_html_label(p->out, LEFT + PLOT / 2, TOP + HEIGHT + 34, "f m", "stored bits per weight");
-	xfp_html_label(p->out, 0, TOP + 4, "f", "error");
+	xfp_html_label(p->out, LEFT + PLOT / 2, TOP + HEIGHT + 34, "f m", "stored bits per weight of units");
+	xfp_html_label(p->out, 0, TOP - 6, "f", "squared error of weights");
 }
 
 static void occupy(struct rate_plot *p, struct rate_label box)
@@ -278,7 +278,8 @@ static void write_table(FILE *out, const struct xfp_report *report)
 	double error = xfp_report_weight_error(&report->all);
 	uint32_t count = 0;
 
-	xfp_html_table(out, "Common formats by size", "<format|bits per weight|squared error|of the bundle's");
+	xfp_html_table(out, "Common formats by size",
+		       "<format|stored bits per weight|squared error|relative to this bundle's");
 	for (uint32_t i = 0; list && i < c->count; i++)
 		if (!c->ways[i].ours)
 			list[count++] = c->ways[i];
@@ -299,14 +300,14 @@ void xfp_page_rate(FILE *out, const struct xfp_report *report)
 	xfp_html_section(
 		out, "rate", "Rate and error",
 		"What other formats and settings would cost and lose on these weights: lines are formats of xfp, rings "
-		"are types of llama.cpp, small dots are points of a walk. Lower and further left is better.");
+		"are types of llama.cpp, small dots are points of a walk, as predicted. Bits and errors are those of "
+		"the quantized units only; errors are of weights, also for a calibrated bundle, which trades "
+		"them for lower errors of outputs. Lower and further left is better.");
 	if (report->comparison) {
 		draw(out, report);
 		write_table(out, report);
-	} else {
-		xfp_html_no_data(out, "xfp compare MODEL --json --per-unit > compare.json\n"
-				      "xfp report OUT.xfp --compare compare.json -o report.html");
 	}
-	xfp_page_walk(out, report);
+	if (report->walk)
+		xfp_page_walk(out, report);
 	fputs("</section>\n", out);
 }

@@ -56,10 +56,6 @@ void xfp_page_samples(FILE *out, const struct xfp_report *report)
 		out, "samples", "Samples of experts",
 		"What 4 or 16 experts, spread evenly, would have chosen for a stack. Too few: all experts together "
 		"would miss the floor. Too many: bytes that the floor does not need.");
-	if (report->samples)
-		write_samples(out, report);
-	else
-		xfp_html_no_data(out, "xfp convert MODEL -o AGAIN.xfp --like OUT.xfp    # if the cache is gone\n"
-				      "xfp report OUT.xfp --work OUT.xfp.work --cache xfp-cache -o report.html");
+	write_samples(out, report);
 	fputs("</section>\n", out);
 }

@@ -74,12 +74,7 @@ void xfp_page_tails(FILE *out, const struct xfp_report *report)
 		out, "tails", "Tails",
 		"Weights of the source far from their mean. A normal distribution has kurtosis 3, 0.270 % beyond 3 "
 		"sigma and 0.0063 % beyond 4: more of them need outliers, or more bits.");
-	if (report->tails) {
-		draw(out, report->tails);
-		write_table(out, report->tails);
-	} else {
-		xfp_html_no_data(out, "xfp inspect MODEL --stats --json > stats.json\n"
-				      "xfp report OUT.xfp --stats stats.json -o report.html");
-	}
+	draw(out, report->tails);
+	write_table(out, report->tails);
 	fputs("</section>\n", out);
 }

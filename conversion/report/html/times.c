@@ -48,14 +48,12 @@ void xfp_page_times(FILE *out, const struct xfp_report *report)
 {
 	xfp_html_section(out, "time", "Time per stage",
 			 "Seconds of all processes that the work folder's events record; stages run in parallel.");
-	if (report->times && !report->times->count) {
+	if (!report->times->count) {
 		fputs("<p class=\"none\">The work folder's last run found everything done, and has no times.</p>\n",
 		      out);
-	} else if (report->times) {
+	} else {
 		draw(out, report->times);
 		write_table(out, report->times);
-	} else {
-		xfp_html_no_data(out, "xfp report OUT.xfp --work OUT.xfp.work -o report.html");
 	}
 	fputs("</section>\n", out);
 }

@@ -88,7 +88,7 @@ static void draw_axes(const struct walk_plot *p)
 			draw_line(p, LEFT, LEFT + PLOT, y_at(p, error), y_at(p, error));
 			xfp_html_label(p->out, LEFT - 8, y_at(p, error) + 4, "f e", "%g", error);
 		}
-	xfp_html_label(p->out, 0, TOP - 14, "f", "predicted error");
+	xfp_html_label(p->out, 0, TOP - 14, "f", "weighted error, predicted");
 	xfp_html_label(p->out, LEFT + PLOT / 2, BOTTOM + 34, "f m",
 		       p->walk->gpus ? "size on the fullest GPU" : "size of the bundle");
 }
@@ -136,7 +136,7 @@ static void draw_point(const struct walk_plot *p, uint32_t number)
 		fprintf(p->out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\">",
 			chosen || point->verdict == XFP_REPORT_PASSED ? "a" : "other", x, y, chosen ? 7 : 4);
 	fputs("<title>", p->out);
-	xfp_html_printf(p->out, "%s: %s, error %.3g", point->name, xfp_human(cost_of(p, number), "B", size),
+	xfp_html_printf(p->out, "%s: %s, weighted error %.3g", point->name, xfp_human(cost_of(p, number), "B", size),
 			point->error);
 	fprintf(p->out, "</title></%s>\n", failed ? "path" : "circle");
 }
@@ -167,12 +167,14 @@ static void draw(FILE *out, const struct xfp_report_walk *walk)
 	struct walk_plot p = plot_of(out, walk);
 
 	xfp_html_figure(
-		out, "walk-figure", LEFT + PLOT + 20, BOTTOM + 44, "Size and predicted error of the points of a walk",
-		walk->probed ? "A mark per point: a cross is garbage or too large, a colored dot passed, a "
-			       "grey dot was not probed. A ring marks the recommended point, a large dot this "
-			       "bundle. Shaded sizes are garbage, or do not fit. The table below has the figures."
-			     : "A dot per point. A ring marks the recommended point, a large dot this bundle. "
-			       "Shaded sizes do not fit. The table below has the figures.");
+		out, "walk-figure", LEFT + PLOT + 20, BOTTOM + 44, "Size and weighted error of the points of a walk",
+		walk->probed
+			? "A mark per point: a cross for a bundle that was judged garbage or is too large, a colored "
+			  "dot for one that passed, a grey dot for one not probed. A ring marks the recommended "
+			  "point, a large dot this bundle. Shaded sizes are garbage, or do not fit. The table below "
+			  "has the figures."
+			: "A dot per point. A ring marks the recommended point, a large dot this bundle. "
+			  "Shaded sizes do not fit. The table below has the figures.");
 	draw_boundaries(&p);
 	draw_axes(&p);
 	for (uint32_t i = 0; i < walk->count; i++)
@@ -236,9 +238,11 @@ static void write_probe(FILE *out, const struct xfp_report_walk *walk, const str
 
 static void write_table(FILE *out, const struct xfp_report_walk *walk)
 {
-	char headings[200];
+	char headings[256];
 
-	snprintf(headings, sizeof headings, "<point|size%s|bits per weight|predicted error|<options%s%s%s",
+	snprintf(headings, sizeof headings,
+		 "<point|size%s|bits per weight of the file|stored bits of units|squared error of units|weighted error|"
+		 "<options%s%s%s",
 		 walk->gpus ? "|on a GPU" : "", walk->probed ? "|<verdict" : "",
 		 walk->measured ? "|KL|same token|perplexity" : "", walk->scored ? "|score" : "");
 	xfp_html_table(out, "Points of the walk, from aggressive to conservative", headings);
@@ -251,6 +255,8 @@ static void write_table(FILE *out, const struct xfp_report_walk *walk)
 		if (walk->gpus)
 			xfp_html_size(out, (double)point->gpu);
 		xfp_html_number(out, "%.3f", point->bits);
+		xfp_html_number(out, "%.3f", point->unit_bits);
+		xfp_html_number(out, "%.3g", point->unweighted);
 		xfp_html_number(out, "%.3g", point->error);
 		xfp_html_name(out, point->options);
 		if (walk->probed)
@@ -265,13 +271,11 @@ void xfp_page_walk(FILE *out, const struct xfp_report *report)
 	const struct xfp_report_walk *walk = report->walk;
 
 	fputs("<h3>Points of a walk</h3>\n", out);
-	if (!walk) {
-		xfp_html_no_data(out, "xfp walk MODEL --json --probe --text FILE > walk.json\n"
-				      "xfp report OUT.xfp --walk walk.json -o report.html");
-		return;
-	}
-	fputs("<p>Bundles that other settings would give, from aggressive to conservative ones. Their errors are "
-	      "predicted, and weigh classes as goals do.",
+	fputs("<p>Bundles that other settings would give, from aggressive to conservative ones. The size of a point "
+	      "that was built is that of its file; other figures are predicted. Stored bits are those of the quantized "
+	      "units only. Errors are those of weights, relative to their squares: the squared error of units counts "
+	      "all weights alike, and is drawn under Rate and error; the weighted error counts classes as size goals "
+	      "do, and is drawn here.",
 	      out);
 	if (!walk->probed)
 		fputs(" None was built and judged: xfp walk --probe does it.", out);

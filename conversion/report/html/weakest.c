@@ -127,30 +127,37 @@ static void write_advice(FILE *out, const struct xfp_report *report)
 	fputs("<h3>What would help</h3>\n", out);
 	write_calibration(out, report);
 	if (!count) {
-		fputs("<p>No unit has a codebook of fewer than 6 bits, so none can get more bits.</p>\n", out);
+		fputs("<p>No class of the worst layer and no component can get more bits by one option: some unit has "
+		      "6 bits per index, or no index.</p>\n",
+		      out);
 		free(options);
 		return;
 	}
-	fputs("<p>One more bit per index, where the relative squared error is largest. Predicted: each bit reduces the "
-	      "squared error to about a quarter. A smaller loss only hints at better predictions of tokens: measure "
-	      "them with xfp eval. To try one, add its option to those of the bundle:</p>\n<pre>",
+	fputs("<p>One more bit per index, for the units that save most loss per MB. If the units of an option have "
+	      "different bits, only those with fewer get more. Predicted: each bit reduces the squared error to about "
+	      "a quarter. A smaller loss only hints at better predictions of tokens: measure them with xfp eval. To "
+	      "try one, add its option to those of the bundle:</p>\n<pre>",
 	      out);
 	xfp_html_printf(out, "xfp convert MODEL -o NEW.xfp%s OPTION", options ? options : " ...");
 	fputs("</pre>\n", out);
-	xfp_html_table(
-		out, "The worst layer and the worst components, by loss saved per MB",
-		"<units, with their option|share of the loss|relative squared error|more bytes|loss afterwards|loss "
-		"saved per MB");
+	xfp_html_table(out, "Classes of the worst layer, and components, by loss saved per MB",
+		       "<units, with their option|bits per index|share of the loss|relative squared error|more bytes|"
+		       "loss afterwards|loss saved per MB");
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xfp_report_advice *one = &list[i];
 		char name[XFP_REPORT_PART_NAME];
 
 		if (one->layer != XFP_REPORT_NO_LAYER)
-			snprintf(name, sizeof name, "layer %u", report->layers[one->layer].number);
+			snprintf(name, sizeof name, "layer %u, %s", report->layers[one->layer].number,
+				 xfp_class_name((enum xfp_class)one->class_));
 		else
 			xfp_report_part_name(&report->parts[one->part], name);
 		fputs("<tr>", out);
 		write_units(out, name, one);
+		if (one->low == one->high)
+			xfp_html_number(out, "%u to %u", one->low, one->bits);
+		else
+			xfp_html_number(out, "%u-%u to %u", one->low, one->high, one->bits);
 		xfp_html_number(out, "%.1f %%", 100 * one->share);
 		xfp_html_number(out, "%.3g", one->error);
 		xfp_html_size(out, one->bytes);
