@@ -133,7 +133,7 @@ static enum xfp_status check_file(struct checking *c, const struct xfp_census_it
 
 	status = read ? read_whole(c, item, path, &what, &why) : xfp_artifact_check_header(path, &why);
 	/* Another process may remove the artifact in the meantime. */
-	if (status == XFP_FAILED && access(path, F_OK))
+	if ((status == XFP_FAILED || status == XFP_DAMAGED) && access(path, F_OK))
 		return XFP_OK;
 	c->result->artifacts++;
 	c->result->bytes += item->bytes;

@@ -116,7 +116,7 @@ char *xfp_store_path(const struct xfp_store *store, const char *key)
 bool xfp_store_has(const struct xfp_store *store, const char *key)
 {
 	char *path = xfp_store_path(store, key);
-	bool absent = path && access(path, F_OK) && (errno == ENOENT || errno == ENOTDIR || errno == ESTALE);
+	bool absent = path && access(path, F_OK) && (errno == ENOENT || errno == ENOTDIR);
 
 	free(path);
 	return !absent;

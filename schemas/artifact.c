@@ -117,12 +117,24 @@ static enum xfp_status open_checked(const char *path, const char *kind, uint32_t
 	return status;
 }
 
-enum xfp_status xfp_artifact_open(const char *path, const char *kind, uint32_t version, const char *key,
-				  struct xfp_artifact *artifact, struct xfp_error *err)
+static enum xfp_status open_once(const char *path, const char *kind, uint32_t version, const char *key,
+				 struct xfp_artifact *artifact, struct xfp_error *err)
 {
 	enum xfp_status status = xfp_artifact_check(path, err);
 
 	return status ? status : open_checked(path, kind, version, key, artifact, err);
+}
+
+/* Callers remove a damaged artifact. Another host may have replaced this one while it was read (NFS: ESTALE), so what
+ * is there now is opened before they do. */
+enum xfp_status xfp_artifact_open(const char *path, const char *kind, uint32_t version, const char *key,
+				  struct xfp_artifact *artifact, struct xfp_error *err)
+{
+	enum xfp_status status = open_once(path, kind, version, key, artifact, err);
+
+	return status == XFP_DAMAGED || (status == XFP_FAILED && errno == ESTALE)
+		       ? open_once(path, kind, version, key, artifact, err)
+		       : status;
 }
 
 void xfp_artifact_close(struct xfp_artifact *artifact)

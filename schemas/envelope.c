@@ -26,7 +26,9 @@
 static enum xfp_status read_at(int fd, const struct xfp_artifact *a, void *buf, size_t size, uint64_t offset,
 			       struct xfp_error *err)
 {
-	return xfp_h5_read_status(a, xfp_pread(fd, buf, size, offset, a->path, err), err);
+	enum xfp_status status = xfp_pread(fd, buf, size, offset, a->path, err);
+
+	return status == XFP_BAD_INPUT ? xfp_h5_damaged(a, err, "truncated") : status;
 }
 
 /* XXH3-128 of bytes [XFP_ENVELOPE_BYTES, size) of an open file. */
@@ -87,7 +89,7 @@ static enum xfp_status check_header(int fd, const struct xfp_artifact *a, uint64
 	struct stat st;
 
 	if (fstat(fd, &st))
-		return xfp_h5_read_status(a, xfp_fail_errno(err, errno, "%s: cannot stat", a->path), err);
+		return xfp_fail_errno(err, errno, "%s: cannot stat", a->path);
 	if (!S_ISREG(st.st_mode))
 		return xfp_h5_damaged(a, err, "not a regular file");
 	if (st.st_size <= (off_t)sizeof block)

@@ -25,8 +25,8 @@ enum xfp_status xfp_h5_has(struct xfp_artifact *a, const char *name, bool *has, 
  * remedy. */
 enum xfp_status xfp_h5_damaged(const struct xfp_artifact *a, struct xfp_error *err, const char *why, ...)
 	XFP_PRINTF(3, 4);
-/* The status of xfp_pread on an artifact, called at once since errno counts: a file that ended early, or that another
- * host removed (NFS reports ESTALE; here an open file can still be read), is damaged. */
+/* The status of xfp_pread on the data of an open artifact, called at once since errno counts: a file that ended early,
+ * or that another host removed (NFS reports ESTALE; here an open file can still be read), is damaged. */
 enum xfp_status xfp_h5_read_status(const struct xfp_artifact *a, enum xfp_status status, struct xfp_error *err);
 
 /* ---- datasets and attributes -------------------------------------------------------------------- */
