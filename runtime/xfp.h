@@ -242,7 +242,7 @@ enum xfp_status xfp_bundle_dequantize(const struct xfp_bundle *bundle, uint32_t 
  *
  * Reproducibility: a result has the same bits for every team, for every slice of rows, and from run to run. It changes,
  * by rounding only, with the instruction set, with the number of vectors per expert in a call, and with whether all of
- * these vectors are finite and less than 2^96 after balancing.
+ * these vectors are finite and less than 2^64 after balancing.
  *
  * Accuracy: let S be the sum over a row's columns of |base x| + |outlier x|, where a weight is base + outlier. The
  * result differs from W x, computed in double with the weights of xfp_bundle_dequantize as f32, by at most

@@ -78,11 +78,11 @@ static void print_list(const struct xfp_cache *cache, const struct xfp_gc_plan *
 	for (uint32_t i = 0; i < cache->census.other_count; i++) {
 		const struct xfp_census_other *other = &cache->census.others[i];
 
-		if ((other->what == XFP_STORE_DEBRIS || other->what == XFP_STORE_SUPERSEDED) && count++ < LISTED)
+		if (other->what == XFP_STORE_DEBRIS || other->what == XFP_STORE_SUPERSEDED)
 			printf("would be removed: %s\n", xfp_printable(other->path).text);
 	}
 	if (count > LISTED)
-		printf("and %" PRIu64 " more; --json has the keys of all\n", count - LISTED);
+		printf("and %" PRIu64 " more artifacts; --json has the keys of all\n", count - LISTED);
 }
 
 static void print_sum(const char *what, const struct xfp_gc_sum *sum)

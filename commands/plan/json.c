@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/system/processors.h"
 #include "commands/convert/goal_print.h"
 #include "commands/plan/print.h"
 #include "commands/ui/composition_print.h"
@@ -105,7 +104,7 @@ static json_t *time_json(const struct xfp_plan_facts *facts)
 	if (facts->c->units.todo && !facts->current && !pace->known)
 		return json_null();
 	return XFP_JSON(
-		{ "seconds", json_real(xfp_plan_seconds(facts)) }, { "processors", xfp_json_count(xfp_processors()) },
+		{ "seconds", json_real(xfp_plan_seconds(facts)) }, { "processors", xfp_json_count(facts->processors) },
 		{ "layers", json_real(xfp_plan_pace_layers(facts->c)) }, { "seconds_a_unit", json_real(pace->unit) },
 		{ "survey_scan", json_real(pace->scan) },
 		{ "survey", json_real(pace->kind[0].weight[XFP_STAMP_SURVEY]) },

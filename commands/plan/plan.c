@@ -32,7 +32,7 @@ struct own {
 static enum xfp_status predict_nodes(const struct xfp_plan_facts *facts, const struct own *own,
 				     struct xfp_plan_cluster *cluster, struct xfp_error *err)
 {
-	const unsigned processors = xfp_processors();
+	const unsigned processors = facts->processors;
 	struct xfp_plan_load load = { 0 };
 	enum xfp_status status = XFP_OK;
 
@@ -99,7 +99,9 @@ static int plan(struct xfp_conversion *c, void *context, struct xfp_error *err)
 {
 	/* With a launcher, each job is a step on a node, which runs that many units. */
 	unsigned jobs = c->request->launcher ? xfp_step_processors_expected() : xfp_jobs(c->request);
-	struct xfp_plan_facts facts = { .c = c, .jobs = jobs };
+	struct xfp_plan_facts facts = { .c = c,
+					.jobs = jobs,
+					.processors = c->request->launcher ? jobs : xfp_processors() };
 	struct own *own = context;
 	FILE *log = tmpfile(); /* output of inspect and the stages */
 	bool borrowed = c->place.log < 0;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "base/system/processors.h"
 #include "base/text/screen.h"
 #include "base/text/size.h"
 #include "base/text/table.h"
@@ -188,7 +187,7 @@ static void print_needs(const struct xfp_plan_facts *facts)
 static void print_time(const struct xfp_plan_facts *facts)
 {
 	const double *weight = facts->pace.kind[0].weight;
-	unsigned processors = xfp_processors();
+	unsigned processors = facts->processors;
 	char text[32];
 
 	if (facts->c->units.todo && !facts->current && !facts->pace.known) {

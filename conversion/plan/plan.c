@@ -11,7 +11,7 @@ double xfp_plan_seconds(const struct xfp_plan_facts *facts)
 
 	if (facts->current)
 		return seconds;
-	return seconds + xfp_plan_pace_units(facts->c, &facts->pace, facts->jobs) +
+	return seconds + xfp_plan_pace_units(facts->c, &facts->pace, facts->jobs, facts->processors) +
 	       xfp_plan_pace_bundle(facts->bundle[XFP_EXPECTED]);
 }
 

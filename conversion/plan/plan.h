@@ -37,7 +37,8 @@ struct xfp_plan_pace {
 enum xfp_status xfp_plan_pace_measure(const struct xfp_conversion *c, struct xfp_plan_pace *pace,
 				      struct xfp_error *err);
 /* Remaining seconds of layers and units with `jobs` in flight, and of writing the bundle. */
-double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, unsigned jobs);
+double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, unsigned jobs,
+			   unsigned processors);
 /* Seconds of a unit that is not done, with one thread. */
 double xfp_plan_pace_unit(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, uint32_t number);
 /* Seconds of the layers to compute, and of generating their text, with one thread. */
@@ -59,8 +60,8 @@ struct xfp_plan_curve {
 
 struct xfp_plan_facts {
 	struct xfp_conversion *c;
-	unsigned jobs;
-	double inspect_seconds; /* inspecting, preparing, and updating the manifest afterwards */
+	unsigned jobs, processors; /* of this machine; with a launcher: of one step */
+	double inspect_seconds;    /* inspecting, preparing, and updating the manifest afterwards */
 	struct xfp_plan_pace pace;
 	struct xfp_memory memory;
 	uint64_t bundle[XFP_BOUNDS]; /* its size */

@@ -258,9 +258,10 @@ double xfp_plan_pace_layers(const struct xfp_conversion *c)
 	return sum;
 }
 
-double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, unsigned jobs)
+double xfp_plan_pace_units(const struct xfp_conversion *c, const struct xfp_plan_pace *pace, unsigned jobs,
+			   unsigned processors)
 {
-	unsigned processors = xfp_processors(), threads = xfp_stage_threads(jobs, c->units.todo);
+	unsigned threads = xfp_stage_threads(jobs, c->units.todo);
 	double sum = xfp_plan_pace_layers(c), longest = 0;
 
 	for (uint32_t i = 0; i < c->units.ledger->unit_count; i++) {

@@ -61,7 +61,7 @@ def has_chat_template(folder: str | os.PathLike[str]) -> bool:
     try:
         with open(os.path.join(folder, "tokenizer_config.json"), encoding="utf-8") as file:
             return bool(json.load(file).get("chat_template"))
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError, AttributeError):
         return False
 
 

@@ -375,7 +375,7 @@ for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = ? ORDER BY n
 	[ "$count" -gt 20 ]
 	cache gc --keep-runs 0 --dry-run >text
 	[ "$(grep -c '^would be removed: ' text)" -eq 20 ]
-	grep -qx "and $((count - 20)) more; --json has the keys of all" text
+	grep -qx "and $((count - 20)) more artifacts; --json has the keys of all" text
 	# removed artifacts are made again when they are needed
 	[ "$(converted m out.xfp)" = "$first" ]
 }

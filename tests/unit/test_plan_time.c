@@ -75,7 +75,7 @@ static double scales(void)
 
 static void expect(double seconds)
 {
-	const double predicted = xfp_plan_pace_units(&conversion, &pace, 1);
+	const double predicted = xfp_plan_pace_units(&conversion, &pace, 1, 2);
 
 	if (fabs(predicted - seconds) > 1e-9 * seconds)
 		fail_msg("%g seconds, not %g", predicted, seconds);
@@ -112,7 +112,7 @@ static void a_survey_narrows_the_fits(void **state)
 	expect(fits(0x40, 0));
 	/* Without survey, few bits are expected. */
 	set_up(0x7c, XFP_SIGMA_AUTO, XFP_NANO / 100 * 95);
-	assert_true(xfp_plan_pace_units(&conversion, &pace, 1) < scales() + fits(0x1c, 0) / 2);
+	assert_true(xfp_plan_pace_units(&conversion, &pace, 1, 2) < scales() + fits(0x1c, 0) / 2);
 }
 
 static void scales_take_time(void **state)

@@ -37,8 +37,10 @@ const char *xfp_page_floors(const struct xfp_report *report, char text[XFP_PAGE_
 
 	if (!all->floors)
 		return p && p->assigned_count ? "no unit has a floor (made for a size)" : "no unit has a floor";
-	snprintf(text, XFP_PAGE_FLOORS, "%s (%u of %u units have one)",
-		 all->missed ? "the table of units says why" : "recorded floors are met", all->floors, all->units);
+	snprintf(text, XFP_PAGE_FLOORS,
+		 all->missed ? "the table of units says why (%u of %u units have a floor)"
+			     : "recorded floors are met (%u of %u units have one)",
+		 all->floors, all->units);
 	return text;
 }
 

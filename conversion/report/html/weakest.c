@@ -76,7 +76,10 @@ static void write_worst_unit(FILE *out, const struct xfp_report *report)
 	fputs(".</li>\n", out);
 	fputs(report->all.missed ? "<li class=\"bad\">" : "<li>", out);
 	if (report->all.missed)
-		xfp_html_printf(out, "%u units are below their floor: ", report->all.missed);
+		xfp_html_printf(out,
+				report->all.missed == 1 ? "%u unit is below its floor: "
+							: "%u units are below their floor: ",
+				report->all.missed);
 	else
 		fputs("Floors: ", out);
 	xfp_html_printf(out, "%s.", xfp_page_floors(report, floors));
