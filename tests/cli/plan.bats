@@ -157,7 +157,9 @@ plan() { # OPTION...
 	run -0 xfp plan m --format attention=2
 	[[ $output == *"4 units are expected to be below their floor: their bits are fixed."* ]]
 	run -2 xfp plan m --override 'role:nothing=4'
-	[[ $output == *"nearest roles are"* ]]
+	[[ $output == *"matches no unit; xfp inspect -v lists them"* ]]
+	run -2 xfp plan m --override 'role:gat=4'
+	[[ $output == *"matches no unit; the nearest roles are: gate"* ]]
 }
 
 @test "after a conversion everything is known: bits, bytes, hits" {
