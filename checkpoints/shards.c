@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/printable.h"
+#include "base/system/path.h"
 #include "base/text/suffix.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/note.h"
@@ -71,13 +72,6 @@ enum xfp_status xfp_listing_place(const struct xfp_listing *listing, const char 
 				*path);
 	*place = (struct xfp_place){ listing->path, *path, member->offset, member->bytes };
 	return XFP_OK;
-}
-
-const char *xfp_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 bool xfp_is_shard(const char *name, const char *suffix)

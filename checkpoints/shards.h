@@ -80,7 +80,4 @@ enum xfp_status xfp_shards_only(const struct xfp_file_form *form, struct xfp_che
 void xfp_shards_note_others(struct xfp_checkpoint *checkpoint, const struct xfp_listing *listing, const char *taken,
 			    bool (*may_be)(const char *name));
 
-/* Return the last component of a path. */
-const char *xfp_base_name(const char *path);
-
 #endif

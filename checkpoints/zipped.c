@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/system/path.h"
 #include "base/text/glob.h"
 #include "base/text/suffix.h"
 #include "checkpoints/folder.h"

@@ -64,3 +64,10 @@ void xfp_path_clean(char *path)
 	}
 	path[used] = '\0';
 }
+
+const char *xfp_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

@@ -7,4 +7,7 @@
  * keeps its "./". */
 void xfp_path_clean(char *path);
 
+/* Return the last component of a path. */
+const char *xfp_base_name(const char *path);
+
 #endif

@@ -22,7 +22,7 @@ char *xfp_temporary_folder(struct xfp_error *err)
 	return NULL;
 }
 
-/* What cannot be removed stays; the rest is removed. */
+/* Continue after a failure, so that everything else is removed. */
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
 {
 	(void)st;

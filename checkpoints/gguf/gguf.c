@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/system/path.h"
 #include "base/text/suffix.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"

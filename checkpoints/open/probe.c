@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/system/path.h"
 #include "base/text/glob.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/format.h"

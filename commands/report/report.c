@@ -15,6 +15,7 @@
 #include "base/system/command_line.h"
 #include "base/system/file.h"
 #include "base/system/mapped.h"
+#include "base/system/path.h"
 #include "base/text/screen.h"
 #include "base/text/text.h"
 #include "commands/ui/commands.h"
@@ -160,11 +161,10 @@ static enum xfp_status make_report(const struct report_request *request, const s
 	/* A bundle of another version may have parameters unknown here; its units are still reported. */
 	bool has_record = !xfp_recorded_read(bundle, request->bundle, &recorded, NULL);
 	struct report_extras extras = { .evaluation = { .loss = 0 } };
-	const char *slash = strrchr(request->bundle, '/');
 	struct xfp_report report;
 	enum xfp_status status = xfp_report_gather(bundle, has_record ? &recorded : NULL, &report, err);
 
-	report.name = slash ? slash + 1 : request->bundle;
+	report.name = xfp_base_name(request->bundle);
 	if (!status)
 		status = xfp_bundle_check_file(bundle, report.sha256, err);
 	if (!status)

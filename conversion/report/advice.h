@@ -15,7 +15,7 @@
 struct xfp_report_advice {
 	char *pattern;      /* of xfp convert --override */
 	uint32_t low, high; /* bits per index of these units now */
-	uint32_t bits;      /* then, for all of them */
+	uint32_t bits;      /* bits per index of all these units after the change */
 	double share;       /* of the bundle's squared error, in these units */
 	double error;       /* mean relative squared error of these units */
 	double bytes;       /* how much larger the bundle becomes */

@@ -38,19 +38,19 @@ struct xfp_report_sum {
 	uint64_t weights, bytes, outliers;
 	double paper;          /* bits as papers count them, times weights */
 	double squared;        /* the units' errors, times weights */
-	double weight_squared; /* the same of weights, also for calibrated units */
+	double weight_squared; /* squared errors of weights of all units, times weights */
 	double worst;          /* the lowest median of a unit; 2 if there are no units */
 	uint32_t worst_unit;
 	struct xfp_format_ranges ranges;
 };
 /* Mean relative squared error, of outputs for calibrated units; 0 if there are no weights. */
 double xfp_report_error(const struct xfp_report_sum *sum);
-/* The same of weights for all units, which other formats and predictions are compared with. */
+/* Mean relative squared error of weights of all units, which other formats and predictions are compared with. */
 double xfp_report_weight_error(const struct xfp_report_sum *sum);
-/* What the errors and cosines of these units are of: "outputs", "weights", or "outputs (weights for 1 of 30 units)". */
+/* The quantity that errors and cosines measure: "outputs", "weights", or "outputs (weights for 1 of 30 units)". */
 #define XFP_REPORT_MEASURED 64
 const char *xfp_report_measured(const struct xfp_report_sum *sum, char text[XFP_REPORT_MEASURED]);
-/* The same for one unit. */
+/* The quantity of one unit: "outputs" or "weights". */
 const char *xfp_report_unit_measured(const struct xfp_report_unit *unit);
 
 /* A component: the units with the same name and role in different layers. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/path.h"
 #include "base/text/size.h"
 #include "conversion/report/command.h"
 #include "conversion/report/html/html.h"
@@ -91,14 +92,12 @@ static void write_tiles(FILE *out, const struct xfp_report *report)
  * Borrowed from `config` or the report. */
 static const char *model_name(const json_t *config, const struct xfp_report *report)
 {
-	const char *name = json_string_value(json_object_get(config, "_name_or_path")), *slash;
+	const char *name = json_string_value(json_object_get(config, "_name_or_path"));
 
-	if (name && strchr("/.~", *name) && (slash = strrchr(name, '/')))
-		name = slash + 1;
-	if (!(name && *name) && report->source) {
-		slash = strrchr(report->source->given, '/');
-		name = slash ? slash + 1 : report->source->given;
-	}
+	if (name && strchr("/.~", *name))
+		name = xfp_base_name(name);
+	if (!(name && *name) && report->source)
+		name = xfp_base_name(report->source->given);
 	return name && *name ? name : report->info.family;
 }
 
