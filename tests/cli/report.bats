@@ -57,6 +57,10 @@ check() { # PAGE SCRIPT
 	ledger = tables["Tensors of the checkpoint, grouped by name"]
 	assert sum(int(row[3]) for row in ledger) == len(info["tensors"])
 	assert {row[0] for row in ledger} == {t["fate"] for t in info["tensors"]}'
+	cp c.xfp ./-c.xfp
+	(cd m && xfp report ../-c.xfp --source . -o ../r.html)
+	grep -q '<title>Report of -c.xfp: qwen3_moe,' r.html
+	grep -q 'xfp report ./-c.xfp --eval' r.html
 }
 
 @test "the same bundle gives the same page in any folder, without its path" {

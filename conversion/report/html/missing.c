@@ -24,10 +24,12 @@ void xfp_page_command(FILE *out, const struct xfp_report *report, const char *co
 	FILE *line = xfp_text_begin(&text);
 
 	for (; line && *command; command++)
-		if (*command == '%')
+		if (*command == '%') {
+			fputs(*report->name == '-' ? "./" : "", line);
 			xfp_shell_quote(line, report->name);
-		else
+		} else {
 			fputc(*command, line);
+		}
 	if (xfp_text_end(&text))
 		xfp_html_text(out, text.bytes);
 	free(text.bytes);

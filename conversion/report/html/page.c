@@ -98,7 +98,7 @@ static const char *model_name(const json_t *config, const struct xfp_report *rep
 		name = xfp_base_name(name);
 	if (!(name && *name) && report->source)
 		name = xfp_base_name(report->source->given);
-	return name && *name ? name : report->info.family;
+	return name && name[strspn(name, ".")] ? name : report->info.family;
 }
 
 static json_t *read_config(const struct xfp_report *report)
