@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cost of the inner loops of products, from their object code: of processors that are not at hand, too.
 
-    kernel_cost.py [--update] [--table FILE] [--set NAME] BUILD
+    kernel_cost.py [--update] [--no-cycles] [--table FILE] [--set NAME] BUILD
 
 Prints, for each instruction set, mode, bits an index and number of vectors, the instructions and bytes of code that 64
 weights take, and the cycles that llvm-mca computes for several processors, next to the values of tests/kernel-cost.csv.
@@ -10,7 +10,8 @@ Status 1 if a loop has over 2 % more instructions than in the table; --update wr
 
 BUILD is a configured build folder whose kernels are compiled. The table is of one compiler, one set of options and one
 version of LLVM (COMPILER, OPTIONS and LLVM below); with another compiler or other options nothing is compared, and
-without that llvm-mca only instructions and bytes. Status 77, after a line with the reason, if nothing can be compared.
+without that llvm-mca, or with --no-cycles, which is much faster, only instructions and bytes. Status 77, after a line
+with the reason, if nothing can be compared.
 
 The loop is the one with most multiply-adds among those that contain no loop and no branch but exits. It processes whole
 chunks of 16 lanes, so that the number of its weights is that of its multiply-adds, rounded down to chunks: groups may
@@ -219,11 +220,12 @@ def show(found, known):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--update", action="store_true")
+    parser.add_argument("--no-cycles", action="store_true")
     parser.add_argument("--table", default=os.path.join(HERE, "kernel-cost.csv"))
     parser.add_argument("--set", action="append", choices=SETS)
     parser.add_argument("build")
     given = parser.parse_args()
-    mca = find_mca()
+    mca = None if given.no_cycles else find_mca()
     sets = given.set or list(SETS)
     x86_sets, arm_sets = ([which for which in sets if (which in AARCH64) == arm] for arm in (False, True))
     found = [*(x86(given.build, mca, x86_sets) if x86_sets else []),
