@@ -47,16 +47,21 @@ struct lanes {
 	uint64_t word[XFP_MAX_WORDS][SLOT / 8];
 };
 
+/* Functions that are inlined for each k, so that the table of pieces is constant in their loops. */
+#define CONSTANT_K static inline __attribute__((always_inline))
+
 /* ---- slots ------------------------------------------------------------------------------------- */
 
-static void join_slots(unsigned k, const uint8_t *index, struct lanes *lanes)
+CONSTANT_K void join_slots(unsigned k, const uint8_t *index, struct lanes *lanes)
 {
-	memset(lanes, 0, sizeof *lanes);
+	memset(lanes, 0, xfp_lane_words(k) * sizeof *lanes->word);
+#pragma GCC unroll 8
 	for (unsigned i = 0; i < xfp_lane_columns(k) / 4; i++) {
 		uint64_t slot[SLOT / 8];
 		unsigned done = 0;
 
 		memcpy(slot, index + (size_t)SLOT * i, SLOT);
+#pragma GCC unroll 3
 		for (const struct piece *p = pieces[k][i]; done < k; done += p++->bits) {
 			uint64_t mask = EACH((1u << p->bits) - 1), *to = lanes->word[p->word];
 			unsigned shift = p->shift;
@@ -114,7 +119,7 @@ static inline void load_words(const uint8_t *packed, unsigned words, unsigned co
 
 /* ---- rows -------------------------------------------------------------------------------------- */
 
-void xfp_lane_index_pack(unsigned k, const uint8_t *index, size_t cols, uint8_t *out)
+CONSTANT_K void pack(unsigned k, const uint8_t *index, size_t cols, uint8_t *out)
 {
 	size_t chunk = xfp_chunk_columns(k), used = (cols + 31) / 32 * 4 * k;
 	unsigned words = xfp_lane_words(k);
@@ -133,6 +138,26 @@ void xfp_lane_index_pack(unsigned k, const uint8_t *index, size_t cols, uint8_t 
 			memcpy(last + v, index + c, cols - c < count ? cols - c : count);
 		join_slots(k, last, &lanes);
 		store_words(&lanes, words, count, out);
+	}
+}
+
+void xfp_lane_index_pack(unsigned k, const uint8_t *index, size_t cols, uint8_t *out)
+{
+	switch (k) {
+	case 2:
+		pack(2, index, cols, out);
+		break;
+	case 3:
+		pack(3, index, cols, out);
+		break;
+	case 4:
+		pack(4, index, cols, out);
+		break;
+	case 5:
+		pack(5, index, cols, out);
+		break;
+	default:
+		pack(6, index, cols, out);
 	}
 }
 
