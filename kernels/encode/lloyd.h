@@ -33,9 +33,9 @@
 enum { XFP_LLOYD_COMPANDED, XFP_LLOYD_QUANTILE, XFP_LLOYD_MINMAX };
 
 struct xfp_lloyd_row {
-	size_t count; /* unmarked weights; 0 also if all are too small for fp16 */
-	double unit;  /* unit of the cells' values, a power of two */
-	struct xfp_cells cells;
+	struct xfp_cells cells; /* first, for the alignment of its vectors: that of the row, 64 bytes for speed */
+	size_t count;           /* unmarked weights; 0 also if all are too small for fp16 */
+	double unit;            /* unit of the cells' values, a power of two */
 };
 
 /* Initialize a row buffer; call once before rows are loaded. */
