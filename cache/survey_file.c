@@ -35,7 +35,7 @@ void xfp_survey_entry_free(struct xfp_survey_entry *entry)
 bool xfp_survey_is_current(const char *key_text)
 {
 	char lines[96];
-	int length = snprintf(lines, sizeof lines, "kind %s\nalgorithm %u\nlayout %u\n", XFP_SURVEY_KIND,
+	int length = snprintf(lines, sizeof lines, "kind %s\nalgorithm %d\nlayout %d\n", XFP_SURVEY_KIND,
 			      XFP_ALGORITHM_SURVEY, XFP_SURVEY_VERSION);
 
 	return !strncmp(key_text, lines, (size_t)length);
@@ -170,7 +170,7 @@ static enum xfp_status check_header(const struct xfp_survey_reader *r, size_t si
 	if (xfp_load32(header + 12) != XFP_ALGORITHM_SURVEY || xfp_load32(header + 16) != XFP_SURVEY_VERSION)
 		return xfp_fail(err, XFP_BAD_INPUT,
 				"%s: surveys of another version of xfp (algorithm %" PRIu32 ", layout %" PRIu32
-				"), which this one (algorithm %u, layout %u) would never find; nothing was imported",
+				"), which this one (algorithm %d, layout %d) would never find; nothing was imported",
 				r->path, xfp_load32(header + 12), xfp_load32(header + 16), XFP_ALGORITHM_SURVEY,
 				XFP_SURVEY_VERSION);
 	return XFP_OK;
