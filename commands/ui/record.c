@@ -41,10 +41,9 @@ static const json_t *field(json_t *record, const char *key)
 	const char *name;
 
 	if (!value)
-		json_object_foreach (record, name, member) {
+		json_object_foreach (record, name, member)
 			if ((value = json_object_get(member, key)))
 				break;
-		}
 	return json_is_null(value) ? NULL : value;
 }
 

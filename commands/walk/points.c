@@ -41,19 +41,17 @@ bool xfp_walk_range_parse(const char *text, struct xfp_walk_range *range)
 	char part[24];
 	int parts = 0;
 
-	for (const char *end; parts < 3; text = end + 1) {
+	for (const char *end;; text = end + 1) {
 		size_t length = strcspn(text, ":");
 
 		end = text + length;
-		if (length >= sizeof part)
+		if (parts == 3 || length >= sizeof part)
 			return false;
 		snprintf(part, sizeof part, "%.*s", (int)length, text);
 		if (!xfp_fraction_parse(part, into[parts++]))
 			return false;
 		if (!*end)
 			break;
-		if (parts == 3)
-			return false;
 	}
 	if (parts == 1)
 		range->last = range->first;
@@ -144,15 +142,15 @@ const char *xfp_walk_long_name(const struct xfp_walk_point *point, char name[XFP
 static bool print_words(FILE *out, char *const *words, unsigned width, size_t *column)
 {
 	while (*words) {
-		const bool pair = **words == '-' && words[1] && *words[1] != '-';
+		const int count = **words == '-' && words[1] && *words[1] != '-' ? 2 : 1;
 		struct xfp_text text;
 		FILE *piece = xfp_text_begin(&text);
 
-		for (int i = 0; piece && i <= pair; i++) {
+		for (int i = 0; piece && i < count; i++) {
 			fputc(' ', piece);
 			xfp_shell_quote(piece, words[i]);
 		}
-		words += 1 + pair;
+		words += count;
 		if (!xfp_text_end(&text))
 			return false;
 		if (width && *column + text.size + 2 > width)

@@ -161,7 +161,7 @@ static int run(struct xfp_conversion *c, void *own, struct xfp_error *err)
 	/* The goal is only a limit here, also in the environment of points. */
 	w->limit = asked->goal;
 	dry.goal.kind = XFP_GOAL_NONE;
-	c->request = &dry;
+	c->request = &dry; /* cppcheck-suppress autoVariables ; restored at done */
 	c->notify = (struct xfp_notify){ report, &notify };
 	unsetenv("XFP_TARGET_SIZE");
 	unsetenv("XFP_TARGET_BPW");

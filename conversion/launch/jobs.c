@@ -16,7 +16,9 @@ static unsigned tasks_per_node(void)
 	const char *at = getenv("SLURM_TASKS_PER_NODE");
 	unsigned sum = 0;
 
-	while (at && *at) {
+	if (!at)
+		return 0;
+	while (*at) {
 		unsigned tasks, nodes = 1;
 		int length = 0;
 
