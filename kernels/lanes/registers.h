@@ -178,7 +178,7 @@ LANES_INLINE vi vi_right(vi a, int count)
 
 LANES_INLINE vi vi_sign(vi a)
 {
-	EACH_REGISTER a.of[i] = (reg_i)((i32_reg)a.of[i] >> 31);
+	EACH_REGISTER a.of[i] = (reg_i)((i32_reg)a.of[i] >> 31); /* cppcheck-suppress shiftTooManyBitsSigned */
 	return a;
 }
 
