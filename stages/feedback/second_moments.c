@@ -183,7 +183,7 @@ uint32_t xfp_second_moments_largest(const struct xfp_second_moments *m, uint32_t
 
 		for (uint32_t j = 0; j < m->matrices; j++)
 			before += m->training_rows[j] > m->training_rows[i] ||
-				  (m->training_rows[j] == m->training_rows[i] && j < i);
+				  (j < i && m->training_rows[j] == m->training_rows[i]);
 		if (before < max)
 			list[count++] = i;
 	}
