@@ -66,7 +66,7 @@ void xfp_launch_outcome(int ended, char text[80])
 
 	if (WIFSIGNALED(ended))
 		snprintf(text, 80, "was killed by a signal (%s)", strsignal(WTERMSIG(ended)));
-	else if (status > 128 && status < 128 + NSIG) /* as a shell has it */
+	else if (status > 128 && status < 128 + SIGRTMIN) /* a shell's command was killed; srun has higher ones */
 		snprintf(text, 80, "ended with status %d (%s)", status, strsignal(status - 128));
 	else
 		snprintf(text, 80, "ended with status %d%s", status,

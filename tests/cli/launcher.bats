@@ -180,6 +180,7 @@ fails() { # LAUNCHER PATTERN...
 	fails 'kill -9 $$;' 'was killed by a signal (Killed)'
 	fails "sh -c 'kill \$\$' x" 'status 143 (Terminated)'
 	fails "unclosed '" 'status 2'
+	fails 'exit 168;' 'status 168 before'
 	fails $'e\e[31mvil' '\x1b[31mvil'
 	[ "$(converted m out.xfp)" = "$expected" ]
 	run -2 xfp convert m -o out.xfp --launcher ''
