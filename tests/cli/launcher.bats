@@ -189,7 +189,8 @@ fails() { # LAUNCHER PATTERN...
 @test "a launcher dies in the middle: the message names the node, its stages end, and a rerun continues" {
 	expected=$(converted m local.xfp --cache local)
 	replace_stage xfp-pack 'mkdir "$top/first" || exec sleep 600; exec "$real" "$@"'
-	launcher dying '"$@" &' 'for ((i = 0; i < 6000; i++)); do sleep .02; ls out.xfp.work/u*-packed && break; done' \
+	launcher dying '"$@" &' \
+		'for ((i = 0; i < 6000; i++)); do sleep .02; grep -qs "pack	made" out.xfp.work/events* && break; done' \
 		'kill -9 $$'
 	PATH=$PWD/bin:$PATH fails ./dying "'./dying'" 'status 137 (Killed)' \
 		"node $(uname -n) did not finish u000006-packed and 15 others"
