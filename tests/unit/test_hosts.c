@@ -130,6 +130,7 @@ static void each_host_has_its_own_files(void **state)
 	struct xfp_event event = { .unit = 3, .stage = "pack", .outcome = "started" };
 	struct xfp_stage_progress progress;
 	struct xfp_stage_slots slots;
+	struct xfp_events_reader reader = { 0 };
 	char tag[XFP_HOST_TAG], name[200];
 
 	xfp_host_tag(tag);
@@ -146,7 +147,8 @@ static void each_host_has_its_own_files(void **state)
 	assert_int_equal(xfp_event_append(*state, &event, &err), XFP_OK);
 	snprintf(name, sizeof name, "hosts/%s/events", tag);
 	assert_true(scratch_has(state, name));
-	read_units(state, &(struct xfp_events_reader){ 0 }, "3 3 4");
+	read_units(state, &reader, "3 3 4");
+	xfp_events_reader_free(&reader);
 	xfp_stage_progress_begin(&progress, *state, 4, "pack", 100);
 	progress.written -= 1;
 	progress.watcher.done(&progress.watcher, 25);

@@ -65,10 +65,13 @@ static void no_folder_is_no_failure(void **state)
 {
 	char *work = scratch_path(state, "missing");
 	struct xfp_stage_progress progress;
+	struct xfp_stage_slots slots;
 
 	xfp_stage_progress_begin(&progress, work, 0, "pack", 10);
 	read_some(&progress, 5);
-	assert_int_equal(xfp_stage_progress_open(work).count, 0);
+	slots = xfp_stage_progress_open(work);
+	assert_int_equal(slots.count, 0);
+	xfp_stage_progress_close(&slots);
 	free(work);
 }
 

@@ -59,6 +59,7 @@ static void nothing(void **state, const struct xfp_verification *v, enum xfp_sta
 	assert_int_equal(xfp_verification_record(v, verdict, "damaged", &err), XFP_BAD_INPUT);
 	assert_non_null(strstr(err.text, why));
 	assert_int_equal(events(state, &reader, &event), 0);
+	xfp_events_reader_free(&reader);
 }
 
 static void a_verdict_is_recorded(void **state)
@@ -94,6 +95,7 @@ static void a_verdict_is_recorded(void **state)
 	assert_int_equal(events(state, &reader, &event), 1);
 	assert_true(xfp_verified_parse(&event, &verified));
 	assert_int_equal(strlen(verified.text), 900);
+	xfp_events_reader_free(&reader);
 	free(path);
 }
 
@@ -121,6 +123,7 @@ static void only_of_the_file_that_was_written(void **state)
 	nothing(state, &v, XFP_OK, "changed since");
 	assert_int_equal(xfp_verification_record(&v, XFP_BAD_INPUT, "damaged", &err), XFP_OK);
 	assert_int_equal(events(state, &reader, &event), 1);
+	xfp_events_reader_free(&reader);
 	free(path);
 	free(other);
 	free(folder);
