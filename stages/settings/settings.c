@@ -173,8 +173,8 @@ static enum xfp_status set_value(struct xfp_settings *s, int setting, const char
 enum xfp_status xfp_setting_set(struct xfp_settings *s, int setting, const char *where, const char *text,
 				struct xfp_error *err)
 {
-	static enum xfp_status (*const setters[XFP_SETTINGS])(struct xfp_settings * s, const char *where,
-							      const char *text, struct xfp_error *err) = {
+	static enum xfp_status (*const setters[XFP_SETTINGS])(struct xfp_settings *, const char *, const char *,
+							      struct xfp_error *) = {
 		[XFP_SETTING_TARGET_SIZE] = xfp_set_target_size, [XFP_SETTING_TARGET_BPW] = xfp_set_target_bpw,
 		[XFP_SETTING_ENVELOPE] = xfp_set_envelope,       [XFP_SETTING_RESERVE] = xfp_set_reserve,
 		[XFP_SETTING_WEIGHT] = xfp_set_weight,           [XFP_SETTING_OVERRIDE] = set_overrides,
