@@ -189,9 +189,9 @@ fails() { # LAUNCHER PATTERN...
 @test "a launcher dies in the middle: the message names the node, its stages end, and a rerun continues" {
 	expected=$(converted m local.xfp --cache local)
 	replace_stage xfp-pack 'mkdir "$top/first" || exec sleep 600; exec "$real" "$@"'
-	launcher dying '"$@" &' \
-		'for ((i = 0; i < 6000; i++)); do sleep .02; grep -qs "pack	made" out.xfp.work/events* && break; done' \
-		'kill -9 $$'
+	# make removes the stamp of a step that ended, but that it has not yet waited for. It has, if another unit follows.
+	launcher dying '"$@" &' 'for ((i = 0; i < 6000; i++)); do sleep .02;
+		sed "1,/pack	made/d" out.xfp.work/events 2>/dev/null | grep -q "survey	started" && break; done' 'kill -9 $$'
 	PATH=$PWD/bin:$PATH fails ./dying "'./dying'" 'status 137 (Killed)' \
 		"node $(uname -n) did not finish u000006-packed and 15 others"
 	flock -n out.xfp.work/lock.steps true # no stage is left
