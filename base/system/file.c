@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/sha256.h"
+#include "base/system/path.h"
 #include "base/system/process.h"
 #include "base/text/text.h"
 
@@ -221,8 +222,7 @@ static const char *not_replaceable(const char *path)
 enum xfp_status xfp_pending_open(const char *final_path, struct xfp_pending *pending, struct xfp_error *err)
 {
 	static atomic_uint counter; /* no two pending files of a process share a name */
-	const char *slash = strrchr(final_path, '/');
-	const char *name = slash ? slash + 1 : final_path;
+	const char *name = xfp_base_name(final_path);
 	enum xfp_status status = XFP_OK;
 	struct xfp_pending made = { .fd = -1 };
 	char *folder = folder_of(final_path);
@@ -272,8 +272,7 @@ done:
 
 char *xfp_pending_kept_path(const char *final_path)
 {
-	const char *slash = strrchr(final_path, '/');
-	const char *name = slash ? slash + 1 : final_path;
+	const char *name = xfp_base_name(final_path);
 	char *folder = folder_of(final_path), *path, digest[2 + 2 * 16] = "";
 	uint8_t sha256[32];
 

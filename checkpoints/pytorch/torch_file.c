@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/printable.h"
+#include "base/system/path.h"
 #include "checkpoints/format.h"
 #include "checkpoints/note.h"
 #include "checkpoints/pytorch/pickle.h"
@@ -237,7 +238,7 @@ static enum xfp_status add_tensors(struct torch_reader *r, const struct xfp_pick
 
 static void note_ignored(const struct torch_reader *r, const struct xfp_pickle *pickle, struct xfp_checkpoint *notes)
 {
-	const char *first, *slash = strrchr(r->place->shown, '/');
+	const char *first;
 	size_t length;
 	uint32_t ignored = xfp_pickle_ignored(pickle, &first, &length);
 	char name[100];
@@ -246,7 +247,7 @@ static void note_ignored(const struct torch_reader *r, const struct xfp_pickle *
 		return;
 	snprintf(name, sizeof name, "%.*s", (int)(length < 90 ? length : 90), first);
 	xfp_checkpoint_note(notes, "%s: contains %u other value%s besides the model's tensors (first: %s); ignored",
-			    xfp_printable(slash ? slash + 1 : r->place->shown).text, ignored, ignored == 1 ? "" : "s",
+			    xfp_printable(xfp_base_name(r->place->shown)).text, ignored, ignored == 1 ? "" : "s",
 			    *name ? xfp_printable(name).text : "one without a name");
 }
 

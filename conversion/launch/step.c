@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "conversion/launch/batches.h"
 #include "conversion/launch/child.h"
 #include "conversion/launch/jobs.h"
@@ -80,8 +81,8 @@ static int make(const struct xfp_step_call *call, struct xfp_signals *signals, s
 	char *rules = pipelines ? xfp_path(pipelines, "graph.mk") : NULL, parallel[24], threads[24];
 	unsigned jobs = xfp_step_processors();
 	uint32_t count = 0, even;
-	const char **argv, *name = strrchr(call->step, '/');
-	char *step = xfp_formatted("STEP=%s", name ? name + 1 : call->step);
+	const char **argv;
+	char *step = xfp_formatted("STEP=%s", xfp_base_name(call->step));
 	int status = XFP_FAILED;
 
 	while (call->targets[count])

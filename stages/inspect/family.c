@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/text/suffix.h"
 #include "base/text/text.h"
 
@@ -191,11 +192,9 @@ static enum xfp_status check_layouts(const struct xfp_family *family, const char
 
 static char *name_of(const char *path)
 {
-	const char *base = strrchr(path, '/');
-	size_t stem;
+	const char *base = xfp_base_name(path);
+	size_t stem = xfp_stem(base, XFP_FAMILY_SUFFIX);
 
-	base = base ? base + 1 : path;
-	stem = xfp_stem(base, XFP_FAMILY_SUFFIX);
 	return strndup(base, stem ? stem : strlen(base));
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "schemas/layout/bundle_layout.h"
 #include "stages/settings/recorded.h"
 
@@ -49,7 +50,7 @@ static enum xfp_status check_algorithms(const char *like, const struct xfp_recor
 /* Whether a family given as a name or a file has this name. */
 static bool is_family_named(const char *given, const char *name)
 {
-	const char *slash = strrchr(given, '/'), *base = slash ? slash + 1 : given, *dot = strchr(base, '.');
+	const char *base = xfp_base_name(given), *dot = strchr(base, '.');
 	size_t length = dot ? (size_t)(dot - base) : strlen(base);
 
 	return strlen(name) == length && !strncmp(base, name, length);
